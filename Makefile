@@ -1,0 +1,44 @@
+# Everything a user runs. Each target sets up what it needs by itself.
+#
+#   make serve    the service on 127.0.0.1:10002, data in ./data; flags by ARGS="--table-port 0"
+#   make test     style, types, layers, and every test, with branch coverage
+#   make bench    the numbers, measured here and now
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+ARGS ?=
+
+.PHONY: serve test lint bench clean
+
+serve: $(VENV)/.runtime
+	@exec $(BIN)/lazulite serve $(ARGS)
+
+test: lint
+	$(BIN)/python -m coverage erase
+	$(BIN)/python -m pytest --cov --cov-report= $(ARGS)
+	$(BIN)/python -m coverage combine --quiet --append 2>/dev/null || true
+	$(BIN)/python -m coverage report --skip-covered
+
+lint: $(VENV)/.test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(VENV)/.test
+	$(BIN)/python -m benchmarks $(ARGS)
+
+clean:
+	rm -rf $(VENV) .coverage* .hypothesis .mypy_cache .pytest_cache .ruff_cache build src/*.egg-info
+
+# `exec` above leaves make out of the way of signals; these two files say what is installed.
+$(VENV)/.runtime: pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(PIP) -e .
+	@touch $@
+
+$(VENV)/.test: $(VENV)/.runtime
+	$(PIP) -e '.[test]'
+	@touch $@

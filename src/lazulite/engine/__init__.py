@@ -1,0 +1,1 @@
+"""The row store: one contract, one module an engine."""

@@ -1,0 +1,1 @@
+"""What the Table, Queue and Blob services share: messages, errors, authorization, CORS, XML."""

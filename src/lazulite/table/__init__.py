@@ -1,0 +1,1 @@
+"""The Table service: Edm types, entities, payloads, filters, queries, batches, operations."""
