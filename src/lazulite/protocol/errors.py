@@ -1,0 +1,159 @@
+"""The error catalogue: every code that a service answers with, its status and its default message.
+
+Source: table-service error codes of the REST reference and recordings of the live service; the spelling of a message
+(`The specifed resource name…` included) is the service's own.
+"""
+
+from collections.abc import Sequence
+from http import HTTPStatus
+
+_FORM = "Server failed to authenticate the request. "
+_NOT_AUTHORIZED = "This request is not authorized to perform this operation"
+
+CATALOGUE: dict[str, tuple[int, str]] = {
+    "AccountIsDisabled": (403, "The specified account is disabled."),
+    "AtomFormatNotSupported": (415, "Atom format is not supported."),
+    "AuthenticationFailed": (
+        403,
+        _FORM + "Make sure the value of Authorization header is formed correctly including the signature.",
+    ),
+    "AuthorizationFailure": (403, _NOT_AUTHORIZED + "."),
+    "AuthorizationPermissionMismatch": (403, _NOT_AUTHORIZED + " using this permission."),
+    "AuthorizationProtocolMismatch": (403, _NOT_AUTHORIZED + " using this protocol."),
+    "AuthorizationResourceTypeMismatch": (403, _NOT_AUTHORIZED + " using this resource type."),
+    "AuthorizationServiceMismatch": (403, _NOT_AUTHORIZED + " using this service."),
+    "AuthorizationSourceIPMismatch": (403, _NOT_AUTHORIZED + " using this source IP."),
+    "CommandsInBatchActOnDifferentPartitions": (
+        400,
+        "All commands in a batch must operate on same entity group.",
+    ),
+    "ConditionHeadersNotSupported": (400, "Condition headers are not supported."),
+    "CorsPreflightFailure": (403, "CORS not enabled or no matching rule found for this request."),
+    "DuplicatePropertiesSpecified": (400, "A property is specified more than one time."),
+    "EntityAlreadyExists": (409, "The specified entity already exists."),
+    "EntityTooLarge": (400, "The entity is larger than the maximum allowed size (1MB)."),
+    "HostInformationNotPresent": (
+        400,
+        "The required host information is not present in the request. You must send a non-empty Host header or "
+        "include the absolute URI in the request line.",
+    ),
+    "InsufficientAccountPermissions": (403, "Write operations are not allowed."),
+    "InternalError": (500, "The server encountered an internal error. Please retry the request."),
+    "InvalidAuthenticationInfo": (
+        400,
+        "Authentication information is not given in the correct format. Check the value of Authorization header.",
+    ),
+    "InvalidDuplicateRow": (
+        400,
+        "The batch request contains multiple changes with same row key. An entity can appear only once in a batch "
+        "request.",
+    ),
+    "InvalidHeaderValue": (400, "The value for one of the HTTP headers is not in the correct format."),
+    "InvalidHttpVerb": (400, "The HTTP verb specified was not recognized by the server."),
+    "InvalidInput": (400, "One of the request inputs is not valid."),
+    "InvalidMd5": (
+        400,
+        "The MD5 value specified in the request is invalid. MD5 value must be 128 bits and base64-encoded.",
+    ),
+    "InvalidQueryParameterValue": (
+        400,
+        "Value for one of the query parameters specified in the request URI is invalid.",
+    ),
+    "InvalidResourceName": (400, "The specifed resource name contains invalid characters."),
+    "InvalidUri": (400, "The requested URI does not represent any resource on the server."),
+    "InvalidValueType": (400, "The value specified is invalid."),
+    "InvalidXmlDocument": (400, "XML specified is not syntactically valid."),
+    "InvalidXmlNodeValue": (400, "The value for one of the XML nodes is not in the correct format."),
+    "JsonFormatNotSupported": (415, "JSON format is not supported."),
+    "JsonVerboseFormatNotSupported": (415, "JSON verbose format is not supported."),
+    "KeyValueTooLarge": (400, "The key value exceeds the maximum allowed size."),
+    "Md5Mismatch": (
+        400,
+        "The MD5 value specified in the request did not match with the MD5 value calculated by the server.",
+    ),
+    "MediaTypeNotSupported": (415, "None of the provided media types are supported"),
+    "MethodNotAllowed": (405, "The requested method is not allowed on the specified resource."),
+    "MissingContentLengthHeader": (411, "The Content-Length header was not specified."),
+    "MissingRequiredHeader": (400, "A required HTTP header was not specified."),
+    "MissingRequiredQueryParameter": (
+        400,
+        "A query parameter that's mandatory for this request is not specified.",
+    ),
+    "MissingRequiredXmlNode": (400, "A required XML node was not specified in the request body."),
+    "NoAuthenticationInformation": (
+        401,
+        _FORM + "Please refer to the information in the www-authenticate header.",
+    ),
+    "NotImplemented": (501, "The requested operation is not implemented on the specified resource."),
+    "OperationTimedOut": (500, "The operation could not be completed within the permitted time."),
+    "OutOfRangeInput": (400, "One of the request inputs is out of range."),
+    "OutOfRangeQueryParameterValue": (
+        400,
+        "A query parameter specified in the request URI is outside the permissible range.",
+    ),
+    "PrimaryKeyPropertyIsInvalidType": (400, "The primary key property is of an invalid type."),
+    "PropertiesNeedValue": (400, "The values are not specified for all properties in the entity."),
+    "PropertyNameInvalid": (400, "The property name is invalid."),
+    "PropertyNameTooLong": (400, "The property name exceeds the maximum allowed length (255)."),
+    "PropertyValueTooLarge": (
+        400,
+        "The property value exceeds the maximum allowed size (64KB). If the property value is a string, it is UTF-16 "
+        "encoded and the maximum number of characters should be 32K or less.",
+    ),
+    "RequestBodyTooLarge": (413, "The request body is too large and exceeds the maximum permissible limit."),
+    "RequestUrlFailedToParse": (400, "The url in the request could not be parsed."),
+    "ResourceNotFound": (404, "The specified resource does not exist."),
+    "ServerBusy": (503, "The server is currently unable to receive requests. Please retry your request."),
+    "TableAlreadyExists": (409, "The table specified already exists."),
+    "TableBeingDeleted": (409, "The specified table is being deleted."),
+    "TableNotFound": (404, "The table specified does not exist."),
+    "TooManyProperties": (
+        400,
+        "The entity contains more properties than allowed. Each entity can include up to 252 properties to store "
+        "data. Each entity also has 3 system properties.",
+    ),
+    "UnsupportedHeader": (400, "One of the HTTP headers specified in the request is not supported."),
+    "UnsupportedHttpVerb": (405, "The requested method is not allowed on the specified resource."),
+    "UnsupportedQueryParameter": (
+        400,
+        "One of the query parameters specified in the request URI is not supported.",
+    ),
+    "UnsupportedXmlNode": (400, "One of the XML nodes specified in the request body is not supported."),
+    "UpdateConditionNotSatisfied": (
+        412,
+        "The update condition specified in the request was not satisfied.",
+    ),
+    "XMethodIncorrectCount": (400, "The X-HTTP-Method header was specified more than one time."),
+    "XMethodIncorrectValue": (400, "The X-HTTP-Method header has an incorrect value."),
+    "XMethodNotUsingPost": (400, "The X-HTTP-Method header must be used with the POST method."),
+}
+
+
+class ServiceError(Exception):
+    """A refusal: code, status and message, to be spelled in the client's format at the edge.
+
+    Args:
+        code: a key of `CATALOGUE`.
+        message: replaces the catalogue's text.
+        status: replaces the catalogue's status; only for the head-level refusals that HTTP itself names (408, 431).
+        details: extra XML elements (name, text) that follow the message, for XML errors only.
+    """
+
+    def __init__(
+        self,
+        code: str,
+        message: str | None = None,
+        *,
+        status: int | None = None,
+        details: Sequence[tuple[str, str]] = (),
+    ) -> None:
+        known_status, known_message = CATALOGUE[code]
+        self.code = code
+        self.status = status if status is not None else known_status
+        self.message = message if message is not None else known_message
+        self.details = tuple(details)
+        super().__init__(f"{self.status} {code}: {self.message}")
+
+
+REASONS: dict[int, str] = {status.value: status.phrase for status in HTTPStatus} | {413: "Request Entity Too Large"}
+"""Reason phrases as the service writes them."""

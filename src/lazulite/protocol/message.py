@@ -1,0 +1,56 @@
+"""One request and one response, free of I/O: what the server hands to a service and gets back.
+
+Invariants: header names are lower case in a `Request`; `path` and `query` are exactly the characters that came over the
+wire, percent-encoding untouched, because signatures cover them. A `Response` knows its whole body.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from lazulite.protocol.errors import ServiceError
+
+
+@dataclass(slots=True)
+class Request:
+    """One HTTP request, whole. The last five fields are for the log; the service fills them in as it learns them."""
+
+    method: str
+    path: str
+    query: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes = b""
+    scheme: str = "http"
+    client: str = ""
+    id: str = ""
+
+    account: str = ""
+    operation: str = ""
+    query_class: str = ""
+    rows_scanned: int = 0
+    rows_returned: int = 0
+
+
+@dataclass(slots=True)
+class Response:
+    """One HTTP response. `headers` are in wire order, without Content-Length and Connection, which the server adds."""
+
+    status: int
+    headers: list[tuple[str, str]] = field(default_factory=list)
+    body: bytes = b""
+    error_code: str = ""
+
+
+class Service(Protocol):
+    """What a server serves."""
+
+    async def handle(self, request: Request) -> Response:
+        """Answer a request; never raises but for cancellation."""
+        ...
+
+    def refuse(self, request: Request, error: ServiceError) -> Response:
+        """Spell an error that the server itself found (a body too large, a malformed head) as the service does.
+
+        `request` holds what is known of it; its headers may be empty.
+        """
+        ...

@@ -1,0 +1,47 @@
+"""The query string of a request URL, decoded once.
+
+Rules (reference §1): OData options (`$filter`, …) keep their case; every other name is case-insensitive, kept in lower
+case. `+` means a blank here (and only here, never in a path). Of a repeated name the first value counts.
+"""
+
+from urllib.parse import unquote_to_bytes
+
+from lazulite.protocol.errors import ServiceError
+
+MAX_PARAMETERS = 64
+
+
+def percent_decode(text: str) -> str:
+    """Decode percent-escapes as UTF-8, once.
+
+    Raises:
+        ServiceError: `RequestUrlFailedToParse`, the bytes are not UTF-8.
+    """
+    if "%" not in text and text.isascii():
+        return text
+    try:
+        return unquote_to_bytes(text.encode("latin-1")).decode("utf-8")
+    except UnicodeError:
+        raise ServiceError("RequestUrlFailedToParse") from None
+
+
+def parse_query_string(raw: str) -> dict[str, str]:
+    """Return name -> value, both decoded.
+
+    Raises:
+        ServiceError: `RequestUrlFailedToParse` for bytes that are not UTF-8, `InvalidUri` for too many parameters.
+    """
+    if not raw:
+        return {}
+    pairs = raw.split("&", MAX_PARAMETERS)
+    if len(pairs) > MAX_PARAMETERS:
+        raise ServiceError("InvalidUri")
+    parameters: dict[str, str] = {}
+    for pair in pairs:
+        name, _, value = pair.partition("=")
+        name = percent_decode(name.replace("+", " "))
+        if name and name[0] != "$":
+            name = name.lower()
+        if name and name not in parameters:
+            parameters[name] = percent_decode(value.replace("+", " "))
+    return parameters
