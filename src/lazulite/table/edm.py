@@ -1,0 +1,277 @@
+"""The eight Edm types: what each accepts as JSON, its canonical JSON literal, its value in memory, its size.
+
+Invariants: a *literal* is the one canonical, ASCII-only JSON text of a value, and the only form in which values are
+stored and sent; `decode(literal)` gives the value that comparisons use. Two values of one type are equal exactly when
+their literals are (but for NaN and the zeros of Edm.Double).
+
+Source: reference §5.3 (JSON encodings as recorded), §5.2 (sizes of the Microsoft billing formula).
+"""
+
+import json
+import math
+import re
+from base64 import b64decode, b64encode
+from binascii import Error as Base64Error
+from collections.abc import Callable
+from datetime import date
+from functools import lru_cache
+from json.encoder import encode_basestring_ascii as quote
+from typing import NamedTuple
+
+from lazulite.protocol.clock import TICKS_PER_SECOND
+
+
+class DateTime(int):
+    """An instant in ticks: 100 ns since 1601-01-01T00:00:00Z. Negative before that."""
+
+
+class Guid(str):
+    """A GUID in its canonical lower-case 8-4-4-4-12 form."""
+
+    __slots__ = ()
+
+
+Value = str | bool | int | float | DateTime | Guid | bytes
+"""A decoded value: String, Boolean, Int32 or Int64, Double, DateTime, Guid, Binary in this order."""
+
+Json = str | bool | int | float | list["Json"] | dict[str, "Json"] | None
+"""What a JSON parser returns."""
+
+_DAY_SECONDS = 86_400
+_DAYS_TO_1601 = date(1601, 1, 1).toordinal()
+DATETIME_MAX = DateTime((date.max.toordinal() + 1 - _DAYS_TO_1601) * _DAY_SECONDS * TICKS_PER_SECOND - 1)
+"""9999-12-31T23:59:59.9999999Z."""
+
+_DATETIME = re.compile(
+    r"(\d{4})-(\d\d)-(\d\d)(?:T(\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,16}))?)?)?(?:Z|z|([+-])(\d\d):?(\d\d))?", re.ASCII
+)
+_GUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
+_INTEGER = re.compile(r"[+-]?\d{1,40}", re.ASCII)
+_DECIMAL = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,5})?", re.ASCII)
+_NOT_A_NUMBER = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf, "INF": math.inf, "-INF": -math.inf}
+
+
+def parse_datetime(text: str) -> DateTime:
+    """Read an ISO 8601 instant; no offset means UTC.
+
+    Digits beyond the seventh of a fraction are dropped (*unverified* on the live service; Go programs send nine).
+
+    Raises:
+        ValueError: not such a text, or no such day or time.
+    """
+    match = _DATETIME.fullmatch(text)
+    if match is None:
+        raise ValueError("not an ISO 8601 instant")
+    year, month, day, hour, minute, second, fraction, sign, offset_hour, offset_minute = match.groups("0")
+    if hour > "23" or minute > "59" or second > "59" or offset_hour > "14" or offset_minute > "59":
+        raise ValueError("no such time")
+    days = date(int(year), int(month), int(day)).toordinal() - _DAYS_TO_1601
+    offset = (int(offset_hour) * 60 + int(offset_minute)) * (-60 if sign == "-" else 60)
+    seconds = days * _DAY_SECONDS + int(hour) * 3600 + int(minute) * 60 + int(second) - offset
+    return DateTime(seconds * TICKS_PER_SECOND + int(fraction[:7].ljust(7, "0")))
+
+
+@lru_cache(maxsize=1024)
+def _format_second(seconds: int) -> str:
+    days, rest = divmod(seconds, _DAY_SECONDS)
+    day = date.fromordinal(days + _DAYS_TO_1601)
+    return f"{day.isoformat()}T{rest // 3600:02}:{rest // 60 % 60:02}:{rest % 60:02}"
+
+
+def format_datetime(ticks: int) -> str:
+    """Spell an instant as the service does: UTC, trailing zeros of the fraction (and a bare point) trimmed."""
+    seconds, fraction = divmod(ticks, TICKS_PER_SECOND)
+    if not fraction:
+        return _format_second(seconds) + "Z"
+    return f"{_format_second(seconds)}.{fraction:07}".rstrip("0") + "Z"
+
+
+def format_datetime7(ticks: int) -> str:
+    """Spell an instant with all seven digits of its fraction."""
+    seconds, fraction = divmod(ticks, TICKS_PER_SECOND)
+    return f"{_format_second(seconds)}.{fraction:07}Z"
+
+
+def parse_guid(text: str) -> Guid:
+    """Read a GUID in 8-4-4-4-12 form, any case.
+
+    Raises:
+        ValueError: not such a text.
+    """
+    lower = text.lower()
+    if _GUID.fullmatch(lower) is None:
+        raise ValueError("not a GUID")
+    return Guid(lower)
+
+
+def format_double(value: float) -> str:
+    """Return the JSON literal of a Double, digits as .NET's round-trip format writes them (`10.0`, `1E+15`)."""
+    if math.isfinite(value):
+        text = f"{value:.15g}"
+        if float(text) != value:
+            text = f"{value:.17g}"
+        text = text.upper()
+        return text if "." in text or "E" in text else text + ".0"
+    return '"NaN"' if math.isnan(value) else '"Infinity"' if value > 0 else '"-Infinity"'
+
+
+def utf16_length(text: str) -> int:
+    """Return the number of UTF-16 code units."""
+    return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
+
+
+def _string(value: Json) -> str:
+    if not isinstance(value, str):
+        raise ValueError("not a string")
+    return quote(value)
+
+
+def _boolean(value: Json) -> str:
+    text = value.lower() if isinstance(value, str) else "true" if value is True else "false" if value is False else ""
+    if text not in ("true", "false"):
+        raise ValueError("not a Boolean")
+    return text
+
+
+def _integer(value: Json, bits: int) -> int:
+    if isinstance(value, str) and _INTEGER.fullmatch(value):
+        value = int(value)
+    if not isinstance(value, int) or isinstance(value, bool) or not -(1 << bits - 1) <= value < 1 << bits - 1:
+        raise ValueError("not an integer of this size")
+    return value
+
+
+def _int32(value: Json) -> str:
+    return str(_integer(value, 32))
+
+
+def _int64(value: Json) -> str:
+    return f'"{_integer(value, 64)}"'
+
+
+def _double(value: Json) -> str:
+    if isinstance(value, str):
+        if value in _NOT_A_NUMBER:
+            return format_double(_NOT_A_NUMBER[value])
+        if _DECIMAL.fullmatch(value) is None:
+            raise ValueError("not a Double")
+    elif isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError("not a Double")
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        raise ValueError("out of the range of a Double")
+    return format_double(number)
+
+
+def _datetime(value: Json) -> str:
+    if not isinstance(value, str):
+        raise ValueError("not a DateTime")
+    ticks = parse_datetime(value)
+    if not 0 <= ticks <= DATETIME_MAX:
+        raise DateTimeRangeError(ticks)
+    return f'"{format_datetime(ticks)}"'
+
+
+def _guid(value: Json) -> str:
+    if not isinstance(value, str):
+        raise ValueError("not a Guid")
+    return f'"{parse_guid(value)}"'
+
+
+def _binary(value: Json) -> str:
+    if not isinstance(value, str):
+        raise ValueError("not base64")
+    try:
+        return f'"{b64encode(b64decode(value, validate=True)).decode()}"'
+    except Base64Error as error:
+        raise ValueError("not base64") from error
+
+
+class DateTimeRangeError(ValueError):
+    """A DateTime before 1601 or after 9999. `text` is the instant as .NET prints it in its error."""
+
+    def __init__(self, ticks: int) -> None:
+        super().__init__("out of the range of a DateTime")
+        seconds = ticks // TICKS_PER_SECOND
+        days, rest = divmod(seconds, _DAY_SECONDS)
+        ordinal = min(max(days + _DAYS_TO_1601, 1), date.max.toordinal())
+        day = date.fromordinal(ordinal)
+        self.text = f"{day.month:02}/{day.day:02}/{day.year:04} {rest // 3600:02}:{rest // 60 % 60:02}:{rest % 60:02}"
+
+
+def _unquote(literal: str) -> str:
+    text = json.loads(literal)
+    assert isinstance(text, str)
+    return text
+
+
+def _base64_size(literal: str) -> int:
+    return (len(literal) - 2) // 4 * 3 - literal.count("=", -3)
+
+
+class EdmType(NamedTuple):
+    """One primitive type.
+
+    `literal` takes a parsed JSON value to its canonical literal and raises ValueError where it is none of this type;
+    `decode` takes a literal to its value; `size` to its bytes in the billing formula; `limit` is the most that `size`
+    may give. `annotated` types carry an `@odata.type` in minimal metadata.
+    """
+
+    name: str
+    annotated: bool
+    literal: Callable[[Json], str]
+    decode: Callable[[str], Value]
+    size: Callable[[str], int]
+    limit: int = 8
+
+
+STRING = EdmType(
+    "Edm.String", False, _string, _unquote, lambda text: 2 * utf16_length(_unquote(text)) + 4, 2 * 32_768 + 4
+)
+BOOLEAN = EdmType("Edm.Boolean", False, _boolean, lambda text: text == "true", lambda _: 1)
+INT32 = EdmType("Edm.Int32", False, _int32, int, lambda _: 4)
+INT64 = EdmType("Edm.Int64", True, _int64, lambda text: int(text[1:-1]), lambda _: 8)
+DOUBLE = EdmType("Edm.Double", False, _double, lambda text: float(text.strip('"')), lambda _: 8)
+DATETIME = EdmType("Edm.DateTime", True, _datetime, lambda text: parse_datetime(text[1:-1]), lambda _: 8)
+GUID = EdmType("Edm.Guid", True, _guid, lambda text: Guid(text[1:-1]), lambda _: 16)
+BINARY = EdmType(
+    "Edm.Binary", True, _binary, lambda text: b64decode(text[1:-1]), lambda text: _base64_size(text) + 4, 65_536 + 4
+)
+
+TYPES: dict[str, EdmType] = {edm.name: edm for edm in (STRING, BOOLEAN, INT32, INT64, DOUBLE, DATETIME, GUID, BINARY)}
+"""By the name that annotations use."""
+
+
+def needs_annotation(edm: EdmType, literal: str) -> bool:
+    """Tell whether minimal metadata must name the type: always for some types, for a Double only if it is a string."""
+    return edm.annotated or (edm is DOUBLE and literal[0] == '"')
+
+
+def type_of_literal(literal: str) -> EdmType:
+    """Return the type of an unannotated canonical literal."""
+    first = literal[0]
+    if first == '"':
+        return STRING
+    if first in "tf":
+        return BOOLEAN
+    return DOUBLE if "." in literal or "E" in literal else INT32
+
+
+def type_of_json(value: Json) -> EdmType:
+    """Return the type that an unannotated JSON value declares by its shape.
+
+    Raises:
+        ValueError: an object or an array.
+    """
+    if isinstance(value, str):
+        return STRING
+    if isinstance(value, bool):
+        return BOOLEAN
+    if isinstance(value, int):
+        return INT32
+    if isinstance(value, float):
+        return DOUBLE
+    raise ValueError("not a primitive value")

@@ -1,0 +1,105 @@
+"""An entity as a client describes it, and the limits that every stored entity keeps.
+
+Invariants: an `Entity` has passed every check that needs no stored state: names, types, values, count and size.
+Source: reference §5.2; the size formula is the one of Microsoft's billing description.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from lazulite.protocol.errors import ServiceError
+from lazulite.table.edm import BINARY, STRING, TYPES, DateTimeRangeError, EdmType, Json, type_of_json, utf16_length
+from lazulite.table.names import check_property_name
+from lazulite.table.row import Property
+
+PROPERTIES_MAX = 252
+ENTITY_MAX_BYTES = 1024 * 1024
+_PROPERTY_OVERHEAD_BYTES = 8
+_KEYS = ("PartitionKey", "RowKey")
+_ANNOTATION = "@odata.type"
+_MALFORMED = "An error occurred while processing this request."
+
+
+@dataclass(slots=True)
+class Entity:
+    """What the body of a write says. A key is None where the body leaves it out."""
+
+    partition_key: str | None
+    row_key: str | None
+    properties: dict[str, Property]
+
+
+def build_entity(members: Iterable[tuple[str, Json]]) -> Entity:
+    """Check the members of an entity's JSON object (or of its Atom twin) and type them.
+
+    `Timestamp`, `odata.*` members and annotations of what is not there are ignored; a null is no property.
+
+    Raises:
+        ServiceError: the exact code of each violation (reference §5.2, §5.3).
+    """
+    values: dict[str, Json] = {}
+    types: dict[str, Json] = {}
+    for name, value in members:
+        if "@" in name:
+            if name.endswith(_ANNOTATION):
+                types[name.removesuffix(_ANNOTATION)] = value
+        elif name != "Timestamp" and not name.startswith("odata."):
+            if name in values:
+                raise ServiceError("DuplicatePropertiesSpecified")
+            values[name] = value
+    keys = [_key(values.pop(name, None)) for name in _KEYS]
+    properties: dict[str, Property] = {}
+    for name, value in values.items():
+        check_property_name(name)
+        if value is not None:
+            properties[name] = _type_property(name, value, types.get(name))
+    check_limits(keys[0] or "", keys[1] or "", properties)
+    return Entity(keys[0], keys[1], properties)
+
+
+def _key(value: Json) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    raise ServiceError("InvalidInput", _MALFORMED)
+
+
+def _type_property(name: str, value: Json, type_name: Json) -> Property:
+    try:
+        edm = type_of_json(value) if type_name is None else _named_type(type_name)
+        return Property(edm, edm.literal(value))
+    except DateTimeRangeError as error:
+        message = f"The '{name}' parameter of value '{error.text}' is out of range."
+        raise ServiceError("OutOfRangeInput", message) from None
+    except ValueError:
+        raise ServiceError("InvalidInput", _MALFORMED) from None
+
+
+def _named_type(name: Json) -> EdmType:
+    if not isinstance(name, str) or name not in TYPES:
+        raise ValueError("not a primitive type")
+    return TYPES[name]
+
+
+def check_limits(partition_key: str, row_key: str, properties: Mapping[str, Property]) -> None:
+    """Refuse an entity that has too many properties or too much in them.
+
+    The whole is judged before its parts, as the service does: one binary of 1 MiB is an `EntityTooLarge`.
+
+    Raises:
+        ServiceError: `TooManyProperties`, `EntityTooLarge`, `PropertyValueTooLarge`.
+    """
+    if len(properties) > PROPERTIES_MAX:
+        raise ServiceError("TooManyProperties")
+    bound = 2 * sum(len(literal) for _, literal in properties.values())
+    if bound <= STRING.limit:
+        return
+    size = 4 + 2 * (utf16_length(partition_key) + utf16_length(row_key))
+    too_large = False
+    for name, (edm, literal) in properties.items():
+        value_bytes = edm.size(literal)
+        too_large = too_large or (edm in (STRING, BINARY) and value_bytes > edm.limit)
+        size += _PROPERTY_OVERHEAD_BYTES + 2 * utf16_length(name) + value_bytes
+    if size > ENTITY_MAX_BYTES:
+        raise ServiceError("EntityTooLarge")
+    if too_large:
+        raise ServiceError("PropertyValueTooLarge")

@@ -1,0 +1,180 @@
+r"""How an entity is stored: the bytes of one row of the engine.
+
+A row's value is what a client that asks for minimal metadata wants to read, so that a page of a query is a range scan
+and a join. It has two parts:
+
+    head      9 bytes: the format version, 0x01, then the entity's Timestamp in ticks (100 ns since 1601-01-01 UTC),
+              8 bytes, big endian
+    members   ASCII text: the members of the entity's JSON object in minimal metadata, without the braces:
+
+        "odata.etag":"W/\"datetime'2026-11-20T10%3A00%3A00.1234567Z'\"","PartitionKey":"p","RowKey":"r",
+        "Timestamp":"2026-11-20T10:00:00.1234567Z","Age":23,"Id@odata.type":"Edm.Int64","Id":"5"
+
+    (in one line). The four system members always come first and in this order, then the custom properties as sent.
+    There is no white space outside strings. Each value is the canonical literal of its type (edm.py); a type annotation
+    stands immediately before its member, and only where `edm.needs_annotation` says so. Every character that is not
+    ASCII is escaped as \uXXXX.
+
+Invariants that reading relies on: inside a string a quote is always escaped, and every member but the first follows a
+comma; therefore the bytes `,"Name":` occur exactly once if the entity has the property Name, and never otherwise. The
+ETag is the Timestamp in another spelling, and both are the head's ticks. A null is never stored.
+"""
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from json.encoder import encode_basestring_ascii as quote
+from typing import NamedTuple
+
+from lazulite.table.edm import (
+    DATETIME,
+    STRING,
+    TYPES,
+    DateTime,
+    EdmType,
+    Value,
+    format_datetime,
+    needs_annotation,
+    type_of_literal,
+)
+
+HEAD_BYTES = 9
+_VERSION = b"\x01"
+_LONGEST_TYPE = len('"Edm.DateTime"')
+_MEMBER = re.compile(
+    r',"([^"@]+)(?:@odata\.type":"(Edm\.\w+)","\1)?":("[^"\\]*(?:\\.[^"\\]*)*"|[^,]+)', re.ASCII | re.DOTALL
+)
+
+
+class Property(NamedTuple):
+    """A typed value in its canonical literal."""
+
+    edm: EdmType
+    literal: str
+
+
+class Row(NamedTuple):
+    """A stored entity, taken apart. Keys and names are decoded; values are literals."""
+
+    partition_key: str
+    row_key: str
+    ticks: int
+    properties: dict[str, Property]
+
+
+def etag_of(ticks: int) -> str:
+    """Return the ETag of an entity whose Timestamp is `ticks`."""
+    return f"W/\"datetime'{format_datetime(ticks).replace(':', '%3A')}'\""
+
+
+def encode_keys(partition_key: str, row_key: str) -> str:
+    """Return the members of the two keys."""
+    return f'"PartitionKey":{quote(partition_key)},"RowKey":{quote(row_key)}'
+
+
+def encode_properties(properties: Mapping[str, Property]) -> str:
+    """Return the members of custom properties, each after a comma."""
+    parts: list[str] = []
+    for name, (edm, literal) in properties.items():
+        quoted = quote(name)
+        if needs_annotation(edm, literal):
+            parts.append(f',{quoted[:-1]}@odata.type":"{edm.name}"')
+        parts.append(f",{quoted}:{literal}")
+    return "".join(parts)
+
+
+def assemble(ticks: int, keys: str, properties: str) -> bytes:
+    """Build a row's value from what `encode_keys` and `encode_properties` returned."""
+    timestamp = format_datetime(ticks)
+    etag = timestamp.replace(":", "%3A")
+    members = f'"odata.etag":"W/\\"datetime\'{etag}\'\\"",{keys},"Timestamp":"{timestamp}"{properties}'
+    return _VERSION + ticks.to_bytes(8, "big") + members.encode("ascii")
+
+
+def ticks_of(value: bytes) -> int:
+    """Return the Timestamp of a row's value."""
+    assert value[:1] == _VERSION, "a row of a format that this version does not know"
+    return int.from_bytes(value[1:HEAD_BYTES], "big")
+
+
+def members_of(value: bytes) -> bytes:
+    """Return the members of a row's value, ready to be put between braces."""
+    return value[HEAD_BYTES:]
+
+
+def _unquote(literal: str) -> str:
+    if "\\" not in literal:
+        return literal[1:-1]
+    text = json.loads(literal)
+    assert isinstance(text, str)
+    return text
+
+
+def decode_row(value: bytes) -> Row:
+    """Take a row's value apart."""
+    ticks = ticks_of(value)
+    members = _MEMBER.findall(value[HEAD_BYTES:].decode("ascii"))
+    properties: dict[str, Property] = {}
+    for name, type_name, literal in members[3:]:
+        edm = TYPES[type_name] if type_name else type_of_literal(literal)
+        properties[_unquote(f'"{name}"')] = Property(edm, literal)
+    return Row(_unquote(members[0][2]), _unquote(members[1][2]), ticks, properties)
+
+
+def _read_timestamp(value: bytes) -> Property:
+    return Property(DATETIME, f'"{format_datetime(ticks_of(value))}"')
+
+
+def literal_reader(name: str) -> Callable[[bytes], Property | None]:
+    """Return a function that finds one property in a row's value without decoding it; None if it is absent."""
+    if name == "Timestamp":
+        return _read_timestamp
+    quoted = quote(name)
+    needle = f",{quoted}:".encode()
+    annotation = f',{quoted[:-1]}@odata.type":'.encode()
+    to_value = len(needle)
+
+    def read(value: bytes) -> Property | None:
+        at = value.find(needle, HEAD_BYTES)
+        if at < 0:
+            return None
+        start = at + to_value
+        if value[start] != 0x22:
+            end = value.find(b",", start)
+            literal = (value[start:] if end < 0 else value[start:end]).decode("ascii")
+            return Property(type_of_literal(literal), literal)
+        literal = value[start : _end_of_string(value, start)].decode("ascii")
+        type_at = value.find(b'"Edm.', at - _LONGEST_TYPE, at)
+        if type_at >= 0 and value.endswith(annotation, 0, type_at):
+            return Property(TYPES[value[type_at + 1 : at - 1].decode("ascii")], literal)
+        return Property(STRING, literal)
+
+    return read
+
+
+def property_reader(name: str) -> Callable[[bytes], Value | None]:
+    """Return a function that reads one property out of a row's value: its decoded value, or None if it is absent."""
+    if name == "Timestamp":
+        return lambda value: DateTime(ticks_of(value))
+    find = literal_reader(name)
+
+    def read(value: bytes) -> Value | None:
+        found = find(value)
+        return None if found is None else found[0].decode(found[1])
+
+    return read
+
+
+def _end_of_string(value: bytes, start: int) -> int:
+    """Return the index after the closing quote of the JSON string that opens at `start`."""
+    end = value.find(b'"', start + 1)
+    while value[end - 1] == 0x5C and _is_escaped(value, end):
+        end = value.find(b'"', end + 1)
+    return end + 1
+
+
+def _is_escaped(value: bytes, at: int) -> bool:
+    backslashes = 0
+    while value[at - 1 - backslashes] == 0x5C:
+        backslashes += 1
+    return backslashes % 2 == 1
