@@ -1,0 +1,155 @@
+"""Storage accounts: a name and the keys that sign for it.
+
+Invariants:
+- key material is in no `repr`, exception text or log line;
+- an `Account` compares by identity, and a directory hands out the same object until the account changes, so that caches
+  can hang on it and a rotated key empties them;
+- once a directory has seen an account of one's own, the development account with its public key never comes back.
+"""
+
+import base64
+import binascii
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from lazulite.protocol.account_file import AccountFile, AccountFileError, Stamp
+
+_NAME = re.compile(r"[^\s/:;?#%\\\x00-\x1f\x7f-\U0010ffff]{1,64}")
+"""Emulator names are free-form (reference §1), within what one path segment and one environment variable can carry."""
+
+__all__ = [
+    "DEVELOPMENT_ACCOUNT",
+    "Account",
+    "AccountDirectory",
+    "AccountFile",
+    "AccountFileError",
+    "parse_accounts",
+]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Account:
+    """A storage account. Either key signs."""
+
+    name: str
+    keys: tuple[bytes, ...] = field(repr=False)
+
+
+DEVELOPMENT_ACCOUNT = Account(
+    "devstoreaccount1",
+    (base64.b64decode("Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="),),
+)
+"""The emulator's account, whose key the whole world knows."""
+
+
+def parse_accounts(text: str) -> dict[str, Account]:
+    """Read `name:key1[:key2];…`, the value of `AZURITE_ACCOUNTS` or `LAZULITE_ACCOUNTS`.
+
+    Raises:
+        ValueError: with a text that shows nothing of the value, as a misplaced part of it may be a key.
+    """
+    accounts: dict[str, Account] = {}
+    entries = [entry.strip() for entry in text.split(";")]
+    for number, entry in enumerate(filter(None, entries), 1):
+        name, *keys = entry.split(":")
+        if not _NAME.fullmatch(name) or name.endswith("-secondary"):
+            raise ValueError(f"account {number} has no usable name; expected name:key1[:key2]")
+        if name in accounts:
+            raise ValueError(f"account {number} repeats the name of an earlier one")
+        if not 1 <= len(keys) <= 2:
+            raise ValueError(f"account {number} needs one or two keys: name:key1[:key2]")
+        accounts[name] = Account(name, tuple(_decode_key(key, number) for key in keys))
+    return accounts
+
+
+def _decode_key(text: str, number: int) -> bytes:
+    try:
+        key = base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        key = b""
+    if not key:
+        raise ValueError(f"a key of account {number} is not base64")
+    return key
+
+
+class AccountDirectory:
+    """The accounts that a running service knows: those of the environment, then those of the account file.
+
+    Args:
+        fixed: accounts from the environment; they win over same-named ones of the file.
+        file: the durable accounts. A change of it is noticed by the next `get`, without a restart.
+        report: told, once for each damaged state, why the file could not be read; the last good state stays in force.
+
+    Raises:
+        AccountFileError: the file is damaged or unreadable from the start.
+    """
+
+    def __init__(
+        self,
+        fixed: Mapping[str, Account],
+        file: AccountFile | None = None,
+        report: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self._fixed = dict(fixed)
+        self._file = file
+        self._path = None if file is None else str(file.path)
+        self._report = report
+        self._stamp: Stamp | None = None
+        self._accounts: dict[str, Account] = {}
+        self._own_seen = False
+        stored: list[tuple[str, tuple[bytes, ...]]] = []
+        if file is not None:
+            self._stamp, stored = file.read()
+        self._adopt(stored)
+
+    def get(self, name: str) -> Account | None:
+        """Return the account of that name as it is now, or None. One `stat`, cheap enough for each request."""
+        # `access` says "no file" in half the time that a failing `stat` takes.
+        if self._path is not None and (self._stamp is not None or os.access(self._path, os.F_OK)):
+            self._look(self._path)
+        return self._accounts.get(name)
+
+    def names(self) -> list[str]:
+        """Return the names of all accounts in force, sorted."""
+        return sorted(self._accounts)
+
+    @property
+    def development(self) -> bool:
+        """Whether an account in force signs with the public development key."""
+        public = DEVELOPMENT_ACCOUNT.keys[0]
+        return any(public in account.keys for account in self._accounts.values())
+
+    def _look(self, path: str) -> None:
+        """Read the file again if it is not the one that was read last."""
+        try:
+            status = os.stat(path)
+            stamp = (status.st_ino, status.st_ctime_ns, status.st_size)
+        except OSError:
+            stamp = None
+        if stamp != self._stamp:
+            self._reload(stamp)
+
+    def _reload(self, stamp: Stamp | None) -> None:
+        assert self._file is not None
+        try:
+            read_stamp, stored = self._file.read()
+            if read_stamp is None:
+                raise AccountFileError("the account file is gone")
+        except AccountFileError as error:
+            self._stamp = stamp
+            self._report(f"{error}; the accounts stay as they were")
+            return
+        self._stamp = read_stamp
+        self._adopt(stored)
+
+    def _adopt(self, stored: Iterable[tuple[str, tuple[bytes, ...]]]) -> None:
+        """Put `stored` in force, keeping the object of each account that did not change."""
+        accounts: dict[str, Account] = {}
+        for name, keys in stored:
+            known = self._accounts.get(name)
+            accounts[name] = known if known is not None and known.keys == keys else Account(name, keys)
+        accounts |= self._fixed
+        self._own_seen = self._own_seen or bool(accounts)
+        self._accounts = accounts if self._own_seen else {DEVELOPMENT_ACCOUNT.name: DEVELOPMENT_ACCOUNT}

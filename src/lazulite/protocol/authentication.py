@@ -1,0 +1,173 @@
+"""Who sends a request, and what the credentials allow: Shared Key or SAS in, `Account` and `Grant` out.
+
+Invariants (reference §14.6, §15):
+- an Authorization header wins over a SAS beside it;
+- a SAS is checked in this order: form, signature, time, protocol, address, service; `grant.authorize` goes on with
+  resource type and permission;
+- only the form and the signature of a SAS are remembered, and only for the account object that they were checked with,
+  so a rotated key ends them. Time, protocol, address and stored policy are looked at on each request.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+from lazulite.protocol.account_sas import parse_account_sas
+from lazulite.protocol.accounts import Account, AccountDirectory
+from lazulite.protocol.addressing import Address
+from lazulite.protocol.clock import Clock
+from lazulite.protocol.errors import ServiceError
+from lazulite.protocol.grant import SHARED_KEY_GRANT, Grant
+from lazulite.protocol.message import Request
+from lazulite.protocol.sas_cache import SAS_CACHE_ENTRIES_MAX, SasCache, VerifiedSas
+from lazulite.protocol.sas_terms import (
+    SAS_PARAMETERS,
+    SPECIFIC_ERRORS_VERSION,
+    MalformedSasError,
+)
+from lazulite.protocol.service_sas import ServiceSas, apply_policy, parse_service_sas
+from lazulite.protocol.shared_key import (
+    REQUEST_AGE_SECONDS_MAX,
+    Canonicalize,
+    check_date,
+    check_signature,
+    parse_authorization,
+    table_string_to_sign,
+)
+from lazulite.protocol.stored_policy import StoredAccessPolicy
+
+Policies = Callable[[str, str], Awaitable[Sequence[StoredAccessPolicy]]]
+"""(account name, table name in lower case) -> the table's stored access policies as they are now."""
+
+
+class Authenticator:
+    """Authenticates the requests of one service.
+
+    Args:
+        accounts: who there is.
+        clock: the time now.
+        policies: reads the stored access policies of a table.
+        service: the service's letter in an account SAS.
+        resource_prefix: the service's word in the canonical resource of a service SAS.
+        window_seconds: how far the date of a Shared Key request may be off, in either direction.
+        cache_entries_max: how many verified SAS tokens are remembered.
+        canonicalize: the service's string-to-sign for Shared Key.
+    """
+
+    def __init__(
+        self,
+        accounts: AccountDirectory,
+        clock: Clock,
+        policies: Policies,
+        *,
+        service: str = "t",
+        resource_prefix: str = "table",
+        window_seconds: int = REQUEST_AGE_SECONDS_MAX,
+        cache_entries_max: int = SAS_CACHE_ENTRIES_MAX,
+        canonicalize: Canonicalize = table_string_to_sign,
+    ) -> None:
+        self._accounts = accounts
+        self._clock = clock
+        self._policies = policies
+        self._service = service
+        self._resource_prefix = resource_prefix
+        self._window_seconds = window_seconds
+        self._cache = SasCache(cache_entries_max)
+        self._canonicalize = canonicalize
+
+    async def authenticate(
+        self, request: Request, address: Address, parameters: Mapping[str, str]
+    ) -> tuple[Account, Grant]:
+        """Return the account and what the request may do with it.
+
+        Args:
+            request: for its method, path, headers, scheme and client address.
+            address: where it goes.
+            parameters: its query, parsed.
+
+        Raises:
+            ServiceError: any row of reference §15, or `ResourceNotFound` for an unknown account.
+        """
+        account = self._accounts.get(address.account)
+        if account is None:
+            raise ServiceError("ResourceNotFound")
+        header = request.headers.get("authorization")
+        if header is not None:
+            self._check_shared_key(request, address, account, parameters.get("comp"), header)
+            return account, SHARED_KEY_GRANT
+        if "sig" in parameters or "sv" in parameters:
+            return account, await self._check_sas(request, account, parameters)
+        raise ServiceError("NoAuthenticationInformation")
+
+    def _check_shared_key(
+        self, request: Request, address: Address, account: Account, comp: str | None, header: str
+    ) -> None:
+        if header[:7].lower() == "bearer ":
+            # What a service without an identity provider says (reference §14.7).
+            raise ServiceError(
+                "InvalidAuthenticationInfo",
+                "Server failed to authenticate the request. Please refer to the information in the "
+                "www-authenticate header.",
+                status=401,
+            )
+        credentials = parse_authorization(header)
+        if credentials.account != account.name:
+            raise ServiceError("AuthenticationFailed")
+        check_date(request, self._clock(), self._window_seconds)
+        check_signature(request, address, account, comp, credentials, self._canonicalize)
+
+    async def _check_sas(self, request: Request, account: Account, parameters: Mapping[str, str]) -> Grant:
+        values = tuple(map(parameters.get, SAS_PARAMETERS))
+        try:
+            verified = self._cache.get(values, account)
+            if verified is None:
+                verified = self._verify(account, parameters)
+                self._cache.put(values, verified)
+            terms, grant = verified.terms, verified.grant
+            if verified.policy_sas is not None:
+                permission, terms = apply_policy(
+                    verified.policy_sas, terms, await self._policy(account, verified.policy_sas)
+                )
+                grant = _service_grant(verified.policy_sas, permission)
+        except MalformedSasError:
+            raise ServiceError("AuthenticationFailed") from None
+        terms.check_time(self._clock())
+        terms.check_transport(request.scheme, request.client)
+        if not verified.serves:
+            raise ServiceError("AuthorizationServiceMismatch")
+        return grant
+
+    async def _policy(self, account: Account, sas: ServiceSas) -> StoredAccessPolicy:
+        for policy in await self._policies(account.name, sas.table.lower()):
+            if policy.id == sas.policy_id:
+                return policy
+        raise ServiceError("AuthenticationFailed")
+
+    def _verify(self, account: Account, parameters: Mapping[str, str]) -> VerifiedSas:
+        """Check form and signature.
+
+        Raises:
+            MalformedSasError: the form is wrong.
+            ServiceError: `AuthenticationFailed`, the signature is.
+        """
+        if "tn" in parameters:
+            sas = parse_service_sas(parameters)
+            terms = sas.terms()
+            if not sas.is_signed_by(account, self._resource_prefix):
+                raise ServiceError("AuthenticationFailed")
+            policy_sas = sas if sas.policy_id else None
+            return VerifiedSas(account, terms, _service_grant(sas, sas.permission), True, policy_sas)
+        token = parse_account_sas(parameters)
+        terms = token.terms()
+        if not token.is_signed_by(account):
+            raise ServiceError("AuthenticationFailed")
+        grant = Grant("account-sas", frozenset(token.permission), token.resource_types)
+        return VerifiedSas(account, terms, grant, self._service in token.services, None)
+
+
+def _service_grant(sas: ServiceSas, permission: str) -> Grant:
+    return Grant(
+        "service-sas",
+        frozenset(permission),
+        table=sas.table.lower(),
+        key_range=sas.key_range(),
+        hides_refusals=sas.version < SPECIFIC_ERRORS_VERSION,
+    )

@@ -1,0 +1,189 @@
+"""XML in and out: small documents, no surprises.
+
+Invariants:
+- a document without a DOCTYPE cannot define entities, so one with a DOCTYPE is refused before the parser sees it;
+- bytes, elements and depth are bounded, so reading costs at most what the limits say;
+- whatever the bytes are, reading them raises nothing but `ServiceError`.
+
+Only UTF-8 is read, with or without a byte-order mark: the encoding that a document declares is ignored, so that nothing
+can be smuggled past the check for a DOCTYPE in another encoding.
+
+What is written begins with a byte-order mark and has no white space between elements, an empty element being
+`<Cors />`, as the live service writes it.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple, cast
+
+from lxml import etree
+
+from lazulite.protocol.errors import ServiceError
+
+MAX_BYTES = 64 * 1024
+MAX_ELEMENTS = 1_000
+MAX_DEPTH = 16
+
+_METADATA = "http://schemas.microsoft.com/ado/2007/08/dataservices/metadata"
+_BOM = b"\xef\xbb\xbf"
+_DECLARATION = '<?xml version="1.0" encoding="utf-8"?>'
+_ESCAPES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "\r": "&#xD;"}
+_SPECIAL = re.compile("[&<>\r\0-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+
+
+class Node(NamedTuple):
+    """An element. Attributes, comments and processing instructions are left out: no document of ours uses them."""
+
+    name: str
+    """Local name, or `{namespace}name` when it has a namespace."""
+    text: str
+    """Its character data; of an element with children, what stands around them."""
+    children: tuple["Node", ...]
+    line: int
+    """Where it begins, counted from 1."""
+
+
+def read(
+    body: bytes, *, max_bytes: int = MAX_BYTES, max_elements: int = MAX_ELEMENTS, max_depth: int = MAX_DEPTH
+) -> Node:
+    """Parse a document and return its root.
+
+    Raises:
+        ServiceError: `RequestBodyTooLarge` over `max_bytes`, `InvalidXmlDocument` for anything else that is wrong.
+    """
+    if len(body) > max_bytes:
+        raise ServiceError("RequestBodyTooLarge")
+    if b"<!DOCTYPE" in body:
+        raise invalid_document("A document type declaration is not allowed.")
+    parser = etree.XMLParser(
+        encoding="utf-8",
+        resolve_entities=False,
+        load_dtd=False,
+        no_network=True,
+        huge_tree=False,
+        remove_comments=True,
+        remove_pis=True,
+    )
+    try:
+        root = etree.fromstring(body, parser)
+    except etree.XMLSyntaxError as error:
+        line, position = error.position
+        raise invalid_document("The document is not well-formed.", line, position) from None
+    assert root.getroottree().docinfo.internalDTD is None
+    # `iter` is lazy: neither a wide nor a deep tree is walked further than the limit.
+    for count, found in enumerate(root.iter(), 1):
+        if count > max_elements:
+            raise invalid_document(f"The document has more than {max_elements} elements.", _line(found))
+    return _node(root, max_depth)
+
+
+def _node(element: etree._Element, depth: int) -> Node:
+    if depth == 0:
+        raise invalid_document("The document is nested too deeply.", _line(element))
+    children = tuple(_node(child, depth - 1) for child in element)
+    text = (element.text or "") + "".join(child.tail or "" for child in element)
+    return Node(str(element.tag), text, children, _line(element))
+
+
+def _line(element: etree._Element) -> int:
+    return cast("int", element.sourceline)
+
+
+def fields(node: Node, required: Sequence[str], optional: Sequence[str] = ()) -> dict[str, Node]:
+    """Return the children of `node` by name, in whatever order they came.
+
+    Raises:
+        ServiceError: `MissingRequiredXmlNode`, `UnsupportedXmlNode`, or `InvalidXmlDocument` for a child that comes
+            twice and for text between the children.
+    """
+    only_children(node)
+    found: dict[str, Node] = {}
+    for child in node.children:
+        if child.name not in required and child.name not in optional:
+            raise ServiceError("UnsupportedXmlNode", details=_place(child.line, None, f"{child.name} is not known."))
+        if child.name in found:
+            raise invalid_document(f"{child.name} is specified more than once.", child.line)
+        found[child.name] = child
+    for name in required:
+        if name not in found:
+            reason = f"{node.name} needs {name}."
+            raise ServiceError("MissingRequiredXmlNode", details=_place(node.line, None, reason))
+    return found
+
+
+def only_children(node: Node) -> tuple[Node, ...]:
+    """Return the children of an element that may hold nothing else.
+
+    Raises:
+        ServiceError: `InvalidXmlDocument`, there is text between them.
+    """
+    if node.text.strip():
+        raise invalid_document(f"{node.name} must not contain text.", node.line)
+    return node.children
+
+
+def text_of(node: Node) -> str:
+    """Return the text of an element that may hold nothing else, without blanks around it.
+
+    Raises:
+        ServiceError: `InvalidXmlDocument`, it has children.
+    """
+    if node.children:
+        raise invalid_document(f"{node.name} must contain text only.", node.line)
+    return node.text.strip()
+
+
+def invalid_document(reason: str, line: int | None = None, position: int | None = None) -> ServiceError:
+    """Return the refusal of a document that is malformed or breaks a limit."""
+    return ServiceError("InvalidXmlDocument", details=_place(line, position, reason))
+
+
+def invalid_value(node: Node, reason: str) -> ServiceError:
+    """Return the refusal of one element's text."""
+    return ServiceError("InvalidXmlNodeValue", details=_place(node.line, None, reason))
+
+
+def _place(line: int | None, position: int | None, reason: str) -> list[tuple[str, str]]:
+    numbers = (("LineNumber", line), ("LinePosition", position))
+    return [(name, str(number)) for name, number in numbers if number is not None] + [("Reason", reason)]
+
+
+def element(name: str, *children: str) -> str:
+    """Return the markup of an element with the given children, which are markup."""
+    inner = "".join(children)
+    return f"<{name}>{inner}</{name}>" if inner else f"<{name} />"
+
+
+def leaf(name: str, text: str) -> str:
+    """Return the markup of an element with text; characters that XML cannot carry become U+FFFD."""
+    return element(name, _escape(text))
+
+
+def _escape(text: str) -> str:
+    return _SPECIAL.sub(lambda match: _ESCAPES.get(match[0], "\ufffd"), text)
+
+
+def document(root: str) -> bytes:
+    """Return the bytes of a document with that root, as answers carry them."""
+    return _BOM + (_DECLARATION + root).encode()
+
+
+def error_document(code: str, message: str, details: Iterable[tuple[str, str]] = ()) -> bytes:
+    """Return an error as the Table service spells it in XML (recorded; reference §3), without a byte-order mark.
+
+    That the `details` follow the message under the same prefix is unverified; clients look at code and message.
+
+    Args:
+        code: the error code.
+        message: its text, with the lines `RequestId:…` and `Time:…` already in it.
+        details: extra elements (name, text) to follow the message.
+    """
+    parts = [leaf("m:code", code), f'<m:message xml:lang="en-US">{_escape(message)}</m:message>']
+    parts += [leaf(f"m:{name}", text) for name, text in details]
+    return f'{_DECLARATION}<m:error xmlns:m="{_METADATA}">{"".join(parts)}</m:error>'.encode()
+
+
+def plain_error_document(code: str, message: str, details: Iterable[tuple[str, str]] = ()) -> bytes:
+    """Return an error in the `<Error>` form that the storage services share, with its byte-order mark."""
+    parts = [leaf("Code", code), leaf("Message", message)]
+    return document(element("Error", *parts, *(leaf(name, text) for name, text in details)))

@@ -1,0 +1,123 @@
+"""A batch's body in: which requests it holds. Source: reference §11.1, §23. Free of any meaning of those requests.
+
+Liberal where clients differ: bare line feeds, missing final boundaries, blank lines before boundaries, a preamble,
+quoted boundaries, Content-ID in either header block. Invariants: never more than `PARTS_MAX + 1` parts are cut out; a
+body that is no such thing is one `InvalidInput`.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from lazulite.protocol.errors import ServiceError
+
+PARTS_MAX = 100
+HEADERS_MAX = 64
+
+_BOUNDARY = re.compile(r"multipart/mixed\s*;(?:.*;)?\s*boundary\s*=\s*(?:\"([^\"]{1,200})\"|([^\s;\"]{1,200}))", re.I)
+_REQUEST_LINE = re.compile(r"([A-Za-z]{1,20}) +(\S+) +HTTP/1\.[01]\s*", re.ASCII)
+_HEADER = re.compile(r"([!-9;-~]+)\s*:\s*(.*)")
+_MALFORMED = "One of the request inputs is not valid."
+
+
+class Part(NamedTuple):
+    """One request inside a batch."""
+
+    method: str
+    url: str
+    headers: dict[str, str]
+    body: bytes
+    content_id: str | None
+    """To be echoed: only known if it stood among the request's own headers, as recorded."""
+
+
+class BatchBody(NamedTuple):
+    """What a batch holds."""
+
+    parts: list[Part]
+    in_change_set: bool
+    """False for the one query that may stand in a batch without a change set."""
+
+
+def _malformed() -> ServiceError:
+    return ServiceError("InvalidInput", _MALFORMED)
+
+
+def boundary_of(content_type: str) -> str | None:
+    """Return the boundary that a Content-Type declares; None if it is not multipart/mixed with one."""
+    match = _BOUNDARY.match(content_type.strip())
+    return None if match is None else match[1] or match[2]
+
+
+def _split(body: bytes, boundary: str) -> Iterator[bytes]:
+    """Yield what stands between the delimiter lines."""
+    delimiter = b"\n--" + boundary.encode("latin-1")
+    # One more than may be, so that a count can be refused; the rest stays unsplit in the last piece.
+    pieces = (b"\n" + body).split(delimiter, PARTS_MAX + 2)
+    for piece in pieces[1:]:
+        if piece.startswith(b"--"):
+            return
+        line, _, content = piece.partition(b"\n")
+        if line.strip():
+            raise _malformed()
+        yield content
+
+
+def _read_headers(lines: list[str]) -> dict[str, str]:
+    if len(lines) > HEADERS_MAX:
+        raise _malformed()
+    headers: dict[str, str] = {}
+    for line in lines:
+        match = _HEADER.fullmatch(line.strip())
+        if match is None:
+            raise _malformed()
+        name = match[1].lower()
+        headers[name] = f"{headers[name]}, {match[2]}" if name in headers else match[2]
+    return headers
+
+
+def _cut_head(text: bytes) -> tuple[list[str], bytes]:
+    """Split at the first blank line; blank lines before the head are skipped."""
+    head, _, rest = text.lstrip(b"\n").partition(b"\n\n")
+    return [line for line in head.decode("latin-1").split("\n") if line.strip()], rest
+
+
+def _read_part(content: bytes) -> Part:
+    _, request = _cut_head(content)
+    lines, body = _cut_head(request)
+    match = _REQUEST_LINE.fullmatch(lines[0]) if lines else None
+    if match is None:
+        raise _malformed()
+    headers = _read_headers(lines[1:])
+    return Part(match[1].upper(), match[2], headers, body.strip(), headers.pop("content-id", None))
+
+
+def read_batch(content_type: str, body: bytes) -> BatchBody:
+    """Take a batch apart.
+
+    Args:
+        content_type: the header of the outer request.
+        body: of the outer request; its size was bounded before.
+
+    Raises:
+        ServiceError: `InvalidInput`.
+    """
+    boundary = boundary_of(content_type)
+    if boundary is None:
+        raise _malformed()
+    outer = list(_split(body.replace(b"\r\n", b"\n"), boundary))
+    change_sets = [content for content in outer if _inner_boundary(content) is not None]
+    if not change_sets:
+        if len(outer) != 1:
+            raise _malformed()
+        return BatchBody([_read_part(outer[0])], in_change_set=False)
+    if len(outer) != 1:
+        raise _malformed()
+    inner = _inner_boundary(outer[0])
+    assert inner is not None, "looked up above"
+    return BatchBody([_read_part(content) for content in _split(outer[0], inner)], in_change_set=True)
+
+
+def _inner_boundary(content: bytes) -> str | None:
+    lines, _ = _cut_head(content)
+    return boundary_of(_read_headers(lines).get("content-type", ""))

@@ -1,0 +1,179 @@
+"""Run a batch: prepare every write as a single request would be, apply them all in one commit, answer each.
+
+Invariants: nothing is written unless everything is; the first refusal, in the order of the operations, is the answer.
+A lack of permission or a malformed body refuses the batch as a whole; everything else is answered inside a 202, with
+the index of the operation before its message. Source: reference §11.2–11.4.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from lazulite.engine.contract import SpaceDroppedError
+from lazulite.protocol.errors import ServiceError
+from lazulite.protocol.message import Request, Response
+from lazulite.protocol.query_string import parse_query_string
+from lazulite.table.answers import batch_error, preference_applied
+from lazulite.table.batch.multipart_in import PARTS_MAX, BatchBody, Part, read_batch
+from lazulite.table.batch.multipart_out import batch_response, encode_part
+from lazulite.table.call import Call
+from lazulite.table.method import effective_method
+from lazulite.table.operations.entity_queries import get_entity, query_entities
+from lazulite.table.operations.entity_writes import EntityWrite, answer, find_write, prepare
+from lazulite.table.payload.json_out import error_payload
+from lazulite.table.payload.media import level_for_error, read_preference
+from lazulite.table.resource import Kind, parse_resource
+
+_TOO_MANY = f"The batch request operation exceeds the maximum {PARTS_MAX} changes per change set."
+_WITHOUT_INDEX = frozenset({"EntityAlreadyExists", "ResourceNotFound", "UpdateConditionNotSatisfied"})
+"""What fails at execution carries no index when it is the only operation of its change set, as recorded."""
+_OUTER_STATUSES = frozenset({401, 403})
+_PREPARED_BEFORE_A_TURN = 10
+"""Operations prepared before the event loop gets a turn."""
+
+
+class _OperationRefusedError(Exception):
+    """One operation's refusal, with its index."""
+
+    def __init__(self, index: int, error: ServiceError) -> None:
+        super().__init__(index)
+        self.index = index
+        self.error = error
+
+
+async def run_batch(call: Call) -> Response:
+    """Run an entity group transaction, or the one query that a batch may hold instead."""
+    batch = read_batch(call.request.headers.get("content-type", ""), call.request.body)
+    if not batch.in_change_set:
+        return await _run_query(call, batch.parts[0])
+    try:
+        parts = await _run_changes(call, batch)
+    except _OperationRefusedError as refusal:
+        if refusal.error.status in _OUTER_STATUSES:
+            raise refusal.error from None
+        parts = [_refused_part(call, batch, refusal)]
+    return batch_response(parts, in_change_set=True, random=call.context.random)
+
+
+def _inner_call(call: Call, part: Part) -> Call:
+    """Return the call that a part makes, as if it had come by itself with the batch's credentials."""
+    path, _, query = part.url.partition("?")
+    _, separator, rest = path.partition("://")
+    if separator:
+        path = rest.partition("/")[2]
+    path = path.lstrip("/")
+    segment = call.request.path.lstrip("/").partition("/")[0]
+    # With a path-style endpoint some clients leave the account out of inner URLs.
+    path = path.removeprefix(f"{segment}/")
+    request = Request(part.method, f"/{segment}/{path}", query, part.headers, part.body, id=call.request.id)
+    return replace(
+        call,
+        request=request,
+        parameters=parse_query_string(query),
+        resource=parse_resource(path),
+        method=effective_method(request),
+        in_batch=True,
+    )
+
+
+async def _run_query(call: Call, part: Part) -> Response:
+    error_level = level_for_error(part.headers.get("accept", ""), "")
+    try:
+        inner = _inner_call(call, part)
+        query = {Kind.ENTITY: get_entity, Kind.ENTITIES: query_entities}.get(inner.resource.kind)
+        if inner.method != "GET" or query is None:
+            raise ServiceError("InvalidInput")
+        response = await query(inner)
+        call.request.rows_scanned = inner.request.rows_scanned
+        call.request.rows_returned = inner.request.rows_returned
+        call.request.query_class = inner.request.query_class
+    except ServiceError as error:
+        if error.status in _OUTER_STATUSES:
+            raise
+        response = batch_error(error.status, error_level, _error_body(call, error, "0:"), [])
+    return batch_response([encode_part(response, part.content_id)], in_change_set=False, random=call.context.random)
+
+
+async def _run_changes(call: Call, batch: BatchBody) -> list[bytes]:
+    calls: list[Call] = []
+    writes: list[EntityWrite] = []
+    rows: set[str] = set()
+    for index, part in enumerate(batch.parts):
+        if index and index % _PREPARED_BEFORE_A_TURN == 0:
+            await asyncio.sleep(0)
+        try:
+            inner, write = _prepare(call, part, index)
+            _check_membership(inner, write, calls, writes, rows)
+        except ServiceError as error:
+            raise _OperationRefusedError(index, error) from None
+        calls.append(inner)
+        writes.append(write)
+        rows.add(write.row_key)
+    if not writes:
+        # *Unverified*: an empty change set is answered with an empty one.
+        return []
+    stamp = await _commit(calls[0], writes)
+    call.request.rows_returned = len(writes)
+    return [
+        encode_part(answer(inner, write, stamp), part.content_id)
+        for inner, write, part in zip(calls, writes, batch.parts, strict=True)
+    ]
+
+
+def _prepare(call: Call, part: Part, index: int) -> tuple[Call, EntityWrite]:
+    if index >= PARTS_MAX:
+        # Recorded for 101 operations: the index in the message is 99.
+        raise _OperationRefusedError(PARTS_MAX - 1, ServiceError("InvalidInput", _TOO_MANY))
+    inner = _inner_call(call, part)
+    kind = find_write(inner)
+    if kind is None:
+        raise ServiceError("InvalidInput")
+    return inner, prepare(inner, kind)
+
+
+def _check_membership(
+    inner: Call, write: EntityWrite, calls: Sequence[Call], writes: Sequence[EntityWrite], rows: set[str]
+) -> None:
+    """Refuse an operation on another partition or table than the first one's, or on a row that an earlier one has."""
+    if not writes:
+        return
+    same_table = inner.resource.table.lower() == calls[0].resource.table.lower()
+    if not same_table or write.partition_key != writes[0].partition_key:
+        raise ServiceError("CommandsInBatchActOnDifferentPartitions")
+    if write.row_key in rows:
+        raise ServiceError("InvalidDuplicateRow")
+
+
+async def _commit(first: Call, writes: Sequence[EntityWrite]) -> int:
+    def decide(current: Sequence[bytes | None], stamp: int) -> Mapping[str, bytes | None]:
+        changes: dict[str, bytes | None] = {}
+        for index, (write, value) in enumerate(zip(writes, current, strict=True)):
+            try:
+                changes[write.row_key] = write.apply(value, stamp)
+            except ServiceError as error:
+                raise _OperationRefusedError(index, error) from None
+        return changes
+
+    try:
+        table = await first.context.catalog.require(first.account, first.resource.table)
+        rows = [write.row_key for write in writes]
+        return await first.context.engine.commit(table.space, writes[0].partition_key, rows, decide)
+    except SpaceDroppedError:
+        raise _OperationRefusedError(0, ServiceError("TableNotFound")) from None
+    except ServiceError as error:
+        raise _OperationRefusedError(0, error) from None
+
+
+def _refused_part(call: Call, batch: BatchBody, refusal: _OperationRefusedError) -> bytes:
+    index, error = refusal.index, refusal.error
+    part = batch.parts[index]
+    alone = len(batch.parts) == 1 and error.code in _WITHOUT_INDEX
+    body = _error_body(call, error, "" if alone else f"{index}:")
+    level = level_for_error(part.headers.get("accept", ""), "")
+    applied = preference_applied(read_preference(part.headers)) if part.method == "POST" else []
+    return encode_part(batch_error(error.status, level, body, applied), part.content_id)
+
+
+def _error_body(call: Call, error: ServiceError, prefix: str) -> bytes:
+    from_service = ServiceError(error.code, f"{prefix}{error.message}", status=error.status)
+    return error_payload(from_service, call.request.id, call.context.time())

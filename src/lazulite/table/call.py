@@ -1,0 +1,110 @@
+"""One request on its way through the Table service: what is known of it once it is authorised.
+
+Invariant: a `Call` exists only for a request whose credentials were found good; each operation still asks
+`Call.authorize` for its own permission.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from random import Random
+
+from lazulite.engine.contract import Clock, Engine
+from lazulite.protocol.addressing import Address
+from lazulite.protocol.errors import ServiceError
+from lazulite.protocol.grant import Grant, Requirement, authorize
+from lazulite.protocol.message import Request
+from lazulite.protocol.properties_store import PropertiesStore
+from lazulite.table.catalog import Catalog
+from lazulite.table.edm import format_datetime7
+from lazulite.table.payload.media import JSON_SINCE, MetadataLevel, check_body_type, negotiate
+from lazulite.table.resource import Resource
+
+
+@dataclass(frozen=True, slots=True)
+class QueryLimits:
+    """Bounds of one page of a query."""
+
+    page_rows: int = 1000
+    page_bytes: int = 16 * 1024 * 1024
+    """Entities are not added to a page that has grown past this."""
+    page_seconds: float = 5.0
+    lookahead_rows: int = 1000
+    """Rows looked at after a full page, to tell whether any other matches; past that a continuation is given."""
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What every operation works with, handed in once."""
+
+    engine: Engine
+    catalog: Catalog
+    properties: PropertiesStore
+    clock: Clock
+    monotonic: Callable[[], float]
+    """Seconds, never stepping back."""
+    random: Random
+    limits: QueryLimits
+
+    def time(self) -> str:
+        """Return the time now as errors carry it."""
+        return format_datetime7(self.clock())
+
+
+@dataclass(slots=True)
+class Call:
+    """An authenticated request and where it goes."""
+
+    context: Context
+    request: Request
+    address: Address
+    parameters: Mapping[str, str]
+    version: str
+    grant: Grant
+    resource: Resource
+    method: str
+    """The effective method, tunnelling undone."""
+    deadline: float
+    """When a page of a query must be answered, on the monotonic clock."""
+    in_batch: bool = False
+
+    @property
+    def account(self) -> str:
+        """The account's name."""
+        return self.address.account
+
+    def authorize(self, requirement: Requirement) -> None:
+        """Refuse what the credentials do not permit.
+
+        Raises:
+            ServiceError: 403 (404 for old SAS versions).
+        """
+        authorize(self.grant, requirement, self.resource.table.lower())
+
+    def require_key(self, partition_key: str, row_key: str) -> None:
+        """Refuse an entity outside the key range of a SAS.
+
+        Raises:
+            ServiceError: `AuthorizationFailure`.
+        """
+        self.grant.require_key(partition_key, row_key)
+
+    def level(self) -> MetadataLevel:
+        """Return the metadata level of the answer.
+
+        Raises:
+            ServiceError: 415.
+        """
+        if self.version < JSON_SINCE:
+            raise ServiceError("JsonFormatNotSupported")
+        return negotiate(self.request.headers.get("accept", ""), self.parameters.get("$format", ""))
+
+    def json_body(self) -> bytes:
+        """Return the request's body, which must be JSON.
+
+        Raises:
+            ServiceError: 415.
+        """
+        check_body_type(self.request.headers.get("content-type", ""))
+        if self.version < JSON_SINCE:
+            raise ServiceError("JsonFormatNotSupported")
+        return self.request.body

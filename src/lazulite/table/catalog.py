@@ -1,0 +1,171 @@
+"""Which tables there are: their names, their spaces, their stored access policies.
+
+A table is a row of the space `TABLES`: partition = account, row = the table's name in lower case, value = JSON of a
+`Table`. A dropped table whose space the engine has not yet emptied is a row `!{space}` of that partition, written in
+the commit that removes the table, so that a restart finishes what a crash interrupted.
+
+Invariants: a table's name is unique in its account whatever its case; its space is its own, and is never used again
+after the table is gone, so a table of the same name created at once is empty. What the cache holds is what the engine
+holds: it is forgotten in the step that changes it, and never filled from a read that began before such a step.
+"""
+
+import json
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+
+from lazulite.engine.contract import Decide, Engine, KeyRange
+from lazulite.protocol.errors import ServiceError
+from lazulite.protocol.spaces import TABLES, SpaceAllocator
+from lazulite.protocol.stored_policy import StoredAccessPolicy
+
+_DROPPED = "!"
+_FIRST_NAME = "0"
+"""No table's name sorts before it; `!` and the `$` of system tables, which no list shows, do."""
+_CACHE_MAX = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """One table."""
+
+    name: str
+    """As its creator spelled it."""
+    space: int
+    policies: tuple[StoredAccessPolicy, ...] = ()
+
+    def to_bytes(self) -> bytes:
+        """Return the stored form."""
+        policies = [asdict(policy) for policy in self.policies]
+        return json.dumps({"name": self.name, "space": self.space, "policies": policies}).encode()
+
+    @classmethod
+    def from_bytes(cls, value: bytes) -> "Table":
+        """Read the stored form."""
+        fields = json.loads(value)
+        policies = tuple(StoredAccessPolicy(**policy) for policy in fields["policies"])
+        return cls(fields["name"], fields["space"], policies)
+
+
+class Catalog:
+    """The tables of all accounts, kept in an engine."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._spaces = SpaceAllocator(engine)
+        self._cache: dict[tuple[str, str], Table] = {}
+        self._changes = 0
+
+    async def get(self, account: str, name: str) -> Table | None:
+        """Return a table, whatever the case of `name`."""
+        key = (account, name.lower())
+        table = self._cache.get(key)
+        if table is not None:
+            return table
+        changes = self._changes
+        value = await self._engine.get(TABLES, *key)
+        if value is None:
+            return None
+        table = Table.from_bytes(value)
+        if changes == self._changes:
+            if len(self._cache) >= _CACHE_MAX:
+                self._cache.clear()
+            self._cache[key] = table
+        return table
+
+    async def require(self, account: str, name: str) -> Table:
+        """Return a table.
+
+        Raises:
+            ServiceError: `TableNotFound`.
+        """
+        table = await self.get(account, name)
+        if table is None:
+            raise ServiceError("TableNotFound")
+        return table
+
+    async def create(self, account: str, name: str) -> Table:
+        """Create a table.
+
+        Raises:
+            ServiceError: `TableAlreadyExists`.
+        """
+        row = name.lower()
+        if await self.get(account, name) is not None:
+            raise ServiceError("TableAlreadyExists")
+        table = Table(name, await self._spaces.allocate())
+
+        def decide(current: Sequence[bytes | None], _: int) -> Mapping[str, bytes | None]:
+            if current[0] is not None:
+                raise ServiceError("TableAlreadyExists")
+            return {row: table.to_bytes()}
+
+        await self._commit(account, [row], decide)
+        return table
+
+    async def delete(self, account: str, name: str) -> None:
+        """Delete a table: gone at once, its rows reclaimed in the background.
+
+        Raises:
+            ServiceError: `ResourceNotFound`.
+        """
+        row = name.lower()
+        table = await self.get(account, name)
+        if table is None:
+            raise ServiceError("ResourceNotFound")
+        dropped = f"{_DROPPED}{table.space}"
+
+        def decide(current: Sequence[bytes | None], _: int) -> Mapping[str, bytes | None]:
+            if current[0] is None or Table.from_bytes(current[0]).space != table.space:
+                raise ServiceError("ResourceNotFound")
+            return {row: None, dropped: b""}
+
+        await self._commit(account, [row, dropped], decide)
+        await self._reclaim(account, dropped)
+
+    async def set_policies(self, account: str, name: str, policies: Sequence[StoredAccessPolicy]) -> None:
+        """Replace the stored access policies of a table.
+
+        Raises:
+            ServiceError: `ResourceNotFound`.
+        """
+        row = name.lower()
+
+        def decide(current: Sequence[bytes | None], _: int) -> Mapping[str, bytes | None]:
+            if current[0] is None:
+                raise ServiceError("ResourceNotFound")
+            return {row: replace(Table.from_bytes(current[0]), policies=tuple(policies)).to_bytes()}
+
+        await self._commit(account, [row], decide)
+
+    async def policies(self, account: str, name: str) -> Sequence[StoredAccessPolicy]:
+        """Return the stored access policies of a table; none if there is no such table."""
+        table = await self.get(account, name)
+        return () if table is None else table.policies
+
+    async def list(self, account: str, start: str) -> AsyncIterator[Table]:
+        """Yield the tables of an account whose lower-case names are not below `start`, in the order of those."""
+        everything = KeyRange((account, max(start, _FIRST_NAME)), (account + "\0", ""))
+        async for part in self._engine.scan(TABLES, [everything]):
+            for value in part.values:
+                yield Table.from_bytes(value)
+
+    async def finish_drops(self) -> None:
+        """Empty the spaces of tables whose deletion a crash interrupted."""
+        pending: list[tuple[str, str]] = []
+        async for part in self._engine.scan(TABLES, [KeyRange(("", ""), None)]):
+            keys = [part.key(index) for index in range(len(part.values))]
+            pending += [key for key in keys if key[1].startswith(_DROPPED)]
+        for account, row in pending:
+            await self._reclaim(account, row)
+
+    async def _reclaim(self, account: str, dropped: str) -> None:
+        await self._engine.drop(int(dropped.removeprefix(_DROPPED)))
+        await self._engine.commit(TABLES, account, [dropped], lambda _, __: {dropped: None})
+
+    async def _commit(self, account: str, rows: Sequence[str], decide: Decide) -> None:
+        key = (account, rows[0])
+        try:
+            await self._engine.commit(TABLES, account, rows, decide)
+        finally:
+            self._changes += 1
+            self._cache.pop(key, None)

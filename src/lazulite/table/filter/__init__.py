@@ -1,0 +1,27 @@
+"""The `$filter` language: text to tree, tree to key ranges, tree to a predicate."""
+
+from lazulite.table.filter.parser import DEPTH_MAX, TERMS_MAX, TEXT_MAX, parse
+from lazulite.table.filter.predicate import compile_predicate
+from lazulite.table.filter.query_class import QueryClass, query_class
+from lazulite.table.filter.ranges import key_ranges, residual
+from lazulite.table.filter.tree import And, BooleanProperty, Comparison, Constant, Node, Not, Operator, Or
+
+__all__ = [
+    "DEPTH_MAX",
+    "TERMS_MAX",
+    "TEXT_MAX",
+    "And",
+    "BooleanProperty",
+    "Comparison",
+    "Constant",
+    "Node",
+    "Not",
+    "Operator",
+    "Or",
+    "QueryClass",
+    "compile_predicate",
+    "key_ranges",
+    "parse",
+    "query_class",
+    "residual",
+]

@@ -1,0 +1,1 @@
+"""The operations, one room each. `routes.py` says which request is which operation."""

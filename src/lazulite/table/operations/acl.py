@@ -1,0 +1,27 @@
+"""Get and set a table's ACL: its stored access policies. Source: reference §8.5, §8.6. Only an account key may."""
+
+from lazulite.protocol.errors import ServiceError
+from lazulite.protocol.grant import Requirement
+from lazulite.protocol.message import Response
+from lazulite.protocol.signed_identifiers import read_signed_identifiers, write_signed_identifiers
+from lazulite.table.call import Call
+
+OWNER = Requirement("c", shared_key_only=True)
+XML_TYPE = ("Content-Type", "application/xml")
+
+
+async def get_acl(call: Call) -> Response:
+    """Return the stored access policies of a table."""
+    call.authorize(OWNER)
+    table = await call.context.catalog.get(call.account, call.resource.table)
+    if table is None:
+        raise ServiceError("ResourceNotFound")
+    return Response(200, [XML_TYPE], write_signed_identifiers(table.policies))
+
+
+async def set_acl(call: Call) -> Response:
+    """Replace the stored access policies of a table; they hold from the next request on."""
+    call.authorize(OWNER)
+    policies = read_signed_identifiers(call.request.body)
+    await call.context.catalog.set_policies(call.account, call.resource.table, policies)
+    return Response(204)

@@ -1,0 +1,98 @@
+"""Point query and collection query. Source: reference §9.1, §9.2, §10; classes: the table design guide."""
+
+from collections.abc import Callable
+
+from lazulite.engine.contract import Key, KeyRange
+from lazulite.engine.key_range import clip
+from lazulite.protocol.errors import ServiceError
+from lazulite.protocol.grant import Requirement
+from lazulite.protocol.message import Response
+from lazulite.table.answers import json_answer
+from lazulite.table.call import Call
+from lazulite.table.continuation import entity_continuation_headers, read_entity_continuation
+from lazulite.table.filter import Node, compile_predicate, key_ranges, parse, query_class, residual
+from lazulite.table.page import Page, PageRequest, read_page
+from lazulite.table.payload.json_out import EntityWriter
+from lazulite.table.query_options import read_select, read_top, refuse_unknown_options
+from lazulite.table.row import etag_of, property_reader, ticks_of
+
+READ = Requirement("o", ("r",), "r")
+_POINT = "point"
+_EVERYTHING = KeyRange(("", ""), None)
+
+
+def _server_timing(name: str, scanned: int, returned: int, seconds: float) -> tuple[str, str]:
+    """Return the standard header that says what a query cost."""
+    return (
+        "Server-Timing",
+        f'query;desc="{name}";dur={seconds * 1000:.3f}, scanned;desc="{scanned}", returned;desc="{returned}"',
+    )
+
+
+def _writer(call: Call) -> EntityWriter:
+    select = read_select(call.parameters)
+    text = call.parameters.get("$select", "")
+    return EntityWriter(call.level(), call.address.base, call.account, call.resource.table, select, text)
+
+
+async def get_entity(call: Call) -> Response:
+    """Return one entity. A `$filter` is ignored here (*unverified*; no SDK sends one)."""
+    call.authorize(READ)
+    resource = call.resource
+    call.require_key(resource.partition_key, resource.row_key)
+    writer = _writer(call)
+    table = await call.context.catalog.require(call.account, resource.table)
+    started = call.context.monotonic()
+    value = await call.context.engine.get(table.space, resource.partition_key, resource.row_key)
+    _note(call, _POINT, 1, 0 if value is None else 1)
+    if value is None:
+        raise ServiceError("ResourceNotFound")
+    seconds = call.context.monotonic() - started
+    headers = [("ETag", etag_of(ticks_of(value))), _server_timing(_POINT, 1, 1, seconds)]
+    return json_answer(call, 200, writer.level, writer.entity(value), headers)
+
+
+async def query_entities(call: Call) -> Response:
+    """Return a page of the entities that match."""
+    call.authorize(READ)
+    parameters = call.parameters
+    refuse_unknown_options(parameters)
+    top = read_top(parameters)
+    writer = _writer(call)
+    start = read_entity_continuation(parameters)
+    text = parameters.get("$filter", "")
+    tree = parse(text) if text.strip() else None
+    table = await call.context.catalog.require(call.account, call.resource.table)
+    request = PageRequest(table.space, _ranges(call, tree, start), _predicate(tree), writer.members, top, call.deadline)
+    started = call.context.monotonic()
+    page = await read_page(call.context.engine, request, call.context.limits, call.context.monotonic)
+    return _answer(call, writer, page, query_class(tree), call.context.monotonic() - started)
+
+
+def _ranges(call: Call, tree: Node | None, start: Key | None) -> tuple[KeyRange, ...]:
+    ranges = (_EVERYTHING,) if tree is None else key_ranges(tree)
+    if call.grant.key_range is not None:
+        ranges = clip(ranges, call.grant.key_range)
+    if start is not None:
+        ranges = clip(ranges, KeyRange(start, None))
+    return ranges
+
+
+def _predicate(tree: Node | None) -> Callable[[bytes], bool] | None:
+    rest = None if tree is None else residual(tree)
+    return None if rest is None else compile_predicate(rest, property_reader)
+
+
+def _answer(call: Call, writer: EntityWriter, page: Page, name: str, seconds: float) -> Response:
+    returned = len(page.items)
+    _note(call, name, page.scanned, returned)
+    headers = [] if page.next is None else entity_continuation_headers(page.next)
+    headers.append(_server_timing(name, page.scanned, returned, seconds))
+    return json_answer(call, 200, writer.level, writer.feed(page.items), headers)
+
+
+def _note(call: Call, name: str, scanned: int, returned: int) -> None:
+    request = call.request
+    request.query_class = name
+    request.rows_scanned = scanned
+    request.rows_returned = returned

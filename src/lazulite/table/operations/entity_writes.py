@@ -1,0 +1,181 @@
+"""Insert, replace, merge, the two upserts and delete: one table of six rows, and what they share.
+
+A write is prepared (everything that needs no stored state is checked), then applied to the stored row inside the
+engine's commit, then answered. A batch prepares many, applies them in one commit and answers each: the same functions.
+Source: reference §9.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from lazulite.protocol.errors import ServiceError
+from lazulite.protocol.grant import Requirement
+from lazulite.protocol.message import Response
+from lazulite.table.answers import created_without_content, json_answer, no_content, preference_applied
+from lazulite.table.call import Call
+from lazulite.table.condition import check_condition, read_condition, refuse_conditions, require_condition
+from lazulite.table.entity import build_entity, check_limits
+from lazulite.table.names import check_new_key
+from lazulite.table.payload.json_in import read_members
+from lazulite.table.payload.json_out import EntityWriter
+from lazulite.table.payload.links import entity_link
+from lazulite.table.payload.media import Preference, read_preference
+from lazulite.table.resource import Kind
+from lazulite.table.row import Property, assemble, decode_row, encode_keys, encode_properties, etag_of, ticks_of
+
+
+class Write(NamedTuple):
+    """What one kind of write needs and does."""
+
+    operation: str
+    """Its name in logs."""
+    requirement: Requirement
+    must_exist: bool | None
+    """True: a missing entity is a 404. False: an existing one is a 409. None: either will do."""
+    merges: bool = False
+    deletes: bool = False
+
+
+def _needs(letters: str) -> Requirement:
+    return Requirement("o", (letters,), letters)
+
+
+INSERT = Write("InsertEntity", _needs("a"), must_exist=False)
+REPLACE = Write("UpdateEntity", _needs("u"), must_exist=True)
+MERGE = Write("MergeEntity", _needs("u"), must_exist=True, merges=True)
+INSERT_OR_REPLACE = Write("InsertOrReplaceEntity", _needs("au"), must_exist=None)
+INSERT_OR_MERGE = Write("InsertOrMergeEntity", _needs("au"), must_exist=None, merges=True)
+DELETE = Write("DeleteEntity", _needs("d"), must_exist=True, deletes=True)
+
+_WRITES: dict[tuple[Kind, str, bool], Write] = {
+    (Kind.ENTITIES, "POST", False): INSERT,
+    (Kind.ENTITIES, "POST", True): INSERT,
+    (Kind.ENTITY, "PUT", False): INSERT_OR_REPLACE,
+    (Kind.ENTITY, "PUT", True): REPLACE,
+    (Kind.ENTITY, "MERGE", False): INSERT_OR_MERGE,
+    (Kind.ENTITY, "MERGE", True): MERGE,
+    (Kind.ENTITY, "PATCH", False): INSERT_OR_MERGE,
+    (Kind.ENTITY, "PATCH", True): MERGE,
+    (Kind.ENTITY, "DELETE", False): DELETE,
+    (Kind.ENTITY, "DELETE", True): DELETE,
+}
+
+
+def find_write(call: Call) -> Write | None:
+    """Return the kind of write that a call asks for by its method and its If-Match; None if it is no write."""
+    return _WRITES.get((call.resource.kind, call.method, "if-match" in call.request.headers))
+
+
+@dataclass(slots=True)
+class EntityWrite:
+    """A write ready to be applied. `result` is the row it left, once applied."""
+
+    kind: Write
+    partition_key: str
+    row_key: str
+    condition: str | None
+    properties: Mapping[str, Property]
+    keys: str
+    encoded: str
+    result: bytes | None = None
+
+    def apply(self, current: bytes | None, stamp: int) -> bytes | None:
+        """Return what the row becomes (None: deleted), given what it is and the commit's stamp.
+
+        Raises:
+            ServiceError: `ResourceNotFound`, `EntityAlreadyExists`, `UpdateConditionNotSatisfied`, or a limit that the
+                merged entity breaks. Existence is judged before the condition, as the service does.
+        """
+        kind = self.kind
+        if current is None:
+            if kind.must_exist:
+                raise ServiceError("ResourceNotFound")
+        elif kind.must_exist is False:
+            raise ServiceError("EntityAlreadyExists")
+        else:
+            check_condition(self.condition, ticks_of(current))
+        encoded = self.encoded
+        if kind.deletes:
+            self.result = None
+            return None
+        if kind.merges and current is not None:
+            merged = {**decode_row(current).properties, **self.properties}
+            check_limits(self.partition_key, self.row_key, merged)
+            encoded = encode_properties(merged)
+        self.result = assemble(stamp, self.keys, encoded)
+        return self.result
+
+
+def prepare(call: Call, kind: Write) -> EntityWrite:
+    """Check everything about a write that needs no stored state.
+
+    Raises:
+        ServiceError: 400, 403 or 415.
+    """
+    call.request.operation = kind.operation
+    call.authorize(kind.requirement)
+    headers = call.request.headers
+    if kind is INSERT:
+        refuse_conditions(headers)
+        condition = None
+    else:
+        condition = read_condition(headers, call.method)
+    if kind.deletes:
+        require_condition(condition, call.resource.table)
+        partition_key, row_key = call.resource.partition_key, call.resource.row_key
+        properties: Mapping[str, Property] = {}
+    else:
+        entity = build_entity(read_members(call.json_body()))
+        properties = entity.properties
+        if kind is INSERT:
+            partition_key, row_key = _new_keys(entity.partition_key, entity.row_key)
+            call.level()
+        else:
+            # Keys in the body of an update are not compared with the URL's (*unverified*): the URL rules.
+            partition_key, row_key = call.resource.partition_key, call.resource.row_key
+    call.require_key(partition_key, row_key)
+    keys = encode_keys(partition_key, row_key)
+    return EntityWrite(kind, partition_key, row_key, condition, properties, keys, encode_properties(properties))
+
+
+def _new_keys(partition_key: str | None, row_key: str | None) -> tuple[str, str]:
+    if partition_key is None or row_key is None:
+        raise ServiceError("PropertiesNeedValue")
+    check_new_key("PartitionKey", partition_key)
+    check_new_key("RowKey", row_key)
+    return partition_key, row_key
+
+
+async def write_entity(call: Call, kind: Write) -> Response:
+    """Run one write by itself.
+
+    Raises:
+        ServiceError: every refusal of the operation.
+    """
+    write = prepare(call, kind)
+    table = await call.context.catalog.require(call.account, call.resource.table)
+
+    def decide(current: Sequence[bytes | None], stamp: int) -> Mapping[str, bytes | None]:
+        return {write.row_key: write.apply(current[0], stamp)}
+
+    stamp = await call.context.engine.commit(table.space, write.partition_key, [write.row_key], decide)
+    return answer(call, write, stamp)
+
+
+def answer(call: Call, write: EntityWrite, stamp: int) -> Response:
+    """Return the response of a write that was applied at `stamp`."""
+    if write.kind.deletes:
+        return no_content(call)
+    etag = ("ETag", etag_of(stamp))
+    if write.kind is not INSERT:
+        return no_content(call, etag)
+    table = call.resource.table
+    location = call.address.base + entity_link(table, write.partition_key, write.row_key)
+    preference = read_preference(call.request.headers)
+    if preference is Preference.NO_CONTENT:
+        return created_without_content(call, location, etag)
+    assert write.result is not None, "an insert leaves a row"
+    level = call.level()
+    body = EntityWriter(level, call.address.base, call.account, table).entity(write.result)
+    return json_answer(call, 201, level, body, [*preference_applied(preference), ("Location", location), etag])

@@ -1,0 +1,102 @@
+"""Create, get, list and delete tables. Source: reference §8.1–8.4."""
+
+from collections.abc import Callable
+
+from lazulite.protocol.errors import ServiceError
+from lazulite.protocol.grant import Requirement
+from lazulite.protocol.message import Response
+from lazulite.table.answers import created_without_content, json_answer, no_content, preference_applied
+from lazulite.table.call import Call
+from lazulite.table.catalog import Table
+from lazulite.table.condition import refuse_conditions
+from lazulite.table.continuation import TABLE_HEADER, decode_token, encode_token
+from lazulite.table.edm import Value
+from lazulite.table.filter import compile_predicate, parse
+from lazulite.table.names import check_table_name
+from lazulite.table.payload.json_in import MALFORMED, read_members
+from lazulite.table.payload.json_out import TableWriter
+from lazulite.table.payload.links import table_link
+from lazulite.table.payload.media import Preference, read_preference
+from lazulite.table.query_options import read_top, refuse_unknown_options
+
+LIST = Requirement("c", ("l",), None)
+CREATE = Requirement("c", ("c", "w"), None)
+DELETE = Requirement("c", ("d",), None)
+
+
+async def create_table(call: Call) -> Response:
+    """Create the table that the body names."""
+    call.authorize(CREATE)
+    refuse_conditions(call.request.headers)
+    name = _requested_name(call.json_body())
+    level = call.level()
+    check_table_name(name)
+    await call.context.catalog.create(call.account, name)
+    location = call.address.base + table_link(name)
+    preference = read_preference(call.request.headers)
+    if preference is Preference.NO_CONTENT:
+        return created_without_content(call, location)
+    body = TableWriter(level, call.address.base, call.account).table(name)
+    return json_answer(call, 201, level, body, [*preference_applied(preference), ("Location", location)])
+
+
+def _requested_name(body: bytes) -> str:
+    names = [value for name, value in read_members(body) if name == "TableName"]
+    if len(names) != 1 or not isinstance(names[0], str) or not names[0]:
+        raise ServiceError("InvalidInput", MALFORMED)
+    return names[0]
+
+
+async def get_table(call: Call) -> Response:
+    """Return one table, its name as its creator spelled it."""
+    call.authorize(LIST)
+    level = call.level()
+    table = await call.context.catalog.get(call.account, call.resource.table)
+    if table is None:
+        raise ServiceError("ResourceNotFound")
+    body = TableWriter(level, call.address.base, call.account).table(table.name)
+    return json_answer(call, 200, level, body, [])
+
+
+async def delete_table(call: Call) -> Response:
+    """Delete a table, whatever its size, at once. An If-Match is tolerated."""
+    call.authorize(DELETE)
+    await call.context.catalog.delete(call.account, call.resource.table)
+    return no_content(call)
+
+
+def _reader(name: str) -> Callable[[Table], Value | None]:
+    return (lambda table: table.name) if name == "TableName" else (lambda _: None)
+
+
+def _every(_: Table) -> bool:
+    return True
+
+
+async def query_tables(call: Call) -> Response:
+    """Return a page of the account's tables, in the order of their lower-case names."""
+    call.authorize(LIST)
+    parameters = call.parameters
+    refuse_unknown_options(parameters)
+    top = read_top(parameters)
+    level = call.level()
+    text = parameters.get("$filter", "")
+    matches = compile_predicate(parse(text), _reader) if text.strip() else _every
+    start = decode_token(parameters.get("nexttablename", "")).lower()
+    names: list[str] = []
+    following = ""
+    scanned = 0
+    async for table in call.context.catalog.list(call.account, start):
+        if call.context.monotonic() > call.deadline or not top:
+            following = table.name if top else ""
+            break
+        scanned += 1
+        if matches(table):
+            if len(names) == top:
+                following = table.name
+                break
+            names.append(table.name)
+    call.request.rows_scanned, call.request.rows_returned = scanned, len(names)
+    headers = [(TABLE_HEADER, encode_token(following.lower()))] if following else []
+    body = TableWriter(level, call.address.base, call.account).feed(names)
+    return json_answer(call, 200, level, body, headers)

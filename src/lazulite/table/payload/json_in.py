@@ -1,0 +1,57 @@
+"""JSON bodies in: the members of one object, in order, repeated names visible.
+
+Invariants: nothing is built from a body that is nested deeper than `DEPTH_MAX`; whatever is wrong with a body is one
+`InvalidInput`.
+"""
+
+import json
+import re
+from typing import NoReturn, cast
+
+from lazulite.protocol.errors import ServiceError
+from lazulite.table.edm import Json
+
+DEPTH_MAX = 32
+"""Brackets open at one time. An entity is flat; what is deeper is refused either way, this bounds the work."""
+
+MALFORMED = "An error occurred while processing this request."
+_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
+_NOT_BRACKETS = re.compile(rb"[^\[\]{}]+")
+
+
+class _Pairs(tuple[tuple[str, Json], ...]):
+    """The members of a JSON object, as opposed to a JSON array, which is a list."""
+
+    __slots__ = ()
+
+
+def _refuse_constant(_: str) -> NoReturn:
+    raise ValueError("NaN and Infinity are no JSON")
+
+
+def _too_deep(body: bytes) -> bool:
+    if body.count(b"{") + body.count(b"[") <= DEPTH_MAX:
+        return False
+    depth = 0
+    for bracket in _NOT_BRACKETS.sub(b"", _STRING.sub(b"", body)):
+        depth += 1 if bracket in b"[{" else -1
+        if depth > DEPTH_MAX:
+            return True
+    return False
+
+
+def read_members(body: bytes) -> tuple[tuple[str, Json], ...]:
+    """Return the members of the JSON object that a body is.
+
+    Raises:
+        ServiceError: `InvalidInput`, the body is no JSON object.
+    """
+    if _too_deep(body):
+        raise ServiceError("InvalidInput", MALFORMED)
+    try:
+        members = json.loads(body.decode("utf-8-sig"), object_pairs_hook=_Pairs, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError):
+        raise ServiceError("InvalidInput", MALFORMED) from None
+    if not isinstance(members, _Pairs):
+        raise ServiceError("InvalidInput", MALFORMED)
+    return cast("tuple[tuple[str, Json], ...]", members)

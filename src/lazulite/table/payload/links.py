@@ -1,0 +1,22 @@
+"""The addresses that payloads and headers carry: `Location`, `odata.id`, `odata.editLink`.
+
+Source: reference §1.1: what stays unencoded in what the service emits; a quote in a key is doubled.
+"""
+
+from urllib.parse import quote
+
+_UNENCODED = "'(),=!$*"
+
+
+def _key(text: str) -> str:
+    return quote(text.replace("'", "''"), safe=_UNENCODED)
+
+
+def entity_link(table: str, partition_key: str, row_key: str) -> str:
+    """Return an entity's address relative to its account."""
+    return f"{table}(PartitionKey='{_key(partition_key)}',RowKey='{_key(row_key)}')"
+
+
+def table_link(table: str) -> str:
+    """Return a table's address relative to its account."""
+    return f"Tables('{table}')"

@@ -1,0 +1,98 @@
+"""What a URL of the Table service addresses. Source: reference §1.
+
+Invariants: keys are decoded exactly once, their doubled quotes made single. A resource that is returned is well formed;
+whether it exists is another question.
+"""
+
+import re
+from enum import Enum
+from functools import lru_cache
+from typing import NamedTuple
+
+from lazulite.protocol.errors import ServiceError
+from lazulite.protocol.query_string import percent_decode
+from lazulite.table.names import check_addressed_key, check_addressed_table
+
+_LITERAL = r"'((?:[^']|'')*)'"
+_KEY = re.compile(rf"\s*(PartitionKey|RowKey)\s*=\s*{_LITERAL}\s*", re.DOTALL)
+_TABLE_KEY = re.compile(rf"\s*(?:TableName\s*=\s*)?{_LITERAL}\s*", re.DOTALL)
+_KEY_COUNT = "The number of keys specified in the URI does not match number of key properties for the resource '{}'."
+
+
+class Kind(Enum):
+    """The kinds of resources."""
+
+    SERVICE = "the account's root"
+    TABLES = "the set of tables"
+    TABLE = "one table, as an entry of that set"
+    ENTITIES = "the entities of a table"
+    ENTITY = "one entity"
+    BATCH = "the batch endpoint"
+
+
+class Resource(NamedTuple):
+    """An addressed resource; `table` as the URL spells it."""
+
+    kind: Kind
+    table: str = ""
+    partition_key: str = ""
+    row_key: str = ""
+
+
+@lru_cache(maxsize=1024)
+def _set_of_entities(table: str) -> Resource:
+    check_addressed_table(table)
+    return Resource(Kind.ENTITIES, table)
+
+
+def parse_resource(path: str) -> Resource:
+    """Read the path below the account, percent-encoded.
+
+    Raises:
+        ServiceError: `InvalidUri`, `InvalidInput`, `InvalidResourceName`, `OutOfRangeInput`, `KeyValueTooLarge`.
+    """
+    text = percent_decode(path)
+    name, parenthesis, rest = text.partition("(")
+    if parenthesis:
+        if not rest.endswith(")"):
+            raise ServiceError("InvalidInput", "Bad Request - Error in query syntax.")
+        predicate = rest[:-1]
+    else:
+        name, predicate = name.removesuffix("/"), ""
+    if name.lower() == "tables":
+        return _table(predicate)
+    if name == "$batch" and not parenthesis:
+        return Resource(Kind.BATCH)
+    if not name and not parenthesis:
+        return Resource(Kind.SERVICE)
+    if "/" in name:
+        raise ServiceError("InvalidUri")
+    if not predicate.strip():
+        return _set_of_entities(name)
+    return _entity(name, predicate)
+
+
+def _table(predicate: str) -> Resource:
+    if not predicate.strip():
+        return Resource(Kind.TABLES)
+    match = _TABLE_KEY.fullmatch(predicate)
+    if match is None:
+        raise ServiceError("InvalidInput", "Bad Request - Error in query syntax.")
+    return Resource(Kind.TABLE, match[1].replace("''", "'"))
+
+
+def _entity(table: str, predicate: str) -> Resource:
+    _set_of_entities(table)
+    keys: dict[str, str] = {}
+    at = 0
+    while at <= len(predicate):
+        match = _KEY.match(predicate, at)
+        if match is None or match[1] in keys or (match.end() < len(predicate) and predicate[match.end()] != ","):
+            raise ServiceError("InvalidInput", "Bad Request - Error in query syntax.")
+        keys[match[1]] = match[2].replace("''", "'")
+        at = match.end() + 1
+    if len(keys) != 2:
+        raise ServiceError("InvalidInput", _KEY_COUNT.format(table))
+    for value in keys.values():
+        check_addressed_key(value)
+    return Resource(Kind.ENTITY, table, keys["PartitionKey"], keys["RowKey"])

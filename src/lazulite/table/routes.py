@@ -1,0 +1,82 @@
+"""Which request is which operation: one table, read like the reference's own (§8, §9, §12).
+
+Entity writes have their own table, as their kind depends on If-Match too: operations/entity_writes.py.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import NamedTuple
+
+from lazulite.protocol.errors import ServiceError
+from lazulite.protocol.message import Response
+from lazulite.table.batch.transaction import run_batch
+from lazulite.table.call import Call
+from lazulite.table.operations.acl import get_acl, set_acl
+from lazulite.table.operations.entity_queries import get_entity, query_entities
+from lazulite.table.operations.entity_writes import find_write, write_entity
+from lazulite.table.operations.service import get_properties, get_stats, set_properties
+from lazulite.table.operations.tables import create_table, delete_table, get_table, query_tables
+from lazulite.table.resource import Kind
+
+
+class Operation(NamedTuple):
+    """An operation, and its name in logs."""
+
+    name: str
+    run: Callable[[Call], Awaitable[Response]]
+
+
+_OPERATIONS: dict[tuple[Kind, str, str], Operation] = {
+    (Kind.SERVICE, "properties", "GET"): Operation("GetTableServiceProperties", get_properties),
+    (Kind.SERVICE, "properties", "PUT"): Operation("SetTableServiceProperties", set_properties),
+    (Kind.SERVICE, "stats", "GET"): Operation("GetTableServiceStats", get_stats),
+    (Kind.TABLES, "", "GET"): Operation("QueryTables", query_tables),
+    (Kind.TABLES, "", "POST"): Operation("CreateTable", create_table),
+    (Kind.TABLE, "", "GET"): Operation("QueryTable", get_table),
+    (Kind.TABLE, "", "DELETE"): Operation("DeleteTable", delete_table),
+    (Kind.ENTITIES, "acl", "GET"): Operation("GetTableAcl", get_acl),
+    (Kind.ENTITIES, "acl", "HEAD"): Operation("GetTableAcl", get_acl),
+    (Kind.ENTITIES, "acl", "PUT"): Operation("SetTableAcl", set_acl),
+    (Kind.ENTITIES, "", "GET"): Operation("QueryEntities", query_entities),
+    (Kind.ENTITY, "", "GET"): Operation("QueryEntity", get_entity),
+    (Kind.BATCH, "", "POST"): Operation("EntityGroupTransaction", run_batch),
+}
+_XML_COMPONENTS = frozenset({"acl", "properties", "stats"})
+_READS = frozenset({"GET", "HEAD"})
+
+
+def answers_xml(parameters: Mapping[str, str]) -> bool:
+    """Tell whether a request belongs to the operations that speak XML, whose errors are XML too."""
+    return parameters.get("comp", "").lower() in _XML_COMPONENTS
+
+
+async def dispatch(call: Call) -> Response:
+    """Run the operation that a call asks for.
+
+    Raises:
+        ServiceError: every refusal of the operation, or that there is none for this method and resource.
+    """
+    if call.address.secondary and call.method not in _READS:
+        raise ServiceError("InsufficientAccountPermissions")
+    component = _component(call)
+    operation = _OPERATIONS.get((call.resource.kind, component, call.method))
+    if operation is not None:
+        call.request.operation = operation.name
+        return await operation.run(call)
+    write = None if component else find_write(call)
+    if write is None:
+        raise ServiceError("MethodNotAllowed")
+    return await write_entity(call, write)
+
+
+def _component(call: Call) -> str:
+    kind = call.resource.kind
+    component = call.parameters.get("comp", "").lower()
+    restype = call.parameters.get("restype", "").lower()
+    if kind is Kind.SERVICE:
+        if not component and not restype:
+            raise ServiceError("InvalidUri")
+        if component not in ("properties", "stats") or restype != "service":
+            raise ServiceError("InvalidQueryParameterValue")
+    elif component and (kind is not Kind.ENTITIES or component != "acl"):
+        raise ServiceError("InvalidQueryParameterValue")
+    return component

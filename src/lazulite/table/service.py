@@ -1,0 +1,193 @@
+"""The Table service: a request in, a response out, errors spelled in exactly one place.
+
+Invariants: `handle` raises nothing but cancellation and what is a defect; every response carries the request's id, the
+version and the time; nothing of a request is acted on before its credentials were found good, but for a CORS preflight,
+which has none.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from email.utils import formatdate
+from random import Random, SystemRandom
+
+from lazulite.engine.contract import Clock, Engine, EngineUnavailableError, SpaceDroppedError
+from lazulite.protocol import cors, xml
+from lazulite.protocol.accounts import AccountDirectory
+from lazulite.protocol.addressing import Address, locate
+from lazulite.protocol.authentication import Authenticator
+from lazulite.protocol.clock import TICKS_PER_SECOND, system_clock, unix_seconds
+from lazulite.protocol.errors import ServiceError
+from lazulite.protocol.message import Request, Response
+from lazulite.protocol.properties_store import PropertiesStore
+from lazulite.protocol.query_string import parse_query_string
+from lazulite.protocol.timeout import REQUEST_SECONDS_MAX, read_timeout
+from lazulite.protocol.version import version_of
+from lazulite.table.answers import NO_CACHE, NO_SNIFF
+from lazulite.table.call import Call, Context, QueryLimits
+from lazulite.table.catalog import Catalog
+from lazulite.table.method import effective_method
+from lazulite.table.payload.json_out import error_payload
+from lazulite.table.payload.media import CONTENT_TYPES, level_for_error
+from lazulite.table.resource import parse_resource
+from lazulite.table.routes import answers_xml, dispatch
+
+SERVER = "Windows-Azure-Table/1.0 Microsoft-HTTPAPI/2.0"
+"""Some SDKs look at it."""
+_CLIENT_ID_MAX = 1024
+
+
+class TableService:
+    """The Table service on one engine.
+
+    Args:
+        engine: where everything is kept.
+        accounts: who there is.
+        clock: the time now, for signatures and errors.
+        monotonic: seconds that never step back, for the time limits of queries.
+        random: where the boundaries of multipart answers come from.
+        limits: bounds of a page.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        accounts: AccountDirectory,
+        *,
+        clock: Clock = system_clock,
+        monotonic: Callable[[], float] = time.monotonic,
+        random: Random | None = None,
+        limits: QueryLimits | None = None,
+    ) -> None:
+        catalog = Catalog(engine)
+        properties = PropertiesStore(engine, "table")
+        self._context = Context(
+            engine,
+            catalog,
+            properties,
+            clock,
+            monotonic,
+            random or SystemRandom(),
+            limits or QueryLimits(),
+        )
+        self._authenticator = Authenticator(accounts, clock, catalog.policies)
+        self._date_second = -1
+        self._date = ""
+
+    async def start(self) -> None:
+        """Finish what a crash interrupted."""
+        await self._context.catalog.finish_drops()
+
+    async def handle(self, request: Request) -> Response:
+        """Answer a request."""
+        parameters: Mapping[str, str] = {}
+        try:
+            parameters = parse_query_string(request.query)
+            address = locate(request)
+            request.account = address.account
+            if request.method == "OPTIONS":
+                response = await self._preflight(request, address)
+            else:
+                response = await self._answer(request, address, parameters)
+        except ServiceError as error:
+            response = self._spell(request, parameters, error)
+        except SpaceDroppedError:
+            response = self._spell(request, parameters, ServiceError("TableNotFound"))
+        except EngineUnavailableError:
+            response = self._spell(request, parameters, ServiceError("ServerBusy"))
+        except TimeoutError:
+            response = self._spell(request, parameters, ServiceError("OperationTimedOut"))
+        await self._add_cors(request, response)
+        return self._finish(request, parameters, response)
+
+    def refuse(self, request: Request, error: ServiceError) -> Response:
+        """Spell an error that was found before the service saw the request."""
+        try:
+            parameters = parse_query_string(request.query)
+        except ServiceError:
+            parameters = {}
+        return self._finish(request, parameters, self._spell(request, parameters, error))
+
+    async def _answer(self, request: Request, address: Address, parameters: Mapping[str, str]) -> Response:
+        _, grant = await self._authenticator.authenticate(request, address, parameters)
+        context = self._context
+        seconds = read_timeout(parameters)
+        call = Call(
+            context,
+            request,
+            address,
+            parameters,
+            version_of(request.headers, parameters),
+            grant,
+            parse_resource(address.resource),
+            effective_method(request),
+            context.monotonic() + min(seconds, context.limits.page_seconds),
+        )
+        if seconds == REQUEST_SECONDS_MAX:
+            return await dispatch(call)
+        async with asyncio.timeout(seconds):
+            return await dispatch(call)
+
+    async def _preflight(self, request: Request, address: Address) -> Response:
+        request.operation = "TablePreflightRequest"
+        properties = await self._context.properties.get(address.account)
+        headers = request.headers
+        granted = cors.preflight(
+            properties.cors,
+            headers.get("origin"),
+            headers.get("access-control-request-method"),
+            headers.get("access-control-request-headers"),
+        )
+        return Response(200, granted)
+
+    async def _add_cors(self, request: Request, response: Response) -> None:
+        if request.method == "OPTIONS" or not request.account:
+            return
+        try:
+            rules = (await self._context.properties.get(request.account)).cors
+        except EngineUnavailableError:
+            return
+        if rules:
+            names = [name for name, _ in response.headers]
+            response.headers += cors.response_headers(rules, request.headers.get("origin"), request.method, names)
+
+    def _spell(self, request: Request, parameters: Mapping[str, str], error: ServiceError) -> Response:
+        """Turn an error into bytes: XML for the operations that speak XML, else JSON at the negotiated level."""
+        time_now = self._context.time()
+        headers = [("x-ms-error-code", error.code)]
+        if error.status == 401:
+            headers.append(("WWW-Authenticate", "SharedKey"))
+        if answers_xml(parameters):
+            text = f"{error.message}\nRequestId:{request.id}\nTime:{time_now}"
+            body = xml.error_document(error.code, text, error.details)
+            return Response(error.status, [("Content-Type", "application/xml"), *headers], body, error.code)
+        level = level_for_error(request.headers.get("accept", "")[:1024], parameters.get("$format", "")[:1024])
+        body = error_payload(error, request.id, time_now)
+        head = [("Content-Type", CONTENT_TYPES[level]), NO_SNIFF, NO_CACHE, *headers]
+        return Response(error.status, head, body, error.code)
+
+    def _finish(self, request: Request, parameters: Mapping[str, str], response: Response) -> Response:
+        headers = response.headers
+        headers.append(("Server", SERVER))
+        headers.append(("x-ms-request-id", request.id))
+        with suppress(ServiceError):
+            headers.append(("x-ms-version", version_of(request.headers, parameters)))
+        client_id = request.headers.get("x-ms-client-request-id")
+        if (
+            client_id is not None
+            and len(client_id) <= _CLIENT_ID_MAX
+            and client_id.isascii()
+            and client_id.isprintable()
+        ):
+            headers.append(("x-ms-client-request-id", client_id))
+        headers.append(("Date", self._http_date()))
+        return response
+
+    def _http_date(self) -> str:
+        ticks = self._context.clock()
+        second = ticks // TICKS_PER_SECOND
+        if second != self._date_second:
+            self._date = formatdate(unix_seconds(ticks), usegmt=True)
+            self._date_second = second
+        return self._date

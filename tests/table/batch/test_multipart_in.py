@@ -1,0 +1,130 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lazulite.protocol.errors import ServiceError
+from lazulite.table.batch.multipart_in import Part, boundary_of, read_batch
+
+CHANGES = """--batch_b
+Content-Type: multipart/mixed; boundary=changeset_c
+
+--changeset_c
+Content-Type: application/http
+Content-Transfer-Encoding: binary
+
+POST http://host/acct/T HTTP/1.1
+Content-Type: application/json
+Content-ID: 7
+Accept: application/json;odata=nometadata
+
+{"a":1}
+--changeset_c
+Content-Type: application/http
+Content-Transfer-Encoding: binary
+Content-ID: 8
+
+DELETE http://host/acct/T(PartitionKey='p',RowKey='r') HTTP/1.1
+If-Match: *
+
+
+--changeset_c--
+
+--batch_b--
+"""
+OUTER = "multipart/mixed; boundary=batch_b"
+PARTS = [
+    Part(
+        "POST",
+        "http://host/acct/T",
+        {"content-type": "application/json", "accept": "application/json;odata=nometadata"},
+        b'{"a":1}',
+        "7",
+    ),
+    Part("DELETE", "http://host/acct/T(PartitionKey='p',RowKey='r')", {"if-match": "*"}, b"", None),
+]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        CHANGES,
+        CHANGES.replace("\n", "\r\n"),
+        "preamble\n" + CHANGES,
+        "\n\n" + CHANGES.replace("\n--changeset_c\n", "\n\n\n--changeset_c  \n"),
+        CHANGES.replace("--batch_b--\n", ""),
+        CHANGES.replace("--changeset_c--\n\n--batch_b--\n", ""),
+        CHANGES.replace("--batch_b--\n", "--batch_b--"),
+    ],
+    ids=["lf", "crlf", "preamble", "blank-lines", "no-last-boundary", "no-last-boundaries", "no-last-line-end"],
+)
+def test_a_change_set_however_it_is_laid_out(text: str) -> None:
+    batch = read_batch(OUTER, text.encode())
+    assert batch.in_change_set
+    assert batch.parts == PARTS
+
+
+def test_a_query_stands_without_a_change_set() -> None:
+    text = (
+        "--batch_b\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n\r\n"
+        "GET /acct/T() HTTP/1.1\r\n\r\n\r\n--batch_b--"
+    )
+    batch = read_batch(OUTER, text.encode())
+    assert not batch.in_change_set
+    assert batch.parts == [Part("GET", "/acct/T()", {}, b"", None)]
+
+
+def test_an_empty_change_set_has_no_parts() -> None:
+    text = "--batch_b\nContent-Type: multipart/mixed; boundary=c\n\n--c--\n--batch_b--"
+    assert read_batch(OUTER, text.encode()).parts == []
+
+
+@pytest.mark.parametrize(
+    ("content_type", "boundary"),
+    [
+        ("multipart/mixed; boundary=b", "b"),
+        ('multipart/mixed;boundary="a b"', "a b"),
+        ('multipart/mixed; charset="utf-8"; boundary=b', "b"),
+        ("Multipart/Mixed; Boundary=b; x=y", "b"),
+        ("multipart/mixed", None),
+        ("application/json", None),
+        ("", None),
+    ],
+)
+def test_boundaries(content_type: str, boundary: str | None) -> None:
+    assert boundary_of(content_type) == boundary
+
+
+@pytest.mark.parametrize(
+    ("content_type", "text"),
+    [
+        ("application/json", CHANGES),
+        (OUTER, ""),
+        (OUTER, "--batch_b--"),
+        (OUTER, "--other\n\nGET / HTTP/1.1\n"),
+        (OUTER, CHANGES.replace("--batch_b--\n", CHANGES)),
+        (OUTER, "--batch_b\n\nnonsense\n\n--batch_b--"),
+        (OUTER, "--batch_b\nno header\n\nGET / HTTP/1.1\n\n--batch_b--"),
+        (OUTER, "--batch_b\nContent-Type: application/http\n\nGET /\n\n--batch_b--"),
+        (OUTER, "--batch_bc\nContent-Type: application/http\n\nGET / HTTP/1.1\n\n--batch_b--"),
+        (OUTER, "--batch_b\nA: b\n\nGET / HTTP/1.1\n" + "A: b\n" * 65 + "\n\n--batch_b--"),
+    ],
+)
+def test_refusals(content_type: str, text: str) -> None:
+    with pytest.raises(ServiceError) as caught:
+        read_batch(content_type, text.encode())
+    assert caught.value.code == "InvalidInput"
+
+
+def test_no_more_is_cut_out_than_can_be_counted() -> None:
+    part = "--c\nContent-Type: application/http\n\nDELETE /T HTTP/1.1\n\n"
+    text = "--batch_b\nContent-Type: multipart/mixed; boundary=c\n\n" + part * 5000 + "--c--\n--batch_b--"
+    assert len(read_batch(OUTER, text.encode()).parts) == 102
+
+
+@given(st.text(max_size=80), st.binary(max_size=200))
+def test_rubbish_is_refused_or_read(content_type: str, body: bytes) -> None:
+    for text in (content_type, OUTER):
+        try:
+            read_batch(text, b"--batch_b\n" + body)
+        except ServiceError as error:
+            assert error.code == "InvalidInput"

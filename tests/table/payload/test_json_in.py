@@ -1,0 +1,55 @@
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lazulite.protocol.errors import ServiceError
+from lazulite.table.payload.json_in import DEPTH_MAX, read_members
+
+
+def test_members_come_in_order_with_repetitions() -> None:
+    assert list(read_members(b'{"b":1,"a":"x","b":null}')) == [("b", 1), ("a", "x"), ("b", None)]
+
+
+def test_a_byte_order_mark_is_no_member() -> None:
+    assert list(read_members(b'\xef\xbb\xbf{"a":true}')) == [("a", True)]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"x",
+        b"[]",
+        b'[["a",1]]',
+        b'"a"',
+        b'{"a":NaN}',
+        b'{"a":Infinity}',
+        b'{"a":1',
+        b'{"a":1}x',
+        b'{"a":"\xff"}',
+        b'{"a":' + b"9" * 5000 + b"}",
+        b'{"a":' + b"[" * 100_000 + b"}",
+        b'{"a":' + b"[" * (DEPTH_MAX + 1) + b"]" * (DEPTH_MAX + 1) + b"}",
+        b"[" * 3_000_000,
+        '{"a":1}'.encode("utf-16"),
+    ],
+)
+def test_malformed_bodies(body: bytes) -> None:
+    with pytest.raises(ServiceError) as caught:
+        read_members(body)
+    assert (caught.value.status, caught.value.code) == (400, "InvalidInput")
+
+
+def test_brackets_in_strings_are_no_depth() -> None:
+    text = "[{" * 1000
+    assert list(read_members(json.dumps({"a": text, "b": '\\"['}).encode())) == [("a", text), ("b", '\\"[')]
+
+
+@given(st.binary(max_size=60))
+def test_rubbish_is_refused_or_read(body: bytes) -> None:
+    try:
+        read_members(body)
+    except ServiceError as error:
+        assert error.code == "InvalidInput"

@@ -1,0 +1,135 @@
+import json
+
+import pytest
+from hypothesis import given
+
+from lazulite.protocol.errors import ServiceError
+from lazulite.table import edm
+from lazulite.table.payload.json_out import EntityWriter, TableWriter, error_payload
+from lazulite.table.payload.media import MetadataLevel
+from lazulite.table.row import Property, assemble, encode_keys, encode_properties
+from tests.table.strategies import keys, properties
+
+BASE = "http://127.0.0.1:10002/acct/"
+TICKS = edm.parse_datetime("2017-08-30T13:20:33.413914Z")
+ETAG = '"odata.etag":"W/\\"datetime\'2017-08-30T13%3A20%3A33.413914Z\'\\""'
+VALUES = {
+    "Name": Property(edm.STRING, '"x"'),
+    "Id": Property(edm.INT64, '"5"'),
+    "Rate": Property(edm.DOUBLE, '"NaN"'),
+    "Age": Property(edm.INT32, "23"),
+}
+
+
+def _row(partition_key: str, row_key: str, values: dict[str, Property]) -> bytes:
+    return assemble(TICKS, encode_keys(partition_key, row_key), encode_properties(values))
+
+
+ROW = _row("partition1-ô- -'-\"-%20-%27-pk", "r", VALUES)
+PK = '"PartitionKey":"partition1-\\u00f4- -\'-\\"-%20-%27-pk","RowKey":"r"'
+LINK = "T(PartitionKey='partition1-%C3%B4-%20-''-%22-%2520-%2527-pk',RowKey='r')"
+PROPERTIES = ',"Name":"x","Id@odata.type":"Edm.Int64","Id":"5","Rate@odata.type":"Edm.Double","Rate":"NaN","Age":23'
+STAMP = "2017-08-30T13:20:33.413914Z"
+
+
+@pytest.mark.parametrize(
+    ("level", "body"),
+    [
+        (MetadataLevel.NONE, f'{{{PK},"Timestamp":"{STAMP}","Name":"x","Id":"5","Rate":"NaN","Age":23}}'),
+        (
+            MetadataLevel.MINIMAL,
+            f'{{"odata.metadata":"{BASE}$metadata#T/@Element",{ETAG},{PK},"Timestamp":"{STAMP}"{PROPERTIES}}}',
+        ),
+        (
+            MetadataLevel.FULL,
+            f'{{"odata.metadata":"{BASE}$metadata#T/@Element","odata.type":"acct.T","odata.id":"{BASE}{LINK}",'
+            f'{ETAG},"odata.editLink":"{LINK}",{PK},'
+            f'"Timestamp@odata.type":"Edm.DateTime","Timestamp":"{STAMP}"{PROPERTIES}}}',
+        ),
+    ],
+)
+def test_an_entity_at_each_level(level: MetadataLevel, body: str) -> None:
+    assert EntityWriter(level, BASE, "acct", "T").entity(ROW).decode() == body
+
+
+@pytest.mark.parametrize(
+    ("level", "body"),
+    [
+        (MetadataLevel.NONE, '{"value":[{"Id":"5","Gone":null},{"Id":"5","Gone":null}]}'),
+        (
+            MetadataLevel.MINIMAL,
+            f'{{"odata.metadata":"{BASE}$metadata#T&$select=Id,%20Gone","value":['
+            f'{{{ETAG},"Id@odata.type":"Edm.Int64","Id":"5","Gone":null}},'
+            f'{{{ETAG},"Id@odata.type":"Edm.Int64","Id":"5","Gone":null}}]}}',
+        ),
+    ],
+)
+def test_a_projected_feed(level: MetadataLevel, body: str) -> None:
+    writer = EntityWriter(level, BASE, "acct", "T", ["Id", "Gone", "Id"], "Id, Gone")
+    assert writer.feed([writer.members(ROW), writer.members(ROW)]).decode() == body
+
+
+def test_system_properties_can_be_selected() -> None:
+    names = ["RowKey", "Timestamp"]
+    minimal = EntityWriter(MetadataLevel.MINIMAL, BASE, "acct", "T", names, "RowKey,Timestamp")
+    assert minimal.members(ROW).decode() == f'{ETAG},"RowKey":"r","Timestamp":"{STAMP}"'
+    full = EntityWriter(MetadataLevel.FULL, BASE, "acct", "T", names, "RowKey,Timestamp")
+    assert (
+        full.members(ROW).decode().endswith(f'"RowKey":"r","Timestamp@odata.type":"Edm.DateTime","Timestamp":"{STAMP}"')
+    )
+
+
+def test_an_empty_feed() -> None:
+    assert EntityWriter(MetadataLevel.NONE, BASE, "acct", "T").feed([]) == b'{"value":[]}'
+
+
+@given(keys, keys, properties)
+def test_levels_say_the_same(partition_key: str, row_key: str, values: dict[str, Property]) -> None:
+    row = _row(partition_key, row_key, values)
+
+    def read(level: MetadataLevel, select: list[str] | None = None) -> dict[str, object]:
+        body = json.loads(EntityWriter(level, BASE, "acct", "T", select).entity(row))
+        return {name: value for name, value in body.items() if "odata." not in name}
+
+    plain = read(MetadataLevel.NONE)
+    assert list(plain) == ["PartitionKey", "RowKey", "Timestamp", *values]
+    for level in MetadataLevel:
+        assert str(read(level)) == str(plain)
+        assert str(read(level, list(plain))) == str(plain)
+
+
+@pytest.mark.parametrize(
+    ("level", "table", "feed"),
+    [
+        (MetadataLevel.NONE, '{"TableName":"Abc"}', '{"value":[{"TableName":"Abc"},{"TableName":"Abd"}]}'),
+        (
+            MetadataLevel.MINIMAL,
+            f'{{"odata.metadata":"{BASE}$metadata#Tables/@Element","TableName":"Abc"}}',
+            f'{{"odata.metadata":"{BASE}$metadata#Tables","value":[{{"TableName":"Abc"}},{{"TableName":"Abd"}}]}}',
+        ),
+    ],
+)
+def test_tables(level: MetadataLevel, table: str, feed: str) -> None:
+    writer = TableWriter(level, BASE, "acct")
+    assert writer.table("Abc").decode() == table
+    assert writer.feed(["Abc", "Abd"]).decode() == feed
+
+
+def test_a_table_with_full_metadata() -> None:
+    assert TableWriter(MetadataLevel.FULL, BASE, "acct").table("Abc").decode() == (
+        f'{{"odata.metadata":"{BASE}$metadata#Tables/@Element","odata.type":"acct.Tables",'
+        f'"odata.id":"{BASE}Tables(\'Abc\')","odata.editLink":"Tables(\'Abc\')","TableName":"Abc"}}'
+    )
+
+
+def test_an_error() -> None:
+    error = ServiceError("TableNotFound")
+    assert json.loads(error_payload(error, "id", "2017-08-30T13:20:33.4139140Z")) == {
+        "odata.error": {
+            "code": "TableNotFound",
+            "message": {
+                "lang": "en-US",
+                "value": "The table specified does not exist.\nRequestId:id\nTime:2017-08-30T13:20:33.4139140Z",
+            },
+        }
+    }

@@ -1,0 +1,24 @@
+import pytest
+
+from lazulite.protocol.errors import ServiceError
+from lazulite.protocol.message import Request
+from lazulite.table.method import effective_method
+
+
+def test_the_method_is_the_requests_unless_tunnelled() -> None:
+    assert effective_method(Request("PATCH", "/")) == "PATCH"
+    assert effective_method(Request("POST", "/", headers={"x-http-method": "merge"})) == "MERGE"
+
+
+@pytest.mark.parametrize(
+    ("method", "value", "code"),
+    [
+        ("GET", "MERGE", "XMethodNotUsingPost"),
+        ("POST", "MERGE, PUT", "XMethodIncorrectCount"),
+        ("POST", "BREW", "XMethodIncorrectValue"),
+    ],
+)
+def test_tunnels_refused(method: str, value: str, code: str) -> None:
+    with pytest.raises(ServiceError) as caught:
+        effective_method(Request(method, "/", headers={"x-http-method": value}))
+    assert caught.value.code == code

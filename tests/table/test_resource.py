@@ -1,0 +1,70 @@
+from urllib.parse import quote
+
+import pytest
+from hypothesis import given
+
+from lazulite.protocol.errors import ServiceError
+from lazulite.table.resource import Kind, Resource, parse_resource
+from tests.table.strategies import keys
+
+
+@pytest.mark.parametrize(
+    ("path", "resource"),
+    [
+        ("", Resource(Kind.SERVICE)),
+        ("Tables", Resource(Kind.TABLES)),
+        ("tables", Resource(Kind.TABLES)),
+        ("Tables()", Resource(Kind.TABLES)),
+        ("Tables('abc')", Resource(Kind.TABLE, "abc")),
+        ("Tables(%27abc%27)", Resource(Kind.TABLE, "abc")),
+        ("Tables(TableName='abc')", Resource(Kind.TABLE, "abc")),
+        ("$batch", Resource(Kind.BATCH)),
+        ("%24batch", Resource(Kind.BATCH)),
+        ("people", Resource(Kind.ENTITIES, "people")),
+        ("people/", Resource(Kind.ENTITIES, "people")),
+        ("people()", Resource(Kind.ENTITIES, "people")),
+        ("people(PartitionKey='p',RowKey='r')", Resource(Kind.ENTITY, "people", "p", "r")),
+        ("people(RowKey='r', PartitionKey='p')", Resource(Kind.ENTITY, "people", "p", "r")),
+        ("people%28PartitionKey=%27p%27,%20RowKey=%27r%27%29", Resource(Kind.ENTITY, "people", "p", "r")),
+        ("people(PartitionKey='',RowKey='')", Resource(Kind.ENTITY, "people", "", "")),
+        ("people(PartitionKey='O''Neil',RowKey='a)b,(')", Resource(Kind.ENTITY, "people", "O'Neil", "a)b,(")),
+        ("people(PartitionKey='a+b%2520',RowKey='%F0%9F%98%80')", Resource(Kind.ENTITY, "people", "a+b%20", "😀")),
+    ],
+)
+def test_addresses(path: str, resource: Resource) -> None:
+    assert parse_resource(path) == resource
+
+
+@pytest.mark.parametrize(
+    ("path", "code"),
+    [
+        ("people(PartitionKey='p')", "InvalidInput"),
+        ("people(PartitionKey='p',RowKey='r',RowKey='r')", "InvalidInput"),
+        ("people(PartitionKey='p',PartitionKey='q')", "InvalidInput"),
+        ("people(PartitionKey='p',RowKey='r'", "InvalidInput"),
+        ("people(PartitionKey='p',RowKey='r',)", "InvalidInput"),
+        ("people(PartitionKey='p',RowKey=r)", "InvalidInput"),
+        ("people(PartitionKey='p'x,RowKey='r')", "InvalidInput"),
+        ("people(partitionkey='p',RowKey='r')", "InvalidInput"),
+        ("people('p')", "InvalidInput"),
+        ("people(PartitionKey='a%2Fb',RowKey='r')", "InvalidInput"),
+        ("Tables(abc)", "InvalidInput"),
+        ("people/people()", "InvalidUri"),
+        ("pe_ople", "InvalidResourceName"),
+        ("ab", "OutOfRangeInput"),
+        ("people%FF", "RequestUrlFailedToParse"),
+    ],
+)
+def test_refusals(path: str, code: str) -> None:
+    with pytest.raises(ServiceError) as caught:
+        parse_resource(path)
+    assert caught.value.code == code
+
+
+@given(keys, keys)
+def test_every_legal_key_can_be_addressed(partition_key: str, row_key: str) -> None:
+    def literal(key: str) -> str:
+        return quote(key.replace("'", "''"), safe="")
+
+    path = f"people(PartitionKey='{literal(partition_key)}',RowKey='{literal(row_key)}')"
+    assert parse_resource(path) == Resource(Kind.ENTITY, "people", partition_key, row_key)

@@ -1,0 +1,95 @@
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lazulite.table import edm
+from lazulite.table.row import (
+    Property,
+    Row,
+    assemble,
+    decode_row,
+    encode_keys,
+    encode_properties,
+    etag_of,
+    literal_reader,
+    members_of,
+    property_reader,
+    ticks_of,
+)
+from tests.table.strategies import keys, names, properties
+
+TICKS = edm.parse_datetime("2017-08-30T13:20:33.413914Z")
+
+
+def _row(partition_key: str, row_key: str, values: dict[str, Property], ticks: int = TICKS) -> bytes:
+    return assemble(ticks, encode_keys(partition_key, row_key), encode_properties(values))
+
+
+def test_the_layout_is_the_documented_one() -> None:
+    values = {"Age": Property(edm.INT32, "23"), "Id": Property(edm.INT64, '"5"')}
+    value = _row("p", "r", values)
+    assert value[:1] == b"\x01"
+    assert value[1:9] == TICKS.to_bytes(8, "big")
+    assert value[9:].decode() == (
+        '"odata.etag":"W/\\"datetime\'2017-08-30T13%3A20%3A33.413914Z\'\\"","PartitionKey":"p","RowKey":"r",'
+        '"Timestamp":"2017-08-30T13:20:33.413914Z","Age":23,"Id@odata.type":"Edm.Int64","Id":"5"'
+    )
+    assert etag_of(TICKS) == "W/\"datetime'2017-08-30T13%3A20%3A33.413914Z'\""
+
+
+@given(keys, keys, properties, st.integers(0, edm.DATETIME_MAX))
+def test_rows_round_trip(partition_key: str, row_key: str, values: dict[str, Property], ticks: int) -> None:
+    value = _row(partition_key, row_key, values, ticks)
+    assert decode_row(value) == Row(partition_key, row_key, ticks, values)
+    assert ticks_of(value) == ticks
+
+
+@given(keys, keys, properties, names)
+def test_readers_find_exactly_the_property_of_their_name(
+    partition_key: str, row_key: str, values: dict[str, Property], other: str
+) -> None:
+    value = _row(partition_key, row_key, values)
+    for name in {*values, other}:
+        found = literal_reader(name)(value)
+        assert found == values.get(name)
+        decoded = property_reader(name)(value)
+        if found is None:
+            assert decoded is None
+        elif found.literal != '"NaN"' or found.edm is not edm.DOUBLE:
+            assert decoded == found.edm.decode(found.literal)
+            assert type(decoded) is type(found.edm.decode(found.literal))
+    assert property_reader("PartitionKey")(value) == partition_key
+    assert property_reader("RowKey")(value) == row_key
+    timestamp = property_reader("Timestamp")(value)
+    assert timestamp == TICKS
+    assert isinstance(timestamp, edm.DateTime)
+
+
+@given(keys, keys, properties)
+def test_members_are_the_json_of_minimal_metadata(
+    partition_key: str, row_key: str, values: dict[str, Property]
+) -> None:
+    entity = json.loads(b"{%s}" % members_of(_row(partition_key, row_key, values)))
+    assert entity["PartitionKey"] == partition_key
+    assert entity["odata.etag"] == etag_of(TICKS)
+    assert [name for name in entity if "@" not in name][4:] == list(values)
+
+
+def test_a_string_that_looks_like_members_is_no_member() -> None:
+    trap = '","B":"x","C@odata.type":"Edm.Int64","C":"5'
+    value = _row("p,", "r,", {"A": Property(edm.STRING, edm.STRING.literal(trap))})
+    assert literal_reader("B")(value) is None
+    assert literal_reader("C")(value) is None
+    assert property_reader("A")(value) == trap
+
+
+def test_a_string_named_like_a_type_before_a_string_is_no_annotation() -> None:
+    values = {"X": Property(edm.STRING, '"Edm.Int64"'), "A": Property(edm.STRING, '"1"')}
+    assert literal_reader("A")(_row("p", "r", values)) == values["A"]
+
+
+def test_a_row_of_another_format_is_not_served() -> None:
+    with pytest.raises(AssertionError, match="format"):
+        ticks_of(b"\x02" + bytes(8))
