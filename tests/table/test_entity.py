@@ -108,6 +108,6 @@ def test_the_size_is_the_billing_formulas_to_the_byte() -> None:
     room = 1024 * 1024 - 8 - 15 * (8 + 2 + 65_536 + 4)
     last = (room - 8 - 2 - 4) // 2
     names = "abcdefghijklmno"
-    exact: list[tuple[str, Json]] = [(name, "x" * 32_768) for name in names] + [("z", "x" * last)]
+    exact: list[tuple[str, Json]] = [*((name, "x" * 32_768) for name in names), ("z", "x" * last)]
     build_entity([*KEYS, *exact])
     assert _refusal(*exact[:-1], ("z", "x" * (last + 1))).code == "EntityTooLarge"

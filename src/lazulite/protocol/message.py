@@ -13,13 +13,13 @@ from lazulite.protocol.errors import ServiceError
 
 @dataclass(slots=True)
 class Request:
-    """One HTTP request, whole. The last five fields are for the log; the service fills them in as it learns them."""
+    """One HTTP request, whole. Its repr shows no secret. The last five fields are for the log; the service fills them in as it learns them."""
 
     method: str
     path: str
-    query: str = ""
-    headers: Mapping[str, str] = field(default_factory=dict)
-    body: bytes = b""
+    query: str = field(default="", repr=False)
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    body: bytes = field(default=b"", repr=False)
     scheme: str = "http"
     client: str = ""
     id: str = ""

@@ -4,11 +4,15 @@ Rules (reference §1): OData options (`$filter`, …) keep their case; every oth
 case. `+` means a blank here (and only here, never in a path). Of a repeated name the first value counts.
 """
 
+from collections.abc import Mapping
+from functools import lru_cache
 from urllib.parse import unquote_to_bytes
 
 from lazulite.protocol.errors import ServiceError
 
 MAX_PARAMETERS = 64
+_REMEMBERED_LENGTH_MAX = 1024
+"""Clients with a SAS repeat their query string on each request; one of up to this many characters is read once."""
 
 
 def percent_decode(text: str) -> str:
@@ -25,14 +29,16 @@ def percent_decode(text: str) -> str:
         raise ServiceError("RequestUrlFailedToParse") from None
 
 
-def parse_query_string(raw: str) -> dict[str, str]:
+def parse_query_string(raw: str) -> Mapping[str, str]:
     """Return name -> value, both decoded.
 
     Raises:
         ServiceError: `RequestUrlFailedToParse` for bytes that are not UTF-8, `InvalidUri` for too many parameters.
     """
-    if not raw:
-        return {}
+    return _parse_remembered(raw) if len(raw) <= _REMEMBERED_LENGTH_MAX else _parse(raw)
+
+
+def _parse(raw: str) -> Mapping[str, str]:
     pairs = raw.split("&", MAX_PARAMETERS)
     if len(pairs) > MAX_PARAMETERS:
         raise ServiceError("InvalidUri")
@@ -45,3 +51,6 @@ def parse_query_string(raw: str) -> dict[str, str]:
         if name and name not in parameters:
             parameters[name] = percent_decode(value.replace("+", " "))
     return parameters
+
+
+_parse_remembered = lru_cache(maxsize=1024)(_parse)

@@ -64,12 +64,13 @@ class EntityWriter:
 
     def entity(self, value: bytes) -> bytes:
         """Return the payload that one entity is."""
-        return b"{%s%s}" % (self._entity_metadata.encode(), self.members(value))
+        return b"{%s%s}" % (self._entity_metadata.encode("ascii"), self.members(value))
 
     def feed(self, items: Iterable[bytes]) -> bytes:
         """Return the payload of a page, from what `members` gave for each entity."""
         joined = b"},{".join(items)
-        return b'{%s"value":[%s]}' % (self._feed_metadata.encode(), b"{%s}" % joined if joined else b"")
+        head = f'{{{self._feed_metadata}"value":['.encode("ascii")
+        return b"".join((head, b"{", joined, b"}]}")) if joined else head + b"]}"
 
     def _with_full_metadata(self, value: bytes) -> bytes:
         keys_at = value.index(_PARTITION_KEY)

@@ -1,0 +1,43 @@
+"""The command `lazulite`.
+
+Invariants: whatever a user gets wrong is one line on stderr, `lazulite: …`, and a non-zero exit code (2: the command
+line, 1: the rest), never a traceback; a command's modules are imported only when that very command runs.
+"""
+
+import os
+import sys
+from argparse import Namespace
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+
+from lazulite.cli.parser import build_parser
+from lazulite.cli.refusal import Refusal
+
+Run = Callable[[Namespace, Mapping[str, str]], int]
+"""A command: the parsed flags and the environment in, the exit code out. May raise `Refusal`."""
+
+_INTERRUPTED = 130
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code.
+
+    Args:
+        arguments: the command line without the program's name; None takes the process's own.
+    """
+    parser = build_parser()
+    args = parser.parse_args(arguments)
+    if args.module is None:
+        parser.print_help()
+        return 0
+    try:
+        run: Run = import_module(args.module).run
+        return run(args, os.environ)
+    except Refusal as refusal:
+        print(f"lazulite: {refusal}", file=sys.stderr)
+        return refusal.exit_code
+    except OSError as error:
+        print(f"lazulite: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return _INTERRUPTED

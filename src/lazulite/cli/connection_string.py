@@ -1,0 +1,89 @@
+"""`lazulite connection-string`, and the endpoints and connection strings that the other commands print."""
+
+import base64
+from argparse import Namespace
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from lazulite.cli.refusal import Refusal
+from lazulite.config import ConfigError, account_file, accounts_from
+from lazulite.protocol.account_file import AccountFileError
+from lazulite.protocol.accounts import Account, AccountDirectory
+
+_EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - read, not listened on.
+"""Addresses to listen on that no client can connect to, and what it connects to instead."""
+
+
+def run(args: Namespace, environ: Mapping[str, str]) -> int:
+    """Print the connection string of an account."""
+    account = choose_account(args.location, args.account, environ)
+    if args.sas is None:
+        print(connection_string(account, args.table_host, args.table_port, args.key))
+    else:
+        endpoint = table_endpoint(account.name, args.table_host, args.table_port)
+        print(f"TableEndpoint={endpoint};SharedAccessSignature={args.sas.removeprefix('?')}")
+    return 0
+
+
+def base_url(host: str, port: int) -> str:
+    """Return the URL at which clients of this machine reach a service that listens on `host`."""
+    host = _EVERYWHERE.get(host, host)
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def table_endpoint(account: str, host: str, port: int) -> str:
+    """Return an account's table endpoint, path style."""
+    return f"{base_url(host, port)}/{account}"
+
+
+def connection_string(account: Account, host: str, port: int, key: int = 1) -> str:
+    """Return a connection string with one of the account's keys (1 or 2).
+
+    Raises:
+        Refusal: the account has no such key.
+    """
+    if key > len(account.keys):
+        raise Refusal(f"account {account.name} has no key {key}")
+    secret = base64.b64encode(account.keys[key - 1]).decode()
+    return (
+        f"DefaultEndpointsProtocol=http;AccountName={account.name};AccountKey={secret};"
+        f"TableEndpoint={table_endpoint(account.name, host, port)};"
+    )
+
+
+def open_directory(
+    location: Path | None, accounts: Mapping[str, Account], report: Callable[[str], None] = lambda _: None
+) -> AccountDirectory:
+    """Return the accounts that a service serves.
+
+    Args:
+        location: where the account file is; None for none.
+        accounts: those of the environment.
+        report: told when the account file becomes unreadable later on.
+
+    Raises:
+        Refusal: the account file cannot be read.
+    """
+    try:
+        return AccountDirectory(accounts, None if location is None else account_file(location), report)
+    except AccountFileError as error:
+        raise Refusal(error) from None
+
+
+def choose_account(location: Path, name: str | None, environ: Mapping[str, str]) -> Account:
+    """Return the account of that name, or without a name the only one that there is.
+
+    Raises:
+        Refusal: there is none such, or several to choose from.
+    """
+    try:
+        directory = open_directory(location, accounts_from(environ))
+    except ConfigError as error:
+        raise Refusal(error) from None
+    names = directory.names()
+    if name is None and len(names) > 1:
+        raise Refusal(f"which account? pass --account with one of {', '.join(names)}")
+    account = directory.get(name or names[0])
+    if account is None:
+        raise Refusal(f"there is no account {name}; there is {', '.join(names)}")
+    return account

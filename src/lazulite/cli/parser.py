@@ -1,0 +1,276 @@
+"""The command line: every command, every flag, every spelling. Imports nothing but argparse, so that help is instant.
+
+Flags that the emulator has too are taken in its camel-case spelling as well.
+"""
+
+from argparse import SUPPRESS, ArgumentParser, ArgumentTypeError, RawDescriptionHelpFormatter, _SubParsersAction
+from pathlib import Path
+from typing import NoReturn, TypeAlias
+
+from lazulite import __version__
+
+DEFAULT_LOCATION = Path("data")
+DEFAULT_HOST = "127.0.0.1"
+DEFAULT_PORT = 10002
+
+DESCRIPTION = """\
+Lazulite is Azure Table storage to run yourself: any Azure Tables SDK works
+against it by connection string, and what it acknowledged stays.
+"""
+
+EXAMPLES = """\
+examples:
+  lazulite serve                                   serve ./data on 127.0.0.1:10002
+  lazulite serve -l /srv/tables --table-port 0     another place, any free port
+  lazulite serve --in-memory --silent              nothing on disk, no request log
+  lazulite account add orders                      an account with keys of its own
+  lazulite account rotate-key orders --key 1       key 2 goes on working meanwhile
+  lazulite connection-string --account orders      what to paste into a client
+  lazulite sas table Orders --account orders --permissions r --expiry 2h --url
+                                                   a link that reads one table
+
+Without accounts of your own, the account is devstoreaccount1 with the key that
+everybody knows, on loopback addresses only. "lazulite COMMAND --help" says more.
+"""
+
+SERVE_EXAMPLES = """\
+The accounts are those of the environment variable LAZULITE_ACCOUNTS (or
+AZURITE_ACCOUNTS), name:key1[:key2];…, and those of "lazulite account add"; with
+none, devstoreaccount1. The service tells on stdout where it listens, writes one
+line a request to stderr, and answers GET /health while it can write. SIGTERM
+lets it finish what is in flight.
+
+examples:
+  lazulite serve --table-host 0.0.0.0 --location /srv/tables
+  LAZULITE_ACCOUNTS="orders:$KEY1:$KEY2" lazulite serve
+"""
+
+SAS_EXAMPLES = """\
+Times are 2030-01-31, 2030-01-31T12:00Z, or a while from now: 90s, 30m, 2h, 7d, 4w.
+
+examples:
+  lazulite sas account --permissions rl --expiry 7d
+  lazulite sas table Orders --permissions raud --expiry 2030-01-31
+  lazulite sas table Orders --permissions r --expiry 1h --spk 2024 --epk 2025
+  lazulite sas table Orders --policy readers --url
+"""
+
+LIMIT_FLAGS = {
+    "--connections": ("connections", int, "connections at a time (20000)"),
+    "--keep-alive-seconds": ("keep_alive_idle_seconds", float, "how long a connection may rest (120)"),
+    "--header-read-seconds": ("header_read_seconds", float, "how long a request's head may take to come (30)"),
+    "--body-read-seconds": ("body_read_seconds", float, "how long a request's body may take to come (60)"),
+    "--request-seconds": ("request_seconds", float, "how long answering a request may take (30)"),
+    "--drain-seconds": ("drain_seconds", float, "how long SIGTERM waits for requests in flight (25)"),
+}
+"""Flag -> the field of `server.limits.Limits` that it sets, its type, its help (with the default)."""
+
+
+class Parser(ArgumentParser):
+    """An argument parser whose complaints are one line."""
+
+    def error(self, message: str) -> NoReturn:
+        """Say what is wrong with the command line, and exit with 2."""
+        self.exit(2, f'lazulite: {" ".join(message.split())} (see "{self.prog} --help")\n')
+
+
+Commands: TypeAlias = "_SubParsersAction[Parser]"
+
+
+def build_parser() -> Parser:
+    """Return the parser of the whole command line.
+
+    What it parses has `module`, the command's module with its function `run`, or None without a command.
+    """
+    parser = Parser(
+        prog="lazulite",
+        description=DESCRIPTION,
+        epilog=EXAMPLES,
+        formatter_class=RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"lazulite {__version__}")
+    parser.set_defaults(module=None)
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", parser_class=Parser)
+    _add_serve(commands)
+    _add_account(commands)
+    _add_sas(commands)
+    _add_connection_string(commands)
+    return parser
+
+
+def _command(commands: Commands, name: str, module: str, summary: str, epilog: str | None = None) -> Parser:
+    parser = commands.add_parser(
+        name,
+        help=summary,
+        description=f"{summary[0].upper()}{summary[1:]}.",
+        epilog=epilog,
+        formatter_class=RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.set_defaults(module=f"lazulite.cli.{module}")
+    return parser
+
+
+def _add_serve(commands: Commands) -> None:
+    parser = _command(commands, "serve", "serve", "run the service", SERVE_EXAMPLES)
+    _location_flag(parser)
+    _endpoint_flags(parser, "0: any free port, printed")
+    flag = parser.add_argument
+    flag(
+        "--in-memory", "--inMemoryPersistence", action="store_true", help="keep nothing on disk, and read nothing there"
+    )
+    flag("--silent", "-s", action="store_true", help="write no request log to stderr")
+    flag(
+        "--debug",
+        "-d",
+        type=Path,
+        metavar="FILE",
+        help="append the heads of requests and answers to FILE, without secrets",
+    )
+    flag(
+        "--allow-development-key",
+        action="store_true",
+        help="serve the key that everybody knows on an address that is not loopback",
+    )
+    limits = parser.add_argument_group("limits")
+    for name, (field, type_, text) in LIMIT_FLAGS.items():
+        limits.add_argument(name, dest=field, type=_positive(type_), default=SUPPRESS, metavar="N", help=text)
+    limits.add_argument(
+        "--page-seconds",
+        type=_positive(float),
+        default=5.0,
+        metavar="N",
+        help="how long a query looks for one page before it gives a continuation token (5)",
+    )
+    emulator = parser.add_argument_group("accepted for the emulator's sake, without effect")
+    emulator.add_argument(
+        "--skip-api-version-check",
+        "--skipApiVersionCheck",
+        action="store_true",
+        help="versions newer than Lazulite are always served",
+    )
+    emulator.add_argument("--loose", "-L", action="store_true", help="unknown headers and options are never an error")
+    emulator.add_argument(
+        "--disable-product-style-url",
+        "--disableProductStyleUrl",
+        action="store_true",
+        help="the account is always the first segment of the path",
+    )
+
+
+def _add_account(commands: Commands) -> None:
+    actions = _command(
+        commands, "account", "account", "add or list accounts, or rotate their keys, also while the service runs"
+    ).add_subparsers(title="commands", metavar="COMMAND", dest="action", required=True, parser_class=Parser)
+    parser = _command(actions, "add", "account", "add an account with two new keys and print its connection string")
+    parser.add_argument("name", metavar="NAME", help="3 to 24 characters of a-z and 0-9")
+    _location_flag(parser)
+    _endpoint_flags(parser)
+    parser = _command(actions, "list", "account", "print the names of the accounts")
+    _location_flag(parser)
+    parser = _command(actions, "rotate-key", "account", "replace one key of an account and print the connection string")
+    parser.add_argument("name", metavar="NAME")
+    parser.add_argument("--key", type=int, choices=(1, 2), required=True, help="which one; the other stays as it is")
+    _location_flag(parser)
+    _endpoint_flags(parser)
+
+
+def _add_sas(commands: Commands) -> None:
+    kinds = _command(commands, "sas", "sas", "print a shared access signature", SAS_EXAMPLES).add_subparsers(
+        title="kinds", metavar="KIND", dest="kind", required=True, parser_class=Parser
+    )
+    parser = _command(kinds, "account", "sas", "sign a token for a whole account", SAS_EXAMPLES)
+    parser.add_argument(
+        "--permissions", "--sp", required=True, help="letters, such as rwdlacu (see Azure's account SAS)"
+    )
+    parser.add_argument("--services", "--ss", default="t", help="of b, q, t, f (t)")
+    parser.add_argument("--resource-types", "--srt", default="sco", help="of s, c (tables), o (entities) (sco)")
+    _sas_flags(parser)
+    parser = _command(kinds, "table", "sas", "sign a token for one table", SAS_EXAMPLES)
+    parser.add_argument("table", metavar="NAME", help="the table")
+    parser.add_argument("--permissions", "--sp", default="", help="of r, a, u, d: read, add, update, delete")
+    parser.add_argument("--policy", "--si", default="", metavar="ID", help="a stored access policy of the table")
+    for end, spelled in (("start", "s"), ("end", "e")):
+        for part, letter in (("partition", "p"), ("row", "r")):
+            parser.add_argument(
+                f"--{end}-{part}", f"--{spelled}{letter}k", default="", metavar="KEY", help=f"{end} of the key range"
+            )
+    _sas_flags(parser)
+
+
+def _sas_flags(parser: Parser) -> None:
+    flag = parser.add_argument
+    flag("--expiry", "--se", default="", metavar="TIME", help="until when it is good")
+    flag("--start", "--st", default="", metavar="TIME", help="from when on (at once)")
+    flag("--ip", "--sip", default="", metavar="A[-B]", help="only from this IPv4 address, or from A to B")
+    flag(
+        "--protocol",
+        "--spr",
+        default="",
+        choices=("https", "https,http"),
+        metavar="https[,http]",
+        help="only by these protocols",
+    )
+    flag("--url", action="store_true", help="print the whole URL instead of the token")
+    _account_flags(parser)
+
+
+def _add_connection_string(commands: Commands) -> None:
+    parser = _command(commands, "connection-string", "connection_string", "print a connection string to paste")
+    parser.add_argument("--sas", metavar="TOKEN", help="with this token instead of the account's key")
+    _account_flags(parser)
+
+
+def _account_flags(parser: Parser) -> None:
+    parser.add_argument("--account", metavar="NAME", help="which account (not needed if there is only one)")
+    parser.add_argument("--key", type=int, choices=(1, 2), default=1, help="which of its keys (1)")
+    _location_flag(parser)
+    _endpoint_flags(parser)
+
+
+def _location_flag(parser: Parser) -> None:
+    text = f"directory of data and accounts (./{DEFAULT_LOCATION})"
+    parser.add_argument("--location", "-l", type=Path, default=DEFAULT_LOCATION, metavar="DIR", help=text)
+
+
+def _endpoint_flags(parser: Parser, port_hint: str = "") -> None:
+    host, port = f"address of the service ({DEFAULT_HOST})", f"its port ({DEFAULT_PORT})"
+    parser.add_argument("--table-host", "--tableHost", type=_host, default=DEFAULT_HOST, metavar="HOST", help=host)
+    parser.add_argument(
+        "--table-port",
+        "--tablePort",
+        type=_port,
+        default=DEFAULT_PORT,
+        metavar="PORT",
+        help=f"{port}; {port_hint}" if port_hint else port,
+    )
+
+
+def _host(text: str) -> str:
+    host = text.removeprefix("[").removesuffix("]")
+    if not host or any(character.isspace() or character in "/;=" for character in host):
+        raise ArgumentTypeError(f"{text!r} is not an address")
+    return host
+
+
+def _port(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and int(text) <= 65535):
+        raise ArgumentTypeError(f"{text!r} is not a port (0 to 65535)")
+    return int(text)
+
+
+class _positive:  # noqa: N801 - used as a function.
+    """A number greater than zero and finite."""
+
+    def __init__(self, number: type[int] | type[float]) -> None:
+        self._number = number
+
+    def __call__(self, text: str) -> int | float:
+        try:
+            value = self._number(text)
+        except ValueError:
+            value = 0
+        if not 0 < value < 1e9:
+            raise ArgumentTypeError(f"{text!r} is not a number above 0")
+        return value

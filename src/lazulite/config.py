@@ -1,0 +1,123 @@
+"""Settings: what flags, environment and account file make together.
+
+Invariant: the development key, which everybody knows, is never served beyond this machine unless that was asked for,
+whatever the account that holds it is called and wherever it was configured.
+"""
+
+from argparse import Namespace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from ipaddress import ip_address
+from pathlib import Path
+
+from lazulite.protocol.account_file import AccountFile
+from lazulite.protocol.accounts import Account, AccountDirectory, parse_accounts
+from lazulite.server.limits import Limits
+
+ACCOUNT_VARIABLES = ("LAZULITE_ACCOUNTS", "AZURITE_ACCOUNTS")
+"""Environment variables with accounts; the first that is set counts."""
+
+
+class ConfigError(ValueError):
+    """The settings do not go together. The text is one line for people, without secrets."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """How to serve."""
+
+    location: Path | None
+    """The directory of everything durable; None keeps everything in memory."""
+    host: str
+    port: int
+    """0: any that is free."""
+    accounts: Mapping[str, Account] = field(default_factory=dict)
+    """The accounts of the environment."""
+    allow_development_key: bool = False
+    log_requests: bool = True
+    """One line a request on stderr."""
+    debug_file: Path | None = None
+    """Where the heads of requests and answers are logged."""
+    page_seconds: float = 5.0
+    """How long a query looks for one page."""
+    limits: Limits = field(default_factory=Limits)
+
+
+def settings_from(args: Namespace, environ: Mapping[str, str]) -> Settings:
+    """Return the settings of `lazulite serve`.
+
+    Args:
+        args: the parsed flags.
+        environ: the environment.
+
+    Raises:
+        ConfigError: the accounts in the environment cannot be read.
+    """
+    given = vars(args)
+    return Settings(
+        location=None if args.in_memory else args.location,
+        host=args.table_host,
+        port=args.table_port,
+        accounts=accounts_from(environ),
+        allow_development_key=args.allow_development_key,
+        log_requests=not args.silent,
+        debug_file=args.debug,
+        page_seconds=args.page_seconds,
+        limits=Limits(**{each.name: given[each.name] for each in fields(Limits) if each.name in given}),
+    )
+
+
+def accounts_from(environ: Mapping[str, str]) -> dict[str, Account]:
+    """Return the accounts of the environment, none if it has no variable for them.
+
+    Raises:
+        ConfigError: the variable's text is not `name:key1[:key2];…`.
+    """
+    for variable in ACCOUNT_VARIABLES:
+        text = environ.get(variable, "").strip()
+        if not text:
+            continue
+        try:
+            accounts = parse_accounts(text)
+        except ValueError as error:
+            # Not chained: the cause may quote a key.
+            raise ConfigError(f"{variable}: {error}") from None
+        if not accounts:
+            raise ConfigError(f"{variable} holds no account; expected name:key1[:key2];…")
+        return accounts
+    return {}
+
+
+def account_file(location: Path) -> AccountFile:
+    """Return the account file of a location."""
+    return AccountFile(location / "accounts.json")
+
+
+def store_path(location: Path) -> Path:
+    """Return the engine's directory at a location."""
+    return location / "store"
+
+
+def check_development_key(settings: Settings, directory: AccountDirectory) -> None:
+    """Refuse the development key on an address that others can reach.
+
+    Raises:
+        ConfigError: one of the accounts has it, the address is not a loopback one, and nobody said that it is meant.
+    """
+    if directory.development and not settings.allow_development_key and not is_loopback(settings.host):
+        raise ConfigError(
+            f"everybody knows the development key, so it is not served on {settings.host}: "
+            "add an account of your own (lazulite account add NAME), or pass --allow-development-key"
+        )
+
+
+def is_loopback(host: str) -> bool:
+    """Say whether only this machine can reach an address; of names, only `localhost` is known to be such."""
+    if host.lower() == "localhost":
+        return True
+    try:
+        address = ip_address(host)
+    except ValueError:
+        return False
+    mapped = getattr(address, "ipv4_mapped", None)
+    return address.is_loopback if mapped is None else mapped.is_loopback

@@ -1,0 +1,92 @@
+"""The byte keys of the embedded store, told before any code.
+
+A row's key is three parts, one after the other:
+
+    space      8 bytes, unsigned, big endian
+    partition  its text as described below, each 00 byte written as 00 FF, then one 00 byte that ends it
+    row        its text as described below, up to the end of the key
+
+*Text* is UTF-8, but a character above U+FFFF is written as its two UTF-16 surrogates, each of them as UTF-8 would write
+it (three bytes, ED A0 80 to ED BF BF). This is CESU-8. Surrogates so sort below U+E000 and above U+D7FF as they do in
+UTF-16, and everything else in UTF-8 sorts by code point already; so bytes compare as UTF-16 code units do.
+
+Why order holds: no byte of CESU-8 is above EF. Where a partition ends and a longer one goes on with U+0000, the first
+has 00 and then the row's first byte (or nothing), the second 00 FF, so the shorter partition comes first whatever its
+row is. A row needs neither escape nor end, as nothing follows it. For the same reason the first 00 that FF does not
+follow is the end of the partition, which makes the encoding injective.
+
+The last space, 2**64 - 1, is not a table's: the store's own facts live there, under short ASCII names.
+"""
+
+import re
+
+from lazulite.engine.contract import Key, KeyRange
+
+SPACE_MAX = 2**64 - 2
+"""The greatest space that rows may live in."""
+
+META_PREFIX = b"\xff" * 8
+"""What the keys of the store's own facts begin with."""
+
+_SPACE_BYTES = 8
+_END = b"\x00"
+_ESCAPED_NUL = b"\x00\xff"
+_ASTRAL = re.compile("[\U00010000-\U0010ffff]")
+
+
+def space_prefix(space: int) -> bytes:
+    """Return what every key of a space begins with; also the bound below them all."""
+    if not 0 <= space <= SPACE_MAX:
+        raise ValueError(f"a space is a number from 0 to {SPACE_MAX}")
+    return space.to_bytes(_SPACE_BYTES, "big")
+
+
+def space_end(space: int) -> bytes:
+    """Return the bound above every key of a space."""
+    return (space + 1).to_bytes(_SPACE_BYTES, "big")
+
+
+def partition_prefix(space: int, partition: str) -> bytes:
+    """Return what the keys of one partition begin with; a row's key is that and `encode_text(row)`."""
+    return space_prefix(space) + encode_text(partition).replace(_END, _ESCAPED_NUL) + _END
+
+
+def encode_key(space: int, partition: str, row: str) -> bytes:
+    """Return the key of a row. Raises ValueError for a lone surrogate (UnicodeEncodeError) or an impossible space."""
+    return partition_prefix(space, partition) + encode_text(row)
+
+
+def decode_key(key: bytes) -> Key:
+    """Return (partition, row) of a key that `encode_key` made."""
+    end = key.index(_END, _SPACE_BYTES)
+    while key.startswith(_ESCAPED_NUL, end):
+        end = key.index(_END, end + 2)
+    partition = key[_SPACE_BYTES:end].replace(_ESCAPED_NUL, _END)
+    return decode_text(partition), decode_text(key[end + 1 :])
+
+
+def range_bounds(space: int, key_range: KeyRange) -> tuple[bytes, bytes]:
+    """Return the first key of a range and the bound above its last one."""
+    lower, upper = key_range
+    return encode_key(space, *lower), space_end(space) if upper is None else encode_key(space, *upper)
+
+
+def encode_text(text: str) -> bytes:
+    """Return text as CESU-8."""
+    encoded = text.encode()
+    if text.isascii() or max(encoded) < 0xF0:  # 0xF0 and above lead the four-byte forms, and only them.
+        return encoded
+    return _ASTRAL.sub(_surrogate_pair, text).encode("utf-8", "surrogatepass")
+
+
+def decode_text(encoded: bytes) -> str:
+    """Return the text that CESU-8 bytes spell."""
+    if b"\xed" not in encoded:  # Every surrogate begins with ED.
+        return encoded.decode()
+    units = encoded.decode("utf-8", "surrogatepass")
+    return units.encode("utf-16-le", "surrogatepass").decode("utf-16-le")
+
+
+def _surrogate_pair(match: re.Match[str]) -> str:
+    offset = ord(match[0]) - 0x10000
+    return chr(0xD800 + (offset >> 10)) + chr(0xDC00 + (offset & 0x3FF))

@@ -1,0 +1,109 @@
+"""How RocksDB is set up: the engine's tunables, and what they and the engine's promises ask of RocksDB."""
+
+from dataclasses import dataclass
+
+from rocksdict import (
+    BlockBasedIndexType,
+    BlockBasedOptions,
+    Cache,
+    ChecksumType,
+    CompactOptions,
+    DBCompressionType,
+    DBRecoveryMode,
+    Env,
+    Options,
+    WriteOptions,
+)
+
+MIB = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class RocksSettings:
+    """Tunables, with their units last in the name."""
+
+    block_cache_bytes: int = 64 * MIB
+    write_buffer_bytes: int = 32 * MIB
+    write_buffers_max: int = 3
+    open_files_max: int = 256
+    slice_rows_max: int = 256
+    slice_bytes_max: int = MIB
+    slice_seconds_max: float = 0.003
+    stall_seconds_max: float = 5.0
+    """How long a write is tried again while RocksDB is behind with its background work."""
+    stall_retry_seconds: float = 0.01
+    recovery_retry_seconds: float = 1.0
+    """How long after a failed write, and between attempts, the store waits before it is opened again."""
+
+
+def database_options(settings: RocksSettings, env: Env | None) -> Options:
+    """Return the options to open a store with; `env` stands in for the disk."""
+    options = Options(raw_mode=True)
+    options.create_if_missing(True)
+    if env is not None:
+        options.set_env(env)
+    _protect(options)
+    options.set_write_buffer_size(settings.write_buffer_bytes)
+    options.set_max_write_buffer_number(settings.write_buffers_max)
+    options.set_max_open_files(settings.open_files_max)
+    options.set_max_background_jobs(2)
+    options.set_level_compaction_dynamic_level_bytes(True)
+    options.set_compression_type(DBCompressionType.lz4())
+    # Scans step over deleted rows one by one: a file that is half deletions is compacted without being asked.
+    options.add_compact_on_deletion_collector_factory(16384, 8192, 0.5)
+    # Only what helps: no periodic statistics, and small logs and preallocations.
+    options.set_stats_dump_period_sec(0)
+    options.set_stats_persist_period_sec(0)
+    options.set_keep_log_file_num(4)
+    options.set_max_log_file_size(4 * MIB)
+    options.set_manifest_preallocation_size(64 << 10)
+    options.set_block_based_table_factory(_tables(settings))
+    return options
+
+
+def _protect(options: Options) -> None:
+    """Notice damage and refuse it.
+
+    Recovery mode: after a power cut the end of the log may be torn, which must not keep the store from opening. But
+    what is unreadable with readable records behind it is damage to acknowledged writes and must be refused. That is
+    `tolerate_corrupted_tail_records`. RocksDB's default, `point_in_time`, opens both, and drops whatever follows the
+    damage without a word; `absolute_consistency` refuses both.
+
+    RocksDB flushes what it recovered from the log into synced files before it has opened (its default,
+    `avoid_flush_during_recovery = false`), so a store just opened holds nothing that is not durable.
+    """
+    options.set_paranoid_checks(True)
+    options.set_wal_recovery_mode(DBRecoveryMode.tolerate_corrupted_tail_records())
+
+
+def _tables(settings: RocksSettings) -> BlockBasedOptions:
+    tables = BlockBasedOptions()
+    tables.set_checksum_type(ChecksumType.xxh3())
+    tables.set_bloom_filter(10, block_based=False)  # Over whole keys, for point reads.
+    # Indexes and filters live in the cache, so that its size bounds them too; in pieces, because a file's whole index
+    # is a good part of a megabyte and a few of them would push one another out (measured: 80 times slower reads).
+    # The LRU cache is split into shards that suffer the same, hence the other one.
+    tables.set_block_cache(Cache.new_hyper_clock_cache(settings.block_cache_bytes, 0))
+    tables.set_cache_index_and_filter_blocks(True)
+    tables.set_pin_l0_filter_and_index_blocks_in_cache(True)
+    tables.set_index_type(BlockBasedIndexType.two_level_index_search())
+    tables.set_partition_filters(True)
+    tables.set_metadata_block_size(16 << 10)
+    tables.set_pin_top_level_index_and_filter(True)
+    tables.set_format_version(5)
+    return tables
+
+
+def write_options() -> WriteOptions:
+    """Return the options of every write: the log is synced by the group's flush, and a stall refuses, never blocks."""
+    options = WriteOptions()
+    options.sync = False
+    options.no_slowdown = True
+    return options
+
+
+def compact_options() -> CompactOptions:
+    """Return the options of a compaction after a drop, which RocksDB's own ones may run beside."""
+    options = CompactOptions()
+    options.set_exclusive_manual_compaction(False)
+    return options

@@ -1,0 +1,151 @@
+"""The same service under ASGI 3: in uvicorn, in hypercorn, or in a test through `httpx.ASGITransport`.
+
+Invariant: the service gets the path and query of the wire (`raw_path`, `query_string`), because signatures cover them.
+Framing, header bounds and timeouts are the ASGI server's; the body's bound and the request's time are ours.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from typing import cast
+from urllib.parse import quote
+
+from lazulite.protocol.errors import ServiceError
+from lazulite.protocol.message import Request, Response, Service
+from lazulite.server.limits import Limits
+from lazulite.server.request_head import METHODS, SINGLE_FIELDS
+from lazulite.server.request_log import frames
+
+Message = MutableMapping[str, object]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+Application = Callable[[Message, Receive, Send], Awaitable[None]]
+
+_logger = logging.getLogger(__name__)
+
+_PATH_SAFE = "/!$&'()*+,;=:@-._~"
+
+
+class _ClientLeftError(Exception):
+    """The client has gone before its body was whole."""
+
+
+def asgi_app(service: Service, limits: Limits, new_request_id: Callable[[], str]) -> Application:
+    """Return an ASGI 3 application that serves `service`. Lifespan events are accepted and mean nothing."""
+    unfinished: set[asyncio.Task[Response]] = set()
+
+    async def application(scope: Message, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await _lifespan(receive, send)
+        elif scope["type"] == "http":
+            request = _request(scope, new_request_id())
+            try:
+                response = await _answer(service, limits, request, scope, receive, unfinished)
+            except _ClientLeftError:
+                return
+            await _send(request, response, send)
+        else:
+            raise ValueError(f"not an HTTP scope: {scope['type']}")
+
+    return application
+
+
+async def _lifespan(receive: Receive, send: Send) -> None:
+    while True:
+        event = (await receive())["type"]
+        await send({"type": f"{event}.complete"})
+        if event == "lifespan.shutdown":
+            return
+
+
+def _request(scope: Message, request_id: str) -> Request:
+    raw_path = cast("bytes | None", scope.get("raw_path"))
+    path = raw_path.decode("latin-1") if raw_path else quote(str(scope["path"]), _PATH_SAFE)
+    client = cast("tuple[str, int] | None", scope.get("client"))
+    return Request(
+        str(scope["method"]),
+        path.partition("?")[0],  # Some servers leave the query in raw_path.
+        cast(bytes, scope.get("query_string", b"")).decode("latin-1"),
+        scheme=str(scope.get("scheme", "http")),
+        client=client[0] if client else "",
+        id=request_id,
+    )
+
+
+def _headers(fields: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
+    headers: dict[str, str] = {}
+    for raw_name, raw_value in fields:
+        name, value = raw_name.decode("latin-1").lower(), raw_value.decode("latin-1").strip(" \t")
+        if name in headers:
+            if name in SINGLE_FIELDS:
+                raise ServiceError(SINGLE_FIELDS[name])
+            value = f"{headers[name]}, {value}"
+        headers[name] = value
+    return headers
+
+
+async def _answer(
+    service: Service,
+    limits: Limits,
+    request: Request,
+    scope: Message,
+    receive: Receive,
+    unfinished: set[asyncio.Task[Response]],
+) -> Response:
+    try:
+        request.headers = _headers(cast("Iterable[tuple[bytes, bytes]]", scope["headers"]))
+        if request.method not in METHODS:
+            raise ServiceError("UnsupportedHttpVerb")
+        request.body = await _body(receive, limits.body_bytes)
+    except ServiceError as error:
+        return service.refuse(request, error)
+    # A task of its own: a client that leaves must not cut an operation short.
+    running = asyncio.get_running_loop().create_task(_handle(service, request))
+    unfinished.add(running)
+    running.add_done_callback(unfinished.discard)
+    await asyncio.wait([running], timeout=limits.request_seconds)
+    if not running.done():
+        return service.refuse(request, ServiceError("OperationTimedOut"))
+    return running.result()
+
+
+async def _handle(service: Service, request: Request) -> Response:
+    try:
+        return await service.handle(request)
+    except Exception as failure:  # noqa: BLE001 - the last line of defence; the text may quote a client, so it is left out
+        _logger.error("request %s: %s at %s", request.id, type(failure).__name__, frames(failure))
+        return service.refuse(request, ServiceError("InternalError"))
+
+
+async def _body(receive: Receive, bytes_max: int) -> bytes:
+    """Read a whole body.
+
+    Raises:
+        ServiceError: it is longer than `bytes_max`.
+        _ClientLeftError: it never became whole.
+    """
+    parts: list[bytes] = []
+    received_bytes = 0
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise _ClientLeftError
+        part = cast(bytes, message.get("body", b""))
+        received_bytes += len(part)
+        if received_bytes > bytes_max:
+            raise ServiceError("RequestBodyTooLarge")
+        parts.append(part)
+        if not message.get("more_body", False):
+            return b"".join(parts)
+
+
+async def _send(request: Request, response: Response, send: Send) -> None:
+    body = b"" if response.status in (204, 304) else response.body
+    fields = [
+        (name.lower().encode("latin-1", "replace"), value.encode("latin-1", "replace"))
+        for name, value in response.headers
+    ]
+    if response.status not in (204, 304):
+        fields.append((b"content-length", b"%d" % len(body)))
+    await send({"type": "http.response.start", "status": response.status, "headers": fields})
+    await send({"type": "http.response.body", "body": b"" if request.method == "HEAD" else body})

@@ -1,0 +1,37 @@
+"""What the server tells about the requests it answered, and to whom."""
+
+from typing import NamedTuple, Protocol
+
+from lazulite.protocol.message import Request, Response
+
+
+class Exchange(NamedTuple):
+    """One answered request. `elapsed_ms`: from the whole request's arrival at the service to the response's writing."""
+
+    request: Request
+    response: Response
+    elapsed_ms: float
+    bytes_in: int
+    bytes_out: int
+
+
+class ExchangeLog(Protocol):
+    """Takes notice of exchanges; quick, never blocks, never raises."""
+
+    def record(self, exchange: Exchange) -> None:
+        """Note an answered request."""
+        ...
+
+    def failed(self, request_id: str, failure: BaseException) -> None:
+        """Note an exception that a service should not have let out."""
+        ...
+
+
+class SilentLog:
+    """A log that keeps nothing."""
+
+    def record(self, exchange: Exchange) -> None:
+        """Ignore."""
+
+    def failed(self, request_id: str, failure: BaseException) -> None:
+        """Ignore."""

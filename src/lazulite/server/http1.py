@@ -1,0 +1,298 @@
+"""One HTTP/1.1 connection: requests in, responses out, in order, one at a time.
+
+Invariants:
+- Responses leave strictly in the order of their requests; the service sees one request of a connection at a time.
+- A request handed to the service runs to its end, whether or not its client still listens. Only the end of a drain
+  cancels it.
+- Every phase has a deadline (`Phase`), so no connection stays for ever; every buffer has a bound (`Limits`).
+- After a refusal that ends the connection, input is read and dropped for a while: closing a socket with unread input
+  would reset it and could take the refusal away from the client (RFC 9112 section 9.6).
+"""
+
+import asyncio
+import math
+from collections import deque
+from collections.abc import Callable
+from typing import cast
+
+from lazulite.protocol.errors import ServiceError
+from lazulite.protocol.message import Request, Response
+from lazulite.server.deadlines import Phase
+from lazulite.server.exchange_log import Exchange
+from lazulite.server.incoming import Incoming
+from lazulite.server.outlet import Outlet
+from lazulite.server.request_parser import RequestParser
+from lazulite.server.response import CONTINUE, encode
+from lazulite.server.shared import Shared
+
+_SLICE_BYTES = 16 * 1024
+"""Input is parsed in slices of this size, so that one read of many small requests cannot overrun the queue by much."""
+
+_OVERFLOW_CONNECTIONS = 256
+"""Connections over the limit that are told so at a time; beyond them, a connection is just closed."""
+
+
+class Connection(asyncio.Protocol):
+    """An asyncio protocol; `deadline_s` and `expire` belong to the sweeper."""
+
+    def __init__(self, shared: Shared) -> None:
+        self._shared = shared
+        self._queue: deque[Incoming] = deque()
+        self._parser = RequestParser(shared.limits, self._queue, self._new_request)
+        self._outlet: Outlet | None = None
+        self._client = ""
+        self._unread = memoryview(b"")
+        self._running: Incoming | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._write_paused = False
+        self._eof = False
+        self._ending = False
+        self._phase = Phase.IDLE
+        self._message_count = 0
+        self.deadline_s = 0.0
+
+    # What the transport calls.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """See asyncio."""
+        limits = self._shared.limits
+        transport = cast(asyncio.Transport, transport)
+        peer = transport.get_extra_info("peername")
+        self._client = str(peer[0]) if isinstance(peer, tuple) else ""
+        transport.set_write_buffer_limits(limits.response_buffer_bytes)
+        self._outlet = outlet = Outlet(transport, limits.discarded_bytes)
+        self._enter(Phase.IDLE)
+        connections = self._shared.connections
+        connections.add(self)
+        excess = len(connections) - limits.connections
+        if excess > _OVERFLOW_CONNECTIONS:
+            outlet.abort()
+        elif excess > 0:
+            refused = Incoming(self._new_request())
+            refused.refuse(ServiceError("ServerBusy"), close=True)
+            self._refuse(refused)
+
+    def data_received(self, data: bytes) -> None:
+        """See asyncio."""
+        if self._ending:
+            if self._outlet is not None:
+                self._outlet.discard(len(data))
+            return
+        self._unread = memoryview(self._unread.tobytes() + data) if self._unread else memoryview(data)
+        self._advance()
+
+    def eof_received(self) -> bool:
+        """See asyncio. A client that has shut down its side still gets its answers."""
+        if self._ending:
+            return False
+        self._eof = True
+        self._parser.close()
+        while self._queue and not (self._queue[-1].complete or self._queue[-1].error):
+            self._queue.pop()
+        self._advance()
+        return not self._ending
+
+    def pause_writing(self) -> None:
+        """See asyncio: the client reads too slowly."""
+        self._write_paused = True
+
+    def resume_writing(self) -> None:
+        """See asyncio."""
+        self._write_paused = False
+        if not self._ending:
+            self._advance()
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - the interface has it
+        """See asyncio."""
+        self._outlet = None
+        self._ending = True
+        self._queue.clear()
+        self._unread = memoryview(b"")
+        self._parser.close()
+        self.deadline_s = math.inf
+        if self._task is None:
+            self._shared.forget(self)
+
+    # What the server calls.
+
+    def drain(self) -> None:
+        """End after the requests that have begun to arrive; at once if there are none."""
+        if not self._ending and self._outlet is not None:
+            self._advance()
+
+    def abandon(self) -> asyncio.Task[None] | None:
+        """Disconnect, cancel what runs, and return it."""
+        if self._outlet is not None:
+            self._outlet.abort()
+        if self._task is not None:
+            self._task.cancel()
+        return self._task
+
+    def expire(self) -> None:
+        """Act on a passed deadline, as the phase says."""
+        _EXPIRED[self._phase](self)
+
+    # From input to service.
+
+    def _new_request(self) -> Request:
+        return Request("", "", client=self._client, id=self._shared.new_request_id())
+
+    def _advance(self) -> None:
+        """Do all that can be done now: answer or start the next request, parse more input, say what is waited for."""
+        queue, parser = self._queue, self._parser
+        while not self._ending:
+            if queue and self._running is None and not self._write_paused:
+                first = queue[0]
+                if first.error is not None:
+                    self._refuse(queue.popleft())
+                    continue
+                if first.complete:
+                    self._start(queue.popleft())
+                    continue
+                if first.expects_continue and not first.received_bytes:
+                    first.expects_continue = False
+                    if self._outlet is not None:
+                        self._outlet.write(CONTINUE, b"")
+            if self._unread and not parser.stopped and not self._crowded():
+                part, self._unread = self._unread[:_SLICE_BYTES], self._unread[_SLICE_BYTES:]
+                parser.feed(part)
+                continue
+            break
+        if not self._ending:
+            self._settle()
+
+    def _settle(self) -> None:
+        """Nothing more can be done now: choose what to wait for, or end."""
+        if self._running is None:
+            parser = self._parser
+            if self._write_paused:
+                phase = Phase.READER
+            elif parser.stopped:
+                self._end(linger=not self._eof)
+                return
+            elif parser.in_body:
+                phase = Phase.BODY
+            elif parser.head_begun:
+                phase = Phase.HEAD
+            elif self._shared.draining:
+                self._end(linger=False)
+                return
+            else:
+                phase = Phase.IDLE
+            if phase is not self._phase or parser.message_count != self._message_count:
+                self._enter(phase)
+        if self._outlet is not None:
+            self._outlet.read(not self._unread and not self._crowded())
+
+    def _crowded(self) -> bool:
+        queue, limits = self._queue, self._shared.limits
+        if len(queue) < 2:
+            return False
+        return len(queue) >= limits.pipelined_requests or sum(i.received_bytes for i in queue) > limits.body_bytes
+
+    def _start(self, incoming: Incoming) -> None:
+        incoming.started_s = self._shared.clock()
+        self._running = incoming
+        self._enter(Phase.SERVICE)
+        self._task = asyncio.get_running_loop().create_task(self._serve(incoming))
+
+    async def _serve(self, incoming: Incoming) -> None:
+        shared = self._shared
+        request = incoming.request
+        try:
+            response = await shared.service.handle(request)
+        except Exception as failure:  # noqa: BLE001 - the last line of defence: any failure gets an answer and a log line
+            for log in shared.logs:
+                log.failed(request.id, failure)
+            response = shared.service.refuse(request, ServiceError("InternalError"))
+        finally:
+            self._task = None
+            if self._outlet is None:
+                shared.forget(self)
+        if self._running is incoming:
+            self._running = None
+        if not incoming.answered:
+            self._respond(incoming, response)
+        if not self._ending:
+            self._advance()
+
+    # From response to output.
+
+    def _refuse(self, incoming: Incoming) -> None:
+        assert incoming.error is not None
+        incoming.started_s = self._shared.clock()
+        self._respond(incoming, self._shared.service.refuse(incoming.request, incoming.error))
+
+    def _respond(self, incoming: Incoming, response: Response) -> None:
+        incoming.answered = True
+        shared, request = self._shared, incoming.request
+        keep_alive = incoming.keep_alive and not shared.draining
+        head, body = encode(response, method=request.method, keep_alive=keep_alive, http_1_0=incoming.http_1_0)
+        if self._outlet is not None:
+            self._outlet.write(head, body)
+        if shared.logs:
+            elapsed_ms = (shared.clock() - incoming.started_s) * 1000
+            exchange = Exchange(request, response, elapsed_ms, incoming.received_bytes, len(head) + len(body))
+            for log in shared.logs:
+                log.record(exchange)
+        if not keep_alive and not self._ending:
+            self._end(linger=not incoming.complete or incoming.error is not None)
+
+    # The end, and deadlines.
+
+    def _enter(self, phase: Phase) -> None:
+        self._phase = phase
+        seconds: float = getattr(self._shared.limits, phase.limit)
+        self.deadline_s = self._shared.clock() + seconds
+        self._message_count = self._parser.message_count
+        if self._outlet is not None and phase in (Phase.READER, Phase.LINGER):
+            self._outlet.progress()
+
+    def _end(self, *, linger: bool) -> None:
+        """Close once all is written; with `linger`, when the client has closed or the time is up."""
+        self._ending = True
+        self._queue.clear()
+        self._unread = memoryview(b"")
+        self._parser.close()
+        self._enter(Phase.LINGER)
+        if self._outlet is not None:
+            self._outlet.end(linger=linger)
+
+    def _close_idle(self) -> None:
+        self._end(linger=False)
+
+    def _give_up_reading(self) -> None:
+        """Answer 408, unless the request that never ends is a refused one that has its answer."""
+        incoming = self._queue.popleft() if self._queue else None
+        if incoming is None and self._parser.in_body:
+            self._end(linger=False)
+            return
+        incoming = incoming or Incoming(self._new_request())
+        incoming.refuse(ServiceError("OperationTimedOut", status=408), close=True)
+        self._refuse(incoming)
+
+    def _give_up_waiting(self) -> None:
+        """Answer for a service that takes too long; it goes on, and the connection counts until it is done."""
+        incoming = self._running
+        assert incoming is not None
+        incoming.keep_alive = False
+        incoming.complete = False
+        self._respond(incoming, self._shared.service.refuse(incoming.request, ServiceError("OperationTimedOut")))
+
+    def _check_progress(self) -> None:
+        """Disconnect a client that has taken nothing of its response since the last look."""
+        if self._outlet is not None:
+            if self._outlet.progress():
+                self._enter(self._phase)
+            else:
+                self._outlet.abort()
+
+
+_EXPIRED: dict[Phase, Callable[[Connection], None]] = {
+    Phase.IDLE: Connection._close_idle,
+    Phase.HEAD: Connection._give_up_reading,
+    Phase.BODY: Connection._give_up_reading,
+    Phase.SERVICE: Connection._give_up_waiting,
+    Phase.READER: Connection._check_progress,
+    Phase.LINGER: Connection._check_progress,
+}

@@ -1,0 +1,60 @@
+"""Every bound of the server, as named settings.
+
+Invariants: a name ends with its unit; every field has a docstring that says what happens at the bound; nothing that a
+client sends is kept beyond them.
+"""
+
+from dataclasses import dataclass
+
+KIB = 1024
+MIB = 1024 * KIB
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What one server accepts from its clients, and how long it waits for them."""
+
+    connections: int = 20_000
+    """Connections at a time, with those whose client left while its request still runs. One more: 503 `ServerBusy`."""
+
+    pipelined_requests: int = 16
+    """Requests of one connection that wait behind the running one. Then reading stops until one is answered."""
+
+    url_bytes: int = 64 * KIB
+    """Length of the request target. Over: 414 `InvalidUri`."""
+
+    header_count: int = 100
+    """Header fields of a request, trailers included. Over: 431 `InvalidHeaderValue`."""
+
+    headers_bytes: int = 64 * KIB
+    """Sum of the header fields, names and separators included; also what chunk extensions may add. Over: 431."""
+
+    body_bytes: int = 4 * MIB
+    """Request body, exactly the service's 4 MiB. Over: 413 `RequestBodyTooLarge`, answered at once."""
+
+    discarded_bytes: int = 64 * MIB
+    """What is read and thrown away of a refused body, so that its sender gets to read the refusal. Over: disconnect."""
+
+    response_buffer_bytes: int = 256 * KIB
+    """Response bytes that wait for a slow reader before the connection's next request is held back."""
+
+    keep_alive_idle_seconds: float = 120
+    """How long a connection may rest between requests. Over: closed."""
+
+    header_read_seconds: float = 30
+    """From the first byte of a head to its last. Over: 408, closed."""
+
+    body_read_seconds: float = 60
+    """From the end of a head to the last byte of its body. Over: 408, closed."""
+
+    request_seconds: float = 30
+    """How long the service may take. Over: 500 `OperationTimedOut`, closed; the operation itself is never cut short."""
+
+    write_stall_seconds: float = 30
+    """How long a client may take no byte of a response that waits for it. Over: disconnected."""
+
+    linger_seconds: float = 10
+    """How long a refused sender is listened to after the refusal, lest a reset destroys it. Over: disconnected."""
+
+    drain_seconds: float = 25
+    """How long a stopping server waits for the requests in flight. Over: they are cancelled."""

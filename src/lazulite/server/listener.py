@@ -1,0 +1,141 @@
+"""A listening socket and the connections that came through it.
+
+Invariants: once `stop` has returned there is no connection, no running request and no timer left; a request that began
+before `stop` is answered unless that takes longer than the drain.
+"""
+
+import asyncio
+import socket
+import time
+from collections.abc import Callable, Sequence
+
+from lazulite.protocol.message import Service
+from lazulite.server.deadlines import Sweeper
+from lazulite.server.exchange_log import ExchangeLog
+from lazulite.server.http1 import Connection
+from lazulite.server.limits import Limits
+from lazulite.server.shared import Shared
+
+_BACKLOG = 4096
+
+
+class BindError(Exception):
+    """The address cannot be listened on; the text is one line for the operator."""
+
+
+class Server:
+    """Serves one service on one address. Usable by hand in tests, or through `lifecycle.serve`.
+
+    Args:
+        host: a name or an IPv4 or IPv6 address; of a name's addresses the first is taken.
+        port: 0 for any free one.
+        new_request_id: never the same twice.
+        logs: are told of every exchange.
+        clock: monotonic seconds.
+    """
+
+    def __init__(
+        self,
+        service: Service,
+        *,
+        host: str,
+        port: int,
+        new_request_id: Callable[[], str],
+        limits: Limits | None = None,
+        logs: Sequence[ExchangeLog] = (),
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._host = host
+        self._asked_port = port
+        self._gone = asyncio.Event()
+        self._hurried = asyncio.Event()
+        self._shared = Shared(service, limits or Limits(), new_request_id, clock, tuple(logs), on_last=self._gone.set)
+        self._sweeper = Sweeper(self._shared.connections, clock)
+        self._server: asyncio.Server | None = None
+
+    @property
+    def port(self) -> int:
+        """The port that is listened on."""
+        assert self._server is not None, "not started"
+        port: int = self._server.sockets[0].getsockname()[1]
+        return port
+
+    @property
+    def connection_count(self) -> int:
+        """Connections now, those included whose client left while its request still runs."""
+        return len(self._shared.connections)
+
+    async def start(self) -> None:
+        """Listen.
+
+        Raises:
+            BindError: the address is in use, unknown or not allowed.
+        """
+        loop = asyncio.get_running_loop()
+        listening = await _listen(self._host, self._asked_port)
+        self._server = await loop.create_server(lambda: Connection(self._shared), sock=listening, backlog=_BACKLOG)
+        self._sweeper.start()
+
+    async def stop(self) -> None:
+        """Stop accepting, answer what is in flight, close the rest; bounded by the drain's seconds and `hurry`."""
+        shared = self._shared
+        if self._server is not None:
+            self._server.close()
+        await asyncio.sleep(0)  # What has arrived by now is read before its connection is judged idle.
+        shared.draining = True
+        self._gone.clear()
+        for connection in list(shared.connections):
+            connection.drain()
+        if shared.connections:
+            await self._drained()
+        if shared.connections:
+            tasks = [connection.abandon() for connection in list(shared.connections)]
+            await asyncio.gather(*(task for task in tasks if task is not None), return_exceptions=True)
+            if shared.connections:
+                await self._gone.wait()
+        self._sweeper.stop()
+        if self._server is not None:
+            await self._server.wait_closed()
+
+    def hurry(self) -> None:
+        """End a running or later `stop` without waiting for requests in flight."""
+        self._hurried.set()
+
+    async def _drained(self) -> None:
+        waits = [asyncio.ensure_future(event.wait()) for event in (self._gone, self._hurried)]
+        await asyncio.wait(waits, timeout=self._shared.limits.drain_seconds, return_when=asyncio.FIRST_COMPLETED)
+        for wait in waits:
+            wait.cancel()
+        await asyncio.gather(*waits, return_exceptions=True)
+
+
+async def _listen(host: str, port: int) -> socket.socket:
+    """Return a bound socket.
+
+    Raises:
+        BindError: with the reason in one line.
+    """
+    loop = asyncio.get_running_loop()
+    try:
+        found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except OSError as error:
+        raise BindError(f"cannot resolve the address {host}: {error.strerror or error}") from error
+    except OverflowError as error:
+        raise BindError(f"port {port} is not between 0 and 65535") from error
+    family, kind, protocol, _, address = found[0]
+    listening = socket.socket(family, kind, protocol)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, host != "::")
+        listening.setblocking(False)
+        listening.bind(address)
+        # Bound is not enough: with SO_REUSEADDR, two sockets can be bound to a port, but only one can listen.
+        listening.listen(_BACKLOG)
+    except OSError as error:
+        listening.close()
+        raise BindError(f"cannot listen on {host} port {port}: {(error.strerror or str(error)).lower()}") from error
+    except OverflowError as error:
+        listening.close()
+        raise BindError(f"port {port} is not between 0 and 65535") from error
+    return listening

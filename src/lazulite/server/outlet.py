@@ -1,0 +1,65 @@
+"""The writing half of a connection, and how it ends.
+
+Invariants: what waits for a slow reader is bounded by the transport's high-water mark plus one response; after `end`,
+nothing more is written. A connection that ends while its client may still be sending lingers: input is read and
+dropped for a while, because closing a socket with unread input resets it, and a reset can take the response away from
+the client (RFC 9112 section 9.6).
+"""
+
+import asyncio
+
+_JOIN_BYTES = 64 * 1024
+"""Up to here, copying a body behind its head is cheaper than writing two buffers."""
+
+
+class Outlet:
+    """Wraps a transport.
+
+    Args:
+        discarded_bytes_max: what a lingering client may still send.
+    """
+
+    def __init__(self, transport: asyncio.Transport, discarded_bytes_max: int) -> None:
+        self._transport = transport
+        self._discarded_bytes_left = discarded_bytes_max
+        self._reading = True
+        self._waiting_bytes = 0
+
+    def write(self, head: bytes, body: bytes) -> None:
+        """Send a head and its body, with one system call as a rule."""
+        if len(body) <= _JOIN_BYTES:
+            self._transport.write(head + body)
+        else:
+            self._transport.writelines((head, body))
+
+    def read(self, wanted: bool) -> None:
+        """Turn reading on or off."""
+        if wanted is not self._reading:
+            self._reading = wanted
+            if wanted:
+                self._transport.resume_reading()
+            else:
+                self._transport.pause_reading()
+
+    def end(self, *, linger: bool) -> None:
+        """Close once all is written; with `linger`, when the client closes or someone calls `abort`."""
+        if linger and self._transport.can_write_eof():
+            self._transport.write_eof()
+            self.read(True)
+        else:
+            self._transport.close()
+
+    def discard(self, count: int) -> None:
+        """Account for bytes that a lingering client sent; disconnect when it sends too many."""
+        self._discarded_bytes_left -= count
+        if self._discarded_bytes_left < 0:
+            self._transport.abort()
+
+    def abort(self) -> None:
+        """Disconnect now."""
+        self._transport.abort()
+
+    def progress(self) -> bool:
+        """Return whether a waiting response has got shorter since the last call."""
+        before_bytes, self._waiting_bytes = self._waiting_bytes, self._transport.get_write_buffer_size()
+        return 0 < self._waiting_bytes < before_bytes

@@ -1,0 +1,142 @@
+"""The rules for a request's head that go beyond its syntax, which llhttp checks.
+
+Invariants: where a body ends is never a matter of opinion (RFC 9112 section 6.3), so whatever two parsers could read
+in two ways is refused and the connection closed. `Request.path` and `.query` are the characters of the wire.
+
+What llhttp 9 refuses by itself in strict mode, and tests hold it to: bare LF or CR, obs-fold, whitespace before the
+colon, control characters, Content-Length that repeats, is empty, signed or not decimal, Content-Length together with
+Transfer-Encoding, and codings after `chunked`.
+"""
+
+import re
+from collections.abc import Mapping
+
+from lazulite.protocol.errors import ServiceError
+from lazulite.protocol.message import Request
+from lazulite.server.incoming import Incoming
+from lazulite.server.limits import Limits
+
+METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "MERGE"})
+"""What a service is asked; every other method is refused here."""
+
+_BODY_EXPECTED = frozenset({"POST", "PUT", "PATCH", "MERGE"})
+
+SINGLE_FIELDS = {
+    "authorization": "InvalidAuthenticationInfo",
+    "content-length": "InvalidHeaderValue",
+    "content-type": "InvalidHeaderValue",
+    "expect": "InvalidHeaderValue",
+    "host": "HostInformationNotPresent",
+    "transfer-encoding": "InvalidHeaderValue",
+    "x-ms-date": "InvalidHeaderValue",
+    "x-ms-version": "InvalidHeaderValue",
+}
+"""Fields that may come only once, and the code that refuses a repetition. Other fields are joined (RFC 9110, 5.3)."""
+
+_HOST = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._~!$&'()*+;=%-]+)(?::[0-9]*)?")
+"""RFC 9110 section 7.2: uri-host [":" port]."""
+
+_ABSOLUTE = re.compile(r"(?i:https?)://([^/?#]*)([^?#]*)(?:\?([^#]*))?")
+"""RFC 9112 section 3.2.2, absolute-form."""
+
+
+class HeadError(Exception):
+    """A head after which the connection cannot go on; `error` is what to answer."""
+
+    def __init__(self, error: ServiceError) -> None:
+        super().__init__(error.code)
+        self.error = error
+
+
+def read_head(incoming: Incoming, target: str, version: str, limits: Limits) -> None:
+    """Complete `incoming`, which knows method and headers, by its target and framing.
+
+    Sets `incoming.error` for what can be answered with the connection left usable.
+
+    Raises:
+        HeadError: the connection has to end with the refusal.
+    """
+    request = incoming.request
+    if version not in ("1.1", "1.0"):
+        raise HeadError(ServiceError("InvalidInput", status=505))
+    incoming.http_1_0 = version == "1.0"
+    if request.method == "CONNECT":
+        raise HeadError(ServiceError("UnsupportedHttpVerb"))
+    headers = request.headers
+    host = headers.get("host")
+    if host is None:
+        if not incoming.http_1_0:
+            raise HeadError(ServiceError("HostInformationNotPresent"))
+    elif host:
+        _check_host(host)
+    if target.startswith("/"):
+        _origin_form(request, target)
+    else:
+        request.headers = _other_form(request, target)
+    if host == "" and not request.headers["host"]:
+        raise HeadError(ServiceError("HostInformationNotPresent"))
+    _read_framing(incoming, headers)
+    if request.method not in METHODS:
+        incoming.refuse(ServiceError("UnsupportedHttpVerb"), close=False)
+    if incoming.length != 0:
+        _check_body(incoming, headers, limits)
+
+
+def _origin_form(request: Request, target: str) -> None:
+    if "#" in target:
+        raise HeadError(ServiceError("RequestUrlFailedToParse"))
+    request.path, _, request.query = target.partition("?")
+
+
+def _other_form(request: Request, target: str) -> Mapping[str, str]:
+    """Read an absolute-form or asterisk-form target; return the headers, with the target's authority as Host.
+
+    The target's scheme is not believed: `https` in it does not encrypt a connection, and SAS may ask for that.
+    """
+    if target == "*" and request.method == "OPTIONS":
+        request.path = "*"
+        return request.headers
+    absolute = _ABSOLUTE.fullmatch(target)
+    if absolute is None:
+        raise HeadError(ServiceError("RequestUrlFailedToParse"))
+    authority, path, query = absolute.groups()
+    _check_host(authority)
+    request.path = path or ("*" if request.method == "OPTIONS" and query is None else "/")
+    request.query = query or ""
+    return {**request.headers, "host": authority}
+
+
+def _check_host(host: str) -> None:
+    if _HOST.fullmatch(host) is None:
+        raise HeadError(ServiceError("InvalidHeaderValue"))
+
+
+def _read_framing(incoming: Incoming, headers: Mapping[str, str]) -> None:
+    coding = headers.get("transfer-encoding")
+    length = headers.get("content-length")
+    if coding is not None:
+        if incoming.http_1_0 or length is not None:
+            raise HeadError(ServiceError("InvalidHeaderValue"))
+        if coding.lower() != "chunked":
+            raise HeadError(ServiceError("NotImplemented"))
+        incoming.length = None
+    elif length is not None:
+        incoming.length = int(length)
+    elif incoming.request.method in _BODY_EXPECTED:
+        # The sender may believe that its body ends with the connection, so nothing after the head can be a request.
+        raise HeadError(ServiceError("MissingContentLengthHeader"))
+
+
+def _check_body(incoming: Incoming, headers: Mapping[str, str], limits: Limits) -> None:
+    expect = headers.get("expect")
+    expects = expect is not None and not incoming.http_1_0
+    if expects and expect is not None and expect.lower() != "100-continue":
+        raise HeadError(ServiceError("InvalidHeaderValue", status=417))
+    if incoming.length is not None and incoming.length > limits.body_bytes:
+        # A sender that waits for 100 may or may not send the body after a refusal: only closing is clear to both.
+        if expects or incoming.length > limits.discarded_bytes:
+            raise HeadError(ServiceError("RequestBodyTooLarge"))
+        incoming.refuse(ServiceError("RequestBodyTooLarge"), close=False)
+    if expects and incoming.error is not None:
+        raise HeadError(incoming.error)
+    incoming.expects_continue = expects

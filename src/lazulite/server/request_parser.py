@@ -1,0 +1,221 @@
+"""Bytes in, requests out: llhttp with this server's bounds and rules around it. No I/O.
+
+Invariants: requests enter the queue in the order of the wire, each as soon as its head is read; what is kept of a
+connection's input is bounded whatever the input and however it is cut; after `stopped` no byte is looked at again.
+"""
+
+from collections import deque
+from collections.abc import Callable
+
+from httptools import HttpParserError, HttpParserInvalidMethodError, HttpParserUpgrade, HttpRequestParser
+
+from lazulite.protocol.errors import ServiceError
+from lazulite.protocol.message import Request
+from lazulite.server.incoming import Incoming
+from lazulite.server.limits import Limits
+from lazulite.server.request_head import SINGLE_FIELDS, HeadError, read_head
+
+_CHUNK_OVERHEAD_RATIO = 16
+"""Bytes of chunk framing that one body byte may cost; a chunk of one byte costs five."""
+
+_LINE_OVERHEAD_BYTES = 1024
+"""Allowance for what a head holds besides target and fields: method, version, line ends."""
+
+_names: dict[bytes, str] = {}
+_NAMES_MAX = 1024
+
+
+def _lower_name(name: bytes) -> str:
+    lower = name.decode("latin-1").lower()
+    if len(_names) < _NAMES_MAX and len(name) < 64:
+        _names[name] = lower
+    return lower
+
+
+class RequestParser:
+    """The reading half of one connection.
+
+    Args:
+        queue: where requests go, oldest first.
+        new_request: makes the `Request` that a head fills in; it already has id, client and scheme.
+    """
+
+    def __init__(self, limits: Limits, queue: deque[Incoming], new_request: Callable[[], Request]) -> None:
+        self._limits = limits
+        self._queue = queue
+        self._new_request = new_request
+        self._llhttp: HttpRequestParser | None = HttpRequestParser(self)
+        self._incoming: Incoming | None = None
+        self._replaying = False
+        self._raw_bytes = 0
+        self._url = b""
+        self._headers: dict[str, str] = {}
+        self._header_count = 0
+        self._headers_bytes = 0
+        self._body: list[bytes] = []
+        self.stopped = False
+        """The input has ended: by its last request, by an error, or by `close`."""
+        self.head_begun = False
+        """A head is being read."""
+        self.message_count = 0
+        """Heads begun so far."""
+
+    @property
+    def in_body(self) -> bool:
+        """Whether a body is being read (perhaps a refused one)."""
+        return self._incoming is not None
+
+    def feed(self, data: bytes | memoryview) -> None:
+        """Read on. Errors become requests with an `error` in the queue."""
+        if self.stopped:
+            return
+        llhttp, incoming = self._llhttp, self._incoming
+        assert llhttp is not None
+        self._raw_bytes += len(data)
+        try:
+            llhttp.feed_data(data)
+        except HttpParserUpgrade as upgrade:
+            self._decline_upgrade(data[upgrade.args[0] :])
+        except HttpParserInvalidMethodError:
+            self._fail(ServiceError("InvalidHttpVerb"))
+        except HttpParserError as error:
+            cause = error.__context__
+            self._fail(cause.error if isinstance(cause, HeadError) else ServiceError("InvalidInput"))
+        else:
+            if self._incoming is incoming:
+                self._check_raw(incoming)
+
+    def close(self) -> None:
+        """Stop, and let go of what is held (llhttp and this object refer to each other)."""
+        self.stopped = True
+        self.head_begun = False
+        self._incoming = None
+        self._body = []
+        self._llhttp = None
+
+    def _fail(self, error: ServiceError) -> None:
+        if not self.stopped:
+            incoming = self._incoming
+            if incoming is None:
+                incoming = Incoming(self._request())
+                self._queue.append(incoming)
+            incoming.refuse(error, close=True)
+        self.close()
+
+    def _request(self) -> Request:
+        request = self._new_request()
+        request.headers = self._headers
+        return request
+
+    def _check_raw(self, incoming: Incoming | None) -> None:
+        """Bound what llhttp holds back or skips without telling: unfinished header fields, chunk extensions."""
+        limits = self._limits
+        if incoming is None:
+            if self._raw_bytes > limits.url_bytes + limits.headers_bytes + _LINE_OVERHEAD_BYTES:
+                self._fail(ServiceError("InvalidHeaderValue", status=431))
+        elif self._raw_bytes > incoming.received_bytes * _CHUNK_OVERHEAD_RATIO + limits.headers_bytes:
+            self._fail(ServiceError("InvalidHeaderValue", status=431))
+
+    def _decline_upgrade(self, rest: bytes | memoryview) -> None:
+        """Go on as if no upgrade had been asked for (RFC 9110 section 7.8 allows that).
+
+        llhttp takes what follows such a head for another protocol, the body included; a new parser is told of the body
+        by a head of our own.
+        """
+        self._llhttp = llhttp = HttpRequestParser(self)
+        incoming = self._incoming
+        if incoming is not None:
+            framing = (
+                b"Transfer-Encoding: chunked" if incoming.length is None else b"Content-Length: %d" % incoming.length
+            )
+            self._replaying = True
+            llhttp.feed_data(b"POST / HTTP/1.1\r\n" + framing + b"\r\n\r\n")
+            self._replaying = False
+        if rest:
+            self.feed(rest)
+
+    # What llhttp calls, in the order of the wire.
+
+    def on_message_begin(self) -> None:
+        """See llhttp: the first byte of a request line."""
+        if self._replaying:
+            return
+        self.head_begun = True
+        self.message_count += 1
+        self._url = b""
+        self._headers = {}
+        self._header_count = 0
+        self._headers_bytes = 0
+
+    def on_url(self, part: bytes) -> None:
+        """See llhttp: the request target or a part of it."""
+        if self._replaying:
+            return
+        self._url = url = self._url + part if self._url else part
+        if len(url) > self._limits.url_bytes:
+            raise HeadError(ServiceError("InvalidUri", status=414))
+
+    def on_header(self, raw_name: bytes, raw_value: bytes | None) -> None:
+        """See llhttp: a header field or, after the body, a trailer field, which is dropped."""
+        if self._replaying:
+            return
+        self._header_count += 1
+        self._headers_bytes += len(raw_name) + len(raw_value or b"") + 4
+        limits = self._limits
+        if self._header_count > limits.header_count or self._headers_bytes > limits.headers_bytes:
+            raise HeadError(ServiceError("InvalidHeaderValue", status=431))
+        if self._incoming is not None:
+            return
+        name = _names.get(raw_name) or _lower_name(raw_name)
+        value = raw_value.decode("latin-1").strip(" \t") if raw_value else ""
+        headers = self._headers
+        if name in headers:
+            if name in SINGLE_FIELDS:
+                raise HeadError(ServiceError(SINGLE_FIELDS[name]))
+            value = f"{headers[name]}, {value}"
+        headers[name] = value
+
+    def on_headers_complete(self) -> None:
+        """See llhttp: the empty line after the head."""
+        if self._replaying:
+            return
+        llhttp = self._llhttp
+        assert llhttp is not None
+        request = self._request()
+        request.method = llhttp.get_method().decode("ascii")
+        incoming = Incoming(request, llhttp.should_keep_alive())
+        self._incoming = incoming
+        self._queue.append(incoming)
+        self.head_begun = False
+        read_head(incoming, self._url.decode("latin-1"), llhttp.get_http_version(), self._limits)
+        self._raw_bytes = 0
+
+    def on_body(self, part: bytes) -> None:
+        """See llhttp: a part of the body, chunk framing removed."""
+        incoming = self._incoming
+        assert incoming is not None
+        incoming.received_bytes += len(part)
+        if incoming.error is None:
+            if incoming.received_bytes <= self._limits.body_bytes:
+                self._body.append(part)
+                return
+            incoming.refuse(ServiceError("RequestBodyTooLarge"), close=False)
+            self._body = []
+        if incoming.received_bytes > self._limits.discarded_bytes:
+            raise HeadError(ServiceError("RequestBodyTooLarge"))
+
+    def on_message_complete(self) -> None:
+        """See llhttp: the end of the body, or of the head when there is none."""
+        incoming = self._incoming
+        assert incoming is not None
+        assert self._llhttp is not None
+        if incoming.length != 0 and self._llhttp.should_upgrade():
+            return  # The body is still to come: see `_decline_upgrade`.
+        body = self._body
+        if body:
+            incoming.request.body = body[0] if len(body) == 1 else b"".join(body)
+            self._body = []
+        incoming.complete = True
+        self._incoming = None
+        self._raw_bytes = 0
+        self.stopped = not incoming.keep_alive

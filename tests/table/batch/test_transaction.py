@@ -1,0 +1,213 @@
+import json
+
+import pytest
+
+from lazulite.protocol.account_sas import AccountSas, sign_account_sas
+from lazulite.protocol.accounts import DEVELOPMENT_ACCOUNT
+from lazulite.protocol.service_sas import ServiceSas, sign_table_sas
+from tests.table.batches import CONTENT_TYPE, Operation, change_set, parts, query
+from tests.table.client import FOREVER, Client, header, values
+
+STAR = {"If-Match": "*"}
+
+
+def at(row: str, partition: str = "p", table: str = "people") -> str:
+    return f"{table}(PartitionKey='{partition}',RowKey='{row}')"
+
+
+def insert(row: str, partition: str = "p", table: str = "people", **headers: str) -> Operation:
+    return Operation("POST", table, {"PartitionKey": partition, "RowKey": row, "A": 1}, headers)
+
+
+@pytest.fixture(name="people", autouse=True)
+async def _people(client: Client) -> None:
+    await client("POST", "Tables", body={"TableName": "people"})
+
+
+async def rows(client: Client) -> list[str]:
+    return [entity["RowKey"] for entity in values(await client("GET", "people()"))]
+
+
+async def test_every_kind_of_operation_in_one(client: Client) -> None:
+    for row in ("replace", "merge", "delete", "upsert"):
+        await client("POST", "people", body={"PartitionKey": "p", "RowKey": row, "A": 1, "B": 1})
+    body = change_set(
+        Operation("POST", "people", {"PartitionKey": "p", "RowKey": "quiet"}, {"Prefer": "return-no-content"}),
+        Operation("POST", "people", {"PartitionKey": "p", "RowKey": "echo"}, {"Content-ID": "5"}),
+        Operation("PUT", at("replace"), {"C": 2}, STAR),
+        Operation("MERGE", at("merge"), {"C": 2}, STAR),
+        Operation("PATCH", at("upsert"), {"C": 2}),
+        Operation("PUT", at("new"), {"C": 2}),
+        Operation("POST", at("newer"), {"C": 2}, {"X-HTTP-Method": "MERGE"}),
+        Operation("DELETE", at("delete"), None, STAR),
+    )
+    answers = parts(await client("POST", "$batch", body=body, headers=CONTENT_TYPE))
+    assert [answer.status for answer in answers] == [204, 201, 204, 204, 204, 204, 204, 204]
+    assert list(answers[0].headers) == [
+        "X-Content-Type-Options",
+        "Cache-Control",
+        "Preference-Applied",
+        "DataServiceVersion",
+        "Location",
+        "DataServiceId",
+        "ETag",
+    ]
+    assert list(answers[1].headers) == [
+        "Content-ID",
+        "DataServiceVersion",
+        "Content-Type",
+        "X-Content-Type-Options",
+        "Cache-Control",
+        "Location",
+        "ETag",
+    ]
+    assert json.loads(answers[1].body)["RowKey"] == "echo"
+    assert list(answers[2].headers) == ["X-Content-Type-Options", "Cache-Control", "DataServiceVersion", "ETag"]
+    assert "ETag" not in answers[-1].headers
+    found = {entity["RowKey"]: entity for entity in values(await client("GET", "people()"))}
+    assert sorted(found) == ["echo", "merge", "new", "newer", "quiet", "replace", "upsert"]
+    assert set(found["replace"]) == {"PartitionKey", "RowKey", "Timestamp", "C"}
+    assert set(found["merge"]) == {"PartitionKey", "RowKey", "Timestamp", "A", "B", "C"}
+    assert len({entity["Timestamp"] for entity in found.values()}) == 1
+
+
+@pytest.mark.parametrize(
+    ("operations", "status", "code", "message"),
+    [
+        ([insert("a"), insert("b"), insert("old")], 409, "EntityAlreadyExists", "2:The specified entity already"),
+        ([insert("old")], 409, "EntityAlreadyExists", "The specified entity already exists."),
+        ([insert("a"), Operation("PUT", at("none"), {}, STAR)], 404, "ResourceNotFound", "1:The specified resource"),
+        ([Operation("DELETE", at("none"), None, STAR)], 404, "ResourceNotFound", "The specified resource"),
+        (
+            [insert("a"), Operation("MERGE", at("old"), {}, {"If-Match": 'W/"x"'})],
+            412,
+            "UpdateConditionNotSatisfied",
+            "1:The update condition",
+        ),
+        ([insert("a"), insert("b"), insert("a")], 400, "InvalidDuplicateRow", "2:The batch request contains multiple"),
+        ([insert("a"), Operation("DELETE", at("a"), None, STAR)], 400, "InvalidDuplicateRow", "1:The batch request"),
+        ([insert("a"), insert("b", "q")], 400, "CommandsInBatchActOnDifferentPartitions", "1:All commands in a"),
+        ([insert("a"), insert("b", table="other")], 400, "CommandsInBatchActOnDifferentPartitions", "1:All commands"),
+        ([insert("a", table="nobody")], 404, "TableNotFound", "0:The table specified does not exist."),
+        ([insert(str(i)) for i in range(101)], 400, "InvalidInput", "99:The batch request operation exceeds the max"),
+        ([insert("a"), Operation("GET", at("old"))], 400, "InvalidInput", "1:One of the request inputs"),
+        (
+            [insert("a"), Operation("POST", "people", {"PartitionKey": "p", "RowKey": "b", "a-b": 1})],
+            400,
+            "PropertyNameInvalid",
+            "1:The property name is invalid.",
+        ),
+        ([insert("a"), Operation("PATCH", "people(PartitionKey='p')", {})], 400, "InvalidInput", "1:The number of"),
+        ([insert("a"), Operation("POST", "Tables", {"TableName": "x"})], 400, "InvalidInput", "1:One of the"),
+    ],
+)
+async def test_one_refusal_refuses_all(
+    client: Client, operations: list[Operation], status: int, code: str, message: str
+) -> None:
+    await client("POST", "people", body={"PartitionKey": "p", "RowKey": "old"})
+    response = await client("POST", "$batch", body=change_set(*operations), headers=CONTENT_TYPE)
+    [answer] = parts(response)
+    assert (answer.status, answer.code) == (status, code)
+    assert answer.message.startswith(message)
+    assert "RequestId:id" in answer.body
+    assert await rows(client) == ["old"]
+
+
+async def test_a_failing_insert_repeats_its_preference(client: Client) -> None:
+    body = change_set(insert("a"), insert("a", Prefer="return-no-content"))
+    [answer] = parts(await client("POST", "$batch", body=body, headers=CONTENT_TYPE))
+    assert list(answer.headers) == [
+        "X-Content-Type-Options",
+        "Cache-Control",
+        "Preference-Applied",
+        "DataServiceVersion",
+        "Content-Type",
+    ]
+
+
+async def test_a_hundred_is_not_too_many(client: Client) -> None:
+    operations = [insert(f"{index:03}") for index in range(100)]
+    answers = parts(await client("POST", "$batch", body=change_set(*operations), headers=CONTENT_TYPE))
+    assert [answer.status for answer in answers] == [201] * 100
+    assert len(await rows(client)) == 100
+
+
+async def test_table_names_are_one_whatever_their_case(client: Client) -> None:
+    body = change_set(insert("a"), insert("b", table="PEOPLE"))
+    answers = parts(await client("POST", "$batch", body=body, headers=CONTENT_TYPE))
+    assert [answer.status for answer in answers] == [201, 201]
+
+
+async def test_inner_urls_may_be_relative_or_lack_the_account(client: Client) -> None:
+    text = change_set(insert("a"), insert("b"), insert("c")).decode()
+    text = text.replace("http://host/devstoreaccount1/people", "/devstoreaccount1/people", 1)
+    text = text.replace("http://host/devstoreaccount1/people", "http://host/people", 1)
+    text = text.replace("http://host/devstoreaccount1/people", "people", 1)
+    answers = parts(await client("POST", "$batch", body=text.encode(), headers=CONTENT_TYPE))
+    assert [answer.status for answer in answers] == [201, 201, 201]
+
+
+async def test_an_empty_change_set_is_answered_with_one(client: Client) -> None:
+    assert parts(await client("POST", "$batch", body=change_set(), headers=CONTENT_TYPE)) == []
+
+
+@pytest.mark.parametrize("body", [b"", b"rubbish", b"--batch_b\r\n\r\nrubbish\r\n--batch_b--"])
+async def test_rubbish_is_refused_as_a_whole(client: Client, body: bytes) -> None:
+    response = await client("POST", "$batch", body=body, headers=CONTENT_TYPE)
+    assert (response.status, response.error_code) == (400, "InvalidInput")
+
+
+async def test_a_lone_query(client: Client) -> None:
+    await client("POST", "people", body={"PartitionKey": "p", "RowKey": "r"})
+    [answer] = parts(await client("POST", "$batch", body=query(Operation("GET", at("r"))), headers=CONTENT_TYPE))
+    assert answer.status == 200
+    assert list(answer.headers)[:4] == ["DataServiceVersion", "Content-Type", "X-Content-Type-Options", "Cache-Control"]
+    assert json.loads(answer.body)["RowKey"] == "r"
+    filtered = query(Operation("GET", "people()?$filter=RowKey%20eq%20'r'&$top=1"))
+    [answer] = parts(await client("POST", "$batch", body=filtered, headers=CONTENT_TYPE))
+    assert [entity["RowKey"] for entity in json.loads(answer.body)["value"]] == ["r"]
+
+
+@pytest.mark.parametrize(
+    ("operation", "status", "message"),
+    [
+        (Operation("GET", at("none")), 404, "0:The specified resource does not exist."),
+        (Operation("GET", at("none", table="nobody")), 404, "0:The table specified does not exist."),
+        (Operation("GET", "Tables"), 400, "0:One of the request inputs is not valid."),
+        (Operation("DELETE", at("none"), None, STAR), 400, "0:One of the request inputs is not valid."),
+    ],
+)
+async def test_a_lone_query_refused(client: Client, operation: Operation, status: int, message: str) -> None:
+    [answer] = parts(await client("POST", "$batch", body=query(operation), headers=CONTENT_TYPE))
+    assert (answer.status, answer.message) == (status, message)
+
+
+@pytest.mark.parametrize(("permission", "status"), [("au", 202), ("a", 403), ("u", 403), ("rd", 403)])
+async def test_each_operation_needs_its_own_permission(client: Client, permission: str, status: int) -> None:
+    client.sas = sign_account_sas(
+        DEVELOPMENT_ACCOUNT, AccountSas(services="t", resource_types="o", permission=permission, expiry=FOREVER)
+    )
+    body = change_set(insert("a"), Operation("PATCH", at("b"), {}))
+    response = await client("POST", "$batch", body=body, headers=CONTENT_TYPE)
+    assert response.status == status
+    if status == 403:
+        assert header(response, "x-ms-error-code") == "AuthorizationPermissionMismatch"
+
+
+async def test_the_key_range_of_a_table_sas_holds_inside(client: Client) -> None:
+    sas = ServiceSas(
+        table="people",
+        permission="raud",
+        expiry=FOREVER,
+        start_partition="p",
+        start_row="b",
+        end_partition="p",
+        end_row="c",
+    )
+    client.sas = sign_table_sas(DEVELOPMENT_ACCOUNT, sas)
+    response = await client("POST", "$batch", body=change_set(insert("b"), insert("d")), headers=CONTENT_TYPE)
+    assert (response.status, response.error_code) == (403, "AuthorizationFailure")
+    assert await rows(client) == []
+    response = await client("POST", "$batch", body=change_set(insert("b"), insert("c")), headers=CONTENT_TYPE)
+    assert response.status == 202
+    assert await rows(client) == ["b", "c"]

@@ -1,0 +1,84 @@
+import pytest
+
+from lazulite.engine.contract import Engine
+from lazulite.protocol.errors import ServiceError
+from lazulite.protocol.spaces import FIRST_FREE_SPACE, TABLES, SpaceAllocator
+from lazulite.protocol.stored_policy import StoredAccessPolicy
+from lazulite.table.catalog import Catalog
+
+
+async def test_names_are_one_whatever_their_case(engine: Engine) -> None:
+    catalog = Catalog(engine)
+    table = await catalog.create("a", "People")
+    assert await catalog.get("a", "pEOPLE") == table
+    assert table.name == "People"
+    with pytest.raises(ServiceError, match="TableAlreadyExists"):
+        await catalog.create("a", "people")
+    assert (await catalog.create("b", "people")).space != table.space
+
+
+async def test_another_process_is_told_by_the_commit_not_the_cache(engine: Engine) -> None:
+    one, other = Catalog(engine), Catalog(engine)
+    table = await one.create("a", "people")
+    assert await other.get("a", "people") == table
+    await one.delete("a", "people")
+    with pytest.raises(ServiceError, match="ResourceNotFound"):
+        await other.delete("a", "people")
+    assert await other.get("a", "people") is None
+
+
+async def test_a_dropped_table_is_empty_when_created_again(engine: Engine) -> None:
+    catalog = Catalog(engine)
+    first = await catalog.create("a", "people")
+    await engine.commit(first.space, "p", ["r"], lambda _, __: {"r": b"x"})
+    await catalog.delete("a", "people")
+    second = await catalog.create("a", "people")
+    assert second.space != first.space
+    assert await engine.get(second.space, "p", "r") is None
+    assert await engine.get(first.space, "p", "r") is None
+
+
+async def test_an_interrupted_drop_is_finished_at_the_next_start(engine: Engine) -> None:
+    catalog = Catalog(engine)
+    table = await catalog.create("a", "people")
+    kept = await catalog.create("a", "kept")
+    for space in (table.space, kept.space):
+        await engine.commit(space, "p", ["r"], lambda _, __: {"r": b"x"})
+    # What a crash between the two steps of a deletion leaves:
+    dropped = f"!{table.space}"
+    await engine.commit(TABLES, "a", ["people", dropped], lambda _, __: {"people": None, dropped: b""})
+    assert [found.name async for found in catalog.list("a", "")] == ["kept"]
+    await Catalog(engine).finish_drops()
+    assert await engine.get(table.space, "p", "r") is None
+    assert await engine.get(kept.space, "p", "r") == b"x"
+    assert await engine.get(TABLES, "a", dropped) is None
+
+
+async def test_policies_are_kept_and_seen_at_once(engine: Engine) -> None:
+    catalog = Catalog(engine)
+    await catalog.create("a", "people")
+    policies = (StoredAccessPolicy("x", 1, 2, "r"), StoredAccessPolicy("y"))
+    assert await catalog.policies("a", "people") == ()
+    await catalog.set_policies("a", "PEOPLE", policies)
+    assert await catalog.policies("a", "people") == policies
+    assert await Catalog(engine).policies("a", "people") == policies
+    assert await catalog.policies("a", "nobody") == ()
+    with pytest.raises(ServiceError, match="ResourceNotFound"):
+        await catalog.set_policies("a", "nobody", policies)
+
+
+async def test_lists_are_in_order_and_start_anywhere(engine: Engine) -> None:
+    catalog = Catalog(engine)
+    for name in ("Beta", "alpha", "gamma"):
+        await catalog.create("a", name)
+    await catalog.create("aa", "other")
+    assert [table.name async for table in catalog.list("a", "")] == ["alpha", "Beta", "gamma"]
+    assert [table.name async for table in catalog.list("a", "beta")] == ["Beta", "gamma"]
+
+
+async def test_spaces_are_never_given_twice(engine: Engine) -> None:
+    given = [await SpaceAllocator(engine).allocate() for _ in range(5)]
+    allocator = SpaceAllocator(engine)
+    given += [await allocator.allocate() for _ in range(300)]
+    assert len(set(given)) == len(given)
+    assert min(given) == FIRST_FREE_SPACE

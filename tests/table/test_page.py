@@ -1,0 +1,83 @@
+from itertools import count
+
+import pytest
+
+from lazulite.engine.contract import Engine, KeyRange
+from lazulite.table.call import QueryLimits
+from lazulite.table.page import Page, PageRequest, read_page
+
+SPACE = 5000
+ALL = [KeyRange(("", ""), None)]
+
+
+@pytest.fixture(name="rows", autouse=True)
+async def _rows(engine: Engine) -> list[bytes]:
+    names = [f"r{index:04}" for index in range(1200)]
+    await engine.commit(SPACE, "p", names, lambda _, __: {name: name.encode() for name in names})
+    return [name.encode() for name in names]
+
+
+async def _read(
+    engine: Engine,
+    top: int,
+    matching: str | None = None,
+    limits: QueryLimits | None = None,
+    deadline: float = float("inf"),
+) -> Page:
+    def predicate(value: bytes) -> bool:
+        return matching is None or value.endswith(matching.encode())
+
+    request = PageRequest(SPACE, ALL, None if matching is None else predicate, bytes, top, deadline)
+    ticks = count()
+    return await read_page(engine, request, limits or QueryLimits(), lambda: next(ticks))
+
+
+async def test_a_full_page_names_the_next_row(engine: Engine, rows: list[bytes]) -> None:
+    page = await _read(engine, 1000)
+    assert page.items == rows[:1000]
+    assert page.next == ("p", "r1000")
+    assert page.scanned == 1000
+
+
+async def test_the_last_page_names_none(engine: Engine, rows: list[bytes]) -> None:
+    page = await _read(engine, 1200)
+    assert (len(page.items), page.next, page.scanned) == (1200, None, 1200)
+    assert (await _read(engine, 1199)).next == ("p", "r1199")
+    assert rows
+
+
+async def test_a_filtered_page_looks_ahead_for_one_more_match(engine: Engine) -> None:
+    page = await _read(engine, 3, "00")
+    assert page.items == [b"r0000", b"r0100", b"r0200"]
+    assert page.next == ("p", "r0300")
+    page = await _read(engine, 12, "00")
+    assert (len(page.items), page.next, page.scanned) == (12, None, 1200)
+
+
+async def test_looking_ahead_is_bounded(engine: Engine) -> None:
+    page = await _read(engine, 1, "0000", QueryLimits(lookahead_rows=10))
+    assert (page.items, page.next, page.scanned) == ([b"r0000"], ("p", "r0001"), 11)
+
+
+async def test_time_ends_a_page_without_losing_a_row(engine: Engine, rows: list[bytes]) -> None:
+    for matching in (None, "0"):
+        page = await _read(engine, 1000, matching, deadline=1.5)
+        assert page.next is not None
+        seen = page.scanned
+        assert 0 < seen < 1000
+        assert page.next == ("p", rows[seen].decode())
+
+
+async def test_size_ends_a_page(engine: Engine) -> None:
+    page = await _read(engine, 1000, limits=QueryLimits(page_bytes=100))
+    assert 0 < len(page.items) < 1000
+    assert page.next == ("p", f"r{len(page.items):04}")
+    page = await _read(engine, 1000, "0", limits=QueryLimits(page_bytes=100))
+    assert 20 <= len(page.items) < 120
+    assert page.next is not None
+
+
+async def test_nothing_asked_nothing_read(engine: Engine) -> None:
+    assert await _read(engine, 0) == Page()
+    request = PageRequest(SPACE, [], None, bytes, 10, 0)
+    assert await read_page(engine, request, QueryLimits(), lambda: 0) == Page()

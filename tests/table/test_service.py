@@ -1,0 +1,148 @@
+import json
+
+import pytest
+
+from lazulite.engine.contract import Engine, EngineUnavailableError
+from lazulite.protocol.errors import ServiceError
+from lazulite.protocol.message import Request
+from lazulite.protocol.spaces import TABLES
+from lazulite.table.service import SERVER
+from tests.table.client import ACCOUNT, Client, header
+
+
+async def test_every_answer_carries_the_common_headers(client: Client) -> None:
+    for response in (await client("GET", "Tables"), await client("GET", "people()")):
+        assert header(response, "Server") == SERVER
+        assert header(response, "x-ms-request-id") == "id"
+        assert (header(response, "Date") or "").endswith(" GMT")
+        assert header(response, "x-ms-client-request-id") is None
+
+
+@pytest.mark.parametrize(
+    ("sent", "echoed"), [("abc", "abc"), ("a" * 1024, "a" * 1024), ("a" * 1025, None), ("a\x01", None), ("ä", None)]
+)
+async def test_the_clients_own_id_is_echoed_if_harmless(client: Client, sent: str, echoed: str | None) -> None:
+    response = await client("GET", "Tables", headers={"x-ms-client-request-id": sent})
+    assert header(response, "x-ms-client-request-id") == echoed
+
+
+@pytest.mark.parametrize(
+    ("version", "status", "echoed"),
+    [("2019-02-02", 200, "2019-02-02"), ("2099-01-01", 200, "2099-01-01"), ("latest", 400, None)],
+)
+async def test_versions(client: Client, version: str, status: int, echoed: str | None) -> None:
+    response = await client("GET", "Tables", f"api-version={version}")
+    assert response.status == status
+    assert header(response, "x-ms-version") == echoed
+    if status == 400:
+        assert response.error_code == "InvalidHeaderValue"
+
+
+async def test_json_needs_the_version_that_brought_it(client: Client) -> None:
+    response = await client("GET", "Tables", "api-version=2012-02-12")
+    assert (response.status, response.error_code) == (415, "JsonFormatNotSupported")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "query", "status", "code"),
+    [
+        ("GET", "", "", 400, "InvalidUri"),
+        ("GET", "", "restype=service&comp=nothing", 400, "InvalidQueryParameterValue"),
+        ("GET", "", "comp=properties", 400, "InvalidQueryParameterValue"),
+        ("GET", "", "restype=service&comp=stats", 400, "InvalidQueryParameterValue"),
+        ("GET", "people", "comp=metadata", 400, "InvalidQueryParameterValue"),
+        ("GET", "Tables", "timeout=soon", 400, "InvalidQueryParameterValue"),
+        ("PUT", "Tables", "", 405, "MethodNotAllowed"),
+        ("DELETE", "people", "", 405, "MethodNotAllowed"),
+        ("POST", "people(PartitionKey='p',RowKey='r')", "", 405, "MethodNotAllowed"),
+        ("HEAD", "people(PartitionKey='p',RowKey='r')", "", 405, "MethodNotAllowed"),
+        ("GET", "$batch", "", 405, "MethodNotAllowed"),
+        ("GET", "people%FF", "", 400, "RequestUrlFailedToParse"),
+        ("GET", "Tables", "$filter=%FF", 400, "RequestUrlFailedToParse"),
+        ("GET", "people", "comp=acl", 403, "AuthorizationFailure"),
+    ],
+)
+async def test_refusals_of_requests_as_such(
+    client: Client, method: str, path: str, query: str, status: int, code: str
+) -> None:
+    response = await client(method, path, query)
+    assert (response.status, response.error_code) == (status, code)
+    assert header(response, "x-ms-error-code") == code
+
+
+async def test_the_secondary_reads_but_does_not_write(client: Client) -> None:
+    async def send(method: str, path: str, query: str = "") -> tuple[int, str]:
+        request = Request(method, f"/{ACCOUNT}-secondary/{path}", f"{query}{client.sas}", {"host": "h"}, id="id")
+        response = await client.service.handle(request)
+        return response.status, response.error_code
+
+    assert await send("GET", "Tables") == (200, "")
+    assert await send("POST", "Tables") == (403, "InsufficientAccountPermissions")
+    assert await send("GET", "", "restype=service&comp=stats&") == (200, "")
+
+
+async def test_errors_of_xml_operations_are_xml(client: Client) -> None:
+    response = await client("GET", "", "restype=service&comp=stats")
+    assert header(response, "Content-Type") == "application/xml"
+    assert b"<m:code>InvalidQueryParameterValue</m:code>" in response.body
+
+
+async def test_no_credentials(client: Client) -> None:
+    client.sas = ""
+    response = await client("GET", "Tables")
+    assert (response.status, response.error_code) == (401, "NoAuthenticationInformation")
+    assert header(response, "WWW-Authenticate") == "SharedKey"
+
+
+async def test_an_error_the_server_found_is_spelled_alike(client: Client) -> None:
+    response = client.service.refuse(Request("POST", "/", "%FF", id="id"), ServiceError("RequestBodyTooLarge"))
+    assert response.status == 413
+    assert json.loads(response.body)["odata.error"]["code"] == "RequestBodyTooLarge"
+    assert header(response, "x-ms-request-id") == "id"
+
+
+async def test_cors_preflight_and_vary(client: Client) -> None:
+    preflight = {"origin": "http://a.com", "access-control-request-method": "GET"}
+    assert (await client("OPTIONS", "people", headers=preflight)).error_code == "CorsPreflightFailure"
+    rule = (
+        "<CorsRule><AllowedMethods>GET</AllowedMethods><AllowedOrigins>http://a.com</AllowedOrigins><AllowedHeaders/>"
+        "<ExposedHeaders>x-ms-*</ExposedHeaders><MaxAgeInSeconds>5</MaxAgeInSeconds></CorsRule>"
+    )
+    body = f"<StorageServiceProperties><Cors>{rule}</Cors></StorageServiceProperties>".encode()
+    assert (await client("PUT", "", "restype=service&comp=properties", body)).status == 202
+    client.sas, sas = "", client.sas
+    granted = await client("OPTIONS", "people", headers=preflight)
+    assert (granted.status, header(granted, "Access-Control-Allow-Origin")) == (200, "http://a.com")
+    client.sas = sas
+    response = await client("GET", "people()", headers={"origin": "http://a.com"})
+    assert response.status == 404
+    assert header(response, "Access-Control-Allow-Origin") == "http://a.com"
+    assert header(response, "Vary") == "Origin"
+    assert header(await client("GET", "people()"), "Vary") == "Origin"
+
+
+class _Broken:
+    """An engine whose disk is full, or whose store never answers."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self.answer: Exception = EngineUnavailableError("no room")
+
+    async def get(self, space: int, partition: str, row: str) -> bytes | None:
+        if space == TABLES:
+            raise self.answer
+        return await self._engine.get(space, partition, row)
+
+
+async def test_a_store_that_cannot_serve_is_a_503(engine: Engine) -> None:
+    client = Client(_Broken(engine))  # type: ignore[arg-type]  # only `get` is reached
+    response = await client("GET", "people()")
+    assert (response.status, response.error_code) == (503, "ServerBusy")
+
+
+async def test_a_store_that_does_not_answer_is_a_500_after_the_clients_timeout(engine: Engine) -> None:
+    broken = _Broken(engine)
+    broken.answer = TimeoutError()
+    client = Client(broken)  # type: ignore[arg-type]  # only `get` is reached
+    response = await client("GET", "people()", "timeout=1")
+    assert (response.status, response.error_code) == (500, "OperationTimedOut")
