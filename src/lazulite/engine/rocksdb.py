@@ -13,9 +13,6 @@ What must hold, beside the invariants of `group_commit`:
    write and sync without complaint the next time. So nothing more is written to that database. Readers go on to see
    the last durable state. Once the disk takes writes again the database is closed and opened, which replays the log
    into new, synced files; what was refused may then be there or not, but whole, and durable if it is.
-
-Failpoints are functions called at named moments, for tests: `before_write` (on the loop, before a batch is written),
-`before_sync` and `after_sync` (in the worker thread). What they raise counts as the failure of that step.
 """
 
 import asyncio
@@ -23,7 +20,7 @@ import time
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import NamedTuple, Self, cast
+from typing import NamedTuple, Self, TypeVar, cast
 
 from rocksdict import Rdict, WriteBatch
 
@@ -38,7 +35,6 @@ from lazulite.engine.contract import (
 )
 from lazulite.engine.group_commit import UNWRITTEN, GroupCommit
 from lazulite.engine.keys import (
-    META_PREFIX,
     encode_key,
     encode_text,
     partition_prefix,
@@ -47,21 +43,13 @@ from lazulite.engine.keys import (
     space_prefix,
 )
 from lazulite.engine.location import Location
+from lazulite.engine.reclaim import Reclaimer
 from lazulite.engine.rocks_errors import STORE_ERRORS, StalledError
-from lazulite.engine.rocks_options import RocksSettings, compact_options, write_options
+from lazulite.engine.rocks_options import RocksSettings
 from lazulite.engine.rocks_scan import Cursor
+from lazulite.engine.rocks_store import Failpoints, Store
 
-Failpoints = Mapping[str, Callable[[], None]]
-
-STAMP_KEY = META_PREFIX + b"stamp"
-"""The greatest stamp given so far: 8 bytes, big endian."""
-
-
-class _Store(NamedTuple):
-    """An open database and its group commit; both end together."""
-
-    database: Rdict
-    group: GroupCommit
+T = TypeVar("T")
 
 
 class _Outcome(NamedTuple):
@@ -88,19 +76,15 @@ class RocksEngine:
         self._clock = clock
         self._settings = settings
         self._failpoints = failpoints
-        self._before_write = failpoints.get("before_write")
         self._timer = timer
-        self._write_options = write_options()
-        self._compact_options = compact_options()
         self._flusher = ThreadPoolExecutor(1, "lazulite-flush")
-        self._reclaimer = ThreadPoolExecutor(1, "lazulite-reclaim")
+        self._reclaimer = Reclaimer()
         self._closing = asyncio.Event()
         self._recovery: asyncio.Task[None] | None = None
-        self._reclaims: set[asyncio.Future[None]] = set()
         self._cursors: set[Cursor] = set()
         self._dropped: set[int] = set()
         self._stamp = 0
-        self._store: _Store | None = None
+        self._store: Store | None = None
         self._adopt(location.open())
 
     @classmethod
@@ -134,14 +118,14 @@ class RocksEngine:
     async def get(self, space: int, partition: str, row: str) -> bytes | None:
         """See `Engine.get`."""
         key = encode_key(space, partition, row)
-        database, group = self._opened()
-        value = group.durable(key)
+        store = self._opened()
+        value = store.group.durable(key)
         if value is UNWRITTEN:
             if space in self._dropped:
-                await self._emptied(group, space)
+                await self._emptied(store.group, space)
                 return None
             with STORE_ERRORS:
-                value = database.get(key)
+                value = store.database.get(key)
         return cast("bytes | None", value)
 
     async def scan(
@@ -149,13 +133,14 @@ class RocksEngine:
     ) -> AsyncGenerator[Slice, None]:
         """See `Engine.scan`."""
         bounds = [range_bounds(space, key_range) for key_range in ranges]
-        database, group = self._opened()
+        store = self._opened()
         if space in self._dropped:
-            await self._emptied(group, space)
+            await self._emptied(store.group, space)
             return
-        cursor = Cursor(database, bounds, group.durable_within(bounds), limit, self._settings)
+        durable = store.group.durable_within(bounds)
+        cursor = Cursor(store.database, bounds, durable, limit, self._settings)
         self._cursors.add(cursor)
-        del database, group  # A scan may outlive them.
+        del store  # A scan may outlive it.
         try:
             while not cursor.done:
                 yield cursor.read(self._timer)
@@ -170,7 +155,7 @@ class RocksEngine:
         if pending is not None:
             await pending
 
-    def _opened(self) -> _Store:
+    def _opened(self) -> Store:
         if self._store is None:
             raise EngineUnavailableError("the store is not open")
         return self._store
@@ -181,13 +166,7 @@ class RocksEngine:
         """See `Engine.commit`."""
         prefix = partition_prefix(space, partition)
         keys = {row: prefix + encode_text(row) for row in rows}
-        deadline: float | None = None
-        while True:
-            try:
-                stamp, refusal, durable = self._try_commit(space, rows, keys, decide)
-                break
-            except StalledError:
-                deadline = await self._wait_out_stall(deadline)
+        stamp, refusal, durable = await self._unstalled(lambda: self._try_commit(space, rows, keys, decide))
         if durable is not None:
             await durable
         if refusal is not None:
@@ -195,140 +174,86 @@ class RocksEngine:
         return stamp
 
     def _try_commit(self, space: int, rows: Sequence[str], keys: Mapping[str, bytes], decide: Decide) -> _Outcome:
-        database, group = self._writable()
+        store = self._writable()
+        group = store.group
         if space in self._dropped:
             return _Outcome(0, SpaceDroppedError(f"space {space} was dropped"), group.settled((), space))
         with STORE_ERRORS:
-            current: list[bytes | None] = [database.get(keys[row]) for row in rows]
+            current: list[bytes | None] = [store.database.get(keys[row]) for row in rows]
         stamp = max(self._clock(), self._stamp + 1)
         try:
             changes = decide(current, stamp)
         except Exception as refusal:  # noqa: BLE001 - any refusal at all; it is raised once it may be.
             return _Outcome(0, refusal, group.settled(keys.values(), space))
-        if not changes:
-            self._stamp = stamp
-            return _Outcome(stamp, None, group.settled(keys.values(), space))
-        latest = dict(zip(rows, current, strict=True))
-        batch = WriteBatch(raw_mode=True)
-        for row, value in changes.items():
-            key = keys[row]
-            if value is None:
-                batch.delete(key)
-            else:
-                batch.put(key, value)
-            group.remember(key, latest[row])
-        self._write(batch, stamp)
-        return _Outcome(stamp, None, group.written())
+        if changes:
+            latest = dict(zip(rows, current, strict=True))
+            batch = WriteBatch(raw_mode=True)
+            for row, value in changes.items():
+                key = keys[row]
+                if value is None:
+                    batch.delete(key)
+                else:
+                    batch.put(key, value)
+                group.remember(key, latest[row])
+            store.write(batch, stamp)
+        self._stamp = stamp
+        return _Outcome(stamp, None, group.written() if changes else group.settled(keys.values(), space))
 
     async def drop(self, space: int) -> None:
         """See `Engine.drop`."""
-        deadline: float | None = None
-        while True:
-            try:
-                group = self._writable().group
-                batch = WriteBatch(raw_mode=True)
-                batch.delete_range(space_prefix(space), space_end(space))
-                group.remember_drop(space)
-                self._write(batch, self._stamp)
-                break
-            except StalledError:
-                deadline = await self._wait_out_stall(deadline)
+        await (await self._unstalled(lambda: self._try_drop(space)))
+        if self._store is not None and not self._closing.is_set():
+            self._reclaimer.begin(self._store.database, space)
+
+    def _try_drop(self, space: int) -> asyncio.Future[None]:
+        store = self._writable()
+        batch = WriteBatch(raw_mode=True)
+        batch.delete_range(space_prefix(space), space_end(space))
+        store.group.remember_drop(space)
+        store.write(batch, self._stamp)
         self._dropped.add(space)
-        await group.written()
-        self._reclaim(space)
+        return store.group.written()
 
     async def check_writable(self) -> None:
         """See `Engine.check_writable`."""
-        deadline: float | None = None
-        while True:
-            try:
-                group = self._writable().group
-                self._write(WriteBatch(raw_mode=True), self._stamp)
-                break
-            except StalledError:
-                deadline = await self._wait_out_stall(deadline)
-        await group.written()
+        await (await self._unstalled(self._try_nothing))
 
-    def _writable(self) -> _Store:
+    def _try_nothing(self) -> asyncio.Future[None]:
+        store = self._writable()
+        store.write(WriteBatch(raw_mode=True), self._stamp)
+        return store.group.written()
+
+    def _writable(self) -> Store:
         store = self._opened()
         if self._closing.is_set():
             raise EngineUnavailableError("the store is closing")
-        if store.group.failure is not None:
-            raise EngineUnavailableError("the store could not write and waits for the disk to recover")
+        store.check_writable()
         return store
 
-    def _write(self, batch: WriteBatch, stamp: int) -> None:
-        """Put a batch and the stamp into the database, undurable as yet; a failure ends this store."""
-        store = self._opened()
-        batch.put(STAMP_KEY, stamp.to_bytes(8, "big"))
-        try:
-            with STORE_ERRORS:
-                if self._before_write is not None:
-                    self._before_write()
-                store.database.write(batch, self._write_options)
-        except StalledError:
-            raise
-        except EngineError as error:
-            store.group.fail(error)
-            raise
-        self._stamp = stamp
-
-    async def _wait_out_stall(self, deadline: float | None) -> float:
-        """Wait a little for RocksDB to catch up, and return when to give up; raises then."""
-        now = self._timer()
-        if deadline is None:
-            deadline = now + self._settings.stall_seconds_max
-        elif now >= deadline:
-            raise EngineUnavailableError("the store is behind with its background work")
-        await asyncio.sleep(self._settings.stall_retry_seconds)
-        return deadline
-
-    def _sync(self, database: Rdict) -> None:
-        """Make all that was written durable; runs in the flusher's thread."""
-        with STORE_ERRORS:
-            self._fail_at("before_sync")
-            database.flush_wal(sync=self._location.durable)
-            self._fail_at("after_sync")
-
-    def _fail_at(self, name: str) -> None:
-        failpoint = self._failpoints.get(name)
-        if failpoint is not None:
-            failpoint()
-
-    # --- room
-
-    def _reclaim(self, space: int) -> None:
-        """Compact a dropped space away, in the background, one space at a time."""
-        store = self._store
-        if store is None or self._closing.is_set():
-            return
-        work = asyncio.get_running_loop().run_in_executor(
-            self._reclaimer, self._compact, store.database, space_prefix(space), space_end(space)
-        )
-        self._reclaims.add(work)
-        work.add_done_callback(self._reclaims.discard)
+    async def _unstalled(self, attempt: Callable[[], T]) -> T:
+        """Try a write, again and again for a while as long as RocksDB is behind."""
+        deadline: float | None = None
+        while True:
+            try:
+                return attempt()
+            except StalledError:
+                now = self._timer()
+                deadline = deadline or now + self._settings.stall_seconds_max
+                if now >= deadline:
+                    raise
+            await asyncio.sleep(self._settings.stall_retry_seconds)
 
     async def reclaimed(self) -> None:
         """Return when the room of the spaces dropped so far has been given back (or that was given up)."""
-        if self._reclaims:
-            await asyncio.wait(list(self._reclaims))
-
-    def _compact(self, database: Rdict, begin: bytes, end: bytes) -> None:
-        try:
-            with STORE_ERRORS:
-                database.compact_range(begin, end, self._compact_options)
-        except EngineError:
-            return  # Broken off by a close, or a failure that RocksDB will also answer the next write with.
+        await self._reclaimer.finished()
 
     # --- opening again, and closing
 
     def _adopt(self, database: Rdict) -> None:
-        with STORE_ERRORS:
-            stamp = database.get(STAMP_KEY)
-        self._stamp = max(self._stamp, int.from_bytes(stamp or b"", "big"))
-        group = GroupCommit(lambda: self._sync(database), self._flusher)
-        group.failed = self._recover_soon
-        self._store = _Store(database, group)
+        store = Store(database, self._location.durable, self._flusher, self._failpoints)
+        self._stamp = max(self._stamp, store.last_stamp())
+        store.group.failed = self._recover_soon
+        self._store = store
 
     async def _release(self) -> None:
         """Close the database and everything that keeps it open."""
@@ -338,13 +263,9 @@ class RocksEngine:
         for cursor in list(self._cursors):
             cursor.close()
         self._dropped -= store.group.unsettled_drops()
-        database = store.database
-        del store
         loop = asyncio.get_running_loop()
-        if reclaims := list(self._reclaims):
-            await loop.run_in_executor(self._flusher, database.cancel_all_background, True)
-            await asyncio.wait(reclaims)
-        await loop.run_in_executor(self._flusher, self._location.close, database)
+        await self._reclaimer.break_off(store.database)
+        await loop.run_in_executor(self._flusher, self._location.close, store.database)
 
     def _recover_soon(self) -> None:
         if not self._closing.is_set():

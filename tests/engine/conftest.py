@@ -1,0 +1,49 @@
+"""Every engine that the contract's tests run against; a new one joins ENGINES and nothing else."""
+
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from lazulite.engine.contract import Clock, Engine
+from lazulite.engine.rocksdb import RocksEngine
+from lazulite.protocol.clock import system_clock
+
+Open = Callable[[Clock], Engine]
+"""Opens an engine, always at the same location."""
+
+
+@dataclass(frozen=True)
+class EngineFactory:
+    """One kind of engine, at one location of its own."""
+
+    open: Open
+    keeps: bool
+    """Whether closing and opening again finds the rows."""
+
+
+def rocksdb_on_disk(directory: Path) -> EngineFactory:
+    return EngineFactory(lambda clock: RocksEngine.open(directory / "store", clock), keeps=True)
+
+
+def rocksdb_in_memory(directory: Path) -> EngineFactory:
+    return EngineFactory(lambda clock: RocksEngine.open(None, clock), keeps=False)
+
+
+ENGINES: dict[str, Callable[[Path], EngineFactory]] = {
+    "rocksdb-disk": rocksdb_on_disk,
+    "rocksdb-memory": rocksdb_in_memory,
+}
+
+
+@pytest.fixture(params=ENGINES, name="engine_factory")
+def _engine_factory(request: pytest.FixtureRequest, tmp_path: Path) -> EngineFactory:
+    return ENGINES[request.param](tmp_path)
+
+
+@pytest.fixture(name="engine")
+async def _engine(engine_factory: EngineFactory) -> AsyncIterator[Engine]:
+    engine = engine_factory.open(system_clock)
+    yield engine
+    await engine.close()

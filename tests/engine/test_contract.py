@@ -1,0 +1,263 @@
+"""What every engine promises. Nothing here may know which engine it is."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+
+import pytest
+
+from lazulite.engine.contract import (
+    Decide,
+    Engine,
+    EngineUnavailableError,
+    Key,
+    KeyRange,
+    SpaceDroppedError,
+)
+from lazulite.engine.order import ordinal
+from lazulite.protocol.clock import system_clock
+from tests.engine.conftest import EngineFactory
+
+ALL = KeyRange(("", ""), None)
+ODD = ["", "\0", "\0\0", "a", "a\0", "a\0b", "ab", "é", "\ud7ff", "\ue000", "￿", "\U00010000", "\U0010ffff"]
+
+
+class RefusalError(Exception):
+    pass
+
+
+def write(changes: Mapping[str, bytes | None]) -> Decide:
+    return lambda current, stamp: changes
+
+
+def refuse(current: Sequence[bytes | None], stamp: int) -> Mapping[str, bytes | None]:
+    raise RefusalError
+
+
+async def put(engine: Engine, space: int, partition: str, row: str, value: bytes | None) -> int:
+    return await engine.commit(space, partition, [row], write({row: value}))
+
+
+async def rows_of(
+    engine: Engine, space: int, ranges: Sequence[KeyRange] = (ALL,), limit: int | None = None
+) -> list[tuple[Key, bytes]]:
+    found = []
+    async for part in engine.scan(space, ranges, limit):
+        found += [(part.key(index), value) for index, value in enumerate(part.values)]
+    return found
+
+
+async def test_an_absent_row_is_none(engine: Engine) -> None:
+    assert await engine.get(1, "p", "r") is None
+    assert await rows_of(engine, 1) == []
+
+
+async def test_a_commit_writes_overwrites_and_deletes(engine: Engine) -> None:
+    await put(engine, 1, "p", "r", b"one")
+    assert await engine.get(1, "p", "r") == b"one"
+    await put(engine, 1, "p", "r", b"")
+    assert await engine.get(1, "p", "r") == b""
+    await put(engine, 1, "p", "r", None)
+    assert await engine.get(1, "p", "r") is None
+
+
+async def test_decide_sees_the_named_rows_in_order(engine: Engine) -> None:
+    await put(engine, 1, "p", "a", b"A")
+    await put(engine, 1, "p", "b", b"B")
+    seen: list[bytes | None] = []
+
+    def look(current: Sequence[bytes | None], stamp: int) -> Mapping[str, bytes | None]:
+        seen.extend(current)
+        return {}
+
+    await engine.commit(1, "p", ["b", "missing", "a"], look)
+    assert seen == [b"B", None, b"A"]
+
+
+async def test_rows_that_a_decision_leaves_out_stay(engine: Engine) -> None:
+    await engine.commit(1, "p", ["a", "b"], write({"a": b"1", "b": b"2"}))
+    await engine.commit(1, "p", ["a", "b"], write({"b": None}))
+    assert await rows_of(engine, 1) == [(("p", "a"), b"1")]
+
+
+async def test_a_refusal_surfaces_as_it_is_and_changes_nothing(engine: Engine) -> None:
+    await put(engine, 1, "p", "r", b"before")
+    with pytest.raises(RefusalError):
+        await engine.commit(1, "p", ["r"], refuse)
+    assert await rows_of(engine, 1) == [(("p", "r"), b"before")]
+
+
+async def test_concurrent_commits_to_a_row_lose_no_update(engine: Engine) -> None:
+    def increment(current: Sequence[bytes | None], stamp: int) -> Mapping[str, bytes | None]:
+        return {"n": b"%d" % (int(current[0] or b"0") + 1)}
+
+    stamps = await asyncio.gather(*(engine.commit(1, "p", ["n"], increment) for _ in range(200)))
+    assert await engine.get(1, "p", "n") == b"200"
+    assert len(set(stamps)) == 200
+
+
+async def test_rows_come_in_ordinal_order_and_keys_never_meet(engine: Engine) -> None:
+    for partition in ODD:
+        await engine.commit(1, partition, ODD, write({row: f"{partition}|{row}".encode() for row in ODD}))
+    keys = sorted(((p, r) for p in ODD for r in ODD), key=lambda key: (ordinal(key[0]), ordinal(key[1])))
+    assert await rows_of(engine, 1) == [((p, r), f"{p}|{r}".encode()) for p, r in keys]
+    for partition, row in keys:
+        assert await engine.get(1, partition, row) == f"{partition}|{row}".encode()
+
+
+async def test_spaces_are_apart(engine: Engine) -> None:
+    for space in (0, 1, 2, 2**40):
+        await put(engine, space, "p", "r", b"%d" % space)
+    for space in (0, 1, 2, 2**40):
+        assert await rows_of(engine, space) == [(("p", "r"), b"%d" % space)]
+
+
+async def test_ranges_are_half_open(engine: Engine) -> None:
+    rows = ["a", "a\0", "b", "c"]
+    await engine.commit(1, "p", rows, write(dict.fromkeys(rows, b"")))
+
+    async def found(*ranges: KeyRange) -> list[str]:
+        return [key[1] for key, _ in await rows_of(engine, 1, ranges)]
+
+    assert await found(KeyRange(("p", "a"), ("p", "b"))) == ["a", "a\0"]
+    assert await found(KeyRange(("p", "a"), ("p", "a\0"))) == ["a"]
+    assert await found(KeyRange(("p", "a\0"), ("p\0", ""))) == ["a\0", "b", "c"]
+    assert await found(KeyRange(("p", "b"), ("p", "b"))) == []
+    assert await found(KeyRange(("q", ""), None)) == []
+    assert await found(
+        KeyRange(("", ""), ("p", "a\0")), KeyRange(("p", "aa"), ("p", "ab")), ALL._replace(lower=("p", "c"))
+    ) == [
+        "a",
+        "c",
+    ]
+    assert await found() == []
+
+
+@pytest.mark.parametrize("limit", [0, 1, 255, 256, 257, 599, 600, 601])
+async def test_a_limit_is_exact(engine: Engine, limit: int) -> None:
+    rows = [f"{number:04}" for number in range(600)]
+    await engine.commit(1, "p", rows, write(dict.fromkeys(rows, b"x")))
+    halves = [KeyRange(("p", ""), ("p", "0300")), KeyRange(("p", "0300"), None)]
+    assert [key[1] for key, _ in await rows_of(engine, 1, halves, limit)] == rows[:limit]
+
+
+async def test_a_scan_keeps_to_its_snapshot_and_gives_the_loop_turns(engine: Engine) -> None:
+    rows = [f"{number:04}" for number in range(2000)]
+    for start in range(0, 2000, 500):
+        some = rows[start : start + 500]
+        await engine.commit(1, "p", some, write(dict.fromkeys(some, b"old")))
+    scan = engine.scan(1, [KeyRange(("p", ""), ("p", "1000")), KeyRange(("p", "1000"), None)])
+    values = list((await anext(scan)).values)
+    assert 0 < len(values) < 2000
+    await put(engine, 1, "p", rows[-1], b"new")
+    await put(engine, 1, "p", rows[-2], None)
+    async for part in scan:
+        values += part.values
+    assert values == [b"old"] * 2000
+    assert await engine.get(1, "p", rows[-1]) == b"new"
+
+
+async def test_large_values_make_small_slices(engine: Engine) -> None:
+    for number in range(8):
+        await put(engine, 1, "p", str(number), bytes(1 << 20))
+    async for part in engine.scan(1, [ALL]):
+        assert len(part.values) <= 2
+
+
+async def test_an_abandoned_scan_does_no_harm(engine: Engine) -> None:
+    await engine.commit(1, "p", ["a", "b"], write({"a": b"", "b": b""}))
+    scan = engine.scan(1, [ALL])
+    await anext(scan)
+    await scan.aclose()
+    assert len(await rows_of(engine, 1)) == 2
+
+
+async def test_a_multi_row_commit_is_seen_whole_or_not_at_all(engine: Engine) -> None:
+    rows = [str(number) for number in range(10)]
+
+    async def writer(value: bytes) -> None:
+        await engine.commit(1, "p", rows, write(dict.fromkeys(rows, value)))
+
+    async def reader() -> set[bytes]:
+        return {value for _, value in await rows_of(engine, 1)}
+
+    seen = await asyncio.gather(*(task for n in range(20) for task in (writer(b"%d" % n), reader())))
+    assert all(values is None or len(values) <= 1 for values in seen)
+
+
+async def test_a_drop_empties_a_space_for_good(engine: Engine) -> None:
+    await put(engine, 1, "p", "r", b"x")
+    await put(engine, 2, "p", "r", b"y")
+    await engine.drop(1)
+    assert await engine.get(1, "p", "r") is None
+    assert await rows_of(engine, 1) == []
+    with pytest.raises(SpaceDroppedError):
+        await put(engine, 1, "p", "r", b"z")
+    await engine.drop(1)
+    assert await rows_of(engine, 2) == [(("p", "r"), b"y")]
+
+
+async def test_dropping_an_unknown_space_is_fine(engine: Engine) -> None:
+    await engine.drop(12345)
+
+
+async def test_check_writable_passes(engine: Engine) -> None:
+    await engine.check_writable()
+
+
+async def test_stamps_grow_when_the_clock_steps_back(engine_factory: EngineFactory) -> None:
+    times = [1000, 1000, 10, 2000, 5]
+    engine = engine_factory.open(lambda: times.pop(0))
+    stamps = [await put(engine, 1, "p", "r", b"") for _ in range(5)]
+    assert stamps == [1000, 1001, 1002, 2000, 2001]
+    await engine.close()
+
+
+async def test_decide_gets_the_stamp_that_the_commit_returns(engine: Engine) -> None:
+    seen = []
+
+    def note(current: Sequence[bytes | None], stamp: int) -> Mapping[str, bytes | None]:
+        seen.append(stamp)
+        return {"r": b""}
+
+    stamp = await engine.commit(1, "p", ["r"], note)
+    assert seen[-1] == stamp
+
+
+async def test_a_closed_engine_refuses(engine_factory: EngineFactory) -> None:
+    engine = engine_factory.open(system_clock)
+    await engine.close()
+    await engine.close()
+    with pytest.raises(EngineUnavailableError):
+        await engine.get(1, "p", "r")
+    with pytest.raises(EngineUnavailableError):
+        await put(engine, 1, "p", "r", b"")
+    with pytest.raises(EngineUnavailableError):
+        await rows_of(engine, 1)
+    with pytest.raises(EngineUnavailableError):
+        await engine.drop(1)
+    with pytest.raises(EngineUnavailableError):
+        await engine.check_writable()
+
+
+async def test_close_answers_what_is_in_flight(engine_factory: EngineFactory) -> None:
+    engine = engine_factory.open(system_clock)
+    commits = [asyncio.create_task(put(engine, 1, "p", str(n), b"")) for n in range(10)]
+    await asyncio.sleep(0)
+    await engine.close()
+    assert all(isinstance(stamp, int) for stamp in await asyncio.gather(*commits))
+
+
+async def test_rows_drops_and_stamps_outlive_a_restart(engine_factory: EngineFactory) -> None:
+    if not engine_factory.keeps:
+        pytest.skip("this engine keeps nothing")
+    engine = engine_factory.open(lambda: 5000)
+    await put(engine, 1, "p", "r", b"kept")
+    await put(engine, 2, "p", "r", b"dropped")
+    last = await put(engine, 1, "p", "s", b"kept")
+    await engine.drop(2)
+    await engine.close()
+    engine = engine_factory.open(lambda: 1)
+    assert await rows_of(engine, 1) == [(("p", "r"), b"kept"), (("p", "s"), b"kept")]
+    assert await rows_of(engine, 2) == []
+    assert await put(engine, 1, "p", "t", b"") > last
+    await engine.close()

@@ -1,0 +1,210 @@
+import os
+import shutil
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from rocksdict import Options, Rdict
+
+from lazulite.engine.contract import LocationInUseError, StoreUnusableError
+from lazulite.engine.location import FORMAT, FORMAT_KEY, Location
+from lazulite.engine.rocks_options import RocksSettings
+
+
+def location(path: Path | None) -> Location:
+    return Location(path, RocksSettings())
+
+
+def raw(path: Path) -> Rdict:
+    options = Options(raw_mode=True)
+    options.create_if_missing(True)
+    return Rdict(str(path), options)
+
+
+def make_store(path: Path) -> None:
+    home = location(path)
+    home.close(home.open())
+
+
+def test_a_new_store_is_its_owners_only(tmp_path: Path) -> None:
+    make_store(tmp_path / "a" / "b")
+    for path in (tmp_path / "a", tmp_path / "a" / "b"):
+        assert stat.S_IMODE(path.stat().st_mode) == 0o700
+
+
+def test_a_new_store_says_its_format(tmp_path: Path) -> None:
+    make_store(tmp_path)
+    database = raw(tmp_path)
+    assert database.get(FORMAT_KEY) == b"%d" % FORMAT
+    database.close()
+
+
+def refusal(path: Path) -> str:
+    with pytest.raises(StoreUnusableError) as caught:
+        location(path).open()
+    text = str(caught.value)
+    assert str(path) in text
+    assert "\n" not in text
+    return text
+
+
+def test_a_newer_format_is_refused(tmp_path: Path) -> None:
+    make_store(tmp_path)
+    database = raw(tmp_path)
+    database.put(FORMAT_KEY, b"%d" % (FORMAT + 1))
+    database.close()
+    assert "newer" in refusal(tmp_path)
+    assert "newer" in refusal(tmp_path)  # The refusal let go of the lock.
+
+
+def test_an_unreadable_format_is_refused(tmp_path: Path) -> None:
+    make_store(tmp_path)
+    database = raw(tmp_path)
+    database.put(FORMAT_KEY, b"one")
+    database.close()
+    assert "damaged" in refusal(tmp_path)
+
+
+def test_somebody_elses_database_is_refused(tmp_path: Path) -> None:
+    database = raw(tmp_path)
+    database.put(b"their", b"row")
+    database.close()
+    assert "not Lazulite's" in refusal(tmp_path)
+
+
+def test_other_files_are_refused_and_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").write_text("mine")
+    assert "other files" in refusal(tmp_path)
+    assert os.listdir(tmp_path) == ["thesis.txt"]
+
+
+def test_an_unfinished_store_is_finished(tmp_path: Path) -> None:
+    for name in ("LOCK", "LOG", "IDENTITY", "000001.dbtmp"):
+        (tmp_path / name).touch()
+    make_store(tmp_path)
+
+
+@pytest.mark.parametrize("below", ["", "store"])
+def test_a_file_is_no_place(tmp_path: Path, below: str) -> None:
+    (tmp_path / "file").touch()
+    assert "cannot be used" in refusal(tmp_path / "file" / below if below else tmp_path / "file")
+
+
+def test_a_missing_current_is_damage_not_a_new_store(tmp_path: Path) -> None:
+    make_store(tmp_path)
+    (tmp_path / "CURRENT").unlink()
+    assert "damaged" in refusal(tmp_path)
+
+
+@pytest.mark.parametrize("files", ["*.sst", "MANIFEST-*"])
+def test_missing_or_damaged_files_are_refused(tmp_path: Path, files: str) -> None:
+    make_store(tmp_path)
+    home = location(tmp_path)
+    database = home.open()
+    database.put(b"\0" * 9, b"x")
+    home.close(database)
+    for file in tmp_path.glob(files):
+        if files == "*.sst":
+            file.unlink()
+        else:
+            content = bytearray(file.read_bytes())
+            content[10:20] = bytes(10)
+            file.write_bytes(content)
+    assert "damaged" in refusal(tmp_path) or "cannot be opened" in refusal(tmp_path)
+
+
+WRITE_AND_DIE = """
+import os, sys
+from pathlib import Path
+from lazulite.engine.location import Location
+from lazulite.engine.rocks_options import RocksSettings
+database = Location(Path(sys.argv[1]), RocksSettings()).open()
+for number in range(500):
+    database.put(b"\\0" * 8 + b"%04d" % number, bytes([number % 256]) * 1000)
+database.flush_wal(sync=True)
+os._exit(1)
+"""
+
+
+@pytest.fixture(name="died", scope="module")
+def _died(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store whose process ended without closing it: 500 rows of 1,000 bytes, all in the log."""
+    path = tmp_path_factory.mktemp("died") / "store"
+    subprocess.run([sys.executable, "-c", WRITE_AND_DIE, path], check=False)
+    return path
+
+
+def log_of(path: Path) -> Path:
+    return max(path.glob("*.log"), key=lambda file: file.stat().st_size)
+
+
+@pytest.mark.parametrize("cut", [1, 500, 5000])
+def test_a_torn_end_of_the_log_opens_with_all_before_it(died: Path, tmp_path: Path, cut: int) -> None:
+    path = Path(shutil.copytree(died, tmp_path / "store"))
+    os.truncate(log_of(path), log_of(path).stat().st_size - cut)
+    home = location(path)
+    database = home.open()
+    found = [key for key in list(database.keys()) if isinstance(key, bytes) and key.startswith(b"\0" * 8)]
+    assert found == [b"\0" * 8 + b"%04d" % number for number in range(len(found))]
+    assert 490 <= len(found) < 500
+    home.close(database)
+
+
+def test_damage_within_the_log_is_refused(died: Path, tmp_path: Path) -> None:
+    path = Path(shutil.copytree(died, tmp_path / "store"))
+    with log_of(path).open("r+b") as log:
+        log.seek(log_of(path).stat().st_size // 2)
+        log.write(b"damaged")
+    assert "damaged" in refusal(path)
+
+
+def test_what_was_recovered_from_the_log_is_in_synced_files(died: Path, tmp_path: Path) -> None:
+    path = Path(shutil.copytree(died, tmp_path / "store"))
+    home = location(path)
+    database = home.open()
+    assert sum(file.stat().st_size for file in path.glob("*.sst")) > 0
+    assert log_of(path).stat().st_size == 0
+    home.close(database)
+
+
+HOLD = """
+import sys
+from pathlib import Path
+from lazulite.engine.location import Location
+from lazulite.engine.rocks_options import RocksSettings
+database = Location(Path(sys.argv[1]), RocksSettings()).open()
+print("open", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_another_process_keeps_a_location(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLD, tmp_path / "store"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as holder:
+        assert holder.stdin is not None
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"open\n"
+        with pytest.raises(LocationInUseError, match="in use by another process"):
+            location(tmp_path / "store").open()
+        holder.stdin.close()
+        holder.wait()
+    make_store(tmp_path / "store")
+
+
+def test_memory_leaves_no_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    home = location(None)
+    home.close(home.open())
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_room_is_probed(tmp_path: Path) -> None:
+    make_store(tmp_path)
+    assert location(tmp_path).has_room()
+    assert location(None).has_room()
+    assert not Location(tmp_path, RocksSettings(write_buffer_bytes=2**60)).has_room()
+    assert not location(tmp_path / "missing").has_room()
+    assert not (tmp_path / "lazulite.probe").exists()
