@@ -32,6 +32,9 @@ def locate(request: Request) -> Address:
     segment, _, resource = request.path.lstrip("/").partition("/")
     account = percent_decode(segment)
     secondary = account.endswith(_SECONDARY)
+    if secondary:
+        # The Python SDK puts the account twice when it derives the secondary of a path-style endpoint.
+        resource = resource.removeprefix(f"{account.removesuffix(_SECONDARY)}/")
     host = request.headers.get("host", "")
     return Address(
         account.removesuffix(_SECONDARY) if secondary else account,

@@ -13,7 +13,10 @@ from lazulite.protocol.errors import ServiceError
 
 @dataclass(slots=True)
 class Request:
-    """One HTTP request, whole. Its repr shows no secret. The last five fields are for the log; the service fills them in as it learns them."""
+    """One HTTP request, whole. Its repr shows no secret.
+
+    The last five fields are for the log; the service fills them in as it learns them.
+    """
 
     method: str
     path: str

@@ -1,0 +1,159 @@
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from lxml import etree
+
+from lazulite.protocol import xml
+from lazulite.protocol.errors import ServiceError
+
+DECLARATION = b'<?xml version="1.0" encoding="utf-8"?>'
+
+BILLION_LAUGHS = b"""<?xml version="1.0"?>
+<!DOCTYPE lolz [<!ENTITY lol "lol"><!ENTITY lol2 "&lol;&lol;&lol;&lol;&lol;&lol;&lol;&lol;&lol;&lol;">
+<!ENTITY lol3 "&lol2;&lol2;&lol2;&lol2;&lol2;&lol2;&lol2;&lol2;&lol2;&lol2;">]><lolz>&lol3;</lolz>"""
+EXTERNAL_ENTITY = b'<!DOCTYPE a [<!ENTITY e SYSTEM "file:///etc/passwd">]><a>&e;</a>'
+
+xml_text = st.text(st.characters(exclude_categories=["Cs", "Cc"], exclude_characters="\ufffe\uffff"))
+
+
+def refusal(body: bytes, **limits: int) -> ServiceError:
+    with pytest.raises(ServiceError) as caught:
+        xml.read(body, **limits)
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"   ",
+        b"garbage",
+        b"<a>",
+        b"<a></b>",
+        b"<a/><b/>",
+        b"<a>&undefined;</a>",
+        b"<a x='1' x='2'/>",
+        b"<a>\x00</a>",
+        b"<a>&#0;</a>",
+        b"<a>\xff</a>",
+        b"<p:a/>",
+        BILLION_LAUGHS,
+        EXTERNAL_ENTITY,
+        b"<!DOCTYPE a><a/>",
+        b'<!DOCTYPE a SYSTEM "http://127.0.0.1:1/a.dtd"><a/>',
+        # In another encoding the check for a DOCTYPE would not see it: only UTF-8 is read.
+        '<?xml version="1.0" encoding="utf-16"?><!DOCTYPE a><a/>'.encode("utf-16"),
+        b'<?xml version="1.0" encoding="utf-7"?>+ADwAIQ-DOCTYPE a+AD4-<a/>',
+    ],
+)
+def test_what_is_not_plain_xml_is_refused(body: bytes) -> None:
+    error = refusal(body)
+    assert (error.status, error.code) == (400, "InvalidXmlDocument")
+    assert "Reason" in dict(error.details)
+
+
+def test_a_syntax_error_is_located() -> None:
+    assert dict(refusal(b"<a>\n</b>").details)["LineNumber"] == "2"
+
+
+def test_the_size_is_bounded() -> None:
+    assert refusal(b"<a x='" + b"y" * xml.MAX_BYTES + b"'/>").code == "RequestBodyTooLarge"
+
+
+def test_a_huge_attribute_within_the_size_is_read() -> None:
+    assert xml.read(b"<a x='" + b"y" * (xml.MAX_BYTES - 100) + b"'/>").name == "a"
+
+
+def test_the_number_of_elements_is_bounded() -> None:
+    assert len(xml.read(b"<a>" + b"<b/>" * 9 + b"</a>", max_elements=10).children) == 9
+    assert refusal(b"<a>" + b"<b/>" * 10 + b"</a>", max_elements=10).code == "InvalidXmlDocument"
+
+
+@pytest.mark.parametrize("depth", [xml.MAX_DEPTH + 1, 300, 5_000])
+def test_the_depth_is_bounded(depth: int) -> None:
+    assert refusal(b"<a>" * depth + b"</a>" * depth).code == "InvalidXmlDocument"
+
+
+def test_the_greatest_depth_is_read() -> None:
+    assert xml.read(b"<a>" * xml.MAX_DEPTH + b"</a>" * xml.MAX_DEPTH).name == "a"
+
+
+def test_what_surrounds_the_text_is_left_out() -> None:
+    node = xml.read(b"\xef\xbb\xbf" + DECLARATION + b"<a b='1'><!-- c -->x&amp;<![CDATA[<]]><?pi d?></a>")
+    assert node == xml.Node("a", "x&<", (), 1)
+
+
+def test_a_namespace_is_part_of_the_name() -> None:
+    assert xml.read(b"<a xmlns='urn:x'/>").name == "{urn:x}a"
+
+
+def test_fields_come_in_any_order() -> None:
+    node = xml.read(b"<a>\n <c>2</c> <b> 1 </b></a>")
+    found = xml.fields(node, ("b",), ("c", "d"))
+    assert {name: xml.text_of(child) for name, child in found.items()} == {"b": "1", "c": "2"}
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        (b"<a/>", "MissingRequiredXmlNode"),
+        (b"<a><b/><x/></a>", "UnsupportedXmlNode"),
+        (b"<a><b/><b/></a>", "InvalidXmlDocument"),
+        (b"<a>text<b/></a>", "InvalidXmlDocument"),
+        (b"<a><b/>text</a>", "InvalidXmlDocument"),
+    ],
+)
+def test_fields_refuse(body: bytes, code: str) -> None:
+    with pytest.raises(ServiceError) as caught:
+        xml.fields(xml.read(body), ("b",))
+    assert caught.value.code == code
+
+
+def test_an_element_with_children_is_no_text() -> None:
+    with pytest.raises(ServiceError) as caught:
+        xml.text_of(xml.read(b"<a>x<b/></a>"))
+    assert caught.value.code == "InvalidXmlDocument"
+
+
+def test_documents_begin_with_a_byte_order_mark_and_hold_no_blanks() -> None:
+    written = xml.document(xml.element("A", xml.element("B"), xml.leaf("C", "<&>")))
+    assert written == b"\xef\xbb\xbf" + DECLARATION + b"<A><B /><C>&lt;&amp;&gt;</C></A>"
+
+
+@given(xml_text)
+def test_text_survives(text: str) -> None:
+    assert xml.read(xml.document(xml.leaf("a", text))).text == text
+
+
+@given(st.text())
+def test_any_text_can_be_written(text: str) -> None:
+    xml.read(xml.document(xml.leaf("a", text)))
+
+
+@given(st.binary(max_size=200) | st.from_regex(rb"\A<a>[<>/a&!\[\]\-?;'\" ]{0,40}</a>\Z"))
+def test_bytes_are_read_or_refused(body: bytes) -> None:
+    with suppress(ServiceError):
+        xml.read(body)
+
+
+def test_errors_have_the_recorded_form() -> None:
+    assert xml.error_document("ResourceNotFound", "Gone.\nRequestId:r") == (
+        DECLARATION + b'<m:error xmlns:m="http://schemas.microsoft.com/ado/2007/08/dataservices/metadata">'
+        b'<m:code>ResourceNotFound</m:code><m:message xml:lang="en-US">Gone.\nRequestId:r</m:message></m:error>'
+    )
+    with_details = xml.error_document("InvalidXmlDocument", "<bad>", [("Reason", "a & b")])
+    namespace = "{http://schemas.microsoft.com/ado/2007/08/dataservices/metadata}"
+    assert [(child.tag, child.text) for child in etree.fromstring(with_details)] == [
+        (namespace + "code", "InvalidXmlDocument"),
+        (namespace + "message", "<bad>"),
+        (namespace + "Reason", "a & b"),
+    ]
+
+
+def test_plain_errors() -> None:
+    written = xml.plain_error_document("InternalError", "No.", [("Reason", "x")])
+    assert written == b"\xef\xbb\xbf" + DECLARATION + (
+        b"<Error><Code>InternalError</Code><Message>No.</Message><Reason>x</Reason></Error>"
+    )
