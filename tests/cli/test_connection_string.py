@@ -1,0 +1,79 @@
+import base64
+from pathlib import Path
+
+import pytest
+from azure.data.tables import TableServiceClient
+
+from lazulite.cli import main
+from lazulite.cli.connection_string import base_url
+from lazulite.protocol.accounts import DEVELOPMENT_ACCOUNT
+
+PUBLIC_KEY = base64.b64encode(DEVELOPMENT_ACCOUNT.keys[0]).decode()
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> "type[Run]":
+    monkeypatch.chdir(tmp_path)
+    for variable in ("LAZULITE_ACCOUNTS", "AZURITE_ACCOUNTS"):
+        monkeypatch.delenv(variable, raising=False)
+    Run.capsys = capsys
+    return Run
+
+
+class Run:
+    """Runs `lazulite connection-string`."""
+
+    capsys: pytest.CaptureFixture[str]
+
+    def __init__(self, *arguments: str) -> None:
+        self.code = main(["connection-string", *arguments])
+        self.out, self.err = self.capsys.readouterr()
+
+
+def test_the_development_account_by_default(run: type[Run]) -> None:
+    assert run().out == (
+        f"DefaultEndpointsProtocol=http;AccountName=devstoreaccount1;AccountKey={PUBLIC_KEY};"
+        "TableEndpoint=http://127.0.0.1:10002/devstoreaccount1;\n"
+    )
+
+
+def test_an_account_is_chosen(run: type[Run], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LAZULITE_ACCOUNTS", "a:MQ==:Mg==;b:Mw==")
+    assert run().err == "lazulite: which account? pass --account with one of a, b\n"
+    assert "AccountName=a;AccountKey=MQ==;" in run("--account", "a").out
+    assert "AccountName=a;AccountKey=Mg==;" in run("--account", "a", "--key", "2").out
+    assert run("--account", "b", "--key", "2").err == "lazulite: account b has no key 2\n"
+
+
+def test_bad_accounts_in_the_environment(run: type[Run], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AZURITE_ACCOUNTS", "nonsense")
+    refused = run()
+    assert refused.code == 1
+    assert refused.err.startswith("lazulite: AZURITE_ACCOUNTS: ")
+
+
+def test_a_token_instead_of_a_key(run: type[Run]) -> None:
+    printed = run("--sas", "?sv=2019-02-02&sig=x%3D", "--table-port", "9").out
+    assert printed == (
+        "TableEndpoint=http://127.0.0.1:9/devstoreaccount1;SharedAccessSignature=sv=2019-02-02&sig=x%3D\n"
+    )
+
+
+def test_an_sdk_takes_both_forms(run: type[Run]) -> None:
+    for arguments in ([], ["--sas", "sv=2019-02-02&sig=x%3D"]):
+        with TableServiceClient.from_connection_string(run(*arguments).out.strip()) as client:
+            assert client.url.startswith("http://127.0.0.1:10002/devstoreaccount1")
+
+
+@pytest.mark.parametrize(
+    ("host", "url"),
+    [
+        ("127.0.0.1", "http://127.0.0.1:1"),
+        ("0.0.0.0", "http://127.0.0.1:1"),
+        ("::", "http://[::1]:1"),
+        ("::1", "http://[::1]:1"),
+        ("tables.example", "http://tables.example:1"),
+    ],
+)
+def test_urls_are_ones_that_a_client_can_use(host: str, url: str) -> None:
+    assert base_url(host, 1) == url

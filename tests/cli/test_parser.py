@@ -1,0 +1,138 @@
+import ast
+import re
+import subprocess
+import sys
+from argparse import Namespace
+from dataclasses import fields
+
+import pytest
+
+from lazulite import __version__
+from lazulite.cli import account, main
+from lazulite.cli.parser import LIMIT_FLAGS, build_parser
+from lazulite.cli.refusal import Refusal
+from lazulite.config import Settings
+from lazulite.server.limits import Limits
+
+
+def parse(*arguments: str) -> Namespace:
+    return build_parser().parse_args(arguments)
+
+
+@pytest.mark.parametrize(
+    ("spellings", "field", "value"),
+    [
+        (["--location=x", "-lx"], "location", "x"),
+        (["--table-host=::1", "--tableHost=::1", "--table-host=[::1]"], "table_host", "::1"),
+        (["--table-port=0", "--tablePort=0"], "table_port", 0),
+        (["--in-memory", "--inMemoryPersistence"], "in_memory", True),
+        (["--silent", "-s"], "silent", True),
+        (["--debug=x", "-dx"], "debug", "x"),
+        (["--skip-api-version-check", "--skipApiVersionCheck"], "skip_api_version_check", True),
+        (["--loose", "-L"], "loose", True),
+        (["--disable-product-style-url", "--disableProductStyleUrl"], "disable_product_style_url", True),
+        (["--allow-development-key"], "allow_development_key", True),
+        (["--page-seconds=2.5"], "page_seconds", 2.5),
+        (["--connections=3"], "connections", 3),
+    ],
+)
+def test_every_spelling_means_the_same(spellings: list[str], field: str, value: object) -> None:
+    for spelling in spellings:
+        parsed = getattr(parse("serve", spelling), field)
+        assert (str(parsed) if field in ("location", "debug") else parsed) == value
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--nope"],
+        ["nope"],
+        ["serve", "--nope"],
+        ["serve", "--sil"],
+        ["serve", "extra"],
+        ["serve", "--table-port", "65536"],
+        ["serve", "--table-port", "-1"],
+        ["serve", "--table-port", "x\ny"],
+        ["serve", "--table-host", ""],
+        ["serve", "--table-host", "a;AccountKey=b"],
+        ["serve", "--connections", "0"],
+        ["serve", "--drain-seconds", "nan"],
+        ["serve", "--drain-seconds", "x"],
+        ["account"],
+        ["account", "rotate-key", "orders"],
+        ["account", "rotate-key", "orders", "--key", "3"],
+        ["sas"],
+        ["sas", "account"],
+        ["sas", "table", "T", "--protocol", "http"],
+    ],
+)
+def test_a_wrong_command_line_gets_one_line(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(arguments)
+    assert caught.value.code == 2
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert re.fullmatch(r"lazulite: .+\n", output.err)
+
+
+def test_without_a_command_the_help_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 0
+    output = capsys.readouterr().out
+    for command in ("serve", "account", "sas", "connection-string", "examples:"):
+        assert command in output
+
+
+def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(["--version"])
+    assert caught.value.code == 0
+    assert capsys.readouterr().out == f"lazulite {__version__}\n"
+
+
+@pytest.mark.parametrize("command", ["serve", "account", "sas", "connection-string"])
+def test_each_command_has_its_help(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main([command, "--help"])
+    assert caught.value.code == 0
+    assert f"usage: lazulite {command}" in capsys.readouterr().out
+
+
+def test_the_help_tells_the_limits_in_force() -> None:
+    defaults = {each.name: each.default for each in fields(Limits)}
+    for field, _, text in LIMIT_FLAGS.values():
+        assert text.endswith(f"({defaults[field]})")
+    page_seconds = next(each.default for each in fields(Settings) if each.name == "page_seconds")
+    assert parse("serve").page_seconds == page_seconds
+
+
+def test_help_imports_no_more_than_it_needs() -> None:
+    script = "import sys; from lazulite.cli import main; main([]); print(sorted(sys.modules))"
+    output = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    modules = set(ast.literal_eval(output.stdout.splitlines()[-1]))
+    ours = {module for module in modules if module.split(".")[0] == "lazulite"}
+    assert ours == {"lazulite", "lazulite.cli", "lazulite.cli.parser", "lazulite.cli.refusal"}
+    assert not modules & {"asyncio", "httptools", "lxml", "rocksdict", "uvloop"}
+
+
+@pytest.mark.parametrize(
+    ("failure", "code", "line"),
+    [
+        (KeyboardInterrupt(), 130, ""),
+        (OSError(28, "No space left on device"), 1, "lazulite: [Errno 28] No space left on device\n"),
+        (Refusal("two\nlines"), 1, "lazulite: two lines\n"),
+        (Refusal("wrong", 2), 2, "lazulite: wrong\n"),
+    ],
+)
+def test_what_goes_wrong_is_one_line(
+    failure: BaseException,
+    code: int,
+    line: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def run(_: Namespace, __: object) -> int:
+        raise failure
+
+    monkeypatch.setattr(account, "run", run)
+    assert main(["account", "list"]) == code
+    assert capsys.readouterr().err == line

@@ -1,0 +1,118 @@
+from pathlib import Path
+from urllib.parse import parse_qsl, urlsplit
+
+import pytest
+
+from lazulite.cli import main
+from lazulite.cli.parser import build_parser
+from lazulite.cli.sas import resolve_time, sign
+from lazulite.protocol.account_sas import parse_account_sas
+from lazulite.protocol.accounts import DEVELOPMENT_ACCOUNT, Account
+from lazulite.protocol.sas_dates import parse_sas_date
+from lazulite.protocol.sas_terms import MalformedSasError
+from lazulite.protocol.service_sas import parse_service_sas
+
+NOW = parse_sas_date("2024-02-28T23:30:00Z")
+ACCOUNT = Account("orders", (b"one", b"two"))
+
+
+def token(*arguments: str) -> dict[str, str]:
+    args = build_parser().parse_args(["sas", *arguments])
+    return dict(parse_qsl(sign(args, ACCOUNT, NOW), strict_parsing=True))
+
+
+@pytest.mark.parametrize(
+    ("text", "resolved"),
+    [
+        ("90s", "2024-02-28T23:31:30Z"),
+        ("30m", "2024-02-29T00:00:00Z"),
+        ("2h", "2024-02-29T01:30:00Z"),
+        ("7d", "2024-03-06T23:30:00Z"),
+        ("4w", "2024-03-27T23:30:00Z"),
+        ("2030-01-31", "2030-01-31"),
+        ("", ""),
+    ],
+)
+def test_times(text: str, resolved: str) -> None:
+    assert resolve_time(text, NOW) == resolved
+
+
+def test_an_account_token() -> None:
+    given = token("account", "--permissions", "rl", "--expiry", "2h", "--start", "2024-01-01", "--ip", "10.0.0.1")
+    signature = given.pop("sig")
+    expected = {"sv": "2019-02-02", "ss": "t", "srt": "sco", "sp": "rl"}
+    assert given == expected | {"se": "2024-02-29T01:30:00Z", "st": "2024-01-01", "sip": "10.0.0.1"}
+    assert parse_account_sas(given | {"sig": signature}).is_signed_by(ACCOUNT)
+
+
+def test_a_table_token_with_a_key_range() -> None:
+    keys = ["--spk", "a&b", "--srk", "1", "--end-partition", "c", "--end-row", "ü"]
+    given = token("table", "Orders", "--sp", "dr", "--se", "1h", "--spr", "https,http", *keys)
+    signature = given.pop("sig")
+    expected = {"sv": "2019-02-02", "tn": "Orders", "sp": "rd", "se": "2024-02-29T00:30:00Z", "spr": "https,http"}
+    assert given == expected | {"spk": "a&b", "srk": "1", "epk": "c", "erk": "ü"}
+    assert parse_service_sas(given | {"sig": signature}).is_signed_by(ACCOUNT, "table")
+
+
+def test_a_table_token_by_policy() -> None:
+    given = token("table", "Orders", "--policy", "readers")
+    assert given.keys() == {"sv", "tn", "si", "sig"}
+    assert given["si"] == "readers"
+
+
+def test_either_key_signs() -> None:
+    arguments = ["table", "Orders", "--permissions", "r", "--expiry", "1h"]
+    second = token(*arguments, "--key", "2")
+    assert second["sig"] != token(*arguments)["sig"]
+    assert parse_service_sas(second).is_signed_by(Account("orders", (b"two",)), "table")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["account", "--permissions", "rl"],
+        ["account", "--permissions", "rz", "--expiry", "1h"],
+        ["account", "--permissions", "rr", "--expiry", "1h"],
+        ["account", "--permissions", "", "--expiry", "1h"],
+        ["account", "--permissions", "r", "--expiry", "soon"],
+        ["account", "--permissions", "r", "--expiry", "1h", "--services", "x"],
+        ["account", "--permissions", "r", "--expiry", "1h", "--srt", "x"],
+        ["account", "--permissions", "r", "--expiry", "1h", "--ip", "::1"],
+        ["table", "Orders"],
+        ["table", "Orders", "--permissions", "r"],
+        ["table", "Orders", "--expiry", "1h"],
+        ["table", "Orders", "--permissions", "w", "--expiry", "1h"],
+        ["table", "Orders", "--permissions", "r", "--expiry", "1h", "--srk", "1"],
+        ["table", "Orders", "--permissions", "r", "--expiry", "999999w"],
+        ["table", "no/table", "--permissions", "r", "--expiry", "1h"],
+    ],
+)
+def test_what_makes_no_token_is_refused(arguments: list[str]) -> None:
+    with pytest.raises(MalformedSasError):
+        token(*arguments)
+
+
+@pytest.fixture
+def location(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for variable in ("LAZULITE_ACCOUNTS", "AZURITE_ACCOUNTS"):
+        monkeypatch.delenv(variable, raising=False)
+    return tmp_path
+
+
+def test_urls(location: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    common = ["--permissions", "r", "--expiry", "1h", "--url", "--location", str(location), "--table-port", "9"]
+    assert main(["sas", "table", "Orders", *common]) == 0
+    url = urlsplit(capsys.readouterr().out.strip())
+    assert (url.netloc, url.path) == ("127.0.0.1:9", "/devstoreaccount1/Orders")
+    assert parse_service_sas(dict(parse_qsl(url.query))).is_signed_by(DEVELOPMENT_ACCOUNT, "table")
+    assert main(["sas", "account", *common]) == 0
+    assert urlsplit(capsys.readouterr().out).path == "/devstoreaccount1/"
+
+
+def test_refusals_are_one_line(location: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["sas", "table", "Orders", "--location", str(location)]) == 2
+    expected = "lazulite: pass --permissions and --expiry, or a stored --policy that has them\n"
+    assert capsys.readouterr().err == expected
+    arguments = ["sas", "account", "--permissions", "r", "--expiry", "1h", "--key", "2", "--location", str(location)]
+    assert main(arguments) == 1
+    assert capsys.readouterr().err == "lazulite: account devstoreaccount1 has no key 2\n"

@@ -1,0 +1,125 @@
+import base64
+from pathlib import Path
+
+import pytest
+
+from lazulite.cli.parser import build_parser
+from lazulite.config import (
+    ConfigError,
+    Settings,
+    account_file,
+    accounts_from,
+    check_development_key,
+    is_loopback,
+    settings_from,
+)
+from lazulite.protocol.accounts import DEVELOPMENT_ACCOUNT, Account, AccountDirectory
+from lazulite.server.limits import Limits
+
+PUBLIC_KEY = base64.b64encode(DEVELOPMENT_ACCOUNT.keys[0]).decode()
+
+
+def settings(*arguments: str, **environ: str) -> Settings:
+    return settings_from(build_parser().parse_args(["serve", *arguments]), environ)
+
+
+def test_the_defaults() -> None:
+    assert settings() == Settings(location=Path("data"), host="127.0.0.1", port=10002)
+
+
+def test_everything_else() -> None:
+    arguments = ["-l", "/x", "--tableHost", "::1", "--tablePort", "0", "-s", "-d", "log", "--allow-development-key"]
+    limits = ["--connections", "5", "--keep-alive-seconds", "7.5", "--page-seconds", "1"]
+    assert settings(*arguments, *limits) == Settings(
+        location=Path("/x"),
+        host="::1",
+        port=0,
+        allow_development_key=True,
+        log_requests=False,
+        debug_file=Path("log"),
+        page_seconds=1.0,
+        limits=Limits(connections=5, keep_alive_idle_seconds=7.5),
+    )
+
+
+def test_in_memory_there_is_no_location() -> None:
+    assert settings("--in-memory", "-l", "/x").location is None
+
+
+def test_accounts_come_from_the_environment() -> None:
+    assert accounts_from({}) == {}
+    assert list(accounts_from({"AZURITE_ACCOUNTS": "a:MQ=="})) == ["a"]
+    assert list(accounts_from({"LAZULITE_ACCOUNTS": " ", "AZURITE_ACCOUNTS": "a:MQ=="})) == ["a"]
+    both = accounts_from({"LAZULITE_ACCOUNTS": "b:MQ==:Mg==;c:Mw==;", "AZURITE_ACCOUNTS": "a:MQ=="})
+    assert {name: account.keys for name, account in both.items()} == {"b": (b"1", b"2"), "c": (b"3",)}
+
+
+@pytest.mark.parametrize("text", ["secret", "name:secret!", "a:MQ==;a:MQ==", ";;"])
+def test_bad_accounts_are_refused_without_being_shown(text: str) -> None:
+    with pytest.raises(ConfigError, match="LAZULITE_ACCOUNTS") as caught:
+        settings(LAZULITE_ACCOUNTS=text)
+    assert "secret" not in str(caught.value)
+    assert caught.value.__cause__ is None
+
+
+def test_keys_are_in_no_repr() -> None:
+    shown = repr(settings(LAZULITE_ACCOUNTS="a:c2VjcmV0"))
+    assert "secret" not in shown
+    assert "c2VjcmV0" not in shown
+
+
+@pytest.mark.parametrize(
+    ("host", "loopback"),
+    [
+        ("127.0.0.1", True),
+        ("127.1.2.3", True),
+        ("::1", True),
+        ("::ffff:127.0.0.1", True),
+        ("localhost", True),
+        ("LOCALHOST", True),
+        ("0.0.0.0", False),
+        ("::", False),
+        ("::ffff:10.0.0.1", False),
+        ("10.0.0.1", False),
+        ("", False),
+        ("localhost.example", False),
+        ("tables", False),
+        ("2130706433", False),
+    ],
+)
+def test_loopback_addresses(host: str, loopback: bool) -> None:
+    assert is_loopback(host) is loopback
+
+
+def directory(*, environ: str = "", stored: str = "", location: Path) -> AccountDirectory:
+    if stored:
+        keys = f'["{stored}", "{stored}"]'
+        text = f'{{"version": 1, "accounts": [{{"name": "innocent", "keys": {keys}}}]}}'
+        account_file(location).path.write_text(text)
+    return AccountDirectory(accounts_from({"AZURITE_ACCOUNTS": environ}), account_file(location))
+
+
+@pytest.mark.parametrize(
+    ("environ", "stored"),
+    [
+        ("", ""),
+        (f"innocent:{PUBLIC_KEY}", ""),
+        (f"innocent:MQ==:{PUBLIC_KEY}", ""),
+        (f"innocent:MQ==;other:{PUBLIC_KEY}", ""),
+        ("", PUBLIC_KEY),
+        ("other:MQ==", PUBLIC_KEY),
+    ],
+)
+def test_the_development_key_stays_on_this_machine(environ: str, stored: str, tmp_path: Path) -> None:
+    accounts = directory(environ=environ, stored=stored, location=tmp_path)
+    for host in ("0.0.0.0", "::", "tables"):
+        with pytest.raises(ConfigError, match="--allow-development-key"):
+            check_development_key(settings("--table-host", host), accounts)
+        check_development_key(settings("--table-host", host, "--allow-development-key"), accounts)
+    check_development_key(settings(), accounts)
+
+
+def test_keys_of_ones_own_are_served_anywhere(tmp_path: Path) -> None:
+    everywhere = settings("--table-host", "0.0.0.0")
+    check_development_key(everywhere, AccountDirectory({"devstoreaccount1": Account("devstoreaccount1", (b"x",))}))
+    check_development_key(everywhere, directory(stored="MQ==", location=tmp_path))
