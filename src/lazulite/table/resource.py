@@ -13,8 +13,11 @@ from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.query_string import percent_decode
 from lazulite.table.names import check_addressed_key, check_addressed_table
 
+_KEYS = ("PartitionKey", "RowKey")
 _LITERAL = r"'((?:[^']|'')*)'"
 _KEY = re.compile(rf"\s*(PartitionKey|RowKey)\s*=\s*{_LITERAL}\s*", re.DOTALL)
+_BOTH_KEYS = re.compile(rf"PartitionKey={_LITERAL},RowKey={_LITERAL}", re.DOTALL)
+"""How every SDK writes it; other orders and blanks are read key by key."""
 _TABLE_KEY = re.compile(rf"\s*(?:TableName\s*=\s*)?{_LITERAL}\s*", re.DOTALL)
 _KEY_COUNT = "The number of keys specified in the URI does not match number of key properties for the resource '{}'."
 
@@ -83,16 +86,23 @@ def _table(predicate: str) -> Resource:
 
 def _entity(table: str, predicate: str) -> Resource:
     _set_of_entities(table)
+    usual = _BOTH_KEYS.fullmatch(predicate)
+    keys = dict(zip(_KEYS, usual.groups(), strict=True)) if usual else _read_keys(table, predicate)
+    partition_key, row_key = (keys[name].replace("''", "'") for name in _KEYS)
+    check_addressed_key(partition_key)
+    check_addressed_key(row_key)
+    return Resource(Kind.ENTITY, table, partition_key, row_key)
+
+
+def _read_keys(table: str, predicate: str) -> dict[str, str]:
     keys: dict[str, str] = {}
     at = 0
     while at <= len(predicate):
         match = _KEY.match(predicate, at)
         if match is None or match[1] in keys or (match.end() < len(predicate) and predicate[match.end()] != ","):
             raise ServiceError("InvalidInput", "Bad Request - Error in query syntax.")
-        keys[match[1]] = match[2].replace("''", "'")
+        keys[match[1]] = match[2]
         at = match.end() + 1
     if len(keys) != 2:
         raise ServiceError("InvalidInput", _KEY_COUNT.format(table))
-    for value in keys.values():
-        check_addressed_key(value)
-    return Resource(Kind.ENTITY, table, keys["PartitionKey"], keys["RowKey"])
+    return keys

@@ -18,6 +18,7 @@ from lazulite.protocol.accounts import AccountDirectory
 from lazulite.protocol.addressing import Address, locate
 from lazulite.protocol.authentication import Authenticator
 from lazulite.protocol.clock import TICKS_PER_SECOND, system_clock, unix_seconds
+from lazulite.protocol.content_md5 import check_content_md5
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import Request, Response
 from lazulite.protocol.properties_store import PropertiesStore
@@ -111,6 +112,7 @@ class TableService:
 
     async def _answer(self, request: Request, address: Address, parameters: Mapping[str, str]) -> Response:
         _, grant = await self._authenticator.authenticate(request, address, parameters)
+        check_content_md5(request)
         context = self._context
         seconds = read_timeout(parameters)
         call = Call(

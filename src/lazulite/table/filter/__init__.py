@@ -3,7 +3,7 @@
 from lazulite.table.filter.parser import DEPTH_MAX, TERMS_MAX, TEXT_MAX, parse
 from lazulite.table.filter.predicate import compile_predicate
 from lazulite.table.filter.query_class import QueryClass, query_class
-from lazulite.table.filter.ranges import key_ranges, residual
+from lazulite.table.filter.ranges import plan
 from lazulite.table.filter.tree import And, BooleanProperty, Comparison, Constant, Node, Not, Operator, Or
 
 __all__ = [
@@ -20,8 +20,7 @@ __all__ = [
     "Or",
     "QueryClass",
     "compile_predicate",
-    "key_ranges",
     "parse",
+    "plan",
     "query_class",
-    "residual",
 ]

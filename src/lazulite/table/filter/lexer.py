@@ -102,7 +102,7 @@ _KINDS = {"open": Kind.OPEN, "close": Kind.CLOSE, "name": Kind.NAME, "end": Kind
 
 def _hexadecimal(text: str) -> str:
     """Return the text if it has no blanks, which `bytes.fromhex` would skip."""
-    if not text.isalnum() and text:
+    if text and not text.isalnum():
         raise ValueError("not hexadecimal")
     return text
 

@@ -33,7 +33,7 @@ TEXT_MAX = 32_768
 """Characters of a filter."""
 DEPTH_MAX = 100
 """Parentheses and `not` around one another."""
-TERMS_MAX = 1_000
+TERMS_MAX = 300
 """Comparisons, bare properties and constants."""
 
 _OR, _AND, _COMPARISON = 1, 2, 3

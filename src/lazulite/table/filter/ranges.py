@@ -1,6 +1,6 @@
 """From the tree of a filter to the ranges of keys that can hold a match, and to what is left to test inside them.
 
-`key_ranges` never misses a row: a condition that says nothing about keys covers everything. Keys are strings and always
+`plan` never misses a row: a condition that says nothing about keys covers everything. Keys are strings and always
 there, so comparing one with a string is never NULL and its negation is its complement; comparing one with anything else
 is always NULL. What a region (steps.py) says exactly, ranges say exactly too, but for conditions on RowKey over a
 stretch of many partitions: those partitions are covered whole.
@@ -26,13 +26,24 @@ from lazulite.table.filter.tree import And, Comparison, Constant, Node, Not, Or,
 
 _WITHIN = {"PartitionKey": in_partitions, "RowKey": in_rows}
 _SINGLY_MAX = 16
-"""Conjuncts that `residual` tries one by one; more are dropped together or not at all, to bound the work."""
+"""Conjuncts that are tried one by one; more are dropped together or not at all, to bound the work."""
+_LEVELS_MAX = 16
+"""Alternations of `and`, `or` and `not` that are looked into for keys; what is nested deeper may be anywhere."""
 
 
-def key_ranges(node: Node) -> tuple[KeyRange, ...]:
-    """Return ranges, ascending and disjoint, that hold every row for which `node` is TRUE."""
+def plan(node: Node) -> tuple[tuple[KeyRange, ...], Node | None]:
+    """Return what to scan and what to test of the rows there.
+
+    The ranges are ascending and disjoint and hold every row for which `node` is TRUE. The test is what is left of
+    `node`: conjuncts that hold for every row in the ranges are dropped; None if nothing is left.
+    """
+    scanned = widened(_region(node, wanted=True))
+    return _ranges(scanned), _residual(node, scanned)
+
+
+def _ranges(scanned: Region) -> tuple[KeyRange, ...]:
     ranges: list[KeyRange] = []
-    for start, end, rows in spans(_scanned(node)):
+    for start, end, rows in spans(scanned):
         partition = _text(start)
         for first, last, inside in spans(rows):
             if not inside:
@@ -45,12 +56,7 @@ def key_ranges(node: Node) -> tuple[KeyRange, ...]:
     return tuple(ranges)
 
 
-def residual(node: Node) -> Node | None:
-    """Return what is left to test of the rows in `key_ranges(node)`: conjuncts that hold for all of them are dropped.
-
-    None if nothing is left: every row in the ranges matches.
-    """
-    scanned = _scanned(node)
+def _residual(node: Node, scanned: Region) -> Node | None:
     terms = conjuncts(node)
     if len(terms) > _SINGLY_MAX:
         return None if _implied(scanned, node) else node
@@ -65,21 +71,23 @@ def _implied(scanned: Region, node: Node) -> bool:
     return meet(scanned, _region(node, wanted=False)) == NOWHERE
 
 
-def _scanned(node: Node) -> Region:
-    return widened(_region(node, wanted=True))
-
-
-def _region(node: Node, *, wanted: bool) -> Region:
+def _region(node: Node, *, wanted: bool, levels: int = _LEVELS_MAX) -> Region:
     """Return the keys of all rows (and maybe more) for which `node` is TRUE, or, if not `wanted`, is not TRUE."""
+    if isinstance(node, Not | And | Or) and not levels:
+        return EVERYWHERE
     if isinstance(node, Not):
-        return _region(node.term, wanted=not wanted)
+        return _region(node.term, wanted=not wanted, levels=levels - 1)
     if isinstance(node, And | Or):
-        regions = [_region(term, wanted=wanted) for term in node.terms]
+        regions = [_region(term, wanted=wanted, levels=levels - 1) for term in node.terms]
         return _balanced(meet if isinstance(node, And) is wanted else join, regions)
     if isinstance(node, Constant):
         return EVERYWHERE if node.value is wanted else NOWHERE
-    if not isinstance(node, Comparison) or node.property not in _WITHIN:
-        return EVERYWHERE
+    if isinstance(node, Comparison) and node.property in _WITHIN:
+        return _compared(node, wanted=wanted)
+    return EVERYWHERE
+
+
+def _compared(node: Comparison, *, wanted: bool) -> Region:
     if type(node.value) is not str:
         return NOWHERE if wanted else EVERYWHERE
     strings = texts(node.operator, node.value)

@@ -1,7 +1,5 @@
 """Point query and collection query. Source: reference §9.1, §9.2, §10; classes: the table design guide."""
 
-from collections.abc import Callable
-
 from lazulite.engine.contract import Key, KeyRange
 from lazulite.engine.key_range import clip
 from lazulite.protocol.errors import ServiceError
@@ -10,7 +8,7 @@ from lazulite.protocol.message import Response
 from lazulite.table.answers import json_answer
 from lazulite.table.call import Call
 from lazulite.table.continuation import entity_continuation_headers, read_entity_continuation
-from lazulite.table.filter import Node, compile_predicate, key_ranges, parse, query_class, residual
+from lazulite.table.filter import compile_predicate, parse, plan, query_class
 from lazulite.table.page import Page, PageRequest, read_page
 from lazulite.table.payload.json_out import EntityWriter
 from lazulite.table.query_options import read_select, read_top, refuse_unknown_options
@@ -62,25 +60,22 @@ async def query_entities(call: Call) -> Response:
     start = read_entity_continuation(parameters)
     text = parameters.get("$filter", "")
     tree = parse(text) if text.strip() else None
+    ranges, rest = ((_EVERYTHING,), None) if tree is None else plan(tree)
+    predicate = None if rest is None else compile_predicate(rest, property_reader)
     table = await call.context.catalog.require(call.account, call.resource.table)
-    request = PageRequest(table.space, _ranges(call, tree, start), _predicate(tree), writer.members, top, call.deadline)
+    request = PageRequest(table.space, _within(call, ranges, start), predicate, writer.members, top, call.deadline)
     started = call.context.monotonic()
     page = await read_page(call.context.engine, request, call.context.limits, call.context.monotonic)
     return _answer(call, writer, page, query_class(tree), call.context.monotonic() - started)
 
 
-def _ranges(call: Call, tree: Node | None, start: Key | None) -> tuple[KeyRange, ...]:
-    ranges = (_EVERYTHING,) if tree is None else key_ranges(tree)
+def _within(call: Call, ranges: tuple[KeyRange, ...], start: Key | None) -> tuple[KeyRange, ...]:
+    """Return what of the ranges the credentials reach and no earlier page has had."""
     if call.grant.key_range is not None:
         ranges = clip(ranges, call.grant.key_range)
     if start is not None:
         ranges = clip(ranges, KeyRange(start, None))
     return ranges
-
-
-def _predicate(tree: Node | None) -> Callable[[bytes], bool] | None:
-    rest = None if tree is None else residual(tree)
-    return None if rest is None else compile_predicate(rest, property_reader)
 
 
 def _answer(call: Call, writer: EntityWriter, page: Page, name: str, seconds: float) -> Response:

@@ -6,6 +6,7 @@ Invariants: nothing is built from a body that is nested deeper than `DEPTH_MAX`;
 
 import json
 import re
+from codecs import BOM_UTF8
 from typing import NoReturn, cast
 
 from lazulite.protocol.errors import ServiceError
@@ -29,6 +30,9 @@ def _refuse_constant(_: str) -> NoReturn:
     raise ValueError("NaN and Infinity are no JSON")
 
 
+_DECODER = json.JSONDecoder(object_pairs_hook=_Pairs, parse_constant=_refuse_constant)
+
+
 def _too_deep(body: bytes) -> bool:
     if body.count(b"{") + body.count(b"[") <= DEPTH_MAX:
         return False
@@ -49,7 +53,7 @@ def read_members(body: bytes) -> tuple[tuple[str, Json], ...]:
     if _too_deep(body):
         raise ServiceError("InvalidInput", MALFORMED)
     try:
-        members = json.loads(body.decode("utf-8-sig"), object_pairs_hook=_Pairs, parse_constant=_refuse_constant)
+        members = _DECODER.decode(body.removeprefix(BOM_UTF8).decode())
     except (ValueError, RecursionError):
         raise ServiceError("InvalidInput", MALFORMED) from None
     if not isinstance(members, _Pairs):
