@@ -1,0 +1,55 @@
+-- Sends the requests of a file in turn: each is its length in decimal, a line feed, and its bytes.
+-- MARK in a request becomes a number of its own. Arguments: file, first number, most requests.
+local MARK = string.rep("@", 12)
+
+local function split(request)
+  local pieces, from = {}, 1
+  while true do
+    local at = string.find(request, MARK, from, true)
+    if not at then
+      break
+    end
+    pieces[#pieces + 1] = string.sub(request, from, at - 1)
+    from = at + #MARK
+  end
+  pieces[#pieces + 1] = string.sub(request, from)
+  return pieces
+end
+
+local requests, number, left, turn = {}, 0, 0, 0
+
+function init(args)
+  local file = assert(io.open(args[1], "rb"))
+  number, left = tonumber(args[2]), tonumber(args[3])
+  while true do
+    local length = file:read("*l")
+    if not length then
+      break
+    end
+    requests[#requests + 1] = split(file:read(tonumber(length)))
+  end
+  file:close()
+end
+
+function request()
+  turn = turn % #requests + 1
+  left = left - 1
+  if left < 0 then
+    wrk.thread:stop()
+  end
+  local pieces = requests[turn]
+  if #pieces == 1 then
+    return pieces[1]
+  end
+  number = number + 1
+  return table.concat(pieces, string.format("%012d", number))
+end
+
+function done(summary, latency)
+  local failed = summary.errors
+  io.write(string.format(
+    "RESULT %d %d %d %d %d %f %f\n",
+    summary.requests, failed.status, failed.connect + failed.read + failed.write + failed.timeout,
+    summary.duration, summary.bytes, latency:percentile(50), latency:percentile(99)
+  ))
+end
