@@ -1,0 +1,108 @@
+"""A Lazulite server process, and the account that it serves.
+
+Invariant: whoever starts a server ends it, by `terminate` (which must exit 0) or by `kill`; the process's pipe is
+closed either way, so that no warning about a leaked resource can arise.
+"""
+
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import IO, NamedTuple, Self
+
+from azure.core.credentials import AzureNamedKeyCredential
+
+START_SECONDS_MAX = 60
+STOP_SECONDS_MAX = 60
+
+
+class Account(NamedTuple):
+    """What a connection string says."""
+
+    connection_string: str
+    endpoint: str
+    name: str
+    key: str
+
+    @classmethod
+    def parse(cls, connection_string: str) -> Self:
+        """Read a connection string that names its table endpoint."""
+        fields = dict(part.split("=", 1) for part in connection_string.strip().strip(";").split(";"))
+        endpoint = fields["TableEndpoint"].rstrip("/")
+        return cls(connection_string.strip(), endpoint, fields["AccountName"], fields["AccountKey"])
+
+    @property
+    def credential(self) -> AzureNamedKeyCredential:
+        """The account's Shared Key."""
+        return AzureNamedKeyCredential(self.name, self.key)
+
+    @property
+    def secondary(self) -> str:
+        """The path-style secondary endpoint."""
+        return f"{self.endpoint}-secondary"
+
+    @property
+    def host(self) -> str:
+        """Host and port, without scheme and account."""
+        return self.endpoint.split("/")[2]
+
+
+class Server:
+    """One `lazulite serve` process; `account` is how to reach it."""
+
+    def __init__(self, process: "subprocess.Popen[str]", account: Account, log: IO[str]) -> None:
+        self._process = process
+        self._log = log
+        self.account = account
+
+    @classmethod
+    def start(cls, location: Path, *arguments: str) -> Self:
+        """Start a server on `location` and any free port; return once it has printed its connection string."""
+        log = (location.parent / f"{location.name}.log").open("a+", encoding="utf-8")
+        options = ("--silent", "--table-port", "0", "--location", str(location))
+        process = subprocess.Popen(
+            [sys.executable, "-m", "lazulite", "serve", *options, *arguments],
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+        )
+        assert process.stdout is not None
+        watchdog = threading.Timer(START_SECONDS_MAX, process.kill)
+        watchdog.start()
+        for line in process.stdout:
+            if "TableEndpoint=" in line:
+                watchdog.cancel()
+                return cls(process, Account.parse(_connection_string(line)), log)
+        watchdog.cancel()
+        code = process.wait()
+        process.stdout.close()
+        log.seek(0)
+        said = log.read()
+        log.close()
+        raise AssertionError(f"the server printed no connection string and exited with {code}; it said:\n{said}")
+
+    def kill(self) -> None:
+        """Send SIGKILL; may be called from any thread, and returns without waiting."""
+        self._process.kill()
+
+    def join(self) -> int:
+        """Wait until the process is gone and release what it held; return its exit code."""
+        try:
+            return self._process.wait(STOP_SECONDS_MAX)
+        finally:
+            self._process.kill()
+            self._process.wait()
+            if self._process.stdout is not None:
+                self._process.stdout.close()
+            self._log.close()
+
+    def terminate(self) -> int:
+        """Send SIGTERM and wait; return the exit code."""
+        self._process.terminate()
+        return self.join()
+
+
+def _connection_string(line: str) -> str:
+    """The connection string in a printed line, whatever stands before it."""
+    start = line.find("DefaultEndpointsProtocol=")
+    return line[max(start, 0) :].strip()

@@ -1,0 +1,117 @@
+"""Refusals through the Python SDK that it explains in its own words, and where they come from."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from azure.core.exceptions import (
+    HttpResponseError,
+    ResourceNotFoundError,
+    ServiceRequestError,
+)
+from azure.data.tables import EdmType, EntityProperty, TableClient, TableErrorCode, TableServiceClient
+
+from .failures import refused
+from .server import Account
+
+KEYS = {"PartitionKey": "p", "RowKey": "r"}
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        lambda t: t.create_entity(KEYS),
+        lambda t: t.upsert_entity(KEYS),
+        lambda t: t.update_entity(KEYS),
+        lambda t: t.get_entity("p", "r"),
+        lambda t: list(t.list_entities()),
+    ],
+)
+def test_a_missing_table(service: TableServiceClient, act: Callable[[TableClient], object]) -> None:
+    with refused(ResourceNotFoundError, "TableNotFound", 404):
+        act(service.get_table_client("sdkAbsent"))
+
+
+def test_deleting_from_a_missing_table_is_no_error(service: TableServiceClient) -> None:
+    service.get_table_client("sdkAbsent").delete_entity("p", "r")
+
+
+def test_policies_of_a_missing_table(service: TableServiceClient) -> None:
+    table = service.get_table_client("sdkAbsent")
+    for act in (table.get_table_access_policy, lambda: table.set_table_access_policy({})):
+        with pytest.raises(ResourceNotFoundError):
+            act()
+
+
+@pytest.mark.parametrize("name", ["bad-name", "1table", "ab", "x" * 64, "żółw"])
+def test_table_names_that_the_sdk_explains(service: TableServiceClient, name: str) -> None:
+    # The SDK recognises the service's code and message, and raises its own ValueError instead.
+    with pytest.raises(ValueError, match="Storage table names must be alphanumeric") as caught:
+        service.create_table(name)
+    assert isinstance(caught.value.__context__, HttpResponseError)
+
+
+@contextmanager
+def explained(text: str) -> Iterator[None]:
+    """Expect the SDK's ValueError, raised because of the service's answer."""
+    with pytest.raises(ValueError, match=text) as caught:
+        yield
+    assert getattr(caught.value.__cause__, "error_code", None) == TableErrorCode.PROPERTIES_NEED_VALUE
+
+
+def test_missing_keys_that_the_sdk_explains(table: TableClient) -> None:
+    with explained("PartitionKey must be present"):
+        table.create_entity({"RowKey": "r"})
+    with explained("RowKey must be present"):
+        table.create_entity({"PartitionKey": "p"})
+
+
+@pytest.mark.parametrize("character", ["/", "\\", "#", "?", "\u0000", "\u001f", "\u007f", "\u009f"])
+def test_characters_that_no_key_may_hold(table: TableClient, character: str) -> None:
+    for name in KEYS:
+        with refused(HttpResponseError, "OutOfRangeInput", 400):
+            table.create_entity(KEYS | {name: f"a{character}b"})
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [("banana", EdmType.GUID), ("banana", EdmType.DATETIME), ("banana", EdmType.DOUBLE), ("yes", EdmType.BOOLEAN)],
+)
+def test_values_that_are_not_of_their_type(table: TableClient, text: str, kind: EdmType) -> None:
+    with refused(HttpResponseError, "InvalidInput", 400):
+        table.create_entity(KEYS | {"A": EntityProperty(text, kind)})
+
+
+def test_conditions_do_not_go_with_an_insert(table: TableClient) -> None:
+    with refused(HttpResponseError, "InvalidInput", 400):
+        table.create_entity(KEYS, headers={"If-Match": "*"})
+
+
+def test_statistics_are_not_on_the_primary(account: Account) -> None:
+    with (
+        TableServiceClient(
+            account.endpoint, credential=account.credential, secondary_hostname=account.host, retry_total=0
+        ) as service,
+        refused(HttpResponseError, "InvalidQueryParameterValue", 400),
+    ):
+        service.get_service_stats()
+
+
+def test_nobody_at_the_endpoint(account: Account) -> None:
+    # Port 1 of the loopback address: nothing listens there.
+    with (
+        TableServiceClient(
+            f"http://127.0.0.1:1/{account.name}", credential=account.credential, retry_total=0
+        ) as service,
+        pytest.raises(ServiceRequestError),
+    ):
+        list(service.list_tables())
+
+
+def test_an_error_names_its_request(table: TableClient) -> None:
+    with pytest.raises(ResourceNotFoundError) as caught:
+        table.get_entity("p", "absent")
+    response: Any = caught.value.response  # annotated too narrowly by the SDK: no headers
+    assert f"RequestId:{response.headers['x-ms-request-id']}" in str(caught.value)
+    assert "Time:" in str(caught.value)
