@@ -82,7 +82,7 @@ def test_the_greatest_depth_is_read() -> None:
 
 def test_what_surrounds_the_text_is_left_out() -> None:
     node = xml.read(b"\xef\xbb\xbf" + DECLARATION + b"<a b='1'><!-- c -->x&amp;<![CDATA[<]]><?pi d?></a>")
-    assert node == xml.Node("a", "x&<", (), 1)
+    assert node == xml.Node("a", "x&<", (), xml.Place(1, len(DECLARATION) + 2))
 
 
 def test_a_namespace_is_part_of_the_name() -> None:
@@ -157,3 +157,9 @@ def test_plain_errors() -> None:
     assert written == b"\xef\xbb\xbf" + DECLARATION + (
         b"<Error><Code>InternalError</Code><Message>No.</Message><Reason>x</Reason></Error>"
     )
+
+
+def test_every_element_knows_its_place() -> None:
+    root = xml.read(b"<a>\n <!-- <x> --><b/><![CDATA[<y>]]>\n<?pi <z>?>  <c>\n</c></a>")
+    assert [root.place, *(child.place for child in root.children)] == [(1, 2), (2, 15), (3, 14)]
+    assert dict(refusal(b"<a>\n</b>").details)["LinePosition"]

@@ -45,7 +45,7 @@ def read_service_properties(body: bytes) -> PropertiesUpdate:
     """
     root = xml.read(body)
     if root.name != _ROOT:
-        raise xml.invalid_document(f"The root must be {_ROOT}.", root.line)
+        raise xml.invalid_document(f"The root must be {_ROOT}.", root.place)
     parts = xml.fields(root, (), ("Logging", "HourMetrics", "MinuteMetrics", "Cors"))
     return PropertiesUpdate(
         _read_logging(parts["Logging"]) if "Logging" in parts else None,
@@ -81,19 +81,19 @@ def _read_retention(node: xml.Node) -> RetentionPolicy:
     if not 1 <= days <= MAX_RETENTION_DAYS:
         # Recorded.
         reason = "Retention days must be greater than 0 and less than or equal to 365 days."
-        raise xml.invalid_document(reason, days_node.line)
+        raise xml.invalid_document(reason, days_node.place)
     return RetentionPolicy(True, days)
 
 
 def _read_cors(node: xml.Node) -> tuple[CorsRule, ...]:
     rules = xml.only_children(node)
     if len(rules) > MAX_RULES:
-        raise xml.invalid_document(f"At most {MAX_RULES} CORS rules are allowed.", node.line)
+        raise xml.invalid_document(f"At most {MAX_RULES} CORS rules are allowed.", node.place)
     for rule in rules:
         if rule.name != "CorsRule":
-            raise xml.invalid_document("Only CorsRule is expected here.", rule.line)
+            raise xml.invalid_document("Only CorsRule is expected here.", rule.place)
     if sum(len(item.text.strip()) for rule in rules for item in rule.children) > MAX_CORS_CHARACTERS:
-        raise xml.invalid_document("The CORS rules are larger than 2 KiB.", node.line)
+        raise xml.invalid_document("The CORS rules are larger than 2 KiB.", node.place)
     return tuple(_read_rule(rule) for rule in rules)
 
 

@@ -153,7 +153,7 @@ def check_signature(
 
 
 def _spellings(path: str, address: Address) -> Iterator[str]:
-    """Yield the path as it came, then what a client may have signed before its stack re-encoded it: at most 12."""
+    """Yield the path as it came, then what a client may have signed before its stack re-encoded it: at most 18."""
     yield path
     seen = {path}
     decoded = unquote_to_bytes(path.encode("latin-1", "replace"))
@@ -168,7 +168,9 @@ def _spellings(path: str, address: Address) -> Iterator[str]:
     if address.secondary:
         # The documentation signs the primary's path; the JavaScript and .NET SDKs sign the one that they send.
         marked, plain = f"/{address.account}-secondary", f"/{address.account}"
-        variants += [plain + text.removeprefix(marked) for text in variants if text.startswith(marked)]
+        sent = [text.removeprefix(marked) for text in variants if text.startswith(marked)]
+        # The Python SDK sends `/acct-secondary/acct/…` for a path-style endpoint and signs `/acct/…`.
+        variants += [plain + text for text in sent] + [text for text in sent if text.startswith(f"{plain}/")]
     for text in variants:
         if text not in seen:
             seen.add(text)

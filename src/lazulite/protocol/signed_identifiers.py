@@ -33,23 +33,23 @@ def read_signed_identifiers(body: bytes, permissions: str = TABLE_PERMISSIONS) -
         return []
     root = xml.read(body)
     if root.name != "SignedIdentifiers":
-        raise xml.invalid_document("The root must be SignedIdentifiers.", root.line)
+        raise xml.invalid_document("The root must be SignedIdentifiers.", root.place)
     nodes = xml.only_children(root)
     if len(nodes) > MAX_POLICIES:
-        raise xml.invalid_document(f"At most {MAX_POLICIES} signed identifiers are allowed.", root.line)
+        raise xml.invalid_document(f"At most {MAX_POLICIES} signed identifiers are allowed.", root.place)
     policies = [_read_policy(node, permissions) for node in nodes]
     if len({policy.id for policy in policies}) < len(policies):
-        raise xml.invalid_document("The ids of signed identifiers must differ.", root.line)
+        raise xml.invalid_document("The ids of signed identifiers must differ.", root.place)
     return policies
 
 
 def _read_policy(node: xml.Node, permissions: str) -> StoredAccessPolicy:
     if node.name != "SignedIdentifier":
-        raise xml.invalid_document("Only SignedIdentifier is expected here.", node.line)
+        raise xml.invalid_document("Only SignedIdentifier is expected here.", node.place)
     parts = xml.fields(node, (), ("Id", "AccessPolicy"))
     id_ = xml.text_of(parts["Id"]) if "Id" in parts else ""
     if not 0 < len(id_.encode("utf-16-le")) // 2 <= MAX_ID_LENGTH:
-        raise xml.invalid_document(f"An id has 1 to {MAX_ID_LENGTH} characters.", node.line)
+        raise xml.invalid_document(f"An id has 1 to {MAX_ID_LENGTH} characters.", node.place)
     if "AccessPolicy" not in parts:
         return StoredAccessPolicy(id_)
     terms = xml.fields(parts["AccessPolicy"], (), ("Start", "Expiry", "Permission"))

@@ -13,8 +13,8 @@ What is written begins with a byte-order mark and has no white space between ele
 """
 
 import re
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple, cast
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from lxml import etree
 
@@ -28,7 +28,15 @@ _METADATA = "http://schemas.microsoft.com/ado/2007/08/dataservices/metadata"
 _BOM = b"\xef\xbb\xbf"
 _DECLARATION = '<?xml version="1.0" encoding="utf-8"?>'
 _ESCAPES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "\r": "&#xD;"}
+_START = re.compile(rb"<!--.*?-->|<!\[CDATA\[.*?\]\]>|<\?.*?\?>|<([^!?/\s>])", re.DOTALL)
 _SPECIAL = re.compile("[&<>\r\0-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+
+
+class Place(NamedTuple):
+    """Where something stands in a document, both counted from 1."""
+
+    line: int
+    position: int
 
 
 class Node(NamedTuple):
@@ -39,8 +47,8 @@ class Node(NamedTuple):
     text: str
     """Its character data; of an element with children, what stands around them."""
     children: tuple["Node", ...]
-    line: int
-    """Where it begins, counted from 1."""
+    place: Place
+    """Of the first character of its name."""
 
 
 def read(
@@ -67,26 +75,39 @@ def read(
     try:
         root = etree.fromstring(body, parser)
     except etree.XMLSyntaxError as error:
-        line, position = error.position
-        raise invalid_document("The document is not well-formed.", line, position) from None
+        raise invalid_document("The document is not well-formed.", Place(*error.position)) from None
     assert root.getroottree().docinfo.internalDTD is None
     # `iter` is lazy: neither a wide nor a deep tree is walked further than the limit.
-    for count, found in enumerate(root.iter(), 1):
+    places = _places(body)
+    for count, (_, place) in enumerate(zip(root.iter(), _places(body), strict=False), 1):
         if count > max_elements:
-            raise invalid_document(f"The document has more than {max_elements} elements.", _line(found))
-    return _node(root, max_depth)
+            raise invalid_document(f"The document has more than {max_elements} elements.", place)
+    return _node(root, max_depth, places)
 
 
-def _node(element: etree._Element, depth: int) -> Node:
+def _places(body: bytes) -> Iterator[Place]:
+    """Yield the places of a well-formed document's elements, in document order.
+
+    lxml knows only lines. Outside comments, CDATA and processing instructions, each `<` before a name is an element.
+    """
+    text = body.removeprefix(_BOM)
+    line, start, seen = 1, 0, 0
+    for match in _START.finditer(text):
+        if match[1]:
+            at = match.start(1)
+            line += text.count(b"\n", seen, at)
+            start = max(start, text.rfind(b"\n", seen, at) + 1)
+            seen = at
+            yield Place(line, at - start + 1)
+
+
+def _node(element: etree._Element, depth: int, places: Iterator[Place]) -> Node:
+    place = next(places)
     if depth == 0:
-        raise invalid_document("The document is nested too deeply.", _line(element))
-    children = tuple(_node(child, depth - 1) for child in element)
+        raise invalid_document("The document is nested too deeply.", place)
+    children = tuple(_node(child, depth - 1, places) for child in element)
     text = (element.text or "") + "".join(child.tail or "" for child in element)
-    return Node(str(element.tag), text, children, _line(element))
-
-
-def _line(element: etree._Element) -> int:
-    return cast("int", element.sourceline)
+    return Node(str(element.tag), text, children, place)
 
 
 def fields(node: Node, required: Sequence[str], optional: Sequence[str] = ()) -> dict[str, Node]:
@@ -100,14 +121,14 @@ def fields(node: Node, required: Sequence[str], optional: Sequence[str] = ()) ->
     found: dict[str, Node] = {}
     for child in node.children:
         if child.name not in required and child.name not in optional:
-            raise ServiceError("UnsupportedXmlNode", details=_place(child.line, None, f"{child.name} is not known."))
+            raise ServiceError("UnsupportedXmlNode", details=_details(child.place, f"{child.name} is not known."))
         if child.name in found:
-            raise invalid_document(f"{child.name} is specified more than once.", child.line)
+            raise invalid_document(f"{child.name} is specified more than once.", child.place)
         found[child.name] = child
     for name in required:
         if name not in found:
             reason = f"{node.name} needs {name}."
-            raise ServiceError("MissingRequiredXmlNode", details=_place(node.line, None, reason))
+            raise ServiceError("MissingRequiredXmlNode", details=_details(node.place, reason))
     return found
 
 
@@ -118,7 +139,7 @@ def only_children(node: Node) -> tuple[Node, ...]:
         ServiceError: `InvalidXmlDocument`, there is text between them.
     """
     if node.text.strip():
-        raise invalid_document(f"{node.name} must not contain text.", node.line)
+        raise invalid_document(f"{node.name} must not contain text.", node.place)
     return node.children
 
 
@@ -129,23 +150,23 @@ def text_of(node: Node) -> str:
         ServiceError: `InvalidXmlDocument`, it has children.
     """
     if node.children:
-        raise invalid_document(f"{node.name} must contain text only.", node.line)
+        raise invalid_document(f"{node.name} must contain text only.", node.place)
     return node.text.strip()
 
 
-def invalid_document(reason: str, line: int | None = None, position: int | None = None) -> ServiceError:
+def invalid_document(reason: str, place: Place | None = None) -> ServiceError:
     """Return the refusal of a document that is malformed or breaks a limit."""
-    return ServiceError("InvalidXmlDocument", details=_place(line, position, reason))
+    return ServiceError("InvalidXmlDocument", details=_details(place, reason))
 
 
 def invalid_value(node: Node, reason: str) -> ServiceError:
     """Return the refusal of one element's text."""
-    return ServiceError("InvalidXmlNodeValue", details=_place(node.line, None, reason))
+    return ServiceError("InvalidXmlNodeValue", details=_details(node.place, reason))
 
 
-def _place(line: int | None, position: int | None, reason: str) -> list[tuple[str, str]]:
-    numbers = (("LineNumber", line), ("LinePosition", position))
-    return [(name, str(number)) for name, number in numbers if number is not None] + [("Reason", reason)]
+def _details(place: Place | None, reason: str) -> list[tuple[str, str]]:
+    numbers = [] if place is None else [("LineNumber", str(place.line)), ("LinePosition", str(place.position))]
+    return [*numbers, ("Reason", reason)]
 
 
 def element(name: str, *children: str) -> str:

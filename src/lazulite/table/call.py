@@ -10,13 +10,12 @@ from random import Random
 
 from lazulite.engine.contract import Clock, Engine
 from lazulite.protocol.addressing import Address
-from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.grant import Grant, Requirement, authorize
 from lazulite.protocol.message import Request
 from lazulite.protocol.properties_store import PropertiesStore
 from lazulite.table.catalog import Catalog
 from lazulite.table.edm import format_datetime7
-from lazulite.table.payload.media import JSON_SINCE, MetadataLevel, check_body_type, negotiate
+from lazulite.table.payload.media import MetadataLevel, check_body_type, negotiate, require_json_version
 from lazulite.table.resource import Resource
 
 
@@ -94,8 +93,7 @@ class Call:
         Raises:
             ServiceError: 415.
         """
-        if self.version < JSON_SINCE:
-            raise ServiceError("JsonFormatNotSupported")
+        require_json_version(self.version, self.request.headers)
         return negotiate(self.request.headers.get("accept", ""), self.parameters.get("$format", ""))
 
     def json_body(self) -> bytes:
@@ -105,6 +103,5 @@ class Call:
             ServiceError: 415.
         """
         check_body_type(self.request.headers.get("content-type", ""))
-        if self.version < JSON_SINCE:
-            raise ServiceError("JsonFormatNotSupported")
+        require_json_version(self.version, self.request.headers)
         return self.request.body

@@ -8,6 +8,7 @@ from lazulite.table.payload.media import (
     level_for_error,
     negotiate,
     read_preference,
+    require_json_version,
 )
 
 
@@ -75,8 +76,31 @@ def test_bodies_refused(content_type: str, code: str) -> None:
         (None, None),
         ("return-content", Preference.CONTENT),
         ("Return-No-Content", Preference.NO_CONTENT),
-        ("return=minimal", None),
     ],
 )
 def test_preferences(value: str | None, preference: Preference | None) -> None:
     assert read_preference({} if value is None else {"prefer": value}) is preference
+
+
+def test_a_preference_of_another_kind_is_refused() -> None:
+    with pytest.raises(ServiceError, match="InvalidHeaderValue"):
+        read_preference({"prefer": "return=minimal"})
+
+
+@pytest.mark.parametrize(
+    ("version", "headers", "refused"),
+    [
+        ("2019-02-02", {}, False),
+        ("2013-08-15", {"dataserviceversion": "3.0"}, False),
+        ("2012-02-12", {"dataserviceversion": "3.0"}, True),
+        ("2019-02-02", {"dataserviceversion": "2.0;"}, True),
+        ("2019-02-02", {"dataserviceversion": "1.0", "maxdataserviceversion": "3.0;NetFx"}, False),
+        ("2019-02-02", {"dataserviceversion": "3.0", "maxdataserviceversion": "2.0;NetFx"}, True),
+    ],
+)
+def test_versions_that_have_json(version: str, headers: dict[str, str], refused: bool) -> None:
+    if refused:
+        with pytest.raises(ServiceError, match="JsonFormatNotSupported"):
+            require_json_version(version, headers)
+    else:
+        require_json_version(version, headers)

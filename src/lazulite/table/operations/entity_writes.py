@@ -131,6 +131,7 @@ def prepare(call: Call, kind: Write) -> EntityWrite:
         if kind is INSERT:
             partition_key, row_key = _new_keys(entity.partition_key, entity.row_key)
             call.level()
+            read_preference(headers)
         else:
             # Keys in the body of an update are not compared with the URL's (*unverified*): the URL rules.
             partition_key, row_key = call.resource.partition_key, call.resource.row_key

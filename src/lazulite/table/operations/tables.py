@@ -30,10 +30,10 @@ async def create_table(call: Call) -> Response:
     refuse_conditions(call.request.headers)
     name = _requested_name(call.json_body())
     level = call.level()
+    preference = read_preference(call.request.headers)
     check_table_name(name)
     await call.context.catalog.create(call.account, name)
     location = call.address.base + table_link(name)
-    preference = read_preference(call.request.headers)
     if preference is Preference.NO_CONTENT:
         return created_without_content(call, location)
     body = TableWriter(level, call.address.base, call.account).table(name)
@@ -41,10 +41,10 @@ async def create_table(call: Call) -> Response:
 
 
 def _requested_name(body: bytes) -> str:
-    names = [value for name, value in read_members(body) if name == "TableName"]
-    if len(names) != 1 or not isinstance(names[0], str) or not names[0]:
-        raise ServiceError("InvalidInput", MALFORMED)
-    return names[0]
+    match [member for member in read_members(body) if "@" not in member[0] and not member[0].startswith("odata.")]:
+        case [("TableName", str(name))] if name:
+            return name
+    raise ServiceError("InvalidInput", MALFORMED)
 
 
 async def get_table(call: Call) -> Response:

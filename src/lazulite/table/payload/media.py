@@ -13,6 +13,8 @@ from lazulite.protocol.errors import ServiceError
 JSON_SINCE = "2013-08-15"
 """The first `x-ms-version` that speaks JSON."""
 
+_ODATA_OF_JSON = "3"
+
 
 class MetadataLevel(StrEnum):
     """How much OData metadata a payload carries; the value is its spelling in a media type."""
@@ -92,6 +94,17 @@ def level_for_error(accept: str, format_option: str) -> MetadataLevel:
         return MetadataLevel.MINIMAL
 
 
+def require_json_version(version: str, headers: Mapping[str, str]) -> None:
+    """Refuse JSON to a client of a time before it: by `x-ms-version`, or by its OData version (the Max one governs).
+
+    Raises:
+        ServiceError: `JsonFormatNotSupported`.
+    """
+    odata = headers.get("maxdataserviceversion") or headers.get("dataserviceversion") or _ODATA_OF_JSON
+    if version < JSON_SINCE or odata.strip() < _ODATA_OF_JSON:
+        raise ServiceError("JsonFormatNotSupported")
+
+
 @lru_cache(maxsize=256)
 def check_body_type(content_type: str) -> None:
     """Refuse a body that is not JSON.
@@ -108,18 +121,24 @@ def check_body_type(content_type: str) -> None:
 
 
 class Preference(StrEnum):
-    """The `Prefer` header of an insert, in its OData v3 spelling; other values are no preference."""
+    """The `Prefer` header of an insert, in its OData v3 spelling."""
 
     CONTENT = "return-content"
     NO_CONTENT = "return-no-content"
 
 
 def read_preference(headers: Mapping[str, str]) -> Preference | None:
-    """Return what an insert should answer with; None if the client did not say."""
+    """Return what an insert should answer with; None if the client did not say.
+
+    Raises:
+        ServiceError: `InvalidHeaderValue`, any other preference.
+    """
     wanted = headers.get("prefer")
     if wanted is None:
         return None
-    for preference in Preference:
-        if wanted.strip().lower() == preference.value:
-            return preference
-    return None
+    try:
+        return Preference(wanted.strip().lower())
+    except ValueError:
+        raise ServiceError(
+            "InvalidHeaderValue", details=[("HeaderName", "Prefer"), ("HeaderValue", wanted[:64])]
+        ) from None
