@@ -20,13 +20,15 @@ from lazulite.protocol.message import Request, Response
 from lazulite.server.deadlines import Phase
 from lazulite.server.exchange_log import Exchange
 from lazulite.server.incoming import Incoming
-from lazulite.server.outlet import Outlet
+from lazulite.server.outlet import Outlet, client_address
 from lazulite.server.request_parser import RequestParser
 from lazulite.server.response import CONTINUE, encode
 from lazulite.server.shared import Shared
 
 _SLICE_BYTES = 16 * 1024
 """Input is parsed in slices of this size, so that one read of many small requests cannot overrun the queue by much."""
+
+_NOTHING = memoryview(b"")
 
 _OVERFLOW_CONNECTIONS = 256
 """Connections over the limit that are told so at a time; beyond them, a connection is just closed."""
@@ -41,7 +43,7 @@ class Connection(asyncio.Protocol):
         self._parser = RequestParser(shared.limits, self._queue, self._new_request)
         self._outlet: Outlet | None = None
         self._client = ""
-        self._unread = memoryview(b"")
+        self._unread = _NOTHING
         self._running: Incoming | None = None
         self._task: asyncio.Task[None] | None = None
         self._write_paused = False
@@ -57,8 +59,7 @@ class Connection(asyncio.Protocol):
         """See asyncio."""
         limits = self._shared.limits
         transport = cast(asyncio.Transport, transport)
-        peer = transport.get_extra_info("peername")
-        self._client = str(peer[0]) if isinstance(peer, tuple) else ""
+        self._client = client_address(transport)
         transport.set_write_buffer_limits(limits.response_buffer_bytes)
         self._outlet = outlet = Outlet(transport, limits.discarded_bytes)
         self._enter(Phase.IDLE)
@@ -107,7 +108,7 @@ class Connection(asyncio.Protocol):
         self._outlet = None
         self._ending = True
         self._queue.clear()
-        self._unread = memoryview(b"")
+        self._unread = _NOTHING
         self._parser.close()
         self.deadline_s = math.inf
         if self._task is None:
@@ -154,7 +155,11 @@ class Connection(asyncio.Protocol):
                     if self._outlet is not None:
                         self._outlet.write(CONTINUE, b"")
             if self._unread and not parser.stopped and not self._crowded():
-                part, self._unread = self._unread[:_SLICE_BYTES], self._unread[_SLICE_BYTES:]
+                part = self._unread
+                if len(part) > _SLICE_BYTES:
+                    part, self._unread = part[:_SLICE_BYTES], part[_SLICE_BYTES:]
+                else:
+                    self._unread = _NOTHING
                 parser.feed(part)
                 continue
             break
@@ -252,14 +257,11 @@ class Connection(asyncio.Protocol):
         """Close once all is written; with `linger`, when the client has closed or the time is up."""
         self._ending = True
         self._queue.clear()
-        self._unread = memoryview(b"")
+        self._unread = _NOTHING
         self._parser.close()
         self._enter(Phase.LINGER)
         if self._outlet is not None:
             self._outlet.end(linger=linger)
-
-    def _close_idle(self) -> None:
-        self._end(linger=False)
 
     def _give_up_reading(self) -> None:
         """Answer 408, unless the request that never ends is a refused one that has its answer."""
@@ -289,7 +291,7 @@ class Connection(asyncio.Protocol):
 
 
 _EXPIRED: dict[Phase, Callable[[Connection], None]] = {
-    Phase.IDLE: Connection._close_idle,
+    Phase.IDLE: lambda connection: connection._end(linger=False),
     Phase.HEAD: Connection._give_up_reading,
     Phase.BODY: Connection._give_up_reading,
     Phase.SERVICE: Connection._give_up_waiting,

@@ -61,10 +61,10 @@ async def serve(
             server.hurry()
         signalled.set()
 
-    await server.start()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, on_signal)
     try:
+        await server.start()
         on_ready(server.port)
         await signalled.wait()
     finally:

@@ -24,7 +24,7 @@ class Limits:
     """Length of the request target. Over: 414 `InvalidUri`."""
 
     header_count: int = 100
-    """Header fields of a request, trailers included. Over: 431 `InvalidHeaderValue`."""
+    """Header fields of a request; trailer fields also. Over: 431 `InvalidHeaderValue`."""
 
     headers_bytes: int = 64 * KIB
     """Sum of the header fields, names and separators included; also what chunk extensions may add. Over: 431."""

@@ -27,7 +27,7 @@ class Server:
     """Serves one service on one address. Usable by hand in tests, or through `lifecycle.serve`.
 
     Args:
-        host: a name or an IPv4 or IPv6 address; of a name's addresses the first is taken.
+        host: a name or an IPv4 or IPv6 address; of a name with several addresses, one is listened on, IPv4 first.
         port: 0 for any free one.
         new_request_id: never the same twice.
         logs: are told of every exchange.
@@ -86,14 +86,15 @@ class Server:
         self._gone.clear()
         for connection in list(shared.connections):
             connection.drain()
-        if shared.connections:
-            await self._drained()
-        if shared.connections:
-            tasks = [connection.abandon() for connection in list(shared.connections)]
-            await asyncio.gather(*(task for task in tasks if task is not None), return_exceptions=True)
+        try:
             if shared.connections:
-                await self._gone.wait()
-        self._sweeper.stop()
+                await self._drained()
+        finally:  # Also when `stop` itself is cancelled: nothing may keep the event loop from closing.
+            tasks = [connection.abandon() for connection in list(shared.connections)]
+            self._sweeper.stop()
+        await asyncio.gather(*(task for task in tasks if task is not None), return_exceptions=True)
+        if shared.connections:
+            await self._gone.wait()
         if self._server is not None:
             await self._server.wait_closed()
 
@@ -115,14 +116,15 @@ async def _listen(host: str, port: int) -> socket.socket:
     Raises:
         BindError: with the reason in one line.
     """
+    if not 0 <= port <= 65535:
+        raise BindError(f"port {port} is not between 0 and 65535")
     loop = asyncio.get_running_loop()
     try:
         found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except OSError as error:
         raise BindError(f"cannot resolve the address {host}: {error.strerror or error}") from error
-    except OverflowError as error:
-        raise BindError(f"port {port} is not between 0 and 65535") from error
-    family, kind, protocol, _, address = found[0]
+    # `localhost` is two addresses; the older one is what connection strings are written with.
+    family, kind, protocol, _, address = min(found, key=lambda each: each[0] != socket.AF_INET)
     listening = socket.socket(family, kind, protocol)
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -135,7 +137,4 @@ async def _listen(host: str, port: int) -> socket.socket:
     except OSError as error:
         listening.close()
         raise BindError(f"cannot listen on {host} port {port}: {(error.strerror or str(error)).lower()}") from error
-    except OverflowError as error:
-        listening.close()
-        raise BindError(f"port {port} is not between 0 and 65535") from error
     return listening

@@ -12,6 +12,15 @@ _JOIN_BYTES = 64 * 1024
 """Up to here, copying a body behind its head is cheaper than writing two buffers."""
 
 
+def client_address(transport: asyncio.BaseTransport) -> str:
+    """Return the client's address as a SAS's `sip` would spell it: IPv4 as such, without zone; "" when unknown."""
+    peer = transport.get_extra_info("peername")
+    if not isinstance(peer, tuple):
+        return ""
+    address = str(peer[0]).partition("%")[0]
+    return address.removeprefix("::ffff:") if "." in address else address
+
+
 class Outlet:
     """Wraps a transport.
 

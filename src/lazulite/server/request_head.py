@@ -132,11 +132,10 @@ def _check_body(incoming: Incoming, headers: Mapping[str, str], limits: Limits) 
     expects = expect is not None and not incoming.http_1_0
     if expects and expect is not None and expect.lower() != "100-continue":
         raise HeadError(ServiceError("InvalidHeaderValue", status=417))
-    if incoming.length is not None and incoming.length > limits.body_bytes:
-        # A sender that waits for 100 may or may not send the body after a refusal: only closing is clear to both.
-        if expects or incoming.length > limits.discarded_bytes:
-            raise HeadError(ServiceError("RequestBodyTooLarge"))
+    length = incoming.length or 0
+    if length > limits.body_bytes:
         incoming.refuse(ServiceError("RequestBodyTooLarge"), close=False)
-    if expects and incoming.error is not None:
+    # A sender that waits for 100 may or may not send the body after a refusal: only closing is clear to both.
+    if incoming.error is not None and (expects or length > limits.discarded_bytes):
         raise HeadError(incoming.error)
     incoming.expects_continue = expects

@@ -9,7 +9,7 @@ import time
 import traceback
 from collections.abc import Callable
 
-from lazulite.protocol.clock import Clock, system_clock, unix_seconds
+from lazulite.protocol.clock import TICKS_PER_SECOND, UNIX_EPOCH_TICKS, Clock, system_clock
 from lazulite.server.exchange_log import Exchange
 from lazulite.server.line_writer import LineWriter, Output
 
@@ -60,9 +60,8 @@ class RequestLog:
 
 def timestamp(clock: Clock) -> str:
     """Return the time as `2026-11-20T14:18:49.123Z`."""
-    seconds = unix_seconds(clock())
-    whole = int(seconds)
-    return f"{_second(whole)}.{int((seconds - whole) * 1000):03d}Z"
+    seconds, ticks = divmod(clock() - UNIX_EPOCH_TICKS, TICKS_PER_SECOND)
+    return f"{_second(seconds)}.{ticks * 1000 // TICKS_PER_SECOND:03d}Z"
 
 
 def frames(failure: BaseException) -> list[str]:

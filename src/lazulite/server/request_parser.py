@@ -49,9 +49,7 @@ class RequestParser:
         self._replaying = False
         self._raw_bytes = 0
         self._url = b""
-        self._headers: dict[str, str] = {}
-        self._header_count = 0
-        self._headers_bytes = 0
+        self._fields: list[tuple[bytes, bytes]] = []
         self._body: list[bytes] = []
         self.stopped = False
         """The input has ended: by its last request, by an error, or by `close`."""
@@ -91,21 +89,34 @@ class RequestParser:
         self.head_begun = False
         self._incoming = None
         self._body = []
+        self._fields = []
         self._llhttp = None
 
     def _fail(self, error: ServiceError) -> None:
         if not self.stopped:
             incoming = self._incoming
             if incoming is None:
-                incoming = Incoming(self._request())
+                incoming = Incoming(self._new_request())
                 self._queue.append(incoming)
             incoming.refuse(error, close=True)
         self.close()
 
-    def _request(self) -> Request:
-        request = self._new_request()
-        request.headers = self._headers
-        return request
+    def _read_fields(self) -> dict[str, str]:
+        headers: dict[str, str] = {}
+        bytes_count = 0
+        for raw_name, raw_value in self._fields:
+            bytes_count += len(raw_name) + len(raw_value) + 4
+            name = _names.get(raw_name) or _lower_name(raw_name)
+            value = raw_value.decode("latin-1").strip(" \t")
+            if name in headers:
+                if name in SINGLE_FIELDS:
+                    raise HeadError(ServiceError(SINGLE_FIELDS[name]))
+                value = f"{headers[name]}, {value}"
+            headers[name] = value
+        self._fields = []
+        if bytes_count > self._limits.headers_bytes:
+            raise HeadError(ServiceError("InvalidHeaderValue", status=431))
+        return headers
 
     def _check_raw(self, incoming: Incoming | None) -> None:
         """Bound what llhttp holds back or skips without telling: unfinished header fields, chunk extensions."""
@@ -131,6 +142,7 @@ class RequestParser:
             self._replaying = True
             llhttp.feed_data(b"POST / HTTP/1.1\r\n" + framing + b"\r\n\r\n")
             self._replaying = False
+            self._fields = []
         if rest:
             self.feed(rest)
 
@@ -143,9 +155,7 @@ class RequestParser:
         self.head_begun = True
         self.message_count += 1
         self._url = b""
-        self._headers = {}
-        self._header_count = 0
-        self._headers_bytes = 0
+        self._fields = []
 
     def on_url(self, part: bytes) -> None:
         """See llhttp: the request target or a part of it."""
@@ -155,25 +165,12 @@ class RequestParser:
         if len(url) > self._limits.url_bytes:
             raise HeadError(ServiceError("InvalidUri", status=414))
 
-    def on_header(self, raw_name: bytes, raw_value: bytes | None) -> None:
-        """See llhttp: a header field or, after the body, a trailer field, which is dropped."""
-        if self._replaying:
-            return
-        self._header_count += 1
-        self._headers_bytes += len(raw_name) + len(raw_value or b"") + 4
-        limits = self._limits
-        if self._header_count > limits.header_count or self._headers_bytes > limits.headers_bytes:
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """See llhttp: a header field or, after the body has begun, a trailer field, which is dropped."""
+        fields = self._fields
+        fields.append((name, value))
+        if len(fields) > self._limits.header_count:
             raise HeadError(ServiceError("InvalidHeaderValue", status=431))
-        if self._incoming is not None:
-            return
-        name = _names.get(raw_name) or _lower_name(raw_name)
-        value = raw_value.decode("latin-1").strip(" \t") if raw_value else ""
-        headers = self._headers
-        if name in headers:
-            if name in SINGLE_FIELDS:
-                raise HeadError(ServiceError(SINGLE_FIELDS[name]))
-            value = f"{headers[name]}, {value}"
-        headers[name] = value
 
     def on_headers_complete(self) -> None:
         """See llhttp: the empty line after the head."""
@@ -181,12 +178,13 @@ class RequestParser:
             return
         llhttp = self._llhttp
         assert llhttp is not None
-        request = self._request()
+        request = self._new_request()
         request.method = llhttp.get_method().decode("ascii")
         incoming = Incoming(request, llhttp.should_keep_alive())
         self._incoming = incoming
         self._queue.append(incoming)
         self.head_begun = False
+        request.headers = self._read_fields()
         read_head(incoming, self._url.decode("latin-1"), llhttp.get_http_version(), self._limits)
         self._raw_bytes = 0
 

@@ -1,0 +1,44 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lazulite.protocol.errors import ServiceError
+from lazulite.protocol.query_string import MAX_PARAMETERS, parse_query_string, percent_decode
+
+
+@pytest.mark.parametrize(
+    ("raw", "parameters"),
+    [
+        ("", {}),
+        ("a=1&b=2", {"a": "1", "b": "2"}),
+        ("Comp=ACL&NextRowKey=x", {"comp": "ACL", "nextrowkey": "x"}),
+        ("$Filter=x&$filter=y", {"$Filter": "x", "$filter": "y"}),
+        ("%24filter=a+b%2Bc", {"$filter": "a b+c"}),
+        ("a=1&A=2&a=3", {"a": "1"}),
+        ("a&b=&=c&&d==", {"a": "", "b": "", "d": "="}),
+        ("k=%F0%9F%98%80", {"k": "😀"}),
+        ("k=\u00c3\u00b4", {"k": "ô"}),
+        ("k=%2520", {"k": "%20"}),
+    ],
+)
+def test_parameters(raw: str, parameters: dict[str, str]) -> None:
+    assert dict(parse_query_string(raw)) == parameters
+    assert dict(parse_query_string(raw + "&" * (raw != "") + "pad=" + "x" * 2000))["pad"] == "x" * 2000
+
+
+@pytest.mark.parametrize(
+    ("raw", "code"),
+    [("a=%FF", "RequestUrlFailedToParse"), ("&".join(["a=1"] * (MAX_PARAMETERS + 1)), "InvalidUri")],
+)
+def test_refusals(raw: str, code: str) -> None:
+    with pytest.raises(ServiceError, match=code):
+        parse_query_string(raw)
+
+
+@given(st.text(st.characters(max_codepoint=255)))
+def test_rubbish_is_refused_or_read(raw: str) -> None:
+    try:
+        parse_query_string(raw)
+        percent_decode(raw)
+    except ServiceError as error:
+        assert error.status == 400

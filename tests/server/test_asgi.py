@@ -1,0 +1,124 @@
+"""The service under ASGI."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
+
+import httpx
+import pytest
+
+from lazulite.protocol.message import Request
+from lazulite.server.asgi import Message, asgi_app
+from lazulite.server.limits import Limits
+
+from .wire import Echo
+
+LIMITS = Limits(body_bytes=10)
+
+
+@pytest.fixture
+def service() -> Echo:
+    return Echo()
+
+
+@pytest.fixture
+async def client(service: Echo) -> AsyncIterator[httpx.AsyncClient]:
+    transport = httpx.ASGITransport(app=asgi_app(service, LIMITS, lambda: "id"))
+    async with httpx.AsyncClient(transport=transport, base_url="http://a.example:81") as opened:
+        yield opened
+
+
+async def test_the_service_gets_what_came_over_the_wire(service: Echo, client: httpx.AsyncClient) -> None:
+    url = httpx.URL("http://a.example:81/", raw_path=b"/a%2fb(C='d')?$filter=e%20f")
+    response = await client.put(url, content=b"0123456789", headers=[("X-T", "1"), ("x-t", "2")])
+    (request,) = service.requests
+    assert (request.method, request.path, request.query) == ("PUT", "/a%2fb(C='d')", "$filter=e%20f")
+    assert (request.body, request.id, request.client) == (b"0123456789", "id", "127.0.0.1")
+    assert (request.headers["host"], request.headers["x-t"]) == ("a.example:81", "1, 2")
+    assert (response.status_code, response.headers["x-id"]) == (200, "id")
+    assert response.content.endswith(b"0123456789")
+
+
+async def test_a_body_over_the_limit(service: Echo, client: httpx.AsyncClient) -> None:
+    response = await client.put("/", content=b"0123456789x")
+    assert (response.status_code, response.content) == (413, b"RequestBodyTooLarge")
+    assert not service.requests
+
+
+async def test_head_and_204(service: Echo, client: httpx.AsyncClient) -> None:
+    response = await client.head("/")
+    assert (response.content, response.headers["content-length"]) == (b"", "8")
+    service.status = 204
+    assert "content-length" not in (await client.get("/")).headers
+
+
+async def test_refusals(client: httpx.AsyncClient) -> None:
+    assert (await client.request("PURGE", "/")).status_code == 405
+    assert (await client.get("/", headers=[("x-ms-version", "1"), ("x-ms-version", "2")])).status_code == 400
+
+
+async def test_a_failing_service(service: Echo, client: httpx.AsyncClient, caplog: pytest.LogCaptureFixture) -> None:
+    async def before(_: Request) -> None:
+        raise KeyError("SECRET")
+
+    service.before = before
+    response = await client.get("/")
+    assert (response.status_code, response.content) == (500, b"InternalError")
+    assert "id: KeyError" in caplog.text
+    assert "SECRET" not in caplog.text
+
+
+async def call(service: Echo, received: list[Message], scope: Message, limits: Limits = LIMITS) -> list[Message]:
+    sent: list[Message] = []
+
+    async def receive() -> Message:
+        return received.pop(0)
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    await asgi_app(service, limits, lambda: "id")(scope, receive, send)
+    return sent
+
+
+HTTP: Message = {"type": "http", "method": "GET", "path": "/a b(')", "headers": []}
+
+
+async def test_without_raw_path_the_path_is_quoted_again(service: Echo) -> None:
+    await call(service, [{"type": "http.request"}], dict(HTTP))
+    assert service.requests[0].path == "/a%20b(')"
+
+
+async def test_a_slow_service_is_answered_for_but_not_cut_short(service: Echo) -> None:
+    gate = asyncio.Event()
+    done: list[str] = []
+
+    async def before(request: Request) -> None:
+        await gate.wait()
+        done.append(request.id)
+
+    service.before = before
+    async with asyncio.timeout(2):
+        start, _ = await call(service, [{"type": "http.request"}], dict(HTTP), replace(LIMITS, request_seconds=0))
+    assert start["status"] == 500
+    gate.set()
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert done == ["id"]
+
+
+async def test_a_client_that_leaves(service: Echo) -> None:
+    received: list[Message] = [{"type": "http.request", "body": b"x", "more_body": True}, {"type": "http.disconnect"}]
+    assert await call(service, received, dict(HTTP)) == []
+    assert not service.requests
+
+
+async def test_lifespan(service: Echo) -> None:
+    events: list[Message] = [{"type": "lifespan.startup"}, {"type": "lifespan.shutdown"}]
+    sent = await call(service, events, {"type": "lifespan"})
+    assert [message["type"] for message in sent] == ["lifespan.startup.complete", "lifespan.shutdown.complete"]
+
+
+async def test_other_scopes(service: Echo) -> None:
+    with pytest.raises(ValueError, match="websocket"):
+        await call(service, [], {"type": "websocket"})

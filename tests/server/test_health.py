@@ -1,0 +1,95 @@
+"""`/health`."""
+
+import asyncio
+import json
+
+import pytest
+
+from lazulite.protocol.errors import ServiceError
+from lazulite.protocol.message import Request
+from lazulite.server.health import Health
+
+from .wire import Echo
+
+
+class Check:
+    def __init__(self) -> None:
+        self.runs = 0
+        self.failure: Exception | None = None
+        self.gate = asyncio.Event()
+        self.gate.set()
+
+    async def __call__(self) -> None:
+        self.runs += 1
+        await self.gate.wait()
+        if self.failure is not None:
+            raise self.failure
+
+
+async def test_healthy() -> None:
+    response = await Health(Echo(), Check()).handle(Request("GET", "/health"))
+    assert (response.status, json.loads(response.body)) == (200, {"status": "ok"})
+    assert ("Content-Type", "application/json") in response.headers
+
+
+@pytest.mark.parametrize(
+    ("failure", "reason"), [(ServiceError("ServerBusy"), "ServerBusy"), (OSError("secret"), "OSError")]
+)
+async def test_unhealthy(failure: Exception, reason: str) -> None:
+    check = Check()
+    check.failure = failure
+    response = await Health(Echo(), check).handle(Request("HEAD", "/health"))
+    assert (response.status, json.loads(response.body)) == (503, {"status": reason})
+    assert response.error_code == reason
+
+
+async def test_many_askers_share_one_check() -> None:
+    check = Check()
+    check.gate.clear()
+    health = Health(Echo(), check)
+    askers = [asyncio.ensure_future(health.handle(Request("GET", "/health"))) for _ in range(50)]
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    check.gate.set()
+    assert {response.status for response in await asyncio.gather(*askers)} == {200}
+    assert check.runs == 1
+    await health.handle(Request("GET", "/health"))
+    assert check.runs == 2
+
+
+async def test_a_check_that_hangs_is_not_waited_for_and_not_piled_up() -> None:
+    check = Check()
+    check.gate.clear()
+    health = Health(Echo(), check, seconds=0)
+    async with asyncio.timeout(2):
+        for _ in range(3):
+            response = await health.handle(Request("GET", "/health"))
+            assert json.loads(response.body) == {"status": "Timeout"}
+    assert check.runs == 1
+    check.failure = OSError("nobody is told")
+    check.gate.set()
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    check.failure = None
+    assert (await Health(Echo(), check).handle(Request("GET", "/health"))).status == 200
+
+
+async def test_a_cancelled_check_is_not_health() -> None:
+    async def check() -> None:
+        raise asyncio.CancelledError
+
+    response = await Health(Echo(), check).handle(Request("GET", "/health"))
+    assert json.loads(response.body) == {"status": "Cancelled"}
+
+
+@pytest.mark.parametrize(
+    "request_", [Request("GET", "/health", "x"), Request("POST", "/health"), Request("GET", "/health/")]
+)
+async def test_everything_else_is_handed_on(request_: Request) -> None:
+    inner = Echo()
+    assert (await Health(inner, Check()).handle(request_)).status == 200
+    assert inner.requests == [request_]
+
+
+def test_refusals_are_the_inner_services() -> None:
+    assert Health(Echo(), Check()).refuse(Request("", ""), ServiceError("InvalidInput")).body == b"InvalidInput"

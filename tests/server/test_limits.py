@@ -1,0 +1,205 @@
+"""Every bound: at it, over it, and what the connection is good for afterwards."""
+
+import asyncio
+from dataclasses import fields
+
+import pytest
+
+from lazulite.protocol.message import Request
+from lazulite.server.limits import Limits
+
+from .test_http1 import CONTINUE, GET, HOST, statuses
+from .wire import Wire, settle
+
+CHUNKED = b"POST / HTTP/1.1\r\n" + HOST + b"Transfer-Encoding: chunked\r\n\r\n"
+
+
+def put(length: int, *, extra: bytes = b"") -> bytes:
+    return b"PUT / HTTP/1.1\r\n" + HOST + extra + b"Content-Length: %d\r\n\r\n" % length
+
+
+def test_names_end_with_units_and_defaults_are_the_documented_ones() -> None:
+    units = ("_bytes", "_seconds", "_count", "connections", "_requests")
+    assert all(field.name.endswith(units) for field in fields(Limits))
+    limits = Limits()
+    assert limits.body_bytes == 4_194_304
+    assert limits.keep_alive_idle_seconds >= 120
+
+
+async def test_a_body_at_the_limit(wire: Wire) -> None:
+    await wire.send(put(4_194_304) + b"x" * 4_194_304)
+    assert len(wire.service.requests[0].body) == 4_194_304
+
+
+async def test_a_body_over_the_limit_is_refused_before_it_is_read(wire: Wire) -> None:
+    output = await wire.send(put(4_194_305))
+    assert statuses(output) == [413]
+    assert output.endswith(b"RequestBodyTooLarge")
+    assert b"Connection: close" not in output
+    await wire.send(b"x" * 4_194_305 + GET)
+    assert statuses(wire.transport.written) == [413, 200], "the connection is usable after the body"
+
+
+async def test_a_chunked_body_over_the_limit(wire: Wire) -> None:
+    wire.limit(body_bytes=10)
+    assert await wire.send(CHUNKED + b"a\r\n0123456789\r\n") == b""
+    assert statuses(await wire.send(b"1\r\nx\r\n")) == [413]
+    assert statuses(await wire.send(b"1\r\nx\r\n0\r\n\r\n" + GET)) == [413, 200]
+
+
+async def test_a_chunked_body_at_the_limit(wire: Wire) -> None:
+    wire.limit(body_bytes=10)
+    await wire.send(CHUNKED + b"a\r\n0123456789\r\n0\r\n\r\n")
+    assert wire.service.requests[0].body == b"0123456789"
+
+
+async def test_a_chunked_body_after_100_continue_over_the_limit(wire: Wire) -> None:
+    wire.limit(body_bytes=10)
+    head = CHUNKED.replace(HOST, HOST + b"Expect: 100-continue\r\n")
+    assert await wire.send(head) == CONTINUE
+    assert statuses(await wire.send(b"b\r\n01234567890\r\n0\r\n\r\n" + GET)) == [100, 413, 200]
+
+
+async def test_what_is_discarded_is_bounded_for_announced_bodies(wire: Wire) -> None:
+    wire.limit(body_bytes=10, discarded_bytes=100)
+    assert b"Connection: close" in await wire.send(put(101))
+    assert wire.transport.eof
+    assert not wire.transport.closed, "lingers, so that the refusal can be read"
+    await wire.send(b"x" * 100)
+    assert not wire.transport.aborted
+    await wire.send(b"x")
+    assert wire.transport.aborted
+
+
+async def test_what_is_discarded_is_bounded_for_chunked_bodies(wire: Wire) -> None:
+    wire.limit(body_bytes=10, discarded_bytes=100)
+    assert statuses(await wire.send(CHUNKED + b"64\r\n" + b"x" * 100 + b"\r\n")) == [413]
+    assert not wire.transport.eof
+    await wire.send(b"1\r\nx\r\n")
+    assert wire.transport.eof
+
+
+async def test_url_length(wire: Wire) -> None:
+    at_limit = b"/" + b"u" * (65_536 - 1)
+    await wire.send(b"GET " + at_limit + b" HTTP/1.1\r\n" + HOST + b"\r\n")
+    assert wire.service.requests[0].path == at_limit.decode()
+    output = await wire.send(b"GET " + at_limit + b"u")
+    assert statuses(output) == [200, 414], "refused before its end"
+    assert output.endswith(b"InvalidUri")
+    assert wire.transport.eof
+
+
+async def test_header_count(wire: Wire) -> None:
+    head = b"GET / HTTP/1.1\r\n" + HOST + b"".join(b"X-%d: y\r\n" % number for number in range(99))
+    output = await wire.send(head + b"\r\n" + head + b"X: y\r\n\r\n")
+    assert statuses(output) == [200, 431]
+    assert output.endswith(b"InvalidHeaderValue")
+    assert wire.transport.eof
+
+
+async def test_header_bytes(wire: Wire) -> None:
+    wire.limit(headers_bytes=1000)
+    head = b"GET / HTTP/1.1\r\n" + HOST + b"X: "
+    left = 1000 - len(HOST) - len(b"X: \r\n")
+    output = await wire.send(head + b"y" * left + b"\r\n\r\n" + head + b"y" * (left + 1) + b"\r\n\r\n")
+    assert statuses(output) == [200, 431]
+
+
+async def test_a_header_field_without_an_end_is_not_collected(wire: Wire) -> None:
+    output = await wire.send(b"GET / HTTP/1.1\r\n" + HOST + b"X: " + b"y" * 65_536 * 3)
+    assert statuses(output) == [431]
+
+
+async def test_empty_lines_without_an_end_are_not_read(wire: Wire) -> None:
+    assert statuses(await wire.send(b"\r\n" * 65_536 * 2)) == [431]
+
+
+async def test_a_trailer_without_an_end_is_not_collected(wire: Wire) -> None:
+    assert statuses(await wire.send(CHUNKED + b"0\r\nX: " + b"y" * 65_536 * 2)) == [431]
+
+
+async def test_trailers_are_counted(wire: Wire) -> None:
+    assert statuses(await wire.send(CHUNKED + b"0\r\n" + b"X: y\r\n" * 102)) == [431]
+
+
+async def test_chunk_extensions_without_an_end_are_not_read(wire: Wire) -> None:
+    assert statuses(await wire.send(CHUNKED + b"1;" + b"y" * 65_536 * 2)) == [431]
+
+
+async def test_a_body_of_tiny_chunks_is_read(wire: Wire) -> None:
+    await wire.send(CHUNKED + b"1\r\nx\r\n" * 100_000 + b"0\r\n\r\n")
+    assert wire.service.requests[0].body == b"x" * 100_000
+
+
+async def test_pipelined_requests_stop_the_reading(wire: Wire) -> None:
+    gate = asyncio.Event()
+
+    async def before(_: Request) -> None:
+        await gate.wait()
+
+    wire.service.before = before
+    small = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
+    await wire.send(small * 5000)
+    assert wire.transport.reading_paused
+    assert len(wire.transport.protocol._queue) < 1000  # type: ignore[attr-defined]  # the promise is about memory
+    gate.set()
+    for _ in range(400):
+        await settle()
+    assert len(wire.service.requests) == 5000
+    assert not wire.transport.reading_paused
+
+
+async def test_pipelined_bodies_stop_the_reading(wire: Wire) -> None:
+    gate = asyncio.Event()
+
+    async def before(_: Request) -> None:
+        await gate.wait()
+
+    wire.service.before = before
+    wire.limit(body_bytes=1000)
+    for _ in range(4):
+        if not wire.transport.reading_paused:
+            await wire.send(put(600) + b"x" * 600)
+    assert wire.transport.reading_paused
+    gate.set()
+    await settle()
+    assert not wire.transport.reading_paused
+    assert len(wire.service.requests) == 3
+
+
+async def test_connections_over_the_limit_are_told_so(wire: Wire) -> None:
+    wire.limit(connections=2)
+    second, third = wire.connect(), wire.connect()
+    assert statuses(third.written) == [503]
+    assert b"ServerBusy" in third.written
+    assert third.eof
+    assert not third.closed
+    assert statuses(await wire.send(GET, second)) == [200]
+    third.abort()
+    second.abort()
+    await settle()
+    assert statuses(await wire.send(GET, wire.connect())) == [200]
+
+
+async def test_connections_far_over_the_limit_are_just_closed(wire: Wire) -> None:
+    wire.limit(connections=1)
+    assert wire.connect().written
+    for _ in range(300):
+        last = wire.connect()
+    assert last.aborted
+    assert not last.written
+
+
+async def test_a_client_that_does_not_read_holds_its_own_requests_back(wire: Wire) -> None:
+    wire.service.body = b"x" * 200_000
+    wire.transport.stalled = True
+    await wire.send(GET * 10)
+    assert len(wire.service.requests) == 2, "256 KiB are waiting"
+    wire.transport.take(wire.transport.waiting_bytes)
+    await settle()
+    assert len(wire.service.requests) == 4
+
+
+@pytest.mark.parametrize("limit", ["url_bytes", "headers_bytes", "body_bytes", "discarded_bytes"])
+def test_sizes_are_positive(limit: str) -> None:
+    assert getattr(Limits(), limit) > 0

@@ -1,0 +1,55 @@
+"""What the parser alone promises."""
+
+from collections import deque
+
+from lazulite.protocol.message import Request
+from lazulite.server.incoming import Incoming
+from lazulite.server.limits import Limits
+from lazulite.server.request_parser import RequestParser
+
+from .test_http1 import GET, HOST
+
+
+def parser() -> tuple[RequestParser, deque[Incoming]]:
+    queue: deque[Incoming] = deque()
+    return RequestParser(Limits(), queue, lambda: Request("", "")), queue
+
+
+def test_nothing_is_read_after_the_last_request() -> None:
+    reading, queue = parser()
+    reading.feed(GET + b"GET / HTTP/1.1\r\n" + HOST + b"Connection: close\r\n\r\n" + GET + b"\0")
+    reading.feed(GET)
+    assert [(one.complete, one.keep_alive, one.error) for one in queue] == [(True, True, None), (True, False, None)]
+    assert reading.stopped
+
+
+def test_nothing_is_read_after_an_error() -> None:
+    reading, queue = parser()
+    reading.feed(b"bad\r\n" + GET)
+    reading.feed(GET)
+    assert len(queue) == 1
+    assert queue[0].error is not None
+
+
+def test_what_is_being_read_shows() -> None:
+    reading, queue = parser()
+    seen = []
+    for part in (b"", b"PUT / HT", b"TP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n", b"a", b"b"):
+        reading.feed(part)
+        seen.append((reading.head_begun, reading.in_body, reading.message_count, len(queue)))
+    assert seen == [
+        (False, False, 0, 0),
+        (True, False, 1, 0),
+        (False, True, 1, 1),
+        (False, True, 1, 1),
+        (False, False, 1, 1),
+    ]
+
+
+def test_after_close_nothing_is_held_or_read() -> None:
+    reading, queue = parser()
+    reading.feed(b"PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\na")
+    reading.close()
+    reading.feed(b"b")
+    assert not reading.in_body
+    assert not queue[0].complete
