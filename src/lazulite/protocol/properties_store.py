@@ -20,6 +20,10 @@ class PropertiesStore:
         self._cache: dict[str, ServiceProperties] = {}
         self._changes = 0
 
+    def known(self, account: str) -> ServiceProperties | None:
+        """Return an account's properties if they are at hand."""
+        return self._cache.get(account)
+
     async def get(self, account: str) -> ServiceProperties:
         """Return an account's properties; the defaults if none were ever set."""
         known = self._cache.get(account)

@@ -6,6 +6,7 @@ the newest. Any well-formed version is accepted and echoed, those of the future 
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 
 from lazulite.protocol.errors import ServiceError
 
@@ -15,6 +16,11 @@ NEWEST = "2020-12-06"
 _VERSION = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 
 
+@lru_cache(maxsize=64)
+def _is_version(text: str) -> bool:
+    return _VERSION.fullmatch(text) is not None
+
+
 def version_of(headers: Mapping[str, str], parameters: Mapping[str, str]) -> str:
     """Return the version as `YYYY-MM-DD`; versions compare as text.
 
@@ -22,7 +28,7 @@ def version_of(headers: Mapping[str, str], parameters: Mapping[str, str]) -> str
         ServiceError: `InvalidHeaderValue`.
     """
     version = parameters.get("api-version") or headers.get("x-ms-version") or parameters.get("sv") or NEWEST
-    if _VERSION.fullmatch(version) is None:
+    if not _is_version(version):
         raise ServiceError(
             "InvalidHeaderValue", details=[("HeaderName", "x-ms-version"), ("HeaderValue", version[:64])]
         )

@@ -99,7 +99,8 @@ class TableService:
             response = self._spell(request, parameters, ServiceError("ServerBusy"))
         except TimeoutError:
             response = self._spell(request, parameters, ServiceError("OperationTimedOut"))
-        await self._add_cors(request, response)
+        if request.account and request.method != "OPTIONS":
+            await self._add_cors(request, response)
         return self._finish(request, parameters, response)
 
     def refuse(self, request: Request, error: ServiceError) -> Response:
@@ -144,13 +145,14 @@ class TableService:
         return Response(200, granted)
 
     async def _add_cors(self, request: Request, response: Response) -> None:
-        if request.method == "OPTIONS" or not request.account:
-            return
-        try:
-            rules = (await self._context.properties.get(request.account)).cors
-        except EngineUnavailableError:
-            return
-        if rules:
+        properties = self._context.properties.known(request.account)
+        if properties is None:
+            try:
+                properties = await self._context.properties.get(request.account)
+            except EngineUnavailableError:
+                return
+        if properties.cors:
+            rules = properties.cors
             names = [name for name, _ in response.headers]
             response.headers += cors.response_headers(rules, request.headers.get("origin"), request.method, names)
 

@@ -12,7 +12,7 @@ from lazulite.protocol.errors import ServiceError
 from lazulite.table.edm import needs_annotation
 from lazulite.table.payload.links import entity_link, table_link
 from lazulite.table.payload.media import MetadataLevel
-from lazulite.table.row import HEAD_BYTES, Property, etag_of, literal_reader, ticks_of
+from lazulite.table.row import Property, etag_of, literal_reader, members_of, ticks_of
 
 _ANNOTATION = re.compile(rb',"[^"@]+@odata\.type":"Edm\.\w+"(?=,")')
 _PARTITION_KEY = b',"PartitionKey":'
@@ -45,31 +45,30 @@ class EntityWriter:
         self._base = base
         self._type = f"{account}.{table}"
         self._table = table
-        suffix = "" if select is None else "&$select=" + select_text.replace(" ", "%20")
-        metadata = f"{base}$metadata#{table}"
-        with_metadata = level is not MetadataLevel.NONE
-        self._feed_metadata = f'"odata.metadata":{quote(metadata + suffix)},' if with_metadata else ""
-        self._entity_metadata = f'"odata.metadata":{quote(f"{metadata}/@Element{suffix}")},' if with_metadata else ""
+        self._suffix = "" if select is None else "&$select=" + select_text.replace(" ", "%20")
         self.members: Callable[[bytes], bytes] = self._members_writer(level, select)
         """Takes a row's value to the members of its JSON object."""
 
     def _members_writer(self, level: MetadataLevel, select: Sequence[str] | None) -> Callable[[bytes], bytes]:
         if select is not None:
             return self._selected(level, select)
-        return {
-            MetadataLevel.MINIMAL: lambda value: value[HEAD_BYTES:],
-            MetadataLevel.NONE: _without_metadata,
-            MetadataLevel.FULL: self._with_full_metadata,
-        }[level]
+        if level is MetadataLevel.FULL:
+            return self._with_full_metadata
+        return members_of if level is MetadataLevel.MINIMAL else _without_metadata
+
+    def _metadata(self, element: str) -> str:
+        if self.level is MetadataLevel.NONE:
+            return ""
+        return f'"odata.metadata":{quote(f"{self._base}$metadata#{self._table}{element}{self._suffix}")},'
 
     def entity(self, value: bytes) -> bytes:
         """Return the payload that one entity is."""
-        return b"{%s%s}" % (self._entity_metadata.encode("ascii"), self.members(value))
+        return b"{%s%s}" % (self._metadata("/@Element").encode("ascii"), self.members(value))
 
     def feed(self, items: Iterable[bytes]) -> bytes:
         """Return the payload of a page, from what `members` gave for each entity."""
         joined = b"},{".join(items)
-        head = f'{{{self._feed_metadata}"value":['.encode("ascii")
+        head = f'{{{self._metadata("")}"value":['.encode("ascii")
         return b"".join((head, b"{", joined, b"}]}")) if joined else head + b"]}"
 
     def _with_full_metadata(self, value: bytes) -> bytes:

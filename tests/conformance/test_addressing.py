@@ -1,0 +1,204 @@
+"""Reference §1: how a resource is addressed, and how a path is decoded and encoded."""
+
+import pytest
+
+from .client import FULL, Client
+from .signing import Endpoint
+from .tables import Table, entity
+
+DECODED = [
+    ("%2520", "%20"),
+    ("%25", "%"),
+    ("%2527", "%27"),
+    ("a%27%27b", "a'b"),
+    ("a''b", "a'b"),
+    ("a'%27b", "a'b"),
+    ("a+b", "a+b"),
+    ("a%2Bb", "a+b"),
+    ("a%20b", "a b"),
+    ("%C3%B4", "ô"),
+    ("%F0%9F%98%80", "😀"),
+    ("a%26b%3Dc", "a&b=c"),
+    ("a&b", "a&b"),
+    ("a%2Cb", "a,b"),
+    ("a,b", "a,b"),
+    ("a=b", "a=b"),
+    ("(x)", "(x)"),
+    ("a%29", "a)"),
+    ("%e2%82%ac", "€"),
+    ("~!@$*-._:;", "~!@$*-._:;"),
+    ("%22", '"'),
+    ("%20%20", "  "),
+    ("", ""),
+]
+
+
+@pytest.mark.parametrize(("raw", "key"), DECODED)
+def test_a_path_is_decoded_once(shared_table: Table, raw: str, key: str) -> None:
+    shared_table.write("PUT", f"{shared_table.path}(PartitionKey='{raw}',RowKey='{raw}')", {}).expect(204)
+    row = shared_table.get(key, key).expect(200).json()
+    assert (row["PartitionKey"], row["RowKey"]) == (key, key)
+
+
+EMITTED = [
+    ("partition1-ô- -'-\"-%20-%27-pk", "partition1-%C3%B4-%20-''-%22-%2520-%2527-pk"),
+    ("table@x", "table%40x"),
+    ("a-b.c_d!e$f*g", "a-b.c_d!e$f*g"),
+    ("a(b)c,d=e", "a(b)c,d=e"),
+    ("a+b&c:d;e", "a%2Bb%26c%3Ad%3Be"),
+    ("o''neil", "o''''neil"),
+    ("😀", "%F0%9F%98%80"),
+    ("", ""),
+]
+
+
+@pytest.mark.parametrize(("key", "encoded"), EMITTED)
+def test_keys_are_encoded_in_location(shared_table: Table, key: str, encoded: str) -> None:
+    answer = shared_table.insert(entity(key, "location"), Accept=FULL).expect(201)
+    relative = f"{shared_table.name}(PartitionKey='{encoded}',RowKey='location')"
+    assert answer.header("Location") == shared_table.client.endpoint.base + relative
+    assert answer.json()["odata.id"] == shared_table.client.endpoint.base + relative
+    assert answer.json()["odata.editLink"] == relative
+
+
+def test_parentheses_after_the_set_are_optional(table: Table) -> None:
+    table.client.send("POST", f"{table.path}()", body='{"PartitionKey":"p","RowKey":"r"}').expect(201)
+    for path in (table.path, f"{table.path}()"):
+        answer = table.client.send("GET", path).expect(200)
+        assert len(answer.json()["value"]) == 1
+    table.client.send("GET", "/Tables()").expect(200)
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "(RowKey='r',PartitionKey='p')",
+        "(PartitionKey='p',%20RowKey='r')",
+        "(RowKey='r',%20PartitionKey='p')",
+        "%28PartitionKey=%27p%27,RowKey=%27r%27%29",
+        "(PartitionKey='p'%2CRowKey='r')",
+        "(PartitionKey%3D'p',RowKey%3D'r')",
+    ],
+)
+def test_the_key_predicate_has_several_spellings(table: Table, written: str) -> None:
+    table.add(entity("p", "r"))
+    answer = table.client.send("GET", table.path + written).expect(200)
+    assert (answer.json()["PartitionKey"], answer.json()["RowKey"]) == ("p", "r")
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "(partitionkey='p',rowkey='r')",
+        "(PartitionKey='p',Row='r')",
+        "(PartitionKey='p')",
+        "(RowKey='r')",
+        "('p')",
+        "('p','r')",
+        "(PartitionKey='p',RowKey='r'",
+        "(PartitionKey='p,RowKey='r')",
+        "(PartitionKey=p,RowKey=r)",
+        "(PartitionKey='p',RowKey='r',Other='x')",
+        "(PartitionKey='p',RowKey='r')/Value",
+        "(PartitionKey='p'RowKey='r')",
+    ],
+)
+@pytest.mark.parametrize("method", ["GET", "PUT", "DELETE"])
+def test_other_key_predicates_are_refused(shared_table: Table, method: str, written: str) -> None:
+    body = None if method != "PUT" else "{}"
+    answer = shared_table.client.send(method, shared_table.path + written, body=body, headers={"If-Match": "*"})
+    assert answer.status in {400, 404}
+    assert answer.refusal.code in {"InvalidInput", "InvalidUri", "ResourceNotFound", "RequestUrlFailedToParse"}
+
+
+@pytest.mark.parametrize("method", ["PUT", "DELETE"])
+def test_one_key_is_not_enough(shared_table: Table, method: str) -> None:
+    body = "{}" if method == "PUT" else None
+    answer = shared_table.client.send(
+        method, f"{shared_table.path}(PartitionKey='p')", body=body, headers={"If-Match": "*"}
+    )
+    assert answer.code == (400, "InvalidInput")
+    assert answer.refusal.message.startswith(
+        "The number of keys specified in the URI does not match number of key properties for the resource '"
+    )
+
+
+def test_the_word_tables_has_any_case(client: Client, table: Table) -> None:
+    for word in ("tables", "TABLES", "Tables"):
+        assert client.send("GET", f"/{word}('{table.name}')").expect(200).json()["TableName"] == table.name
+
+
+def test_table_names_have_any_case_in_addresses(table: Table) -> None:
+    table.add(entity("p", "r"))
+    answer = table.client.send("GET", f"/{table.name.upper()}(PartitionKey='p',RowKey='r')").expect(200)
+    assert answer.json()["RowKey"] == "r"
+
+
+def test_a_plus_is_a_blank_in_a_query(table: Table) -> None:
+    table.add(entity("a b", "1"), entity("a+b", "2"))
+    assert [row["RowKey"] for row in table.page("$filter=PartitionKey+eq+'a+b'").rows] == ["1"]
+    assert [row["RowKey"] for row in table.page("$filter=PartitionKey%20eq%20'a%2Bb'").rows] == ["2"]
+
+
+@pytest.mark.parametrize("path", ["/Tables('", "/Tables(", "/a/b/c", "/$metadata/x", "/%zz", "/t%FF"])
+def test_a_path_that_is_no_resource_is_refused_cleanly(client: Client, path: str) -> None:
+    answer = client.send("GET", path)
+    assert answer.status in {400, 404}
+    assert answer.refusal.code != ""
+
+
+def test_a_table_name_said_twice_is_refused_cleanly(table: Table) -> None:
+    for predicate in ("", "()", "(PartitionKey='p',RowKey='r')"):
+        answer = table.client.send("GET", f"{table.path}{table.path}{predicate}")
+        assert answer.status in {400, 404}
+        assert answer.refusal.code != ""
+
+
+def test_an_unknown_account_is_not_served(client: Client, endpoint: Endpoint) -> None:
+    if not endpoint.is_path_style:
+        pytest.skip("in host style, DNS refuses")
+    answer = client.send("GET", "/nosuchaccount1/Tables", absolute=True)
+    assert answer.status in {403, 404}
+
+
+def test_the_base_is_the_host_header_that_was_sent(client: Client, endpoint: Endpoint) -> None:
+    if not endpoint.is_path_style:
+        pytest.skip("in host style, the host names the account")
+    answer = client.send("GET", "/Tables", "$top=1", headers={"Host": "localhost:12345"}).expect(200)
+    assert answer.json()["odata.metadata"] == f"{endpoint.scheme}://localhost:12345{endpoint.prefix}/$metadata#Tables"
+
+
+def test_the_secondary_reads(table: Table, secondary: Client) -> None:
+    table.add(entity("p", "r", A=1))
+    assert secondary.send("GET", table.at("p", "r")).expect(200).json()["A"] == 1
+    assert len(secondary.send("GET", table.path).expect(200).json()["value"]) == 1
+    secondary.send("GET", f"/Tables('{table.name}')").expect(200)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("POST", "/Tables", '{"TableName":"neverCreated"}'),
+        ("POST", "{path}", '{"PartitionKey":"p","RowKey":"n"}'),
+        ("PUT", "{path}(PartitionKey='p',RowKey='n')", "{}"),
+        ("MERGE", "{path}(PartitionKey='p',RowKey='n')", "{}"),
+        ("DELETE", "{path}(PartitionKey='p',RowKey='r')", None),
+        ("DELETE", "/Tables('{name}')", None),
+    ],
+)
+def test_the_secondary_does_not_write(
+    table: Table, secondary: Client, method: str, path: str, body: str | None
+) -> None:
+    table.add(entity("p", "r"))
+    headers = {"If-Match": "*"} if method == "DELETE" else {}
+    answer = secondary.send(method, path.format(path=table.path, name=table.name), body=body, headers=headers)
+    assert answer.refusal == (403, "InsufficientAccountPermissions", "Write operations are not allowed.")
+    assert [row["RowKey"] for row in table.page().rows] == ["r"]
+
+
+@pytest.mark.unverified
+def test_query_option_words_of_the_service_have_any_case(table: Table) -> None:
+    table.add(entity("p", "1"), entity("p", "2"))
+    page = table.page("$top=1")
+    lowered = page.next.replace("NextPartitionKey", "nextpartitionkey").replace("NextRowKey", "NEXTROWKEY")
+    assert [row["RowKey"] for row in table.page(f"TIMEOUT=10&{lowered}").rows] == ["2"]

@@ -1,0 +1,186 @@
+"""Reference §12.1: Get and Set Table Service Properties."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from .answers import xml_text
+from .client import Client
+from .service_properties import (
+    DEFAULTS,
+    HOUR_OFF,
+    LOGGING_OFF,
+    MINUTE_OFF,
+    QUERY,
+    cors,
+    document,
+    get,
+    put,
+    rule,
+    shape,
+)
+
+CODES = {"InvalidXmlDocument", "InvalidXmlNodeValue", "MissingRequiredXmlNode", "UnsupportedXmlNode", "InvalidInput"}
+
+
+@pytest.fixture(autouse=True)
+def _restored(client: Client) -> Iterator[None]:
+    """Every test starts from the defaults and leaves them."""
+    put(client, DEFAULTS).expect(202)
+    yield
+    put(client, DEFAULTS).expect(202)
+
+
+def test_defaults(client: Client) -> None:
+    answer = client.send("GET", "/", QUERY).expect(200)
+    assert answer.body.startswith(b"\xef\xbb\xbf<?xml")
+    assert answer.header("Content-Type") == "application/xml"
+    assert shape(xml_text(answer.body)) == shape(DEFAULTS)
+
+
+@pytest.mark.parametrize("query", [QUERY, "comp=properties&restype=service"])
+def test_addresses(client: Client, query: str) -> None:
+    client.send("GET", "/", query).expect(200)
+    if client.endpoint.is_path_style:
+        client.send("GET", "", query).expect(200)
+
+
+def logging(read: str = "true", days: str = "7", version: str = "1.0") -> str:
+    """A Logging element that is on."""
+    return (
+        f"<Logging><Version>{version}</Version><Read>{read}</Read><Write>true</Write><Delete>true</Delete>"
+        f"<RetentionPolicy><Enabled>true</Enabled><Days>{days}</Days></RetentionPolicy></Logging>"
+    )
+
+
+def metrics(name: str, apis: str = "<IncludeAPIs>true</IncludeAPIs>", days: str = "7", version: str = "1.0") -> str:
+    """A metrics element that is on."""
+    return (
+        f"<{name}><Version>{version}</Version><Enabled>true</Enabled>{apis}"
+        f"<RetentionPolicy><Enabled>true</Enabled><Days>{days}</Days></RetentionPolicy></{name}>"
+    )
+
+
+RULE = rule("http://a.example,http://b.example", "GET,PUT", "x-ms-*,Accept", "x-ms-*", "500")
+FIVE = cors(*(rule(f"http://h{number}.example") for number in range(5)))
+SETTINGS = [
+    ([logging()], [logging(), HOUR_OFF, MINUTE_OFF, "<Cors />"]),
+    ([logging(days="365")], [logging(days="365"), HOUR_OFF, MINUTE_OFF, "<Cors />"]),
+    ([logging(days="1")], [logging(days="1"), HOUR_OFF, MINUTE_OFF, "<Cors />"]),
+    ([logging(read="True")], [logging(), HOUR_OFF, MINUTE_OFF, "<Cors />"]),
+    ([metrics("HourMetrics")], [LOGGING_OFF, metrics("HourMetrics"), MINUTE_OFF, "<Cors />"]),
+    ([metrics("MinuteMetrics")], [LOGGING_OFF, HOUR_OFF, metrics("MinuteMetrics"), "<Cors />"]),
+    ([cors(RULE)], [LOGGING_OFF, HOUR_OFF, MINUTE_OFF, cors(RULE)]),
+    ([FIVE], [LOGGING_OFF, HOUR_OFF, MINUTE_OFF, FIVE]),
+    ([cors(rule("*", "DELETE,GET,HEAD,MERGE,PATCH,POST,OPTIONS,PUT", "*", "*"))], None),
+    ([cors(RULE), logging()], [logging(), HOUR_OFF, MINUTE_OFF, cors(RULE)]),
+    ([], [LOGGING_OFF, HOUR_OFF, MINUTE_OFF, "<Cors />"]),
+    ([metrics("HourMetrics", "<IncludeAPIs>false</IncludeAPIs>")], None),
+]
+
+
+@pytest.mark.parametrize(("given", "kept"), SETTINGS)
+def test_what_is_set_comes_back(client: Client, given: list[str], kept: list[str] | None) -> None:
+    put(client, document(*given)).expect(202)
+    came = get(client)
+    if kept is not None:
+        assert shape(came) == shape(document(*kept))
+    else:
+        assert all(element in came for element in given)
+
+
+def test_a_root_that_is_left_out_stays(client: Client) -> None:
+    put(client, document(logging(), cors(RULE))).expect(202)
+    put(client, document(metrics("HourMetrics"))).expect(202)
+    assert shape(get(client)) == shape(document(logging(), metrics("HourMetrics"), MINUTE_OFF, cors(RULE)))
+    put(client, document("<Cors/>")).expect(202)
+    assert shape(get(client)) == shape(document(logging(), metrics("HourMetrics"), MINUTE_OFF, "<Cors />"))
+
+
+def test_children_have_any_order(client: Client) -> None:
+    shuffled = (
+        "<Logging><RetentionPolicy><Days>7</Days><Enabled>true</Enabled></RetentionPolicy><Delete>true</Delete>"
+        "<Write>true</Write><Read>true</Read><Version>1.0</Version></Logging>"
+    )
+    put(client, document(shuffled)).expect(202)
+    assert shape(get(client)) == shape(document(logging(), HOUR_OFF, MINUTE_OFF, "<Cors />"))
+
+
+SYNTAX = [
+    "",
+    "nonsense",
+    "<StorageServiceProperties>",
+    "<Other/>",
+    document(FIVE[:-7] + rule("http://six.example") + "</Cors>"),
+]
+SYNTAX += [document(logging(days="366")), document(metrics("HourMetrics", days="366")), document(logging(days="0"))]
+
+
+@pytest.mark.parametrize("text", SYNTAX, ids=lambda text: text[-60:])
+def test_invalid_documents(client: Client, text: str) -> None:
+    assert put(client, text).refusal == (400, "InvalidXmlDocument", "XML specified is not syntactically valid.")
+    assert shape(get(client)) == shape(DEFAULTS)
+
+
+def test_the_reason_is_told(client: Client) -> None:
+    body = xml_text(put(client, document(logging(days="366"))).body)
+    assert "Retention days must be greater than 0 and less than or equal to 365 days." in body
+    assert "LineNumber>" in body
+    assert "LinePosition>" in body
+
+
+CONTENTS = {
+    "version 2.0": document(logging(version="2.0")),
+    "metrics version": document(metrics("HourMetrics", version="2.0")),
+    "no version": document(logging().replace("<Version>1.0</Version>", "")),
+    "no read": document(logging().replace("<Read>true</Read>", "")),
+    "no retention": document(logging().partition("<RetentionPolicy>")[0] + "</Logging>"),
+    "no days": document(logging().replace("<Days>7</Days>", "")),
+    "days not a number": document(logging(days="x")),
+    "not a boolean": document(logging(read="maybe")),
+    "unknown root": document("<Surprise/>"),
+    "unknown child": document(logging().replace("<Read>", "<Surprise/><Read>")),
+    "rule without methods": document(cors(RULE.replace("<AllowedMethods>GET,PUT</AllowedMethods>", ""))),
+    "rule without origins": document(
+        cors(RULE.replace("<AllowedOrigins>http://a.example,http://b.example</AllowedOrigins>", ""))
+    ),
+    "rule without age": document(cors(RULE.replace("<MaxAgeInSeconds>500</MaxAgeInSeconds>", ""))),
+    "rule without allowed headers": document(cors(RULE.replace("<AllowedHeaders>x-ms-*,Accept</AllowedHeaders>", ""))),
+    "rule without exposed headers": document(cors(RULE.replace("<ExposedHeaders>x-ms-*</ExposedHeaders>", ""))),
+    "unknown method": document(cors(rule("*", "GET,FETCH"))),
+    "empty methods": document(cors(rule("*", ""))),
+    "empty origins": document(cors(rule(""))),
+    "negative age": document(cors(rule("*", seconds="-1"))),
+    "age not a number": document(cors(rule("*", seconds="x"))),
+    "long origin": document(cors(rule("http://" + "a" * 250))),
+    "65 origins": document(cors(rule(",".join(f"http://h{number}" for number in range(65))))),
+    "long header": document(cors(rule("*", allowed="x" * 257))),
+    "65 headers": document(cors(rule("*", allowed=",".join(f"h{number}" for number in range(65))))),
+    "3 prefixed headers": document(cors(rule("*", allowed="a*,b*,c*"))),
+    "more than 2 KiB": document(cors(*(rule(f"http://{'a' * 240}{n}", allowed="x" * 250) for n in range(5)))),
+}
+
+
+@pytest.mark.parametrize("text", CONTENTS.values(), ids=CONTENTS)
+def test_invalid_contents(client: Client, text: str) -> None:
+    answer = put(client, text)
+    assert answer.status == 400
+    assert answer.refusal.code in CODES
+    assert "xml" in answer.required("Content-Type")
+    assert shape(get(client)) == shape(DEFAULTS)
+
+
+@pytest.mark.unverified
+@pytest.mark.parametrize("name", ["DefaultServiceVersion", "DeleteRetentionPolicy", "StaticWebsite"])
+def test_what_belongs_to_blobs_is_refused(client: Client, name: str) -> None:
+    assert put(client, document(f"<{name}>2019-02-02</{name}>")).status == 400
+
+
+@pytest.mark.parametrize(
+    "query", ["restype=service", "comp=properties", "restype=service&comp=nonsense", "restype=x&comp=properties"]
+)
+def test_other_addresses_are_refused(client: Client, query: str) -> None:
+    for method in ("GET", "PUT"):
+        answer = client.send(method, "/", query, body=DEFAULTS if method == "PUT" else None)
+        assert 400 <= answer.status < 500
+        assert answer.refusal.code != ""
