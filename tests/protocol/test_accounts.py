@@ -2,6 +2,7 @@
 
 import base64
 import logging
+from itertools import count
 from pathlib import Path
 from random import Random
 from unittest.mock import Mock
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 from lazulite.protocol.accounts import (
     DEVELOPMENT_ACCOUNT,
+    LOOK_SECONDS,
     Account,
     AccountDirectory,
     AccountFile,
@@ -94,7 +96,7 @@ def test_an_account_is_its_identity() -> None:
 
 
 def test_without_accounts_there_is_the_development_account(file: AccountFile) -> None:
-    for directory in (AccountDirectory({}), AccountDirectory({}, file)):
+    for directory in (AccountDirectory({}), AccountDirectory({}, file, monotonic=count().__next__)):
         assert directory.get("devstoreaccount1") is DEVELOPMENT_ACCOUNT
         assert directory.names() == ["devstoreaccount1"]
         assert directory.development
@@ -102,7 +104,7 @@ def test_without_accounts_there_is_the_development_account(file: AccountFile) ->
 
 
 def test_any_account_of_ones_own_ends_the_development_account(file: AccountFile) -> None:
-    directory = AccountDirectory({}, file)
+    directory = AccountDirectory({}, file, monotonic=count().__next__)
     file.add("orders", RANDOM)
     assert directory.get("devstoreaccount1") is None
     assert not directory.development
@@ -111,7 +113,7 @@ def test_any_account_of_ones_own_ends_the_development_account(file: AccountFile)
 
 def test_the_development_account_does_not_come_back(file: AccountFile) -> None:
     file.add("orders", RANDOM)
-    directory = AccountDirectory({}, file)
+    directory = AccountDirectory({}, file, monotonic=count().__next__)
     file.path.write_text('{"version": 1, "accounts": []}')
     assert directory.get("devstoreaccount1") is None
     assert directory.get("orders") is None
@@ -125,7 +127,7 @@ def test_the_public_key_is_seen_under_any_name() -> None:
 def test_the_environment_wins(file: AccountFile) -> None:
     file.add("orders", RANDOM)
     file.add("items", RANDOM)
-    directory = AccountDirectory(parse_accounts(f"orders:{K1}"), file)
+    directory = AccountDirectory(parse_accounts(f"orders:{K1}"), file, monotonic=count().__next__)
     assert keys(directory, "orders") == (b"first-key",)
     assert keys(directory, "items") == file.load()["items"]
     file.rotate("orders", 1, RANDOM)
@@ -133,7 +135,7 @@ def test_the_environment_wins(file: AccountFile) -> None:
 
 
 def test_edits_are_seen_without_a_restart(file: AccountFile) -> None:
-    directory = AccountDirectory({}, file)
+    directory = AccountDirectory({}, file, monotonic=count().__next__)
     assert directory.get("orders") is None
     first = file.add("orders", RANDOM)
     assert keys(directory, "orders") == first
@@ -144,7 +146,7 @@ def test_edits_are_seen_without_a_restart(file: AccountFile) -> None:
 
 def test_an_unchanged_account_stays_the_same_object(file: AccountFile) -> None:
     file.add("orders", RANDOM)
-    directory = AccountDirectory({}, file)
+    directory = AccountDirectory({}, file, monotonic=count().__next__)
     before = directory.get("orders")
     file.add("items", RANDOM)
     assert directory.get("items") is not None
@@ -155,7 +157,7 @@ def test_an_unchanged_account_stays_the_same_object(file: AccountFile) -> None:
 
 def test_the_file_is_read_once_for_each_state(file: AccountFile, monkeypatch: pytest.MonkeyPatch) -> None:
     file.add("orders", RANDOM)
-    directory = AccountDirectory({}, file)
+    directory = AccountDirectory({}, file, monotonic=count().__next__)
     read = Mock(wraps=file.read)
     monkeypatch.setattr(file, "read", read)
     for _ in range(5):
@@ -173,7 +175,7 @@ def test_a_damaged_file_keeps_the_last_good_state_and_is_reported_once(file: Acc
     good = file.add("orders", RANDOM)
     text = file.path.read_bytes()
     reports: list[str] = []
-    directory = AccountDirectory({}, file, reports.append)
+    directory = AccountDirectory({}, file, reports.append, monotonic=count().__next__)
     if harm == "damage":
         file.path.write_bytes(text[:-20])
     else:
@@ -199,7 +201,7 @@ def test_a_file_made_readable_again_is_read(file: AccountFile, monkeypatch: pyte
     """A change of mode alone is a change of state."""
     good = file.add("orders", RANDOM)
     reports: list[str] = []
-    directory = AccountDirectory({}, file, reports.append)
+    directory = AccountDirectory({}, file, reports.append, monotonic=count().__next__)
     read = Mock(side_effect=AccountFileError("cannot read"))
     monkeypatch.setattr(file, "read", read)
     file.path.chmod(0)
@@ -212,4 +214,15 @@ def test_a_file_made_readable_again_is_read(file: AccountFile, monkeypatch: pyte
 def test_damage_at_the_start_is_an_error(file: AccountFile) -> None:
     file.path.write_text("{")
     with pytest.raises(AccountFileError):
-        AccountDirectory({}, file)
+        AccountDirectory({}, file, monotonic=count().__next__)
+
+
+def test_the_file_is_looked_at_no_more_often_than_said(tmp_path: Path) -> None:
+    file = AccountFile(tmp_path / "accounts.json")
+    now = 0.0
+    directory = AccountDirectory({}, file, monotonic=lambda: now)
+    assert directory.get("orders") is None
+    file.add("orders", RANDOM)
+    assert directory.get("orders") is None
+    now += LOOK_SECONDS
+    assert directory.get("orders") is not None

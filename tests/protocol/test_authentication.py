@@ -4,6 +4,7 @@ import hmac
 import logging
 from base64 import b64encode
 from collections.abc import Callable, Sequence
+from itertools import count
 from pathlib import Path
 from random import Random
 from unittest.mock import Mock
@@ -313,7 +314,7 @@ async def test_a_policy_and_a_token_that_conflict_or_lack(service: Fixture) -> N
 async def test_a_rotated_key_ends_its_tokens_and_only_those(tmp_path: Path, which: int) -> None:
     file = AccountFile(tmp_path / "accounts.json")
     file.add("orders", Random(7).randbytes)
-    directory = AccountDirectory({}, file)
+    directory = AccountDirectory({}, file, monotonic=count().__next__)
     service = Fixture(directory)
     before = directory.get("orders")
     assert before is not None

@@ -11,6 +11,7 @@ import base64
 import binascii
 import os
 import re
+import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -19,7 +20,11 @@ from lazulite.protocol.account_file import AccountFile, AccountFileError, Stamp
 _NAME = re.compile(r"[^\s/:;?#%\\\x00-\x1f\x7f-\U0010ffff]{1,64}")
 """Emulator names are free-form (reference §1), within what one path segment and one environment variable can carry."""
 
+LOOK_SECONDS = 0.001
+"""How long the account file is taken to be what it was; so often at most it is looked at, however many requests."""
+
 __all__ = [
+    "LOOK_SECONDS",
     "DEVELOPMENT_ACCOUNT",
     "Account",
     "AccountDirectory",
@@ -91,11 +96,14 @@ class AccountDirectory:
         fixed: Mapping[str, Account],
         file: AccountFile | None = None,
         report: Callable[[str], None] = lambda _: None,
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._fixed = dict(fixed)
         self._file = file
         self._path = None if file is None else str(file.path)
         self._report = report
+        self._monotonic = monotonic
+        self._look_again_s = 0.0
         self._stamp: Stamp | None = None
         self._accounts: dict[str, Account] = {}
         self._own_seen = False
@@ -105,10 +113,12 @@ class AccountDirectory:
         self._adopt(stored)
 
     def get(self, name: str) -> Account | None:
-        """Return the account of that name as it is now, or None. One `stat`, cheap enough for each request."""
-        # `access` says "no file" in half the time that a failing `stat` takes.
-        if self._path is not None and (self._stamp is not None or os.access(self._path, os.F_OK)):
-            self._look(self._path)
+        """Return the account of that name as it is now (give or take `LOOK_SECONDS`), or None."""
+        if self._path is not None:
+            now_s = self._monotonic()
+            if now_s >= self._look_again_s:
+                self._look_again_s = now_s + LOOK_SECONDS
+                self._look(self._path)
         return self._accounts.get(name)
 
     def names(self) -> list[str]:

@@ -4,7 +4,7 @@ Invariants: header names are lower case in a `Request`; `path` and `query` are e
 wire, percent-encoding untouched, because signatures cover them. A `Response` knows its whole body.
 """
 
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -47,7 +47,7 @@ class Response:
 class Service(Protocol):
     """What a server serves."""
 
-    async def handle(self, request: Request) -> Response:
+    def handle(self, request: Request) -> Coroutine[object, object, Response]:
         """Answer a request; never raises but for cancellation."""
         ...
 

@@ -4,7 +4,7 @@ Invariant: one check runs at a time, however many ask, and nobody waits for it l
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import Request, Response, Service
@@ -28,10 +28,13 @@ class Health:
         self._seconds = seconds
         self._running: asyncio.Task[None] | None = None
 
-    async def handle(self, request: Request) -> Response:
+    def handle(self, request: Request) -> Coroutine[object, object, Response]:
         """See `Service`."""
         if request.path != "/health" or request.query or request.method not in ("GET", "HEAD"):
-            return await self._inner.handle(request)
+            return self._inner.handle(request)
+        return self._answer(request)
+
+    async def _answer(self, request: Request) -> Response:
         request.operation = "Health"
         reason = await self._reason()
         if reason:

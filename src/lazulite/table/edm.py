@@ -266,12 +266,10 @@ def type_of_json(value: Json) -> EdmType:
     Raises:
         ValueError: an object or an array.
     """
-    if isinstance(value, str):
-        return STRING
-    if isinstance(value, bool):
-        return BOOLEAN
-    if isinstance(value, int):
-        return INT32
-    if isinstance(value, float):
-        return DOUBLE
-    raise ValueError("not a primitive value")
+    edm = _BY_SHAPE.get(type(value))
+    if edm is None:
+        raise ValueError("not a primitive value")
+    return edm
+
+
+_BY_SHAPE: dict[type, EdmType] = {str: STRING, bool: BOOLEAN, int: INT32, float: DOUBLE}

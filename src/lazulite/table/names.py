@@ -4,6 +4,7 @@ Source: reference §5.1, §5.2. The text of `InvalidResourceName` is the service
 """
 
 import re
+from functools import lru_cache
 
 from lazulite.protocol.errors import ServiceError
 from lazulite.table.edm import utf16_length
@@ -44,6 +45,7 @@ def check_addressed_table(name: str) -> None:
         check_table_name(name)
 
 
+@lru_cache(maxsize=4096)
 def check_property_name(name: str) -> None:
     """Refuse a name that is no C# identifier (which Python's definition of one matches) or too long.
 

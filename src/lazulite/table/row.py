@@ -28,13 +28,13 @@ from typing import NamedTuple
 
 from lazulite.table.edm import (
     DATETIME,
+    DOUBLE,
     STRING,
     TYPES,
     DateTime,
     EdmType,
     Value,
     format_datetime,
-    needs_annotation,
     type_of_literal,
 )
 
@@ -77,7 +77,7 @@ def encode_properties(properties: Mapping[str, Property]) -> str:
     parts: list[str] = []
     for name, (edm, literal) in properties.items():
         quoted = quote(name)
-        if needs_annotation(edm, literal):
+        if edm.annotated or (edm is DOUBLE and literal[0] == '"'):
             parts.append(f',{quoted[:-1]}@odata.type":"{edm.name}"')
         parts.append(f",{quoted}:{literal}")
     return "".join(parts)

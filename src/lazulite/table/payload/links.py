@@ -9,6 +9,8 @@ _UNENCODED = "'(),=!$*"
 
 
 def _key(text: str) -> str:
+    if text.isalnum() and text.isascii():
+        return text
     return quote(text.replace("'", "''"), safe=_UNENCODED)
 
 
