@@ -102,7 +102,7 @@ def test_the_secondary_with_the_primary_path(secondary: Client, client: Client) 
 DATES: list[HeaderChanges] = [
     {"x-ms-date": None, "Date": date(0)},
     {"x-ms-date": date(0), "Date": date(-600)},
-    {"x-ms-date": date(-14)},
+    {"x-ms-date": date(-9)},
     {"x-ms-date": date(14)},
 ]
 

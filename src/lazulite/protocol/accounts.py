@@ -24,8 +24,8 @@ LOOK_SECONDS = 0.001
 """How long the account file is taken to be what it was; so often at most it is looked at, however many requests."""
 
 __all__ = [
-    "LOOK_SECONDS",
     "DEVELOPMENT_ACCOUNT",
+    "LOOK_SECONDS",
     "Account",
     "AccountDirectory",
     "AccountFile",
