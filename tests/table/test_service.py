@@ -1,3 +1,4 @@
+import asyncio
 import json
 
 import pytest
@@ -140,9 +141,32 @@ async def test_a_store_that_cannot_serve_is_a_503(engine: Engine) -> None:
     assert (response.status, response.error_code) == (503, "ServerBusy")
 
 
-async def test_a_store_that_does_not_answer_is_a_500_after_the_clients_timeout(engine: Engine) -> None:
-    broken = _Broken(engine)
-    broken.answer = TimeoutError()
-    client = Client(broken)  # type: ignore[arg-type]  # only `get` is reached
+class _Slow:
+    """An engine whose tables are read only when the test says so."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self.go_on = asyncio.Event()
+        self.went_on = asyncio.Event()
+
+    async def get(self, space: int, partition: str, row: str) -> bytes | None:
+        if space == TABLES:
+            await self.go_on.wait()
+            self.went_on.set()
+            raise EngineUnavailableError("seen by nobody")
+        return await self._engine.get(space, partition, row)
+
+
+async def test_an_operation_over_its_time_is_a_500_and_goes_on(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lazulite.table.service.read_timeout", lambda _: 0.01)
+    slow = _Slow(engine)
+    client = Client(slow)  # type: ignore[arg-type]  # only `get` is reached
     response = await client("GET", "people()", "timeout=1")
     assert (response.status, response.error_code) == (500, "OperationTimedOut")
+    slow.go_on.set()
+    await slow.went_on.wait()
+
+
+async def test_an_operation_within_its_time_is_answered(client: Client) -> None:
+    assert (await client("GET", "Tables", "timeout=29")).status == 200
+    assert (await client("GET", "people()", "timeout=29")).error_code == "TableNotFound"
