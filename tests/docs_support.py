@@ -1,0 +1,277 @@
+"""Does what a page of documentation says, from top to bottom, as its reader would.
+
+How a page is read:
+
+- a fence marked `sh`, `bash` or nothing is run by bash, in a directory that looks like a checkout; lines that begin
+  `make serve` or `.venv/bin/lazulite serve` start a server, which stays until another one starts or the page ends;
+- a fence marked `python` is run in one namespace for the page;
+- a fence marked `output` is what the fence before it prints, `…` standing for any text within a line;
+- the comment `<!-- test: skip because … -->` before a fence leaves it out, `<!-- test: stopped because … -->` stops
+  the server before it; both need a reason.
+
+What differs from a reader's checkout: the port 10002 is a free one, in the text and as the command's default; what
+would install is installed; `make test` is only rehearsed (`make -n`), as it is what runs this; benchmarks run briefly,
+and the example on the first rows of its file. Places outside of the checkout are moved into it.
+"""
+
+import contextlib
+import io
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from azure.data.tables import TableClient, TableServiceClient
+
+from lazulite.cli.connection_string import connection_string
+from lazulite.protocol.accounts import DEVELOPMENT_ACCOUNT
+
+ROOT = Path(__file__).parents[1]
+SECONDS_MAX = 120
+DOCUMENTED_PORT = "10002"
+SHELL = frozenset({"", "sh", "bash"})
+RUN = SHELL | {"python"}
+PAGES = sorted(
+    str(page.relative_to(ROOT))
+    for page in (
+        ROOT / "README.md",
+        *(ROOT / "docs").glob("*.md"),
+        ROOT / "examples" / "README.md",
+        ROOT / "benchmarks" / "README.md",
+    )
+)
+MOVED = {"/mnt/fast-disk": "fast-disk", "/tmp/tables": "tables"}
+BRIEFLY = "--seconds 0.2 --rounds 1 --entities 100 --max-requests 20 --client asyncio"
+EXAMPLE_ROWS = 300
+
+_FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_MARKER = re.compile(r"<!-- test: (skip|stopped) because (\S[^\n]*) -->\n\Z")
+_SERVE = re.compile(r"(?:\w+=\S+ )*(?:make serve|\.venv/bin/lazulite serve)\b")
+
+
+class Fence(NamedTuple):
+    """A fenced block. `line` is that of its first line of text; `marker` is empty, `skip` or `stopped`."""
+
+    page: str
+    line: int
+    language: str
+    text: str
+    marker: str = ""
+    reason: str = ""
+
+
+def page_text(page: str) -> str:
+    """Return the text of a page, named from the repository's root."""
+    return (ROOT / page).read_text(encoding="utf-8")
+
+
+def table_rows(page: str) -> list[list[str]]:
+    """Return the cells of each table row of a page."""
+    lines = [line for line in page_text(page).splitlines() if line.startswith("| ")]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+
+
+def fences(page: str) -> list[Fence]:
+    """Return the blocks of a page, in order."""
+    text = page_text(page)
+    found = []
+    for match in _FENCE.finditer(text):
+        marker = _MARKER.search(text, 0, match.start())
+        said = (marker[1], marker[2]) if marker else ("", "")
+        found.append(Fence(page, text.count("\n", 0, match.start()) + 2, match[1], match[2], *said))
+    return found
+
+
+def prints(printed: str, expected: str) -> bool:
+    """Tell whether a text is the expected one; `…` there stands for anything within a line."""
+    pattern = "[^\n]*".join(map(re.escape, expected.strip().split("…")))
+    return re.fullmatch(pattern, printed.strip()) is not None
+
+
+def free_port() -> int:
+    """Return a port that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+class Checkout:
+    """A directory in which the commands of the documentation work: what they need of the repository, and a `.venv`."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.port = free_port()
+        for name in ("Makefile", "pyproject.toml", "constraints.txt", "benchmarks"):
+            (directory / name).symlink_to(ROOT / name)
+        for name in MOVED.values():
+            (directory / name).mkdir()
+        self._copy_example()
+        programs = directory / ".venv" / "bin"
+        programs.mkdir(parents=True)
+        _write_program(programs / "python", f'case "$1 $2" in "-m benchmarks") set -- "$@" {BRIEFLY};; esac', '"$@"')
+        _write_program(programs / "pip", "", '-m pip "$@"')
+        _write_program(
+            programs / "lazulite",
+            "",
+            "-c 'import sys; from lazulite.cli import main, parser; "
+            f'parser.DEFAULT_PORT = {self.port}; sys.exit(main())\' "$@"',
+        )
+        for stamp in (".runtime", ".test"):
+            (directory / ".venv" / stamp).touch()
+
+    def _copy_example(self) -> None:
+        data = self.directory / "examples" / "data"
+        data.mkdir(parents=True)
+        shutil.copy(ROOT / "examples" / "import_csv.py", data.parent)
+        with (ROOT / "examples" / "data" / "weather.csv").open(encoding="utf-8") as file:
+            rows = [line for line, _ in zip(file, range(EXAMPLE_ROWS + 1), strict=False)]
+        (data / "weather.csv").write_text("".join(rows), encoding="utf-8")
+
+    def here(self, text: str) -> str:
+        """Return a text of the documentation with its port and places made those of this checkout."""
+        for place, name in MOVED.items():
+            text = text.replace(place, str(self.directory / name))
+        return text.replace(DOCUMENTED_PORT, str(self.port))
+
+    def environment(self) -> dict[str, str]:
+        """Return the environment of commands: nothing of an outer make, no accounts, no network for pip."""
+        dropped = {"MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "ARGS", "LAZULITE_ACCOUNTS", "AZURITE_ACCOUNTS"}
+        kept = {name: value for name, value in os.environ.items() if name not in dropped}
+        string = connection_string(DEVELOPMENT_ACCOUNT, "127.0.0.1", self.port)
+        return kept | {"PIP_NO_INDEX": "1", "LAZULITE_CONNECTION_STRING": string}
+
+    def run(self, command: Sequence[str]) -> str:
+        """Run a command and return what it prints; it must succeed."""
+        done = subprocess.run(
+            command,
+            cwd=self.directory,
+            env=self.environment(),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=SECONDS_MAX,
+        )
+        assert done.returncode == 0, f"{' '.join(command)}\nexited with {done.returncode}:\n{done.stdout}{done.stderr}"
+        return done.stdout
+
+    def rehearse_tests(self, command: str) -> None:
+        """Check that each program that `make test` would run is there, and that the tests are among them."""
+        planned = self.run(["bash", "-c", command.replace("make ", "make -n ", 1)])
+        programs = re.findall(r"^\.venv/bin/(\S+)", planned, re.MULTILINE)
+        assert "-m pytest" in planned, planned
+        for program in programs:
+            assert shutil.which(program, path=f"{Path(sys.executable).parent}:{os.environ['PATH']}"), program
+
+
+def _write_program(path: Path, before: str, arguments: str) -> None:
+    path.write_text(f"#!/bin/sh\n{before}\nexec {sys.executable} {arguments}\n", encoding="utf-8")
+    path.chmod(0o755)
+
+
+@contextmanager
+def _serving(checkout: Checkout, command: str, lines_count: int) -> Iterator[str]:
+    """Run a server; yield the first lines that it prints. It must end when it is told to, and with 0."""
+    with (checkout.directory / "server.log").open("a+", encoding="utf-8") as log:
+        process = subprocess.Popen(
+            ["bash", "-c", command],
+            cwd=checkout.directory,
+            env=checkout.environment(),
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+            start_new_session=True,
+        )
+        watchdog = threading.Timer(SECONDS_MAX, os.killpg, (process.pid, signal.SIGKILL))
+        watchdog.start()
+        try:
+            assert process.stdout is not None
+            printed = "".join(process.stdout.readline() for _ in range(lines_count))
+            log.seek(0)
+            watchdog.cancel()
+            assert " listens on http://" in printed, f"{command}\nprinted:\n{printed}{log.read()}"
+            yield printed
+            process.terminate()
+            process.communicate(timeout=SECONDS_MAX)  # It reads until nobody is left who could write.
+            code = process.returncode
+            # A make that is told to end says so with a code of its own.
+            assert code == 0 or "make " in command, f"{command}\nexited with {code}"
+        finally:
+            watchdog.cancel()
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            if process.stdout is not None:
+                process.stdout.close()
+
+
+class Reader:
+    """Does what one page says."""
+
+    def __init__(self, checkout: Checkout) -> None:
+        self._checkout = checkout
+        self._server = contextlib.ExitStack()
+        self._names: dict[str, object] = {"__name__": "__main__"}
+
+    def read(self, page: str) -> None:
+        """Run all of a page's blocks; a server is there from the start."""
+        blocks = [fence for fence in fences(page) if fence.language in RUN | {"output"}]
+        try:
+            self.serve("make serve")
+            for fence, following in zip(blocks, [*blocks[1:], None], strict=True):
+                if fence.language != "output" and fence.marker != "skip":
+                    self._run(fence, following.text if following and following.language == "output" else None)
+        finally:
+            self.close()
+
+    def serve(self, command: str, lines_count: int = 1) -> str:
+        """Start a server in place of the one before."""
+        self._server.close()
+        return self._server.enter_context(_serving(self._checkout, command, lines_count))
+
+    def close(self) -> None:
+        """Close the clients that the page made, and stop its server."""
+        for value in self._names.values():
+            if isinstance(value, TableClient | TableServiceClient):
+                value.close()
+        self._server.close()
+
+    def _run(self, fence: Fence, expected: str | None) -> None:
+        if fence.marker == "stopped":
+            self._server.close()
+        text = self._checkout.here(fence.text)
+        lines_count = expected.count("\n") if expected else 1
+        where = f"{fence.page}:{fence.line}"
+        printed = self._python(fence, text) if fence.language == "python" else self._shell(text, lines_count)
+        if expected is not None:
+            assert prints(printed, self._checkout.here(expected)), f"{where} printed:\n{printed}"
+
+    def _python(self, fence: Fence, text: str) -> str:
+        code = compile("\n" * (fence.line - 1) + text, str(ROOT / fence.page), "exec")
+        with contextlib.redirect_stdout(io.StringIO()) as printed:
+            exec(code, self._names)
+        return printed.getvalue()
+
+    def _shell(self, text: str, lines_count: int) -> str:
+        printed = ""
+        waiting = ""
+        for line in [*text.replace("\\\n", "").splitlines(), ":"]:
+            serves, tests = _SERVE.match(line), line.startswith("make test")
+            if not (serves or tests or line == ":"):
+                waiting += f"{line}\n"
+                continue
+            printed += self._checkout.run(["bash", "-euo", "pipefail", "-c", waiting or ":"])
+            waiting = ""
+            if serves:
+                printed += self.serve(line, lines_count)
+            elif tests:
+                self._checkout.rehearse_tests(line)
+        return printed

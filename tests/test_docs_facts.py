@@ -1,0 +1,172 @@
+"""The documentation is complete: what it lists is what there is, with the values that there are."""
+
+import configparser
+import itertools
+import json
+import re
+import shlex
+import tomllib
+from argparse import ArgumentParser, _SubParsersAction
+from collections.abc import Iterator
+from dataclasses import fields
+from io import BytesIO
+
+import pytest
+
+from lazulite.cli.parser import LIMIT_FLAGS, build_parser
+from lazulite.config import ACCOUNT_VARIABLES
+from lazulite.protocol import query_string, service_properties_xml, shared_key, signed_identifiers, timeout, xml
+from lazulite.protocol.errors import CATALOGUE
+from lazulite.protocol.message import Request, Response
+from lazulite.server.exchange_log import Exchange
+from lazulite.server.limits import KIB, MIB, Limits
+from lazulite.server.request_log import RequestLog
+from lazulite.table import edm, entity, names, query_options
+from lazulite.table.batch import multipart_in
+from lazulite.table.call import QueryLimits
+from lazulite.table.filter import DEPTH_MAX, TERMS_MAX, TEXT_MAX
+from lazulite.table.payload import json_in
+
+from .docs_support import PAGES, fences, page_text, table_rows
+
+HEAD_STATUSES = {408, 414, 431}
+"""Statuses that the server gives to a code in place of the catalogue's."""
+
+
+def parsers(parser: ArgumentParser) -> Iterator[ArgumentParser]:
+    yield parser
+    for action in parser._actions:
+        if isinstance(action, _SubParsersAction):
+            for command in action.choices.values():
+                yield from parsers(command)
+
+
+def test_every_flag_is_documented() -> None:
+    known = {
+        option for parser in parsers(build_parser()) for action in parser._actions for option in action.option_strings
+    }
+    cells = [row[0] for row in table_rows("docs/operations.md")]
+    documented = {word for cell in cells for word in re.findall(r"(?<![\w\[-])--?[A-Za-z][A-Za-z-]*", cell)}
+    assert documented == known
+
+
+def test_the_defaults_of_flags_are_documented() -> None:
+    rows = {row[0].split()[0].strip("`"): row[1] for row in table_rows("docs/operations.md")}
+    defaults = {flag: getattr(Limits(), field) for flag, (field, _, _) in LIMIT_FLAGS.items()}
+    for flag, default in {**defaults, "--page-seconds": QueryLimits().page_seconds}.items():
+        assert f"({default:g})" in rows[flag], flag
+
+
+def test_every_variable_is_documented() -> None:
+    assert set(ACCOUNT_VARIABLES) <= {row[0].strip("`") for row in table_rows("docs/operations.md")}
+
+
+def test_every_field_of_the_log_is_documented() -> None:
+    file = BytesIO()
+    log = RequestLog(file)
+    log.record(Exchange(Request("GET", "/"), Response(200), 1.0, 0, 0))
+    log.close()
+    documented = {name for row in table_rows("docs/operations.md") for name in re.findall(r"`([a-z_]+)`", row[0])}
+    assert set(json.loads(file.getvalue())) <= documented
+
+
+def spelled(name: str, value: float) -> str:
+    """Return a limit as the documentation spells it, by the unit at the end of its name."""
+    if name.endswith("_seconds"):
+        return f"{value:g} s"
+    if name.endswith("_bytes") and value >= MIB:
+        return f"{value / MIB:g} MiB"
+    return f"{value / KIB:g} KiB" if name.endswith("_bytes") else f"{value:,}"
+
+
+def test_every_setting_of_the_server_is_documented() -> None:
+    rows = {row[0]: row for row in table_rows("docs/limits.md")}
+    flags = {field: flag for flag, (field, _, _) in LIMIT_FLAGS.items()}
+    for setting in fields(Limits):
+        row = rows.get(f"`{setting.name}`")
+        assert row is not None, f"{setting.name} is not documented"
+        assert row[1] == spelled(setting.name, getattr(Limits(), setting.name))
+        assert row[2] == (f"`{flags[setting.name]}`" if setting.name in flags else "")
+
+
+def test_every_setting_of_queries_is_documented() -> None:
+    rows = table_rows("docs/limits.md")
+    for setting in fields(QueryLimits):
+        found = [row for row in rows if f"(`{setting.name}`)" in row[0]]
+        assert len(found) == 1, f"{setting.name} is not documented"
+        assert found[0][1].startswith(spelled(setting.name, getattr(QueryLimits(), setting.name)))
+
+
+@pytest.mark.parametrize(
+    ("what", "limit"),
+    [
+        ("table name, characters", f"{names.TABLE_NAME_MIN} to {names.TABLE_NAME_MAX}"),
+        ("property name, characters", names.PROPERTY_NAME_MAX),
+        ("PartitionKey, RowKey, UTF-16 units each", names.KEY_MAX_UTF16),
+        ("properties, without the keys and Timestamp", entity.PROPERTIES_MAX),
+        ("entity, by the formula below", f"{entity.ENTITY_MAX_BYTES // MIB} MiB"),
+        ("String", (edm.STRING.limit - 4) // 2),
+        ("Binary", edm.BINARY.limit - 4),
+        ("brackets open at one time in a JSON body", json_in.DEPTH_MAX),
+        ("`$top`", f"0 to {query_options.TOP_MAX:,}"),
+        ("names in `$select`", query_options.SELECT_MAX),
+        ("characters of a `$filter`", TEXT_MAX),
+        ("parentheses and `not` within one another", DEPTH_MAX),
+        ("comparisons and other terms in a `$filter`", TERMS_MAX),
+        ("operations", multipart_in.PARTS_MAX),
+        ("header lines of one operation", multipart_in.HEADERS_MAX),
+        ("stored access policies of a table", signed_identifiers.MAX_POLICIES),
+        ("id of a policy, UTF-16 units", signed_identifiers.MAX_ID_LENGTH),
+        ("retention, days", f"1 to {service_properties_xml.MAX_RETENTION_DAYS}"),
+        ("CORS rules", service_properties_xml.MAX_RULES),
+        ("CORS rules together, characters without tags", service_properties_xml.MAX_CORS_CHARACTERS),
+        ("origins of a rule", service_properties_xml.MAX_ORIGINS),
+        ("literal headers of a list", service_properties_xml.MAX_LITERAL_HEADERS),
+        ("prefixed headers of a list", service_properties_xml.MAX_PREFIXED_HEADERS),
+        ("an origin or header, characters", service_properties_xml.MAX_ITEM_LENGTH),
+        ("XML body", f"{xml.MAX_BYTES // KIB} KiB"),
+        ("XML elements", xml.MAX_ELEMENTS),
+        ("XML depth", xml.MAX_DEPTH),
+        ("query parameters", query_string.MAX_PARAMETERS),
+        ("`timeout`", f"{timeout.REQUEST_SECONDS_MAX} s"),
+        ("date of a Shared Key request", f"{shared_key.REQUEST_AGE_SECONDS_MAX // 60} minutes"),
+    ],
+)
+def test_a_limit_is_documented(what: str, limit: int | str) -> None:
+    row = next(row for row in table_rows("docs/limits.md") if row[0] == what)
+    expected = f"{limit:,}" if isinstance(limit, int) else limit
+    assert re.match(rf"{re.escape(expected)}(?![\d,])", row[1]), row
+
+
+def test_the_error_codes_exist_and_have_the_status_that_is_said() -> None:
+    said = [found for page in PAGES for found in re.findall(r"\b([345]\d\d) `(\w+)`", page_text(page))]
+    assert len(said) > 40
+    for status, code in said:
+        assert CATALOGUE[code][0] == int(status) or int(status) in HEAD_STATUSES, (status, code)
+
+
+def test_the_unit_for_systemd_starts_a_command_that_exists() -> None:
+    unit = next(fence for fence in fences("docs/operations.md") if fence.language == "ini")
+    read = configparser.ConfigParser(strict=True)
+    read.optionxform = str  # type: ignore[assignment,method-assign]  # the documented way to keep the case of names
+    read.read_string(unit.text)
+    program, *arguments = shlex.split(read["Service"]["ExecStart"])
+    args = build_parser().parse_args(arguments)
+    assert program.endswith("/.venv/bin/lazulite")
+    assert str(args.location) == "/var/lib/" + read["Service"]["StateDirectory"]
+    assert int(read["Service"]["TimeoutStopSec"]) > Limits().drain_seconds
+    assert int(read["Service"]["LimitNOFILE"]) >= Limits().connections + 1024
+
+
+def test_the_dependencies_are_those_of_the_packages() -> None:
+    project = tomllib.loads(page_text("pyproject.toml"))
+    npm = json.loads(page_text("tests/sdk/javascript/package.json"))
+    pins = itertools.chain(
+        project["project"]["dependencies"],
+        *project["project"]["optional-dependencies"].values(),
+        project["build-system"]["requires"],
+    )
+    expected = sorted([pin.split("==")[0] for pin in pins] + list(npm["dependencies"]))
+    rows = [row for row in table_rows("docs/dependencies.md") if row[0].startswith("`")]
+    assert sorted(row[0].split("`")[1] for row in rows) == expected
+    assert all(len(row) == 3 and row[1] for row in rows)
