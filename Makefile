@@ -16,10 +16,7 @@ serve: $(VENV)/.runtime
 	@exec $(BIN)/lazulite serve $(ARGS)
 
 test: lint
-	$(BIN)/python -m coverage erase
-	$(BIN)/python -m pytest --cov --cov-report= $(ARGS)
-	$(BIN)/python -m coverage combine --quiet --append 2>/dev/null || true
-	$(BIN)/python -m coverage report --skip-covered
+	$(BIN)/python -m pytest --cov --cov-report=term:skip-covered $(ARGS)
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .

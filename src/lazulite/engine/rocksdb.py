@@ -20,7 +20,7 @@ import time
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import NamedTuple, Self, TypeVar, cast
+from typing import NamedTuple, Self, cast
 
 from rocksdict import Rdict, WriteBatch
 
@@ -44,12 +44,11 @@ from lazulite.engine.keys import (
 )
 from lazulite.engine.location import Location
 from lazulite.engine.reclaim import Reclaimer
-from lazulite.engine.rocks_errors import STORE_ERRORS, StalledError
+from lazulite.engine.rocks_errors import STORE_ERRORS
 from lazulite.engine.rocks_options import RocksSettings
 from lazulite.engine.rocks_scan import Cursor
 from lazulite.engine.rocks_store import Failpoints, Store
-
-T = TypeVar("T")
+from lazulite.engine.stalls import unstalled
 
 
 class _Outcome(NamedTuple):
@@ -166,7 +165,9 @@ class RocksEngine:
         """See `Engine.commit`."""
         prefix = partition_prefix(space, partition)
         keys = {row: prefix + encode_text(row) for row in rows}
-        stamp, refusal, durable = await self._unstalled(lambda: self._try_commit(space, rows, keys, decide))
+        stamp, refusal, durable = await unstalled(
+            self._settings, self._timer, lambda: self._try_commit(space, rows, keys, decide)
+        )
         if durable is not None:
             await durable
         if refusal is not None:
@@ -201,7 +202,7 @@ class RocksEngine:
 
     async def drop(self, space: int) -> None:
         """See `Engine.drop`."""
-        await (await self._unstalled(lambda: self._try_drop(space)))
+        await (await unstalled(self._settings, self._timer, lambda: self._try_drop(space)))
         if self._store is not None and not self._closing.is_set():
             self._reclaimer.begin(self._store.database, space)
 
@@ -216,7 +217,7 @@ class RocksEngine:
 
     async def check_writable(self) -> None:
         """See `Engine.check_writable`."""
-        await (await self._unstalled(self._try_nothing))
+        await (await unstalled(self._settings, self._timer, self._try_nothing))
 
     def _try_nothing(self) -> asyncio.Future[None]:
         store = self._writable()
@@ -229,19 +230,6 @@ class RocksEngine:
             raise EngineUnavailableError("the store is closing")
         store.check_writable()
         return store
-
-    async def _unstalled(self, attempt: Callable[[], T]) -> T:
-        """Try a write, again and again for a while as long as RocksDB is behind."""
-        deadline: float | None = None
-        while True:
-            try:
-                return attempt()
-            except StalledError:
-                now = self._timer()
-                deadline = deadline or now + self._settings.stall_seconds_max
-                if now >= deadline:
-                    raise
-            await asyncio.sleep(self._settings.stall_retry_seconds)
 
     async def reclaimed(self) -> None:
         """Return when the room of the spaces dropped so far has been given back (or that was given up)."""
