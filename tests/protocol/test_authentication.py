@@ -22,7 +22,7 @@ from lazulite.protocol.grant import SHARED_KEY_GRANT, Grant
 from lazulite.protocol.message import Request
 from lazulite.protocol.query_string import parse_query_string
 from lazulite.protocol.sas_dates import parse_sas_date
-from lazulite.protocol.sas_terms import SAS_PARAMETERS
+from lazulite.protocol.sas_terms import ACCOUNT_SAS_PARAMETERS, SERVICE_SAS_PARAMETERS
 from lazulite.protocol.service_sas import ServiceSas, sign_table_sas
 from lazulite.protocol.shared_key import parse_http_date, table_string_to_sign
 from lazulite.protocol.stored_policy import StoredAccessPolicy
@@ -377,7 +377,9 @@ async def test_the_cache_is_bounded_and_keeps_what_is_used() -> None:
 
 
 def parse_values(query: str) -> tuple[str | None, ...]:
-    return tuple(map(parse_query_string(query).get, SAS_PARAMETERS))
+    parameters = parse_query_string(query)
+    names = SERVICE_SAS_PARAMETERS if "tn" in parameters else ACCOUNT_SAS_PARAMETERS
+    return tuple(map(parameters.get, names))
 
 
 async def test_no_secret_leaves(service: Fixture, caplog: pytest.LogCaptureFixture) -> None:
@@ -401,3 +403,15 @@ async def test_no_secret_leaves(service: Fixture, caplog: pytest.LogCaptureFixtu
     for text in shown:
         for secret in (good, header_signature, "first", "second"):
             assert secret not in text
+
+
+async def test_what_the_signature_does_not_cover_makes_no_new_entry(service: Fixture) -> None:
+    for number in range(20):
+        await service.ask(sas(f"{table_query()}&ss={number}&srt={number}&ses={number}"))
+        await service.ask(sas(f"{account_query()}&spk={number}&si={number}"))
+    assert len(service.authenticator._cache) == 2
+
+
+async def test_a_long_token_is_verified_but_not_remembered(service: Fixture) -> None:
+    await service.ask(sas(table_query(end_partition="z" * 2000)))
+    assert len(service.authenticator._cache) == 0

@@ -58,3 +58,34 @@ def test_failures_say_where_but_not_what() -> None:
     log.close()
     assert b"i ValueError\n! test_debug_log.py:" in output.getvalue()
     assert b"SECRET" not in output.getvalue()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "/t?sig=SECRET&x=y",
+        '/t?sig="SECRET"&x=y',
+        "/t?sig='SECRET'",
+        "/t?sig+=SECRET",
+        "/t?sig%20=SECRET",
+        "/t%3Fsig%3DSECRET%26x",
+        "/t?next=%252Ft%253Fsig%253DSECRET",
+        "/t?%2573%2569%2567=SECRET",
+        "/t?SIG=SECRET",
+        "SharedKey acct:SECRET",
+        "sharedkeylite  acct:SECRET",
+        "Bearer SECRET",
+    ],
+)
+def test_a_secret_in_any_spelling_is_taken_out(text: str) -> None:
+    assert "SECRET" not in redact(text)
+
+
+@pytest.mark.parametrize("name", ["Authorization", "X-Original-Authorization", "X-MS-Token", "X-Api-Key", "Cookie"])
+def test_fields_that_hold_secrets_by_their_name(name: str) -> None:
+    output = io.BytesIO()
+    log = DebugLog(output)
+    request = Request("GET", "/t", headers={name.lower(): "abc SECRET"}, id="id")
+    log.record(Exchange(request, Response(200), 1.0, 0, 0))
+    log.close()
+    assert b"SECRET" not in output.getvalue()

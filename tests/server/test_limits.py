@@ -203,3 +203,32 @@ async def test_a_client_that_does_not_read_holds_its_own_requests_back(wire: Wir
 @pytest.mark.parametrize("limit", ["url_bytes", "headers_bytes", "body_bytes", "discarded_bytes"])
 def test_sizes_are_positive(limit: str) -> None:
     assert getattr(Limits(), limit) > 0
+
+
+async def test_bodies_of_all_connections_together_are_bounded(wire: Wire) -> None:
+    wire.limit(buffered_bytes=15)
+    other = wire.connect()
+    assert await wire.send(put(10) + b"x" * 9) == b""
+    assert statuses(await wire.send(put(10) + b"x" * 9, other)) == [503], "refused as soon as there is no room"
+    assert statuses(await wire.send(b"x" + put(8) + b"y" * 8, other)) == [503, 503], "the connection stays usable"
+    assert statuses(await wire.send(b"x")) == [200]
+    assert wire.shared.buffered_bytes == 0
+    assert statuses(await wire.send(put(10) + b"y" * 10, other)) == [503, 503, 200]
+
+
+@pytest.mark.parametrize("complete", [True, False])
+async def test_room_comes_back_from_clients_that_leave(wire: Wire, complete: bool) -> None:
+    go_on = asyncio.Event()
+
+    async def wait(_: Request) -> None:
+        await go_on.wait()
+
+    wire.service.before = wait
+    await wire.send(put(10) + b"x" * 10 + put(10) + b"x" * (10 if complete else 9))
+    assert wire.shared.buffered_bytes == (20 if complete else 19)
+    wire.transport.abort()
+    await settle()
+    assert wire.shared.buffered_bytes == 10, "the running request still has its body"
+    go_on.set()
+    await settle()
+    assert wire.shared.buffered_bytes == 0

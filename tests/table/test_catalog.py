@@ -1,6 +1,12 @@
+import asyncio
+from pathlib import Path
+
 import pytest
 
-from lazulite.engine.contract import Engine
+from lazulite.engine.contract import Engine, EngineUnavailableError
+from lazulite.engine.rocks_options import RocksSettings
+from lazulite.engine.rocksdb import RocksEngine
+from lazulite.protocol.clock import system_clock
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.spaces import FIRST_FREE_SPACE, TABLES, SpaceAllocator
 from lazulite.protocol.stored_policy import StoredAccessPolicy
@@ -52,6 +58,41 @@ async def test_an_interrupted_drop_is_finished_at_the_next_start(engine: Engine)
     assert await engine.get(table.space, "p", "r") is None
     assert await engine.get(kept.space, "p", "r") == b"x"
     assert await engine.get(TABLES, "a", dropped) is None
+
+
+async def test_a_deletion_that_failed_and_yet_took_effect_is_not_remembered_wrongly(tmp_path: Path) -> None:
+    """Else a table would be served whose rows the next start throws away."""
+    failing = [False]
+
+    def fail_once() -> None:
+        if failing[0]:
+            failing[0] = False
+            raise EngineUnavailableError("no room")
+
+    settings = RocksSettings(recovery_retry_seconds=0.001)
+    engine = RocksEngine.open(tmp_path / "store", system_clock, settings, failpoints={"before_sync": fail_once})
+    catalog = Catalog(engine)
+    await catalog.create("a", "people")
+    failing[0] = True
+    with pytest.raises(EngineUnavailableError):
+        await catalog.delete("a", "people")
+    assert await catalog.get("a", "people") is not None
+    while True:
+        try:
+            await engine.check_writable()
+            break
+        except EngineUnavailableError:
+            await asyncio.sleep(0)
+    assert (await catalog.get("a", "people") is None) == (await engine.get(TABLES, "a", "people") is None)
+    await engine.close()
+
+
+async def test_the_rows_of_dropped_tables_are_no_tables(engine: Engine) -> None:
+    await engine.commit(TABLES, "a", ["!1024"], lambda _, __: {"!1024": b""})
+    catalog = Catalog(engine)
+    assert await catalog.get("a", "!1024") is None
+    with pytest.raises(ServiceError, match="ResourceNotFound"):
+        await catalog.delete("a", "!1024")
 
 
 async def test_policies_are_kept_and_seen_at_once(engine: Engine) -> None:

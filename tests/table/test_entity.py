@@ -61,6 +61,7 @@ def test_names_differ_by_case_and_etag_is_ordinary() -> None:
         ([("a-b", 1)], "PropertyNameInvalid"),
         ([("a" * 256, 1)], "PropertyNameTooLong"),
         ([(f"P{i}", i) for i in range(253)], "TooManyProperties"),
+        ([(f"-{i}", None) for i in range(2000)], "TooManyProperties"),
         ([("A", {})], "InvalidInput"),
         ([("A", [])], "InvalidInput"),
         ([("A", 2**31)], "InvalidInput"),

@@ -1,3 +1,4 @@
+import asyncio
 from itertools import count
 
 import pytest
@@ -81,3 +82,28 @@ async def test_nothing_asked_nothing_read(engine: Engine) -> None:
     assert await _read(engine, 0) == Page()
     request = PageRequest(SPACE, [], None, bytes, 10, 0)
     assert await read_page(engine, request, QueryLimits(), lambda: 0) == Page()
+
+
+@pytest.mark.parametrize("matching", [None, "x"])
+async def test_others_get_a_turn_inside_a_slice(engine: Engine, matching: str | None) -> None:
+    """Each look at this clock is a second later, so every look ends a turn."""
+    turns = 0
+
+    async def count_turns() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    other = asyncio.create_task(count_turns())
+    page = await _read(engine, 1200, matching)
+    other.cancel()
+    assert page.scanned == 1200
+    assert turns >= (1200 if matching else 1200 // 8)
+
+
+async def test_a_page_makes_progress_though_its_time_is_up(engine: Engine) -> None:
+    for matching in (None, "none"):
+        page = await _read(engine, 1000, matching, deadline=-1)
+        assert page.scanned > 0
+        assert page.next is not None

@@ -170,3 +170,12 @@ async def test_an_operation_over_its_time_is_a_500_and_goes_on(engine: Engine, m
 async def test_an_operation_within_its_time_is_answered(client: Client) -> None:
     assert (await client("GET", "Tables", "timeout=29")).status == 200
     assert (await client("GET", "people()", "timeout=29")).error_code == "TableNotFound"
+
+
+async def test_nothing_is_kept_or_logged_of_an_account_that_does_not_exist(client: Client) -> None:
+    for method in ("GET", "OPTIONS"):
+        request = Request(method, "/nobody%3Fsig=SECRET/people", "", {"host": "h", "origin": "http://a.com"}, id="id")
+        response = await client.service.handle(request)
+        assert (response.status, response.error_code) == (404, "ResourceNotFound")
+        assert request.account == ""
+    assert client.service._context.properties.known("nobody?sig=SECRET") is None

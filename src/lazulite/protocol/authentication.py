@@ -19,7 +19,8 @@ from lazulite.protocol.grant import SHARED_KEY_GRANT, Grant
 from lazulite.protocol.message import Request
 from lazulite.protocol.sas_cache import SAS_CACHE_ENTRIES_MAX, SasCache, VerifiedSas
 from lazulite.protocol.sas_terms import (
-    SAS_PARAMETERS,
+    ACCOUNT_SAS_PARAMETERS,
+    SERVICE_SAS_PARAMETERS,
     SPECIFIC_ERRORS_VERSION,
     MalformedSasError,
 )
@@ -115,7 +116,9 @@ class Authenticator:
         check_signature(request, address, account, comp, credentials, self._canonicalize)
 
     async def _check_sas(self, request: Request, account: Account, parameters: Mapping[str, str]) -> Grant:
-        values = tuple(map(parameters.get, SAS_PARAMETERS))
+        # Only what the signature covers, or anybody could fill the cache with one token in many guises.
+        names = SERVICE_SAS_PARAMETERS if "tn" in parameters else ACCOUNT_SAS_PARAMETERS
+        values = tuple(map(parameters.get, names))
         try:
             verified = self._cache.get(values, account)
             if verified is None:

@@ -1,12 +1,10 @@
-"""Where service properties are kept: one row for each account and service.
-
-Invariant: what the cache holds is what the engine holds; it is forgotten in the step that changes it.
-"""
+"""Where service properties are kept: one row for each account and service."""
 
 import json
 from collections.abc import Mapping, Sequence
 
 from lazulite.engine.contract import Engine
+from lazulite.protocol.row_cache import RowCache
 from lazulite.protocol.service_properties import PropertiesUpdate, ServiceProperties
 from lazulite.protocol.spaces import SERVICE_PROPERTIES
 
@@ -17,8 +15,7 @@ class PropertiesStore:
     def __init__(self, engine: Engine, service: str) -> None:
         self._engine = engine
         self._service = service
-        self._cache: dict[str, ServiceProperties] = {}
-        self._changes = 0
+        self._cache: RowCache[str, ServiceProperties] = RowCache()
 
     def known(self, account: str) -> ServiceProperties | None:
         """Return an account's properties if they are at hand."""
@@ -29,10 +26,9 @@ class PropertiesStore:
         known = self._cache.get(account)
         if known is not None:
             return known
-        changes = self._changes
+        before = self._cache.before_read()
         properties = _decode(await self._engine.get(SERVICE_PROPERTIES, account, self._service))
-        if changes == self._changes:
-            self._cache[account] = properties
+        self._cache.fill(account, properties, before)
         return properties
 
     async def update(self, account: str, update: PropertiesUpdate) -> None:
@@ -42,11 +38,8 @@ class PropertiesStore:
             merged = _decode(current[0]).merge(update)
             return {self._service: json.dumps(merged.to_json()).encode()}
 
-        try:
+        with self._cache.changing(account):
             await self._engine.commit(SERVICE_PROPERTIES, account, [self._service], decide)
-        finally:
-            self._changes += 1
-            self._cache.pop(account, None)
 
 
 def _decode(value: bytes | None) -> ServiceProperties:

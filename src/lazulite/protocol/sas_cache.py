@@ -15,7 +15,10 @@ SAS_CACHE_ENTRIES_MAX = 4096
 """How many verified tokens are remembered."""
 
 Values = tuple[str | None, ...]
-"""The values of `SAS_PARAMETERS` in a query, in that order."""
+"""The values of a query's parameters that the signature covers, in the order of their kind's names."""
+
+VALUES_LENGTH_MAX = 1024
+"""Characters of a token that is remembered; a longer one is verified each time."""
 
 
 class VerifiedSas(NamedTuple):
@@ -56,7 +59,9 @@ class SasCache:
         return entry if entry.account is account else None
 
     def put(self, values: Values, entry: VerifiedSas) -> None:
-        """Remember a token."""
+        """Remember a token, unless it is uncommonly long."""
+        if sum(len(value) for value in values if value) > VALUES_LENGTH_MAX:
+            return
         if len(self._young) >= self._generation_max:
             self._old, self._young = self._young, {}
         self._young[values] = entry

@@ -26,11 +26,11 @@ FIRST_VERSION = "2012-02-12"
 SPECIFIC_ERRORS_VERSION = "2015-04-05"
 """From here on: account SAS, `sip`, `spr`, and 403 with a specific code where older tokens get 404."""
 
-SAS_PARAMETERS = (
-    *("sig", "sv", "sp", "st", "se", "si", "tn", "spk", "srk", "epk", "erk"),
-    *("sip", "spr", "ss", "srt", "ses"),
-)
-"""Every query parameter that takes part in a SAS."""
+_COMMON_PARAMETERS = ("sig", "sv", "sp", "st", "se", "sip", "spr")
+ACCOUNT_SAS_PARAMETERS = (*_COMMON_PARAMETERS, "ss", "srt", "ses")
+"""Every query parameter that takes part in an account SAS."""
+SERVICE_SAS_PARAMETERS = (*_COMMON_PARAMETERS, "si", "tn", "spk", "srk", "epk", "erk")
+"""Every query parameter that takes part in a table SAS, which is known by its `tn`."""
 
 _VERSION = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 _PROTOCOLS = {"": False, "https": True, "https,http": False, "http,https": False}

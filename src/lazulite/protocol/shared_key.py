@@ -153,7 +153,7 @@ def check_signature(
 
 
 def _spellings(path: str, address: Address) -> Iterator[str]:
-    """Yield the path as it came, then what a client may have signed before its stack re-encoded it: at most 18."""
+    """Yield the path as it came, then what a client may have signed before its stack re-encoded it: at most 12."""
     yield path
     seen = {path}
     decoded = unquote_to_bytes(path.encode("latin-1", "replace"))
@@ -162,8 +162,6 @@ def _spellings(path: str, address: Address) -> Iterator[str]:
         quote(decoded, safe=_PATH_SAFE),
         path.replace("%27", "'"),
         path.replace("'", "%27"),
-        path.replace("%20", "+"),
-        path.replace("+", "%20"),
     ]
     if address.secondary:
         # The documentation signs the primary's path; the JavaScript and .NET SDKs sign the one that they send.

@@ -14,10 +14,16 @@ from lazulite.server.request_log import frames, timestamp
 LINES_MAX = 20_000
 """Exchanges that may wait for a slow file."""
 
-_SIGNATURE = re.compile(r"(?i)((?:s|%53|%73)(?:i|%49|%69)(?:g|%47|%67)(?:=|%3d))[^&\s\"'<>]*")
-"""`sig=` in any spelling that a percent-decoder accepts, wherever it is: query, Location, Referer."""
+_SIGNATURE = re.compile(
+    r"((?:s|%(?:25)*[57]3)(?:i|%(?:25)*[46]9)(?:g|%(?:25)*[46]7)(?:\s|\+|%(?:25)*20)*(?:=|%(?:25)*3d))[^&]*",
+    re.IGNORECASE,
+)
+"""`sig=` in any spelling that any number of percent-decodings leads to, wherever it is: query, Location, Referer."""
 
-_SECRET_FIELDS = frozenset({"authorization", "cookie", "proxy-authorization", "set-cookie"})
+_CREDENTIALS = re.compile(r"(SharedKey(?:Lite)?\s+|Bearer\s+)\S.*", re.IGNORECASE)
+
+_SECRET_FIELD = re.compile(r"authorization|cookie|token|api-?key|secret|password", re.IGNORECASE)
+"""What the name of a field that holds a secret has in it."""
 
 _REDACTED = "REDACTED"
 
@@ -26,7 +32,7 @@ _CONTROLS = {code: f"\\x{code:02x}" for code in [*range(32), 127, *range(128, 16
 
 def redact(text: str) -> str:
     """Return the text without the signatures in it."""
-    return _SIGNATURE.sub(r"\1" + _REDACTED, text)
+    return _CREDENTIALS.sub(r"\1" + _REDACTED, _SIGNATURE.sub(r"\1" + _REDACTED, text))
 
 
 class DebugLog:
@@ -58,6 +64,4 @@ class DebugLog:
 
 
 def _fields(mark: str, fields: Iterable[tuple[str, str]]) -> list[str]:
-    return [
-        f"{mark} {name}: {_REDACTED if name.lower() in _SECRET_FIELDS else redact(value)}" for name, value in fields
-    ]
+    return [f"{mark} {name}: {_REDACTED if _SECRET_FIELD.search(name) else redact(value)}" for name, value in fields]

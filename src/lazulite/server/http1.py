@@ -40,7 +40,7 @@ class Connection(asyncio.Protocol):
     def __init__(self, shared: Shared) -> None:
         self._shared = shared
         self._queue: deque[Incoming] = deque()
-        self._parser = RequestParser(shared.limits, self._queue, self._new_request)
+        self._parser = RequestParser(shared.limits, self._queue, self._new_request, shared.reserve)
         self._outlet: Outlet | None = None
         self._client = ""
         self._unread = _NOTHING
@@ -89,7 +89,7 @@ class Connection(asyncio.Protocol):
         self._eof = True
         self._parser.close()
         while self._queue and not (self._queue[-1].complete or self._queue[-1].error):
-            self._queue.pop()
+            self._shared.release(self._queue.pop())
         self._advance()
         return not self._ending
 
@@ -107,7 +107,7 @@ class Connection(asyncio.Protocol):
         """See asyncio."""
         self._outlet = None
         self._ending = True
-        self._queue.clear()
+        self._drop_queue()
         self._unread = _NOTHING
         self._parser.close()
         self.deadline_s = math.inf
@@ -212,6 +212,7 @@ class Connection(asyncio.Protocol):
             response = shared.service.refuse(request, ServiceError("InternalError"))
         finally:
             self._task = None
+            shared.release(incoming)
             if self._outlet is None:
                 shared.forget(self)
         if self._running is incoming:
@@ -231,6 +232,7 @@ class Connection(asyncio.Protocol):
     def _respond(self, incoming: Incoming, response: Response) -> None:
         incoming.answered = True
         shared, request = self._shared, incoming.request
+        shared.release(incoming)
         keep_alive = incoming.keep_alive and not shared.draining
         head, body = encode(response, method=request.method, keep_alive=keep_alive, http_1_0=incoming.http_1_0)
         if self._outlet is not None:
@@ -256,12 +258,17 @@ class Connection(asyncio.Protocol):
     def _end(self, *, linger: bool) -> None:
         """Close once all is written; with `linger`, when the client has closed or the time is up."""
         self._ending = True
-        self._queue.clear()
+        self._drop_queue()
         self._unread = _NOTHING
         self._parser.close()
         self._enter(Phase.LINGER)
         if self._outlet is not None:
             self._outlet.end(linger=linger)
+
+    def _drop_queue(self) -> None:
+        for incoming in self._queue:
+            self._shared.release(incoming)
+        self._queue.clear()
 
     def _give_up_reading(self) -> None:
         """Answer 408, unless the request that never ends is a refused one that has its answer."""

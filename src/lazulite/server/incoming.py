@@ -12,7 +12,7 @@ class Incoming:
 
     `complete`: the whole body has come. `error`: what the server found wrong; answered as soon as it is this request's
     turn, complete or not. `keep_alive`: another request may follow. `length`: the body's announced bytes, None when
-    chunked.
+    chunked. `reserved_bytes`: of the server's room for bodies.
     """
 
     request: Request
@@ -24,6 +24,7 @@ class Incoming:
     complete: bool = False
     answered: bool = False
     received_bytes: int = 0
+    reserved_bytes: int = 0
     started_s: float = 0.0
 
     def refuse(self, error: ServiceError, *, close: bool) -> None:

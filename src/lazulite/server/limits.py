@@ -32,6 +32,9 @@ class Limits:
     body_bytes: int = 4 * MIB
     """Request body, exactly the service's 4 MiB. Over: 413 `RequestBodyTooLarge`, answered at once."""
 
+    buffered_bytes: int = 256 * MIB
+    """Request bodies held at a time, over all connections. One more: 503 `ServerBusy`."""
+
     discarded_bytes: int = 64 * MIB
     """What is read and thrown away of a refused body, so that its sender gets to read the refusal. Over: disconnect."""
 

@@ -38,10 +38,18 @@ class RequestParser:
     Args:
         queue: where requests go, oldest first.
         new_request: makes the `Request` that a head fills in; it already has id, client and scheme.
+        reserve: asked for room before bytes of a body are kept.
     """
 
-    def __init__(self, limits: Limits, queue: deque[Incoming], new_request: Callable[[], Request]) -> None:
+    def __init__(
+        self,
+        limits: Limits,
+        queue: deque[Incoming],
+        new_request: Callable[[], Request],
+        reserve: Callable[[int], bool] = lambda _: True,
+    ) -> None:
         self._limits = limits
+        self._reserve = reserve
         self._queue = queue
         self._new_request = new_request
         self._llhttp: HttpRequestParser | None = HttpRequestParser(self)
@@ -194,10 +202,14 @@ class RequestParser:
         assert incoming is not None
         incoming.received_bytes += len(part)
         if incoming.error is None:
-            if incoming.received_bytes <= self._limits.body_bytes:
+            if incoming.received_bytes > self._limits.body_bytes:
+                incoming.refuse(ServiceError("RequestBodyTooLarge"), close=False)
+            elif self._reserve(len(part)):
+                incoming.reserved_bytes += len(part)
                 self._body.append(part)
                 return
-            incoming.refuse(ServiceError("RequestBodyTooLarge"), close=False)
+            else:
+                incoming.refuse(ServiceError("ServerBusy"), close=False)
             self._body = []
         if incoming.received_bytes > self._limits.discarded_bytes:
             raise HeadError(ServiceError("RequestBodyTooLarge"))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from lazulite.protocol.message import Service
 from lazulite.server.exchange_log import ExchangeLog
+from lazulite.server.incoming import Incoming
 from lazulite.server.limits import Limits
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ class Shared:
 
     `new_request_id`: never the same twice. `clock`: monotonic seconds. `logs`: told of every exchange. `connections`:
     those open and those whose request still runs. `draining`: no connection is kept alive. `on_last`: called when the
-    last connection has gone.
+    last connection has gone. `buffered_bytes`: of request bodies, held now.
     """
 
     service: Service
@@ -28,7 +29,20 @@ class Shared:
     logs: Sequence[ExchangeLog] = ()
     connections: set["Connection"] = field(default_factory=set)
     draining: bool = False
+    buffered_bytes: int = 0
     on_last: Callable[[], None] = lambda: None
+
+    def reserve(self, count: int) -> bool:
+        """Account for bytes of a body about to be held; False if there is no room for them."""
+        if self.buffered_bytes + count > self.limits.buffered_bytes:
+            return False
+        self.buffered_bytes += count
+        return True
+
+    def release(self, incoming: Incoming) -> None:
+        """Give back what was reserved for a request's body, which nobody will look at any more."""
+        self.buffered_bytes -= incoming.reserved_bytes
+        incoming.reserved_bytes = 0
 
     def forget(self, connection: "Connection") -> None:
         """Take a connection off the list."""

@@ -5,8 +5,7 @@ A table is a row of the space `TABLES`: partition = account, row = the table's n
 the commit that removes the table, so that a restart finishes what a crash interrupted.
 
 Invariants: a table's name is unique in its account whatever its case; its space is its own, and is never used again
-after the table is gone, so a table of the same name created at once is empty. What the cache holds is what the engine
-holds: it is forgotten in the step that changes it, and never filled from a read that began before such a step.
+after the table is gone, so a table of the same name created at once is empty.
 """
 
 import json
@@ -15,13 +14,13 @@ from dataclasses import asdict, dataclass, replace
 
 from lazulite.engine.contract import Decide, Engine, KeyRange
 from lazulite.protocol.errors import ServiceError
+from lazulite.protocol.row_cache import RowCache
 from lazulite.protocol.spaces import TABLES, SpaceAllocator
 from lazulite.protocol.stored_policy import StoredAccessPolicy
 
 _DROPPED = "!"
 _FIRST_NAME = "0"
 """No table's name sorts before it; `!` and the `$` of system tables, which no list shows, do."""
-_CACHE_MAX = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +51,7 @@ class Catalog:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._spaces = SpaceAllocator(engine)
-        self._cache: dict[tuple[str, str], Table] = {}
-        self._changes = 0
+        self._cache: RowCache[tuple[str, str], Table] = RowCache()
 
     async def get(self, account: str, name: str) -> Table | None:
         """Return a table, whatever the case of `name`."""
@@ -61,15 +59,14 @@ class Catalog:
         table = self._cache.get(key)
         if table is not None:
             return table
-        changes = self._changes
+        if name.startswith(_DROPPED):
+            return None
+        before = self._cache.before_read()
         value = await self._engine.get(TABLES, *key)
         if value is None:
             return None
         table = Table.from_bytes(value)
-        if changes == self._changes:
-            if len(self._cache) >= _CACHE_MAX:
-                self._cache.clear()
-            self._cache[key] = table
+        self._cache.fill(key, table, before)
         return table
 
     async def require(self, account: str, name: str) -> Table:
@@ -163,9 +160,5 @@ class Catalog:
         await self._engine.commit(TABLES, account, [dropped], lambda _, __: {dropped: None})
 
     async def _commit(self, account: str, rows: Sequence[str], decide: Decide) -> None:
-        key = (account, rows[0])
-        try:
+        with self._cache.changing((account, rows[0])):
             await self._engine.commit(TABLES, account, rows, decide)
-        finally:
-            self._changes += 1
-            self._cache.pop(key, None)

@@ -13,6 +13,8 @@ from lazulite.table.names import check_property_name
 from lazulite.table.row import Property
 
 PROPERTIES_MAX = 252
+MEMBERS_MAX = 4 * PROPERTIES_MAX
+"""Members of a body, nulls included, which are no properties but take work too."""
 ENTITY_MAX_BYTES = 1024 * 1024
 _PROPERTY_OVERHEAD_BYTES = 8
 _KEYS = ("PartitionKey", "RowKey")
@@ -47,6 +49,8 @@ def build_entity(members: Iterable[tuple[str, Json]]) -> Entity:
             if name in values:
                 raise ServiceError("DuplicatePropertiesSpecified")
             values[name] = value
+    if len(values) > MEMBERS_MAX:
+        raise ServiceError("TooManyProperties")
     keys = [_key(values.pop(name, None)) for name in _KEYS]
     properties: dict[str, Property] = {}
     for name, value in values.items():

@@ -1,15 +1,21 @@
 """One page of a query: rows read in slices, tested, spelled, until the page is full or its time is up.
 
-Invariants: a page reads one snapshot; it never holds more than its limits; its continuation is the first row not yet
-judged, so that no row is skipped or seen twice, whatever happens to that row meanwhile.
+Invariants: a page reads one snapshot; it never outgrows its limits by more than a few rows; it holds the event loop for
+no longer than `turn_seconds` and one row's work; it judges at least one row, so that whoever follows its continuations
+arrives. The continuation is the first row not yet judged: no row is skipped or seen twice, whatever happens to that row
+meanwhile.
 """
 
+import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
 from lazulite.engine.contract import Engine, Key, KeyRange, Slice
 from lazulite.table.call import QueryLimits
+
+_ROWS_BETWEEN_LOOKS = 8
+"""Rows spelled between two looks at the clock, where no filter is tested."""
 
 
 @dataclass(slots=True)
@@ -41,73 +47,82 @@ class PageRequest:
 
 async def read_page(engine: Engine, request: PageRequest, limits: QueryLimits, monotonic: Callable[[], float]) -> Page:
     """Read one page."""
-    page = Page()
     if not request.top or not request.ranges:
-        return page
+        return Page()
+    reader = _PageReader(request, limits, monotonic)
     limit = request.top + 1 if request.predicate is None else None
     async with aclosing(engine.scan(request.space, request.ranges, limit)) as slices:
         if request.predicate is None:
-            await _take(page, slices, request, limits, monotonic)
+            await reader.take(slices)
         else:
-            await _filter(page, slices, request, request.predicate, limits, monotonic)
-    return page
+            await reader.filter(slices, request.predicate)
+    return reader.page
 
 
-async def _take(
-    page: Page,
-    slices: AsyncGenerator[Slice, None],
-    request: PageRequest,
-    limits: QueryLimits,
-    monotonic: Callable[[], float],
-) -> None:
-    size = 0
-    async for part in slices:
-        values = part.values
-        room = request.top - len(page.items)
-        if values and (room == 0 or size > limits.page_bytes or monotonic() > request.deadline):
-            page.next = part.key(0)
-            return
-        taken = list(map(request.spell, values[:room]))
-        page.items += taken
-        page.scanned += len(taken)
-        size += sum(map(len, taken))
-        if len(values) > room:
-            page.next = part.key(room)
-            return
+class _PageReader:
+    """A page being read."""
 
+    def __init__(self, request: PageRequest, limits: QueryLimits, monotonic: Callable[[], float]) -> None:
+        self.page = Page()
+        self._request = request
+        self._limits = limits
+        self._monotonic = monotonic
+        self._bytes = 0
+        self._now = monotonic()
+        self._turn_ends = self._now + limits.turn_seconds
 
-async def _filter(
-    page: Page,
-    slices: AsyncGenerator[Slice, None],
-    request: PageRequest,
-    predicate: Callable[[bytes], bool],
-    limits: QueryLimits,
-    monotonic: Callable[[], float],
-) -> None:
-    size = 0
-    beyond: Key | None = None
-    lookahead = limits.lookahead_rows
-    async for part in slices:
-        values = part.values
-        if values and beyond is None and (size > limits.page_bytes or monotonic() > request.deadline):
-            page.next = part.key(0)
-            return
-        for index, value in enumerate(values):
-            if beyond is None and len(page.items) == request.top:
-                beyond = part.key(index)
-            if beyond is not None and lookahead <= 0:
-                page.next = beyond
-                return
-            page.scanned += 1
-            lookahead -= beyond is not None
-            if not predicate(value):
-                continue
-            if beyond is not None:
-                page.next = part.key(index)
-                return
-            item = request.spell(value)
-            page.items.append(item)
-            size += len(item)
-        if beyond is not None and monotonic() > request.deadline:
-            page.next = beyond
-            return
+    async def _look_at_clock(self) -> None:
+        """Note the time; let others have the event loop when the turn is over."""
+        self._now = self._monotonic()
+        if self._now >= self._turn_ends:
+            await asyncio.sleep(0)
+            self._turn_ends = self._monotonic() + self._limits.turn_seconds
+
+    def _is_over(self) -> bool:
+        if not self.page.scanned:
+            return False
+        return self._bytes > self._limits.page_bytes or self._now > self._request.deadline
+
+    async def take(self, slices: AsyncGenerator[Slice, None]) -> None:
+        """Add every row."""
+        page, request = self.page, self._request
+        async for part in slices:
+            values = part.values
+            for start in range(0, len(values), _ROWS_BETWEEN_LOOKS):
+                await self._look_at_clock()
+                room = request.top - len(page.items)
+                if room == 0 or self._is_over():
+                    page.next = part.key(start)
+                    return
+                some = values[start : start + _ROWS_BETWEEN_LOOKS]
+                taken = list(map(request.spell, some[:room]))
+                page.items += taken
+                page.scanned += len(taken)
+                self._bytes += sum(map(len, taken))
+                if len(some) > room:
+                    page.next = part.key(start + room)
+                    return
+
+    async def filter(self, slices: AsyncGenerator[Slice, None], predicate: Callable[[bytes], bool]) -> None:
+        """Add the rows that match; look a little beyond a full page for one more match."""
+        page, request = self.page, self._request
+        beyond: Key | None = None
+        lookahead = self._limits.lookahead_rows
+        async for part in slices:
+            for index, value in enumerate(part.values):
+                await self._look_at_clock()
+                if beyond is None and len(page.items) == request.top:
+                    beyond = part.key(index)
+                if self._is_over() or lookahead <= 0:
+                    page.next = beyond or part.key(index)
+                    return
+                page.scanned += 1
+                lookahead -= beyond is not None
+                if not predicate(value):
+                    continue
+                if beyond is not None:
+                    page.next = part.key(index)
+                    return
+                item = request.spell(value)
+                page.items.append(item)
+                self._bytes += len(item)

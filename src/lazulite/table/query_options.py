@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from lazulite.protocol.errors import ServiceError
+from lazulite.table.names import PROPERTY_NAME_MAX
 
 TOP_MAX = 1000
 SELECT_MAX = 255
@@ -46,6 +47,6 @@ def read_select(parameters: Mapping[str, str]) -> Sequence[str] | None:
     if not text.strip():
         return None
     names = [name.strip() for name in text.split(",", SELECT_MAX)]
-    if len(names) > SELECT_MAX or not all(names):
+    if len(names) > SELECT_MAX or not all(names) or max(map(len, names)) > PROPERTY_NAME_MAX:
         raise ServiceError("InvalidInput")
     return None if "*" in names else names

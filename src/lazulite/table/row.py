@@ -41,6 +41,7 @@ from lazulite.table.edm import (
 HEAD_BYTES = 9
 _VERSION = b"\x01"
 _LONGEST_TYPE = len('"Edm.DateTime"')
+_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 _MEMBER = re.compile(
     r',"([^"@]+)(?:@odata\.type":"(Edm\.\w+)","\1)?":("[^"\\]*(?:\\.[^"\\]*)*"|[^,]+)', re.ASCII | re.DOTALL
 )
@@ -129,6 +130,8 @@ def literal_reader(name: str) -> Callable[[bytes], Property | None]:
     """Return a function that finds one property in a row's value without decoding it; None if it is absent."""
     if name == "Timestamp":
         return _read_timestamp
+    if not name.isidentifier():
+        return lambda _: None
     quoted = quote(name)
     needle = f",{quoted}:".encode()
     annotation = f',{quoted[:-1]}@odata.type":'.encode()
@@ -168,13 +171,8 @@ def property_reader(name: str) -> Callable[[bytes], Value | None]:
 def _end_of_string(value: bytes, start: int) -> int:
     """Return the index after the closing quote of the JSON string that opens at `start`."""
     end = value.find(b'"', start + 1)
-    while value[end - 1] == 0x5C and _is_escaped(value, end):
-        end = value.find(b'"', end + 1)
-    return end + 1
-
-
-def _is_escaped(value: bytes, at: int) -> bool:
-    backslashes = 0
-    while value[at - 1 - backslashes] == 0x5C:
-        backslashes += 1
-    return backslashes % 2 == 1
+    if value[end - 1] != 0x5C:
+        return end + 1
+    string = _STRING.match(value, start)
+    assert string is not None, "a string that does not end"
+    return string.end()

@@ -2,7 +2,7 @@
 
 Invariants: `handle` raises nothing but cancellation and what is a defect; every response carries the request's id, the
 version and the time; nothing of a request is acted on before its credentials were found good, but for a CORS preflight,
-which has none.
+which has none; nothing is looked up, remembered or logged under the name of an account that does not exist.
 """
 
 import asyncio
@@ -72,6 +72,7 @@ class TableService:
             random or SystemRandom(),
             limits or QueryLimits(),
         )
+        self._accounts = accounts
         self._authenticator = Authenticator(accounts, clock, catalog.policies)
         self._overdue: set[asyncio.Task[Response]] = set()
         self._date_second = -1
@@ -87,6 +88,8 @@ class TableService:
         try:
             parameters = parse_query_string(request.query)
             address = locate(request)
+            if self._accounts.get(address.account) is None:
+                raise ServiceError("ResourceNotFound")
             request.account = address.account
             if request.method == "OPTIONS":
                 response = await self._preflight(request, address)

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lazulite.protocol.errors import ServiceError
-from lazulite.table.batch.multipart_in import Part, boundary_of, read_batch
+from lazulite.table.batch.multipart_in import HEAD_BYTES_MAX, Part, boundary_of, read_batch
 
 CHANGES = """--batch_b
 Content-Type: multipart/mixed; boundary=changeset_c
@@ -107,6 +107,9 @@ def test_boundaries(content_type: str, boundary: str | None) -> None:
         (OUTER, "--batch_b\nContent-Type: application/http\n\nGET /\n\n--batch_b--"),
         (OUTER, "--batch_bc\nContent-Type: application/http\n\nGET / HTTP/1.1\n\n--batch_b--"),
         (OUTER, "--batch_b\nA: b\n\nGET / HTTP/1.1\n" + "A: b\n" * 65 + "\n\n--batch_b--"),
+        (OUTER, "--batch_b\nA: b\n\nGET /" + "x" * HEAD_BYTES_MAX + " HTTP/1.1\n\n\n--batch_b--"),
+        (OUTER, "--batch_b\nA: b\n\nGET / HTTP/1.1\nAccept: " + "a," * HEAD_BYTES_MAX + "\n\n\n--batch_b--"),
+        (OUTER, "--batch_b\nA: " + "b" * HEAD_BYTES_MAX + "\n\nGET / HTTP/1.1\n\n\n--batch_b--"),
     ],
 )
 def test_refusals(content_type: str, text: str) -> None:

@@ -53,3 +53,10 @@ def test_rubbish_is_refused_or_read(body: bytes) -> None:
         read_members(body)
     except ServiceError as error:
         assert error.code == "InvalidInput"
+
+
+@pytest.mark.parametrize("tail", [b'\\"', b'"', b"\\", b'"\\', b'\\\\"'])
+def test_hostile_bodies_are_refused_in_linear_time(tail: bytes) -> None:
+    """With a scanner that tries each quote of an unfinished string again, this does not end."""
+    with pytest.raises(ServiceError):
+        read_members(b"[" * (DEPTH_MAX + 1) + tail * 1_000_000)

@@ -104,3 +104,10 @@ def test_versions_that_have_json(version: str, headers: dict[str, str], refused:
             require_json_version(version, headers)
     else:
         require_json_version(version, headers)
+
+
+def test_only_the_beginning_of_a_long_header_is_read() -> None:
+    assert negotiate("application/json;odata=nometadata," + "a," * 1_000_000, "") is MetadataLevel.NONE
+    with pytest.raises(ServiceError, match="MediaTypeNotSupported"):
+        negotiate("a," * 1_000_000 + "application/json", "")
+    check_body_type("application/json;" + "x" * 1_000_000)

@@ -13,6 +13,8 @@ from lazulite.protocol.errors import ServiceError
 
 PARTS_MAX = 100
 HEADERS_MAX = 64
+HEAD_BYTES_MAX = 64 * 1024
+"""Length of one head inside a batch, its request line included; a single request's has as much."""
 
 _BOUNDARY = re.compile(r"multipart/mixed\s*;(?:.*;)?\s*boundary\s*=\s*(?:\"([^\"]{1,200})\"|([^\s;\"]{1,200}))", re.I)
 _REQUEST_LINE = re.compile(r"([A-Za-z]{1,20}) +(\S+) +HTTP/1\.[01]\s*", re.ASCII)
@@ -78,7 +80,13 @@ def _read_headers(lines: list[str]) -> dict[str, str]:
 
 def _cut_head(text: bytes) -> tuple[list[str], bytes]:
     """Split at the first blank line; blank lines before the head are skipped."""
-    head, _, rest = text.lstrip(b"\n").partition(b"\n\n")
+    text = text.lstrip(b"\n")
+    end = text.find(b"\n\n", 0, HEAD_BYTES_MAX)
+    if end < 0:
+        if len(text) > HEAD_BYTES_MAX:
+            raise _malformed()
+        end = len(text)
+    head, rest = text[:end], text[end + 2 :]
     return [line for line in head.decode("latin-1").split("\n") if line.strip()], rest
 
 

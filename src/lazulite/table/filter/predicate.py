@@ -5,13 +5,15 @@ every node "is it TRUE?" follows from the same question about its terms: `and` i
 term is not. NULL and FALSE never need telling apart, and the compiled functions return plain Booleans.
 
 Speed: these functions run for every row that a query scans. A comparison is one closure over its constant; the terms of
-one `and` or `or` about the same property share one reading of it.
+one `and` or `or` about the same property share one reading of it, and a property that several places of the tree ask
+about is read once a row.
 
 Source: reference §10.3.
 """
 
 import operator
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
 from lazulite.engine.order import ordinal
@@ -43,13 +45,45 @@ def compile_predicate(node: Node, reader: _Reader[Row]) -> Callable[[Row], bool]
         node: a filter.
         reader: for the name of a property, a function that reads it out of a row: its value, or None if it has none.
     """
+    groups = Counter(_groups(node))
+    shared = {name: _read_once(reader(name)) for name, count in groups.items() if count > 1}
+    return _compile(node, lambda name: shared.get(name) or reader(name))
+
+
+def _groups(node: Node) -> Iterator[str]:
+    """Yield the name of a property for each place of the tree that reads it."""
     if isinstance(node, And | Or):
-        tests = [compile_predicate(term, reader) for term in _others(node.terms)]
+        for term in _others(node.terms):
+            yield from _groups(term)
+        yield from _by_property(node.terms)
+    elif isinstance(node, Not):
+        yield from _groups(node.term)
+    elif not isinstance(node, Constant):
+        yield node.property if isinstance(node, Comparison) else node.name
+
+
+def _read_once(read: Callable[[Row], Value | None]) -> Callable[[Row], Value | None]:
+    """Return a reader that remembers the value of the row it was last asked about."""
+    last: Row | None = None
+    value: Value | None = None
+
+    def remembering(row: Row) -> Value | None:
+        nonlocal last, value
+        if row is not last:
+            last, value = row, read(row)
+        return value
+
+    return remembering
+
+
+def _compile(node: Node, reader: _Reader[Row]) -> Callable[[Row], bool]:
+    if isinstance(node, And | Or):
+        tests = [_compile(term, reader) for term in _others(node.terms)]
         for name, value_tests in _by_property(node.terms).items():
             tests.append(_on_property(reader(name), _joined(value_tests, isinstance(node, And))))
         return _joined(tests, isinstance(node, And))
     if isinstance(node, Not):
-        term = compile_predicate(node.term, reader)
+        term = _compile(node.term, reader)
         return lambda row: not term(row)
     if isinstance(node, Constant):
         value = node.value

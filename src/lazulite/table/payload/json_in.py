@@ -16,7 +16,8 @@ DEPTH_MAX = 32
 """Brackets open at one time. An entity is flat; what is deeper is refused either way, this bounds the work."""
 
 MALFORMED = "An error occurred while processing this request."
-_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
+_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)
+"""A string; also what begins as one and never ends, lest each quote in it be tried as a beginning again."""
 _NOT_BRACKETS = re.compile(rb"[^\[\]{}]+")
 
 

@@ -14,6 +14,8 @@ JSON_SINCE = "2013-08-15"
 """The first `x-ms-version` that speaks JSON."""
 
 _ODATA_OF_JSON = "3"
+HEADER_MAX = 1024
+"""Characters of a header that are looked at."""
 
 
 class MetadataLevel(StrEnum):
@@ -62,17 +64,23 @@ def _quality(media_range: str) -> float:
         return 0.0
 
 
-@lru_cache(maxsize=256)
 def negotiate(accept: str, format_option: str) -> MetadataLevel:
     """Return the level of the answer.
 
     Args:
-        accept: the Accept header, "" if absent.
+        accept: the Accept header, "" if absent; what stands beyond `HEADER_MAX` characters is not looked at.
         format_option: the `$format` option, decoded, "" if absent.
 
     Raises:
         ServiceError: 415 with the code of the first format asked for, if none of them can be had.
     """
+    if len(accept) > HEADER_MAX:
+        accept = accept[:HEADER_MAX].rpartition(",")[0]
+    return _negotiate(accept, format_option[:HEADER_MAX])
+
+
+@lru_cache(maxsize=256)
+def _negotiate(accept: str, format_option: str) -> MetadataLevel:
     if format_option:
         return _level(format_option)
     refusal: ServiceError | None = None
@@ -105,13 +113,17 @@ def require_json_version(version: str, headers: Mapping[str, str]) -> None:
         raise ServiceError("JsonFormatNotSupported")
 
 
-@lru_cache(maxsize=256)
 def check_body_type(content_type: str) -> None:
     """Refuse a body that is not JSON.
 
     Raises:
         ServiceError: 415, `AtomFormatNotSupported` or `MediaTypeNotSupported`.
     """
+    _check_body_type(content_type[:HEADER_MAX])
+
+
+@lru_cache(maxsize=256)
+def _check_body_type(content_type: str) -> None:
     media_type, parameters = _parameters(content_type)
     if media_type == "application/json":
         if parameters.get("odata") == "verbose":

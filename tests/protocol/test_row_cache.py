@@ -1,0 +1,63 @@
+import asyncio
+
+import pytest
+
+from lazulite.protocol.errors import ServiceError
+from lazulite.protocol.row_cache import RowCache
+
+
+def _filled() -> RowCache[str, int]:
+    cache: RowCache[str, int] = RowCache(entries_max=3)
+    cache.fill("a", 1, cache.before_read())
+    return cache
+
+
+def test_a_change_forgets_its_row() -> None:
+    cache = _filled()
+    with cache.changing("a"):
+        assert cache.get("a") == 1
+    assert cache.get("a") is None
+
+
+def test_a_read_from_before_a_change_is_not_remembered() -> None:
+    cache = _filled()
+    before = cache.before_read()
+    with cache.changing("b"):
+        pass
+    cache.fill("b", 2, before)
+    assert cache.get("b") is None
+    cache.fill("b", 2, cache.before_read())
+    assert cache.get("b") == 2
+
+
+@pytest.mark.parametrize("failure", [OSError(), asyncio.CancelledError()])
+def test_an_unknown_outcome_is_read_through_until_a_change_succeeds(failure: BaseException) -> None:
+    cache = _filled()
+    with pytest.raises(type(failure)), cache.changing("a"):
+        raise failure
+    cache.fill("a", 1, cache.before_read())
+    assert cache.get("a") is None
+    with cache.changing("a"):
+        pass
+    cache.fill("a", 1, cache.before_read())
+    assert cache.get("a") == 1
+
+
+def test_a_refusal_is_a_known_outcome() -> None:
+    cache = _filled()
+    with pytest.raises(ServiceError), cache.changing("a"):
+        raise ServiceError("TableNotFound")
+    cache.fill("a", 1, cache.before_read())
+    assert cache.get("a") == 1
+
+
+def test_it_is_bounded_in_rows_and_in_doubts() -> None:
+    cache = _filled()
+    for number in range(10):
+        cache.fill(str(number), number, cache.before_read())
+    assert sum(cache.get(str(number)) is not None for number in range(10)) <= 3
+    for number in range(3):
+        with pytest.raises(OSError, match="x"), cache.changing(str(number)):
+            raise OSError("x")
+    cache.fill("z", 1, cache.before_read())
+    assert cache.get("z") is None
