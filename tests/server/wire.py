@@ -69,6 +69,9 @@ class Transport(asyncio.Transport):
         assert self.reading_paused
         self.reading_paused = False
 
+    def is_closing(self) -> bool:
+        return self.closed
+
     def close(self) -> None:
         self.closed = True
         if not self.waiting_bytes:

@@ -61,7 +61,7 @@ class Connection(asyncio.Protocol):
         transport = cast(asyncio.Transport, transport)
         self._client = client_address(transport)
         transport.set_write_buffer_limits(limits.response_buffer_bytes)
-        self._outlet = outlet = Outlet(transport, limits.discarded_bytes)
+        self._outlet = outlet = Outlet(transport, self._shared.outbox, limits.discarded_bytes)
         self._enter(Phase.IDLE)
         connections = self._shared.connections
         connections.add(self)

@@ -8,6 +8,8 @@ the client (RFC 9112 section 9.6).
 
 import asyncio
 
+from lazulite.server.outbox import Outbox
+
 _JOIN_BYTES = 64 * 1024
 """Up to here, copying a body behind its head is cheaper than writing two buffers."""
 
@@ -25,11 +27,13 @@ class Outlet:
     """Wraps a transport.
 
     Args:
+        outbox: sends what is small enough to wait for the end of the turn.
         discarded_bytes_max: what a lingering client may still send.
     """
 
-    def __init__(self, transport: asyncio.Transport, discarded_bytes_max: int) -> None:
+    def __init__(self, transport: asyncio.Transport, outbox: Outbox, discarded_bytes_max: int) -> None:
         self._transport = transport
+        self._outbox = outbox
         self._discarded_bytes_left = discarded_bytes_max
         self._reading = True
         self._waiting_bytes = 0
@@ -37,8 +41,9 @@ class Outlet:
     def write(self, head: bytes, body: bytes) -> None:
         """Send a head and its body, with one system call as a rule."""
         if len(body) <= _JOIN_BYTES:
-            self._transport.write(head + body)
+            self._outbox.post(self._transport, head + body)
         else:
+            self._outbox.send()
             self._transport.writelines((head, body))
 
     def read(self, wanted: bool) -> None:
@@ -52,6 +57,7 @@ class Outlet:
 
     def end(self, *, linger: bool) -> None:
         """Close once all is written; with `linger`, when the client closes or someone calls `abort`."""
+        self._outbox.send()
         if linger and self._transport.can_write_eof():
             self._transport.write_eof()
             self.read(True)

@@ -8,6 +8,7 @@ from lazulite.protocol.message import Service
 from lazulite.server.exchange_log import ExchangeLog
 from lazulite.server.incoming import Incoming
 from lazulite.server.limits import Limits
+from lazulite.server.outbox import Outbox
 
 if TYPE_CHECKING:
     from lazulite.server.http1 import Connection
@@ -30,6 +31,11 @@ class Shared:
     connections: set["Connection"] = field(default_factory=set)
     draining: bool = False
     buffered_bytes: int = 0
+    outbox: Outbox = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.outbox = Outbox(self.clock)
+
     on_last: Callable[[], None] = lambda: None
 
     def reserve(self, count: int) -> bool:
