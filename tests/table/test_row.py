@@ -10,6 +10,7 @@ from lazulite.table.row import (
     Row,
     assemble,
     decode_row,
+    decoded_row_reader,
     encode_keys,
     encode_properties,
     etag_of,
@@ -88,6 +89,16 @@ def test_a_string_that_looks_like_members_is_no_member() -> None:
 def test_a_string_named_like_a_type_before_a_string_is_no_annotation() -> None:
     values = {"X": Property(edm.STRING, '"Edm.Int64"'), "A": Property(edm.STRING, '"1"')}
     assert literal_reader("A")(_row("p", "r", values)) == values["A"]
+
+
+@given(keys, keys, properties, names)
+def test_the_other_reader_reads_the_same(
+    partition_key: str, row_key: str, values: dict[str, Property], other: str
+) -> None:
+    value = _row(partition_key, row_key, values)
+    reader = decoded_row_reader()
+    for name in {*values, other, "PartitionKey", "RowKey", "Timestamp"}:
+        assert repr(reader(name)(value)) == repr(property_reader(name)(value))
 
 
 def test_a_row_of_another_format_is_not_served() -> None:

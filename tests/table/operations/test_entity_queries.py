@@ -46,6 +46,12 @@ async def _query(client: Client, text: str, more: str = "") -> tuple[list[str], 
         ("PartitionKey eq 'b' and (RowKey eq '0' or RowKey eq '3')", "b0 b3", "partition scan", 2),
         ("PartitionKey eq 'x' and PartitionKey eq 'y'", "", "partition scan", 0),
         ("false", "", "table scan", 0),
+        (
+            "Age eq 30 and not (A eq 1 or B eq 1 or C eq 1 or D eq 1 or E eq 1 or F eq 1 or G eq 1 or H eq 1)",
+            "a3 b3 c3",
+            "table scan",
+            12,
+        ),
     ],
 )
 async def test_each_class_touches_its_rows_only(client: Client, text: str, rows: str, name: str, scanned: int) -> None:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lazulite.protocol.errors import ServiceError
-from lazulite.table.payload.json_in import DEPTH_MAX, read_members
+from lazulite.table.payload.json_in import DEPTH_MAX, MEMBERS_MAX, read_members
 
 
 def test_members_come_in_order_with_repetitions() -> None:
@@ -40,6 +40,14 @@ def test_malformed_bodies(body: bytes) -> None:
     with pytest.raises(ServiceError) as caught:
         read_members(body)
     assert (caught.value.status, caught.value.code) == (400, "InvalidInput")
+
+
+def test_a_body_out_of_all_proportion_is_refused_before_it_is_read() -> None:
+    members = ",".join(f'"a{index}":1' for index in range(MEMBERS_MAX))
+    assert len(read_members(f"{{{members}}}".encode())) == MEMBERS_MAX
+    with pytest.raises(ServiceError, match="TooManyProperties"):
+        read_members(f'{{"b":"::",{members}}}'.encode())
+    assert list(read_members(b'{"a":"%s"}' % (b":" * 10_000))) == [("a", ":" * 10_000)]
 
 
 def test_brackets_in_strings_are_no_depth() -> None:

@@ -1,7 +1,7 @@
 """The `$filter` language: text to tree, tree to key ranges, tree to a predicate."""
 
 from lazulite.table.filter.parser import DEPTH_MAX, TERMS_MAX, TEXT_MAX, parse
-from lazulite.table.filter.predicate import compile_predicate
+from lazulite.table.filter.predicate import compile_predicate, properties_of
 from lazulite.table.filter.query_class import QueryClass, query_class
 from lazulite.table.filter.ranges import plan
 from lazulite.table.filter.tree import And, BooleanProperty, Comparison, Constant, Node, Not, Operator, Or
@@ -22,5 +22,6 @@ __all__ = [
     "compile_predicate",
     "parse",
     "plan",
+    "properties_of",
     "query_class",
 ]

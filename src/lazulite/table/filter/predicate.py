@@ -50,6 +50,11 @@ def compile_predicate(node: Node, reader: _Reader[Row]) -> Callable[[Row], bool]
     return _compile(node, lambda name: shared.get(name) or reader(name))
 
 
+def properties_of(node: Node) -> set[str]:
+    """Return the names of the properties that a filter asks about."""
+    return set(_groups(node))
+
+
 def _groups(node: Node) -> Iterator[str]:
     """Yield the name of a property for each place of the tree that reads it."""
     if isinstance(node, And | Or):

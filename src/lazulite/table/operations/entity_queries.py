@@ -1,5 +1,7 @@
 """Point query and collection query. Source: reference §9.1, §9.2, §10; classes: the table design guide."""
 
+from collections.abc import Callable
+
 from lazulite.engine.contract import Key, KeyRange
 from lazulite.engine.key_range import clip
 from lazulite.protocol.errors import ServiceError
@@ -8,14 +10,16 @@ from lazulite.protocol.message import Response
 from lazulite.table.answers import json_answer
 from lazulite.table.call import Call
 from lazulite.table.continuation import entity_continuation_headers, read_entity_continuation
-from lazulite.table.filter import compile_predicate, parse, plan, query_class
+from lazulite.table.filter import Node, compile_predicate, parse, plan, properties_of, query_class
 from lazulite.table.page import Page, PageRequest, read_page
 from lazulite.table.payload.json_out import EntityWriter
 from lazulite.table.query_options import read_select, read_top, refuse_unknown_options
-from lazulite.table.row import etag_of, property_reader, ticks_of
+from lazulite.table.row import decoded_row_reader, etag_of, property_reader, ticks_of
 
 READ = Requirement("o", ("r",), "r")
 _POINT = "point"
+_SEARCHED_MAX = 8
+"""Properties that a filter looks for in a row one by one; for more of them the row is taken apart."""
 _EVERYTHING = KeyRange(("", ""), None)
 
 
@@ -61,12 +65,17 @@ async def query_entities(call: Call) -> Response:
     text = parameters.get("$filter", "")
     tree = parse(text) if text.strip() else None
     ranges, rest = ((_EVERYTHING,), None) if tree is None else plan(tree)
-    predicate = None if rest is None else compile_predicate(rest, property_reader)
+    predicate = None if rest is None else _predicate(rest)
     table = await call.context.catalog.require(call.account, call.resource.table)
     request = PageRequest(table.space, _within(call, ranges, start), predicate, writer.members, top, call.deadline)
     started = call.context.monotonic()
     page = await read_page(call.context.engine, request, call.context.limits, call.context.monotonic)
     return _answer(call, writer, page, query_class(tree), call.context.monotonic() - started)
+
+
+def _predicate(rest: Node) -> Callable[[bytes], bool]:
+    few = len(properties_of(rest)) <= _SEARCHED_MAX
+    return compile_predicate(rest, property_reader if few else decoded_row_reader())
 
 
 def _within(call: Call, ranges: tuple[KeyRange, ...], start: Key | None) -> tuple[KeyRange, ...]:

@@ -15,6 +15,9 @@ from lazulite.table.edm import Json
 DEPTH_MAX = 32
 """Brackets open at one time. An entity is flat; what is deeper is refused either way, this bounds the work."""
 
+MEMBERS_MAX = 2048
+"""Members of a body, annotations and nulls included; an entity has 255 properties, each annotated at most once."""
+
 MALFORMED = "An error occurred while processing this request."
 _STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)
 """A string; also what begins as one and never ends, lest each quote in it be tried as a beginning again."""
@@ -34,11 +37,21 @@ def _refuse_constant(_: str) -> NoReturn:
 _DECODER = json.JSONDecoder(object_pairs_hook=_Pairs, parse_constant=_refuse_constant)
 
 
-def _too_deep(body: bytes) -> bool:
-    if body.count(b"{") + body.count(b"[") <= DEPTH_MAX:
-        return False
+def _check_structure(body: bytes) -> None:
+    """Refuse, before anything is built, what is nested too deeply or has far more members than an entity."""
+    flat = body.count(b"{") + body.count(b"[") <= DEPTH_MAX
+    if flat and body.count(b":") <= MEMBERS_MAX:
+        return
+    bare = _STRING.sub(b"", body)
+    if bare.count(b":") > MEMBERS_MAX:
+        raise ServiceError("TooManyProperties")
+    if _is_too_deep(bare):
+        raise ServiceError("InvalidInput", MALFORMED)
+
+
+def _is_too_deep(bare: bytes) -> bool:
     depth = 0
-    for bracket in _NOT_BRACKETS.sub(b"", _STRING.sub(b"", body)):
+    for bracket in _NOT_BRACKETS.sub(b"", bare):
         depth += 1 if bracket in b"[{" else -1
         if depth > DEPTH_MAX:
             return True
@@ -49,10 +62,9 @@ def read_members(body: bytes) -> tuple[tuple[str, Json], ...]:
     """Return the members of the JSON object that a body is.
 
     Raises:
-        ServiceError: `InvalidInput`, the body is no JSON object.
+        ServiceError: `InvalidInput`, the body is no JSON object; `TooManyProperties`, it is out of all proportion.
     """
-    if _too_deep(body):
-        raise ServiceError("InvalidInput", MALFORMED)
+    _check_structure(body)
     try:
         members = _DECODER.decode(body.removeprefix(BOM_UTF8).decode())
     except (ValueError, RecursionError):
