@@ -1,6 +1,8 @@
 """HTTP/1.1 as RFC 9112 has it, transition by transition."""
 
 import asyncio
+import gc
+import weakref
 
 import pytest
 
@@ -353,3 +355,20 @@ async def test_every_request_is_logged_with_its_id(wire: Wire) -> None:
     assert (first.request.id, first.response.status, first.bytes_in) == ("id-1", 200, 2)
     assert (second.request.id, second.response.error_code) == ("id-2", "InvalidHttpVerb")
     assert first.bytes_out + second.bytes_out == len(wire.transport.written)
+
+
+@pytest.mark.parametrize("data", [GET, GET[:20], b"GET /" + b"x" * 60_000, b"rubbish\r\n\r\n"])
+async def test_a_lost_connection_leaves_nothing_for_the_cycle_collector(wire: Wire, data: bytes) -> None:
+    """Else each connection would keep its last request in memory until the collector comes by."""
+    gc.collect()
+    gc.disable()
+    try:
+        transport = wire.connect()
+        lost = weakref.ref(transport.protocol)
+        await wire.send(data, transport)
+        transport.abort()
+        await settle()
+        del transport
+        assert lost() is None
+    finally:
+        gc.enable()

@@ -75,7 +75,7 @@ def _calm_collector() -> None:
     """
     gc.collect()
     gc.freeze()
-    gc.set_threshold(50_000, 20, 100)
+    gc.set_threshold(10_000, 20, 50)
 
 
 def announcement(settings: Settings, directory: AccountDirectory, store: str, port: int) -> Iterator[str]:

@@ -32,6 +32,10 @@ def _lower_name(name: bytes) -> str:
     return lower
 
 
+def _no_more() -> Request:
+    raise AssertionError("a request after the end")
+
+
 class RequestParser:
     """The reading half of one connection.
 
@@ -92,13 +96,15 @@ class RequestParser:
                 self._check_raw(incoming)
 
     def close(self) -> None:
-        """Stop, and let go of what is held (llhttp and this object refer to each other)."""
+        """Stop, and let go of what is held: llhttp and the connection refer back to this object."""
         self.stopped = True
         self.head_begun = False
         self._incoming = None
         self._body = []
         self._fields = []
+        self._url = b""
         self._llhttp = None
+        self._new_request = _no_more
 
     def _fail(self, error: ServiceError) -> None:
         if not self.stopped:
@@ -193,7 +199,8 @@ class RequestParser:
         self._queue.append(incoming)
         self.head_begun = False
         request.headers = self._read_fields()
-        read_head(incoming, self._url.decode("latin-1"), llhttp.get_http_version(), self._limits)
+        url, self._url = self._url, b""
+        read_head(incoming, url.decode("latin-1"), llhttp.get_http_version(), self._limits)
         self._raw_bytes = 0
 
     def on_body(self, part: bytes) -> None:
