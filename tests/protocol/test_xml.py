@@ -152,13 +152,6 @@ def test_errors_have_the_recorded_form() -> None:
     ]
 
 
-def test_plain_errors() -> None:
-    written = xml.plain_error_document("InternalError", "No.", [("Reason", "x")])
-    assert written == b"\xef\xbb\xbf" + DECLARATION + (
-        b"<Error><Code>InternalError</Code><Message>No.</Message><Reason>x</Reason></Error>"
-    )
-
-
 def test_every_element_knows_its_place() -> None:
     root = xml.read(b"<a>\n <!-- <x> --><b/><![CDATA[<y>]]>\n<?pi <z>?>  <c>\n</c></a>")
     assert [root.place, *(child.place for child in root.children)] == [(1, 2), (2, 15), (3, 14)]

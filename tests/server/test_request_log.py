@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from lazulite.protocol.clock import UNIX_EPOCH_TICKS
 from lazulite.protocol.message import Request, Response
-from lazulite.server.exchange_log import Exchange, ExchangeLog, SilentLog
+from lazulite.server.exchange_log import Exchange
 from lazulite.server.request_log import RequestLog
 
 
@@ -87,9 +87,3 @@ def test_dropped_lines_are_reported_as_json() -> None:
     log.record(Exchange(Request("GET", "/"), Response(200), 0, 0, 0))
     log.close()
     assert json.loads(output.getvalue()) == {"time": "2026-11-20T14:18:49.123Z", "dropped": 1}
-
-
-def test_silence_is_a_log() -> None:
-    log: ExchangeLog = SilentLog()
-    log.record(Exchange(Request("GET", "/"), Response(200), 0, 0, 0))
-    log.failed("i", ValueError())

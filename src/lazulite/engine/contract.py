@@ -10,7 +10,7 @@ What every engine must hold, whatever is behind it:
 - `commit` is linearizable per partition, all or nothing, and returns (or refuses) only when what it wrote and what it
   read is durable.
 - No reader ever sees a write that a power cut could still take back.
-- Each commit gets a stamp that is greater than every stamp given before for that partition, whatever the clock does.
+- Each commit that writes gets a stamp greater than all written before in that partition, whatever the clock does.
 
 Source: Calder et al., "Windows Azure Storage", SOSP 2011, section 5 (object tables).
 """

@@ -155,5 +155,9 @@ class ServiceError(Exception):
         super().__init__(f"{self.status} {code}: {self.message}")
 
 
+class AuthorityError(ServiceError):
+    """A refusal because the credentials do not reach so far, whatever code and status their version calls for."""
+
+
 REASONS: dict[int, str] = {status.value: status.phrase for status in HTTPStatus} | {413: "Request Entity Too Large"}
 """Reason phrases as the service writes them."""

@@ -5,7 +5,7 @@ from typing import Literal
 
 from lazulite.engine.contract import KeyRange
 from lazulite.engine.order import ordinal
-from lazulite.protocol.errors import ServiceError
+from lazulite.protocol.errors import AuthorityError
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +56,9 @@ class Grant:
         if self.key_range is not None and not self.allows_key(partition, row):
             raise self.refusal("AuthorizationFailure")
 
-    def refusal(self, code: str) -> ServiceError:
+    def refusal(self, code: str) -> AuthorityError:
         """Return the error for a lack of authority, as the token's version spells it."""
-        return ServiceError("ResourceNotFound" if self.hides_refusals else code)
+        return AuthorityError("ResourceNotFound" if self.hides_refusals else code)
 
 
 SHARED_KEY_GRANT = Grant("shared-key")
@@ -90,6 +90,6 @@ def authorize(grant: Grant, requirement: Requirement, resource: str) -> None:
     if requirement.shared_key_only or requirement.service is None:
         raise grant.refusal("AuthorizationFailure")
     if grant.table != resource.lower():
-        raise ServiceError("AuthenticationFailed")
+        raise AuthorityError("AuthenticationFailed")
     if not grant.permissions.issuperset(requirement.service):
         raise grant.refusal("AuthorizationPermissionMismatch")

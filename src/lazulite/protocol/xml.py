@@ -202,9 +202,3 @@ def error_document(code: str, message: str, details: Iterable[tuple[str, str]] =
     parts = [leaf("m:code", code), f'<m:message xml:lang="en-US">{_escape(message)}</m:message>']
     parts += [leaf(f"m:{name}", text) for name, text in details]
     return f'{_DECLARATION}<m:error xmlns:m="{_METADATA}">{"".join(parts)}</m:error>'.encode()
-
-
-def plain_error_document(code: str, message: str, details: Iterable[tuple[str, str]] = ()) -> bytes:
-    """Return an error in the `<Error>` form that the storage services share, with its byte-order mark."""
-    parts = [leaf("Code", code), leaf("Message", message)]
-    return document(element("Error", *parts, *(leaf(name, text) for name, text in details)))

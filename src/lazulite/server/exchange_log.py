@@ -25,13 +25,3 @@ class ExchangeLog(Protocol):
     def failed(self, request_id: str, failure: BaseException) -> None:
         """Note an exception that a service should not have let out."""
         ...
-
-
-class SilentLog:
-    """A log that keeps nothing."""
-
-    def record(self, exchange: Exchange) -> None:
-        """Ignore."""
-
-    def failed(self, request_id: str, failure: BaseException) -> None:
-        """Ignore."""

@@ -211,3 +211,17 @@ async def test_the_key_range_of_a_table_sas_holds_inside(client: Client) -> None
     response = await client("POST", "$batch", body=change_set(insert("b"), insert("c")), headers=CONTENT_TYPE)
     assert response.status == 202
     assert await rows(client) == ["b", "c"]
+
+
+@pytest.mark.parametrize("version", ["2012-02-12", "2019-02-02"])
+async def test_a_lack_of_permission_refuses_the_whole_however_its_version_spells_it(
+    client: Client, version: str
+) -> None:
+    sas = ServiceSas(table="people", permission="d", expiry=FOREVER, version=version)
+    client.sas = f"{sign_table_sas(DEVELOPMENT_ACCOUNT, sas)}&api-version=2019-02-02"
+    for body in (change_set(insert("a")), query(Operation("GET", at("a")))):
+        response = await client("POST", "$batch", body=body, headers=CONTENT_TYPE)
+        assert response.status == (404 if version == "2012-02-12" else 403)
+        assert response.error_code == (
+            "ResourceNotFound" if response.status == 404 else "AuthorizationPermissionMismatch"
+        )

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from lazulite.engine.contract import SpaceDroppedError
-from lazulite.protocol.errors import ServiceError
+from lazulite.protocol.errors import AuthorityError, ServiceError
 from lazulite.protocol.message import Request, Response
 from lazulite.protocol.query_string import parse_query_string
 from lazulite.table.answers import batch_error, preference_applied
@@ -27,7 +27,6 @@ from lazulite.table.resource import Kind, parse_resource
 _TOO_MANY = f"The batch request operation exceeds the maximum {PARTS_MAX} changes per change set."
 _WITHOUT_INDEX = frozenset({"EntityAlreadyExists", "ResourceNotFound", "UpdateConditionNotSatisfied"})
 """What fails at execution carries no index when it is the only operation of its change set, as recorded."""
-_OUTER_STATUSES = frozenset({401, 403})
 _PREPARED_BEFORE_A_TURN = 10
 """Operations prepared before the event loop gets a turn."""
 
@@ -49,7 +48,7 @@ async def run_batch(call: Call) -> Response:
     try:
         parts = await _run_changes(call, batch)
     except _OperationRefusedError as refusal:
-        if refusal.error.status in _OUTER_STATUSES:
+        if isinstance(refusal.error, AuthorityError):
             raise refusal.error from None
         parts = [_refused_part(call, batch, refusal)]
     return batch_response(parts, in_change_set=True, random=call.context.random)
@@ -87,9 +86,9 @@ async def _run_query(call: Call, part: Part) -> Response:
         call.request.rows_scanned = inner.request.rows_scanned
         call.request.rows_returned = inner.request.rows_returned
         call.request.query_class = inner.request.query_class
+    except AuthorityError:
+        raise
     except ServiceError as error:
-        if error.status in _OUTER_STATUSES:
-            raise
         response = batch_error(error.status, error_level, _error_body(call, error, "0:"), [])
     return batch_response([encode_part(response, part.content_id)], in_change_set=False, random=call.context.random)
 
