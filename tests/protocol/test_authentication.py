@@ -53,7 +53,10 @@ class Fixture:
         return self.policies.get((account, table), ())
 
     async def ask(self, request: Request) -> tuple[Account, Grant]:
-        return await self.authenticator.authenticate(request, locate(request), parse_query_string(request.query))
+        address = locate(request)
+        account = self.authenticator.account(address)
+        parameters = parse_query_string(request.query)
+        return account, await self.authenticator.authenticate(account, request, address, parameters)
 
     async def refusal(self, request: Request) -> ServiceError:
         with pytest.raises(ServiceError) as caught:
@@ -269,7 +272,7 @@ async def test_another_services_letter(service: Fixture) -> None:
         AccountDirectory({"acct": ACCOUNT}), lambda: NOW, service._read_policies, service="q", resource_prefix="queue"
     )
     request = sas(account_query(services="q"))
-    _, grant = await queue.authenticate(request, locate(request), parse_query_string(request.query))
+    grant = await queue.authenticate(ACCOUNT, request, locate(request), parse_query_string(request.query))
     assert grant.kind == "account-sas"
 
 

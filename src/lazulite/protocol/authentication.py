@@ -1,4 +1,4 @@
-"""Who sends a request, and what the credentials allow: Shared Key or SAS in, `Account` and `Grant` out.
+"""Who sends a request, and what the credentials allow: Shared Key or SAS in, a `Grant` out.
 
 Invariants (reference §14.6, §15):
 - an Authorization header wins over a SAS beside it;
@@ -74,28 +74,37 @@ class Authenticator:
         self._cache = SasCache(cache_entries_max)
         self._canonicalize = canonicalize
 
+    def account(self, address: Address) -> Account:
+        """Return the account that is addressed.
+
+        Raises:
+            ServiceError: `ResourceNotFound`, there is none of that name.
+        """
+        account = self._accounts.get(address.account)
+        if account is None:
+            raise ServiceError("ResourceNotFound")
+        return account
+
     async def authenticate(
-        self, request: Request, address: Address, parameters: Mapping[str, str]
-    ) -> tuple[Account, Grant]:
-        """Return the account and what the request may do with it.
+        self, account: Account, request: Request, address: Address, parameters: Mapping[str, str]
+    ) -> Grant:
+        """Return what a request may do with an account.
 
         Args:
+            account: what `account` returned for the address.
             request: for its method, path, headers, scheme and client address.
             address: where it goes.
             parameters: its query, parsed.
 
         Raises:
-            ServiceError: any row of reference §15, or `ResourceNotFound` for an unknown account.
+            ServiceError: any row of reference §15.
         """
-        account = self._accounts.get(address.account)
-        if account is None:
-            raise ServiceError("ResourceNotFound")
         header = request.headers.get("authorization")
         if header is not None:
             self._check_shared_key(request, address, account, parameters.get("comp"), header)
-            return account, SHARED_KEY_GRANT
+            return SHARED_KEY_GRANT
         if "sig" in parameters or "sv" in parameters:
-            return account, await self._check_sas(request, account, parameters)
+            return await self._check_sas(request, account, parameters)
         raise ServiceError("NoAuthenticationInformation")
 
     def _check_shared_key(

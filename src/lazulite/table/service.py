@@ -14,7 +14,7 @@ from random import Random, SystemRandom
 
 from lazulite.engine.contract import Clock, Engine, EngineUnavailableError, SpaceDroppedError
 from lazulite.protocol import cors, xml
-from lazulite.protocol.accounts import AccountDirectory
+from lazulite.protocol.accounts import Account, AccountDirectory
 from lazulite.protocol.addressing import Address, locate
 from lazulite.protocol.authentication import Authenticator
 from lazulite.protocol.clock import TICKS_PER_SECOND, system_clock, unix_seconds
@@ -72,7 +72,6 @@ class TableService:
             random or SystemRandom(),
             limits or QueryLimits(),
         )
-        self._accounts = accounts
         self._authenticator = Authenticator(accounts, clock, catalog.policies)
         self._overdue: set[asyncio.Task[Response]] = set()
         self._date_second = -1
@@ -88,13 +87,12 @@ class TableService:
         try:
             parameters = parse_query_string(request.query)
             address = locate(request)
-            if self._accounts.get(address.account) is None:
-                raise ServiceError("ResourceNotFound")
-            request.account = address.account
+            account = self._authenticator.account(address)
+            request.account = account.name
             if request.method == "OPTIONS":
                 response = await self._preflight(request, address)
             else:
-                response = await self._answer(request, address, parameters)
+                response = await self._answer(account, request, address, parameters)
         except ServiceError as error:
             response = self._spell(request, parameters, error)
         except SpaceDroppedError:
@@ -113,8 +111,10 @@ class TableService:
             parameters = {}
         return self._finish(request, parameters, self._spell(request, parameters, error))
 
-    async def _answer(self, request: Request, address: Address, parameters: Mapping[str, str]) -> Response:
-        _, grant = await self._authenticator.authenticate(request, address, parameters)
+    async def _answer(
+        self, account: Account, request: Request, address: Address, parameters: Mapping[str, str]
+    ) -> Response:
+        grant = await self._authenticator.authenticate(account, request, address, parameters)
         check_content_md5(request)
         context = self._context
         seconds = read_timeout(parameters)
