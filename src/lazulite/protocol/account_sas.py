@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from lazulite.protocol.accounts import Account
 from lazulite.protocol.sas_terms import (
     SIGNED_VERSION,
-    SPECIFIC_ERRORS_VERSION,
     MalformedSasError,
     Terms,
     check_version,
@@ -19,6 +18,7 @@ from lazulite.protocol.sas_terms import (
     signature,
     write_query,
 )
+from lazulite.protocol.version import ACCOUNT_SAS_SINCE, ENCRYPTION_SCOPE_SINCE
 
 _NAMES = {
     "sv": "version",
@@ -32,7 +32,6 @@ _NAMES = {
     "ses": "encryption_scope",
     "sig": "signature",
 }
-_ENCRYPTION_SCOPE_VERSION = "2020-12-06"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +57,7 @@ class AccountSas:
         Raises:
             MalformedSasError: a required value is missing, or one is none of the documented forms.
         """
-        check_version(self.version, SPECIFIC_ERRORS_VERSION)
+        check_version(self.version, ACCOUNT_SAS_SINCE)
         if not (self.services and self.resource_types and self.permission and self.expiry):
             raise MalformedSasError("an account SAS needs ss, srt, sp and se")
         return parse_terms(self.start, self.expiry, self.ip, self.protocol)
@@ -67,7 +66,7 @@ class AccountSas:
         """Return what the account's key signs."""
         lines = [account, self.permission, self.services, self.resource_types, self.start, self.expiry]
         lines += [self.ip, self.protocol, self.version]
-        if self.version >= _ENCRYPTION_SCOPE_VERSION:
+        if self.version >= ENCRYPTION_SCOPE_SINCE:
             lines.append(self.encryption_scope)
         return "\n".join(lines) + "\n"
 

@@ -21,7 +21,6 @@ from lazulite.protocol.sas_cache import SAS_CACHE_ENTRIES_MAX, SasCache, Verifie
 from lazulite.protocol.sas_terms import (
     ACCOUNT_SAS_PARAMETERS,
     SERVICE_SAS_PARAMETERS,
-    SPECIFIC_ERRORS_VERSION,
     MalformedSasError,
 )
 from lazulite.protocol.service_sas import ServiceSas, apply_policy, parse_service_sas
@@ -34,6 +33,7 @@ from lazulite.protocol.shared_key import (
     table_string_to_sign,
 )
 from lazulite.protocol.stored_policy import StoredAccessPolicy
+from lazulite.protocol.version import ACCOUNT_SAS_SINCE
 
 Policies = Callable[[str, str], Awaitable[Sequence[StoredAccessPolicy]]]
 """(account name, table name in lower case) -> the table's stored access policies as they are now."""
@@ -181,5 +181,5 @@ def _service_grant(sas: ServiceSas, permission: str) -> Grant:
         frozenset(permission),
         table=sas.table.lower(),
         key_range=sas.key_range(),
-        hides_refusals=sas.version < SPECIFIC_ERRORS_VERSION,
+        hides_refusals=sas.version < ACCOUNT_SAS_SINCE,
     )

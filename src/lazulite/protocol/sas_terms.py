@@ -19,12 +19,10 @@ from urllib.parse import quote
 from lazulite.protocol.accounts import Account
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.sas_dates import parse_sas_date
+from lazulite.protocol.version import SAS_SINCE
 
 SIGNED_VERSION = "2019-02-02"
 """The version that Lazulite signs tokens with; what the SDKs use by default."""
-FIRST_VERSION = "2012-02-12"
-SPECIFIC_ERRORS_VERSION = "2015-04-05"
-"""From here on: account SAS, `sip`, `spr`, and 403 with a specific code where older tokens get 404."""
 
 _COMMON_PARAMETERS = ("sig", "sv", "sp", "st", "se", "sip", "spr")
 ACCOUNT_SAS_PARAMETERS = (*_COMMON_PARAMETERS, "ss", "srt", "ses")
@@ -95,7 +93,7 @@ def parse_terms(start: str, expiry: str, ip: str, protocol: str) -> Terms:
     return Terms(_parse_date("st", start), _parse_date("se", expiry), _parse_addresses(ip), _PROTOCOLS[protocol])
 
 
-def check_version(version: str, first: str = FIRST_VERSION) -> None:
+def check_version(version: str, first: str = SAS_SINCE) -> None:
     """Accept any well-formed version from `first` on, known or yet to come.
 
     Raises:

@@ -11,7 +11,6 @@ from lazulite.engine.contract import KeyRange
 from lazulite.protocol.accounts import Account
 from lazulite.protocol.sas_terms import (
     SIGNED_VERSION,
-    SPECIFIC_ERRORS_VERSION,
     MalformedSasError,
     Terms,
     check_version,
@@ -22,6 +21,7 @@ from lazulite.protocol.sas_terms import (
     write_query,
 )
 from lazulite.protocol.stored_policy import StoredAccessPolicy
+from lazulite.protocol.version import ACCOUNT_SAS_SINCE, SAS_SERVICE_PREFIX_SINCE
 
 _NAMES = {
     "sv": "version",
@@ -38,7 +38,6 @@ _NAMES = {
     "spr": "protocol",
     "sig": "signature",
 }
-_SERVICE_PREFIX_VERSION = "2015-02-21"
 _POLICY_ID_CHARACTERS_MAX = 64
 
 
@@ -96,10 +95,10 @@ class ServiceSas:
             resource_prefix: `table`.
         """
         resource = f"/{account}/{self.table.lower()}"
-        if self.version >= _SERVICE_PREFIX_VERSION:
+        if self.version >= SAS_SERVICE_PREFIX_SINCE:
             resource = f"/{resource_prefix}{resource}"
         lines = [self.permission, self.start, self.expiry, resource, self.policy_id]
-        if self.version >= SPECIFIC_ERRORS_VERSION:
+        if self.version >= ACCOUNT_SAS_SINCE:
             lines += [self.ip, self.protocol]
         lines += [self.version, self.start_partition, self.start_row, self.end_partition, self.end_row]
         return "\n".join(lines)

@@ -9,9 +9,7 @@ from enum import StrEnum
 from functools import lru_cache
 
 from lazulite.protocol.errors import ServiceError
-
-JSON_SINCE = "2013-08-15"
-"""The first `x-ms-version` that speaks JSON."""
+from lazulite.protocol.version import JSON_SINCE
 
 _ODATA_OF_JSON = "3"
 HEADER_MAX = 1024
