@@ -45,10 +45,20 @@ DATETIME_MAX = DateTime((date.max.toordinal() + 1 - _DAYS_TO_1601) * _DAY_SECOND
 _DATETIME = re.compile(
     r"(\d{4})-(\d\d)-(\d\d)(?:T(\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,16}))?)?)?(?:Z|z|([+-])(\d\d):?(\d\d))?", re.ASCII
 )
+_UTC_INSTANT = re.compile(r"(\d{4}-\d\d-\d\d)T([01]\d|2[0-3]):([0-5]\d):([0-5]\d)(?:\.(\d{1,7}))?Z", re.ASCII)
+"""The usual form, and but for trailing zeros the canonical one."""
 _GUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
+_INT64_DIGITS = 19
+"""Numbers of fewer digits are in its range."""
 _INTEGER = re.compile(r"[+-]?\d{1,40}", re.ASCII)
 _DECIMAL = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,5})?", re.ASCII)
 _NOT_A_NUMBER = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf, "INF": math.inf, "-INF": -math.inf}
+
+
+@lru_cache(maxsize=4096)
+def _midnight(day: str) -> int:
+    """Return the ticks at which a day begins; ValueError if there is no such day."""
+    return (date.fromisoformat(day).toordinal() - _DAYS_TO_1601) * _DAY_SECONDS * TICKS_PER_SECOND
 
 
 def parse_datetime(text: str) -> DateTime:
@@ -59,6 +69,11 @@ def parse_datetime(text: str) -> DateTime:
     Raises:
         ValueError: not such a text, or no such day or time.
     """
+    usual = _UTC_INSTANT.fullmatch(text)
+    if usual is not None:
+        day, hour, minute, second, fraction = usual.groups("")
+        seconds = int(hour) * 3600 + int(minute) * 60 + int(second)
+        return DateTime(_midnight(day) + seconds * TICKS_PER_SECOND + int(fraction.ljust(7, "0")))
     match = _DATETIME.fullmatch(text)
     if match is None:
         raise ValueError("not an ISO 8601 instant")
@@ -146,6 +161,14 @@ def _int32(value: Json) -> str:
 
 
 def _int64(value: Json) -> str:
+    if (
+        isinstance(value, str)
+        and len(value) < _INT64_DIGITS
+        and value.isdigit()
+        and value.isascii()
+        and value[0] != "0"
+    ):
+        return f'"{value}"'
     return f'"{_integer(value, 64)}"'
 
 
@@ -169,6 +192,9 @@ def _double(value: Json) -> str:
 def _datetime(value: Json) -> str:
     if not isinstance(value, str):
         raise ValueError("not a DateTime")
+    usual = _UTC_INSTANT.fullmatch(value)
+    if usual is not None and _midnight(usual[1]) >= 0:
+        return f'"{value}"' if usual[5] is None or value[-2] != "0" else f'"{value[:-1].rstrip("0").rstrip(".")}Z"'
     ticks = parse_datetime(value)
     if not 0 <= ticks <= DATETIME_MAX:
         raise DateTimeRangeError(ticks)
