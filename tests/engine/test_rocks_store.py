@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import cast
@@ -9,6 +10,7 @@ from typing import cast
 import pytest
 from rocksdict import Rdict, WriteBatch
 
+from lazulite.engine.rocks_options import RocksSettings
 from lazulite.engine.rocks_store import Store
 from lazulite.engine.rocksdb import RocksEngine
 from lazulite.protocol.clock import system_clock
@@ -31,8 +33,7 @@ class Recorder:
 async def test_a_write_is_answered_after_the_log_was_synced(to_disk: bool) -> None:
     database = Recorder()
     with ThreadPoolExecutor(1) as worker:
-        store = Store(cast("Rdict", database), to_disk, worker, {})
-        store.write(WriteBatch(raw_mode=True), 1)
+        store = Store(cast("Rdict", database), to_disk, worker, RocksSettings(), time.monotonic, {})
         await store.group.written()
     assert database.calls == ["write", f"flush_wal sync={to_disk}"]
 
@@ -47,16 +48,17 @@ async def test_a_write_during_a_sync_waits_for_the_next_one() -> None:
         assert let_go.wait(30)
 
     with ThreadPoolExecutor(1) as worker:
-        store = Store(cast("Rdict", database), True, worker, {"before_sync": hold})
+        failpoints = {"before_sync": hold}
+        store = Store(cast("Rdict", database), True, worker, RocksSettings(), time.monotonic, failpoints)
         first = asyncio.ensure_future(store.group.written())
         assert await asyncio.to_thread(entered.wait, 30)
-        store.write(WriteBatch(raw_mode=True), 1)
+        store.group.change(b"key", None, b"value")
         late = store.group.written()
         let_go.set()
         await first
         assert not late.done()
         await late
-    assert database.calls == ["write", "flush_wal sync=True", "flush_wal sync=True"]
+    assert database.calls == ["write", "flush_wal sync=True"] * 2
 
 
 async def test_a_commit_of_many_rows_is_one_write(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from lazulite.engine.contract import (
     LocationInUseError,
     SpaceDroppedError,
 )
+from lazulite.engine.group_commit import GENERATION_BYTES_MAX
 from lazulite.engine.rocks_options import RocksSettings
 from lazulite.engine.rocksdb import RocksEngine
 from lazulite.protocol.clock import system_clock
@@ -288,6 +289,100 @@ async def test_a_long_stall_refuses_and_does_no_harm(engine: RocksEngine, failpo
     assert await rows_of(engine) == {}
     await put(engine, "r", b"y")
     assert await rows_of(engine) == {"r": b"y"}
+
+
+async def test_a_stall_refuses_what_builds_on_the_refused(engine: RocksEngine, failpoints: Failpoints) -> None:
+    failpoints.fail("before_write", "Result incomplete: Write stall")
+    seen: list[bytes | None] = []
+
+    def look(current: Sequence[bytes | None], stamp: int) -> dict[str, bytes | None]:
+        seen.extend(current)
+        return {"s": b"built on it"}
+
+    first = asyncio.create_task(put(engine, "r", b"never"))
+    await turns()
+    results = await asyncio.gather(
+        first, engine.commit(1, "p", ["r", "s"], look), engine.drop(2), return_exceptions=True
+    )
+    assert [type(result) for result in results] == [EngineUnavailableError] * 3
+    assert seen == [b"never", None]
+    failpoints.armed.clear()
+    assert await rows_of(engine) == {}
+    assert await put(engine, "t", b"goes on")
+    await engine.commit(2, "p", ["r"], lambda current, stamp: {"r": b"was not dropped"})
+
+
+async def test_a_commit_sees_what_waits_for_its_flush_and_what_is_in_it(
+    engine: RocksEngine, failpoints: Failpoints
+) -> None:
+    held = HeldFlush(failpoints)
+    seen: list[Sequence[bytes | None]] = []
+
+    def look(current: Sequence[bytes | None], stamp: int) -> dict[str, bytes | None]:
+        seen.append(current)
+        return {"b": b"third"}
+
+    work = [asyncio.create_task(put(engine, "a", b"first"))]
+    await held.reached()
+    work += [asyncio.create_task(put(engine, "b", b"second"))]
+    await turns()
+    last = asyncio.create_task(engine.commit(1, "p", ["a", "b", "c"], look))
+    await turns()
+    assert seen == [[b"first", b"second", None]]
+    assert await rows_of(engine) == {}
+    held.let_go()
+    await asyncio.gather(*work, last)
+    assert await rows_of(engine) == {"a": b"first", "b": b"third"}
+
+
+async def test_a_reader_sees_what_was_before_all_changes_of_a_generation(
+    engine: RocksEngine, failpoints: Failpoints
+) -> None:
+    await put(engine, "r", b"durable")
+    held = HeldFlush(failpoints)
+    work = [asyncio.create_task(put(engine, "r", value)) for value in (b"first", b"second")]
+    await held.reached()
+    assert await engine.get(1, "p", "r") == b"durable"
+    assert await rows_of(engine) == {"r": b"durable"}
+    held.let_go()
+    await asyncio.gather(*work)
+    assert await engine.get(1, "p", "r") == b"second"
+
+
+async def test_who_was_shown_what_waits_for_its_flush_waits_too(engine: RocksEngine, failpoints: Failpoints) -> None:
+    held = HeldFlush(failpoints)
+    work = [asyncio.create_task(put(engine, "other", b""))]
+    await held.reached()
+    work += [asyncio.create_task(put(engine, "r", b"x"))]
+    await turns()
+    looked = asyncio.create_task(engine.commit(1, "p", ["r"], lambda current, stamp: {}))
+    await turns()
+    assert not looked.done()
+    held.let_go()
+    await asyncio.gather(*work, looked)
+
+
+async def test_a_generation_is_bounded(engine: RocksEngine, failpoints: Failpoints) -> None:
+    """What is written to the database in one go holds the event loop meanwhile."""
+    held = HeldFlush(failpoints)
+    sizes: list[int] = []
+    work = [asyncio.create_task(put(engine, "first", b""))]
+    await held.reached()
+    big = bytes(GENERATION_BYTES_MAX // 4)
+
+    def write(row: str) -> Callable[[Sequence[bytes | None], int], dict[str, bytes | None]]:
+        def decide(current: Sequence[bytes | None], stamp: int) -> dict[str, bytes | None]:
+            sizes.append(stamp)
+            return {row: big}
+
+        return decide
+
+    work += [asyncio.create_task(engine.commit(1, "p", [str(n)], write(str(n)))) for n in range(10)]
+    await turns()
+    assert len(sizes) == 4
+    held.let_go()
+    await asyncio.gather(*work)
+    assert len(await rows_of(engine)) == 11
 
 
 async def test_a_cancelled_commit_leaves_the_others_alone(engine: RocksEngine, failpoints: Failpoints) -> None:

@@ -5,11 +5,13 @@ from concurrent.futures import Executor
 
 from rocksdict import Rdict, WriteBatch
 
-from lazulite.engine.contract import EngineError, EngineUnavailableError
+from lazulite.engine.contract import EngineUnavailableError
+from lazulite.engine.generation import Generation
 from lazulite.engine.group_commit import GroupCommit
-from lazulite.engine.keys import META_PREFIX
-from lazulite.engine.rocks_errors import STORE_ERRORS, StalledError
-from lazulite.engine.rocks_options import write_options
+from lazulite.engine.keys import META_PREFIX, space_end, space_prefix
+from lazulite.engine.rocks_errors import STORE_ERRORS
+from lazulite.engine.rocks_options import RocksSettings, write_options
+from lazulite.engine.stalls import unstalled
 
 Failpoints = Mapping[str, Callable[[], None]]
 """Functions called at named moments, for tests: `before_write` (on the loop, before a batch is written), `before_sync`
@@ -22,16 +24,27 @@ STAMP_KEY = META_PREFIX + b"stamp"
 class Store:
     """Writes to a database and makes the writes durable, until one of either fails."""
 
-    __slots__ = ("_before_write", "_failpoints", "_options", "_to_disk", "database", "group")
+    __slots__ = ("_failpoints", "_options", "_settings", "_timer", "_to_disk", "database", "group", "stamp")
 
-    def __init__(self, database: Rdict, to_disk: bool, worker: Executor, failpoints: Failpoints) -> None:
+    def __init__(
+        self,
+        database: Rdict,
+        to_disk: bool,
+        worker: Executor,
+        settings: RocksSettings,
+        timer: Callable[[], float],
+        failpoints: Failpoints,
+    ) -> None:
         """Nothing in `database` may be undurable. `to_disk` says whether there is a disk to sync, in `worker`."""
         self.database = database
-        self.group = GroupCommit(self._sync, worker)
+        self.group = GroupCommit(self._write, self._sync, worker)
+        self.stamp = 0
+        """The greatest stamp given so far."""
         self._to_disk = to_disk
+        self._settings = settings
+        self._timer = timer
         self._options = write_options()
         self._failpoints = failpoints
-        self._before_write = failpoints.get("before_write")
 
     def last_stamp(self) -> int:
         """Return the greatest stamp that the database knows, 0 at first."""
@@ -43,24 +56,28 @@ class Store:
         if self.group.failure is not None:
             raise EngineUnavailableError("the store could not write and waits for the disk to recover")
 
-    def write(self, batch: WriteBatch, stamp: int) -> None:
-        """Put a batch and the stamp into the database, undurable as yet.
+    async def _write(self, generation: Generation) -> None:
+        """Put a generation and the stamp into the database in one batch, undurable as yet.
 
         Raises:
-            StalledError: nothing was written; try again later.
-            EngineError: it failed, and no more is written here.
+            StalledError: nothing was written.
+            EngineError: it failed, and no more may be written here.
         """
-        batch.put(STAMP_KEY, stamp.to_bytes(8, "big"))
-        try:
-            with STORE_ERRORS:
-                if self._before_write is not None:
-                    self._before_write()
-                self.database.write(batch, self._options)
-        except StalledError:
-            raise
-        except EngineError as error:
-            self.group.fail(error)
-            raise
+        await unstalled(self._settings, self._timer, lambda: self._put(generation))
+
+    def _put(self, generation: Generation) -> None:
+        batch = WriteBatch(raw_mode=True)
+        for key, value in generation.changes.items():
+            if value is None:
+                batch.delete(key)
+            else:
+                batch.put(key, value)
+        for space in generation.dropped:
+            batch.delete_range(space_prefix(space), space_end(space))
+        batch.put(STAMP_KEY, self.stamp.to_bytes(8, "big"))
+        with STORE_ERRORS:
+            self._fail_at("before_write")
+            self.database.write(batch, self._options)
 
     def _sync(self) -> None:
         """Make all that was written durable; runs in the worker's thread."""

@@ -2,12 +2,13 @@
 
 What must hold, beside the invariants of `group_commit`:
 
-1. The database is written on the event loop's thread only, and a commit reads, decides and writes without giving the
-   loop a turn. Commits are so in one order, the order of the log.
-2. Writes go to RocksDB's log unsynced (`sync = False`); a worker thread syncs the log for many at once. The log keeps
-   order, so what a power cut leaves is a prefix of that order.
-3. Each batch carries the greatest stamp given so far. Stamps grow over the whole store, over restarts, and over a clock
-   that steps back.
+1. A commit reads, decides and notes its changes without giving the loop a turn. Commits are so in one order, which
+   generations, and with them the log, keep.
+2. A generation goes to RocksDB's log unsynced (`sync = False`), on the event loop's thread because the binding keeps
+   the interpreter's lock meanwhile; a worker thread then syncs the log, which lets go of it. What a power cut leaves is
+   a prefix of the order of commits.
+3. Each generation carries the greatest stamp given so far. Stamps grow over the whole store, over restarts, and over a
+   clock that steps back.
 4. A dropped space stays closed to commits until this process ends; its number is never used again, so that is enough.
 5. After a failed write or sync nobody knows what the disk holds: the kernel may have thrown away what it could not
    write and sync without complaint the next time. So nothing more is written to that database. Readers go on to see
@@ -22,7 +23,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple, Self, cast
 
-from rocksdict import Rdict, WriteBatch
+from rocksdict import Rdict
 
 from lazulite.engine.contract import (
     Clock,
@@ -33,14 +34,13 @@ from lazulite.engine.contract import (
     Slice,
     SpaceDroppedError,
 )
-from lazulite.engine.group_commit import UNWRITTEN, GroupCommit
+from lazulite.engine.generation import UNCHANGED
+from lazulite.engine.group_commit import GroupCommit
 from lazulite.engine.keys import (
     encode_key,
     encode_text,
     partition_prefix,
     range_bounds,
-    space_end,
-    space_prefix,
 )
 from lazulite.engine.location import Location
 from lazulite.engine.reclaim import Reclaimer
@@ -48,7 +48,6 @@ from lazulite.engine.rocks_errors import STORE_ERRORS
 from lazulite.engine.rocks_options import RocksSettings
 from lazulite.engine.rocks_scan import Cursor
 from lazulite.engine.rocks_store import Failpoints, Store
-from lazulite.engine.stalls import unstalled
 
 
 class _Outcome(NamedTuple):
@@ -82,7 +81,6 @@ class RocksEngine:
         self._recovery: asyncio.Task[None] | None = None
         self._cursors: set[Cursor] = set()
         self._dropped: set[int] = set()
-        self._stamp = 0
         self._store: Store | None = None
         self._adopt(location.open())
 
@@ -119,7 +117,7 @@ class RocksEngine:
         key = encode_key(space, partition, row)
         store = self._opened()
         value = store.group.durable(key)
-        if value is UNWRITTEN:
+        if value is UNCHANGED:
             if space in self._dropped:
                 await self._emptied(store.group, space)
                 return None
@@ -165,64 +163,53 @@ class RocksEngine:
         """See `Engine.commit`."""
         prefix = partition_prefix(space, partition)
         keys = {row: prefix + encode_text(row) for row in rows}
-        stamp, refusal, durable = await unstalled(
-            self._settings, self._timer, lambda: self._try_commit(space, rows, keys, decide)
-        )
+        group = self._opened().group
+        if group.full:
+            await group.room()
+        stamp, refusal, durable = self._decided(space, rows, keys, decide)
         if durable is not None:
             await durable
         if refusal is not None:
             raise refusal
         return stamp
 
-    def _try_commit(self, space: int, rows: Sequence[str], keys: Mapping[str, bytes], decide: Decide) -> _Outcome:
+    def _decided(self, space: int, rows: Sequence[str], keys: Mapping[str, bytes], decide: Decide) -> _Outcome:
+        """Read, decide and note the changes, in one step."""
         store = self._writable()
         group = store.group
         if space in self._dropped:
             return _Outcome(0, SpaceDroppedError(f"space {space} was dropped"), group.settled((), space))
-        with STORE_ERRORS:
-            current: list[bytes | None] = [store.database.get(keys[row]) for row in rows]
-        stamp = max(self._clock(), self._stamp + 1)
+        current = {row: self._latest(store, key) for row, key in keys.items()}
+        stamp = max(self._clock(), store.stamp + 1)
         try:
-            changes = decide(current, stamp)
+            changes = decide([current[row] for row in rows], stamp)
+            changed = [(keys[row], current[row], value) for row, value in changes.items()]
         except Exception as refusal:  # noqa: BLE001 - any refusal at all; it is raised once it may be.
             return _Outcome(0, refusal, group.settled(keys.values(), space))
-        if changes:
-            latest = dict(zip(rows, current, strict=True))
-            batch = WriteBatch(raw_mode=True)
-            for row, value in changes.items():
-                key = keys[row]
-                if value is None:
-                    batch.delete(key)
-                else:
-                    batch.put(key, value)
-                group.remember(key, latest[row])
-            store.write(batch, stamp)
-        self._stamp = stamp
-        return _Outcome(stamp, None, group.written() if changes else group.settled(keys.values(), space))
+        for key, before, after in changed:
+            group.change(key, before, after)
+        store.stamp = stamp
+        return _Outcome(stamp, None, group.written() if changed else group.settled(keys.values(), space))
+
+    def _latest(self, store: Store, key: bytes) -> bytes | None:
+        value = store.group.latest(key)
+        if value is UNCHANGED:
+            with STORE_ERRORS:
+                value = store.database.get(key)
+        return cast("bytes | None", value)
 
     async def drop(self, space: int) -> None:
         """See `Engine.drop`."""
-        await (await unstalled(self._settings, self._timer, lambda: self._try_drop(space)))
+        store = self._writable()
+        store.group.drop(space)
+        self._dropped.add(space)
+        await store.group.written()
         if self._store is not None and not self._closing.is_set():
             self._reclaimer.begin(self._store.database, space)
 
-    def _try_drop(self, space: int) -> asyncio.Future[None]:
-        store = self._writable()
-        batch = WriteBatch(raw_mode=True)
-        batch.delete_range(space_prefix(space), space_end(space))
-        store.group.remember_drop(space)
-        store.write(batch, self._stamp)
-        self._dropped.add(space)
-        return store.group.written()
-
     async def check_writable(self) -> None:
         """See `Engine.check_writable`."""
-        await (await unstalled(self._settings, self._timer, self._try_nothing))
-
-    def _try_nothing(self) -> asyncio.Future[None]:
-        store = self._writable()
-        store.write(WriteBatch(raw_mode=True), self._stamp)
-        return store.group.written()
+        await self._writable().group.written()
 
     def _writable(self) -> Store:
         store = self._opened()
@@ -238,9 +225,11 @@ class RocksEngine:
     # --- opening again, and closing
 
     def _adopt(self, database: Rdict) -> None:
-        store = Store(database, self._location.durable, self._flusher, self._failpoints)
-        self._stamp = max(self._stamp, store.last_stamp())
+        settings, timer = self._settings, self._timer
+        store = Store(database, self._location.durable, self._flusher, settings, timer, self._failpoints)
+        store.stamp = store.last_stamp()
         store.group.failed = self._recover_soon
+        store.group.refused = self._dropped.difference_update
         self._store = store
 
     async def _release(self) -> None:
