@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lazulite.protocol.accounts import DEVELOPMENT_ACCOUNT, Account
-from lazulite.protocol.addressing import locate
+from lazulite.protocol.addressing import Addressing
 from lazulite.protocol.clock import TICKS_PER_SECOND, UNIX_EPOCH_TICKS
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import Request
@@ -50,7 +50,7 @@ def accepts(
 ) -> bool:
     account = Account(NAME, keys) if keys else DEVELOPMENT_ACCOUNT
     try:
-        check_signature(request, locate(request), account, comp, Credentials(scheme, NAME, signature))
+        check_signature(request, Addressing().locate(request), account, comp, Credentials(scheme, NAME, signature))
     except ServiceError as error:
         if error.code != "AuthenticationFailed":
             raise
