@@ -118,6 +118,14 @@ def test_both_spellings_of_the_secondary(signed: str) -> None:
     assert accepts(request(f"/{NAME}/T(x='%20')"), signature) == (signed == NAME)
 
 
+@pytest.mark.parametrize("marker", ["", "-secondary"])
+def test_in_host_style_the_path_is_signed_without_an_account(marker: str) -> None:
+    hosted = request("/T(x='%20')", host=f"{NAME}{marker}.table.localhost:10002")
+    assert accepts(hosted, sign(f"GET\n\n\n{DATE}\n/{NAME}/T(x='%20')"))
+    assert accepts(hosted, sign(f"GET\n\n\n{DATE}\n/{NAME}/T(x=%27%20%27)"))
+    assert not accepts(hosted, sign(f"GET\n\n\n{DATE}\n/{NAME}/{NAME}/T(x='%20')"))
+
+
 @pytest.mark.parametrize(
     ("sent", "signed"),
     [

@@ -164,12 +164,13 @@ async def test_a_slow_handshake_is_cut_short(both: Both, data: bytes) -> None:
     writer.close()
 
 
-@pytest.mark.parametrize("limits", [Limits(connections=3, drain_seconds=5)])
+@pytest.mark.parametrize("limits", [Limits(connections=3, tls_handshake_seconds=600, drain_seconds=5)])
 async def test_handshakes_count_as_connections(both: Both, trust: ssl.SSLContext) -> None:
     waiting = [await asyncio.open_connection("127.0.0.1", both.port) for _ in range(3)]
     await until(lambda: both.server.connection_count == 3)
     reader, writer = await asyncio.open_connection("127.0.0.1", both.port)
-    assert await reader.read() == b""
+    async with asyncio.timeout(SECONDS_MAX):
+        assert await reader.read() == b""
     writer.close()
     for _, each in waiting:
         each.close()
@@ -204,7 +205,9 @@ def common_name(writer: asyncio.StreamWriter) -> str:
     return str(dict(pair for parts in writer.get_extra_info("peercert")["subject"] for pair in parts)["commonName"])
 
 
-@pytest.mark.parametrize("limits", [Limits(drain_seconds=60, linger_seconds=60, farewell_seconds=0.01)])
+@pytest.mark.parametrize(
+    "limits", [Limits(drain_seconds=60, linger_seconds=60, tls_handshake_seconds=600, farewell_seconds=0.01)]
+)
 async def test_a_drain_answers_what_is_in_flight_and_waits_for_nobody_else(both: Both, trust: ssl.SSLContext) -> None:
     """The idle client reads nothing, so it never confirms the end; the third one has only connected."""
     idle_reader, idle_writer = await asyncio.open_connection("127.0.0.1", both.port, ssl=trust)

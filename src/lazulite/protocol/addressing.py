@@ -7,6 +7,7 @@ account name.
 """
 
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import NamedTuple
 
 from lazulite.protocol.message import Request
@@ -16,6 +17,8 @@ HOST_SUFFIX = "table.localhost"
 """The suffix that is always known: `*.localhost` is this machine in every resolver."""
 
 _SECONDARY = "-secondary"
+_REMEMBERED_LENGTH_MAX = 256
+"""Clients repeat their host on each request; one of up to this many characters is read once."""
 
 
 class Address(NamedTuple):
@@ -26,15 +29,10 @@ class Address(NamedTuple):
     secondary: bool
     resource: str
     """The path below the account, without its leading slash, percent-encoding untouched."""
-    origin: str
-    """Scheme, host and port as the client wrote them."""
+    base: str
+    """Absolute URL of the account's root as the client wrote it, with its trailing slash."""
     root: str
-    """The path of the account's root as the client wrote it, with its trailing slash: just that in host style."""
-
-    @property
-    def base(self) -> str:
-        """Absolute URL of the account's root, with its trailing slash."""
-        return self.origin + self.root
+    """The path of that URL: just a slash in host style."""
 
 
 class Addressing:
@@ -48,6 +46,7 @@ class Addressing:
     def __init__(self, host_suffixes: Iterable[str] = (HOST_SUFFIX,)) -> None:
         # The longest first: `a.table.localhost` is the account `a`, also if `localhost` is a suffix too.
         self._suffixes = sorted((f".{suffix}" for suffix in host_suffixes), key=len, reverse=True)
+        self._remembered = lru_cache(maxsize=1024)(self._account_of)
 
     def locate(self, request: Request) -> Address:
         """Tell where a request goes.
@@ -56,19 +55,20 @@ class Addressing:
             ServiceError: `RequestUrlFailedToParse`, the account segment of the path is not UTF-8.
         """
         host = request.headers.get("host", "")
-        origin = f"{request.scheme}://{host}"
+        read = self._remembered if len(host) <= _REMEMBERED_LENGTH_MAX else self._account_of
+        named = read(host)
         path = request.path.lstrip("/")
-        named = self._account_of(host)
         if named:
-            return Address(named.removesuffix(_SECONDARY), named.endswith(_SECONDARY), path, origin, "/")
+            secondary = named.endswith(_SECONDARY)
+            return Address(named.removesuffix(_SECONDARY), secondary, path, f"{request.scheme}://{host}/", "/")
         segment, _, resource = path.partition("/")
-        named = percent_decode(segment)
-        secondary = named.endswith(_SECONDARY)
-        account = named.removesuffix(_SECONDARY)
+        account, root = percent_decode(segment), f"/{segment}/"
+        secondary = account.endswith(_SECONDARY)
         if secondary:
+            account = account.removesuffix(_SECONDARY)
             # The Python SDK puts the account twice when it derives the secondary of a path-style endpoint.
             resource = resource.removeprefix(f"{account}/")
-        return Address(account, secondary, resource, origin, f"/{segment}/")
+        return Address(account, secondary, resource, f"{request.scheme}://{host}{root}", root)
 
     def _account_of(self, host: str) -> str:
         """Return the account that a host names, `-secondary` and all; "" in path style."""
