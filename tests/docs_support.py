@@ -197,7 +197,7 @@ def _serving(checkout: Checkout, command: str, lines_count: int) -> Iterator[str
             printed = "".join(process.stdout.readline() for _ in range(lines_count))
             log.seek(0)
             watchdog.cancel()
-            assert " listens on http://" in printed, f"{command}\nprinted:\n{printed}{log.read()}"
+            assert " listens on http" in printed, f"{command}\nprinted:\n{printed}{log.read()}"
             yield printed
             process.terminate()
             process.communicate(timeout=SECONDS_MAX)  # It reads until nobody is left who could write.

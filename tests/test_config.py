@@ -1,4 +1,5 @@
 import base64
+from ipaddress import ip_network
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,20 @@ def test_everything_else() -> None:
         page_seconds=1.0,
         limits=Limits(connections=5, keep_alive_idle_seconds=7.5),
     )
+
+
+def test_a_certificate_makes_https_of_the_port_unless_it_has_its_own() -> None:
+    alone = settings("--cert", "c", "--table-port", "1")
+    assert (alone.port, alone.https_port, alone.cert, alone.key) == (None, 1, Path("c"), None)
+    both = settings("--cert", "c", "--key", "k", "--table-port", "1", "--https-port", "2")
+    assert (both.port, both.https_port, both.key) == (1, 2, Path("k"))
+
+
+def test_hosts_and_proxies() -> None:
+    assert settings("--host-suffix", "a.b").host_suffixes == ("table.localhost", "a.b")
+    assert settings("--host-suffix", "a.b", "--path-style-only").host_suffixes == ()
+    proxies = settings("--trusted-proxy", "10.0.0.0/8", "--trusted-proxy", "::1").trusted_proxies
+    assert proxies == (ip_network("10.0.0.0/8"), ip_network("::1"))
 
 
 def test_in_memory_there_is_no_location() -> None:

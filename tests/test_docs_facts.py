@@ -18,6 +18,7 @@ from lazulite.config import ACCOUNT_VARIABLES
 from lazulite.protocol import query_string, service_properties_xml, shared_key, signed_identifiers, timeout, xml
 from lazulite.protocol.errors import CATALOGUE
 from lazulite.protocol.message import Request, Response
+from lazulite.server import proxies
 from lazulite.server.exchange_log import Exchange
 from lazulite.server.limits import KIB, MIB, Limits
 from lazulite.server.request_log import RequestLog
@@ -128,6 +129,7 @@ def test_every_setting_of_queries_is_documented() -> None:
         ("XML elements", xml.MAX_ELEMENTS),
         ("XML depth", xml.MAX_DEPTH),
         ("query parameters", query_string.MAX_PARAMETERS),
+        ("addresses of an `X-Forwarded-For`", proxies.HOPS_MAX),
         ("`timeout`", f"{timeout.REQUEST_SECONDS_MAX} s"),
         ("date of a Shared Key request", f"{shared_key.REQUEST_AGE_SECONDS_MAX // 60} minutes"),
     ],

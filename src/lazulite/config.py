@@ -7,11 +7,12 @@ whatever the account that holds it is called and wherever it was configured.
 from argparse import Namespace
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from ipaddress import ip_address
+from ipaddress import IPv4Network, IPv6Network, ip_address
 from pathlib import Path
 
 from lazulite.protocol.account_file import AccountFile
 from lazulite.protocol.accounts import Account, AccountDirectory, parse_accounts
+from lazulite.protocol.addressing import HOST_SUFFIX
 from lazulite.server.limits import Limits
 
 ACCOUNT_VARIABLES = ("LAZULITE_ACCOUNTS", "AZURITE_ACCOUNTS")
@@ -29,8 +30,18 @@ class Settings:
     location: Path | None
     """The directory of everything durable; None keeps everything in memory."""
     host: str
-    port: int
-    """0: any that is free."""
+    port: int | None
+    """For plain HTTP; 0: any that is free; None: none."""
+    https_port: int | None = None
+    """For HTTPS, the same."""
+    cert: Path | None = None
+    """The file of the certificate; there is one if there is a port for HTTPS."""
+    key: Path | None = None
+    """The file of its key; None: the certificate's own."""
+    host_suffixes: tuple[str, ...] = (HOST_SUFFIX,)
+    """What follows an account in a host name; none: accounts are addressed in the path only."""
+    trusted_proxies: tuple[IPv4Network | IPv6Network, ...] = ()
+    """The networks of proxies whose `X-Forwarded-` headers count."""
     accounts: Mapping[str, Account] = field(default_factory=dict)
     """The accounts of the environment."""
     allow_development_key: bool = False
@@ -54,10 +65,18 @@ def settings_from(args: Namespace, environ: Mapping[str, str]) -> Settings:
         ConfigError: the accounts in the environment cannot be read.
     """
     given = vars(args)
+    port, https_port = args.table_port, args.https_port
+    if args.cert is not None and https_port is None:
+        port, https_port = None, args.table_port
     return Settings(
         location=None if args.in_memory else args.location,
         host=args.table_host,
-        port=args.table_port,
+        port=port,
+        https_port=https_port,
+        cert=args.cert,
+        key=args.key,
+        host_suffixes=() if args.path_style_only else (HOST_SUFFIX, *args.host_suffix),
+        trusted_proxies=tuple(args.trusted_proxy),
         accounts=accounts_from(environ),
         allow_development_key=args.allow_development_key,
         log_requests=not args.silent,

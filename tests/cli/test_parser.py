@@ -30,16 +30,20 @@ def parse(*arguments: str) -> Namespace:
         (["--debug=x", "-dx"], "debug", "x"),
         (["--skip-api-version-check", "--skipApiVersionCheck"], "skip_api_version_check", True),
         (["--loose", "-L"], "loose", True),
-        (["--disable-product-style-url", "--disableProductStyleUrl"], "disable_product_style_url", True),
+        (["--path-style-only", "--disable-product-style-url", "--disableProductStyleUrl"], "path_style_only", True),
         (["--allow-development-key"], "allow_development_key", True),
         (["--page-seconds=2.5"], "page_seconds", 2.5),
         (["--connections=3"], "connections", 3),
+        (["--host-suffix=table.x", "--host-suffix=.TABLE.x."], "host_suffix", ["table.x"]),
+        (["--cert=x"], "cert", "x"),
+        (["--key=x"], "key", "x"),
+        (["--https-port=0"], "https_port", 0),
     ],
 )
 def test_every_spelling_means_the_same(spellings: list[str], field: str, value: object) -> None:
     for spelling in spellings:
         parsed = getattr(parse("serve", spelling), field)
-        assert (str(parsed) if field in ("location", "debug") else parsed) == value
+        assert (str(parsed) if field in ("location", "debug", "cert", "key") else parsed) == value
 
 
 @pytest.mark.parametrize(
@@ -55,6 +59,15 @@ def test_every_spelling_means_the_same(spellings: list[str], field: str, value: 
         ["serve", "--table-port", "x\ny"],
         ["serve", "--table-host", ""],
         ["serve", "--table-host", "a;AccountKey=b"],
+        ["serve", "--host-suffix", ""],
+        ["serve", "--host-suffix", "a b"],
+        ["serve", "--host-suffix", "a..b"],
+        ["serve", "--host-suffix", "0.0.1"],
+        ["serve", "--host-suffix", "a:1"],
+        ["serve", "--trusted-proxy", "proxy.example"],
+        ["serve", "--trusted-proxy", "10.0.0.1/8"],
+        ["serve", "--https-port", "x"],
+        ["serve", "--https"],
         ["serve", "--connections", "0"],
         ["serve", "--drain-seconds", "nan"],
         ["serve", "--drain-seconds", "x"],

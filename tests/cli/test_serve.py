@@ -26,6 +26,7 @@ from lazulite.config import account_file, settings_from
 from lazulite.engine.location import FORMAT_KEY, Location
 from lazulite.engine.rocks_options import RocksSettings
 from lazulite.protocol.accounts import DEVELOPMENT_ACCOUNT, Account, AccountDirectory
+from lazulite.server.listener import Ports
 
 COMMAND = [sys.executable, "-m", "lazulite"]
 SECONDS_MAX = 60
@@ -306,7 +307,7 @@ def test_an_unknown_host_is_refused(tmp_path: Path) -> None:
 def test_hints_can_be_pasted_into_a_shell() -> None:
     args = build_parser().parse_args(["serve", "-l", "a b", "--table-host", "::1"])
     directory = AccountDirectory({"x;y": Account("x;y", (b"k",))})
-    lines = list(announcement(settings_from(args, {}), directory, "store", 10002))
+    lines = list(announcement(settings_from(args, {}), directory, "store", Ports(10002, None)))
     assert lines[0].endswith(" listens on http://[::1]:10002/ (RocksDB, store)")
     hint = "lazulite connection-string --account 'x;y' --location 'a b' --table-host ::1"
     assert lines[1:] == [f"account x;y: {hint}"]

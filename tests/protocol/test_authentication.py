@@ -14,7 +14,7 @@ import pytest
 from lazulite.engine.contract import KeyRange
 from lazulite.protocol.account_sas import AccountSas, sign_account_sas
 from lazulite.protocol.accounts import Account, AccountDirectory, AccountFile
-from lazulite.protocol.addressing import locate
+from lazulite.protocol.addressing import Addressing
 from lazulite.protocol.authentication import Authenticator
 from lazulite.protocol.clock import TICKS_PER_SECOND
 from lazulite.protocol.errors import ServiceError
@@ -53,7 +53,7 @@ class Fixture:
         return self.policies.get((account, table), ())
 
     async def ask(self, request: Request) -> tuple[Account, Grant]:
-        address = locate(request)
+        address = Addressing().locate(request)
         account = self.authenticator.account(address)
         parameters = parse_query_string(request.query)
         return account, await self.authenticator.authenticate(account, request, address, parameters)
@@ -272,7 +272,7 @@ async def test_another_services_letter(service: Fixture) -> None:
         AccountDirectory({"acct": ACCOUNT}), lambda: NOW, service._read_policies, service="q", resource_prefix="queue"
     )
     request = sas(account_query(services="q"))
-    grant = await queue.authenticate(ACCOUNT, request, locate(request), parse_query_string(request.query))
+    grant = await queue.authenticate(ACCOUNT, request, Addressing().locate(request), parse_query_string(request.query))
     assert grant.kind == "account-sas"
 
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lazulite.protocol.accounts import DEVELOPMENT_ACCOUNT, Account
-from lazulite.protocol.addressing import locate
+from lazulite.protocol.addressing import Addressing
 from lazulite.protocol.clock import TICKS_PER_SECOND, UNIX_EPOCH_TICKS
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import Request
@@ -50,7 +50,7 @@ def accepts(
 ) -> bool:
     account = Account(NAME, keys) if keys else DEVELOPMENT_ACCOUNT
     try:
-        check_signature(request, locate(request), account, comp, Credentials(scheme, NAME, signature))
+        check_signature(request, Addressing().locate(request), account, comp, Credentials(scheme, NAME, signature))
     except ServiceError as error:
         if error.code != "AuthenticationFailed":
             raise
@@ -116,6 +116,14 @@ def test_both_spellings_of_the_secondary(signed: str) -> None:
     signature = sign(f"GET\n\n\n{DATE}\n/{NAME}/{signed}/T(x='%20')")
     assert accepts(request(f"/{NAME}-secondary/T(x='%20')"), signature)
     assert accepts(request(f"/{NAME}/T(x='%20')"), signature) == (signed == NAME)
+
+
+@pytest.mark.parametrize("marker", ["", "-secondary"])
+def test_in_host_style_the_path_is_signed_without_an_account(marker: str) -> None:
+    hosted = request("/T(x='%20')", host=f"{NAME}{marker}.table.localhost:10002")
+    assert accepts(hosted, sign(f"GET\n\n\n{DATE}\n/{NAME}/T(x='%20')"))
+    assert accepts(hosted, sign(f"GET\n\n\n{DATE}\n/{NAME}/T(x=%27%20%27)"))
+    assert not accepts(hosted, sign(f"GET\n\n\n{DATE}\n/{NAME}/{NAME}/T(x='%20')"))
 
 
 @pytest.mark.parametrize(

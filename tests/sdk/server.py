@@ -4,6 +4,7 @@ Invariant: whoever starts a server ends it, by `terminate` (which must exit 0) o
 closed either way, so that no warning about a leaked resource can arise.
 """
 
+import signal
 import subprocess
 import sys
 import threading
@@ -80,6 +81,15 @@ class Server:
         said = log.read()
         log.close()
         raise AssertionError(f"the server printed no connection string and exited with {code}; it said:\n{said}")
+
+    def line(self) -> str:
+        """Return the next line that it prints after its first connection string."""
+        assert self._process.stdout is not None
+        return self._process.stdout.readline()
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal."""
+        self._process.send_signal(number)
 
     def kill(self) -> None:
         """Send SIGKILL; may be called from any thread, and returns without waiting."""

@@ -199,3 +199,15 @@ async def test_draining_finishes_what_has_begun(wire: Wire, begun: bytes) -> Non
         rest = b"TP/1.1\r\n" + HOST + b"\r\n" if begun.endswith(b"HT") else b"x" * 99
         assert b"Connection: close" in await wire.send(rest)
         assert wire.transport.closed
+
+
+async def test_a_drain_leaves_a_slow_reader_the_time_that_others_have(wire: Wire) -> None:
+    wire.transport.stalled = True
+    wire.shared.draining = True
+    await wire.send(GET)
+    assert wire.transport.closed
+    await wire.wait(LIMITS.farewell_seconds)
+    assert not wire.transport.aborted
+    await wire.wait(LIMITS.linger_seconds)
+    assert wire.transport.aborted
+    assert not wire.shared.connections

@@ -171,10 +171,8 @@ def drain_over(signals: int, limits: Limits) -> tuple[bytes, bytes, bool]:
 
     async def converse(loop: asyncio.AbstractEventLoop) -> tuple[bytes, bytes, bool]:
         service, gate, ready = Echo(), Gate(), loop.create_future()
-        serving = asyncio.ensure_future(
-            serve(service, host="127.0.0.1", port=0, new_request_id=ids(), on_ready=ready.set_result, limits=limits)
-        )
-        port = await ready
+        serving = asyncio.ensure_future(serve(make(service, limits=limits), on_ready=ready.set_result))
+        port = (await ready).http
         idle_reader, idle_writer = await asyncio.open_connection("127.0.0.1", port)
         idle_writer.write(GET)
         await idle_reader.readuntil(b"%27y ")

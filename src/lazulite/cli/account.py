@@ -5,7 +5,7 @@ import sys
 from argparse import Namespace
 from collections.abc import Mapping
 
-from lazulite.cli.connection_string import connection_string
+from lazulite.cli.connection_string import connection_string, scheme_of
 from lazulite.cli.refusal import Refusal
 from lazulite.config import account_file
 from lazulite.protocol.account_file import AccountFileError
@@ -23,7 +23,7 @@ def run(args: Namespace, _: Mapping[str, str]) -> int:
 
 def _add(args: Namespace) -> None:
     keys = account_file(args.location).add(args.name, secrets.token_bytes)
-    print(connection_string(Account(args.name, keys), args.table_host, args.table_port))
+    print(connection_string(Account(args.name, keys), args.table_host, args.table_port, scheme=scheme_of(args)))
 
 
 def _list(args: Namespace) -> None:
@@ -37,7 +37,7 @@ def _list(args: Namespace) -> None:
 
 def _rotate_key(args: Namespace) -> None:
     keys = account_file(args.location).rotate(args.name, args.key, secrets.token_bytes)
-    print(connection_string(Account(args.name, keys), args.table_host, args.table_port, args.key))
+    print(connection_string(Account(args.name, keys), args.table_host, args.table_port, args.key, scheme_of(args)))
 
 
 _ACTIONS = {"add": _add, "list": _list, "rotate-key": _rotate_key}

@@ -1,9 +1,10 @@
-"""The command line: every command, every flag, every spelling. Imports nothing but argparse, so that help is instant.
+"""The command line: every command, every flag, every spelling. Help is instant: only Python's own light modules here.
 
 Flags that the emulator has too are taken in its camel-case spelling as well.
 """
 
 from argparse import SUPPRESS, ArgumentParser, ArgumentTypeError, RawDescriptionHelpFormatter, _SubParsersAction
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import NoReturn, TypeAlias
 
@@ -38,10 +39,14 @@ The accounts are those of the environment variable LAZULITE_ACCOUNTS (or
 AZURITE_ACCOUNTS), name:key1[:key2];…, and those of "lazulite account add"; with
 none, devstoreaccount1. The service tells on stdout where it listens, writes one
 line a request to stderr, and answers GET /health while it can write. SIGTERM
-lets it finish what is in flight.
+lets it finish what is in flight, SIGHUP reads the certificate again.
 
 examples:
   lazulite serve --table-host 0.0.0.0 --location /srv/tables
+  lazulite serve --cert cert.pem --key key.pem     HTTPS, and nothing else
+  lazulite serve --cert cert.pem --key key.pem --https-port 10443
+                                                   HTTP and HTTPS
+  lazulite serve --host-suffix table.example.org   orders.table.example.org is orders
   LAZULITE_ACCOUNTS="orders:$KEY1:$KEY2" lazulite serve
 """
 
@@ -120,6 +125,32 @@ def _add_serve(commands: Commands) -> None:
     flag(
         "--in-memory", "--inMemoryPersistence", action="store_true", help="keep nothing on disk, and read nothing there"
     )
+    flag("--cert", type=Path, metavar="FILE", help="PEM certificate chain; the table port then speaks HTTPS")
+    flag("--key", type=Path, metavar="FILE", help="its PEM key, not encrypted (taken from the certificate's file)")
+    flag("--https-port", type=_port, metavar="PORT", help="speak HTTPS here, and HTTP on the table port")
+    flag(
+        "--host-suffix",
+        type=_suffix,
+        action="append",
+        default=[],
+        metavar="SUFFIX",
+        help="ACCOUNT.SUFFIX in a URL means the account, as ACCOUNT.table.localhost does; repeatable",
+    )
+    flag(
+        "--path-style-only",
+        "--disable-product-style-url",
+        "--disableProductStyleUrl",
+        action="store_true",
+        help="the account is always the first segment of the path",
+    )
+    flag(
+        "--trusted-proxy",
+        type=_network,
+        action="append",
+        default=[],
+        metavar="CIDR",
+        help="believe X-Forwarded-Proto, -Host and -For of these addresses; repeatable",
+    )
     flag("--silent", "-s", action="store_true", help="write no request log to stderr")
     flag(
         "--debug",
@@ -151,12 +182,7 @@ def _add_serve(commands: Commands) -> None:
         help="versions newer than Lazulite are always served",
     )
     emulator.add_argument("--loose", "-L", action="store_true", help="unknown headers and options are never an error")
-    emulator.add_argument(
-        "--disable-product-style-url",
-        "--disableProductStyleUrl",
-        action="store_true",
-        help="the account is always the first segment of the path",
-    )
+    emulator.add_argument("--pwd", type=_no_pfx, metavar="PASSWORD", help="refused: PFX files are not read, only PEM")
 
 
 def _add_account(commands: Commands) -> None:
@@ -245,6 +271,8 @@ def _endpoint_flags(parser: Parser, port_hint: str = "") -> None:
         metavar="PORT",
         help=f"{port}; {port_hint}" if port_hint else port,
     )
+    if not port_hint:
+        parser.add_argument("--https", action="store_true", help="print endpoints with https")
 
 
 def _host(text: str) -> str:
@@ -258,6 +286,27 @@ def _port(text: str) -> int:
     if not (text.isascii() and text.isdigit() and int(text) <= 65535):
         raise ArgumentTypeError(f"{text!r} is not a port (0 to 65535)")
     return int(text)
+
+
+def _suffix(text: str) -> str:
+    suffix = text.strip(".").lower()
+    labels = suffix.split(".")
+    known = all(label and label.isascii() and label.replace("-", "").replace("_", "").isalnum() for label in labels)
+    # After a number, what looks like a name is an IPv4 address.
+    if not known or labels[-1].isdigit():
+        raise ArgumentTypeError(f"{text!r} is not the end of a host's name")
+    return suffix
+
+
+def _network(text: str) -> IPv4Network | IPv6Network:
+    try:
+        return ip_network(text.removeprefix("[").removesuffix("]"))
+    except ValueError:
+        raise ArgumentTypeError(f"{text!r} is not an address or a network such as 10.0.0.0/8") from None
+
+
+def _no_pfx(_: str) -> NoReturn:
+    raise ArgumentTypeError("PFX files are not read; make PEM of it: openssl pkcs12 -in FILE.pfx -nodes -out FILE.pem")
 
 
 class _positive:  # noqa: N801 - used as a function.

@@ -4,7 +4,7 @@ import re
 from argparse import Namespace
 from collections.abc import Mapping
 
-from lazulite.cli.connection_string import choose_account, table_endpoint
+from lazulite.cli.connection_string import choose_account, scheme_of, table_endpoint
 from lazulite.cli.refusal import Refusal
 from lazulite.protocol.account_sas import AccountSas, sign_account_sas
 from lazulite.protocol.accounts import Account
@@ -30,7 +30,7 @@ def run(args: Namespace, environ: Mapping[str, str]) -> int:
         raise Refusal(error, 2) from None
     except IndexError:
         raise Refusal(f"account {account.name} has no key {args.key}") from None
-    endpoint = table_endpoint(account.name, args.table_host, args.table_port)
+    endpoint = table_endpoint(account.name, args.table_host, args.table_port, scheme_of(args))
     resource = f"/{args.table}" if args.kind == "table" else "/"
     print(f"{endpoint}{resource}?{token}" if args.url else token)
     return 0

@@ -7,6 +7,7 @@ import sys
 from argparse import Namespace
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
+from functools import partial
 
 from lazulite import __version__
 from lazulite.cli.connection_string import connection_string, open_directory
@@ -16,13 +17,17 @@ from lazulite.config import ConfigError, Settings, check_development_key, settin
 from lazulite.engine.contract import EngineError
 from lazulite.engine.rocksdb import RocksEngine
 from lazulite.protocol.accounts import DEVELOPMENT_ACCOUNT, AccountDirectory
+from lazulite.protocol.addressing import Addressing
 from lazulite.protocol.clock import system_clock
+from lazulite.protocol.message import Service
 from lazulite.protocol.request_id import RequestIds
 from lazulite.server import lifecycle
+from lazulite.server.certificate import Certificate, CertificateError
 from lazulite.server.debug_log import DebugLog
 from lazulite.server.exchange_log import ExchangeLog
 from lazulite.server.health import Health
-from lazulite.server.listener import BindError
+from lazulite.server.listener import BindError, Ports, Secure, Server
+from lazulite.server.proxies import Proxied
 from lazulite.server.request_log import RequestLog
 from lazulite.table.call import QueryLimits
 from lazulite.table.service import TableService
@@ -30,12 +35,14 @@ from lazulite.table.service import TableService
 
 def run(args: Namespace, environ: Mapping[str, str]) -> int:
     """Serve until a signal."""
+    if args.cert is None and (args.key is not None or args.https_port is not None):
+        raise Refusal("--key and --https-port need --cert", 2)
     try:
         settings = settings_from(args, environ)
         with ExitStack() as stack:
             logs = _open_logs(settings, stack)
             lifecycle.run(_serve(settings, logs))
-    except (ConfigError, BindError, EngineError) as error:
+    except (ConfigError, CertificateError, BindError, EngineError) as error:
         raise Refusal(error) from error
     return 0
 
@@ -43,27 +50,35 @@ def run(args: Namespace, environ: Mapping[str, str]) -> int:
 async def _serve(settings: Settings, logs: list[ExchangeLog]) -> None:
     directory = open_directory(settings.location, settings.accounts, _report)
     check_development_key(settings, directory)
+    secure = None
+    if settings.cert is not None and settings.https_port is not None:
+        secure = Secure(settings.https_port, Certificate(settings.cert, settings.key))
     location = settings.location
     engine = RocksEngine.open(None if location is None else store_path(location), system_clock)
 
-    def announce(port: int) -> None:
-        sys.stdout.writelines(f"{line}\n" for line in announcement(settings, directory, engine.name, port))
+    def announce(ports: Ports) -> None:
+        sys.stdout.writelines(f"{line}\n" for line in announcement(settings, directory, engine.name, ports))
         sys.stdout.flush()
 
     try:
         limits = QueryLimits(page_seconds=settings.page_seconds)
-        service = TableService(engine, directory, limits=limits)
-        await service.start()
+        tables = TableService(engine, directory, limits=limits, addressing=Addressing(settings.host_suffixes))
+        await tables.start()
+        service: Service = Health(tables, engine.check_writable)
+        if settings.trusted_proxies:
+            service = Proxied(service, settings.trusted_proxies)
         _calm_collector()
-        await lifecycle.serve(
-            Health(service, engine.check_writable),
+        server = Server(
+            service,
             host=settings.host,
             port=settings.port,
+            secure=secure,
             new_request_id=RequestIds(random.SystemRandom()).next,
-            on_ready=announce,
             limits=settings.limits,
             logs=logs,
         )
+        on_hangup = None if secure is None else partial(_read_again, secure.certificate)
+        await lifecycle.serve(server, on_ready=announce, on_hangup=on_hangup)
     finally:
         await engine.close()
 
@@ -78,7 +93,7 @@ def _calm_collector() -> None:
     gc.set_threshold(10_000, 20, 50)
 
 
-def announcement(settings: Settings, directory: AccountDirectory, store: str, port: int) -> Iterator[str]:
+def announcement(settings: Settings, directory: AccountDirectory, store: str, ports: Ports) -> Iterator[str]:
     """Yield what a user reads once the service accepts requests.
 
     A connection string is shown where its key is public; for other accounts, the command that prints it is, lest a key
@@ -88,22 +103,25 @@ def announcement(settings: Settings, directory: AccountDirectory, store: str, po
         settings: of the service.
         directory: its accounts.
         store: where the engine keeps its data.
-        port: the port that is listened on.
+        ports: what is listened on.
     """
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
-    yield f"Lazulite {__version__} listens on http://{host}:{port}/ (RocksDB, {store})"
+    listened = [(scheme, port) for scheme, port in ports._asdict().items() if port is not None]
+    urls = " and ".join(f"{scheme}://{host}:{port}/" for scheme, port in listened)
+    yield f"Lazulite {__version__} listens on {urls} (RocksDB, {store})"
     public = DEVELOPMENT_ACCOUNT.keys[0]
     for name in directory.names():
         account = directory.get(name)
         if account is None:
             continue
-        if public in account.keys:
-            yield connection_string(account, settings.host, port, account.keys.index(public) + 1)
-        else:
-            yield f"account {name}: {_hint(settings, name, port)}"
+        for scheme, port in listened:
+            if public in account.keys:
+                yield connection_string(account, settings.host, port, account.keys.index(public) + 1, scheme)
+            else:
+                yield f"account {name}: {_hint(settings, name, port, scheme)}"
 
 
-def _hint(settings: Settings, account: str, port: int) -> str:
+def _hint(settings: Settings, account: str, port: int, scheme: str) -> str:
     words = ["lazulite", "connection-string", "--account", account]
     if settings.location not in (None, DEFAULT_LOCATION):
         words += ["--location", str(settings.location)]
@@ -111,6 +129,8 @@ def _hint(settings: Settings, account: str, port: int) -> str:
         words += ["--table-host", settings.host]
     if port != DEFAULT_PORT:
         words += ["--table-port", str(port)]
+    if scheme == "https":
+        words.append("--https")
     return shlex.join(words)
 
 
@@ -128,6 +148,15 @@ def _open_logs(settings: Settings, stack: ExitStack) -> list[ExchangeLog]:
         stack.callback(debug_log.close)
         logs.append(debug_log)
     return logs
+
+
+def _read_again(certificate: Certificate) -> None:
+    try:
+        certificate.reload()
+    except CertificateError as error:
+        _report(f"the certificate stays as it was: {error}")
+    else:
+        _report("the certificate has been read again")
 
 
 def _report(text: str) -> None:

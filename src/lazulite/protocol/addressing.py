@@ -1,14 +1,24 @@
-"""Which account and which resource a request addresses (path style: the account is the first segment of the path).
+"""Which account and which resource a request addresses (reference §1).
 
-A secondary endpoint is spelled `{account}-secondary`; it is read-only and signs with the plain account name.
+Host style: the host is the account's name and a suffix that the service knows, `orders.table.localhost`. Path style,
+for every other host (an address, `localhost`, a service's name in a container network): the account is the first
+segment of the path. A secondary endpoint is spelled `{account}-secondary`; it is read-only and signs with the plain
+account name.
 """
 
+from collections.abc import Iterable
+from functools import lru_cache
 from typing import NamedTuple
 
 from lazulite.protocol.message import Request
 from lazulite.protocol.query_string import percent_decode
 
+HOST_SUFFIX = "table.localhost"
+"""The suffix that is always known: `*.localhost` is this machine in every resolver."""
+
 _SECONDARY = "-secondary"
+_REMEMBERED_LENGTH_MAX = 256
+"""Clients repeat their host on each request; one of up to this many characters is read once."""
 
 
 class Address(NamedTuple):
@@ -21,24 +31,49 @@ class Address(NamedTuple):
     """The path below the account, without its leading slash, percent-encoding untouched."""
     base: str
     """Absolute URL of the account's root as the client wrote it, with its trailing slash."""
+    root: str
+    """The path of that URL: just a slash in host style."""
 
 
-def locate(request: Request) -> Address:
-    """Split a path-style URL.
+class Addressing:
+    """How a service's accounts are addressed.
 
-    Raises:
-        ServiceError: `RequestUrlFailedToParse`, the account segment is not UTF-8.
+    Args:
+        host_suffixes: what follows the account and a dot in a host; none for path style only. In lower case, as hosts
+            have none.
     """
-    segment, _, resource = request.path.lstrip("/").partition("/")
-    account = percent_decode(segment)
-    secondary = account.endswith(_SECONDARY)
-    if secondary:
-        # The Python SDK puts the account twice when it derives the secondary of a path-style endpoint.
-        resource = resource.removeprefix(f"{account.removesuffix(_SECONDARY)}/")
-    host = request.headers.get("host", "")
-    return Address(
-        account.removesuffix(_SECONDARY) if secondary else account,
-        secondary,
-        resource,
-        f"{request.scheme}://{host}/{segment}/",
-    )
+
+    def __init__(self, host_suffixes: Iterable[str] = (HOST_SUFFIX,)) -> None:
+        # The longest first: `a.table.localhost` is the account `a`, also if `localhost` is a suffix too.
+        self._suffixes = sorted((f".{suffix}" for suffix in host_suffixes), key=len, reverse=True)
+        self._remembered = lru_cache(maxsize=1024)(self._account_of)
+
+    def locate(self, request: Request) -> Address:
+        """Tell where a request goes.
+
+        Raises:
+            ServiceError: `RequestUrlFailedToParse`, the account segment of the path is not UTF-8.
+        """
+        host = request.headers.get("host", "")
+        read = self._remembered if len(host) <= _REMEMBERED_LENGTH_MAX else self._account_of
+        named = read(host)
+        path = request.path.lstrip("/")
+        if named:
+            secondary = named.endswith(_SECONDARY)
+            return Address(named.removesuffix(_SECONDARY), secondary, path, f"{request.scheme}://{host}/", "/")
+        segment, _, resource = path.partition("/")
+        account, root = percent_decode(segment), f"/{segment}/"
+        secondary = account.endswith(_SECONDARY)
+        if secondary:
+            account = account.removesuffix(_SECONDARY)
+            # The Python SDK puts the account twice when it derives the secondary of a path-style endpoint.
+            resource = resource.removeprefix(f"{account}/")
+        return Address(account, secondary, resource, f"{request.scheme}://{host}{root}", root)
+
+    def _account_of(self, host: str) -> str:
+        """Return the account that a host names, `-secondary` and all; "" in path style."""
+        name = host.partition(":")[0].lower().removesuffix(".")
+        for suffix in self._suffixes:
+            if name.endswith(suffix):
+                return name.removesuffix(suffix)
+        return ""

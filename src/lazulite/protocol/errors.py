@@ -12,6 +12,7 @@ _NOT_AUTHORIZED = "This request is not authorized to perform this operation"
 
 CATALOGUE: dict[str, tuple[int, str]] = {
     "AccountIsDisabled": (403, "The specified account is disabled."),
+    "AccountRequiresHttps": (400, "The account being accessed does not support http."),
     "AtomFormatNotSupported": (415, "Atom format is not supported."),
     "AuthenticationFailed": (
         403,

@@ -20,6 +20,7 @@ class Phase(Enum):
     SERVICE = "request_seconds"
     READER = "write_stall_seconds"
     LINGER = "linger_seconds"
+    FAREWELL = "farewell_seconds"
 
     def __init__(self, limit: str) -> None:
         self.limit = limit

@@ -35,10 +35,18 @@ _OVERFLOW_CONNECTIONS = 256
 
 
 class Connection(asyncio.Protocol):
-    """An asyncio protocol; `deadline_s` and `expire` belong to the sweeper."""
+    """An asyncio protocol; `deadline_s` and `expire` belong to the sweeper.
 
-    def __init__(self, shared: Shared) -> None:
+    Args:
+        shared: of the server's connections.
+        scheme: `https` for a TLS transport, else `http`.
+        refusal: what every client of this connection is told at once.
+    """
+
+    def __init__(self, shared: Shared, scheme: str = "http", refusal: ServiceError | None = None) -> None:
         self._shared = shared
+        self._scheme = scheme
+        self._refusal = refusal
         self._queue: deque[Incoming] = deque()
         self._parser = RequestParser(shared.limits, self._queue, self._new_request, shared.reserve)
         self._outlet: Outlet | None = None
@@ -68,9 +76,9 @@ class Connection(asyncio.Protocol):
         excess = len(connections) - limits.connections
         if excess > _OVERFLOW_CONNECTIONS:
             outlet.abort()
-        elif excess > 0:
+        elif excess > 0 or self._refusal is not None:
             refused = Incoming(self._new_request())
-            refused.refuse(ServiceError("ServerBusy"), close=True)
+            refused.refuse(self._refusal or ServiceError("ServerBusy"), close=True)
             self._refuse(refused)
 
     def data_received(self, data: bytes) -> None:
@@ -83,8 +91,11 @@ class Connection(asyncio.Protocol):
         self._advance()
 
     def eof_received(self) -> bool:
-        """See asyncio. A client that has shut down its side still gets its answers."""
+        """See asyncio. A client that has shut down its side still gets its answers, but over TLS asyncio cannot."""
         if self._ending:
+            return False
+        if self._scheme == "https":
+            self._end(linger=False)
             return False
         self._eof = True
         self._parser.close()
@@ -136,7 +147,7 @@ class Connection(asyncio.Protocol):
     # From input to service.
 
     def _new_request(self) -> Request:
-        return Request("", "", client=self._client, id=self._shared.new_request_id())
+        return Request("", "", scheme=self._scheme, client=self._client, id=self._shared.new_request_id())
 
     def _advance(self) -> None:
         """Do all that can be done now: answer or start the next request, parse more input, say what is waited for."""
@@ -261,7 +272,7 @@ class Connection(asyncio.Protocol):
         self._drop_queue()
         self._unread = _NOTHING
         self._parser.close()
-        self._enter(Phase.LINGER)
+        self._enter(Phase.FAREWELL if self._shared.draining and not linger else Phase.LINGER)
         if self._outlet is not None:
             self._outlet.end(linger=linger)
 
@@ -288,6 +299,14 @@ class Connection(asyncio.Protocol):
         incoming.complete = False
         self._respond(incoming, self._shared.service.refuse(incoming.request, ServiceError("OperationTimedOut")))
 
+    def _take_leave(self) -> None:
+        """Disconnect a client that has everything but does not say goodbye, as TLS would have it."""
+        if self._outlet is not None:
+            if self._outlet.waits:
+                self._enter(Phase.LINGER)
+            else:
+                self._outlet.abort()
+
     def _check_progress(self) -> None:
         """Disconnect a client that has taken nothing of its response since the last look."""
         if self._outlet is not None:
@@ -304,4 +323,5 @@ _EXPIRED: dict[Phase, Callable[[Connection], None]] = {
     Phase.SERVICE: Connection._give_up_waiting,
     Phase.READER: Connection._check_progress,
     Phase.LINGER: Connection._check_progress,
+    Phase.FAREWELL: Connection._take_leave,
 }

@@ -7,16 +7,12 @@ that its caller can close the engine and exit 0.
 import asyncio
 import resource
 import signal
-import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine
 from typing import TypeVar
 
 import uvloop
 
-from lazulite.protocol.message import Service
-from lazulite.server.exchange_log import ExchangeLog
-from lazulite.server.limits import Limits
-from lazulite.server.listener import BindError, Server
+from lazulite.server.listener import BindError, Ports, Server
 
 T = TypeVar("T")
 
@@ -25,34 +21,19 @@ _SPARE_FILES = 1024
 
 
 async def serve(
-    service: Service,
-    *,
-    host: str,
-    port: int,
-    new_request_id: Callable[[], str],
-    on_ready: Callable[[int], None],
-    limits: Limits | None = None,
-    logs: Sequence[ExchangeLog] = (),
-    clock: Callable[[], float] = time.monotonic,
+    server: Server, *, on_ready: Callable[[Ports], None], on_hangup: Callable[[], None] | None = None
 ) -> None:
     """Serve until SIGTERM or SIGINT, then drain; a second signal cuts the drain short.
 
     Args:
-        service: what answers.
-        host: the address to listen on.
-        port: 0 for any free one.
-        new_request_id: never the same twice, `RequestIds.next`.
-        on_ready: called with the actual port once requests are accepted.
-        limits: the bounds; the defaults when None.
-        logs: told of every exchange.
-        clock: monotonic seconds.
+        server: not yet started.
+        on_ready: called with the actual ports once requests are accepted.
+        on_hangup: called at each SIGHUP; None leaves that signal alone.
 
     Raises:
         BindError: the address cannot be listened on.
     """
-    limits = limits or Limits()
-    allow_files(limits.connections + _SPARE_FILES)
-    server = Server(service, host=host, port=port, new_request_id=new_request_id, limits=limits, logs=logs, clock=clock)
+    allow_files(server.limits.connections + _SPARE_FILES)
     loop = asyncio.get_running_loop()
     signalled = asyncio.Event()
 
@@ -61,15 +42,18 @@ async def serve(
             server.hurry()
         signalled.set()
 
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, on_signal)
+    handlers: dict[signal.Signals, Callable[[], None]] = {signal.SIGTERM: on_signal, signal.SIGINT: on_signal}
+    if on_hangup is not None:
+        handlers[signal.SIGHUP] = on_hangup
+    for number, handler in handlers.items():
+        loop.add_signal_handler(number, handler)
     try:
         await server.start()
-        on_ready(server.port)
+        on_ready(server.ports)
         await signalled.wait()
     finally:
         await server.stop()
-        for number in (signal.SIGTERM, signal.SIGINT):
+        for number in handlers:
             loop.remove_signal_handler(number)
 
 

@@ -44,6 +44,9 @@ class Limits:
     keep_alive_idle_seconds: float = 120
     """How long a connection may rest between requests. Over: closed."""
 
+    tls_handshake_seconds: float = 10
+    """From a connection's arrival at the HTTPS port to the end of its TLS handshake. Over: disconnected."""
+
     header_read_seconds: float = 30
     """From the first byte of a head to its last. Over: 408, closed."""
 
@@ -58,6 +61,9 @@ class Limits:
 
     linger_seconds: float = 10
     """How long a refused sender is listened to after the refusal, lest a reset destroys it. Over: disconnected."""
+
+    farewell_seconds: float = 2
+    """How long a stopping server waits for a client to confirm the end of a TLS connection. Over: disconnected."""
 
     drain_seconds: float = 25
     """How long a stopping server waits for the requests in flight. Over: they are cancelled."""

@@ -1,4 +1,4 @@
-"""A listening socket and the connections that came through it.
+"""The listening sockets, plain and TLS, and the connections that came through them.
 
 Invariants: once `stop` has returned there is no connection, no running request and no timer left; a request that began
 before `stop` is answered unless that takes longer than the drain.
@@ -8,9 +8,12 @@ import asyncio
 import socket
 import time
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from lazulite.protocol.message import Service
+from lazulite.server.certificate import Certificate
 from lazulite.server.deadlines import Sweeper
+from lazulite.server.doorman import Doorman
 from lazulite.server.exchange_log import ExchangeLog
 from lazulite.server.http1 import Connection
 from lazulite.server.limits import Limits
@@ -23,12 +26,27 @@ class BindError(Exception):
     """The address cannot be listened on; the text is one line for the operator."""
 
 
+class Secure(NamedTuple):
+    """A port for HTTPS, 0 for any free one, and what its clients are shown."""
+
+    port: int
+    certificate: Certificate
+
+
+class Ports(NamedTuple):
+    """The ports that are listened on."""
+
+    http: int | None
+    https: int | None
+
+
 class Server:
     """Serves one service on one address. Usable by hand in tests, or through `lifecycle.serve`.
 
     Args:
         host: a name or an IPv4 or IPv6 address; of a name with several addresses, one is listened on, IPv4 first.
-        port: 0 for any free one.
+        port: for plain HTTP; 0 for any free one, None for none.
+        secure: for HTTPS.
         new_request_id: never the same twice.
         logs: are told of every exchange.
         clock: monotonic seconds.
@@ -39,7 +57,8 @@ class Server:
         service: Service,
         *,
         host: str,
-        port: int,
+        port: int | None,
+        secure: Secure | None = None,
         new_request_id: Callable[[], str],
         limits: Limits | None = None,
         logs: Sequence[ExchangeLog] = (),
@@ -47,23 +66,35 @@ class Server:
     ) -> None:
         self._host = host
         self._asked_port = port
+        self._secure = secure
         self._gone = asyncio.Event()
         self._hurried = asyncio.Event()
         self._shared = Shared(service, limits or Limits(), new_request_id, clock, tuple(logs), on_last=self._gone.set)
         self._sweeper = Sweeper(self._shared.connections, clock)
         self._server: asyncio.Server | None = None
+        self._doorman: Doorman | None = None
+        self._ports = Ports(None, None)
+
+    @property
+    def limits(self) -> Limits:
+        """Its bounds."""
+        return self._shared.limits
+
+    @property
+    def ports(self) -> Ports:
+        """What is listened on since `start`."""
+        return self._ports
 
     @property
     def port(self) -> int:
-        """The port that is listened on."""
-        assert self._server is not None, "not started"
-        port: int = self._server.sockets[0].getsockname()[1]
-        return port
+        """The port for plain HTTP."""
+        assert self._ports.http is not None, "not started, or not for plain HTTP"
+        return self._ports.http
 
     @property
     def connection_count(self) -> int:
-        """Connections now, those included whose client left while its request still runs."""
-        return len(self._shared.connections)
+        """Connections now, with TLS handshakes and those whose client left while its request still runs."""
+        return len(self._shared.connections) + (self._doorman.waiting_count if self._doorman else 0)
 
     async def start(self) -> None:
         """Listen.
@@ -71,9 +102,17 @@ class Server:
         Raises:
             BindError: the address is in use, unknown or not allowed.
         """
-        loop = asyncio.get_running_loop()
-        listening = await _listen(self._host, self._asked_port)
-        self._server = await loop.create_server(lambda: Connection(self._shared), sock=listening, backlog=_BACKLOG)
+        loop, http, https = asyncio.get_running_loop(), None, None
+        if self._asked_port is not None:
+            listening = await _listen(self._host, self._asked_port)
+            http = _port_of(listening)
+            self._server = await loop.create_server(lambda: Connection(self._shared), sock=listening, backlog=_BACKLOG)
+        if self._secure is not None:
+            listening = await _listen(self._host, self._secure.port)
+            https = _port_of(listening)
+            self._doorman = Doorman(listening, self._secure.certificate, self._shared)
+            self._doorman.start()
+        self._ports = Ports(http, https)
         self._sweeper.start()
 
     async def stop(self) -> None:
@@ -81,6 +120,8 @@ class Server:
         shared = self._shared
         if self._server is not None:
             self._server.close()
+        if self._doorman is not None:
+            await self._doorman.stop()
         await asyncio.sleep(0)  # What has arrived by now is read before its connection is judged idle.
         shared.draining = True
         self._gone.clear()
@@ -108,6 +149,11 @@ class Server:
         for wait in waits:
             wait.cancel()
         await asyncio.gather(*waits, return_exceptions=True)
+
+
+def _port_of(listening: socket.socket) -> int:
+    port: int = listening.getsockname()[1]
+    return port
 
 
 async def _listen(host: str, port: int) -> socket.socket:

@@ -74,6 +74,11 @@ class Outlet:
         """Disconnect now."""
         self._transport.abort()
 
+    @property
+    def waits(self) -> bool:
+        """Whether bytes wait for a slow reader."""
+        return self._transport.get_write_buffer_size() > 0
+
     def progress(self) -> bool:
         """Return whether a waiting response has got shorter since the last call."""
         before_bytes, self._waiting_bytes = self._waiting_bytes, self._transport.get_write_buffer_size()

@@ -106,8 +106,13 @@ def _other_form(request: Request, target: str) -> Mapping[str, str]:
     return {**request.headers, "host": authority}
 
 
+def is_host(text: str) -> bool:
+    """Whether a text may stand in a Host header."""
+    return _HOST.fullmatch(text) is not None
+
+
 def _check_host(host: str) -> None:
-    if _HOST.fullmatch(host) is None:
+    if not is_host(host):
         raise HeadError(ServiceError("InvalidHeaderValue"))
 
 

@@ -15,7 +15,7 @@ from random import Random, SystemRandom
 from lazulite.engine.contract import Clock, Engine, EngineUnavailableError, SpaceDroppedError
 from lazulite.protocol import cors, xml
 from lazulite.protocol.accounts import Account, AccountDirectory
-from lazulite.protocol.addressing import Address, locate
+from lazulite.protocol.addressing import Address, Addressing
 from lazulite.protocol.authentication import Authenticator
 from lazulite.protocol.clock import TICKS_PER_SECOND, system_clock, unix_seconds
 from lazulite.protocol.content_md5 import check_content_md5
@@ -49,6 +49,7 @@ class TableService:
         monotonic: seconds that never step back, for the time limits of queries.
         random: where the boundaries of multipart answers come from.
         limits: bounds of a page.
+        addressing: how its accounts are addressed.
     """
 
     def __init__(
@@ -60,6 +61,7 @@ class TableService:
         monotonic: Callable[[], float] = time.monotonic,
         random: Random | None = None,
         limits: QueryLimits | None = None,
+        addressing: Addressing | None = None,
     ) -> None:
         catalog = Catalog(engine)
         properties = PropertiesStore(engine, "table")
@@ -72,6 +74,7 @@ class TableService:
             random or SystemRandom(),
             limits or QueryLimits(),
         )
+        self._addressing = addressing or Addressing()
         self._authenticator = Authenticator(accounts, clock, catalog.policies)
         self._overdue: set[asyncio.Task[Response]] = set()
         self._date_second = -1
@@ -86,7 +89,7 @@ class TableService:
         parameters: Mapping[str, str] = {}
         try:
             parameters = parse_query_string(request.query)
-            address = locate(request)
+            address = self._addressing.locate(request)
             account = self._authenticator.account(address)
             request.account = account.name
             if request.method == "OPTIONS":

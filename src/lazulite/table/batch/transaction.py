@@ -60,11 +60,10 @@ def _inner_call(call: Call, part: Part) -> Call:
     _, separator, rest = path.partition("://")
     if separator:
         path = rest.partition("/")[2]
-    path = path.lstrip("/")
-    segment = call.request.path.lstrip("/").partition("/")[0]
+    root = call.address.root
     # With a path-style endpoint some clients leave the account out of inner URLs.
-    path = path.removeprefix(f"{segment}/")
-    request = Request(part.method, f"/{segment}/{path}", query, part.headers, part.body, id=call.request.id)
+    path = path.lstrip("/").removeprefix(root[1:])
+    request = Request(part.method, root + path, query, part.headers, part.body, id=call.request.id)
     return replace(
         call,
         request=request,
