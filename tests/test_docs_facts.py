@@ -15,7 +15,15 @@ import pytest
 
 from lazulite.cli.parser import LIMIT_FLAGS, build_parser
 from lazulite.config import ACCOUNT_VARIABLES
-from lazulite.protocol import query_string, service_properties_xml, shared_key, signed_identifiers, timeout, xml
+from lazulite.protocol import (
+    query_string,
+    service_properties_xml,
+    shared_key,
+    signed_identifiers,
+    timeout,
+    xml,
+    xml_tree,
+)
 from lazulite.protocol.errors import CATALOGUE
 from lazulite.protocol.message import Request, Response
 from lazulite.server.exchange_log import Exchange
@@ -127,6 +135,8 @@ def test_every_setting_of_queries_is_documented() -> None:
         ("XML body", f"{xml.MAX_BYTES // KIB} KiB"),
         ("XML elements", xml.MAX_ELEMENTS),
         ("XML depth", xml.MAX_DEPTH),
+        ("attributes of an XML element", xml_tree.MAX_ATTRIBUTES),
+        ("name of an XML namespace, characters", xml_tree.MAX_NAMESPACE),
         ("query parameters", query_string.MAX_PARAMETERS),
         ("`timeout`", f"{timeout.REQUEST_SECONDS_MAX} s"),
         ("date of a Shared Key request", f"{shared_key.REQUEST_AGE_SECONDS_MAX // 60} minutes"),
