@@ -2,7 +2,8 @@
 
 from lazulite.protocol.message import Response
 from lazulite.table.call import Call
-from lazulite.table.payload.media import CONTENT_TYPES, MetadataLevel, Preference
+from lazulite.table.payload.formats import Format
+from lazulite.table.payload.media import Preference
 
 NO_CACHE = ("Cache-Control", "no-cache")
 NO_SNIFF = ("X-Content-Type-Options", "nosniff")
@@ -10,9 +11,9 @@ _WITH_CONTENT = ("DataServiceVersion", "3.0;")
 _WITHOUT_CONTENT = ("DataServiceVersion", "1.0;")
 
 
-def json_answer(call: Call, status: int, level: MetadataLevel, body: bytes, headers: list[tuple[str, str]]) -> Response:
-    """Return a response with a JSON body."""
-    head = [("Content-Type", CONTENT_TYPES[level]), NO_SNIFF, NO_CACHE, *headers]
+def content_answer(call: Call, status: int, wanted: Format, body: bytes, headers: list[tuple[str, str]]) -> Response:
+    """Return a response with a body."""
+    head = [("Content-Type", wanted.content_type), NO_SNIFF, NO_CACHE, *headers]
     if call.in_batch:
         head.insert(0, _WITH_CONTENT)
     return Response(status, head, body)
@@ -39,7 +40,7 @@ def preference_applied(preference: Preference | None) -> list[tuple[str, str]]:
     return [] if preference is None else [("Preference-Applied", preference.value)]
 
 
-def batch_error(status: int, level: MetadataLevel, body: bytes, preference: list[tuple[str, str]]) -> Response:
+def batch_error(status: int, wanted: Format, body: bytes, preference: list[tuple[str, str]]) -> Response:
     """Return the refusal of one operation of a batch."""
-    content_type = ("Content-Type", CONTENT_TYPES[level])
+    content_type = ("Content-Type", wanted.content_type)
     return Response(status, [NO_SNIFF, NO_CACHE, *preference, _WITH_CONTENT, content_type], body)

@@ -23,7 +23,7 @@ class Page:
     """What a page came to."""
 
     items: list[bytes] = field(default_factory=list)
-    """The members of each entity returned, as `spell` gave them."""
+    """Each entity returned, as `spell` gave it."""
     next: Key | None = None
     """Where the next page starts; None if there is none."""
     scanned: int = 0
@@ -39,7 +39,7 @@ class PageRequest:
     predicate: Callable[[bytes], bool] | None
     """Tests a row's value; None: every row of the ranges belongs."""
     spell: Callable[[bytes], bytes]
-    """Takes a row's value to the members of its JSON object."""
+    """Takes a row's value to what stands for it in the page's payload."""
     top: int
     deadline: float
     """On the monotonic clock."""

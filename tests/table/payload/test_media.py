@@ -1,13 +1,14 @@
 import pytest
 
 from lazulite.protocol.errors import ServiceError
+from lazulite.table.payload.formats import JSON, JSON_READER
+from lazulite.table.payload.json_out import MetadataLevel
 from lazulite.table.payload.media import (
-    MetadataLevel,
     Preference,
-    check_body_type,
-    level_for_error,
+    format_for_error,
     negotiate,
     read_preference,
+    reader_of,
     require_json_version,
 )
 
@@ -29,7 +30,7 @@ from lazulite.table.payload.media import (
     ],
 )
 def test_negotiation(accept: str, option: str, level: MetadataLevel) -> None:
-    assert negotiate(accept, option) is level
+    assert negotiate(accept, option) is JSON[level]
 
 
 @pytest.mark.parametrize(
@@ -47,12 +48,12 @@ def test_what_cannot_be_had(accept: str, option: str, code: str) -> None:
     with pytest.raises(ServiceError) as caught:
         negotiate(accept, option)
     assert (caught.value.status, caught.value.code) == (415, code)
-    assert level_for_error(accept, option) is MetadataLevel.MINIMAL
+    assert format_for_error(accept, option) is JSON[MetadataLevel.MINIMAL]
 
 
 @pytest.mark.parametrize("content_type", ["application/json", "application/json; charset=utf-8;odata=nometadata"])
 def test_bodies_accepted(content_type: str) -> None:
-    check_body_type(content_type)
+    assert reader_of("2019-02-02", {"content-type": content_type}) is JSON_READER
 
 
 @pytest.mark.parametrize(
@@ -66,7 +67,7 @@ def test_bodies_accepted(content_type: str) -> None:
 )
 def test_bodies_refused(content_type: str, code: str) -> None:
     with pytest.raises(ServiceError) as caught:
-        check_body_type(content_type)
+        reader_of("2019-02-02", {"content-type": content_type})
     assert caught.value.code == code
 
 
@@ -107,7 +108,7 @@ def test_versions_that_have_json(version: str, headers: dict[str, str], refused:
 
 
 def test_only_the_beginning_of_a_long_header_is_read() -> None:
-    assert negotiate("application/json;odata=nometadata," + "a," * 1_000_000, "") is MetadataLevel.NONE
+    assert negotiate("application/json;odata=nometadata," + "a," * 1_000_000, "") is JSON[MetadataLevel.NONE]
     with pytest.raises(ServiceError, match="MediaTypeNotSupported"):
         negotiate("a," * 1_000_000 + "application/json", "")
-    check_body_type("application/json;" + "x" * 1_000_000)
+    reader_of("2019-02-02", {"content-type": "application/json;" + "x" * 1_000_000})

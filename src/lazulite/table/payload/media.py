@@ -1,6 +1,6 @@
 """Content negotiation: what a client sent, and what it wants to read. Source: reference §4.
 
-Invariants: the answer's level is decided by `$format`, else by Accept, else it is minimal metadata. A client that
+Invariants: the answer's format is decided by `$format`, else by Accept, else it is minimal metadata. A client that
 accepts anything gets minimal metadata (*unverified* for Azure since 2015-12-11, where Atom is no longer possible).
 """
 
@@ -10,27 +10,16 @@ from functools import lru_cache
 
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.version import JSON_SINCE
+from lazulite.table.payload.formats import JSON, JSON_READER, MINIMAL, Format, Reader
 
 _ODATA_OF_JSON = "3"
 HEADER_MAX = 1024
 """Characters of a header that are looked at."""
 
-
-class MetadataLevel(StrEnum):
-    """How much OData metadata a payload carries; the value is its spelling in a media type."""
-
-    NONE = "nometadata"
-    MINIMAL = "minimalmetadata"
-    FULL = "fullmetadata"
-
-
-_LEVELS = {"": MetadataLevel.MINIMAL} | {level.value: level for level in MetadataLevel}
+_JSON = {"": MINIMAL} | {level.value: each for level, each in JSON.items()}
 _ATOM_TYPES = frozenset({"application/atom+xml", "application/xml", "text/xml", "atom", "atom+xml"})
 _JSON_TYPES = frozenset({"application/json", "json"})
 _ANY_TYPES = frozenset({"*/*", "application/*", "*"})
-
-CONTENT_TYPES = {level: f"application/json;odata={level.value};streaming=true;charset=utf-8" for level in MetadataLevel}
-"""The Content-Type of an answer at each level, written without blanks as the service does."""
 
 
 def _parameters(media_range: str) -> tuple[str, dict[str, str]]:
@@ -41,13 +30,13 @@ def _parameters(media_range: str) -> tuple[str, dict[str, str]]:
     }
 
 
-def _level(media_range: str) -> MetadataLevel:
+def _format(media_range: str) -> Format:
     media_type, parameters = _parameters(media_range)
     odata = parameters.get("odata", "")
-    if media_type in _JSON_TYPES and odata in _LEVELS:
-        return _LEVELS[odata]
+    if media_type in _JSON_TYPES and odata in _JSON:
+        return _JSON[odata]
     if media_type in _ANY_TYPES:
-        return MetadataLevel.MINIMAL
+        return MINIMAL
     if media_type in _JSON_TYPES and odata == "verbose":
         raise ServiceError("JsonVerboseFormatNotSupported")
     if media_type in _ATOM_TYPES:
@@ -62,8 +51,8 @@ def _quality(media_range: str) -> float:
         return 0.0
 
 
-def negotiate(accept: str, format_option: str) -> MetadataLevel:
-    """Return the level of the answer.
+def negotiate(accept: str, format_option: str) -> Format:
+    """Return the format of the answer.
 
     Args:
         accept: the Accept header, "" if absent; what stands beyond `HEADER_MAX` characters is not looked at.
@@ -78,26 +67,26 @@ def negotiate(accept: str, format_option: str) -> MetadataLevel:
 
 
 @lru_cache(maxsize=256)
-def _negotiate(accept: str, format_option: str) -> MetadataLevel:
+def _negotiate(accept: str, format_option: str) -> Format:
     if format_option:
-        return _level(format_option)
+        return _format(format_option)
     refusal: ServiceError | None = None
     for media_range in sorted(filter(str.strip, accept.split(",")), key=_quality, reverse=True):
         try:
-            return _level(media_range)
+            return _format(media_range)
         except ServiceError as error:
             refusal = refusal or error
     if refusal is not None:
         raise refusal
-    return MetadataLevel.MINIMAL
+    return MINIMAL
 
 
-def level_for_error(accept: str, format_option: str) -> MetadataLevel:
-    """Return the level an error is answered at: the negotiated one, minimal where negotiation itself fails."""
+def format_for_error(accept: str, format_option: str) -> Format:
+    """Return the format an error is answered in: the negotiated one, minimal where negotiation itself fails."""
     try:
         return negotiate(accept, format_option)
     except ServiceError:
-        return MetadataLevel.MINIMAL
+        return MINIMAL
 
 
 def require_json_version(version: str, headers: Mapping[str, str]) -> None:
@@ -111,22 +100,24 @@ def require_json_version(version: str, headers: Mapping[str, str]) -> None:
         raise ServiceError("JsonFormatNotSupported")
 
 
-def check_body_type(content_type: str) -> None:
-    """Refuse a body that is not JSON.
+def reader_of(version: str, headers: Mapping[str, str]) -> Reader:
+    """Return what reads the body of a request.
 
     Raises:
-        ServiceError: 415, `AtomFormatNotSupported` or `MediaTypeNotSupported`.
+        ServiceError: 415, with a code for the format.
     """
-    _check_body_type(content_type[:HEADER_MAX])
+    reader = _reader(headers.get("content-type", "")[:HEADER_MAX])
+    require_json_version(version, headers)
+    return reader
 
 
 @lru_cache(maxsize=256)
-def _check_body_type(content_type: str) -> None:
+def _reader(content_type: str) -> Reader:
     media_type, parameters = _parameters(content_type)
     if media_type == "application/json":
         if parameters.get("odata") == "verbose":
             raise ServiceError("JsonVerboseFormatNotSupported")
-        return
+        return JSON_READER
     raise ServiceError("AtomFormatNotSupported" if media_type in _ATOM_TYPES else "MediaTypeNotSupported")
 
 
