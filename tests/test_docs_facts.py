@@ -33,7 +33,7 @@ from lazulite.table import edm, entity, names, query_options
 from lazulite.table.batch import multipart_in
 from lazulite.table.call import QueryLimits
 from lazulite.table.filter import DEPTH_MAX, TERMS_MAX, TEXT_MAX
-from lazulite.table.payload import json_in
+from lazulite.table.payload import atom_in, json_in
 
 from .docs_support import PAGES, fences, page_text, table_rows
 
@@ -116,6 +116,8 @@ def test_every_setting_of_queries_is_documented() -> None:
         ("String", (edm.STRING.limit - 4) // 2),
         ("Binary", edm.BINARY.limit - 4),
         ("brackets open at one time in a JSON body", json_in.DEPTH_MAX),
+        ("elements of an Atom body", atom_in.ELEMENTS_MAX),
+        ("elements of an Atom body within one another", xml.MAX_DEPTH),
         ("`$top`", f"0 to {query_options.TOP_MAX:,}"),
         ("names in `$select`", query_options.SELECT_MAX),
         ("characters of a `$filter`", TEXT_MAX),

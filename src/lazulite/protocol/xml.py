@@ -4,10 +4,10 @@ What is written begins with a byte-order mark and has no white space between ele
 `<Cors />`, as the live service writes it.
 """
 
-import re
 from collections.abc import Iterable, Sequence
 
 from lazulite.protocol.errors import ServiceError
+from lazulite.protocol.xml_text import content
 from lazulite.protocol.xml_tree import (
     BOM,
     MAX_BYTES,
@@ -40,8 +40,6 @@ __all__ = [
 
 _METADATA = "http://schemas.microsoft.com/ado/2007/08/dataservices/metadata"
 _DECLARATION = '<?xml version="1.0" encoding="utf-8"?>'
-_ESCAPES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "\r": "&#xD;"}
-_SPECIAL = re.compile("[&<>\r\0-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
 
 def fields(node: Node, required: Sequence[str], optional: Sequence[str] = ()) -> dict[str, Node]:
@@ -101,11 +99,7 @@ def element(name: str, *children: str) -> str:
 
 def leaf(name: str, text: str) -> str:
     """Return the markup of an element with text; characters that XML cannot carry become U+FFFD."""
-    return element(name, _escape(text))
-
-
-def _escape(text: str) -> str:
-    return _SPECIAL.sub(lambda match: _ESCAPES.get(match[0], "\ufffd"), text)
+    return element(name, content(text))
 
 
 def document(root: str) -> bytes:
@@ -123,6 +117,6 @@ def error_document(code: str, message: str, details: Iterable[tuple[str, str]] =
         message: its text, with the lines `RequestId:…` and `Time:…` already in it.
         details: extra elements (name, text) to follow the message.
     """
-    parts = [leaf("m:code", code), f'<m:message xml:lang="en-US">{_escape(message)}</m:message>']
+    parts = [leaf("m:code", code), f'<m:message xml:lang="en-US">{content(message)}</m:message>']
     parts += [leaf(f"m:{name}", text) for name, text in details]
     return f'{_DECLARATION}<m:error xmlns:m="{_METADATA}">{"".join(parts)}</m:error>'.encode()

@@ -17,7 +17,7 @@ from lazulite.table.catalog import Catalog
 from lazulite.table.edm import format_datetime7
 from lazulite.table.entity import Entity
 from lazulite.table.payload.formats import Format
-from lazulite.table.payload.media import negotiate, reader_of, require_json_version
+from lazulite.table.payload.media import negotiate, reader_of
 from lazulite.table.payload.writers import EntityWriter, TableWriter
 from lazulite.table.resource import Resource
 
@@ -98,16 +98,17 @@ class Call:
         Raises:
             ServiceError: 415.
         """
-        require_json_version(self.version, self.request.headers)
-        return negotiate(self.request.headers.get("accept", ""), self.parameters.get("$format", ""))
+        return negotiate(self.version, self.request.headers, self.parameters.get("$format", ""))
 
     def entity_writer(self, wanted: Format, select: Sequence[str] | None = None, text: str = "") -> EntityWriter:
         """Return what spells the entities of the addressed table; `select` and its raw `text` as `$select` has them."""
-        return wanted.entity_writer(self.address.base, self.account, self.resource.table, select, text)
+        return wanted.entity_writer(
+            self.address.base, self.account, self.resource.table, self.context.clock, select, text
+        )
 
     def table_writer(self, wanted: Format) -> TableWriter:
         """Return what spells the account's tables."""
-        return wanted.table_writer(self.address.base, self.account)
+        return wanted.table_writer(self.address.base, self.account, self.context.clock)
 
     def read_entity(self) -> Entity:
         """Return the entity in the request's body.

@@ -17,7 +17,7 @@ MEMBERS_MAX = 4 * PROPERTIES_MAX
 """Members of a body, nulls included, which are no properties but take work too."""
 ENTITY_MAX_BYTES = 1024 * 1024
 _PROPERTY_OVERHEAD_BYTES = 8
-_KEYS = ("PartitionKey", "RowKey")
+KEYS = ("PartitionKey", "RowKey")
 MALFORMED = "An error occurred while processing this request."
 """What the service says of a body that is wrong in no way that has a code of its own."""
 
@@ -43,7 +43,7 @@ def build_entity(values: dict[str, Json], types: Mapping[str, Json]) -> Entity:
     """
     if len(values) > MEMBERS_MAX:
         raise ServiceError("TooManyProperties")
-    keys = [_key(values.pop(name, None)) for name in _KEYS]
+    keys = [_key(values.pop(name, None)) for name in KEYS]
     properties: dict[str, Property] = {}
     for name, value in values.items():
         check_property_name(name)

@@ -24,7 +24,7 @@ from lazulite.protocol.message import Request, Response
 from lazulite.protocol.properties_store import PropertiesStore
 from lazulite.protocol.query_string import parse_query_string
 from lazulite.protocol.timeout import REQUEST_SECONDS_MAX, read_timeout
-from lazulite.protocol.version import version_of
+from lazulite.protocol.version import NEWEST, version_of
 from lazulite.table.answers import NO_CACHE, NO_SNIFF
 from lazulite.table.call import Call, Context, QueryLimits
 from lazulite.table.catalog import Catalog
@@ -185,9 +185,9 @@ class TableService:
             text = f"{error.message}\nRequestId:{request.id}\nTime:{time_now}"
             body = xml.error_document(error.code, text, error.details)
             return Response(error.status, [("Content-Type", "application/xml"), *headers], body, error.code)
-        wanted = format_for_error(request.headers.get("accept", "")[:1024], parameters.get("$format", "")[:1024])
+        wanted = format_for_error(_version(request, parameters), request.headers, parameters.get("$format", ""))
         body = wanted.error(error, request.id, time_now)
-        head = [("Content-Type", wanted.content_type), NO_SNIFF, NO_CACHE, *headers]
+        head = [("Content-Type", wanted.error_type), NO_SNIFF, NO_CACHE, *headers]
         return Response(error.status, head, body, error.code)
 
     def _finish(self, request: Request, parameters: Mapping[str, str], response: Response) -> Response:
@@ -214,3 +214,11 @@ class TableService:
             self._date = formatdate(unix_seconds(ticks), usegmt=True)
             self._date_second = second
         return self._date
+
+
+def _version(request: Request, parameters: Mapping[str, str]) -> str:
+    """Return the version in whose manner a request is refused, even if it names none that there could be."""
+    try:
+        return version_of(request.headers, parameters)
+    except ServiceError:
+        return NEWEST

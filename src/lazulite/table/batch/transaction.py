@@ -170,7 +170,7 @@ def _refused_part(call: Call, batch: BatchBody, refusal: _OperationRefusedError)
 
 
 def _refusal(call: Call, part: Part, error: ServiceError, prefix: str, applied: list[tuple[str, str]]) -> Response:
-    wanted = format_for_error(part.headers.get("accept", ""), "")
+    wanted = format_for_error(call.version, part.headers, "")
     prefixed = ServiceError(error.code, f"{prefix}{error.message}", status=error.status)
     body = wanted.error(prefixed, call.request.id, call.context.time())
     return batch_error(error.status, wanted, body, applied)

@@ -7,7 +7,7 @@ from lazulite.engine.key_range import clip
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.grant import Requirement
 from lazulite.protocol.message import Response
-from lazulite.table.answers import content_answer
+from lazulite.table.answers import entity_answer, feed_answer
 from lazulite.table.call import Call
 from lazulite.table.continuation import entity_continuation_headers, read_entity_continuation
 from lazulite.table.filter import Node, compile_predicate, parse, plan, properties_of, query_class
@@ -51,7 +51,7 @@ async def get_entity(call: Call) -> Response:
         raise ServiceError("ResourceNotFound")
     seconds = call.context.monotonic() - started
     headers = [("ETag", etag_of(ticks_of(value))), _server_timing(_POINT, 1, 1, seconds)]
-    return content_answer(call, 200, wanted, writer.entity(value), headers)
+    return entity_answer(call, 200, wanted, writer.entity(value), headers)
 
 
 async def query_entities(call: Call) -> Response:
@@ -72,7 +72,7 @@ async def query_entities(call: Call) -> Response:
     started = call.context.monotonic()
     page = await read_page(call.context.engine, request, call.context.limits, call.context.monotonic)
     headers = _headers(call, page, query_class(tree), call.context.monotonic() - started)
-    return content_answer(call, 200, wanted, writer.feed(page.items), headers)
+    return feed_answer(call, wanted, writer.feed(page.items), headers)
 
 
 def _predicate(rest: Node) -> Callable[[bytes], bool]:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.grant import Requirement
 from lazulite.protocol.message import Response
-from lazulite.table.answers import content_answer, created_without_content, no_content, preference_applied
+from lazulite.table.answers import created_without_content, entity_answer, no_content, preference_applied
 from lazulite.table.call import Call
 from lazulite.table.condition import check_condition, read_condition, refuse_conditions, require_condition
 from lazulite.table.entity import check_limits
@@ -128,8 +128,9 @@ def prepare(call: Call, kind: Write) -> EntityWrite:
         properties = entity.properties
         if kind is INSERT:
             partition_key, row_key = _new_keys(entity.partition_key, entity.row_key)
-            call.format()
-            read_preference(headers)
+            wanted = call.format()
+            if read_preference(headers) is not Preference.NO_CONTENT:
+                wanted.check(partition_key, row_key, properties)
         else:
             # Keys in the body of an update are not compared with the URL's (*unverified*): the URL rules.
             partition_key, row_key = call.resource.partition_key, call.resource.row_key
@@ -177,4 +178,4 @@ def answer(call: Call, write: EntityWrite, stamp: int) -> Response:
     assert write.result is not None, "an insert leaves a row"
     wanted = call.format()
     body = call.entity_writer(wanted).entity(write.result)
-    return content_answer(call, 201, wanted, body, [*preference_applied(preference), ("Location", location), etag])
+    return entity_answer(call, 201, wanted, body, [*preference_applied(preference), ("Location", location), etag])

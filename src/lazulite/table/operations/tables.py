@@ -5,7 +5,7 @@ from collections.abc import Callable
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.grant import Requirement
 from lazulite.protocol.message import Response
-from lazulite.table.answers import content_answer, created_without_content, no_content, preference_applied
+from lazulite.table.answers import created_without_content, entity_answer, feed_answer, no_content, preference_applied
 from lazulite.table.call import Call
 from lazulite.table.catalog import Table
 from lazulite.table.condition import refuse_conditions
@@ -35,7 +35,7 @@ async def create_table(call: Call) -> Response:
     if preference is Preference.NO_CONTENT:
         return created_without_content(call, location)
     body = call.table_writer(wanted).table(name)
-    return content_answer(call, 201, wanted, body, [*preference_applied(preference), ("Location", location)])
+    return entity_answer(call, 201, wanted, body, [*preference_applied(preference), ("Location", location)])
 
 
 async def get_table(call: Call) -> Response:
@@ -45,7 +45,7 @@ async def get_table(call: Call) -> Response:
     table = await call.context.catalog.get(call.account, call.resource.table)
     if table is None:
         raise ServiceError("ResourceNotFound")
-    return content_answer(call, 200, wanted, call.table_writer(wanted).table(table.name), [])
+    return entity_answer(call, 200, wanted, call.table_writer(wanted).table(table.name), [])
 
 
 async def delete_table(call: Call) -> Response:
@@ -88,4 +88,4 @@ async def query_tables(call: Call) -> Response:
             names.append(table.name)
     call.request.rows_scanned, call.request.rows_returned = scanned, len(names)
     headers = [(TABLE_HEADER, encode_token(following.lower()))] if following else []
-    return content_answer(call, 200, wanted, call.table_writer(wanted).feed(names), headers)
+    return feed_answer(call, wanted, call.table_writer(wanted).feed(names), headers)
