@@ -156,6 +156,8 @@ class _Tree:
 
 def _declare(outer: Mapping[str, str], attributes: dict[str, str]) -> Mapping[str, str]:
     """Take the declarations of namespaces out of an element's attributes; return what holds inside of it."""
+    if not attributes:
+        return outer
     declarations = [name for name in attributes if name == "xmlns" or name.startswith("xmlns:")]
     if not declarations:
         return outer
