@@ -1,7 +1,7 @@
 """Atom bodies in: what an entity or a table is to be. Source: reference §7.
 
 Of an entry only the properties count: title, id, author and links are ignored, as is `Timestamp`. White space in a
-string is kept, whether `xml:space` asks for that or not.
+string is kept, whether `xml:space` asks for that or not (*unverified*: the service may drop some without it).
 
 Invariants: the limits of xml_tree.py hold, with room for as many properties as a JSON body may have; whatever is wrong
 with the XML itself, or with what stands where, is one `InvalidInput`.
