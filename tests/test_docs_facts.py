@@ -15,7 +15,15 @@ import pytest
 
 from lazulite.cli.parser import LIMIT_FLAGS, build_parser
 from lazulite.config import ACCOUNT_VARIABLES
-from lazulite.protocol import query_string, service_properties_xml, shared_key, signed_identifiers, timeout, xml
+from lazulite.protocol import (
+    query_string,
+    service_properties_xml,
+    shared_key,
+    signed_identifiers,
+    timeout,
+    xml,
+    xml_tree,
+)
 from lazulite.protocol.errors import CATALOGUE
 from lazulite.protocol.message import Request, Response
 from lazulite.server import proxies
@@ -26,7 +34,7 @@ from lazulite.table import edm, entity, names, query_options
 from lazulite.table.batch import multipart_in
 from lazulite.table.call import QueryLimits
 from lazulite.table.filter import DEPTH_MAX, TERMS_MAX, TEXT_MAX
-from lazulite.table.payload import json_in
+from lazulite.table.payload import atom_in, json_in
 
 from .docs_support import PAGES, fences, page_text, table_rows
 
@@ -109,6 +117,8 @@ def test_every_setting_of_queries_is_documented() -> None:
         ("String", (edm.STRING.limit - 4) // 2),
         ("Binary", edm.BINARY.limit - 4),
         ("brackets open at one time in a JSON body", json_in.DEPTH_MAX),
+        ("elements of an Atom body", atom_in.ELEMENTS_MAX),
+        ("elements of an Atom body within one another", xml.MAX_DEPTH),
         ("`$top`", f"0 to {query_options.TOP_MAX:,}"),
         ("names in `$select`", query_options.SELECT_MAX),
         ("characters of a `$filter`", TEXT_MAX),
@@ -128,6 +138,8 @@ def test_every_setting_of_queries_is_documented() -> None:
         ("XML body", f"{xml.MAX_BYTES // KIB} KiB"),
         ("XML elements", xml.MAX_ELEMENTS),
         ("XML depth", xml.MAX_DEPTH),
+        ("attributes of an XML element", xml_tree.MAX_ATTRIBUTES),
+        ("name of an XML namespace, characters", xml_tree.MAX_NAMESPACE),
         ("query parameters", query_string.MAX_PARAMETERS),
         ("addresses of an `X-Forwarded-For`", proxies.HOPS_MAX),
         ("`timeout`", f"{timeout.REQUEST_SECONDS_MAX} s"),

@@ -7,6 +7,7 @@ from lxml import etree
 
 from lazulite.protocol import xml
 from lazulite.protocol.errors import ServiceError
+from lazulite.protocol.xml_tree import MAX_ATTRIBUTES, MAX_NAMESPACE
 
 DECLARATION = b'<?xml version="1.0" encoding="utf-8"?>'
 
@@ -82,7 +83,7 @@ def test_the_greatest_depth_is_read() -> None:
 
 def test_what_surrounds_the_text_is_left_out() -> None:
     node = xml.read(b"\xef\xbb\xbf" + DECLARATION + b"<a b='1'><!-- c -->x&amp;<![CDATA[<]]><?pi d?></a>")
-    assert node == xml.Node("a", "x&<", (), xml.Place(1, len(DECLARATION) + 2))
+    assert node == xml.Node("a", "x&<", (), xml.Place(1, len(DECLARATION) + 2), {"b": "1"})
 
 
 def test_a_namespace_is_part_of_the_name() -> None:
@@ -120,6 +121,41 @@ def test_an_element_with_children_is_no_text() -> None:
 def test_documents_begin_with_a_byte_order_mark_and_hold_no_blanks() -> None:
     written = xml.document(xml.element("A", xml.element("B"), xml.leaf("C", "<&>")))
     assert written == b"\xef\xbb\xbf" + DECLARATION + b"<A><B /><C>&lt;&amp;&gt;</C></A>"
+
+
+def test_attributes_and_their_namespaces_are_read() -> None:
+    body = b"<p:a xmlns:p='urn:x' xmlns='urn:y' b='1' p:b='&lt;' xml:lang='en'><c xmlns='' d='2'/><e/></p:a>"
+    node = xml.read(body)
+    assert (node.name, [child.name for child in node.children]) == ("{urn:x}a", ["c", "{urn:y}e"])
+    assert node.attributes == {"b": "1", "{urn:x}b": "<", "{http://www.w3.org/XML/1998/namespace}lang": "en"}
+    assert node.children[0].attributes == {"d": "2"}
+
+
+@pytest.mark.parametrize(
+    "body", [b"<a p:b=''/>", b"<p:a xmlns:p=''/>", b"<:a/>", b"<a:/>", b"<a xmlns:p='u'><p:b:c/></a>"]
+)
+def test_names_that_no_namespace_explains_are_refused(body: bytes) -> None:
+    assert refusal(body).code == "InvalidXmlDocument"
+
+
+@pytest.mark.parametrize(
+    "body", [b"<a>\x01</a>", b"<a>&#1;</a>", b"<a b='\x02'/>", "<a>\uffff</a>".encode(), b"<a>\0</a>"]
+)
+def test_an_illegal_character_is_called_one(body: bytes) -> None:
+    assert dict(refusal(body).details)["Reason"] == "The document has a character that XML does not allow."
+
+
+def test_attributes_and_namespaces_are_bounded() -> None:
+    names = [f"a{index}=''" for index in range(MAX_ATTRIBUTES + 1)]
+    assert len(xml.read(f"<a {' '.join(names[1:])}/>".encode()).attributes) == MAX_ATTRIBUTES
+    assert refusal(f"<a {' '.join(names)}/>".encode()).code == "InvalidXmlDocument"
+    assert xml.read(f"<a xmlns='{'u' * MAX_NAMESPACE}'/>".encode()).text == ""
+    assert refusal(f"<a xmlns='{'u' * (MAX_NAMESPACE + 1)}'/>".encode()).code == "InvalidXmlDocument"
+
+
+def test_markup_that_makes_no_element_is_bounded_too() -> None:
+    assert xml.read(b"<a>" + b"<!---->" * 38 + b"</a>", max_elements=10).text == ""
+    assert refusal(b"<a>" + b"<!---->" * 39 + b"</a>", max_elements=10).code == "InvalidXmlDocument"
 
 
 @given(xml_text)

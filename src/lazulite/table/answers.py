@@ -1,36 +1,45 @@
 """Responses that several operations share. Source: reference §3, §11.4 (order of headers in a batch part)."""
 
 from lazulite.protocol.message import Response
+from lazulite.protocol.version import ATOM_BEFORE
 from lazulite.table.call import Call
-from lazulite.table.payload.media import CONTENT_TYPES, MetadataLevel, Preference
+from lazulite.table.payload.formats import Format
+from lazulite.table.payload.media import Preference
 
 NO_CACHE = ("Cache-Control", "no-cache")
 NO_SNIFF = ("X-Content-Type-Options", "nosniff")
-_WITH_CONTENT = ("DataServiceVersion", "3.0;")
-_WITHOUT_CONTENT = ("DataServiceVersion", "1.0;")
+_ODATA_OF_INSERTS = "3.0"
+_ODATA_OF_UPDATES = "1.0"
 
 
-def json_answer(call: Call, status: int, level: MetadataLevel, body: bytes, headers: list[tuple[str, str]]) -> Response:
-    """Return a response with a JSON body."""
-    head = [("Content-Type", CONTENT_TYPES[level]), NO_SNIFF, NO_CACHE, *headers]
+def _odata_version(call: Call, version: str) -> list[tuple[str, str]]:
+    """Return the header that says which OData an answer is: recorded in batches, documented for old versions."""
     if call.in_batch:
-        head.insert(0, _WITH_CONTENT)
-    return Response(status, head, body)
+        return [("DataServiceVersion", f"{version};")]
+    return [("DataServiceVersion", f"{version};NetFx")] if call.version < ATOM_BEFORE else []
+
+
+def entity_answer(call: Call, status: int, wanted: Format, body: bytes, headers: list[tuple[str, str]]) -> Response:
+    """Return a response with one entity or table in it."""
+    head = _odata_version(call, wanted.odata_version)
+    return Response(status, [*head, ("Content-Type", wanted.entity_type), NO_SNIFF, NO_CACHE, *headers], body)
+
+
+def feed_answer(call: Call, wanted: Format, body: bytes, headers: list[tuple[str, str]]) -> Response:
+    """Return a response with a page of them in it."""
+    head = _odata_version(call, wanted.odata_version)
+    return Response(200, [*head, ("Content-Type", wanted.feed_type), NO_SNIFF, NO_CACHE, *headers], body)
 
 
 def no_content(call: Call, *headers: tuple[str, str]) -> Response:
     """Return the 204 of an update, a merge or a delete."""
-    head = [NO_SNIFF, NO_CACHE]
-    if call.in_batch:
-        head.append(_WITHOUT_CONTENT)
-    return Response(204, [*head, *headers])
+    return Response(204, [NO_SNIFF, NO_CACHE, *_odata_version(call, _ODATA_OF_UPDATES), *headers])
 
 
 def created_without_content(call: Call, location: str, *headers: tuple[str, str]) -> Response:
     """Return the 204 of an insert whose client wanted no echo."""
     head = [NO_SNIFF, NO_CACHE, ("Preference-Applied", Preference.NO_CONTENT.value)]
-    if call.in_batch:
-        head.append(_WITH_CONTENT)
+    head += _odata_version(call, _ODATA_OF_INSERTS)
     return Response(204, [*head, ("Location", location), ("DataServiceId", location), *headers])
 
 
@@ -39,7 +48,8 @@ def preference_applied(preference: Preference | None) -> list[tuple[str, str]]:
     return [] if preference is None else [("Preference-Applied", preference.value)]
 
 
-def batch_error(status: int, level: MetadataLevel, body: bytes, preference: list[tuple[str, str]]) -> Response:
+def batch_error(status: int, wanted: Format, body: bytes, preference: list[tuple[str, str]]) -> Response:
     """Return the refusal of one operation of a batch."""
-    content_type = ("Content-Type", CONTENT_TYPES[level])
-    return Response(status, [NO_SNIFF, NO_CACHE, *preference, _WITH_CONTENT, content_type], body)
+    odata_version = ("DataServiceVersion", f"{wanted.odata_version};")
+    content_type = ("Content-Type", wanted.batch_error_type)
+    return Response(status, [NO_SNIFF, NO_CACHE, *preference, odata_version, content_type], body)

@@ -4,7 +4,7 @@ Invariant: a `Call` exists only for a request whose credentials were found good;
 `Call.authorize` for its own permission.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 
@@ -15,7 +15,10 @@ from lazulite.protocol.message import Request
 from lazulite.protocol.properties_store import PropertiesStore
 from lazulite.table.catalog import Catalog
 from lazulite.table.edm import format_datetime7
-from lazulite.table.payload.media import MetadataLevel, check_body_type, negotiate, require_json_version
+from lazulite.table.entity import Entity
+from lazulite.table.payload.formats import Format
+from lazulite.table.payload.media import negotiate, reader_of
+from lazulite.table.payload.writers import EntityWriter, TableWriter
 from lazulite.table.resource import Resource
 
 
@@ -89,21 +92,36 @@ class Call:
         """
         self.grant.require_key(partition_key, row_key)
 
-    def level(self) -> MetadataLevel:
-        """Return the metadata level of the answer.
+    def format(self) -> Format:
+        """Return the format of the answer.
 
         Raises:
             ServiceError: 415.
         """
-        require_json_version(self.version, self.request.headers)
-        return negotiate(self.request.headers.get("accept", ""), self.parameters.get("$format", ""))
+        return negotiate(self.version, self.request.headers, self.parameters.get("$format", ""))
 
-    def json_body(self) -> bytes:
-        """Return the request's body, which must be JSON.
+    def entity_writer(self, wanted: Format, select: Sequence[str] | None = None, text: str = "") -> EntityWriter:
+        """Return what spells the entities of the addressed table; `select` and its raw `text` as `$select` has them."""
+        return wanted.entity_writer(
+            self.address.base, self.account, self.resource.table, self.context.clock, select, text
+        )
+
+    def table_writer(self, wanted: Format) -> TableWriter:
+        """Return what spells the account's tables."""
+        return wanted.table_writer(self.address.base, self.account, self.context.clock)
+
+    def read_entity(self) -> Entity:
+        """Return the entity in the request's body.
 
         Raises:
-            ServiceError: 415.
+            ServiceError: 415, or what is wrong with it.
         """
-        check_body_type(self.request.headers.get("content-type", ""))
-        require_json_version(self.version, self.request.headers)
-        return self.request.body
+        return reader_of(self.version, self.request.headers).entity(self.request.body)
+
+    def read_table_name(self) -> str:
+        """Return the table's name in the request's body.
+
+        Raises:
+            ServiceError: as `read_entity`.
+        """
+        return reader_of(self.version, self.request.headers).table_name(self.request.body)

@@ -4,7 +4,7 @@ Invariants: an `Entity` has passed every check that needs no stored state: names
 Source: reference §5.2; the size formula is the one of Microsoft's billing description.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from lazulite.protocol.errors import ServiceError
@@ -17,9 +17,9 @@ MEMBERS_MAX = 4 * PROPERTIES_MAX
 """Members of a body, nulls included, which are no properties but take work too."""
 ENTITY_MAX_BYTES = 1024 * 1024
 _PROPERTY_OVERHEAD_BYTES = 8
-_KEYS = ("PartitionKey", "RowKey")
-_ANNOTATION = "@odata.type"
-_MALFORMED = "An error occurred while processing this request."
+KEYS = ("PartitionKey", "RowKey")
+MALFORMED = "An error occurred while processing this request."
+"""What the service says of a body that is wrong in no way that has a code of its own."""
 
 
 @dataclass(slots=True)
@@ -31,27 +31,19 @@ class Entity:
     properties: dict[str, Property]
 
 
-def build_entity(members: Iterable[tuple[str, Json]]) -> Entity:
-    """Check the members of an entity's JSON object (or of its Atom twin) and type them.
+def build_entity(values: dict[str, Json], types: Mapping[str, Json]) -> Entity:
+    """Check the properties that a body describes and type them.
 
-    `Timestamp`, `odata.*` members and annotations of what is not there are ignored; a null is no property.
+    Args:
+        values: by name, as they came; a null is no property. The keys are taken out.
+        types: names of types by names of properties; what has none is of the type that its value looks like.
 
     Raises:
         ServiceError: the exact code of each violation (reference §5.2, §5.3).
     """
-    values: dict[str, Json] = {}
-    types: dict[str, Json] = {}
-    for name, value in members:
-        if "@" in name:
-            if name.endswith(_ANNOTATION):
-                types[name.removesuffix(_ANNOTATION)] = value
-        elif name != "Timestamp" and not name.startswith("odata."):
-            if name in values:
-                raise ServiceError("DuplicatePropertiesSpecified")
-            values[name] = value
     if len(values) > MEMBERS_MAX:
         raise ServiceError("TooManyProperties")
-    keys = [_key(values.pop(name, None)) for name in _KEYS]
+    keys = [_key(values.pop(name, None)) for name in KEYS]
     properties: dict[str, Property] = {}
     for name, value in values.items():
         check_property_name(name)
@@ -64,7 +56,7 @@ def build_entity(members: Iterable[tuple[str, Json]]) -> Entity:
 def _key(value: Json) -> str | None:
     if value is None or isinstance(value, str):
         return value
-    raise ServiceError("InvalidInput", _MALFORMED)
+    raise ServiceError("InvalidInput", MALFORMED)
 
 
 def _type_property(name: str, value: Json, type_name: Json) -> Property:
@@ -75,7 +67,7 @@ def _type_property(name: str, value: Json, type_name: Json) -> Property:
         message = f"The '{name}' parameter of value '{error.text}' is out of range."
         raise ServiceError("OutOfRangeInput", message) from None
     except ValueError:
-        raise ServiceError("InvalidInput", _MALFORMED) from None
+        raise ServiceError("InvalidInput", MALFORMED) from None
 
 
 def _named_type(name: Json) -> EdmType:

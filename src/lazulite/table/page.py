@@ -14,16 +14,13 @@ from dataclasses import dataclass, field
 from lazulite.engine.contract import Engine, Key, KeyRange, Slice
 from lazulite.table.call import QueryLimits
 
-_ROWS_BETWEEN_LOOKS = 8
-"""Rows spelled between two looks at the clock, where no filter is tested."""
-
 
 @dataclass(slots=True)
 class Page:
     """What a page came to."""
 
     items: list[bytes] = field(default_factory=list)
-    """The members of each entity returned, as `spell` gave them."""
+    """Each entity returned, as `spell` gave it."""
     next: Key | None = None
     """Where the next page starts; None if there is none."""
     scanned: int = 0
@@ -39,7 +36,9 @@ class PageRequest:
     predicate: Callable[[bytes], bool] | None
     """Tests a row's value; None: every row of the ranges belongs."""
     spell: Callable[[bytes], bytes]
-    """Takes a row's value to the members of its JSON object."""
+    """Takes a row's value to what stands for it in the page's payload."""
+    rows_at_once: int
+    """Rows spelled between two looks at the clock, where no filter is tested."""
     top: int
     deadline: float
     """On the monotonic clock."""
@@ -88,13 +87,13 @@ class _PageReader:
         page, request = self.page, self._request
         async for part in slices:
             values = part.values
-            for start in range(0, len(values), _ROWS_BETWEEN_LOOKS):
+            for start in range(0, len(values), request.rows_at_once):
                 await self._look_at_clock()
                 room = request.top - len(page.items)
                 if room == 0 or self._is_over():
                     page.next = part.key(start)
                     return
-                some = values[start : start + _ROWS_BETWEEN_LOOKS]
+                some = values[start : start + request.rows_at_once]
                 taken = list(map(request.spell, some[:room]))
                 page.items += taken
                 page.scanned += len(taken)

@@ -24,13 +24,12 @@ from lazulite.protocol.message import Request, Response
 from lazulite.protocol.properties_store import PropertiesStore
 from lazulite.protocol.query_string import parse_query_string
 from lazulite.protocol.timeout import REQUEST_SECONDS_MAX, read_timeout
-from lazulite.protocol.version import version_of
+from lazulite.protocol.version import NEWEST, version_of
 from lazulite.table.answers import NO_CACHE, NO_SNIFF
 from lazulite.table.call import Call, Context, QueryLimits
 from lazulite.table.catalog import Catalog
 from lazulite.table.method import effective_method
-from lazulite.table.payload.json_out import error_payload
-from lazulite.table.payload.media import CONTENT_TYPES, level_for_error
+from lazulite.table.payload.media import format_for_error
 from lazulite.table.resource import parse_resource
 from lazulite.table.routes import answers_xml, dispatch
 
@@ -180,7 +179,7 @@ class TableService:
             response.headers += cors.response_headers(rules, request.headers.get("origin"), request.method, names)
 
     def _spell(self, request: Request, parameters: Mapping[str, str], error: ServiceError) -> Response:
-        """Turn an error into bytes: XML for the operations that speak XML, else JSON at the negotiated level."""
+        """Turn an error into bytes: XML for the operations that speak XML, else the negotiated format."""
         time_now = self._context.time()
         headers = [("x-ms-error-code", error.code)]
         if error.status == 401:
@@ -189,9 +188,9 @@ class TableService:
             text = f"{error.message}\nRequestId:{request.id}\nTime:{time_now}"
             body = xml.error_document(error.code, text, error.details)
             return Response(error.status, [("Content-Type", "application/xml"), *headers], body, error.code)
-        level = level_for_error(request.headers.get("accept", "")[:1024], parameters.get("$format", "")[:1024])
-        body = error_payload(error, request.id, time_now)
-        head = [("Content-Type", CONTENT_TYPES[level]), NO_SNIFF, NO_CACHE, *headers]
+        wanted = format_for_error(_version(request, parameters), request.headers, parameters.get("$format", ""))
+        body = wanted.error(error, request.id, time_now)
+        head = [("Content-Type", wanted.error_type), NO_SNIFF, NO_CACHE, *headers]
         return Response(error.status, head, body, error.code)
 
     def _finish(self, request: Request, parameters: Mapping[str, str], response: Response) -> Response:
@@ -218,3 +217,11 @@ class TableService:
             self._date = formatdate(unix_seconds(ticks), usegmt=True)
             self._date_second = second
         return self._date
+
+
+def _version(request: Request, parameters: Mapping[str, str]) -> str:
+    """Return the version in whose manner a request is refused, even if it names none that there could be."""
+    try:
+        return version_of(request.headers, parameters)
+    except ServiceError:
+        return NEWEST

@@ -5,8 +5,7 @@ from hypothesis import given
 
 from lazulite.protocol.errors import ServiceError
 from lazulite.table import edm
-from lazulite.table.payload.json_out import EntityWriter, TableWriter, error_payload
-from lazulite.table.payload.media import MetadataLevel
+from lazulite.table.payload.json_out import JsonEntityWriter, JsonTableWriter, MetadataLevel, error_payload
 from lazulite.table.row import Property, assemble, encode_keys, encode_properties
 from tests.table.strategies import keys, properties
 
@@ -49,7 +48,7 @@ STAMP = "2017-08-30T13:20:33.413914Z"
     ],
 )
 def test_an_entity_at_each_level(level: MetadataLevel, body: str) -> None:
-    assert EntityWriter(level, BASE, "acct", "T").entity(ROW).decode() == body
+    assert JsonEntityWriter(level, BASE, "acct", "T").entity(ROW).decode() == body
 
 
 @pytest.mark.parametrize(
@@ -65,22 +64,20 @@ def test_an_entity_at_each_level(level: MetadataLevel, body: str) -> None:
     ],
 )
 def test_a_projected_feed(level: MetadataLevel, body: str) -> None:
-    writer = EntityWriter(level, BASE, "acct", "T", ["Id", "Gone", "Id"], "Id, Gone")
-    assert writer.feed([writer.members(ROW), writer.members(ROW)]).decode() == body
+    writer = JsonEntityWriter(level, BASE, "acct", "T", ["Id", "Gone", "Id"], "Id, Gone")
+    assert writer.feed([writer.item(ROW), writer.item(ROW)]).decode() == body
 
 
 def test_system_properties_can_be_selected() -> None:
     names = ["RowKey", "Timestamp"]
-    minimal = EntityWriter(MetadataLevel.MINIMAL, BASE, "acct", "T", names, "RowKey,Timestamp")
-    assert minimal.members(ROW).decode() == f'{ETAG},"RowKey":"r","Timestamp":"{STAMP}"'
-    full = EntityWriter(MetadataLevel.FULL, BASE, "acct", "T", names, "RowKey,Timestamp")
-    assert (
-        full.members(ROW).decode().endswith(f'"RowKey":"r","Timestamp@odata.type":"Edm.DateTime","Timestamp":"{STAMP}"')
-    )
+    minimal = JsonEntityWriter(MetadataLevel.MINIMAL, BASE, "acct", "T", names, "RowKey,Timestamp")
+    assert minimal.item(ROW).decode() == f'{ETAG},"RowKey":"r","Timestamp":"{STAMP}"'
+    full = JsonEntityWriter(MetadataLevel.FULL, BASE, "acct", "T", names, "RowKey,Timestamp")
+    assert full.item(ROW).decode().endswith(f'"RowKey":"r","Timestamp@odata.type":"Edm.DateTime","Timestamp":"{STAMP}"')
 
 
 def test_an_empty_feed() -> None:
-    assert EntityWriter(MetadataLevel.NONE, BASE, "acct", "T").feed([]) == b'{"value":[]}'
+    assert JsonEntityWriter(MetadataLevel.NONE, BASE, "acct", "T").feed([]) == b'{"value":[]}'
 
 
 @given(keys, keys, properties)
@@ -88,7 +85,7 @@ def test_levels_say_the_same(partition_key: str, row_key: str, values: dict[str,
     row = _row(partition_key, row_key, values)
 
     def read(level: MetadataLevel, select: list[str] | None = None) -> dict[str, object]:
-        body = json.loads(EntityWriter(level, BASE, "acct", "T", select).entity(row))
+        body = json.loads(JsonEntityWriter(level, BASE, "acct", "T", select).entity(row))
         return {name: value for name, value in body.items() if "odata." not in name}
 
     plain = read(MetadataLevel.NONE)
@@ -110,13 +107,13 @@ def test_levels_say_the_same(partition_key: str, row_key: str, values: dict[str,
     ],
 )
 def test_tables(level: MetadataLevel, table: str, feed: str) -> None:
-    writer = TableWriter(level, BASE, "acct")
+    writer = JsonTableWriter(level, BASE, "acct")
     assert writer.table("Abc").decode() == table
     assert writer.feed(["Abc", "Abd"]).decode() == feed
 
 
 def test_a_table_with_full_metadata() -> None:
-    assert TableWriter(MetadataLevel.FULL, BASE, "acct").table("Abc").decode() == (
+    assert JsonTableWriter(MetadataLevel.FULL, BASE, "acct").table("Abc").decode() == (
         f'{{"odata.metadata":"{BASE}$metadata#Tables/@Element","odata.type":"acct.Tables",'
         f'"odata.id":"{BASE}Tables(\'Abc\')","odata.editLink":"Tables(\'Abc\')","TableName":"Abc"}}'
     )

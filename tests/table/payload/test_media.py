@@ -1,14 +1,14 @@
 import pytest
 
 from lazulite.protocol.errors import ServiceError
+from lazulite.table.payload.formats import ATOM, ATOM_READER, JSON, JSON_READER, Format
+from lazulite.table.payload.json_out import MetadataLevel
 from lazulite.table.payload.media import (
-    MetadataLevel,
     Preference,
-    check_body_type,
-    level_for_error,
+    format_for_error,
     negotiate,
     read_preference,
-    require_json_version,
+    reader_of,
 )
 
 
@@ -29,7 +29,7 @@ from lazulite.table.payload.media import (
     ],
 )
 def test_negotiation(accept: str, option: str, level: MetadataLevel) -> None:
-    assert negotiate(accept, option) is level
+    assert negotiate("2019-02-02", {"accept": accept}, option) is JSON[level]
 
 
 @pytest.mark.parametrize(
@@ -45,14 +45,14 @@ def test_negotiation(accept: str, option: str, level: MetadataLevel) -> None:
 )
 def test_what_cannot_be_had(accept: str, option: str, code: str) -> None:
     with pytest.raises(ServiceError) as caught:
-        negotiate(accept, option)
+        negotiate("2019-02-02", {"accept": accept}, option)
     assert (caught.value.status, caught.value.code) == (415, code)
-    assert level_for_error(accept, option) is MetadataLevel.MINIMAL
+    assert format_for_error("2019-02-02", {"accept": accept}, option) is JSON[MetadataLevel.MINIMAL]
 
 
 @pytest.mark.parametrize("content_type", ["application/json", "application/json; charset=utf-8;odata=nometadata"])
 def test_bodies_accepted(content_type: str) -> None:
-    check_body_type(content_type)
+    assert reader_of("2019-02-02", {"content-type": content_type}) is JSON_READER
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_bodies_accepted(content_type: str) -> None:
 )
 def test_bodies_refused(content_type: str, code: str) -> None:
     with pytest.raises(ServiceError) as caught:
-        check_body_type(content_type)
+        reader_of("2019-02-02", {"content-type": content_type})
     assert caught.value.code == code
 
 
@@ -99,15 +99,92 @@ def test_a_preference_of_another_kind_is_refused() -> None:
     ],
 )
 def test_versions_that_have_json(version: str, headers: dict[str, str], refused: bool) -> None:
+    json = {**headers, "accept": "application/json", "content-type": "application/json"}
     if refused:
         with pytest.raises(ServiceError, match="JsonFormatNotSupported"):
-            require_json_version(version, headers)
+            negotiate(version, json, "")
+        with pytest.raises(ServiceError, match="JsonFormatNotSupported"):
+            reader_of(version, json)
     else:
-        require_json_version(version, headers)
+        assert negotiate(version, json, "") is JSON[MetadataLevel.MINIMAL]
+        assert reader_of(version, json) is JSON_READER
 
 
 def test_only_the_beginning_of_a_long_header_is_read() -> None:
-    assert negotiate("application/json;odata=nometadata," + "a," * 1_000_000, "") is MetadataLevel.NONE
+    accept = "application/json;odata=nometadata," + "a," * 1_000_000
+    assert negotiate("2019-02-02", {"accept": accept}, "") is JSON[MetadataLevel.NONE]
     with pytest.raises(ServiceError, match="MediaTypeNotSupported"):
-        negotiate("a," * 1_000_000 + "application/json", "")
-    check_body_type("application/json;" + "x" * 1_000_000)
+        negotiate("2019-02-02", {"accept": "a," * 1_000_000 + "application/json"}, "")
+    reader_of("2019-02-02", {"content-type": "application/json;" + "x" * 1_000_000})
+
+
+OLD = "2011-08-18"
+BETWEEN = "2013-08-15"
+LEVELS = {level.value: each for level, each in JSON.items()}
+
+
+@pytest.mark.parametrize(
+    ("version", "accept", "option", "body_type", "expected"),
+    [
+        (OLD, "", "", "", ATOM),
+        (OLD, "*/*", "", "", ATOM),
+        (OLD, "application/atom+xml,application/xml", "", "", ATOM),
+        (OLD, "application/xml", "", "", ATOM),
+        (OLD, "application/json;q=0.9,application/atom+xml;q=0.1", "", "", ATOM),
+        (OLD, "text/html, */*;q=0.1", "", "", ATOM),
+        (OLD, "", "", "application/json", ATOM),
+        # `$format` counts only where OData 3.0 is spoken.
+        (OLD, "", "json", "", ATOM),
+        (OLD, "application/atom+xml", "atom", "", ATOM),
+        (BETWEEN, "", "", "", ATOM),
+        (BETWEEN, "*/*", "", "application/atom+xml;type=entry", ATOM),
+        (BETWEEN, "*/*", "", "application/json;odata=nometadata", LEVELS["minimalmetadata"]),
+        (BETWEEN, "", "", "APPLICATION/JSON; charset=utf-8", LEVELS["minimalmetadata"]),
+        (BETWEEN, "application/json", "", "", LEVELS["minimalmetadata"]),
+        (BETWEEN, "application/json;odata=nometadata", "atom", "", ATOM),
+        (BETWEEN, "application/atom+xml", "application/json;odata=fullmetadata", "", LEVELS["fullmetadata"]),
+        (BETWEEN, "application/atom+xml;q=0.5, application/json;odata=nometadata", "", "", LEVELS["nometadata"]),
+        ("2015-07-08", "application/atom+xml", "", "application/json", ATOM),
+        ("2015-12-11", "*/*", "", "application/atom+xml", LEVELS["minimalmetadata"]),
+    ],
+)
+def test_negotiation_by_version(version: str, accept: str, option: str, body_type: str, expected: Format) -> None:
+    headers = {"accept": accept, "content-type": body_type}
+    assert negotiate(version, headers, option) is expected
+    assert format_for_error(version, headers, option) is expected
+
+
+@pytest.mark.parametrize(
+    ("version", "headers", "option", "code", "error_format"),
+    [
+        (OLD, {"accept": "application/json"}, "", "JsonFormatNotSupported", ATOM),
+        (OLD, {"accept": "text/html"}, "", "MediaTypeNotSupported", ATOM),
+        (BETWEEN, {"accept": "application/json", "dataserviceversion": "2.0"}, "", "JsonFormatNotSupported", ATOM),
+        (BETWEEN, {"accept": "text/html"}, "", "MediaTypeNotSupported", LEVELS["minimalmetadata"]),
+        (
+            BETWEEN,
+            {"accept": "application/json;odata=verbose"},
+            "",
+            "JsonVerboseFormatNotSupported",
+            LEVELS["minimalmetadata"],
+        ),
+        ("2015-12-11", {"accept": "application/atom+xml"}, "", "AtomFormatNotSupported", LEVELS["minimalmetadata"]),
+        ("2015-12-11", {}, "atom", "AtomFormatNotSupported", LEVELS["minimalmetadata"]),
+        ("2015-12-11", {"dataserviceversion": "2.0"}, "", "JsonFormatNotSupported", LEVELS["minimalmetadata"]),
+    ],
+)
+def test_refusals_by_version(
+    version: str, headers: dict[str, str], option: str, code: str, error_format: Format
+) -> None:
+    with pytest.raises(ServiceError) as caught:
+        negotiate(version, headers, option)
+    assert (caught.value.status, caught.value.code) == (415, code)
+    assert format_for_error(version, headers, option) is error_format
+
+
+@pytest.mark.parametrize("version", ["2009-09-19", OLD, BETWEEN, "2015-07-08"])
+def test_atom_is_read_before_it_was_dropped(version: str) -> None:
+    assert reader_of(version, {"content-type": "application/atom+xml"}) is ATOM_READER
+    assert reader_of(version, {"content-type": "application/atom+xml;type=entry;charset=utf-8"}) is ATOM_READER
+    with pytest.raises(ServiceError, match="MediaTypeNotSupported"):
+        reader_of(version, {"content-type": "application/xml"})

@@ -20,8 +20,7 @@ from lazulite.table.call import Call
 from lazulite.table.method import effective_method
 from lazulite.table.operations.entity_queries import get_entity, query_entities
 from lazulite.table.operations.entity_writes import EntityWrite, answer, find_write, prepare
-from lazulite.table.payload.json_out import error_payload
-from lazulite.table.payload.media import level_for_error, read_preference
+from lazulite.table.payload.media import format_for_error, read_preference
 from lazulite.table.resource import Kind, parse_resource
 
 _TOO_MANY = f"The batch request operation exceeds the maximum {PARTS_MAX} changes per change set."
@@ -75,7 +74,6 @@ def _inner_call(call: Call, part: Part) -> Call:
 
 
 async def _run_query(call: Call, part: Part) -> Response:
-    error_level = level_for_error(part.headers.get("accept", ""), "")
     try:
         inner = _inner_call(call, part)
         query = {Kind.ENTITY: get_entity, Kind.ENTITIES: query_entities}.get(inner.resource.kind)
@@ -88,7 +86,7 @@ async def _run_query(call: Call, part: Part) -> Response:
     except AuthorityError:
         raise
     except ServiceError as error:
-        response = batch_error(error.status, error_level, _error_body(call, error, "0:"), [])
+        response = _refusal(call, part, error, "0:", [])
     return batch_response([encode_part(response, part.content_id)], in_change_set=False, random=call.context.random)
 
 
@@ -166,12 +164,12 @@ def _refused_part(call: Call, batch: BatchBody, refusal: _OperationRefusedError)
     index, error = refusal.index, refusal.error
     part = batch.parts[index]
     alone = len(batch.parts) == 1 and error.code in _WITHOUT_INDEX
-    body = _error_body(call, error, "" if alone else f"{index}:")
-    level = level_for_error(part.headers.get("accept", ""), "")
     applied = preference_applied(read_preference(part.headers)) if part.method == "POST" else []
-    return encode_part(batch_error(error.status, level, body, applied), part.content_id)
+    return encode_part(_refusal(call, part, error, "" if alone else f"{index}:", applied), part.content_id)
 
 
-def _error_body(call: Call, error: ServiceError, prefix: str) -> bytes:
-    from_service = ServiceError(error.code, f"{prefix}{error.message}", status=error.status)
-    return error_payload(from_service, call.request.id, call.context.time())
+def _refusal(call: Call, part: Part, error: ServiceError, prefix: str, applied: list[tuple[str, str]]) -> Response:
+    wanted = format_for_error(call.version, part.headers, "")
+    prefixed = ServiceError(error.code, f"{prefix}{error.message}", status=error.status)
+    body = wanted.error(prefixed, call.request.id, call.context.time())
+    return batch_error(error.status, wanted, body, applied)

@@ -7,12 +7,13 @@ from lazulite.engine.key_range import clip
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.grant import Requirement
 from lazulite.protocol.message import Response
-from lazulite.table.answers import json_answer
+from lazulite.table.answers import entity_answer, feed_answer
 from lazulite.table.call import Call
 from lazulite.table.continuation import entity_continuation_headers, read_entity_continuation
 from lazulite.table.filter import Node, compile_predicate, parse, plan, properties_of, query_class
 from lazulite.table.page import Page, PageRequest, read_page
-from lazulite.table.payload.json_out import EntityWriter
+from lazulite.table.payload.formats import Format
+from lazulite.table.payload.writers import EntityWriter
 from lazulite.table.query_options import read_select, read_top, refuse_unknown_options
 from lazulite.table.row import decoded_row_reader, etag_of, property_reader, ticks_of
 
@@ -31,10 +32,8 @@ def _server_timing(name: str, scanned: int, returned: int, seconds: float) -> tu
     )
 
 
-def _writer(call: Call) -> EntityWriter:
-    select = read_select(call.parameters)
-    text = call.parameters.get("$select", "")
-    return EntityWriter(call.level(), call.address.base, call.account, call.resource.table, select, text)
+def _writer(call: Call, wanted: Format) -> EntityWriter:
+    return call.entity_writer(wanted, read_select(call.parameters), call.parameters.get("$select", ""))
 
 
 async def get_entity(call: Call) -> Response:
@@ -42,7 +41,8 @@ async def get_entity(call: Call) -> Response:
     call.authorize(READ)
     resource = call.resource
     call.require_key(resource.partition_key, resource.row_key)
-    writer = _writer(call)
+    wanted = call.format()
+    writer = _writer(call, wanted)
     table = await call.context.catalog.require(call.account, resource.table)
     started = call.context.monotonic()
     value = await call.context.engine.get(table.space, resource.partition_key, resource.row_key)
@@ -51,7 +51,7 @@ async def get_entity(call: Call) -> Response:
         raise ServiceError("ResourceNotFound")
     seconds = call.context.monotonic() - started
     headers = [("ETag", etag_of(ticks_of(value))), _server_timing(_POINT, 1, 1, seconds)]
-    return json_answer(call, 200, writer.level, writer.entity(value), headers)
+    return entity_answer(call, 200, wanted, writer.entity(value), headers)
 
 
 async def query_entities(call: Call) -> Response:
@@ -60,17 +60,20 @@ async def query_entities(call: Call) -> Response:
     parameters = call.parameters
     refuse_unknown_options(parameters)
     top = read_top(parameters)
-    writer = _writer(call)
+    wanted = call.format()
+    writer = _writer(call, wanted)
     start = read_entity_continuation(parameters)
     text = parameters.get("$filter", "")
     tree = parse(text) if text.strip() else None
     ranges, rest = ((_EVERYTHING,), None) if tree is None else plan(tree)
     predicate = None if rest is None else _predicate(rest)
     table = await call.context.catalog.require(call.account, call.resource.table)
-    request = PageRequest(table.space, _within(call, ranges, start), predicate, writer.members, top, call.deadline)
+    within = _within(call, ranges, start)
+    request = PageRequest(table.space, within, predicate, writer.item, wanted.rows_at_once, top, call.deadline)
     started = call.context.monotonic()
     page = await read_page(call.context.engine, request, call.context.limits, call.context.monotonic)
-    return _answer(call, writer, page, query_class(tree), call.context.monotonic() - started)
+    headers = _headers(call, page, query_class(tree), call.context.monotonic() - started)
+    return feed_answer(call, wanted, writer.feed(page.items), headers)
 
 
 def _predicate(rest: Node) -> Callable[[bytes], bool]:
@@ -87,12 +90,12 @@ def _within(call: Call, ranges: tuple[KeyRange, ...], start: Key | None) -> tupl
     return ranges
 
 
-def _answer(call: Call, writer: EntityWriter, page: Page, name: str, seconds: float) -> Response:
+def _headers(call: Call, page: Page, name: str, seconds: float) -> list[tuple[str, str]]:
     returned = len(page.items)
     _note(call, name, page.scanned, returned)
     headers = [] if page.next is None else entity_continuation_headers(page.next)
     headers.append(_server_timing(name, page.scanned, returned, seconds))
-    return json_answer(call, 200, writer.level, writer.feed(page.items), headers)
+    return headers
 
 
 def _note(call: Call, name: str, scanned: int, returned: int) -> None:

@@ -12,13 +12,11 @@ from typing import NamedTuple
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.grant import Requirement
 from lazulite.protocol.message import Response
-from lazulite.table.answers import created_without_content, json_answer, no_content, preference_applied
+from lazulite.table.answers import created_without_content, entity_answer, no_content, preference_applied
 from lazulite.table.call import Call
 from lazulite.table.condition import check_condition, read_condition, refuse_conditions, require_condition
-from lazulite.table.entity import build_entity, check_limits
+from lazulite.table.entity import check_limits
 from lazulite.table.names import check_new_key
-from lazulite.table.payload.json_in import read_members
-from lazulite.table.payload.json_out import EntityWriter
 from lazulite.table.payload.links import entity_link
 from lazulite.table.payload.media import Preference, read_preference
 from lazulite.table.resource import Kind
@@ -126,12 +124,13 @@ def prepare(call: Call, kind: Write) -> EntityWrite:
         partition_key, row_key = call.resource.partition_key, call.resource.row_key
         properties: Mapping[str, Property] = {}
     else:
-        entity = build_entity(read_members(call.json_body()))
+        entity = call.read_entity()
         properties = entity.properties
         if kind is INSERT:
             partition_key, row_key = _new_keys(entity.partition_key, entity.row_key)
-            call.level()
-            read_preference(headers)
+            wanted = call.format()
+            if read_preference(headers) is not Preference.NO_CONTENT:
+                wanted.check(partition_key, row_key, properties)
         else:
             # Keys in the body of an update are not compared with the URL's (*unverified*): the URL rules.
             partition_key, row_key = call.resource.partition_key, call.resource.row_key
@@ -177,6 +176,6 @@ def answer(call: Call, write: EntityWrite, stamp: int) -> Response:
     if preference is Preference.NO_CONTENT:
         return created_without_content(call, location, etag)
     assert write.result is not None, "an insert leaves a row"
-    level = call.level()
-    body = EntityWriter(level, call.address.base, call.account, table).entity(write.result)
-    return json_answer(call, 201, level, body, [*preference_applied(preference), ("Location", location), etag])
+    wanted = call.format()
+    body = call.entity_writer(wanted).entity(write.result)
+    return entity_answer(call, 201, wanted, body, [*preference_applied(preference), ("Location", location), etag])

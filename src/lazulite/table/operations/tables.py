@@ -5,7 +5,7 @@ from collections.abc import Callable
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.grant import Requirement
 from lazulite.protocol.message import Response
-from lazulite.table.answers import created_without_content, json_answer, no_content, preference_applied
+from lazulite.table.answers import created_without_content, entity_answer, feed_answer, no_content, preference_applied
 from lazulite.table.call import Call
 from lazulite.table.catalog import Table
 from lazulite.table.condition import refuse_conditions
@@ -13,8 +13,6 @@ from lazulite.table.continuation import TABLE_HEADER, decode_token, encode_token
 from lazulite.table.edm import Value
 from lazulite.table.filter import compile_predicate, parse
 from lazulite.table.names import check_table_name
-from lazulite.table.payload.json_in import MALFORMED, read_members
-from lazulite.table.payload.json_out import TableWriter
 from lazulite.table.payload.links import table_link
 from lazulite.table.payload.media import Preference, read_preference
 from lazulite.table.query_options import read_top, refuse_unknown_options
@@ -28,34 +26,26 @@ async def create_table(call: Call) -> Response:
     """Create the table that the body names."""
     call.authorize(CREATE)
     refuse_conditions(call.request.headers)
-    name = _requested_name(call.json_body())
-    level = call.level()
+    name = call.read_table_name()
+    wanted = call.format()
     preference = read_preference(call.request.headers)
     check_table_name(name)
     await call.context.catalog.create(call.account, name)
     location = call.address.base + table_link(name)
     if preference is Preference.NO_CONTENT:
         return created_without_content(call, location)
-    body = TableWriter(level, call.address.base, call.account).table(name)
-    return json_answer(call, 201, level, body, [*preference_applied(preference), ("Location", location)])
-
-
-def _requested_name(body: bytes) -> str:
-    match [member for member in read_members(body) if "@" not in member[0] and not member[0].startswith("odata.")]:
-        case [("TableName", str(name))] if name:
-            return name
-    raise ServiceError("InvalidInput", MALFORMED)
+    body = call.table_writer(wanted).table(name)
+    return entity_answer(call, 201, wanted, body, [*preference_applied(preference), ("Location", location)])
 
 
 async def get_table(call: Call) -> Response:
     """Return one table, its name as its creator spelled it."""
     call.authorize(LIST)
-    level = call.level()
+    wanted = call.format()
     table = await call.context.catalog.get(call.account, call.resource.table)
     if table is None:
         raise ServiceError("ResourceNotFound")
-    body = TableWriter(level, call.address.base, call.account).table(table.name)
-    return json_answer(call, 200, level, body, [])
+    return entity_answer(call, 200, wanted, call.table_writer(wanted).table(table.name), [])
 
 
 async def delete_table(call: Call) -> Response:
@@ -79,7 +69,7 @@ async def query_tables(call: Call) -> Response:
     parameters = call.parameters
     refuse_unknown_options(parameters)
     top = read_top(parameters)
-    level = call.level()
+    wanted = call.format()
     text = parameters.get("$filter", "")
     matches = compile_predicate(parse(text), _reader) if text.strip() else _every
     start = decode_token(parameters.get("nexttablename", "")).lower()
@@ -98,5 +88,4 @@ async def query_tables(call: Call) -> Response:
             names.append(table.name)
     call.request.rows_scanned, call.request.rows_returned = scanned, len(names)
     headers = [(TABLE_HEADER, encode_token(following.lower()))] if following else []
-    body = TableWriter(level, call.address.base, call.account).feed(names)
-    return json_answer(call, 200, level, body, headers)
+    return feed_answer(call, wanted, call.table_writer(wanted).feed(names), headers)

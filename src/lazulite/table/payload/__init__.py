@@ -1,1 +1,1 @@
-"""How entities and errors are spelled for a client: negotiation, JSON in, JSON out. Atom will be a second codec."""
+"""How entities, tables and errors are spelled for a client, and what a client may send: negotiation, and the codecs."""

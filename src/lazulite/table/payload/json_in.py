@@ -1,7 +1,7 @@
-"""JSON bodies in: the members of one object, in order, repeated names visible.
+"""JSON bodies in: what an entity or a table is to be.
 
-Invariants: nothing is built from a body that is nested deeper than `DEPTH_MAX`; whatever is wrong with a body is one
-`InvalidInput`.
+`Timestamp`, `odata.*` members and annotations of what is not there are ignored. Invariants: nothing is built from a
+body that is nested deeper than `DEPTH_MAX`; whatever is wrong with the JSON itself is one `InvalidInput`.
 """
 
 import json
@@ -11,6 +11,7 @@ from typing import NoReturn, cast
 
 from lazulite.protocol.errors import ServiceError
 from lazulite.table.edm import Json
+from lazulite.table.entity import MALFORMED, Entity, build_entity
 
 DEPTH_MAX = 32
 """Brackets open at one time. An entity is flat; what is deeper is refused either way, this bounds the work."""
@@ -18,7 +19,7 @@ DEPTH_MAX = 32
 MEMBERS_MAX = 2048
 """Members of a body, annotations and nulls included; an entity has 255 properties, each annotated at most once."""
 
-MALFORMED = "An error occurred while processing this request."
+_ANNOTATION = "@odata.type"
 _STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)
 """A string; also what begins as one and never ends, lest each quote in it be tried as a beginning again."""
 _NOT_BRACKETS = re.compile(rb"[^\[\]{}]+")
@@ -72,3 +73,34 @@ def read_members(body: bytes) -> tuple[tuple[str, Json], ...]:
     if not isinstance(members, _Pairs):
         raise ServiceError("InvalidInput", MALFORMED)
     return cast("tuple[tuple[str, Json], ...]", members)
+
+
+def read_entity(body: bytes) -> Entity:
+    """Return the entity that a body describes.
+
+    Raises:
+        ServiceError: as `read_members` and `build_entity`; `DuplicatePropertiesSpecified`.
+    """
+    values: dict[str, Json] = {}
+    types: dict[str, Json] = {}
+    for name, value in read_members(body):
+        if "@" in name:
+            if name.endswith(_ANNOTATION):
+                types[name.removesuffix(_ANNOTATION)] = value
+        elif name != "Timestamp" and not name.startswith("odata."):
+            if name in values:
+                raise ServiceError("DuplicatePropertiesSpecified")
+            values[name] = value
+    return build_entity(values, types)
+
+
+def read_table_name(body: bytes) -> str:
+    """Return the name that a Create Table asks for.
+
+    Raises:
+        ServiceError: `InvalidInput`, there is no name, or there is something else.
+    """
+    match [member for member in read_members(body) if "@" not in member[0] and not member[0].startswith("odata.")]:
+        case [("TableName", str(name))] if name:
+            return name
+    raise ServiceError("InvalidInput", MALFORMED)

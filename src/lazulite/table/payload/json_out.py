@@ -1,17 +1,17 @@
 """JSON payloads out, at the three metadata levels. Source: reference §6, byte for byte.
 
-Invariants: member order is the service's; every byte is ASCII. An `EntityWriter` spells the members of a stored row
+Invariants: member order is the service's; every byte is ASCII. A `JsonEntityWriter` spells the members of a stored row
 (row.py) without decoding values: minimal metadata is what is stored, the other levels cut and insert.
 """
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from enum import StrEnum
 from json.encoder import encode_basestring_ascii as quote
 
 from lazulite.protocol.errors import ServiceError
 from lazulite.table.edm import needs_annotation
 from lazulite.table.payload.links import entity_link, table_link
-from lazulite.table.payload.media import MetadataLevel
 from lazulite.table.row import Property, etag_of, literal_reader, members_of, ticks_of
 
 _ANNOTATION = re.compile(rb',"[^"@]+@odata\.type":"Edm\.\w+"(?=,")')
@@ -20,7 +20,15 @@ _TIMESTAMP = b',"Timestamp":'
 _TYPED_TIMESTAMP = b',"Timestamp@odata.type":"Edm.DateTime","Timestamp":'
 
 
-class EntityWriter:
+class MetadataLevel(StrEnum):
+    """How much OData metadata a payload carries; the value is its spelling in a media type."""
+
+    NONE = "nometadata"
+    MINIMAL = "minimalmetadata"
+    FULL = "fullmetadata"
+
+
+class JsonEntityWriter:
     """Spells entities of one table for one request.
 
     Args:
@@ -41,12 +49,12 @@ class EntityWriter:
         select: Sequence[str] | None = None,
         select_text: str = "",
     ) -> None:
-        self.level = level
+        self._level = level
         self._base = base
         self._type = f"{account}.{table}"
         self._table = table
         self._suffix = "" if select is None else "&$select=" + select_text.replace(" ", "%20")
-        self.members: Callable[[bytes], bytes] = self._members_writer(level, select)
+        self.item: Callable[[bytes], bytes] = self._members_writer(level, select)
         """Takes a row's value to the members of its JSON object."""
 
     def _members_writer(self, level: MetadataLevel, select: Sequence[str] | None) -> Callable[[bytes], bytes]:
@@ -57,16 +65,16 @@ class EntityWriter:
         return members_of if level is MetadataLevel.MINIMAL else _without_metadata
 
     def _metadata(self, element: str) -> str:
-        if self.level is MetadataLevel.NONE:
+        if self._level is MetadataLevel.NONE:
             return ""
         return f'"odata.metadata":{quote(f"{self._base}$metadata#{self._table}{element}{self._suffix}")},'
 
     def entity(self, value: bytes) -> bytes:
         """Return the payload that one entity is."""
-        return b"{%s%s}" % (self._metadata("/@Element").encode("ascii"), self.members(value))
+        return b"{%s%s}" % (self._metadata("/@Element").encode("ascii"), self.item(value))
 
     def feed(self, items: Iterable[bytes]) -> bytes:
-        """Return the payload of a page, from what `members` gave for each entity."""
+        """Return the payload of a page, from what `item` gave for each entity."""
         joined = b"},{".join(items)
         head = f'{{{self._metadata("")}"value":['.encode("ascii")
         return b"".join((head, b"{", joined, b"}]}")) if joined else head + b"]}"
@@ -123,12 +131,11 @@ def _without_metadata(value: bytes) -> bytes:
     return _ANNOTATION.sub(b"", value[value.index(_PARTITION_KEY) + 1 :])
 
 
-class TableWriter:
-    """Spells tables for one request; arguments as `EntityWriter`'s."""
+class JsonTableWriter:
+    """Spells tables for one request; arguments as `JsonEntityWriter`'s."""
 
     def __init__(self, level: MetadataLevel, base: str, account: str) -> None:
         self._level = level
-        self.level = level
         self._base = base
         self._account = account
 

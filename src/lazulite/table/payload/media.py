@@ -1,7 +1,9 @@
 """Content negotiation: what a client sent, and what it wants to read. Source: reference §4.
 
-Invariants: the answer's level is decided by `$format`, else by Accept, else it is minimal metadata. A client that
-accepts anything gets minimal metadata (*unverified* for Azure since 2015-12-11, where Atom is no longer possible).
+Invariants: the answer's format is decided by `$format` where OData 3.0 is spoken, else by Accept, else by the version:
+Atom as long as there is Atom, unless the request's body is JSON. Since 2015-12-11 a client that accepts anything gets
+minimal metadata (*unverified*; Atom is no longer possible). JSON needs OData 3.0, so the version that brought that and
+no lower one in the OData headers, of which the Max one governs.
 """
 
 from collections.abc import Mapping
@@ -9,28 +11,19 @@ from enum import StrEnum
 from functools import lru_cache
 
 from lazulite.protocol.errors import ServiceError
-from lazulite.protocol.version import JSON_SINCE
+from lazulite.protocol.version import ATOM_BEFORE, JSON_SINCE
+from lazulite.table.payload.formats import ATOM, ATOM_READER, JSON, JSON_READER, MINIMAL, Format, Reader
 
 _ODATA_OF_JSON = "3"
+_ODATA_MAX = 16
+"""Characters of an OData version that are looked at."""
 HEADER_MAX = 1024
 """Characters of a header that are looked at."""
 
-
-class MetadataLevel(StrEnum):
-    """How much OData metadata a payload carries; the value is its spelling in a media type."""
-
-    NONE = "nometadata"
-    MINIMAL = "minimalmetadata"
-    FULL = "fullmetadata"
-
-
-_LEVELS = {"": MetadataLevel.MINIMAL} | {level.value: level for level in MetadataLevel}
+_JSON = {"": MINIMAL} | {level.value: each for level, each in JSON.items()}
 _ATOM_TYPES = frozenset({"application/atom+xml", "application/xml", "text/xml", "atom", "atom+xml"})
 _JSON_TYPES = frozenset({"application/json", "json"})
 _ANY_TYPES = frozenset({"*/*", "application/*", "*"})
-
-CONTENT_TYPES = {level: f"application/json;odata={level.value};streaming=true;charset=utf-8" for level in MetadataLevel}
-"""The Content-Type of an answer at each level, written without blanks as the service does."""
 
 
 def _parameters(media_range: str) -> tuple[str, dict[str, str]]:
@@ -41,20 +34,6 @@ def _parameters(media_range: str) -> tuple[str, dict[str, str]]:
     }
 
 
-def _level(media_range: str) -> MetadataLevel:
-    media_type, parameters = _parameters(media_range)
-    odata = parameters.get("odata", "")
-    if media_type in _JSON_TYPES and odata in _LEVELS:
-        return _LEVELS[odata]
-    if media_type in _ANY_TYPES:
-        return MetadataLevel.MINIMAL
-    if media_type in _JSON_TYPES and odata == "verbose":
-        raise ServiceError("JsonVerboseFormatNotSupported")
-    if media_type in _ATOM_TYPES:
-        raise ServiceError("AtomFormatNotSupported")
-    raise ServiceError("MediaTypeNotSupported")
-
-
 def _quality(media_range: str) -> float:
     try:
         return float(_parameters(media_range)[1].get("q", "1"))
@@ -62,72 +41,98 @@ def _quality(media_range: str) -> float:
         return 0.0
 
 
-def negotiate(accept: str, format_option: str) -> MetadataLevel:
-    """Return the level of the answer.
+def _odata_version(headers: Mapping[str, str]) -> str:
+    return (headers.get("maxdataserviceversion") or headers.get("dataserviceversion") or _ODATA_OF_JSON)[:_ODATA_MAX]
+
+
+def _knows_json(version: str, odata_version: str) -> bool:
+    return version >= JSON_SINCE and odata_version.strip() >= _ODATA_OF_JSON
+
+
+def negotiate(version: str, headers: Mapping[str, str], format_option: str) -> Format:
+    """Return the format of the answer.
 
     Args:
-        accept: the Accept header, "" if absent; what stands beyond `HEADER_MAX` characters is not looked at.
+        version: of the request.
+        headers: of the request; what stands in one beyond `HEADER_MAX` characters is not looked at.
         format_option: the `$format` option, decoded, "" if absent.
 
     Raises:
         ServiceError: 415 with the code of the first format asked for, if none of them can be had.
     """
+    accept = headers.get("accept", "")
     if len(accept) > HEADER_MAX:
         accept = accept[:HEADER_MAX].rpartition(",")[0]
-    return _negotiate(accept, format_option[:HEADER_MAX])
+    body_type = headers.get("content-type", "")[:HEADER_MAX] if version < ATOM_BEFORE else ""
+    return _negotiate(version, _odata_version(headers), accept, format_option[:HEADER_MAX], body_type)
 
 
 @lru_cache(maxsize=256)
-def _negotiate(accept: str, format_option: str) -> MetadataLevel:
-    if format_option:
-        return _level(format_option)
+def _negotiate(version: str, odata_version: str, accept: str, format_option: str, body_type: str) -> Format:
+    knows_json = _knows_json(version, odata_version)
+    wishes = sorted(filter(str.strip, accept.split(",")), key=_quality, reverse=True)
+    if format_option and knows_json:
+        wishes = [format_option]
     refusal: ServiceError | None = None
-    for media_range in sorted(filter(str.strip, accept.split(",")), key=_quality, reverse=True):
+    for media_range in wishes or ["*/*"]:
         try:
-            return _level(media_range)
+            return _format(media_range, version, knows_json, body_type)
         except ServiceError as error:
             refusal = refusal or error
-    if refusal is not None:
-        raise refusal
-    return MetadataLevel.MINIMAL
+    assert refusal is not None, "no format, and none refused"
+    raise refusal
 
 
-def level_for_error(accept: str, format_option: str) -> MetadataLevel:
-    """Return the level an error is answered at: the negotiated one, minimal where negotiation itself fails."""
-    try:
-        return negotiate(accept, format_option)
-    except ServiceError:
-        return MetadataLevel.MINIMAL
-
-
-def require_json_version(version: str, headers: Mapping[str, str]) -> None:
-    """Refuse JSON to a client of a time before it: by `x-ms-version`, or by its OData version (the Max one governs).
-
-    Raises:
-        ServiceError: `JsonFormatNotSupported`.
-    """
-    odata = headers.get("maxdataserviceversion") or headers.get("dataserviceversion") or _ODATA_OF_JSON
-    if version < JSON_SINCE or odata.strip() < _ODATA_OF_JSON:
+def _format(media_range: str, version: str, knows_json: bool, body_type: str) -> Format:
+    media_type, parameters = _parameters(media_range)
+    if media_type in _ANY_TYPES:
+        is_json = _parameters(body_type)[0] in _JSON_TYPES
+        media_type = "json" if version >= ATOM_BEFORE or (is_json and knows_json) else "atom"
+    if media_type in _ATOM_TYPES:
+        if version >= ATOM_BEFORE:
+            raise ServiceError("AtomFormatNotSupported")
+        return ATOM
+    odata = parameters.get("odata", "")
+    if media_type not in _JSON_TYPES or (odata not in _JSON and odata != "verbose"):
+        raise ServiceError("MediaTypeNotSupported")
+    if not knows_json:
         raise ServiceError("JsonFormatNotSupported")
+    if odata == "verbose":
+        raise ServiceError("JsonVerboseFormatNotSupported")
+    return _JSON[odata]
 
 
-def check_body_type(content_type: str) -> None:
-    """Refuse a body that is not JSON.
+def format_for_error(version: str, headers: Mapping[str, str], format_option: str) -> Format:
+    """Return the format an error is answered in: the negotiated one; where negotiation itself fails, the version's."""
+    try:
+        return negotiate(version, headers, format_option)
+    except ServiceError:
+        return MINIMAL if _knows_json(version, _odata_version(headers)) or version >= ATOM_BEFORE else ATOM
+
+
+def reader_of(version: str, headers: Mapping[str, str]) -> Reader:
+    """Return what reads the body of a request.
 
     Raises:
-        ServiceError: 415, `AtomFormatNotSupported` or `MediaTypeNotSupported`.
+        ServiceError: 415, with a code for the format.
     """
-    _check_body_type(content_type[:HEADER_MAX])
+    return _reader(version, _odata_version(headers), headers.get("content-type", "")[:HEADER_MAX])
 
 
 @lru_cache(maxsize=256)
-def _check_body_type(content_type: str) -> None:
+def _reader(version: str, odata_version: str, content_type: str) -> Reader:
     media_type, parameters = _parameters(content_type)
-    if media_type == "application/json":
-        if parameters.get("odata") == "verbose":
-            raise ServiceError("JsonVerboseFormatNotSupported")
-        return
-    raise ServiceError("AtomFormatNotSupported" if media_type in _ATOM_TYPES else "MediaTypeNotSupported")
+    if media_type == "application/atom+xml":
+        if version >= ATOM_BEFORE:
+            raise ServiceError("AtomFormatNotSupported")
+        return ATOM_READER
+    if media_type != "application/json":
+        raise ServiceError("MediaTypeNotSupported")
+    if not _knows_json(version, odata_version):
+        raise ServiceError("JsonFormatNotSupported")
+    if parameters.get("odata") == "verbose":
+        raise ServiceError("JsonVerboseFormatNotSupported")
+    return JSON_READER
 
 
 class Preference(StrEnum):

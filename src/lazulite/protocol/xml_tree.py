@@ -1,0 +1,190 @@
+"""An XML document in, as a tree of small tuples.
+
+Invariants:
+- a document without a DOCTYPE cannot define entities, so one with a DOCTYPE is refused before the parser sees it;
+- bytes, elements, attributes and depth are bounded, so reading costs at most what the limits say;
+- nothing of a document is kept once it is read: lxml interns every name in a table that all documents share and that
+  never shrinks, which a client could fill; expat has a table for each document;
+- whatever the bytes are, reading them raises nothing but `ServiceError`.
+
+Only UTF-8 is read, with or without a byte-order mark: the encoding that a document declares is ignored, so that nothing
+can be smuggled past the check for a DOCTYPE in another encoding.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import NamedTuple
+from xml.parsers import expat
+
+from lazulite.protocol.errors import ServiceError
+
+MAX_BYTES = 64 * 1024
+MAX_ELEMENTS = 1_000
+MAX_DEPTH = 16
+MAX_ATTRIBUTES = 64
+"""Attributes of an element, declarations of namespaces included."""
+MAX_NAMESPACE = 256
+"""Characters of a namespace's name."""
+
+_MARKUP_PER_ELEMENT = 4
+"""`<` in a document for each element that it may have: the two tags, and as much for all else that begins so."""
+_BAD_CHARACTER_REFERENCE = 14
+_ILLEGAL = re.compile(rb"[\x01-\x08\x0b\x0c\x0e-\x1f]|\xef\xbf[\xbe\xbf]")
+_ILLEGAL_CHARACTER = "The document has a character that XML does not allow."
+_NOT_WELL_FORMED = "The document is not well-formed."
+_XML = "http://www.w3.org/XML/1998/namespace"
+BOM = b"\xef\xbb\xbf"
+
+
+class Place(NamedTuple):
+    """Where something stands in a document, both counted from 1."""
+
+    line: int
+    position: int
+
+
+class Node(NamedTuple):
+    """An element. Comments and processing instructions are left out."""
+
+    name: str
+    """Local name, or `{namespace}name` when it has a namespace."""
+    text: str
+    """Its character data, white space included; of an element with children, what stands around them."""
+    children: tuple["Node", ...]
+    place: Place
+    """Of the first character of its name."""
+    attributes: Mapping[str, str]
+    """By name, which is spelled as an element's. Declarations of namespaces are none."""
+
+
+def read(
+    body: bytes, *, max_bytes: int = MAX_BYTES, max_elements: int = MAX_ELEMENTS, max_depth: int = MAX_DEPTH
+) -> Node:
+    """Parse a document and return its root.
+
+    Raises:
+        ServiceError: `RequestBodyTooLarge` over `max_bytes`, `InvalidXmlDocument` for anything else that is wrong.
+    """
+    if len(body) > max_bytes:
+        raise ServiceError("RequestBodyTooLarge")
+    body = body.removeprefix(BOM)
+    _check_encoding(body)
+    if b"<!DOCTYPE" in body:
+        raise invalid_document("A document type declaration is not allowed.")
+    if body.count(b"<") > _MARKUP_PER_ELEMENT * max_elements:
+        raise invalid_document(f"The document has more than {max_elements} elements.")
+    parser = expat.ParserCreate("utf-8")
+    tree = _Tree(parser, max_elements, max_depth)
+    try:
+        parser.Parse(body, True)
+    except expat.ExpatError as error:
+        illegal = error.code == _BAD_CHARACTER_REFERENCE or _ILLEGAL.match(body, max(parser.ErrorByteIndex, 0))
+        reason = _ILLEGAL_CHARACTER if illegal else _NOT_WELL_FORMED
+        raise invalid_document(reason, Place(error.lineno, error.offset + 1)) from None
+    return tree.root()
+
+
+def _check_encoding(body: bytes) -> None:
+    """Refuse what is not UTF-8; a zero, too, by which expat would tell UTF-16 (and which no document may hold)."""
+    try:
+        body.decode()
+    except UnicodeDecodeError:
+        raise invalid_document("The document is not UTF-8.") from None
+    if b"\0" in body:
+        raise invalid_document(_ILLEGAL_CHARACTER)
+
+
+class _Open(NamedTuple):
+    """An element whose end was not yet seen."""
+
+    name: str
+    namespaces: Mapping[str, str]
+    """By prefix; the default one has none."""
+    attributes: Mapping[str, str]
+    place: Place
+    text: list[str]
+    children: list[Node]
+
+
+class _Tree:
+    """A document being read: expat calls `_start`, `_text` and `_end`, and nothing is kept beyond the limits.
+
+    Namespaces are told apart here, for expat would write each name out with its namespace's, however long that is.
+    """
+
+    def __init__(self, parser: expat.XMLParserType, max_elements: int, max_depth: int) -> None:
+        self._parser = parser
+        self._elements_left = self._max_elements = max_elements
+        self._max_depth = max_depth
+        self._open = [_Open("", {"xml": _XML}, {}, Place(1, 1), [], [])]
+        parser.buffer_text = True
+        parser.ordered_attributes = True
+        parser.StartElementHandler = self._start
+        parser.EndElementHandler = self._end
+        parser.CharacterDataHandler = self._text
+
+    def root(self) -> Node:
+        """Return the root, once the document is read."""
+        (root,) = self._open[0].children
+        return root
+
+    def _start(self, name: str, pairs: list[str]) -> None:
+        place = Place(self._parser.CurrentLineNumber, self._parser.CurrentColumnNumber + 2)
+        self._elements_left -= 1
+        if self._elements_left < 0:
+            raise invalid_document(f"The document has more than {self._max_elements} elements.", place)
+        if len(self._open) > self._max_depth:
+            raise invalid_document("The document is nested too deeply.", place)
+        if len(pairs) > 2 * MAX_ATTRIBUTES:
+            raise invalid_document(f"An element has more than {MAX_ATTRIBUTES} attributes.", place)
+        attributes = dict(zip(pairs[::2], pairs[1::2], strict=True))
+        try:
+            namespaces = _declare(self._open[-1].namespaces, attributes)
+            named = {_qualify(key, namespaces) if ":" in key else key: text for key, text in attributes.items()}
+            qualified = _qualify(name, namespaces)
+        except ValueError:
+            raise invalid_document(_NOT_WELL_FORMED, place) from None
+        self._open.append(_Open(qualified, namespaces, named, place, [], []))
+
+    def _text(self, text: str) -> None:
+        self._open[-1].text.append(text)
+
+    def _end(self, _: str) -> None:
+        name, _namespaces, attributes, place, text, children = self._open.pop()
+        self._open[-1].children.append(Node(name, "".join(text), tuple(children), place, attributes))
+
+
+def _declare(outer: Mapping[str, str], attributes: dict[str, str]) -> Mapping[str, str]:
+    """Take the declarations of namespaces out of an element's attributes; return what holds inside of it."""
+    if not attributes:
+        return outer
+    declarations = [name for name in attributes if name == "xmlns" or name.startswith("xmlns:")]
+    if not declarations:
+        return outer
+    inner = dict(outer)
+    for name in declarations:
+        prefix = name[6:]
+        namespace = attributes.pop(name)
+        if len(namespace) > MAX_NAMESPACE or (prefix and not namespace):
+            raise ValueError("not a namespace")
+        inner[prefix] = namespace
+    return inner
+
+
+def _qualify(name: str, namespaces: Mapping[str, str]) -> str:
+    prefix, colon, local = name.rpartition(":")
+    namespace = namespaces.get(prefix, "")
+    if colon and not (local and namespace):
+        raise ValueError("a prefix that was not declared")
+    return f"{{{namespace}}}{local}" if namespace else local
+
+
+def invalid_document(reason: str, place: Place | None = None) -> ServiceError:
+    """Return the refusal of a document that is malformed or breaks a limit."""
+    return ServiceError("InvalidXmlDocument", details=details_of(place, reason))
+
+
+def details_of(place: Place | None, reason: str) -> list[tuple[str, str]]:
+    """Return the details of a refusal: where, and why."""
+    numbers = [] if place is None else [("LineNumber", str(place.line)), ("LinePosition", str(place.position))]
+    return [*numbers, ("Reason", reason)]

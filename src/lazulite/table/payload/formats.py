@@ -1,0 +1,97 @@
+"""The formats that entities, tables and errors are spelled in, and those that they are read from.
+
+Invariant: an operation holds a `Format` or a `Reader` and never asks which one it is.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from lazulite.engine.contract import Clock
+from lazulite.protocol.errors import ServiceError
+from lazulite.table.entity import Entity
+from lazulite.table.payload import atom_in, atom_out, json_in, json_out
+from lazulite.table.payload.atom_out import AtomEntityWriter, AtomTableWriter
+from lazulite.table.payload.json_out import JsonEntityWriter, JsonTableWriter, MetadataLevel
+from lazulite.table.payload.writers import EntityWriter, TableWriter
+from lazulite.table.row import Property
+
+
+class Format(NamedTuple):
+    """A spelling of answers. The types are written without blanks, as the service does."""
+
+    entity_type: str
+    """The Content-Type of one entity or table."""
+    feed_type: str
+    """The Content-Type of a page of them."""
+    error_type: str
+    """The Content-Type of an error."""
+    batch_error_type: str
+    """The Content-Type of an error inside a batch."""
+    odata_version: str
+    """The version of OData that the spelling belongs to."""
+    rows_at_once: int
+    """Rows that are spelled before others get the event loop, if need be: more of them where little is to be done."""
+    entity_writer: Callable[[str, str, str, Clock, Sequence[str] | None, str], EntityWriter]
+    """Takes the account's base URL and name, the table's name as the request wrote it, the clock, the names selected in
+    order (None for all) and the raw `$select` text."""
+    table_writer: Callable[[str, str, Clock], TableWriter]
+    """Takes the account's base URL and name, and the clock."""
+    check: Callable[[str, str, Mapping[str, Property]], None]
+    """Takes an entity's two keys and its properties; refuses what the writers could not spell once it is stored."""
+    error: Callable[[ServiceError, str, str], bytes]
+    """Takes an error, the request's id and the time with all seven digits of its fraction to the payload."""
+
+
+class Reader(NamedTuple):
+    """A spelling of request bodies."""
+
+    entity: Callable[[bytes], Entity]
+    table_name: Callable[[bytes], str]
+    """Takes the body of a Create Table to the name wanted."""
+
+
+def _nothing(_partition_key: str, _row_key: str, _properties: Mapping[str, Property]) -> None:
+    """JSON carries whatever can be stored."""
+
+
+def _json(level: MetadataLevel) -> Format:
+    def entity_writer(
+        base: str, account: str, table: str, _: Clock, select: Sequence[str] | None, select_text: str
+    ) -> JsonEntityWriter:
+        return JsonEntityWriter(level, base, account, table, select, select_text)
+
+    def table_writer(base: str, account: str, _: Clock) -> JsonTableWriter:
+        return JsonTableWriter(level, base, account)
+
+    content_type = f"application/json;odata={level.value};streaming=true;charset=utf-8"
+    types = (content_type,) * 4
+    return Format(*types, "3.0", 8, entity_writer, table_writer, _nothing, json_out.error_payload)
+
+
+def _atom_entity_writer(
+    base: str, account: str, table: str, clock: Clock, select: Sequence[str] | None, _: str
+) -> AtomEntityWriter:
+    return AtomEntityWriter(base, account, table, clock(), select)
+
+
+def _atom_table_writer(base: str, account: str, clock: Clock) -> AtomTableWriter:
+    return AtomTableWriter(base, account, clock())
+
+
+JSON = {level: _json(level) for level in MetadataLevel}
+MINIMAL = JSON[MetadataLevel.MINIMAL]
+ATOM = Format(
+    "application/atom+xml;type=entry;charset=utf-8",
+    "application/atom+xml;type=feed;charset=utf-8",
+    "application/xml;charset=utf-8",
+    "application/xml",
+    "1.0",
+    1,
+    _atom_entity_writer,
+    _atom_table_writer,
+    atom_out.check,
+    atom_out.error_payload,
+)
+
+JSON_READER = Reader(json_in.read_entity, json_in.read_table_name)
+ATOM_READER = Reader(atom_in.read_entity, atom_in.read_table_name)
