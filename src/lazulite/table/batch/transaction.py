@@ -12,7 +12,9 @@ from dataclasses import replace
 from lazulite.engine.contract import SpaceDroppedError
 from lazulite.protocol.errors import AuthorityError, ServiceError
 from lazulite.protocol.message import Request, Response
+from lazulite.protocol.odata_version import check_odata_version
 from lazulite.protocol.query_string import parse_query_string
+from lazulite.protocol.version import JSON_SINCE, UNSTATED, assumed_version, stated_version
 from lazulite.table.answers import batch_error, preference_applied
 from lazulite.table.batch.multipart_in import PARTS_MAX, BatchBody, Part, read_batch
 from lazulite.table.batch.multipart_out import batch_response, encode_part
@@ -65,14 +67,31 @@ def _inner_call(call: Call, part: Part) -> Call:
     # With a path-style endpoint some clients leave the account out of inner URLs.
     path = path.removeprefix(f"{segment}/")
     request = Request(part.method, f"/{segment}/{path}", query, part.headers, part.body, id=call.request.id)
+    parameters = parse_query_string(query)
     return replace(
         call,
         request=request,
-        parameters=parse_query_string(query),
+        parameters=parameters,
+        version=_inner_version(call, part, parameters),
         resource=parse_resource(path),
         method=effective_method(request),
         in_batch=True,
     )
+
+
+def _inner_version(call: Call, part: Part, parameters: Mapping[str, str]) -> str:
+    """Return the version of a part: the batch's; of one that names none, what the part itself makes believe.
+
+    Raises:
+        ServiceError: the part's OData version is none of that version.
+    """
+    version = call.version
+    if version < JSON_SINCE:
+        if version == UNSTATED and not stated_version(call.request.headers, call.parameters):
+            version = assumed_version(part.headers, parameters)
+        if version < JSON_SINCE:
+            check_odata_version(version, part.headers, parameters)
+    return version
 
 
 async def _run_query(call: Call, part: Part) -> Response:
@@ -169,7 +188,7 @@ def _refused_part(call: Call, batch: BatchBody, refusal: _OperationRefusedError)
     alone = len(batch.parts) == 1 and error.code in _WITHOUT_INDEX
     body = _error_body(call, error, "" if alone else f"{index}:")
     level = level_for_error(part.headers.get("accept", ""), "")
-    applied = preference_applied(read_preference(part.headers)) if part.method == "POST" else []
+    applied = preference_applied(read_preference(part.headers, call.version)) if part.method == "POST" else []
     return encode_part(batch_error(error.status, level, body, applied), part.content_id)
 
 

@@ -7,6 +7,7 @@ from lazulite.engine.key_range import clip
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.grant import Requirement
 from lazulite.protocol.message import Response
+from lazulite.protocol.odata_version import require_odata
 from lazulite.table.answers import json_answer
 from lazulite.table.call import Call
 from lazulite.table.continuation import entity_continuation_headers, read_entity_continuation
@@ -33,6 +34,8 @@ def _server_timing(name: str, scanned: int, returned: int, seconds: float) -> tu
 
 def _writer(call: Call) -> EntityWriter:
     select = read_select(call.parameters)
+    if select is not None:
+        require_odata(2, call.version, call.request.headers)
     text = call.parameters.get("$select", "")
     return EntityWriter(call.level(), call.address.base, call.account, call.resource.table, select, text)
 

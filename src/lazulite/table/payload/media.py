@@ -9,9 +9,10 @@ from enum import StrEnum
 from functools import lru_cache
 
 from lazulite.protocol.errors import ServiceError
-from lazulite.protocol.version import JSON_SINCE
+from lazulite.protocol.odata_version import odata_version
+from lazulite.protocol.version import JSON_SINCE, PREFER_SINCE
 
-_ODATA_OF_JSON = "3"
+_ODATA_OF_JSON = 3
 HEADER_MAX = 1024
 """Characters of a header that are looked at."""
 
@@ -106,8 +107,7 @@ def require_json_version(version: str, headers: Mapping[str, str]) -> None:
     Raises:
         ServiceError: `JsonFormatNotSupported`.
     """
-    odata = headers.get("maxdataserviceversion") or headers.get("dataserviceversion") or _ODATA_OF_JSON
-    if version < JSON_SINCE or odata.strip() < _ODATA_OF_JSON:
+    if version < JSON_SINCE or odata_version(version, headers) < _ODATA_OF_JSON:
         raise ServiceError("JsonFormatNotSupported")
 
 
@@ -137,14 +137,14 @@ class Preference(StrEnum):
     NO_CONTENT = "return-no-content"
 
 
-def read_preference(headers: Mapping[str, str]) -> Preference | None:
-    """Return what an insert should answer with; None if the client did not say.
+def read_preference(headers: Mapping[str, str], version: str) -> Preference | None:
+    """Return what an insert should answer with; None if the client did not say, or could not at its version.
 
     Raises:
         ServiceError: `InvalidHeaderValue`, any other preference.
     """
     wanted = headers.get("prefer")
-    if wanted is None:
+    if wanted is None or version < PREFER_SINCE:
         return None
     try:
         return Preference(wanted.strip().lower())
