@@ -15,26 +15,9 @@ from lazulite.protocol.version import JSON_SINCE, SELECT_SINCE, asks_for_json
 
 _NEWEST = ((JSON_SINCE, 3), (SELECT_SINCE, 2), ("", 1))
 """Since which `x-ms-version` which version of OData is known, newest first."""
-_HEADERS = ("maxdataserviceversion", "dataserviceversion")
 _FORM = re.compile(r"\s*(\d{1,2})\.\d\s*(?:;.*)?", re.ASCII | re.DOTALL)
 _LOOKED_AT_MAX = 32
 """Characters of a header that are looked at; behind `;` stands only the name of the client's library."""
-
-
-@lru_cache(maxsize=64)
-def _read(text: str) -> int:
-    match = _FORM.fullmatch(text)
-    return int(match[1]) if match else 0
-
-
-def _stated(headers: Mapping[str, str], name: str) -> int:
-    """Return the version that a header states, 0 if none."""
-    text = headers.get(name)
-    return _read(text[:_LOOKED_AT_MAX]) if text else 0
-
-
-def _newest(version: str) -> int:
-    return next(number for since, number in _NEWEST if version >= since)
 
 
 def odata_version(version: str, headers: Mapping[str, str]) -> int:
@@ -44,8 +27,8 @@ def odata_version(version: str, headers: Mapping[str, str]) -> int:
         version: its `x-ms-version`.
         headers: of the request, or of a part of a batch.
     """
-    newest = _newest(version)
-    return min(_stated(headers, _HEADERS[0]) or _stated(headers, _HEADERS[1]) or newest, newest)
+    most, one = headers.get("maxdataserviceversion", ""), headers.get("dataserviceversion", "")
+    return _governing(version, most[:_LOOKED_AT_MAX], one[:_LOOKED_AT_MAX])
 
 
 def require_odata(number: int, version: str, headers: Mapping[str, str]) -> None:
@@ -69,7 +52,8 @@ def check_odata_version(version: str, headers: Mapping[str, str], parameters: Ma
     Raises:
         ServiceError: `JsonFormatNotSupported` if JSON is what it wants the version for, else `InvalidHeaderValue`.
     """
-    stated = [number for name in _HEADERS if (number := _stated(headers, name))]
+    texts = (headers.get("maxdataserviceversion", ""), headers.get("dataserviceversion", ""))
+    stated = [number for text in texts if (number := _number(text[:_LOOKED_AT_MAX]))]
     if stated and min(stated) > _newest(version):
         if asks_for_json(headers, parameters):
             raise ServiceError("JsonFormatNotSupported")
@@ -77,3 +61,19 @@ def check_odata_version(version: str, headers: Mapping[str, str], parameters: Ma
             "InvalidHeaderValue",
             details=[("HeaderName", "DataServiceVersion"), ("HeaderValue", f"{min(stated)}.0")],
         )
+
+
+@lru_cache(maxsize=256)
+def _governing(version: str, most: str, one: str) -> int:
+    newest = _newest(version)
+    return min(_number(most) or _number(one) or newest, newest)
+
+
+def _number(text: str) -> int:
+    """Return the version that a header states, 0 if none can be read."""
+    match = _FORM.fullmatch(text)
+    return int(match[1]) if match else 0
+
+
+def _newest(version: str) -> int:
+    return next(number for since, number in _NEWEST if version >= since)
