@@ -25,14 +25,15 @@ def test_the_table_is_in_order_of_time() -> None:
         ({"x-ms-version": "2019-02-02"}, {"api-version": "2099-12-31", "sv": "2015-04-05"}, "2099-12-31"),
         ({"x-ms-version": ""}, {"api-version": "", "sv": "2015-04-05"}, "2015-04-05"),
         (JSON, {"sv": "2012-02-12"}, "2012-02-12"),
-        ({}, {}, UNSTATED),
+        ({}, {}, NEWEST),
+        ({"host": "h"}, {}, UNSTATED),
         ({"accept": "*/*"}, {"$top": "1"}, UNSTATED),
         ({"accept": "application/atom+xml,application/xml", "content-type": "application/atom+xml"}, {}, UNSTATED),
         (JSON, {}, NEWEST),
         ({"accept": "*/*", "content-type": "Application/JSON"}, {}, NEWEST),
         ({"accept": "application/atom+xml"}, {"$format": "json"}, NEWEST),
         ({"accept": "text/html, application/json;q=0.1"}, {}, NEWEST),
-        ({}, {"comp": "acl"}, NEWEST),
+        ({"host": "h"}, {"comp": "acl"}, NEWEST),
     ],
 )
 def test_which_version_governs(headers: dict[str, str], parameters: dict[str, str], version: str) -> None:

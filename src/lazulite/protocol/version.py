@@ -110,8 +110,10 @@ def version_of(headers: Mapping[str, str], parameters: Mapping[str, str]) -> str
 
 
 def assumed_version(headers: Mapping[str, str], parameters: Mapping[str, str]) -> str:
-    """Return the version of a request that names none."""
-    return NEWEST if "comp" in parameters or asks_for_json(headers, parameters) else UNSTATED
+    """Return the version of a request that names none; the newest for one of whose head nothing is known."""
+    if not headers or "comp" in parameters or asks_for_json(headers, parameters):
+        return NEWEST
+    return UNSTATED
 
 
 def asks_for_json(headers: Mapping[str, str], parameters: Mapping[str, str]) -> bool:
