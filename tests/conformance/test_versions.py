@@ -17,7 +17,9 @@ def test_a_version_is_accepted_and_echoed(client: Client, version: str) -> None:
     assert answer.header("x-ms-version") == version
 
 
-@pytest.mark.parametrize("version", ["yesterday", "2019-02-02x", "20190202", "19-02-02", "2019-2-2"])
+@pytest.mark.parametrize(
+    "version", ["yesterday", "2019-02-02x", "20190202", "19-02-02", "2019-2-2", "2019-02-30", "2019-13-01"]
+)
 def test_a_malformed_version_is_refused(client: Client, version: str) -> None:
     answer = client.send("GET", "/Tables", headers={"x-ms-version": version})
     assert answer.refusal == (

@@ -124,6 +124,20 @@ async def test_no_credentials(service: Fixture) -> None:
         )
 
 
+@pytest.mark.parametrize(
+    ("version", "code"),
+    [
+        ("2009-09-19", "ResourceNotFound"),
+        ("2015-02-21", "ResourceNotFound"),
+        ("2015-04-05", "NoAuthenticationInformation"),
+        ("nonsense", "NoAuthenticationInformation"),
+    ],
+)
+async def test_no_credentials_at_an_old_version(service: Fixture, version: str, code: str) -> None:
+    assert await service.code(Request("GET", "/acct/T", headers={"x-ms-version": version})) == code
+    assert await service.code(sas(f"api-version={version}")) == code
+
+
 async def test_malformed_authorization(service: Fixture) -> None:
     for header in ("", "x", "Basic YTpi", "SharedKey", "SharedKey acct", "Bearer"):
         refusal = await service.refusal(Request("GET", "/acct/T", headers={"authorization": header}))

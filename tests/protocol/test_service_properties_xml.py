@@ -14,6 +14,7 @@ from lazulite.protocol.service_properties import (
     ServiceProperties,
 )
 from lazulite.protocol.service_properties_xml import read_service_properties, write_service_properties
+from lazulite.protocol.version import NEWEST
 
 from .test_service_properties import PROPERTIES
 
@@ -28,6 +29,14 @@ RULE = {
     "ExposedHeaders": "",
     "MaxAgeInSeconds": "5",
 }
+
+
+def read(document: bytes) -> PropertiesUpdate:
+    return read_service_properties(document, NEWEST)
+
+
+def write(properties: ServiceProperties) -> bytes:
+    return write_service_properties(properties, NEWEST)
 
 
 def body(inner: str) -> bytes:
@@ -47,7 +56,7 @@ def cors(*changes: dict[str, str | None]) -> bytes:
 
 def refused(document: bytes) -> ServiceError:
     with pytest.raises(ServiceError) as caught:
-        read_service_properties(document)
+        read(document)
     assert caught.value.status == 400
     return caught.value
 
@@ -55,7 +64,7 @@ def refused(document: bytes) -> ServiceError:
 def test_the_defaults_as_the_service_writes_them() -> None:
     off = "<RetentionPolicy><Enabled>false</Enabled></RetentionPolicy>"
     metrics = f"<Version>1.0</Version><Enabled>false</Enabled>{off}"
-    assert write_service_properties(ServiceProperties()) == HEAD + body(
+    assert write(ServiceProperties()) == HEAD + body(
         f"<Logging><Version>1.0</Version><Read>false</Read><Write>false</Write><Delete>false</Delete>{off}</Logging>"
         f"<HourMetrics>{metrics}</HourMetrics><MinuteMetrics>{metrics}</MinuteMetrics><Cors />"
     )
@@ -65,7 +74,7 @@ def test_everything_on() -> None:
     week = RetentionPolicy(True, 7)
     rule = CorsRule(("GET", "PUT"), ("http://a", "http://b"), ("x-ms-*",), (), 60)
     properties = ServiceProperties(Logging(True, True, True, week), Metrics(True, True, week), Metrics(), (rule,))
-    written = write_service_properties(properties)
+    written = write(properties)
     assert b"<Enabled>true</Enabled><IncludeAPIs>true</IncludeAPIs><RetentionPolicy>" in written
     assert b"<RetentionPolicy><Enabled>true</Enabled><Days>7</Days></RetentionPolicy>" in written
     assert (
@@ -77,27 +86,27 @@ def test_everything_on() -> None:
 
 @given(PROPERTIES)
 def test_documents_survive(properties: ServiceProperties) -> None:
-    update = read_service_properties(write_service_properties(properties))
+    update = read(write(properties))
     assert ServiceProperties().merge(update) == properties
 
 
 def test_any_part_may_be_missing() -> None:
-    assert read_service_properties(body("")) == PropertiesUpdate()
-    assert read_service_properties(body("<Cors/>")) == PropertiesUpdate(cors=())
+    assert read(body("")) == PropertiesUpdate()
+    assert read(body("<Cors/>")) == PropertiesUpdate(cors=())
     expected = PropertiesUpdate(logging=Logging(True, False, True))
-    assert read_service_properties(body(f"<Logging>{LOGGING}</Logging>")) == expected
+    assert read(body(f"<Logging>{LOGGING}</Logging>")) == expected
     parts = body(f"<MinuteMetrics>{METRICS}</MinuteMetrics><HourMetrics>{METRICS}</HourMetrics>")
-    assert read_service_properties(parts) == PropertiesUpdate(hour_metrics=Metrics(), minute_metrics=Metrics())
+    assert read(parts) == PropertiesUpdate(hour_metrics=Metrics(), minute_metrics=Metrics())
 
 
 def test_children_come_in_any_order() -> None:
     shuffled = f"<Delete>true</Delete>{OFF}<Read>true</Read><Version> 1.0 </Version><Write>false</Write>"
-    assert read_service_properties(body(f"<Logging>{shuffled}</Logging>")).logging == Logging(True, False, True)
+    assert read(body(f"<Logging>{shuffled}</Logging>")).logging == Logging(True, False, True)
 
 
 def test_what_is_off_has_no_details() -> None:
     metrics = f"<Version>1.0</Version><Enabled>false</Enabled><IncludeAPIs>true</IncludeAPIs>{retention('false', '7')}"
-    assert read_service_properties(body(f"<HourMetrics>{metrics}</HourMetrics>")).hour_metrics == Metrics()
+    assert read(body(f"<HourMetrics>{metrics}</HourMetrics>")).hour_metrics == Metrics()
 
 
 @pytest.mark.parametrize(
@@ -144,7 +153,7 @@ def test_retention_is_1_to_365_days(days: str | None, code: str) -> None:
 
 @pytest.mark.parametrize("days", [1, 365])
 def test_the_bounds_of_retention_are_allowed(days: int) -> None:
-    update = read_service_properties(body(f"<Logging>{LOGGING.replace(OFF, retention('true', str(days)))}</Logging>"))
+    update = read(body(f"<Logging>{LOGGING.replace(OFF, retention('true', str(days)))}</Logging>"))
     assert update.logging is not None
     assert update.logging.retention == RetentionPolicy(True, days)
 
@@ -157,7 +166,7 @@ def test_other_documents_are_refused(document: bytes) -> None:
 def test_cors_rules_are_read() -> None:
     document = cors({"AllowedOrigins": "http://a , https://*.b", "ExposedHeaders": "*", "AllowedHeaders": "a,,b*"})
     rule = CorsRule(("GET", "PUT"), ("http://a", "https://*.b"), ("a", "b*"), ("*",), 5)
-    assert read_service_properties(document) == PropertiesUpdate(cors=(rule,))
+    assert read(document) == PropertiesUpdate(cors=(rule,))
 
 
 def items(count: int, suffix: str = "") -> str:
@@ -176,7 +185,7 @@ def items(count: int, suffix: str = "") -> str:
     ],
 )
 def test_cors_limits_can_be_reached(changes: list[dict[str, str | None]]) -> None:
-    read_service_properties(cors(*changes))
+    read(cors(*changes))
 
 
 @pytest.mark.parametrize(
@@ -215,4 +224,50 @@ def test_only_rules_stand_under_cors() -> None:
 @given(st.binary(max_size=100))
 def test_bytes_are_read_or_refused(document: bytes) -> None:
     with suppress(ServiceError):
-        read_service_properties(document)
+        read(document)
+
+
+# Before 2013-08-15.
+
+OLD = "2012-02-12"
+OLD_BODY = body(f"<Logging>{LOGGING}</Logging><Metrics>{METRICS}</Metrics>")
+
+
+def test_old_versions_have_metrics_by_the_hour_only() -> None:
+    properties = ServiceProperties(
+        Logging(True, False, True), Metrics(), Metrics(True, True), (CorsRule(("GET",), ("*",)),)
+    )
+    written = write_service_properties(properties, OLD)
+    assert written == HEAD + OLD_BODY.replace(b"False", b"false").replace(b"True", b"true")
+    update = read_service_properties(written, OLD)
+    assert update == PropertiesUpdate(properties.logging, properties.hour_metrics)
+    assert properties.merge(update) == properties
+
+
+@given(PROPERTIES)
+def test_old_documents_survive(properties: ServiceProperties) -> None:
+    update = read_service_properties(write_service_properties(properties, OLD), OLD)
+    assert update == PropertiesUpdate(properties.logging, properties.hour_metrics)
+
+
+@pytest.mark.parametrize(
+    ("inner", "code"),
+    [
+        ("", "MissingRequiredXmlNode"),
+        (f"<Logging>{LOGGING}</Logging>", "MissingRequiredXmlNode"),
+        (f"<Metrics>{METRICS}</Metrics>", "MissingRequiredXmlNode"),
+        (f"<Logging>{LOGGING}</Logging><HourMetrics>{METRICS}</HourMetrics>", "UnsupportedXmlNode"),
+        (f"<Logging>{LOGGING}</Logging><Metrics>{METRICS}</Metrics><Cors/>", "UnsupportedXmlNode"),
+        (f"<Logging>{LOGGING}</Logging><Metrics>{METRICS}</Metrics><MinuteMetrics/>", "UnsupportedXmlNode"),
+        (f"<Logging>{LOGGING}</Logging><Metrics/>", "MissingRequiredXmlNode"),
+    ],
+)
+def test_old_versions_need_every_part(inner: str, code: str) -> None:
+    with pytest.raises(ServiceError, match=code):
+        read_service_properties(body(inner), OLD)
+
+
+def test_the_first_version_of_partial_properties() -> None:
+    assert read_service_properties(body(""), "2013-08-15") == PropertiesUpdate()
+    with pytest.raises(ServiceError, match="UnsupportedXmlNode"):
+        read_service_properties(OLD_BODY, "2013-08-15")

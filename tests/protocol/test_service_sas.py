@@ -98,6 +98,24 @@ def test_a_token_of_an_old_version_verifies() -> None:
         assert parse_service_sas(parse_query_string(query)).is_signed_by(DEVELOPMENT_ACCOUNT, "table")
 
 
+def test_addresses_and_protocols_of_an_old_token_are_not_signed_and_not_looked_at() -> None:
+    limits = {"sip": "1.2.3.4", "spr": "https"}
+    old = parse_service_sas(SIGNED | limits | {"sv": "2015-02-21"}).terms()
+    assert (old.addresses, old.https_only) == (None, False)
+    parse_service_sas(SIGNED | {"sv": "2015-02-21", "sip": "anything"}).terms()
+    new = parse_service_sas(SIGNED | limits | {"sv": "2015-04-05"}).terms()
+    assert new.addresses is not None
+    assert new.https_only
+
+
+@pytest.mark.parametrize("limit", [{"ip": "1.2.3.4"}, {"protocol": "https"}])
+def test_no_token_is_signed_with_a_limit_that_its_version_does_not_sign(limit: dict[str, str]) -> None:
+    old = ServiceSas(table="T", permission="r", expiry=EXPIRY, version="2015-02-21", **limit)
+    with pytest.raises(MalformedSasError, match="2015-04-05"):
+        sign_table_sas(DEVELOPMENT_ACCOUNT, old)
+    sign_table_sas(DEVELOPMENT_ACCOUNT, replace(old, version="2015-04-05"))
+
+
 @pytest.mark.parametrize("name", ["sv", "sp", "st", "se", "si", "sip", "spr", "spk", "srk", "epk", "erk"])
 def test_a_change_of_any_value_is_noticed(name: str) -> None:
     sas = replace(parse_service_sas(EVERYTHING | {"sv": "2019-02-02"}), permission="", start="", expiry="")
@@ -111,7 +129,15 @@ def test_a_change_of_any_value_is_noticed(name: str) -> None:
     "change",
     [
         *({name: ""} for name in TOKEN),
-        *({"sv": "2009-09-19"}, {"sv": "x"}, {"se": "soon"}, {"st": "now"}, {"spr": "http"}, {"sip": "here"}),
+        *(
+            {"sv": "2009-09-19"},
+            {"sv": "x"},
+            {"sv": "2019-02-30"},
+            {"se": "soon"},
+            {"st": "now"},
+            {"spr": "http"},
+            {"sip": "here"},
+        ),
         *({"si": "i" * 65}, {"srk": "b"}, {"erk": "b"}, {"spk": "a\nb"}, {"tn": "a\n"}),
     ],
 )

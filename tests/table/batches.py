@@ -3,6 +3,7 @@
 import json
 from dataclasses import dataclass, field
 from typing import Any
+from xml.etree import ElementTree as ET
 
 from lazulite.protocol.message import Response
 from tests.table.client import BASE
@@ -45,6 +46,8 @@ class Part:
 
     @property
     def code(self) -> str:
+        if self.body.startswith("<"):
+            return ET.fromstring(self.body.encode())[0].text or ""
         return str(json.loads(self.body)["odata.error"]["code"])
 
     @property

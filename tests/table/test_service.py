@@ -179,3 +179,55 @@ async def test_nothing_is_kept_or_logged_of_an_account_that_does_not_exist(clien
         assert (response.status, response.error_code) == (404, "ResourceNotFound")
         assert request.account == ""
     assert client.service._context.properties.known("nobody?sig=SECRET") is None
+
+
+@pytest.mark.parametrize(
+    ("version", "echoed"), [("2009-09-19", "2009-09-19"), ("2009-07-17", None), ("2009-04-14", None)]
+)
+async def test_versions_are_told_since_2009_09_19(client: Client, version: str, echoed: str | None) -> None:
+    await client("POST", "Tables", body={"TableName": "abc"})
+    for _ in range(2):
+        response = await client("DELETE", "Tables('abc')", headers={"x-ms-version": version})
+        assert header(response, "x-ms-version") == echoed
+
+
+async def test_a_request_that_was_not_authenticated_is_told_its_version(client: Client) -> None:
+    client.sas = ""
+    response = await client("GET", "Tables", headers={"x-ms-version": "2019-07-07"})
+    assert (response.status, header(response, "x-ms-version")) == (401, "2019-07-07")
+
+
+@pytest.mark.parametrize(("version", "allowed"), [("2013-08-15", "*"), ("2012-02-12", None), (None, "*"), ("x", "*")])
+async def test_cors_has_a_first_version(client: Client, version: str | None, allowed: str | None) -> None:
+    rule = (
+        "<CorsRule><AllowedMethods>GET</AllowedMethods><AllowedOrigins>*</AllowedOrigins><AllowedHeaders/>"
+        "<ExposedHeaders/><MaxAgeInSeconds>5</MaxAgeInSeconds></CorsRule>"
+    )
+    body = f"<StorageServiceProperties><Cors>{rule}</Cors></StorageServiceProperties>".encode()
+    await client("PUT", "", "restype=service&comp=properties", body)
+    headers = {"origin": "http://a.com"} | ({} if version is None else {"x-ms-version": version})
+    response = await client("GET", "Tables", headers=headers)
+    assert header(response, "Access-Control-Allow-Origin") == allowed
+
+
+@pytest.mark.parametrize(
+    ("version", "stated", "with_content", "without"),
+    [
+        ("2009-09-19", {}, None, "1.0;NetFx"),
+        ("2013-08-15", {}, "3.0;NetFx", "1.0;NetFx"),
+        ("2015-07-08", {"maxdataserviceversion": "3.0"}, "3.0;NetFx", "1.0;NetFx"),
+        ("2015-12-11", {}, None, None),
+        ("2019-02-02", {"dataserviceversion": "3.0"}, None, None),
+    ],
+)
+async def test_the_odata_version_of_answers(
+    client: Client, version: str, stated: dict[str, str], with_content: str | None, without: str | None
+) -> None:
+    headers = {"x-ms-version": version, **stated}
+    await client("POST", "Tables", body={"TableName": "abc"})
+    assert header(await client("GET", "Tables", headers=headers), "DataServiceVersion") == with_content
+    assert header(await client("DELETE", "Tables('abc')", headers=headers), "DataServiceVersion") == without
+    if with_content:
+        silent = {**headers, "prefer": "return-no-content"}
+        created = await client("POST", "Tables", body={"TableName": "abc"}, headers=silent)
+        assert (created.status, header(created, "DataServiceVersion")) == (204, with_content)

@@ -33,7 +33,7 @@ from lazulite.protocol.shared_key import (
     table_string_to_sign,
 )
 from lazulite.protocol.stored_policy import StoredAccessPolicy
-from lazulite.protocol.version import ACCOUNT_SAS_SINCE
+from lazulite.protocol.version import REFUSALS_NAMED_SINCE, states_older
 
 Policies = Callable[[str, str], Awaitable[Sequence[StoredAccessPolicy]]]
 """(account name, table name in lower case) -> the table's stored access policies as they are now."""
@@ -105,6 +105,8 @@ class Authenticator:
             return SHARED_KEY_GRANT
         if "sig" in parameters or "sv" in parameters:
             return await self._check_sas(request, account, parameters)
+        if states_older(request.headers, parameters, REFUSALS_NAMED_SINCE):
+            raise ServiceError("ResourceNotFound")  # *Unverified*: at which version 401 took the place of 404.
         raise ServiceError("NoAuthenticationInformation")
 
     def _check_shared_key(
@@ -181,5 +183,5 @@ def _service_grant(sas: ServiceSas, permission: str) -> Grant:
         frozenset(permission),
         table=sas.table.lower(),
         key_range=sas.key_range(),
-        hides_refusals=sas.version < ACCOUNT_SAS_SINCE,
+        hides_refusals=sas.version < REFUSALS_NAMED_SINCE,
     )

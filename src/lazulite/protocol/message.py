@@ -15,7 +15,7 @@ from lazulite.protocol.errors import ServiceError
 class Request:
     """One HTTP request, whole. Its repr shows no secret.
 
-    The last five fields are for the log; the service fills them in as it learns them.
+    The last fields are what the answer's head and the log tell; the service fills them in as it learns them.
     """
 
     method: str
@@ -27,6 +27,7 @@ class Request:
     client: str = ""
     id: str = ""
 
+    version: str = ""
     account: str = ""
     operation: str = ""
     query_class: str = ""

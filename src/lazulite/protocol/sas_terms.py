@@ -9,7 +9,6 @@ Invariants:
 
 import binascii
 import hmac
-import re
 from collections.abc import Mapping
 from functools import lru_cache
 from ipaddress import AddressValueError, IPv4Address, IPv6Address
@@ -19,7 +18,7 @@ from urllib.parse import quote
 from lazulite.protocol.accounts import Account
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.sas_dates import parse_sas_date
-from lazulite.protocol.version import SAS_SINCE
+from lazulite.protocol.version import SAS_SINCE, is_version
 
 SIGNED_VERSION = "2019-02-02"
 """The version that Lazulite signs tokens with; what the SDKs use by default."""
@@ -30,7 +29,6 @@ ACCOUNT_SAS_PARAMETERS = (*_COMMON_PARAMETERS, "ss", "srt", "ses")
 SERVICE_SAS_PARAMETERS = (*_COMMON_PARAMETERS, "si", "tn", "spk", "srk", "epk", "erk")
 """Every query parameter that takes part in a table SAS, which is known by its `tn`."""
 
-_VERSION = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 _PROTOCOLS = {"": False, "https": True, "https,http": False, "http,https": False}
 """`spr` -> whether it demands https."""
 
@@ -83,8 +81,6 @@ class Terms(NamedTuple):
 def parse_terms(start: str, expiry: str, ip: str, protocol: str) -> Terms:
     """Understand the values of `st`, `se`, `sip` and `spr` ("" = absent).
 
-    `sip` and `spr` bind a token of any version; before 2015-04-05 they are unsigned, but refusing harms nobody.
-
     Raises:
         MalformedSasError: a value is none of the documented forms.
     """
@@ -99,7 +95,7 @@ def check_version(version: str, first: str = SAS_SINCE) -> None:
     Raises:
         MalformedSasError: otherwise.
     """
-    if not _VERSION.fullmatch(version) or version < first:
+    if not is_version(version) or version < first:
         raise MalformedSasError(f"sv must be a version of the form YYYY-MM-DD, {first} or later")
 
 

@@ -1,7 +1,8 @@
 """The `StorageServiceProperties` document, in and out.
 
 Source: Set and Get Table Service Properties of the REST reference; which code answers which mistake is recorded for
-retention, and otherwise the most natural of the documented ones (unverified).
+retention, and otherwise the most natural of the documented ones (unverified). Before `PARTIAL_PROPERTIES_SINCE` the
+document has two parts, `Logging` and `Metrics`, and always both; `Metrics` is what `HourMetrics` is now.
 """
 
 import re
@@ -16,6 +17,7 @@ from lazulite.protocol.service_properties import (
     RetentionPolicy,
     ServiceProperties,
 )
+from lazulite.protocol.version import PARTIAL_PROPERTIES_SINCE
 
 MAX_RULES = 5
 MAX_CORS_CHARACTERS = 2 * 1024
@@ -29,6 +31,8 @@ MAX_RETENTION_DAYS = 365
 METHODS = ("DELETE", "GET", "HEAD", "MERGE", "PATCH", "POST", "OPTIONS", "PUT")
 
 _ROOT = "StorageServiceProperties"
+_PARTS = ("Logging", "HourMetrics", "MinuteMetrics", "Cors")
+_OLD_PARTS = ("Logging", "Metrics")
 _BOOLEANS = {"true": True, "True": True, "false": False, "False": False}
 _NUMBER = re.compile(r"[0-9]{1,10}")
 # What a rule says goes into response headers, so nothing that could end one may be in it.
@@ -36,8 +40,12 @@ _HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _ORIGIN = re.compile(r"[!-~]+")
 
 
-def read_service_properties(body: bytes) -> PropertiesUpdate:
-    """Read what a request sets. Any of the four parts may be missing; one that is there must be whole.
+def read_service_properties(body: bytes, version: str) -> PropertiesUpdate:
+    """Read what a request sets. A part that is there must be whole.
+
+    Args:
+        body: the document.
+        version: of the request; it says which parts there are, and whether any of them may be missing.
 
     Raises:
         ServiceError: `InvalidXmlDocument`, `InvalidXmlNodeValue`, `MissingRequiredXmlNode`, `UnsupportedXmlNode`,
@@ -46,7 +54,10 @@ def read_service_properties(body: bytes) -> PropertiesUpdate:
     root = xml.read(body)
     if root.name != _ROOT:
         raise xml.invalid_document(f"The root must be {_ROOT}.", root.place)
-    parts = xml.fields(root, (), ("Logging", "HourMetrics", "MinuteMetrics", "Cors"))
+    if version < PARTIAL_PROPERTIES_SINCE:
+        parts = xml.fields(root, _OLD_PARTS)
+        return PropertiesUpdate(_read_logging(parts["Logging"]), _read_metrics(parts["Metrics"]))
+    parts = xml.fields(root, (), _PARTS)
     return PropertiesUpdate(
         _read_logging(parts["Logging"]) if "Logging" in parts else None,
         _read_metrics(parts["HourMetrics"]) if "HourMetrics" in parts else None,
@@ -150,12 +161,15 @@ def _read_number(node: xml.Node) -> int:
     return int(text)
 
 
-def write_service_properties(properties: ServiceProperties) -> bytes:
-    """Return the document with its parts in the order in which the live service writes them."""
+def write_service_properties(properties: ServiceProperties, version: str) -> bytes:
+    """Return the document of a version with its parts in the order in which the live service writes them."""
+    logging = _logging(properties.logging)
+    if version < PARTIAL_PROPERTIES_SINCE:
+        return xml.document(xml.element(_ROOT, logging, _metrics("Metrics", properties.hour_metrics)))
     return xml.document(
         xml.element(
             _ROOT,
-            _logging(properties.logging),
+            logging,
             _metrics("HourMetrics", properties.hour_metrics),
             _metrics("MinuteMetrics", properties.minute_metrics),
             xml.element("Cors", *map(_rule, properties.cors)),

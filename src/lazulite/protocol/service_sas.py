@@ -21,7 +21,7 @@ from lazulite.protocol.sas_terms import (
     write_query,
 )
 from lazulite.protocol.stored_policy import StoredAccessPolicy
-from lazulite.protocol.version import ACCOUNT_SAS_SINCE, SAS_SERVICE_PREFIX_SINCE
+from lazulite.protocol.version import SAS_SERVICE_PREFIX_SINCE, SAS_TRANSPORT_SINCE
 
 _NAMES = {
     "sv": "version",
@@ -64,6 +64,8 @@ class ServiceSas:
     def terms(self) -> Terms:
         """Check the values and return those that each request is held against.
 
+        `sip` and `spr` of an old token are unsigned: whoever holds it can leave them out, so they are not looked at.
+
         Raises:
             MalformedSasError: a required value is missing, or one is none of the documented forms.
         """
@@ -74,6 +76,8 @@ class ServiceSas:
             raise MalformedSasError("si is longer than 64 characters")
         if not self.policy_id and not (self.permission and self.expiry):
             raise MalformedSasError("without si, sp and se are needed")
+        if self.version < SAS_TRANSPORT_SINCE:
+            return parse_terms(self.start, self.expiry, "", "")
         return parse_terms(self.start, self.expiry, self.ip, self.protocol)
 
     def key_range(self) -> KeyRange | None:
@@ -98,7 +102,7 @@ class ServiceSas:
         if self.version >= SAS_SERVICE_PREFIX_SINCE:
             resource = f"/{resource_prefix}{resource}"
         lines = [self.permission, self.start, self.expiry, resource, self.policy_id]
-        if self.version >= ACCOUNT_SAS_SINCE:
+        if self.version >= SAS_TRANSPORT_SINCE:
             lines += [self.ip, self.protocol]
         lines += [self.version, self.start_partition, self.start_row, self.end_partition, self.end_row]
         return "\n".join(lines)
@@ -149,9 +153,11 @@ def sign_table_sas(account: Account, sas: ServiceSas, key: int = 1) -> str:
         key: which of the account's keys signs, from 1.
 
     Raises:
-        MalformedSasError: the values do not make a token.
+        MalformedSasError: the values do not make a token, or it would not sign all of them.
         IndexError: the account has no such key.
     """
+    if sas.version < SAS_TRANSPORT_SINCE and (sas.ip or sas.protocol):
+        raise MalformedSasError(f"sip and spr need sv {SAS_TRANSPORT_SINCE} or later")
     values = {name: getattr(sas, attribute) for name, attribute in _NAMES.items()}
     parse_service_sas({name: value for name, value in values.items() if value}).terms()
     values["sig"] = signature(account.keys[key - 1], sas.string_to_sign(account.name, "table"))

@@ -1,60 +1,128 @@
-"""The protocol version of a request. Source: reference §2.
+"""The protocol version of a request, and the table of what changed when. Source: reference §2.
 
-The rule that satisfies every SDK: the `api-version` option, else the `x-ms-version` header, else the SAS's `sv`, else
-the newest. Any well-formed version is accepted and echoed, those of the future too.
+The table is the constants below, oldest first; nowhere else does a version stand in the code. Each is the first
+version of the behaviour that its text tells; after "Before:" stands what older requests get. `docs/versions.md` has
+the same rows.
 
-What changed when is the table of constants below; nowhere else does a version stand in the code.
+Versions compare as text. Any date is taken for a version and echoed, those of the future too; one before the first row
+is served as if nothing of the table were there yet.
 """
 
 import re
 from collections.abc import Mapping
+from datetime import date
 from functools import lru_cache
 
 from lazulite.protocol.errors import ServiceError
 
 BATCH_SINCE = "2009-04-14"
-"""Entity group transactions."""
+"""Entity group transactions. Before: 400 `InvalidUri`."""
 VERSION_HEADER_SINCE = "2009-09-19"
-"""Answers carry `x-ms-version`."""
-SELECT_SINCE = "2011-08-18"
-"""`$select`, and OData 2.0."""
+"""Answers carry `x-ms-version`. Before: they do not."""
 UPSERT_SINCE = "2011-08-18"
-"""PUT and MERGE without If-Match; before, that is refused."""
+"""PUT, MERGE and PATCH without `If-Match` insert or change. Before: 400 `InvalidInput`."""
+SELECT_SINCE = "2011-08-18"
+"""`$select`, and OData 2.0. Before: 400 `InvalidInput`; 400 `InvalidHeaderValue` for OData 2.0."""
 SAS_SINCE = "2012-02-12"
-"""Shared access signatures and access policies of tables."""
+"""Table SAS. Before: 403 `AuthenticationFailed`."""
+ACL_SINCE = "2012-02-12"
+"""Stored access policies (`comp=acl`). Before: 400 `InvalidQueryParameterValue`."""
 JSON_SINCE = "2013-08-15"
-"""JSON, OData 3.0, `Prefer`, CORS, service stats, hour and minute metrics, partial service properties."""
+"""JSON, and OData 3.0. Before: 415 `JsonFormatNotSupported`; 400 `InvalidHeaderValue` for OData 3.0 without JSON."""
+PREFER_SINCE = "2013-08-15"
+"""`Prefer` on inserts. Before: it is ignored, and the answer has the content."""
+CORS_SINCE = "2013-08-15"
+"""CORS headers in answers, where rules are set. Before: none."""
+STATS_SINCE = "2013-08-15"
+"""Service stats (`comp=stats`). Before: 400 `InvalidQueryParameterValue`."""
+PARTIAL_PROPERTIES_SINCE = "2013-08-15"
+"""Service properties of `Logging`, `HourMetrics`, `MinuteMetrics` and `Cors`; those that a request leaves out stay.
+Before: of `Logging` and `Metrics` (now `HourMetrics`); 400 `MissingRequiredXmlNode` if a request leaves one out."""
 SAS_SERVICE_PREFIX_SINCE = "2015-02-21"
-"""The canonical resource of a SAS begins with the service's name."""
+"""The resource that a SAS signs begins with `/table`. Before: with the account."""
 ACCOUNT_SAS_SINCE = "2015-04-05"
-"""Account SAS, `sip`, `spr`, and refusals of a SAS by 403 with a code of their own instead of 404."""
+"""Account SAS. Before: 403 `AuthenticationFailed`."""
+SAS_TRANSPORT_SINCE = "2015-04-05"
+"""`sip` and `spr` of a table SAS are signed and hold. Before: they are ignored."""
+REFUSALS_NAMED_SINCE = "2015-04-05"
+"""What a SAS does not permit is 403 with a code of its own; no credentials at all are 401
+`NoAuthenticationInformation`. Before: 404 `ResourceNotFound`."""
 ATOM_BEFORE = "2015-12-11"
-"""The first version without Atom."""
+"""Atom is gone: 415 `AtomFormatNotSupported`. Before: Atom, and from 2013-08-15 on JSON too."""
+ODATA_HEADER_BEFORE = "2015-12-11"
+"""`DataServiceVersion` stands only in the parts of a batch's answer. Before: in the answer to every OData operation
+that succeeds, but a batch's own."""
 BEARER_SINCE = "2020-12-06"
-"""Bearer tokens are challenged; before, they are refused."""
+"""Bearer tokens, and the challenge for one. Before: 403 `AuthenticationFailed`."""
 ENCRYPTION_SCOPE_SINCE = "2020-12-06"
-"""The string-to-sign of an account SAS has a line for the encryption scope."""
+"""An account SAS signs a line for the encryption scope. Before: it has no such line."""
 
 NEWEST = "2020-12-06"
-"""What a request that names no version gets. *Unverified*: the service may take it for the oldest."""
+"""What a request that names no version gets if it speaks JSON, or one of the operations that speak XML."""
+UNSTATED = "2009-09-19"
+"""What any other request that names no version gets. *Unverified*: the service may take an even older one."""
 
-_VERSION = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
+_DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
+_LENGTH = len("YYYY-MM-DD")
+_LOOKED_AT_MAX = 1024
+"""Characters of a header that are looked at for JSON."""
+
+
+def is_version(text: str) -> bool:
+    """Tell whether a text is a date as versions are: `YYYY-MM-DD`, and one that a calendar has."""
+    return len(text) == _LENGTH and _is_date(text)
 
 
 @lru_cache(maxsize=64)
-def _is_version(text: str) -> bool:
-    return _VERSION.fullmatch(text) is not None
+def _is_date(text: str) -> bool:
+    if _DATE.fullmatch(text) is None:
+        return False
+    try:
+        date.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
+
+
+def stated_version(headers: Mapping[str, str], parameters: Mapping[str, str]) -> str:
+    """Return the version that a request names, in whatever form; "" if it names none."""
+    return parameters.get("api-version") or headers.get("x-ms-version") or parameters.get("sv") or ""
 
 
 def version_of(headers: Mapping[str, str], parameters: Mapping[str, str]) -> str:
-    """Return the version as `YYYY-MM-DD`; versions compare as text.
+    """Return the version that governs a request.
+
+    The rule that satisfies every SDK: the `api-version` option, else the `x-ms-version` header, else the SAS's `sv`,
+    else what `assumed_version` says. (For a SAS before 2014-02-14 the documentation lets `sv` rule alone; no client of
+    today would survive that with a token of then.)
 
     Raises:
-        ServiceError: `InvalidHeaderValue`.
+        ServiceError: `InvalidHeaderValue`, it is no date.
     """
-    version = parameters.get("api-version") or headers.get("x-ms-version") or parameters.get("sv") or NEWEST
-    if not _is_version(version):
+    version = stated_version(headers, parameters)
+    if not version:
+        return assumed_version(headers, parameters)
+    if not is_version(version):
         raise ServiceError(
             "InvalidHeaderValue", details=[("HeaderName", "x-ms-version"), ("HeaderValue", version[:64])]
         )
     return version
+
+
+def assumed_version(headers: Mapping[str, str], parameters: Mapping[str, str]) -> str:
+    """Return the version of a request that names none; the newest for one of whose head nothing is known."""
+    if not headers or "comp" in parameters or asks_for_json(headers, parameters):
+        return NEWEST
+    return UNSTATED
+
+
+def asks_for_json(headers: Mapping[str, str], parameters: Mapping[str, str]) -> bool:
+    """Tell whether a request's body, its Accept header or its `$format` names JSON."""
+    said = (headers.get("content-type", ""), headers.get("accept", ""), parameters.get("$format", ""))
+    return any("json" in text[:_LOOKED_AT_MAX].lower() for text in said)
+
+
+def states_older(headers: Mapping[str, str], parameters: Mapping[str, str], since: str) -> bool:
+    """Tell whether a request names a version before `since`; one that names none does not."""
+    version = stated_version(headers, parameters)
+    return is_version(version) and version < since

@@ -1,45 +1,52 @@
-"""Responses that several operations share. Source: reference §3, §11.4 (order of headers in a batch part)."""
+"""Responses that several operations share. Source: reference §3, §11.4 (order of headers in a batch part), §2.1.
+
+The `DataServiceVersion` of an answer is never above what the client can read.
+"""
 
 from lazulite.protocol.message import Response
-from lazulite.protocol.version import ATOM_BEFORE
+from lazulite.protocol.odata_version import odata_version
+from lazulite.protocol.version import ODATA_HEADER_BEFORE
 from lazulite.table.call import Call
 from lazulite.table.payload.formats import Format
 from lazulite.table.payload.media import Preference
 
 NO_CACHE = ("Cache-Control", "no-cache")
 NO_SNIFF = ("X-Content-Type-Options", "nosniff")
-_ODATA_OF_INSERTS = "3.0"
-_ODATA_OF_UPDATES = "1.0"
+_WITH_CONTENT = 3
+_WITHOUT_CONTENT = 1
 
 
-def _odata_version(call: Call, version: str) -> list[tuple[str, str]]:
-    """Return the header that says which OData an answer is: recorded in batches, documented for old versions."""
-    if call.in_batch:
-        return [("DataServiceVersion", f"{version};")]
-    return [("DataServiceVersion", f"{version};NetFx")] if call.version < ATOM_BEFORE else []
+def _odata_header(call: Call, number: int) -> list[tuple[str, str]]:
+    """Return the header that says which OData an answer is: in a batch always, by itself only in old versions."""
+    old = call.version < ODATA_HEADER_BEFORE
+    if not old and not call.in_batch:
+        return []
+    if old:
+        number = min(number, odata_version(call.version, call.request.headers))
+    return [("DataServiceVersion", f"{number}.0;" if call.in_batch else f"{number}.0;NetFx")]
 
 
 def entity_answer(call: Call, status: int, wanted: Format, body: bytes, headers: list[tuple[str, str]]) -> Response:
     """Return a response with one entity or table in it."""
-    head = _odata_version(call, wanted.odata_version)
+    head = _odata_header(call, wanted.odata_version)
     return Response(status, [*head, ("Content-Type", wanted.entity_type), NO_SNIFF, NO_CACHE, *headers], body)
 
 
 def feed_answer(call: Call, wanted: Format, body: bytes, headers: list[tuple[str, str]]) -> Response:
     """Return a response with a page of them in it."""
-    head = _odata_version(call, wanted.odata_version)
+    head = _odata_header(call, wanted.odata_version)
     return Response(200, [*head, ("Content-Type", wanted.feed_type), NO_SNIFF, NO_CACHE, *headers], body)
 
 
 def no_content(call: Call, *headers: tuple[str, str]) -> Response:
     """Return the 204 of an update, a merge or a delete."""
-    return Response(204, [NO_SNIFF, NO_CACHE, *_odata_version(call, _ODATA_OF_UPDATES), *headers])
+    return Response(204, [NO_SNIFF, NO_CACHE, *_odata_header(call, _WITHOUT_CONTENT), *headers])
 
 
 def created_without_content(call: Call, location: str, *headers: tuple[str, str]) -> Response:
     """Return the 204 of an insert whose client wanted no echo."""
     head = [NO_SNIFF, NO_CACHE, ("Preference-Applied", Preference.NO_CONTENT.value)]
-    head += _odata_version(call, _ODATA_OF_INSERTS)
+    head += _odata_header(call, _WITH_CONTENT)
     return Response(204, [*head, ("Location", location), ("DataServiceId", location), *headers])
 
 
@@ -50,6 +57,6 @@ def preference_applied(preference: Preference | None) -> list[tuple[str, str]]:
 
 def batch_error(status: int, wanted: Format, body: bytes, preference: list[tuple[str, str]]) -> Response:
     """Return the refusal of one operation of a batch."""
-    odata_version = ("DataServiceVersion", f"{wanted.odata_version};")
+    odata = ("DataServiceVersion", f"{wanted.odata_version}.0;")
     content_type = ("Content-Type", wanted.batch_error_type)
-    return Response(status, [NO_SNIFF, NO_CACHE, *preference, odata_version, content_type], body)
+    return Response(status, [NO_SNIFF, NO_CACHE, *preference, odata, content_type], body)

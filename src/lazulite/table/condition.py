@@ -54,7 +54,7 @@ def read_condition(headers: Mapping[str, str], verb: str) -> str | None:
 
 
 def require_condition(condition: str | None, table: str) -> str:
-    """Return the condition of a delete, which must have one.
+    """Return the condition of a delete, which must have one, or of an update of a version that has no upserts.
 
     The code is *unverified*; the text is WCF Data Services' own.
 

@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import Response
+from lazulite.protocol.odata_version import check_odata_version
+from lazulite.protocol.version import ACL_SINCE, BATCH_SINCE, JSON_SINCE, STATS_SINCE
 from lazulite.table.batch.transaction import run_batch
 from lazulite.table.call import Call
 from lazulite.table.operations.acl import get_acl, set_acl
@@ -19,26 +21,27 @@ from lazulite.table.resource import Kind
 
 
 class Operation(NamedTuple):
-    """An operation, and its name in logs."""
+    """An operation, its name in logs, and the first version that has it."""
 
     name: str
     run: Callable[[Call], Awaitable[Response]]
+    since: str = ""
 
 
 _OPERATIONS: dict[tuple[Kind, str, str], Operation] = {
     (Kind.SERVICE, "properties", "GET"): Operation("GetTableServiceProperties", get_properties),
     (Kind.SERVICE, "properties", "PUT"): Operation("SetTableServiceProperties", set_properties),
-    (Kind.SERVICE, "stats", "GET"): Operation("GetTableServiceStats", get_stats),
+    (Kind.SERVICE, "stats", "GET"): Operation("GetTableServiceStats", get_stats, STATS_SINCE),
     (Kind.TABLES, "", "GET"): Operation("QueryTables", query_tables),
     (Kind.TABLES, "", "POST"): Operation("CreateTable", create_table),
     (Kind.TABLE, "", "GET"): Operation("QueryTable", get_table),
     (Kind.TABLE, "", "DELETE"): Operation("DeleteTable", delete_table),
-    (Kind.ENTITIES, "acl", "GET"): Operation("GetTableAcl", get_acl),
-    (Kind.ENTITIES, "acl", "HEAD"): Operation("GetTableAcl", get_acl),
-    (Kind.ENTITIES, "acl", "PUT"): Operation("SetTableAcl", set_acl),
+    (Kind.ENTITIES, "acl", "GET"): Operation("GetTableAcl", get_acl, ACL_SINCE),
+    (Kind.ENTITIES, "acl", "HEAD"): Operation("GetTableAcl", get_acl, ACL_SINCE),
+    (Kind.ENTITIES, "acl", "PUT"): Operation("SetTableAcl", set_acl, ACL_SINCE),
     (Kind.ENTITIES, "", "GET"): Operation("QueryEntities", query_entities),
     (Kind.ENTITY, "", "GET"): Operation("QueryEntity", get_entity),
-    (Kind.BATCH, "", "POST"): Operation("EntityGroupTransaction", run_batch),
+    (Kind.BATCH, "", "POST"): Operation("EntityGroupTransaction", run_batch, BATCH_SINCE),
 }
 _XML_COMPONENTS = frozenset({"acl", "properties", "stats"})
 _READS = frozenset({"GET", "HEAD"})
@@ -58,8 +61,13 @@ async def dispatch(call: Call) -> Response:
     if call.address.secondary and call.method not in _READS:
         raise ServiceError("InsufficientAccountPermissions")
     component = _component(call)
+    if call.version < JSON_SINCE and not component:
+        check_odata_version(call.version, call.request.headers, call.parameters)
     operation = _OPERATIONS.get((call.resource.kind, component, call.method))
     if operation is not None:
+        if call.version < operation.since:
+            # *Unverified*: before there was an operation, its address was none.
+            raise ServiceError("InvalidQueryParameterValue" if component else "InvalidUri")
         call.request.operation = operation.name
         return await operation.run(call)
     write = None if component else find_write(call)

@@ -24,7 +24,7 @@ from lazulite.protocol.message import Request, Response
 from lazulite.protocol.properties_store import PropertiesStore
 from lazulite.protocol.query_string import parse_query_string
 from lazulite.protocol.timeout import REQUEST_SECONDS_MAX, read_timeout
-from lazulite.protocol.version import NEWEST, version_of
+from lazulite.protocol.version import CORS_SINCE, NEWEST, VERSION_HEADER_SINCE, states_older, version_of
 from lazulite.table.answers import NO_CACHE, NO_SNIFF
 from lazulite.table.call import Call, Context, QueryLimits
 from lazulite.table.catalog import Catalog
@@ -102,7 +102,7 @@ class TableService:
         except EngineUnavailableError:
             response = self._spell(request, parameters, ServiceError("ServerBusy"))
         if request.account and request.method != "OPTIONS":
-            await self._add_cors(request, response)
+            await self._add_cors(request, parameters, response)
         return self._finish(request, parameters, response)
 
     def refuse(self, request: Request, error: ServiceError) -> Response:
@@ -120,12 +120,13 @@ class TableService:
         check_content_md5(request)
         context = self._context
         seconds = read_timeout(parameters)
+        request.version = version_of(request.headers, parameters)
         call = Call(
             context,
             request,
             address,
             parameters,
-            version_of(request.headers, parameters),
+            request.version,
             grant,
             parse_resource(address.resource),
             effective_method(request),
@@ -166,14 +167,14 @@ class TableService:
         )
         return Response(200, granted)
 
-    async def _add_cors(self, request: Request, response: Response) -> None:
+    async def _add_cors(self, request: Request, parameters: Mapping[str, str], response: Response) -> None:
         properties = self._context.properties.known(request.account)
         if properties is None:
             try:
                 properties = await self._context.properties.get(request.account)
             except EngineUnavailableError:
                 return
-        if properties.cors:
+        if properties.cors and not states_older(request.headers, parameters, CORS_SINCE):
             rules = properties.cors
             names = [name for name, _ in response.headers]
             response.headers += cors.response_headers(rules, request.headers.get("origin"), request.method, names)
@@ -188,7 +189,8 @@ class TableService:
             text = f"{error.message}\nRequestId:{request.id}\nTime:{time_now}"
             body = xml.error_document(error.code, text, error.details)
             return Response(error.status, [("Content-Type", "application/xml"), *headers], body, error.code)
-        wanted = format_for_error(_version(request, parameters), request.headers, parameters.get("$format", ""))
+        version = request.version or _version_of_refused(request, parameters) or NEWEST
+        wanted = format_for_error(version, request.headers, parameters.get("$format", ""))
         body = wanted.error(error, request.id, time_now)
         head = [("Content-Type", wanted.error_type), NO_SNIFF, NO_CACHE, *headers]
         return Response(error.status, head, body, error.code)
@@ -197,8 +199,9 @@ class TableService:
         headers = response.headers
         headers.append(("Server", SERVER))
         headers.append(("x-ms-request-id", request.id))
-        with suppress(ServiceError):
-            headers.append(("x-ms-version", version_of(request.headers, parameters)))
+        version = request.version or _version_of_refused(request, parameters)
+        if version >= VERSION_HEADER_SINCE:
+            headers.append(("x-ms-version", version))
         client_id = request.headers.get("x-ms-client-request-id")
         if (
             client_id is not None
@@ -219,9 +222,8 @@ class TableService:
         return self._date
 
 
-def _version(request: Request, parameters: Mapping[str, str]) -> str:
-    """Return the version in whose manner a request is refused, even if it names none that there could be."""
-    try:
+def _version_of_refused(request: Request, parameters: Mapping[str, str]) -> str:
+    """Return the version of a request that was refused before it was asked for; "" if it names none that could be."""
+    with suppress(ServiceError):
         return version_of(request.headers, parameters)
-    except ServiceError:
-        return NEWEST
+    return ""

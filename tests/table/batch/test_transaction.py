@@ -4,6 +4,7 @@ import pytest
 
 from lazulite.protocol.account_sas import AccountSas, sign_account_sas
 from lazulite.protocol.accounts import DEVELOPMENT_ACCOUNT
+from lazulite.protocol.grant import SHARED_KEY_GRANT, Grant
 from lazulite.protocol.service_sas import ServiceSas, sign_table_sas
 from tests.table.batches import CONTENT_TYPE, Operation, change_set, parts, query
 from tests.table.client import FOREVER, Client, header, values
@@ -225,3 +226,35 @@ async def test_a_lack_of_permission_refuses_the_whole_however_its_version_spells
         assert response.error_code == (
             "ResourceNotFound" if response.status == 404 else "AuthorizationPermissionMismatch"
         )
+
+
+async def test_parts_of_a_batch_without_a_version_speak_for_themselves(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def owner(*_: object) -> Grant:
+        return SHARED_KEY_GRANT
+
+    monkeypatch.setattr("lazulite.protocol.authentication.Authenticator.authenticate", owner)
+    client.sas = ""
+    anything = {**CONTENT_TYPE, "accept": "*/*"}
+    body = change_set(insert("1"), Operation("DELETE", at("1", "q"), headers={**STAR, "Accept": "*/*"}))
+    (refused,) = parts(await client("POST", "$batch", body=body, headers=anything))
+    assert refused.code == "CommandsInBatchActOnDifferentPartitions"
+    (answer,) = parts(await client("POST", "$batch", body=change_set(insert("1")), headers=anything))
+    assert (answer.status, answer.headers["DataServiceVersion"]) == (201, "3.0;")
+    named = {**anything, "x-ms-version": "2009-09-19"}
+    (refused,) = parts(await client("POST", "$batch", body=change_set(insert("2")), headers=named))
+    assert refused.code == "JsonFormatNotSupported"
+
+
+async def test_parts_of_an_old_batch_have_old_odata_versions(client: Client) -> None:
+    await client("POST", "people", body={"PartitionKey": "p", "RowKey": "r"})
+    old = {**CONTENT_TYPE, "x-ms-version": "2009-09-19"}
+
+    def delete(odata: str) -> bytes:
+        return change_set(Operation("DELETE", at("r"), headers={**STAR, "Accept": "*/*", "DataServiceVersion": odata}))
+
+    (refused,) = parts(await client("POST", "$batch", body=delete("2.0"), headers=old))
+    assert refused.code == "InvalidHeaderValue"
+    (answer,) = parts(await client("POST", "$batch", body=delete("1.0;NetFx"), headers=old))
+    assert (answer.status, answer.headers["DataServiceVersion"]) == (204, "1.0;")

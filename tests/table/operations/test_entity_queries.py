@@ -129,3 +129,23 @@ async def test_no_rows_no_token(client: Client) -> None:
     exact = await client("GET", "people()", "$top=12")
     assert len(values(exact)) == 12
     assert header(exact, "x-ms-continuation-NextPartitionKey") is None
+
+
+@pytest.mark.parametrize("path", ["people()", "people(PartitionKey='a',RowKey='0')"])
+@pytest.mark.parametrize(
+    ("version", "stated", "code"),
+    [
+        ("2009-09-19", {}, "InvalidInput"),
+        ("2011-08-18", {}, ""),
+        ("2013-08-15", {"maxdataserviceversion": "1.0"}, "InvalidInput"),
+        ("2013-08-15", {"maxdataserviceversion": "2.0"}, ""),
+        ("2013-08-15", {}, ""),
+        ("2019-02-02", {"accept": "application/json", "maxdataserviceversion": "1.0"}, "JsonFormatNotSupported"),
+        ("2019-02-02", {"accept": "application/json"}, ""),
+    ],
+)
+async def test_select_needs_odata_2(client: Client, path: str, version: str, stated: dict[str, str], code: str) -> None:
+    headers = {"accept": "application/atom+xml", "x-ms-version": version, **stated}
+    assert (await client("GET", path, "$select=Age", headers=headers)).error_code == code
+    if version == "2009-09-19":
+        assert (await client("GET", path, "$select=", headers=headers)).error_code == ""

@@ -144,3 +144,16 @@ async def test_every_write_is_newer_though_the_clock_steps_back(engine: Engine) 
 async def test_writes_to_a_table_that_is_not_there(client: Client) -> None:
     response = await client("POST", "nobody", body={"PartitionKey": "p", "RowKey": "r"})
     assert (response.status, response.error_code) == (404, "TableNotFound")
+
+
+@pytest.mark.parametrize("method", ["PUT", "MERGE", "PATCH"])
+@pytest.mark.parametrize("version", ["2009-04-14", "2009-09-19"])
+async def test_before_2011_08_18_there_are_no_upserts(client: Client, method: str, version: str) -> None:
+    response = await client(method, PATH, body={"C": 2}, headers={"x-ms-version": version})
+    assert (response.status, response.error_code) == (400, "InvalidInput")
+    assert b"If-Match HTTP header must be specified" in response.body
+    # With a condition, and since there are upserts, only the format is refused.
+    for headers in ({"x-ms-version": version, "if-match": "*"}, {"x-ms-version": "2011-08-18"}):
+        later = await client(method, PATH, body={"C": 2}, headers=headers)
+        assert later.error_code == "JsonFormatNotSupported"
+    assert await _stored(client) is None

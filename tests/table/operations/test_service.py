@@ -32,3 +32,19 @@ async def test_stats_come_from_the_secondary(client: Client) -> None:
     request = Request("GET", f"/{ACCOUNT}-secondary/", f"{query}&{client.sas}", {"host": "h"}, id="id")
     response = await client.service.handle(request)
     assert b"<Status>live</Status>" in response.body
+
+
+async def test_old_versions_have_two_roots_and_both_are_needed(client: Client) -> None:
+    old = {"x-ms-version": "2012-02-12"}
+    before = (await client("GET", "", QUERY, headers=old)).body
+    assert b"<Metrics>" in before
+    assert b"Cors" not in before
+    assert b"HourMetrics" not in before
+    metrics = METRICS.replace("HourMetrics", "Metrics")
+    alone = f"<StorageServiceProperties>{metrics}</StorageServiceProperties>".encode()
+    assert (await client("PUT", "", QUERY, alone, old)).error_code == "MissingRequiredXmlNode"
+    start, _, rest = before.partition(b"<Metrics>")
+    changed = start + metrics.encode() + rest.partition(b"</Metrics>")[2]
+    assert (await client("PUT", "", QUERY, changed, old)).status == 202
+    assert METRICS.encode() in (await client("GET", "", QUERY)).body
+    assert (await client("GET", "", QUERY, headers=old)).body == changed

@@ -1,6 +1,7 @@
 import pytest
 
 from lazulite.protocol.errors import ServiceError
+from lazulite.protocol.version import PREFER_SINCE
 from lazulite.table.payload.formats import ATOM, ATOM_READER, JSON, JSON_READER, Format
 from lazulite.table.payload.json_out import MetadataLevel
 from lazulite.table.payload.media import (
@@ -79,12 +80,17 @@ def test_bodies_refused(content_type: str, code: str) -> None:
     ],
 )
 def test_preferences(value: str | None, preference: Preference | None) -> None:
-    assert read_preference({} if value is None else {"prefer": value}) is preference
+    assert read_preference({} if value is None else {"prefer": value}, PREFER_SINCE) is preference
 
 
 def test_a_preference_of_another_kind_is_refused() -> None:
     with pytest.raises(ServiceError, match="InvalidHeaderValue"):
-        read_preference({"prefer": "return=minimal"})
+        read_preference({"prefer": "return=minimal"}, PREFER_SINCE)
+
+
+@pytest.mark.parametrize("value", ["return-no-content", "return=minimal"])
+def test_before_there_were_preferences_they_are_ignored(value: str) -> None:
+    assert read_preference({"prefer": value}, "2012-02-12") is None
 
 
 @pytest.mark.parametrize(

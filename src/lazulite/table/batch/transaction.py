@@ -12,7 +12,9 @@ from dataclasses import replace
 from lazulite.engine.contract import SpaceDroppedError
 from lazulite.protocol.errors import AuthorityError, ServiceError
 from lazulite.protocol.message import Request, Response
+from lazulite.protocol.odata_version import check_odata_version
 from lazulite.protocol.query_string import parse_query_string
+from lazulite.protocol.version import JSON_SINCE, UNSTATED, assumed_version, stated_version
 from lazulite.table.answers import batch_error, preference_applied
 from lazulite.table.batch.multipart_in import PARTS_MAX, BatchBody, Part, read_batch
 from lazulite.table.batch.multipart_out import batch_response, encode_part
@@ -63,14 +65,31 @@ def _inner_call(call: Call, part: Part) -> Call:
     # With a path-style endpoint some clients leave the account out of inner URLs.
     path = path.lstrip("/").removeprefix(root[1:])
     request = Request(part.method, root + path, query, part.headers, part.body, id=call.request.id)
+    parameters = parse_query_string(query)
     return replace(
         call,
         request=request,
-        parameters=parse_query_string(query),
+        parameters=parameters,
+        version=_inner_version(call, part, parameters),
         resource=parse_resource(path),
         method=effective_method(request),
         in_batch=True,
     )
+
+
+def _inner_version(call: Call, part: Part, parameters: Mapping[str, str]) -> str:
+    """Return the version of a part: the batch's; of one that names none, what the part itself makes believe.
+
+    Raises:
+        ServiceError: the part's OData version is none of that version.
+    """
+    version = call.version
+    if version < JSON_SINCE:
+        if version == UNSTATED and not stated_version(call.request.headers, call.parameters):
+            version = assumed_version(part.headers, parameters)
+        if version < JSON_SINCE:
+            check_odata_version(version, part.headers, parameters)
+    return version
 
 
 async def _run_query(call: Call, part: Part) -> Response:
@@ -164,7 +183,7 @@ def _refused_part(call: Call, batch: BatchBody, refusal: _OperationRefusedError)
     index, error = refusal.index, refusal.error
     part = batch.parts[index]
     alone = len(batch.parts) == 1 and error.code in _WITHOUT_INDEX
-    applied = preference_applied(read_preference(part.headers)) if part.method == "POST" else []
+    applied = preference_applied(read_preference(part.headers, call.version)) if part.method == "POST" else []
     return encode_part(_refusal(call, part, error, "" if alone else f"{index}:", applied), part.content_id)
 
 

@@ -7,6 +7,7 @@ from lazulite.engine.key_range import clip
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.grant import Requirement
 from lazulite.protocol.message import Response
+from lazulite.protocol.odata_version import require_odata
 from lazulite.table.answers import entity_answer, feed_answer
 from lazulite.table.call import Call
 from lazulite.table.continuation import entity_continuation_headers, read_entity_continuation
@@ -33,7 +34,10 @@ def _server_timing(name: str, scanned: int, returned: int, seconds: float) -> tu
 
 
 def _writer(call: Call, wanted: Format) -> EntityWriter:
-    return call.entity_writer(wanted, read_select(call.parameters), call.parameters.get("$select", ""))
+    select = read_select(call.parameters)
+    if select is not None:
+        require_odata(2, call.version, call.request.headers)
+    return call.entity_writer(wanted, select, call.parameters.get("$select", ""))
 
 
 async def get_entity(call: Call) -> Response:

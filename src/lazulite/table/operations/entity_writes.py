@@ -12,6 +12,7 @@ from typing import NamedTuple
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.grant import Requirement
 from lazulite.protocol.message import Response
+from lazulite.protocol.version import UPSERT_SINCE
 from lazulite.table.answers import created_without_content, entity_answer, no_content, preference_applied
 from lazulite.table.call import Call
 from lazulite.table.condition import check_condition, read_condition, refuse_conditions, require_condition
@@ -119,8 +120,9 @@ def prepare(call: Call, kind: Write) -> EntityWrite:
         condition = None
     else:
         condition = read_condition(headers, call.method)
-    if kind.deletes:
+    if kind.deletes or (kind.must_exist is None and call.version < UPSERT_SINCE):
         require_condition(condition, call.resource.table)
+    if kind.deletes:
         partition_key, row_key = call.resource.partition_key, call.resource.row_key
         properties: Mapping[str, Property] = {}
     else:
@@ -129,7 +131,7 @@ def prepare(call: Call, kind: Write) -> EntityWrite:
         if kind is INSERT:
             partition_key, row_key = _new_keys(entity.partition_key, entity.row_key)
             wanted = call.format()
-            if read_preference(headers) is not Preference.NO_CONTENT:
+            if read_preference(headers, call.version) is not Preference.NO_CONTENT:
                 wanted.check(partition_key, row_key, properties)
         else:
             # Keys in the body of an update are not compared with the URL's (*unverified*): the URL rules.
@@ -172,7 +174,7 @@ def answer(call: Call, write: EntityWrite, stamp: int) -> Response:
         return no_content(call, etag)
     table = call.resource.table
     location = call.address.base + entity_link(table, write.partition_key, write.row_key)
-    preference = read_preference(call.request.headers)
+    preference = read_preference(call.request.headers, call.version)
     if preference is Preference.NO_CONTENT:
         return created_without_content(call, location, etag)
     assert write.result is not None, "an insert leaves a row"

@@ -16,13 +16,14 @@ async def get_properties(call: Call) -> Response:
     """Return logging, metrics and CORS rules."""
     call.authorize(READ)
     properties = await call.context.properties.get(call.account)
-    return Response(200, [XML_TYPE], write_service_properties(properties))
+    return Response(200, [XML_TYPE], write_service_properties(properties, call.version))
 
 
 async def set_properties(call: Call) -> Response:
     """Change the roots that the body has; the others stay."""
     call.authorize(WRITE)
-    await call.context.properties.update(call.account, read_service_properties(call.request.body))
+    update = read_service_properties(call.request.body, call.version)
+    await call.context.properties.update(call.account, update)
     return Response(202)
 
 

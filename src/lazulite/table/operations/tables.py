@@ -28,7 +28,7 @@ async def create_table(call: Call) -> Response:
     refuse_conditions(call.request.headers)
     name = call.read_table_name()
     wanted = call.format()
-    preference = read_preference(call.request.headers)
+    preference = read_preference(call.request.headers, call.version)
     check_table_name(name)
     await call.context.catalog.create(call.account, name)
     location = call.address.base + table_link(name)

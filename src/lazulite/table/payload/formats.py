@@ -27,7 +27,7 @@ class Format(NamedTuple):
     """The Content-Type of an error."""
     batch_error_type: str
     """The Content-Type of an error inside a batch."""
-    odata_version: str
+    odata_version: int
     """The version of OData that the spelling belongs to."""
     rows_at_once: int
     """Rows that are spelled before others get the event loop, if need be: more of them where little is to be done."""
@@ -65,7 +65,7 @@ def _json(level: MetadataLevel) -> Format:
 
     content_type = f"application/json;odata={level.value};streaming=true;charset=utf-8"
     types = (content_type,) * 4
-    return Format(*types, "3.0", 8, entity_writer, table_writer, _nothing, json_out.error_payload)
+    return Format(*types, 3, 8, entity_writer, table_writer, _nothing, json_out.error_payload)
 
 
 def _atom_entity_writer(
@@ -85,7 +85,7 @@ ATOM = Format(
     "application/atom+xml;type=feed;charset=utf-8",
     "application/xml;charset=utf-8",
     "application/xml",
-    "1.0",
+    1,
     1,
     _atom_entity_writer,
     _atom_table_writer,

@@ -11,12 +11,11 @@ from enum import StrEnum
 from functools import lru_cache
 
 from lazulite.protocol.errors import ServiceError
-from lazulite.protocol.version import ATOM_BEFORE, JSON_SINCE
+from lazulite.protocol.odata_version import odata_version
+from lazulite.protocol.version import ATOM_BEFORE, PREFER_SINCE
 from lazulite.table.payload.formats import ATOM, ATOM_READER, JSON, JSON_READER, MINIMAL, Format, Reader
 
-_ODATA_OF_JSON = "3"
-_ODATA_MAX = 16
-"""Characters of an OData version that are looked at."""
+_ODATA_OF_JSON = 3
 HEADER_MAX = 1024
 """Characters of a header that are looked at."""
 
@@ -41,12 +40,8 @@ def _quality(media_range: str) -> float:
         return 0.0
 
 
-def _odata_version(headers: Mapping[str, str]) -> str:
-    return (headers.get("maxdataserviceversion") or headers.get("dataserviceversion") or _ODATA_OF_JSON)[:_ODATA_MAX]
-
-
-def _knows_json(version: str, odata_version: str) -> bool:
-    return version >= JSON_SINCE and odata_version.strip() >= _ODATA_OF_JSON
+def _knows_json(version: str, headers: Mapping[str, str]) -> bool:
+    return odata_version(version, headers) >= _ODATA_OF_JSON
 
 
 def negotiate(version: str, headers: Mapping[str, str], format_option: str) -> Format:
@@ -64,12 +59,11 @@ def negotiate(version: str, headers: Mapping[str, str], format_option: str) -> F
     if len(accept) > HEADER_MAX:
         accept = accept[:HEADER_MAX].rpartition(",")[0]
     body_type = headers.get("content-type", "")[:HEADER_MAX] if version < ATOM_BEFORE else ""
-    return _negotiate(version, _odata_version(headers), accept, format_option[:HEADER_MAX], body_type)
+    return _negotiate(version, _knows_json(version, headers), accept, format_option[:HEADER_MAX], body_type)
 
 
 @lru_cache(maxsize=256)
-def _negotiate(version: str, odata_version: str, accept: str, format_option: str, body_type: str) -> Format:
-    knows_json = _knows_json(version, odata_version)
+def _negotiate(version: str, knows_json: bool, accept: str, format_option: str, body_type: str) -> Format:
     wishes = sorted(filter(str.strip, accept.split(",")), key=_quality, reverse=True)
     if format_option and knows_json:
         wishes = [format_option]
@@ -107,7 +101,7 @@ def format_for_error(version: str, headers: Mapping[str, str], format_option: st
     try:
         return negotiate(version, headers, format_option)
     except ServiceError:
-        return MINIMAL if _knows_json(version, _odata_version(headers)) or version >= ATOM_BEFORE else ATOM
+        return MINIMAL if _knows_json(version, headers) or version >= ATOM_BEFORE else ATOM
 
 
 def reader_of(version: str, headers: Mapping[str, str]) -> Reader:
@@ -116,11 +110,11 @@ def reader_of(version: str, headers: Mapping[str, str]) -> Reader:
     Raises:
         ServiceError: 415, with a code for the format.
     """
-    return _reader(version, _odata_version(headers), headers.get("content-type", "")[:HEADER_MAX])
+    return _reader(version, _knows_json(version, headers), headers.get("content-type", "")[:HEADER_MAX])
 
 
 @lru_cache(maxsize=256)
-def _reader(version: str, odata_version: str, content_type: str) -> Reader:
+def _reader(version: str, knows_json: bool, content_type: str) -> Reader:
     media_type, parameters = _parameters(content_type)
     if media_type == "application/atom+xml":
         if version >= ATOM_BEFORE:
@@ -128,7 +122,7 @@ def _reader(version: str, odata_version: str, content_type: str) -> Reader:
         return ATOM_READER
     if media_type != "application/json":
         raise ServiceError("MediaTypeNotSupported")
-    if not _knows_json(version, odata_version):
+    if not knows_json:
         raise ServiceError("JsonFormatNotSupported")
     if parameters.get("odata") == "verbose":
         raise ServiceError("JsonVerboseFormatNotSupported")
@@ -142,14 +136,14 @@ class Preference(StrEnum):
     NO_CONTENT = "return-no-content"
 
 
-def read_preference(headers: Mapping[str, str]) -> Preference | None:
-    """Return what an insert should answer with; None if the client did not say.
+def read_preference(headers: Mapping[str, str], version: str) -> Preference | None:
+    """Return what an insert should answer with; None if the client did not say, or could not at its version.
 
     Raises:
         ServiceError: `InvalidHeaderValue`, any other preference.
     """
     wanted = headers.get("prefer")
-    if wanted is None:
+    if wanted is None or version < PREFER_SINCE:
         return None
     try:
         return Preference(wanted.strip().lower())
