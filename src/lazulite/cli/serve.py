@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 
 from lazulite import __version__
+from lazulite.cli.bearer import bearer_authentication
 from lazulite.cli.connection_string import connection_string, open_directory
 from lazulite.cli.parser import DEFAULT_LOCATION, DEFAULT_PORT
 from lazulite.cli.refusal import Refusal
@@ -51,19 +52,20 @@ async def _serve(settings: Settings, logs: list[ExchangeLog]) -> None:
         sys.stdout.flush()
 
     try:
-        limits = QueryLimits(page_seconds=settings.page_seconds)
-        service = TableService(engine, directory, limits=limits)
-        await service.start()
-        _calm_collector()
-        await lifecycle.serve(
-            Health(service, engine.check_writable),
-            host=settings.host,
-            port=settings.port,
-            new_request_id=RequestIds(random.SystemRandom()).next,
-            on_ready=announce,
-            limits=settings.limits,
-            logs=logs,
-        )
+        async with bearer_authentication(settings.bearer, _report) as bearer:
+            limits = QueryLimits(page_seconds=settings.page_seconds)
+            service = TableService(engine, directory, limits=limits, bearer=bearer)
+            await service.start()
+            _calm_collector()
+            await lifecycle.serve(
+                Health(service, engine.check_writable),
+                host=settings.host,
+                port=settings.port,
+                new_request_id=RequestIds(random.SystemRandom()).next,
+                on_ready=announce,
+                limits=settings.limits,
+                logs=logs,
+            )
     finally:
         await engine.close()
 
