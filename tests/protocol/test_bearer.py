@@ -187,6 +187,13 @@ def test_an_unknown_key(kid: str) -> None:
         check_token(KEY.token(header={"kid": kid}), KEYS, RULES, NOW)
 
 
+@pytest.mark.parametrize("claims", [{"iss": "https://evil.example"}, {"aud": "x"}, {"exp": NOW - 61}, {"exp": None}])
+def test_no_other_key_could_mend_what_is_wrong_anyway(claims: dict[str, Any]) -> None:
+    with pytest.raises(BadTokenError) as caught:
+        check_token(signing_key("two").token(**claims), KEYS, RULES, NOW)
+    assert not isinstance(caught.value, UnknownKeyError)
+
+
 @pytest.mark.parametrize("kid", ["k" * 257, 1, ["one"], {"one": 1}, True])
 def test_a_name_of_a_key_that_cannot_be_one(kid: object) -> None:
     token = with_header(KEY.token(), {"alg": "RS256", "kid": kid})

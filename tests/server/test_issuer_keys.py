@@ -145,19 +145,31 @@ async def test_an_unknown_key_brings_newer_ones_at_once(issuer: Fixture) -> None
     assert issuer.fetches == 3, "what brings something may be done again at once"
 
 
-async def test_unknown_keys_cause_one_fetch_in_a_while(issuer: Fixture) -> None:
+async def test_unknown_keys_cause_one_fetch_in_a_while_and_wait_for_it(issuer: Fixture) -> None:
     known = await issuer.source.current()
-    for _ in range(5):
-        assert await issuer.source.renewed(known) is known
+    assert await issuer.source.renewed(known) is known
     assert issuer.fetches == 2
-    issuer.now_s += UNKNOWN_KEY_SECONDS - 0.1
-    await issuer.source.renewed(known)
+    issuer.now_s += 1
+    asking = [asyncio.create_task(issuer.source.renewed(known)) for _ in range(3)]
+    for _ in asking:
+        assert await issuer.slept.get() == UNKNOWN_KEY_SECONDS - 1
     assert issuer.fetches == 2
-    issuer.now_s += 0.1
-    issuer.answer = FetchError("down")
-    for _ in range(5):
-        assert await issuer.source.renewed(known) is known
+    issuer.now_s += UNKNOWN_KEY_SECONDS
+    issuer.answer = key_set(ONE, TWO)
+    for _ in range(4):  # one of them is the background's
+        issuer.wake.release()
+    assert await asyncio.gather(*asking) == [key_set(ONE, TWO)] * 3
     assert issuer.fetches == 3
+
+
+async def test_an_issuer_that_is_down_is_not_asked_for_unknown_keys_all_the_time(issuer: Fixture) -> None:
+    known = await issuer.source.current()
+    issuer.answer = FetchError("down")
+    assert await issuer.source.renewed(known) is known
+    asking = asyncio.create_task(issuer.source.renewed(known))
+    assert await issuer.slept.get() == UNKNOWN_KEY_SECONDS
+    assert issuer.fetches == 2
+    asking.cancel()
 
 
 async def test_requests_with_unknown_keys_share_one_fetch(issuer: Fixture) -> None:

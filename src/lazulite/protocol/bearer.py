@@ -74,7 +74,7 @@ def check_token(token: str, keys: KeySet, rules: BearerRules, now: float) -> Ver
         now: seconds since 1970.
 
     Raises:
-        UnknownKeyError: its key is not among `keys`.
+        UnknownKeyError: its key is not among `keys`; with that key it might prove something.
         BadTokenError: it proves nothing.
     """
     match = _TOKEN.fullmatch(token) if len(token) <= TOKEN_CHARACTERS_MAX else None
@@ -83,6 +83,8 @@ def check_token(token: str, keys: KeySet, rules: BearerRules, now: float) -> Ver
     kid, algorithm = _read_header(match[1])
     key = keys.find(kid, algorithm)
     if key is None:
+        # Newer keys are not worth asking for if the token would be refused with any.
+        _judge(_read_object(_decode(match[2])), rules, now)
         raise UnknownKeyError("The issuer has no such key.")
     try:
         payload = _JWS.decode(token, key.public, [algorithm])
@@ -91,12 +93,15 @@ def check_token(token: str, keys: KeySet, rules: BearerRules, now: float) -> Ver
     return _judge(_read_object(payload), rules, now)
 
 
-def _read_header(segment: str) -> tuple[str | None, str]:
+def _decode(segment: str) -> bytes:
     try:
-        text = urlsafe_b64decode(segment + "=" * (-len(segment) % 4))
+        return urlsafe_b64decode(segment + "=" * (-len(segment) % 4))
     except ValueError:
-        raise BadTokenError("The token's header is not base64url.") from None
-    header = _read_object(text)
+        raise BadTokenError("A part of the token is not base64url.") from None
+
+
+def _read_header(segment: str) -> tuple[str | None, str]:
+    header = _read_object(_decode(segment))
     algorithm, kid = header.get("alg"), header.get("kid")
     if not isinstance(algorithm, str) or algorithm not in ALGORITHMS:
         raise BadTokenError("The algorithm is not allowed.")

@@ -41,7 +41,7 @@ class KeySource(Protocol):
         ...
 
     async def renewed(self, known: KeySet) -> KeySet:
-        """Look for newer keys than `known`, if it is not too soon after the last look; return those in force then.
+        """Look for newer keys than `known`, as soon as another look is due; return those in force then.
 
         Raises:
             KeysUnavailableError: there are none.

@@ -5,7 +5,8 @@ Invariants:
   or before the first fetch is done;
 - keys that the issuer dropped are gone within `REFRESH_SECONDS` and a fetch's time while the issuer answers, and within
   `TRUSTED_SECONDS` if it does not;
-- tokens that name unknown keys cause at most one fruitless fetch in `UNKNOWN_KEY_SECONDS`.
+- tokens that name unknown keys cause at most one fruitless fetch in `UNKNOWN_KEY_SECONDS`; those that come in between
+  wait for the next one, so that nobody can keep a key that the issuer has just begun to use from being found.
 """
 
 import asyncio
@@ -24,8 +25,8 @@ REFRESH_SECONDS = 300.0
 """From one fetch to the next."""
 RETRY_SECONDS = 15.0
 """From a failed fetch to the next."""
-UNKNOWN_KEY_SECONDS = 10.0
-"""How long unknown keys cause no fetch after one that brought nothing new."""
+UNKNOWN_KEY_SECONDS = 5.0
+"""From a fetch for an unknown key that brought nothing new to the next for one."""
 TRUSTED_SECONDS = 3600.0
 """How long keys are believed without a word from the issuer: about as long as its tokens last."""
 FETCH_SECONDS_MAX = 10.0
@@ -120,9 +121,12 @@ class IssuerKeys:
         return self._keys
 
     async def renewed(self, known: KeySet) -> KeySet:
-        """Fetch newer keys than `known`, unless that was in vain just before."""
+        """Fetch newer keys than `known`, at once or, if that was in vain just before, after a while."""
         await self._join()
-        if self._keys is known and self._monotonic() >= self._no_fetch_before_s:
+        wait_s = self._no_fetch_before_s - self._monotonic()
+        if self._keys is known and wait_s > 0:
+            await self._sleep(wait_s)
+        if self._keys is known:
             await self._fetch()
             if self._keys is known:
                 self._no_fetch_before_s = self._monotonic() + UNKNOWN_KEY_SECONDS
