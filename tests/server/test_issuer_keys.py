@@ -269,6 +269,14 @@ async def test_keys_in_a_place_that_cannot_be_trusted(real: Issuer, url: object)
     assert KEYS not in real.asked
 
 
+async def test_keys_over_plain_http_come_from_the_issuer_itself_or_not_at_all(real: Issuer) -> None:
+    with issuing(TWO) as other:
+        real.configure(issuer=real.url, jwks_uri=other.origin + KEYS)
+        with pytest.raises(FetchError, match="not an https URL"):
+            await fetch_issuer_keys(real.url, TLS)
+        assert other.asked == []
+
+
 @pytest.mark.parametrize(
     "answer",
     [
