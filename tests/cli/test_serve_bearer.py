@@ -12,18 +12,21 @@ import pytest
 from tests.issuer import KEYS, issuing
 from tests.tokens import jwks, signing_key
 
+from lazulite.protocol.version import BEARER_SINCE
+
 from .test_serve import SECONDS_MAX, lazulite, serving
 
 KEY = signing_key("key", "ES256")
 ISSUER = "https://issuer.example"
 
 
-def ask(url: str, token: str | None, path: str = "Tables", **headers: str) -> tuple[int, str | None]:
+def ask(url: str, token: str | None, version: str = BEARER_SINCE) -> tuple[int, str | None]:
     """Return the status of an answer and its challenge."""
+    headers = {"x-ms-version": version, "Accept": "application/json"}
     if token is not None:
         headers["Authorization"] = f"Bearer {token}"
     try:
-        with urlopen(Request(f"{url}devstoreaccount1/{path}", headers=headers), timeout=SECONDS_MAX) as answer:
+        with urlopen(Request(f"{url}devstoreaccount1/Tables", headers=headers), timeout=SECONDS_MAX) as answer:
             return answer.status, None
     except HTTPError as error:
         with error:
@@ -50,8 +53,8 @@ def test_keys_of_a_file(tmp_path: Path, keys: Path) -> None:
         assert ask(server.url, good) == (200, None)
         assert ask(server.url, bad) == (401, challenge)
         assert ask(server.url, None) == (401, challenge)
-        assert ask(server.url, None, **{"x-ms-version": "2019-02-02"}) == (401, "SharedKey")
-        assert ask(server.url, bad, **{"x-ms-version": "2019-02-02"}) == (403, None)
+        assert ask(server.url, None, "2019-02-02") == (401, "SharedKey")
+        assert ask(server.url, bad, "2019-02-02") == (403, None)
 
         def replace(content: bytes) -> None:
             keys.write_bytes(content)

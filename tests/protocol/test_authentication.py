@@ -28,7 +28,6 @@ from lazulite.protocol.sas_terms import ACCOUNT_SAS_PARAMETERS, SERVICE_SAS_PARA
 from lazulite.protocol.service_sas import ServiceSas, sign_table_sas
 from lazulite.protocol.shared_key import parse_http_date, table_string_to_sign
 from lazulite.protocol.stored_policy import StoredAccessPolicy
-from lazulite.protocol.version import NEWEST
 
 ACCOUNT = Account("acct", (b"first", b"second"))
 DATE = "Tue, 01 Jan 2030 00:00:00 GMT"
@@ -173,8 +172,8 @@ async def test_bearer_with_an_issuer(service: Fixture, bearer: Everybody, header
 
 async def test_bearer_without_a_token(service: Fixture, bearer: Everybody) -> None:
     for header in ("Bearer", "Bearer "):
-        await service.ask(Request("GET", "/acct/T", headers={"authorization": header}))
-    assert bearer.asked == [("", "http", NEWEST)] * 2
+        await service.ask(Request("GET", "/acct/T", headers={"authorization": header, "x-ms-version": "2021-01-01"}))
+    assert bearer.asked == [("", "http", "2021-01-01")] * 2
 
 
 async def test_an_issuer_changes_nothing_for_the_others(service: Fixture, bearer: Everybody) -> None:
