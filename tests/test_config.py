@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from lazulite.bearer_settings import BearerSettings
 from lazulite.cli.parser import build_parser
 from lazulite.config import (
     ConfigError,
@@ -15,6 +16,7 @@ from lazulite.config import (
     settings_from,
 )
 from lazulite.protocol.accounts import DEVELOPMENT_ACCOUNT, Account, AccountDirectory
+from lazulite.protocol.bearer_rules import CONTRIBUTOR, READER, BearerRules
 from lazulite.server.limits import Limits
 
 PUBLIC_KEY = base64.b64encode(DEVELOPMENT_ACCOUNT.keys[0]).decode()
@@ -138,3 +140,60 @@ def test_keys_of_ones_own_are_served_anywhere(tmp_path: Path) -> None:
     everywhere = settings("--table-host", "0.0.0.0")
     check_development_key(everywhere, AccountDirectory({"devstoreaccount1": Account("devstoreaccount1", (b"x",))}))
     check_development_key(everywhere, directory(stored="MQ==", location=tmp_path))
+
+
+# Bearer tokens.
+
+
+def test_without_an_issuer_there_are_no_bearer_tokens() -> None:
+    assert settings().bearer is None
+
+
+def test_an_issuer_is_enough() -> None:
+    assert settings("--oidc-issuer", "https://issuer.example/a").bearer == BearerSettings(
+        BearerRules(
+            "https://issuer.example/a",
+            ("https://storage.azure.com",),
+            ("roles",),
+            frozenset(READER),
+            frozenset(CONTRIBUTOR),
+        )
+    )
+
+
+def test_every_flag_of_bearer_tokens() -> None:
+    assert settings(
+        *("--oidc-issuer", "https://issuer.example", "--oidc-jwks", "keys.json", "--allow-bearer-over-http"),
+        *("--oidc-audience", "a", "--oidc-audience", "b", "--oidc-role-claim", "groups", "--oidc-role-claim", "oid"),
+        *("--oidc-reader", "r", "--oidc-contributor", "c", "--oidc-contributor", "d"),
+    ).bearer == BearerSettings(
+        BearerRules("https://issuer.example", ("a", "b"), ("groups", "oid"), frozenset({"r"}), frozenset({"c", "d"})),
+        Path("keys.json"),
+        allow_http=True,
+    )
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ["--allow-bearer-over-http"],
+        *[[f"--oidc-{name}", "x"] for name in ("jwks", "audience", "role-claim", "reader", "contributor")],
+        *[
+            ["--oidc-issuer", url]
+            for url in ("", "issuer", "ftp://x/", "https://x/?y", "https://x/a=b", 'https://x/"', "https://x,y/")
+        ],
+        ["--oidc-issuer", "https://x", "--oidc-audience", ""],
+        ["--oidc-issuer", "https://x", "--oidc-audience", "two words"],
+        ["--oidc-issuer", "https://x", "--oidc-audience", "a\r\nb"],
+        ["--oidc-issuer", "http://issuer.example/"],
+    ],
+)
+def test_flags_of_bearer_tokens_that_make_no_sense(flags: list[str]) -> None:
+    with pytest.raises(ConfigError):
+        settings(*flags)
+
+
+def test_plain_http_is_for_issuers_on_this_machine_or_not_asked() -> None:
+    assert settings("--oidc-issuer", "http://localhost:8080/x").bearer
+    assert settings("--oidc-issuer", "http://[::1]:8080/x").bearer
+    assert settings("--oidc-issuer", "http://issuer.example/x", "--oidc-jwks", "keys.json").bearer

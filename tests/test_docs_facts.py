@@ -16,6 +16,8 @@ import pytest
 from lazulite.cli.parser import LIMIT_FLAGS, build_parser
 from lazulite.config import ACCOUNT_VARIABLES
 from lazulite.protocol import (
+    bearer,
+    jwks,
     query_string,
     service_properties_xml,
     shared_key,
@@ -26,7 +28,7 @@ from lazulite.protocol import (
 )
 from lazulite.protocol.errors import CATALOGUE
 from lazulite.protocol.message import Request, Response
-from lazulite.server import proxies
+from lazulite.server import issuer_keys, proxies
 from lazulite.server.exchange_log import Exchange
 from lazulite.server.limits import KIB, MIB, Limits
 from lazulite.server.request_log import RequestLog
@@ -38,8 +40,8 @@ from lazulite.table.payload import atom_in, json_in
 
 from .docs_support import PAGES, fences, page_text, table_rows
 
-HEAD_STATUSES = {408, 414, 431}
-"""Statuses that the server gives to a code in place of the catalogue's."""
+HEAD_STATUSES = {401, 408, 414, 431}
+"""Statuses that a code has in place of the catalogue's: of refused tokens, and of heads that the server refuses."""
 
 
 def parsers(parser: ArgumentParser) -> Iterator[ArgumentParser]:
@@ -143,6 +145,13 @@ def test_every_setting_of_queries_is_documented() -> None:
         ("query parameters", query_string.MAX_PARAMETERS),
         ("addresses of an `X-Forwarded-For`", proxies.HOPS_MAX),
         ("`timeout`", f"{timeout.REQUEST_SECONDS_MAX} s"),
+        ("bearer token, characters", bearer.TOKEN_CHARACTERS_MAX),
+        ("an issuer's key set, bytes", jwks.JWKS_BYTES_MAX),
+        ("keys of a key set", jwks.KEYS_MAX),
+        ("an issuer's configuration, bytes", issuer_keys.DISCOVERY_BYTES_MAX),
+        ("time to fetch both", f"{issuer_keys.FETCH_SECONDS_MAX:g} s"),
+        ("name of a key, characters", jwks.KEY_ID_CHARACTERS_MAX),
+        ("RSA keys, bits", f"{jwks.RSA_BITS_MIN:,} to {jwks.RSA_BITS_MAX:,}"),
         ("date of a Shared Key request", f"{shared_key.REQUEST_AGE_SECONDS_MAX // 60} minutes"),
     ],
 )
@@ -150,6 +159,19 @@ def test_a_limit_is_documented(what: str, limit: int | str) -> None:
     row = next(row for row in table_rows("docs/limits.md") if row[0] == what)
     expected = f"{limit:,}" if isinstance(limit, int) else limit
     assert re.match(rf"{re.escape(expected)}(?![\d,])", row[1]), row
+
+
+def test_the_algorithms_of_tokens_are_documented() -> None:
+    row = next(row for row in table_rows("docs/operations.md") if row[0] == "signature")
+    assert set(re.findall(r"[A-Z]{2}\d{3}", row[1])) == jwks.ALGORITHMS
+
+
+def test_the_times_of_an_issuers_keys_are_documented() -> None:
+    text = " ".join(page_text("docs/operations.md").split())
+    assert (issuer_keys.REFRESH_SECONDS, "every 5 minutes" in text) == (5 * 60, True)
+    assert f"waits until {issuer_keys.UNKNOWN_KEY_SECONDS:g} seconds have passed" in text
+    assert (issuer_keys.TRUSTED_SECONDS, "believed for an hour" in text) == (60 * 60, True)
+    assert (bearer.SKEW_SECONDS, "give or take a minute" in text) == (60, True)
 
 
 def test_the_error_codes_exist_and_have_the_status_that_is_said() -> None:

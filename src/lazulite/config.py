@@ -9,7 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from ipaddress import IPv4Network, IPv6Network, ip_address
 from pathlib import Path
+from urllib.parse import urlsplit
 
+from lazulite.bearer_settings import BearerSettings, bearer_settings_from
 from lazulite.protocol.account_file import AccountFile
 from lazulite.protocol.accounts import Account, AccountDirectory, parse_accounts
 from lazulite.protocol.addressing import HOST_SUFFIX
@@ -52,6 +54,8 @@ class Settings:
     page_seconds: float = 5.0
     """How long a query looks for one page."""
     limits: Limits = field(default_factory=Limits)
+    bearer: BearerSettings | None = None
+    """Whose bearer tokens are accepted; None: nobody's."""
 
 
 def settings_from(args: Namespace, environ: Mapping[str, str]) -> Settings:
@@ -62,7 +66,7 @@ def settings_from(args: Namespace, environ: Mapping[str, str]) -> Settings:
         environ: the environment.
 
     Raises:
-        ConfigError: the accounts in the environment cannot be read.
+        ConfigError: the accounts in the environment cannot be read, or the flags do not go together.
     """
     given = vars(args)
     port, https_port = args.table_port, args.https_port
@@ -83,7 +87,20 @@ def settings_from(args: Namespace, environ: Mapping[str, str]) -> Settings:
         debug_file=args.debug,
         page_seconds=args.page_seconds,
         limits=Limits(**{each.name: given[each.name] for each in fields(Limits) if each.name in given}),
+        bearer=_bearer_from(args),
     )
+
+
+def _bearer_from(args: Namespace) -> BearerSettings | None:
+    try:
+        bearer = bearer_settings_from(args)
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
+    if bearer is not None and bearer.jwks is None:
+        issuer = urlsplit(bearer.rules.issuer)
+        if issuer.scheme != "https" and not is_loopback(issuer.hostname or ""):
+            raise ConfigError("keys are fetched over https; plain http is for issuers on this machine")
+    return bearer
 
 
 def accounts_from(environ: Mapping[str, str]) -> dict[str, Account]:

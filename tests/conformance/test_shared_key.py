@@ -221,6 +221,15 @@ def test_no_credentials(client: Client, method: str, path: str) -> None:
     assert answer.refusal == (401, "NoAuthenticationInformation", message)
 
 
+def test_a_bearer_token_that_no_issuer_gave(client: Client) -> None:
+    answer = client.send("GET", "/Tables", headers={"Authorization": "Bearer a.b.c"}, signer=anonymous)
+    message = (
+        "Server failed to authenticate the request. Please refer to the information in the www-authenticate header."
+    )
+    assert answer.refusal == (401, "InvalidAuthenticationInfo", message)
+    assert answer.required("WWW-Authenticate")
+
+
 @pytest.mark.parametrize("path", ["/Tables", "/nosuchtable", "/nosuchtable(PartitionKey='p',RowKey='r')"])
 def test_authentication_comes_before_existence(client: Client, path: str) -> None:
     assert client.send("GET", path, signer=spoiled("key")).refusal == FAILED

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from itertools import count
 from pathlib import Path
 from random import Random
+from typing import cast
 from unittest.mock import Mock
 
 import pytest
@@ -16,6 +17,7 @@ from lazulite.protocol.account_sas import AccountSas, sign_account_sas
 from lazulite.protocol.accounts import Account, AccountDirectory, AccountFile
 from lazulite.protocol.addressing import Addressing
 from lazulite.protocol.authentication import Authenticator
+from lazulite.protocol.bearer_authentication import BearerAuthentication
 from lazulite.protocol.clock import TICKS_PER_SECOND
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.grant import SHARED_KEY_GRANT, Grant
@@ -26,6 +28,7 @@ from lazulite.protocol.sas_terms import ACCOUNT_SAS_PARAMETERS, SERVICE_SAS_PARA
 from lazulite.protocol.service_sas import ServiceSas, sign_table_sas
 from lazulite.protocol.shared_key import parse_http_date, table_string_to_sign
 from lazulite.protocol.stored_policy import StoredAccessPolicy
+from lazulite.protocol.version import NEWEST
 
 ACCOUNT = Account("acct", (b"first", b"second"))
 DATE = "Tue, 01 Jan 2030 00:00:00 GMT"
@@ -151,6 +154,62 @@ async def test_bearer(service: Fixture) -> None:
     refusal = await service.refusal(Request("GET", "/acct/T", headers={"authorization": "Bearer abc"}))
     assert (refusal.status, refusal.code) == (401, "InvalidAuthenticationInfo")
     assert "www-authenticate" in refusal.message
+
+
+class Everybody:
+    """Lets everybody in, and notes what it was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, str, str]] = []
+
+    def challenge(self, scheme: str, version: str) -> str | None:
+        return f"Bearer {version}" if scheme == "https" else None
+
+    async def authenticate(self, token: str, scheme: str, version: str) -> Grant:
+        self.asked.append((token, scheme, version))
+        return Grant("bearer")
+
+
+@pytest.fixture(name="bearer")
+def _bearer(service: Fixture) -> Everybody:
+    bearer = Everybody()
+    service.authenticator._bearer = cast(BearerAuthentication, bearer)
+    return bearer
+
+
+@pytest.mark.parametrize("header", ["Bearer a.b.c", "bearer  a.b.c ", "BEARER a.b.c"])
+async def test_bearer_with_an_issuer(service: Fixture, bearer: Everybody, header: str) -> None:
+    headers = {"authorization": header, "x-ms-version": "2019-07-07"}
+    _, grant = await service.ask(Request("GET", "/acct/T", table_query(), headers=headers, scheme="https"))
+    assert grant.kind == "bearer"
+    assert bearer.asked == [("a.b.c", "https", "2019-07-07")]
+
+
+async def test_bearer_without_a_token(service: Fixture, bearer: Everybody) -> None:
+    for header in ("Bearer", "Bearer "):
+        await service.ask(Request("GET", "/acct/T", headers={"authorization": header, "x-ms-version": "2021-01-01"}))
+    assert bearer.asked == [("", "http", "2021-01-01")] * 2
+
+
+async def test_an_issuer_changes_nothing_for_the_others(service: Fixture, bearer: Everybody) -> None:
+    assert (await service.ask(shared_key()))[1] is SHARED_KEY_GRANT
+    assert (await service.ask(sas(table_query())))[1].kind == "service-sas"
+    assert await service.code(sas("")) == "NoAuthenticationInformation"
+    for header in ("Bearers x", "Bearer,x", "Basic YTpi"):
+        assert (
+            await service.code(Request("GET", "/acct/T", headers={"authorization": header})) != "AuthenticationFailed"
+        )
+    assert bearer.asked == []
+
+
+async def test_the_challenge(service: Fixture) -> None:
+    secure = Request("GET", "/acct/T", headers={"x-ms-version": "2021-01-01"}, scheme="https")
+    assert service.authenticator.challenge(secure, {}) == "SharedKey"
+    service.authenticator._bearer = cast(BearerAuthentication, Everybody())
+    assert service.authenticator.challenge(secure, {}) == "Bearer 2021-01-01"
+    assert service.authenticator.challenge(sas(""), {}) == "SharedKey"
+    secure.headers = {}
+    assert service.authenticator.challenge(secure, {}) == f"Bearer {NEWEST}"
 
 
 async def test_wrong_shared_key(service: Fixture) -> None:
@@ -390,7 +449,7 @@ async def test_the_cache_is_bounded_and_keeps_what_is_used() -> None:
         await service.ask(sas(table_query(table=f"T{number}")))
         await service.ask(sas(account_query(permission="r")))
         assert len(cache) <= 10
-    assert parse_values(account_query(permission="r")) in {**cache._young, **cache._old}
+    assert parse_values(account_query(permission="r")) in {**cache._recent._young, **cache._recent._old}
 
 
 def parse_values(query: str) -> tuple[str | None, ...]:

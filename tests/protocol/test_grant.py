@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lazulite.engine.contract import KeyRange
+from lazulite.protocol.bearer import CONTRIBUTOR_GRANT, NO_ROLE_GRANT, READER_GRANT
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.grant import SHARED_KEY_GRANT, Grant, Requirement, authorize
 
@@ -17,6 +18,8 @@ UPSERT = Requirement("o", account=("au",), service="au")
 UPDATE = Requirement("o", account=("u",), service="u")
 DELETE = Requirement("o", account=("d",), service="d")
 GET_PROPERTIES = Requirement("s", account=("r",))
+LIST_TABLES = Requirement("c", account=("l",))
+SET_PROPERTIES = Requirement("s", account=("w",))
 EVERYTHING = [CREATE_TABLE, DELETE_TABLE, ACL, QUERY, INSERT, UPSERT, UPDATE, DELETE, GET_PROPERTIES]
 
 
@@ -126,3 +129,14 @@ def test_the_range_is_half_open_and_ordinal(lp: str, lr: str, up: str, ur: str, 
     open_ended = Grant("service-sas", key_range=KeyRange((lp, lr), None))
     assert open_ended.allows_key(p, r) == (key(lp, lr) <= key(p, r))
     assert SHARED_KEY_GRANT.allows_key(p, r)
+
+
+@pytest.mark.parametrize("requirement", [*EVERYTHING, LIST_TABLES, SET_PROPERTIES])
+def test_bearer(requirement: Requirement) -> None:
+    reads = requirement in (LIST_TABLES, QUERY)
+    by_account = requirement in (ACL, GET_PROPERTIES, SET_PROPERTIES)
+    lacking = "AuthorizationFailure" if requirement is ACL else "AuthorizationPermissionMismatch"
+    assert outcome(NO_ROLE_GRANT, requirement) == lacking
+    assert outcome(READER_GRANT, requirement) == ("allowed" if reads else lacking)
+    assert outcome(CONTRIBUTOR_GRANT, requirement) == (lacking if by_account else "allowed")
+    assert CONTRIBUTOR_GRANT.allows_key("any", "row")

@@ -1,12 +1,16 @@
 """The JavaScript SDK against the same server: installs it once, then runs node's own test runner on it."""
 
+import json
 import os
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
+from tests.issuer import TENANT
+from tests.tokens import READER
 
+from .bearers import secured
 from .server import Account
 
 HERE = Path(__file__).parent / "javascript"
@@ -46,6 +50,23 @@ def node() -> str:
 def test_the_javascript_sdk(node: str, account: Account) -> None:
     environment = {"LAZULITE_TEST_CONNECTION_STRING": account.connection_string, "NO_COLOR": "1"}
     run([node, "--test", "--test-reporter=spec"], environment, RUN_SECONDS_MAX)
+
+
+def test_the_javascript_sdk_with_tokens(node: str, tmp_path: Path) -> None:
+    with secured(tmp_path) as server:
+        tokens = {
+            "endpoint": server.endpoint,
+            "tenant": TENANT,
+            "contributor": server.token(),
+            "reader": server.token(roles=[READER]),
+            "expired": server.token(exp=0),
+        }
+        environment = {
+            "LAZULITE_TEST_BEARER": json.dumps(tokens),
+            "NODE_EXTRA_CA_CERTS": str(server.root),
+            "NO_COLOR": "1",
+        }
+        run([node, "--test", "--test-reporter=spec", "bearer.mjs"], environment, RUN_SECONDS_MAX)
 
 
 def test_the_lock_file_names_no_registry() -> None:

@@ -164,6 +164,7 @@ def _add_serve(commands: Commands) -> None:
         action="store_true",
         help="serve the key that everybody knows on an address that is not loopback",
     )
+    _bearer_flags(parser)
     limits = parser.add_argument_group("limits")
     for name, (field, type_, text) in LIMIT_FLAGS.items():
         limits.add_argument(name, dest=field, type=_positive(type_), default=SUPPRESS, metavar="N", help=text)
@@ -183,6 +184,20 @@ def _add_serve(commands: Commands) -> None:
     )
     emulator.add_argument("--loose", "-L", action="store_true", help="unknown headers and options are never an error")
     emulator.add_argument("--pwd", type=_no_pfx, metavar="PASSWORD", help="refused: PFX files are not read, only PEM")
+
+
+def _bearer_flags(parser: Parser) -> None:
+    flag = parser.add_argument_group("bearer tokens").add_argument
+    flag("--oidc-issuer", metavar="URL", help="accept the tokens of this OpenID Connect issuer, the exact iss")
+    flag("--oidc-jwks", type=Path, metavar="FILE", help="its keys, instead of asking it for them")
+    for name, metavar, text in (
+        ("--oidc-audience", "AUD", "aud of the tokens (https://storage.azure.com)"),
+        ("--oidc-role-claim", "NAME", "claim that holds roles (roles)"),
+        ("--oidc-reader", "VALUE", "value that makes a Storage Table Data Reader (that name, or the role's id)"),
+        ("--oidc-contributor", "VALUE", "value that makes a Storage Table Data Contributor (likewise)"),
+    ):
+        flag(name, action="append", default=[], metavar=metavar, help=f"{text}; may be repeated")
+    flag("--allow-bearer-over-http", action="store_true", help="accept tokens on connections without TLS")
 
 
 def _add_account(commands: Commands) -> None:

@@ -10,6 +10,7 @@ from contextlib import ExitStack
 from functools import partial
 
 from lazulite import __version__
+from lazulite.cli.bearer import bearer_authentication
 from lazulite.cli.connection_string import connection_string, open_directory
 from lazulite.cli.parser import DEFAULT_LOCATION, DEFAULT_PORT
 from lazulite.cli.refusal import Refusal
@@ -61,24 +62,26 @@ async def _serve(settings: Settings, logs: list[ExchangeLog]) -> None:
         sys.stdout.flush()
 
     try:
-        limits = QueryLimits(page_seconds=settings.page_seconds)
-        tables = TableService(engine, directory, limits=limits, addressing=Addressing(settings.host_suffixes))
-        await tables.start()
-        service: Service = Health(tables, engine.check_writable)
-        if settings.trusted_proxies:
-            service = Proxied(service, settings.trusted_proxies)
-        _calm_collector()
-        server = Server(
-            service,
-            host=settings.host,
-            port=settings.port,
-            secure=secure,
-            new_request_id=RequestIds(random.SystemRandom()).next,
-            limits=settings.limits,
-            logs=logs,
-        )
-        on_hangup = None if secure is None else partial(_read_again, secure.certificate)
-        await lifecycle.serve(server, on_ready=announce, on_hangup=on_hangup)
+        async with bearer_authentication(settings.bearer, _report) as bearer:
+            addressing = Addressing(settings.host_suffixes)
+            limits = QueryLimits(page_seconds=settings.page_seconds)
+            tables = TableService(engine, directory, limits=limits, addressing=addressing, bearer=bearer)
+            await tables.start()
+            service: Service = Health(tables, engine.check_writable)
+            if settings.trusted_proxies:
+                service = Proxied(service, settings.trusted_proxies)
+            _calm_collector()
+            server = Server(
+                service,
+                host=settings.host,
+                port=settings.port,
+                secure=secure,
+                new_request_id=RequestIds(random.SystemRandom()).next,
+                limits=settings.limits,
+                logs=logs,
+            )
+            on_hangup = None if secure is None else partial(_read_again, secure.certificate)
+            await lifecycle.serve(server, on_ready=announce, on_hangup=on_hangup)
     finally:
         await engine.close()
 

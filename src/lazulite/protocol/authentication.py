@@ -1,4 +1,4 @@
-"""Who sends a request, and what the credentials allow: Shared Key or SAS in, a `Grant` out.
+"""Who sends a request, and what the credentials allow: Shared Key, SAS or bearer token in, a `Grant` out.
 
 Invariants (reference §14.6, §15):
 - an Authorization header wins over a SAS beside it;
@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from lazulite.protocol.account_sas import parse_account_sas
 from lazulite.protocol.accounts import Account, AccountDirectory
 from lazulite.protocol.addressing import Address
+from lazulite.protocol.bearer_authentication import REFUSED, BearerAuthentication
 from lazulite.protocol.clock import Clock
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.grant import SHARED_KEY_GRANT, Grant
@@ -33,7 +34,7 @@ from lazulite.protocol.shared_key import (
     table_string_to_sign,
 )
 from lazulite.protocol.stored_policy import StoredAccessPolicy
-from lazulite.protocol.version import REFUSALS_NAMED_SINCE, states_older
+from lazulite.protocol.version import NEWEST, REFUSALS_NAMED_SINCE, stated_version, states_older
 
 Policies = Callable[[str, str], Awaitable[Sequence[StoredAccessPolicy]]]
 """(account name, table name in lower case) -> the table's stored access policies as they are now."""
@@ -51,9 +52,10 @@ class Authenticator:
         window_seconds: how far the date of a Shared Key request may be off, in either direction.
         cache_entries_max: how many verified SAS tokens are remembered.
         canonicalize: the service's string-to-sign for Shared Key.
+        bearer: checks bearer tokens; None where there is no issuer of such.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - all but three have a default
         self,
         accounts: AccountDirectory,
         clock: Clock,
@@ -64,6 +66,7 @@ class Authenticator:
         window_seconds: int = REQUEST_AGE_SECONDS_MAX,
         cache_entries_max: int = SAS_CACHE_ENTRIES_MAX,
         canonicalize: Canonicalize = table_string_to_sign,
+        bearer: BearerAuthentication | None = None,
     ) -> None:
         self._accounts = accounts
         self._clock = clock
@@ -73,6 +76,7 @@ class Authenticator:
         self._window_seconds = window_seconds
         self._cache = SasCache(cache_entries_max)
         self._canonicalize = canonicalize
+        self._bearer = bearer
 
     def account(self, address: Address) -> Account:
         """Return the account that is addressed.
@@ -101,6 +105,10 @@ class Authenticator:
         """
         header = request.headers.get("authorization")
         if header is not None:
+            scheme, _, token = header.partition(" ")
+            if self._bearer is not None and scheme.lower() == "bearer":
+                version = stated_version(request.headers, parameters) or NEWEST
+                return await self._bearer.authenticate(token.strip(), request.scheme, version)
             self._check_shared_key(request, address, account, parameters.get("comp"), header)
             return SHARED_KEY_GRANT
         if "sig" in parameters or "sv" in parameters:
@@ -109,17 +117,19 @@ class Authenticator:
             raise ServiceError("ResourceNotFound")  # *Unverified*: at which version 401 took the place of 404.
         raise ServiceError("NoAuthenticationInformation")
 
+    def challenge(self, request: Request, parameters: Mapping[str, str]) -> str:
+        """Return the `WWW-Authenticate` of a 401: what credentials the request could have had."""
+        if self._bearer is not None:
+            version = stated_version(request.headers, parameters) or NEWEST
+            return self._bearer.challenge(request.scheme, version) or "SharedKey"
+        return "SharedKey"
+
     def _check_shared_key(
         self, request: Request, address: Address, account: Account, comp: str | None, header: str
     ) -> None:
         if header[:7].lower() == "bearer ":
             # What a service without an identity provider says (reference §14.7).
-            raise ServiceError(
-                "InvalidAuthenticationInfo",
-                "Server failed to authenticate the request. Please refer to the information in the "
-                "www-authenticate header.",
-                status=401,
-            )
+            raise ServiceError("InvalidAuthenticationInfo", REFUSED, status=401)
         credentials = parse_authorization(header)
         if credentials.account != account.name:
             raise ServiceError("AuthenticationFailed")

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from lazulite.protocol.accounts import Account
 from lazulite.protocol.grant import Grant
+from lazulite.protocol.recent import Recent
 from lazulite.protocol.sas_terms import Terms
 from lazulite.protocol.service_sas import ServiceSas
 
@@ -36,32 +37,22 @@ class VerifiedSas(NamedTuple):
 class SasCache:
     """Verified tokens by their values, the recently used ones.
 
-    Two generations: a hit in the old one moves to the young one, and a full young one becomes the old one. Looking up a
-    signature by hash tells an attacker nothing: hashes are keyed, and unequal hashes are not compared further.
+    Looking up a signature by hash tells an attacker nothing: hashes are keyed, and unequal hashes are not compared
+    further.
     """
 
     def __init__(self, entries_max: int) -> None:
-        self._generation_max = max(1, entries_max // 2)
-        self._young: dict[Values, VerifiedSas] = {}
-        self._old: dict[Values, VerifiedSas] = {}
+        self._recent: Recent[Values, VerifiedSas] = Recent(entries_max)
 
     def __len__(self) -> int:
-        return len(self._young) + len(self._old)
+        return len(self._recent)
 
     def get(self, values: Values, account: Account) -> VerifiedSas | None:
         """Return the token with these values if this very account object verified it."""
-        entry = self._young.get(values)
-        if entry is None:
-            entry = self._old.pop(values, None)
-            if entry is None:
-                return None
-            self.put(values, entry)
-        return entry if entry.account is account else None
+        entry = self._recent.get(values)
+        return entry if entry is not None and entry.account is account else None
 
     def put(self, values: Values, entry: VerifiedSas) -> None:
         """Remember a token, unless it is uncommonly long."""
-        if sum(len(value) for value in values if value) > VALUES_LENGTH_MAX:
-            return
-        if len(self._young) >= self._generation_max:
-            self._old, self._young = self._young, {}
-        self._young[values] = entry
+        if sum(len(value) for value in values if value) <= VALUES_LENGTH_MAX:
+            self._recent.put(values, entry)

@@ -53,7 +53,7 @@ ODATA_HEADER_BEFORE = "2015-12-11"
 """`DataServiceVersion` stands only in the parts of a batch's answer. Before: in the answer to every OData operation
 that succeeds, but a batch's own."""
 BEARER_SINCE = "2020-12-06"
-"""Bearer tokens, and the challenge for one. Before: 403 `AuthenticationFailed`."""
+"""The challenge for a bearer token. Before: A token that proves nothing: 403 `AuthenticationFailed`."""
 ENCRYPTION_SCOPE_SINCE = "2020-12-06"
 """An account SAS signs a line for the encryption scope. Before: it has no such line."""
 

@@ -17,6 +17,7 @@ from lazulite.protocol import cors, xml
 from lazulite.protocol.accounts import Account, AccountDirectory
 from lazulite.protocol.addressing import Address, Addressing
 from lazulite.protocol.authentication import Authenticator
+from lazulite.protocol.bearer_authentication import BearerAuthentication
 from lazulite.protocol.clock import TICKS_PER_SECOND, system_clock, unix_seconds
 from lazulite.protocol.content_md5 import check_content_md5
 from lazulite.protocol.errors import ServiceError
@@ -49,6 +50,7 @@ class TableService:
         random: where the boundaries of multipart answers come from.
         limits: bounds of a page.
         addressing: how its accounts are addressed.
+        bearer: checks bearer tokens; None to know no issuer of such.
     """
 
     def __init__(
@@ -61,6 +63,7 @@ class TableService:
         random: Random | None = None,
         limits: QueryLimits | None = None,
         addressing: Addressing | None = None,
+        bearer: BearerAuthentication | None = None,
     ) -> None:
         catalog = Catalog(engine)
         properties = PropertiesStore(engine, "table")
@@ -74,7 +77,7 @@ class TableService:
             limits or QueryLimits(),
         )
         self._addressing = addressing or Addressing()
-        self._authenticator = Authenticator(accounts, clock, catalog.policies)
+        self._authenticator = Authenticator(accounts, clock, catalog.policies, bearer=bearer)
         self._overdue: set[asyncio.Task[Response]] = set()
         self._date_second = -1
         self._date = ""
@@ -184,7 +187,7 @@ class TableService:
         time_now = self._context.time()
         headers = [("x-ms-error-code", error.code)]
         if error.status == 401:
-            headers.append(("WWW-Authenticate", "SharedKey"))
+            headers.append(("WWW-Authenticate", self._authenticator.challenge(request, parameters)))
         if answers_xml(parameters):
             text = f"{error.message}\nRequestId:{request.id}\nTime:{time_now}"
             body = xml.error_document(error.code, text, error.details)
