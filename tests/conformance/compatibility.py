@@ -8,8 +8,9 @@ The rows are tables: one file a section of the reference in `behaviours/`, one t
 
 Invariants: a row says what the real service does or, with `differs` or `unverified`, what ours does instead, or does
 where the service's behaviour is not recorded, and why. Every row names the tests that show it, but for what is absent
-altogether. A case of a test is named by its id: `test_cors::test_no_rules[x]`. The page depends on the rows alone;
-`make compatibility` writes it after a run in which every row was shown (test_compatibility.py).
+altogether. A case of a test is named by its id, `test_cors::test_no_rules[x]`; a test beside this suite, where HTTP
+from outside cannot show it, by its folder, `server/test_tls::test_x`. The page depends on the rows alone; `make
+compatibility` writes it after a run in which every row was shown (test_compatibility.py).
 """
 
 import ast
@@ -21,7 +22,8 @@ from typing import NamedTuple
 import pytest
 
 HERE = Path(__file__).parent
-PAGE = HERE.parents[1] / "docs" / "compatibility.md"
+TESTS = HERE.parent
+PAGE = TESTS.parent / "docs" / "compatibility.md"
 VERDICTS = ("same", "differs", "unverified")
 OUTCOMES = pytest.StashKey["dict[str, bool]"]()
 """Of the session: by test case (`test_cors::test_no_rules[x]`), whether it passed."""
@@ -75,24 +77,30 @@ def _behaviour(section: str, name: str, row: dict[str, str | list[str]]) -> Beha
 
 
 def existing_tests() -> set[str]:
-    """Every test function of the suite, as rows name it."""
+    """Every test function, as rows name it."""
     return {
-        f"{path.stem}::{node.name}"
-        for path in HERE.glob("test_*.py")
+        name
+        for path in TESTS.glob("*/**/test_*.py")
         for node in ast.parse(path.read_text(encoding="utf-8")).body
-        if isinstance(node, ast.FunctionDef)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_")
+        if (name := case_name(f"tests/{path.relative_to(TESTS)}::{node.name}"))
     }
 
 
 def case_name(node_id: str) -> str | None:
-    """A node id of pytest as rows name it; None if it is none of this suite's."""
+    """A node id of pytest as rows name it; None for tests of no folder."""
     path, _, rest = node_id.partition(".py::")
-    folder, _, module = path.rpartition("/")
-    return f"{module}::{rest}" if folder.endswith("conformance") else None
+    module = path.removeprefix("tests/").removeprefix("conformance/")
+    return f"{module}::{rest}" if path.count("/") > 1 else None
+
+
+def is_ours(test: str) -> bool:
+    """Whether a test that a row names is one of this suite."""
+    return "/" not in test.partition("::")[0]
 
 
 def unshown(sections: Iterable[Section], outcomes: dict[str, bool], *, whole: bool) -> list[str]:
-    """The tests that rows name and that this session did not see pass; if it was not whole, of those that it ran."""
+    """The tests that rows name and that this session did not see pass: of those it ran, or of all in this suite."""
     passed: dict[str, list[bool]] = {}
     for case, outcome in outcomes.items():
         passed.setdefault(case, []).append(outcome)
@@ -102,7 +110,8 @@ def unshown(sections: Iterable[Section], outcomes: dict[str, bool], *, whole: bo
     return sorted(
         test
         for test in named
-        if (whole or test.partition("[")[0] in passed) and not (passed.get(test) and all(passed[test]))
+        if ((whole and is_ours(test)) or test.partition("[")[0] in passed)
+        and not (passed.get(test) and all(passed[test]))
     )
 
 
@@ -156,4 +165,4 @@ def _link(test: str) -> str:
     label = function.replace("_", " ") + (f": {case[:-1]}" if case else "")
     for special in "\\*_`[]<":
         label = label.replace(special, f"\\{special}")
-    return f"[{label}](../tests/conformance/{module}.py)"
+    return f"[{label}](../tests/{'conformance/' if is_ours(test) else ''}{module}.py)"

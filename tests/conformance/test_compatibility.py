@@ -15,6 +15,7 @@ from .compatibility import (
     Section,
     case_name,
     existing_tests,
+    is_ours,
     page,
     read_sections,
     unshown,
@@ -38,6 +39,8 @@ def test_a_test_that_did_not_pass_shows_nothing() -> None:
     assert unshown(section("test_a::test_x[3]"), outcomes, whole=False) == ["test_a::test_x[3]"]
     assert unshown(section("test_b::test_z"), outcomes, whole=True) == ["test_b::test_z"]
     assert unshown(section("test_b::test_z"), outcomes, whole=False) == []
+    assert unshown(section("server/test_c::test_z"), outcomes, whole=True) == []
+    assert unshown(section("server/test_c::test_z"), {"server/test_c::test_z": False}, whole=False) != []
 
 
 def test_a_row_needs_a_reason_and_a_test(tmp_path: Path) -> None:
@@ -70,7 +73,8 @@ def test_a_page_has_a_line_for_each_row() -> None:
 
 def test_names_of_cases() -> None:
     assert case_name("tests/conformance/test_a.py::test_b[c/d.py::e]") == "test_a::test_b[c/d.py::e]"
-    assert case_name("tests/table/test_a.py::test_b") is None
+    assert case_name("tests/table/filter/test_a.py::test_b") == "table/filter/test_a::test_b"
+    assert case_name("tests/test_a.py::test_b") is None
 
 
 def test_every_test_that_is_named_exists() -> None:
@@ -81,8 +85,9 @@ def test_every_test_that_is_named_exists() -> None:
 def test_every_test_of_the_suite_shows_something() -> None:
     named = {test.partition("[")[0] for each in read_sections() for row in each.behaviours for test in row.shown_by}
     about_the_suite = ("test_compatibility::", "test_vectors::", "test_batch_parser::")
-    idle = {test for test in existing_tests() - named if not test.startswith(about_the_suite)}
-    assert {test for test in idle if "::test_" in test} == set()
+    assert {
+        test for test in existing_tests() - named if is_ours(test) and not test.startswith(about_the_suite)
+    } == set()
 
 
 @pytest.mark.skipif("LAZULITE_TEST_ENDPOINT" in os.environ, reason="the page tells of Lazulite")
