@@ -2,7 +2,7 @@
 #
 #   make serve    the service on 127.0.0.1:10002, data in ./data; flags by ARGS="--table-port 0"
 #   make test     style, types, layers, and every test, with branch coverage
-#   make compatibility    the conformance suite, and docs/compatibility.md from it
+#   make compatibility   the conformance suite, and docs/compatibility.md from it
 #   make bench    the numbers, measured here and now
 
 PYTHON ?= python3

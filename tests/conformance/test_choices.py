@@ -275,6 +275,12 @@ def test_the_header_counts_and_the_sas_does_not(shared_table: Table) -> None:
     shared_table.client.send("GET", shared_table.path, sas).expect(200)
 
 
+def test_a_batch_has_one_timestamp(table: Table) -> None:
+    changes = [insert(table, entity("p", f"{row}")) for row in range(5)]
+    parts = changeset(submit(table.client, body(changes)).expect(202))
+    assert len({part.header("ETag") for part in parts}) == 1
+
+
 EMPTY_BATCHES = {
     "nothing": ("", 400),
     "no change set": (f"--{PLAIN.batch}--{CRLF}", 400),
