@@ -76,7 +76,10 @@ def encode_keys(partition_key: str, row_key: str) -> str:
 
 def in_order(properties: Mapping[str, Property]) -> dict[str, Property]:
     """Return properties by name, as the service lists those of an entity that was updated (reference §5.2)."""
-    return dict(sorted(properties.items(), key=lambda item: ordinal(item[0])))
+    names = sorted(properties)
+    if not "".join(names).isascii():
+        names.sort(key=ordinal)
+    return {name: properties[name] for name in names}
 
 
 def encode_properties(properties: Mapping[str, Property]) -> str:
