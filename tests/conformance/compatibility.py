@@ -26,7 +26,7 @@ TESTS = HERE.parent
 PAGE = TESTS.parent / "docs" / "compatibility.md"
 VERDICTS = ("same", "differs", "unverified")
 OUTCOMES = pytest.StashKey["dict[str, bool]"]()
-"""Of the session: by test case (`test_cors::test_no_rules[x]`), whether it passed."""
+"""Of a run: by test case (`test_cors::test_no_rules[x]`), whether it passed."""
 
 
 class Behaviour(NamedTuple):
@@ -100,7 +100,7 @@ def is_ours(test: str) -> bool:
 
 
 def unshown(sections: Iterable[Section], outcomes: dict[str, bool], *, whole: bool) -> list[str]:
-    """The tests that rows name and that this session did not see pass: of those it ran, or of all in this suite."""
+    """The tests that rows name and that this run did not see pass: of those it had, or of all in this suite."""
     passed: dict[str, list[bool]] = {}
     for case, outcome in outcomes.items():
         passed.setdefault(case, []).append(outcome)

@@ -1,6 +1,6 @@
 """The page of behaviours is true: its tests exist and passed, and it says what its tables say.
 
-These run after all others of the session, for they look at what became of those.
+The last of these runs after all other tests, for it looks at what became of those.
 """
 
 import os
