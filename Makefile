@@ -2,6 +2,7 @@
 #
 #   make serve    the service on 127.0.0.1:10002, data in ./data; flags by ARGS="--table-port 0"
 #   make test     style, types, layers, and every test, with branch coverage
+#   make compatibility   the conformance suite, and docs/compatibility.md from it
 #   make bench    the numbers, measured here and now
 
 PYTHON ?= python3
@@ -10,7 +11,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 ARGS ?=
 
-.PHONY: serve test lint bench clean
+.PHONY: serve test lint compatibility bench clean
 
 serve: $(VENV)/.runtime
 	@exec $(BIN)/lazulite serve $(ARGS)
@@ -23,6 +24,9 @@ lint: $(VENV)/.test
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+compatibility: $(VENV)/.test
+	LAZULITE_WRITE_COMPATIBILITY=1 $(BIN)/python -m pytest -q tests/conformance $(ARGS)
 
 bench: $(VENV)/.test
 	$(BIN)/python -m benchmarks $(ARGS)

@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 
 from .client import Client
+from .compatibility import OUTCOMES, case_name
 from .signing import Endpoint
 from .tables import Table, new_name, new_table
 
@@ -28,8 +29,26 @@ STOP_SECONDS_MAX = 60
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the marker of tests whose subject the reference leaves open."""
+    """Register the marker of tests whose subject the reference leaves open, and what notes outcomes."""
     config.addinivalue_line("markers", "unverified: the real service's behaviour is not recorded; only survival counts")
+    config.stash[OUTCOMES] = {}
+    config.pluginmanager.register(_Outcomes(config.stash[OUTCOMES]))
+
+
+class _Outcomes:
+    """Notes what became of each case of this suite, for the page of behaviours, whose test runs last."""
+
+    def __init__(self, outcomes: dict[str, bool]) -> None:
+        self._outcomes = outcomes
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        items.sort(key=lambda item: item.nodeid.endswith("test_compatibility.py::test_the_page"))
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        case = case_name(report.nodeid)
+        if case is not None and (report.when == "call" or not report.passed):
+            self._outcomes[case] = self._outcomes.get(case, True) and report.passed
 
 
 @pytest.fixture(scope="session")

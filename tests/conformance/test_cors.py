@@ -180,6 +180,16 @@ def test_actual_reads(
     assert answer.header("Access-Control-Allow-Credentials") == ("true" if allowed == A else None)
 
 
+@pytest.mark.parametrize("suffix", ["", "nosuch"])
+def test_a_prefix_exposes_each_header_that_it_covers(table: Table, set_rules: Setter, suffix: str) -> None:
+    """A browser takes no prefix in Access-Control-Expose-Headers: the names have to stand there."""
+    set_rules(EXACT)
+    answer = table.client.send("GET", f"/{table.name}{suffix}", headers={"Origin": A, "x-ms-client-request-id": "me"})
+    exposed = {name.lower() for name in answer.required("Access-Control-Expose-Headers").split(",")}
+    assert exposed == {"etag"} | {name.lower() for name, _ in answer.headers if name.lower().startswith("x-ms-")}
+    assert exposed >= {"x-ms-request-id", "x-ms-version", "x-ms-client-request-id"}
+
+
 def test_actual_writes(table: Table, set_rules: Setter) -> None:
     set_rules(EXACT)
     text = '{"PartitionKey":"p","RowKey":"r"}'

@@ -216,3 +216,11 @@ def test_refusals_are_equal(table: Table) -> None:
     first, second = table.get("p", "none"), table.get("p", "none")
     assert first.refusal == second.refusal == Refusal(404, "ResourceNotFound", "The specified resource does not exist.")
     assert first.header("x-ms-request-id") != second.header("x-ms-request-id")
+
+
+def test_an_xml_error_names_the_header(client: Client) -> None:
+    headers = {"x-ms-version": "yesterday"}
+    answer = client.send("GET", "/", "restype=service&comp=properties", headers=headers)
+    assert answer.refusal.code == "InvalidHeaderValue"
+    assert b"HeaderName>x-ms-version</" in answer.body
+    assert b"HeaderValue>yesterday</" in answer.body

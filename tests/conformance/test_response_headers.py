@@ -9,6 +9,7 @@ import pytest
 from .answers import Answer
 from .batches import body, insert, submit
 from .client import MINIMAL, Client, HeaderChanges
+from .signing import anonymous
 from .tables import Table, entity
 
 GUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -180,6 +181,35 @@ def test_a_client_request_id_beyond_1024_characters_is_not_echoed(client: Client
         answer = client.send("GET", "/Tables", "$top=1", headers={"x-ms-client-request-id": given})
         assert (answer.header("x-ms-client-request-id") == given) is echoed
         assert answer.status in {200} | ({400} if not echoed else set())
+
+
+RECORDED = {"content-type", "cache-control", "x-content-type-options", "etag", "location", "dataserviceid", "vary"}
+RECORDED |= {"preference-applied", "server", "date", "x-ms-request-id", "x-ms-version", "x-ms-error-code"}
+RECORDED |= {"transfer-encoding", "content-length"}
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+def test_no_header_beyond_the_recorded_ones(send: Send, kind: Kind) -> None:
+    """In particular no DataServiceVersion. Server-Timing is allowed: it harms nobody."""
+    assert {name.lower() for name, _ in send(kind).headers} - {"server-timing"} <= RECORDED
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+def test_bodies_have_their_length(send: Send, kind: Kind) -> None:
+    """Or are chunked, as those of the real service."""
+    answer = send(kind)
+    if answer.header("Transfer-Encoding") is None:
+        assert answer.header("Content-Length") == str(len(answer.body))
+
+
+@pytest.mark.parametrize("query", ["restype=service&comp=stats", "restype=service&comp=properties"])
+def test_refused_credentials_have_the_usual_headers(client: Client, query: str) -> None:
+    """The real service's front door names a shorter Server and no version; neither matters to a client."""
+    answer = client.send("GET", "/", query, headers={"Accept": "application/xml"}, signer=anonymous).expect(401)
+    assert answer.required("Server").endswith("Microsoft-HTTPAPI/2.0")
+    assert answer.header("x-ms-version") in {None, "2019-02-02"}
+    assert answer.header("x-ms-error-code") == "NoAuthenticationInformation"
+    assert answer.required("WWW-Authenticate")
 
 
 def test_request_ids_differ(client: Client) -> None:

@@ -60,3 +60,20 @@ def test_properties_come_back_in_insert_order_after_the_system_ones(table: Table
     expected = ["PartitionKey", "RowKey", "Timestamp", "Z", "A", "M"]
     assert list(echo.json()) == expected
     assert list(table.get("p", "r", accept=NONE).json()) == expected
+
+
+@pytest.mark.parametrize(("method", "kept"), [("PUT", []), ("MERGE", ["M", "Z"]), ("PATCH", ["M", "Z"])])
+@pytest.mark.parametrize("condition", [None, "*"])
+def test_properties_stand_by_name_once_an_entity_was_updated(
+    table: Table, method: str, kept: list[str], condition: str | None
+) -> None:
+    table.insert('{"PartitionKey":"p","RowKey":"r","Z":1,"M":3}').expect(201)
+    table.write(method, table.at("p", "r"), '{"z":1,"A":2,"_":3,"É":5,"B":4}', If_Match=condition).expect(204)
+    names = list(table.get("p", "r", accept=NONE).json())
+    assert names == ["PartitionKey", "RowKey", "Timestamp", *sorted(["z", "A", "_", "É", "B", *kept])]
+
+
+@pytest.mark.parametrize("method", ["PUT", "MERGE"])
+def test_properties_stand_by_name_after_an_upsert(table: Table, method: str) -> None:
+    table.write(method, table.at("p", "r"), '{"Z":1,"A":2,"M":3}').expect(204)
+    assert list(table.get("p", "r", accept=NONE).json()) == ["PartitionKey", "RowKey", "Timestamp", "A", "M", "Z"]

@@ -14,6 +14,7 @@ from lazulite.table.row import (
     encode_keys,
     encode_properties,
     etag_of,
+    in_order,
     literal_reader,
     members_of,
     property_reader,
@@ -104,3 +105,10 @@ def test_the_other_reader_reads_the_same(
 def test_a_row_of_another_format_is_not_served() -> None:
     with pytest.raises(AssertionError, match="format"):
         ticks_of(b"\x02" + bytes(8))
+
+
+def test_properties_are_put_in_order_by_utf16_units_of_their_names() -> None:
+    names = ["z", "é", "A", "\uff41", "_", "\U00020000", "a", "Z"]
+    ordered = ["A", "Z", "_", "a", "z", "é", "\U00020000", "\uff41"]
+    assert list(in_order(dict.fromkeys(names, Property(edm.INT32, "1")))) == ordered
+    assert list(in_order(dict.fromkeys("zAa_", Property(edm.INT32, "1")))) == ["A", "_", "a", "z"]

@@ -10,10 +10,10 @@ and a join. It has two parts:
         "odata.etag":"W/\"datetime'2026-11-20T10%3A00%3A00.1234567Z'\"","PartitionKey":"p","RowKey":"r",
         "Timestamp":"2026-11-20T10:00:00.1234567Z","Age":23,"Id@odata.type":"Edm.Int64","Id":"5"
 
-    (in one line). The four system members always come first and in this order, then the custom properties as sent.
-    There is no white space outside strings. Each value is the canonical literal of its type (edm.py); a type annotation
-    stands immediately before its member, and only where `edm.needs_annotation` says so. Every character that is not
-    ASCII is escaped as \uXXXX.
+    (in one line). The four system members always come first and in this order, then the custom properties: as sent
+    when the entity was inserted, by name once it was replaced or merged. There is no white space outside strings. Each
+    value is the canonical literal of its type (edm.py); a type annotation stands immediately before its member, and
+    only where `edm.needs_annotation` says so. Every character that is not ASCII is escaped as \uXXXX.
 
 Invariants that reading relies on: inside a string a quote is always escaped, and every member but the first follows a
 comma; therefore the bytes `,"Name":` occur exactly once if the entity has the property Name, and never otherwise. The
@@ -26,6 +26,7 @@ from collections.abc import Callable, Mapping
 from json.encoder import encode_basestring_ascii as quote
 from typing import NamedTuple
 
+from lazulite.engine.order import ordinal
 from lazulite.table.edm import (
     DATETIME,
     DOUBLE,
@@ -71,6 +72,14 @@ def etag_of(ticks: int) -> str:
 def encode_keys(partition_key: str, row_key: str) -> str:
     """Return the members of the two keys."""
     return f'"PartitionKey":{quote(partition_key)},"RowKey":{quote(row_key)}'
+
+
+def in_order(properties: Mapping[str, Property]) -> dict[str, Property]:
+    """Return properties by name, as the service lists those of an entity that was updated (reference §5.2)."""
+    names = sorted(properties)
+    if not "".join(names).isascii():
+        names.sort(key=ordinal)
+    return {name: properties[name] for name in names}
 
 
 def encode_properties(properties: Mapping[str, Property]) -> str:

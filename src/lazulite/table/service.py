@@ -104,9 +104,10 @@ class TableService:
             response = self._spell(request, parameters, ServiceError("TableNotFound"))
         except EngineUnavailableError:
             response = self._spell(request, parameters, ServiceError("ServerBusy"))
+        self._finish(request, parameters, response)
         if request.account and request.method != "OPTIONS":
             await self._add_cors(request, parameters, response)
-        return self._finish(request, parameters, response)
+        return response
 
     def refuse(self, request: Request, error: ServiceError) -> Response:
         """Spell an error that was found before the service saw the request."""

@@ -21,7 +21,16 @@ from lazulite.table.names import check_new_key
 from lazulite.table.payload.links import entity_link
 from lazulite.table.payload.media import Preference, read_preference
 from lazulite.table.resource import Kind
-from lazulite.table.row import Property, assemble, decode_row, encode_keys, encode_properties, etag_of, ticks_of
+from lazulite.table.row import (
+    Property,
+    assemble,
+    decode_row,
+    encode_keys,
+    encode_properties,
+    etag_of,
+    in_order,
+    ticks_of,
+)
 
 
 class Write(NamedTuple):
@@ -99,7 +108,7 @@ class EntityWrite:
             self.result = None
             return None
         if kind.merges and current is not None:
-            merged = {**decode_row(current).properties, **self.properties}
+            merged = in_order({**decode_row(current).properties, **self.properties})
             check_limits(self.partition_key, self.row_key, merged)
             encoded = encode_properties(merged)
         self.result = assemble(stamp, self.keys, encoded)
@@ -134,6 +143,7 @@ def prepare(call: Call, kind: Write) -> EntityWrite:
             if read_preference(headers, call.version) is not Preference.NO_CONTENT:
                 wanted.check(partition_key, row_key, properties)
         else:
+            properties = in_order(properties)
             # Keys in the body of an update are not compared with the URL's (*unverified*): the URL rules.
             partition_key, row_key = call.resource.partition_key, call.resource.row_key
     call.require_key(partition_key, row_key)

@@ -1,0 +1,168 @@
+"""The behaviours of the service, row by row, and the page that tells them: `docs/compatibility.md`.
+
+The rows are tables: one file a section of the reference in `behaviours/`, one table a behaviour, by its id:
+
+    [put-without-if-match]
+    does = "A `PUT` without `If-Match` inserts the entity or replaces it."
+    shown_by = ["test_if_match::test_update_of_a_missing_entity"]
+
+Invariants: a row says what the real service does or, with `differs` or `unverified`, what ours does instead, or does
+where the service's behaviour is not recorded, and why. Every row names the tests that show it, but for what is absent
+altogether. A case of a test is named by its id, `test_cors::test_no_rules[x]`; a test beside this suite, where HTTP
+from outside cannot show it, by its folder, `server/test_tls::test_x`. The page depends on the rows alone; `make
+compatibility` writes it after a run in which every row was shown (test_compatibility.py).
+"""
+
+import ast
+import tomllib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+HERE = Path(__file__).parent
+TESTS = HERE.parent
+PAGE = TESTS.parent / "docs" / "compatibility.md"
+VERDICTS = ("same", "differs", "unverified")
+OUTCOMES = pytest.StashKey["dict[str, bool]"]()
+"""Of a run: by test case (`test_cors::test_no_rules[x]`), whether it passed."""
+
+
+class Behaviour(NamedTuple):
+    """One row."""
+
+    id: str
+    does: str
+    verdict: str
+    why: str
+    shown_by: tuple[str, ...]
+
+
+class Section(NamedTuple):
+    """One file: a section of the reference, or what goes with it."""
+
+    reference: str
+    title: str
+    behaviours: tuple[Behaviour, ...]
+
+    def count(self, verdict: str) -> int:
+        """The number of rows of a verdict."""
+        return sum(each.verdict == verdict for each in self.behaviours)
+
+
+def read_sections(folder: Path = HERE / "behaviours") -> list[Section]:
+    """The files in the order of their names, which is the order of the reference.
+
+    Raises:
+        ValueError: a row has other members than it may have, or lacks one.
+    """
+    return [_section(path) for path in sorted(folder.glob("*.toml"))]
+
+
+def _section(path: Path) -> Section:
+    content = tomllib.loads(path.read_text(encoding="utf-8"))
+    reference, title = content.pop("reference"), content.pop("title")
+    return Section(reference, title, tuple(_behaviour(path.stem, name, row) for name, row in content.items()))
+
+
+def _behaviour(section: str, name: str, row: dict[str, str | list[str]]) -> Behaviour:
+    does, shown_by = row.pop("does", ""), row.pop("shown_by", [])
+    verdict, why = row.popitem() if row else ("same", "")
+    if row or verdict not in VERDICTS or not (isinstance(does, str) and does and isinstance(why, str)):
+        raise ValueError(f"{section}: {name} is no row")
+    if (why == "") is not (verdict == "same") or not isinstance(shown_by, list) or not (shown_by or "absent" in why):
+        raise ValueError(f"{section}: {name} lacks its reason or its tests")
+    return Behaviour(name, does, verdict, why, tuple(shown_by))
+
+
+def existing_tests() -> set[str]:
+    """Every test function, as rows name it."""
+    return {
+        name
+        for path in TESTS.glob("*/**/test_*.py")
+        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_")
+        if (name := case_name(f"tests/{path.relative_to(TESTS)}::{node.name}"))
+    }
+
+
+def case_name(node_id: str) -> str | None:
+    """A node id of pytest as rows name it; None for tests of no folder."""
+    path, _, rest = node_id.partition(".py::")
+    module = path.removeprefix("tests/").removeprefix("conformance/")
+    return f"{module}::{rest}" if path.count("/") > 1 else None
+
+
+def is_ours(test: str) -> bool:
+    """Whether a test that a row names is one of this suite."""
+    return "/" not in test.partition("::")[0]
+
+
+def unshown(sections: Iterable[Section], outcomes: dict[str, bool], *, whole: bool) -> list[str]:
+    """The tests that rows name and that this run did not see pass: of those it had, or of all in this suite."""
+    passed: dict[str, list[bool]] = {}
+    for case, outcome in outcomes.items():
+        passed.setdefault(case, []).append(outcome)
+        if "[" in case:
+            passed.setdefault(case.partition("[")[0], []).append(outcome)
+    named = {test for section in sections for behaviour in section.behaviours for test in behaviour.shown_by}
+    return sorted(
+        test
+        for test in named
+        if ((whole and is_ours(test)) or test.partition("[")[0] in passed)
+        and not (passed.get(test) and all(passed[test]))
+    )
+
+
+HEAD = """# Compatibility
+
+What the Table service of Azure does, request by request, and whether Lazulite does the same.
+
+- **same**: as in recordings of the real service, in its documentation where there is none.
+- **differs**: not as the service; the row says why.
+- **unverified**: the service's behaviour is neither recorded nor clearly documented; the row says what Lazulite does.
+
+`make compatibility` writes this page from `tests/conformance/behaviours/`, after a run of the conformance suite in
+which every test that is named here passed. The suite speaks HTTP only. The sections are those of the protocol's
+reference that the code cites, too.
+
+"""
+
+
+def page(sections: list[Section]) -> str:
+    """The page."""
+    lines = [f"| Section | {' | '.join(VERDICTS)} | all |", "|---|---:|---:|---:|---:|"]
+    total = Section("", "", tuple(row for section in sections for row in section.behaviours))
+    for section in sections:
+        label = f"[{section.reference} {section.title}](#{_anchor(section)})"
+        lines.append(f"| {label} | {_counts(section)} |")
+    lines.append(f"| **All** | {_counts(total)} |")
+    for section in sections:
+        lines += ["", f"## {section.reference} {section.title}", "", "| Id | Behaviour | Verdict | Shown by |"]
+        lines += ["|---|---|---|---|", *(_line(behaviour) for behaviour in section.behaviours)]
+    return HEAD + "\n".join(lines) + "\n"
+
+
+def _anchor(section: Section) -> str:
+    text = f"{section.reference} {section.title}".lower()
+    return "".join(char for char in text if char.isalnum() or char in " -").replace(" ", "-")
+
+
+def _counts(section: Section) -> str:
+    return " | ".join(str(section.count(verdict)) for verdict in VERDICTS) + f" | {len(section.behaviours)}"
+
+
+def _line(behaviour: Behaviour) -> str:
+    verdict = behaviour.verdict if not behaviour.why else f"**{behaviour.verdict}**: {behaviour.why}"
+    cells = [f"`{behaviour.id}`", behaviour.does, verdict, ", ".join(map(_link, behaviour.shown_by))]
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def _link(test: str) -> str:
+    module, _, name = test.partition("::")
+    function, _, case = name.removeprefix("test_").partition("[")
+    label = function.replace("_", " ") + (f": {case[:-1]}" if case else "")
+    for special in "\\*_`[]<":
+        label = label.replace(special, f"\\{special}")
+    return f"[{label}](../tests/{'conformance/' if is_ours(test) else ''}{module}.py)"
