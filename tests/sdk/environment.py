@@ -1,4 +1,5 @@
 """Python environments of old SDKs, each by itself: their packages and those of today cannot be installed together.
+Also the lock that whoever installs something holds, as two runs of the tests may meet.
 
 Invariants: an environment is `.venv/sdk/NAME-DIGEST`, the digest that of its requirements and of the interpreter, so
 that a complete one never changes. It is complete when its stamp is there, and only the holder of its lock completes it.
@@ -8,6 +9,8 @@ import fcntl
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
 
@@ -16,15 +19,22 @@ CACHE = ROOT / ".venv" / "sdk"
 INSTALL_SECONDS_MAX = 300
 
 
+@contextmanager
+def exclusive(name: str, cache: Path = CACHE) -> Iterator[None]:
+    """Hold the lock of what is installed under a name; wait for it as long as another run takes."""
+    cache.mkdir(parents=True, exist_ok=True)
+    with (cache / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
 def environment(requirements: Path, cache: Path = CACHE) -> Path:
     """Return the interpreter of an environment that holds just what a requirements file pins; install it if need be."""
     made_of = requirements.read_bytes() + sys.version.encode() + sys.base_prefix.encode()
     directory = cache / f"{requirements.stem}-{sha256(made_of).hexdigest()[:12]}"
     python = directory / "bin" / "python"
     stamp = directory / ".installed"
-    cache.mkdir(parents=True, exist_ok=True)
-    with directory.with_suffix(f"{directory.suffix}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with exclusive(directory.name, cache):
         if not stamp.exists():
             _run(sys.executable, "-m", "venv", "--clear", str(directory))
             pip = (str(python), "-m", "pip", "--quiet", "--disable-pip-version-check")

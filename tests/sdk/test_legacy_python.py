@@ -7,14 +7,14 @@ import ast
 import json
 import re
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
 import pytest
 
 from .environment import bare, environment
-from .server import Account, Server
+from .server import Account
 
 HERE = Path(__file__).parent / "legacy"
 RUN_SECONDS_MAX = 120
@@ -24,9 +24,6 @@ PROGRAMS = {
     "azure-cosmosdb-table-1.0.6": "table_service.py",
 }
 """Each SDK with its version, and the program that drives it."""
-NAMED = "contoso:Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
-"""An account of another name than the emulator's; its key is the public one, with which a server shows its address."""
-
 Outcomes = Callable[[str, str], dict[str, str | None]]
 
 
@@ -34,19 +31,6 @@ def cases_of(program: str) -> list[str]:
     """The cases of a program, which cannot be imported here."""
     tree = ast.parse((HERE / program).read_text(encoding="utf-8"))
     return [node.name for node in tree.body if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")]
-
-
-@pytest.fixture(scope="module")
-def named_account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Account]:
-    """The account of another name, on a server of its own."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("LAZULITE_ACCOUNTS", NAMED)
-        server = Server.start(tmp_path_factory.mktemp("legacy") / "data")
-    try:
-        yield server.account
-    finally:
-        code = server.terminate()
-    assert code == 0, f"the server answered SIGTERM with exit code {code}"
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +63,6 @@ def test_an_old_sdk(sdk: str, case: str, account: Account, outcomes: Outcomes) -
 
 @pytest.mark.parametrize("sdk", PROGRAMS)
 def test_an_old_sdk_with_an_account_of_another_name(sdk: str, named_account: Account, outcomes: Outcomes) -> None:
-    assert named_account.name == "contoso"
     found = outcomes(sdk, named_account.connection_string)
     assert list(found) == cases_of(PROGRAMS[sdk])
     failures = [failure for failure in found.values() if failure]
@@ -96,14 +79,25 @@ def test_every_package_is_pinned() -> None:
         assert f"{name}=={version}" in lines
 
 
-def test_an_environment_is_installed_once_and_completed_if_it_was_interrupted(tmp_path: Path) -> None:
-    requirements = tmp_path / "nothing.txt"
-    requirements.touch()
+def test_an_environment_is_installed_once_and_anew_if_that_was_interrupted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commands: list[str] = []
+
+    def install(*command: str) -> None:
+        commands.append(next(word for word in command if word in {"venv", "install", "check"}))
+        if "venv" in command:
+            assert "--clear" in command
+            Path(command[-1]).mkdir(exist_ok=True)
+
+    monkeypatch.setattr(f"{environment.__module__}._run", install)
+    requirements = tmp_path / "sdk-1.0.txt"
+    requirements.write_text("sdk==1.0\n", encoding="utf-8")
     python = environment(requirements, tmp_path / "cache")
-    made = python.stat().st_ctime_ns, (python.parents[1] / "pyvenv.cfg").stat().st_mtime_ns
     assert environment(requirements, tmp_path / "cache") == python
-    assert ((python.stat().st_ctime_ns), (python.parents[1] / "pyvenv.cfg").stat().st_mtime_ns) == made
+    assert commands == ["venv", "install", "check"]
     (python.parents[1] / ".installed").unlink()
-    (python.parents[1] / "half").touch()
     assert environment(requirements, tmp_path / "cache") == python
-    assert not (python.parents[1] / "half").exists()
+    assert commands == ["venv", "install", "check"] * 2
+    requirements.write_text("sdk==1.1\n", encoding="utf-8")
+    assert environment(requirements, tmp_path / "cache") != python

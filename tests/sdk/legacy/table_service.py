@@ -365,6 +365,12 @@ def test_every_type_is_read_as_it_was_written():
                     assert (type(read), read) == (type(sent), sent), name
 
 
+def test_dates_are_sent_in_whole_seconds():
+    with Table() as table:
+        SERVICE.insert_entity(table, entity(at=datetime(2024, 2, 29, 23, 59, 59, 123456)))
+        assert SERVICE.get_entity(table, "p", "r").at.replace(tzinfo=None) == datetime(2024, 2, 29, 23, 59, 59)
+
+
 KEYS = [
     "simple",
     "100%",
