@@ -19,6 +19,7 @@ from .server import Account
 HERE = Path(__file__).parent / "legacy"
 RUN_SECONDS_MAX = 120
 PROGRAMS = {
+    "azure-storage-0.20.3": "table_service_atom.py",
     "azure-storage-0.33.0": "table_service.py",
     "azure-storage-0.36.0": "table_service.py",
     "azure-cosmosdb-table-1.0.6": "table_service.py",

@@ -736,6 +736,26 @@ def test_the_emulator_flag():
         assert reader.get_entity(table, "p", "1").RowKey == "1"
 
 
+def test_an_account_by_its_host_name():
+    """The address of Azure, where each SDK follows its pages; a proxy leads to the server: the server itself."""
+    host, port = ENDPOINT.split("/")[2].split(":")
+    names = {"account_name": fields()["AccountName"], "protocol": "http", "endpoint_suffix": "localhost"}
+    service = TableService(account_key=fields()["AccountKey"], **names)
+    service.retry = lambda context: None
+    service.set_proxy(host, port)
+    with Table() as table:
+        for start in range(0, 1100, 100):
+            batch = TableBatch()
+            for n in range(start, start + 100):
+                batch.insert_entity(entity(f"{n:05}"))
+            service.commit_batch(table, batch)
+        assert [each.RowKey for each in service.query_entities(table)] == [f"{n:05}" for n in range(1100)]
+        sas = service.generate_table_shared_access_signature(table, TablePermissions(query=True), SOON)
+        reader = TableService(sas_token=sas, **names)
+        reader.set_proxy(host, port)
+        assert reader.get_entity(table, "p", "00007").RowKey == "00007"
+
+
 def test_an_unreachable_server_is_the_sdks_own_exception():
     service = connect(CONNECTION_STRING.replace(ENDPOINT, "http://127.0.0.1:9/devstoreaccount1"))
     try:
