@@ -38,7 +38,7 @@ from lazulite.table.call import QueryLimits
 from lazulite.table.filter import DEPTH_MAX, TERMS_MAX, TEXT_MAX
 from lazulite.table.payload import atom_in, json_in
 
-from .docs_support import PAGES, fences, page_text, table_rows
+from .docs_support import PAGES, ROOT, fences, page_text, table_rows
 
 HEAD_STATUSES = {401, 408, 414, 431}
 """Statuses that a code has in place of the catalogue's: of refused tokens, and of heads that the server refuses."""
@@ -192,6 +192,21 @@ def test_the_unit_for_systemd_starts_a_command_that_exists() -> None:
     assert str(args.location) == "/var/lib/" + read["Service"]["StateDirectory"]
     assert int(read["Service"]["TimeoutStopSec"]) > Limits().drain_seconds
     assert int(read["Service"]["LimitNOFILE"]) >= Limits().connections + 1024
+
+
+def test_the_clients_are_those_that_run() -> None:
+    pins = dict(
+        pin.split("==")
+        for pin in tomllib.loads(page_text("pyproject.toml"))["project"]["optional-dependencies"]["test"]
+    )
+    run = [("azure-data-tables", pins["azure-data-tables"])]
+    for directory in ("javascript", "javascript-legacy"):
+        run += json.loads(page_text(f"tests/sdk/{directory}/package.json"))["dependencies"].items()
+    for pinned in (ROOT / "tests" / "sdk" / "legacy").glob("*.txt"):
+        name, version = pinned.stem.rsplit("-", 1)
+        run.append((name, version))
+    rows = [row for row in table_rows("docs/clients.md") if row[0].startswith("`")]
+    assert sorted((row[0].split("`")[1], row[1]) for row in rows) == sorted(run)
 
 
 def test_the_dependencies_are_those_of_the_packages() -> None:

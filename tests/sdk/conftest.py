@@ -15,6 +15,9 @@ from azure.data.tables.aio import TableServiceClient as AsyncTableServiceClient
 
 from .server import Account, Server
 
+NAMED = "contoso:Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+"""The key is the public one, as with it a server shows how to reach it."""
+
 
 @pytest.fixture(scope="session")
 def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Account]:
@@ -25,6 +28,20 @@ def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Account]:
         return
     server = Server.start(tmp_path_factory.mktemp("sdk") / "data")
     try:
+        yield server.account
+    finally:
+        code = server.terminate()
+    assert code == 0, f"the server answered SIGTERM with exit code {code}"
+
+
+@pytest.fixture(scope="session")
+def named_account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Account]:
+    """An account of another name than the emulator's, which SDKs know by heart, on a server of its own."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LAZULITE_ACCOUNTS", NAMED)
+        server = Server.start(tmp_path_factory.mktemp("named") / "data")
+    try:
+        assert server.account.name == "contoso"
         yield server.account
     finally:
         code = server.terminate()

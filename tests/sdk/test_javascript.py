@@ -1,4 +1,4 @@
-"""The JavaScript SDK against the same server: installs it once, then runs node's own test runner on it."""
+"""The JavaScript SDKs, of today and of old, against a server: installed once, then driven by node's own test runner."""
 
 import json
 import os
@@ -11,18 +11,20 @@ from tests.issuer import TENANT
 from tests.tokens import READER
 
 from .bearers import secured
+from .environment import exclusive
 from .server import Account
 
-HERE = Path(__file__).parent / "javascript"
+SDKS = ["javascript", "javascript-legacy"]
+"""Directories, each with the tests of one SDK."""
 INSTALL_SECONDS_MAX = 300
 RUN_SECONDS_MAX = 300
 
 
-def run(arguments: list[str], environment: dict[str, str], seconds_max: int) -> None:
+def run(directory: Path, arguments: list[str], environment: dict[str, str], seconds_max: int) -> None:
     """Run a command; its whole output is the failure's text."""
     done = subprocess.run(
         arguments,
-        cwd=HERE,
+        cwd=directory,
         env=os.environ | environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -33,26 +35,38 @@ def run(arguments: list[str], environment: dict[str, str], seconds_max: int) -> 
     assert done.returncode == 0, f"{' '.join(arguments)} exited with {done.returncode}:\n{done.stdout}"
 
 
-@pytest.fixture(scope="module")
-def node() -> str:
-    """The node executable, with the SDK installed beside the tests exactly as the lock file says."""
-    node, npm = shutil.which("node"), shutil.which("npm")
-    if node is None or npm is None:
-        pytest.skip("node and npm are not installed: the JavaScript SDK is not run")
-    locked = (HERE / "package-lock.json").read_bytes()
-    installed = HERE / "node_modules" / ".installed-lock.json"
-    if not installed.exists() or installed.read_bytes() != locked:
-        run([npm, "ci", "--no-audit", "--no-fund"], {}, INSTALL_SECONDS_MAX)
-        installed.write_bytes(locked)
-    return node
+@pytest.fixture(scope="module", params=SDKS)
+def directory(request: pytest.FixtureRequest) -> Path:
+    """Tests with their SDK installed beside them exactly as the lock file says."""
+    npm = shutil.which("npm")
+    if npm is None or shutil.which("node") is None:
+        pytest.skip("node and npm are not installed: the JavaScript SDKs are not run")
+    found = Path(__file__).parent / str(request.param)
+    locked = (found / "package-lock.json").read_bytes()
+    installed = found / "node_modules" / ".installed-lock.json"
+    with exclusive(found.name):
+        if not installed.exists() or installed.read_bytes() != locked:
+            run(found, [npm, "ci", "--no-audit", "--no-fund"], {}, INSTALL_SECONDS_MAX)
+            installed.write_bytes(locked)
+    return found
 
 
-def test_the_javascript_sdk(node: str, account: Account) -> None:
+def run_tests(directory: Path, account: Account) -> None:
+    """Run all tests of a directory against an account."""
     environment = {"LAZULITE_TEST_CONNECTION_STRING": account.connection_string, "NO_COLOR": "1"}
-    run([node, "--test", "--test-reporter=spec"], environment, RUN_SECONDS_MAX)
+    run(directory, ["node", "--test", "--test-reporter=spec"], environment, RUN_SECONDS_MAX)
 
 
-def test_the_javascript_sdk_with_tokens(node: str, tmp_path: Path) -> None:
+def test_a_javascript_sdk(directory: Path, account: Account) -> None:
+    run_tests(directory, account)
+
+
+def test_a_javascript_sdk_with_an_account_of_another_name(directory: Path, named_account: Account) -> None:
+    run_tests(directory, named_account)
+
+
+@pytest.mark.parametrize("directory", ["javascript"], indirect=True)
+def test_the_javascript_sdk_with_tokens(directory: Path, tmp_path: Path) -> None:
     with secured(tmp_path) as server:
         tokens = {
             "endpoint": server.endpoint,
@@ -66,8 +80,9 @@ def test_the_javascript_sdk_with_tokens(node: str, tmp_path: Path) -> None:
             "NODE_EXTRA_CA_CERTS": str(server.root),
             "NO_COLOR": "1",
         }
-        run([node, "--test", "--test-reporter=spec", "bearer.mjs"], environment, RUN_SECONDS_MAX)
+        run(directory, ["node", "--test", "--test-reporter=spec", "bearer.mjs"], environment, RUN_SECONDS_MAX)
 
 
-def test_the_lock_file_names_no_registry() -> None:
-    assert '"resolved"' not in (HERE / "package-lock.json").read_text(encoding="utf-8")
+@pytest.mark.parametrize("sdk", SDKS)
+def test_the_lock_file_names_no_registry(sdk: str) -> None:
+    assert '"resolved"' not in (Path(__file__).parent / sdk / "package-lock.json").read_text(encoding="utf-8")

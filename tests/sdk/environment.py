@@ -1,0 +1,63 @@
+"""Python environments of old SDKs, each by itself: their packages and those of today cannot be installed together.
+Also the lock that whoever installs something holds, as two runs of the tests may meet.
+
+Invariants: an environment is `.venv/sdk/NAME-DIGEST`, the digest that of its requirements and of the interpreter, so
+that a complete one never changes. It is complete when its stamp is there, and only the holder of its lock completes it.
+"""
+
+import fcntl
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from hashlib import sha256
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+CACHE = ROOT / ".venv" / "sdk"
+INSTALL_SECONDS_MAX = 300
+
+
+@contextmanager
+def exclusive(name: str, cache: Path = CACHE) -> Iterator[None]:
+    """Hold the lock of what is installed under a name; wait for it as long as another run takes."""
+    cache.mkdir(parents=True, exist_ok=True)
+    with (cache / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def environment(requirements: Path, cache: Path = CACHE) -> Path:
+    """Return the interpreter of an environment that holds just what a requirements file pins; install it if need be."""
+    made_of = requirements.read_bytes() + sys.version.encode() + sys.base_prefix.encode()
+    directory = cache / f"{requirements.stem}-{sha256(made_of).hexdigest()[:12]}"
+    python = directory / "bin" / "python"
+    stamp = directory / ".installed"
+    with exclusive(directory.name, cache):
+        if not stamp.exists():
+            _run(sys.executable, "-m", "venv", "--clear", str(directory))
+            pip = (str(python), "-m", "pip", "--quiet", "--disable-pip-version-check")
+            # Nothing that is not pinned; that nothing is missing, `check` tells.
+            _run(*pip, "install", "--no-deps", "--requirement", str(requirements))
+            _run(*pip, "check")
+            stamp.touch()
+    return python
+
+
+def bare() -> dict[str, str]:
+    """Return this process's variables without those that lead an interpreter to other packages."""
+    return {name: value for name, value in os.environ.items() if name not in {"PYTHONPATH", "PYTHONHOME"}}
+
+
+def _run(*command: str) -> None:
+    done = subprocess.run(
+        command,
+        env=bare(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=INSTALL_SECONDS_MAX,
+        check=False,
+    )
+    assert done.returncode == 0, f"{' '.join(command)} exited with {done.returncode}:\n{done.stdout}"

@@ -1,0 +1,104 @@
+"""The old Python SDKs, unmodified: each in an environment of its own, each case of its program one test here.
+
+The programs and the pins of the SDKs are in `legacy`; `cases.py` there says how a program tells what it found.
+"""
+
+import ast
+import json
+import re
+import subprocess
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from .environment import bare, environment
+from .server import Account
+
+HERE = Path(__file__).parent / "legacy"
+RUN_SECONDS_MAX = 120
+PROGRAMS = {
+    "azure-storage-0.20.3": "table_service_atom.py",
+    "azure-storage-0.33.0": "table_service.py",
+    "azure-storage-0.36.0": "table_service.py",
+    "azure-cosmosdb-table-1.0.6": "table_service.py",
+}
+"""Each SDK with its version, and the program that drives it."""
+Outcomes = Callable[[str, str], dict[str, str | None]]
+
+
+def cases_of(program: str) -> list[str]:
+    """The cases of a program, which cannot be imported here."""
+    tree = ast.parse((HERE / program).read_text(encoding="utf-8"))
+    return [node.name for node in tree.body if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")]
+
+
+@pytest.fixture(scope="module")
+def outcomes() -> Outcomes:
+    """Run an SDK's program against an account, once; return what became of each case."""
+
+    @cache
+    def run(sdk: str, connection_string: str) -> dict[str, str | None]:
+        done = subprocess.run(
+            [environment(HERE / f"{sdk}.txt"), HERE / PROGRAMS[sdk]],
+            env=bare() | {"LAZULITE_TEST_CONNECTION_STRING": connection_string, "NO_PROXY": "*"},
+            capture_output=True,
+            text=True,
+            timeout=RUN_SECONDS_MAX,
+            check=False,
+        )
+        assert done.returncode == 0, f"{sdk} exited with {done.returncode}:\n{done.stderr}"
+        found: dict[str, str | None] = json.loads(done.stdout)
+        return found
+
+    return run
+
+
+@pytest.mark.parametrize(("sdk", "case"), [(sdk, case) for sdk in PROGRAMS for case in cases_of(PROGRAMS[sdk])])
+def test_an_old_sdk(sdk: str, case: str, account: Account, outcomes: Outcomes) -> None:
+    failure = outcomes(sdk, account.connection_string)[case]
+    if failure:
+        pytest.fail(failure, pytrace=False)
+
+
+@pytest.mark.parametrize("sdk", PROGRAMS)
+def test_an_old_sdk_with_an_account_of_another_name(sdk: str, named_account: Account, outcomes: Outcomes) -> None:
+    found = outcomes(sdk, named_account.connection_string)
+    assert list(found) == cases_of(PROGRAMS[sdk])
+    failures = [failure for failure in found.values() if failure]
+    assert not failures, "\n".join(failures)
+
+
+def test_every_package_is_pinned() -> None:
+    files = sorted(HERE.glob("*.txt"))
+    assert [file.stem for file in files] == sorted(PROGRAMS)
+    for file in files:
+        lines = file.read_text(encoding="utf-8").splitlines()
+        assert all(re.fullmatch(r"[\w.-]+==[\w.]+", line) for line in lines), file
+        name, version = file.stem.rsplit("-", 1)
+        assert f"{name}=={version}" in lines
+
+
+def test_an_environment_is_installed_once_and_anew_if_that_was_interrupted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commands: list[str] = []
+
+    def install(*command: str) -> None:
+        commands.append(next(word for word in command if word in {"venv", "install", "check"}))
+        if "venv" in command:
+            assert "--clear" in command
+            Path(command[-1]).mkdir(exist_ok=True)
+
+    monkeypatch.setattr(f"{environment.__module__}._run", install)
+    requirements = tmp_path / "sdk-1.0.txt"
+    requirements.write_text("sdk==1.0\n", encoding="utf-8")
+    python = environment(requirements, tmp_path / "cache")
+    assert environment(requirements, tmp_path / "cache") == python
+    assert commands == ["venv", "install", "check"]
+    (python.parents[1] / ".installed").unlink()
+    assert environment(requirements, tmp_path / "cache") == python
+    assert commands == ["venv", "install", "check"] * 2
+    requirements.write_text("sdk==1.1\n", encoding="utf-8")
+    assert environment(requirements, tmp_path / "cache") != python
