@@ -6,13 +6,12 @@ The first line of an input says how it is sent, the rest is the body. A first li
 import json
 from urllib.parse import quote
 
-from lazulite.table.edm import Value
-from lazulite.table.entity import build_entity
-from lazulite.table.payload.json_in import read_members
+from lazulite.table.edm import TYPES, Json, Value, type_of_json
 
 from .oracles import require
 from .world import ROOT, Exchange, World
 
+_SYSTEM = frozenset({"PartitionKey", "RowKey", "Timestamp"})
 _ENTITY = "(PartitionKey='p',RowKey='r')"
 _LEVELS = {"full": "fullmetadata", "none": "nometadata"}
 _ATOM_HEADERS = {
@@ -31,9 +30,16 @@ def split(data: bytes) -> tuple[list[str], bytes]:
 
 
 def values(body: bytes) -> dict[str, Value]:
-    """The custom properties that a JSON body holds, decoded."""
-    properties = build_entity(read_members(body)).properties
-    return {name: edm.decode(literal) for name, (edm, literal) in properties.items()}
+    """The custom properties that an accepted JSON body holds, decoded."""
+    members: dict[str, Json] = json.loads(body.decode("utf-8-sig"))
+    found: dict[str, Value] = {}
+    for name, value in members.items():
+        if value is None or "@" in name or name in _SYSTEM or name.startswith("odata."):
+            continue
+        annotation = members.get(f"{name}@odata.type")
+        edm = type_of_json(value) if annotation is None else TYPES[str(annotation)]
+        found[name] = edm.decode(edm.literal(value))
+    return found
 
 
 def _path_of(exchange: Exchange) -> str:
@@ -108,13 +114,13 @@ def atom_body(world: World, data: bytes) -> None:
 
 
 def batch(world: World, data: bytes) -> None:
-    """A batch; the first line is its Content-Type if it looks like one."""
+    """A batch; the first line is its Content-Type if it looks like one. One that mentions Atom is of Atom's time."""
     line, separator, body = data.partition(b"\n")
     content_type = line.strip().decode("latin-1")
     if not (separator and content_type.lower().startswith("multipart")):
         content_type, body = "multipart/mixed; boundary=batch_b", data
-    headers = {"content-type": content_type.replace("\0", ""), "accept": "application/json"}
-    world.ask("POST", f"{ROOT}$batch", headers=headers, body=body)
+    spoken = _ATOM_HEADERS if b"atom+xml" in body else {"accept": "application/json"}
+    world.ask("POST", f"{ROOT}$batch", headers={**spoken, "content-type": content_type.replace("\0", "")}, body=body)
 
 
 def xml_body(world: World, data: bytes) -> None:

@@ -29,6 +29,17 @@ def _json() -> list[str]:
     return [f"{head}\n{body}" for head in heads for body in bodies[: 9 if head == "POST" else 2]]
 
 
+def _entry() -> tuple[str, str]:
+    """An Atom entry without its properties: what stands before them, and after."""
+    start = (
+        '<?xml version="1.0" encoding="utf-8" standalone="yes"?><entry '
+        f'xmlns:d="{_DATA}" xmlns:m="{_DATA}/metadata" xmlns="http://www.w3.org/2005/Atom"><title />'
+        "<updated>2008-09-18T23:46:19Z</updated><author><name /></author><id />"
+        '<content type="application/xml"><m:properties>'
+    )
+    return start, "</m:properties></content></entry>"
+
+
 def _atom() -> list[str]:
     typed = [("S", "", "a &amp; b"), ("I", "Edm.Int32", "5"), ("L", "Edm.Int64", "5"), ("D", "Edm.Double", "1.5")]
     typed += [("T", "Edm.Boolean", "true"), ("W", "Edm.DateTime", "2008-07-10T00:00:00Z"), ("B", "Edm.Binary", "AA==")]
@@ -38,13 +49,7 @@ def _atom() -> list[str]:
         for name, kind, text in typed
     )
     members += '<d:Z m:null="true" /><d:P xml:space="preserve">  x </d:P>'
-    start = (
-        '<?xml version="1.0" encoding="utf-8" standalone="yes"?><entry '
-        f'xmlns:d="{_DATA}" xmlns:m="{_DATA}/metadata" xmlns="http://www.w3.org/2005/Atom"><title />'
-        "<updated>2008-09-18T23:46:19Z</updated><author><name /></author><id />"
-        '<content type="application/xml"><m:properties>'
-    )
-    end = "</m:properties></content></entry>"
+    start, end = _entry()
     table = f"TABLE\n{start}<d:TableName>NewTable</d:TableName>{end}"
     return [table] + [f"{head}\n{start}{members}{end}" for head in ("POST", "PUT", "PUT *", "MERGE *")]
 
@@ -66,6 +71,11 @@ def _batch() -> list[str]:
     bodies.append(query(Operation("GET", "Fuzz()?$filter=I%20eq%205&$top=2&$select=S,I")))
     texts = [body.decode().replace("http://host/", "http://127.0.0.1:10002/") for body in bodies]
     loose = [text.replace("\r\n", "\n") for text in texts[:2]]
+    old = {"Content-Type": "application/atom+xml;type=entry", "Accept": "application/atom+xml"}
+    inner = "ENTRY".join(_entry()).replace("ENTRY", "<d:PartitionKey>p</d:PartitionKey><d:RowKey>n</d:RowKey>")
+    atoms = [Operation("POST", "Fuzz", "ENTRY", old), Operation("PUT", where.format("r"), "ENTRY", old)]
+    texts += [change_set(*atoms[:count]).decode().replace('"ENTRY"', inner) for count in (1, 2)]
+    texts.append(query(Operation("GET", "Fuzz()", None, old)).decode())
     named = [f'multipart/mixed; type=x; boundary="a b"\n{texts[0].replace("batch_b", "a b")}']
     return texts + loose + named
 

@@ -23,6 +23,9 @@ _MINIMISE_SECONDS = 10
 _GROWTH_BLOCKS_MAX = 20_000
 """More than a module's late imports and compiled patterns; a leak of one block an input is over it in seconds."""
 
+_GROWTH_MIB_MAX = 64
+"""Of resident memory, which counts what lies outside of Python too: libFuzzer's corpus, the caches of a parser in C."""
+
 
 @dataclass
 class Report:
@@ -78,8 +81,11 @@ class Watch:
         ]
         if grown > _GROWTH_BLOCKS_MAX:
             findings.append((f"memory does not grow: {grown} blocks", ascii(b"")))
+        rss_mib_end = _rss_mib()
+        if rss_mib_end - rss_mib > _GROWTH_MIB_MAX:
+            findings.append((f"memory does not grow: {rss_mib_end - rss_mib:.0f} MiB", ascii(b"")))
         report = Report(
-            runner.name, GUIDED, runner.runs, elapsed, runner.cpu_ms_max, rss_mib, _rss_mib(), grown, findings
+            runner.name, GUIDED, runner.runs, elapsed, runner.cpu_ms_max, rss_mib, rss_mib_end, grown, findings
         )
         (self._directory / "report.json").write_text(json.dumps(asdict(report)), encoding="ascii")
         sys.stdout.flush()
