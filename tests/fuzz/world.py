@@ -121,6 +121,7 @@ class World:
 
     def close(self) -> None:
         """Let go of the event loop."""
+        self.loop.run_until_complete(self.loop.shutdown_asyncgens())
         self.loop.close()
 
     def ask(
