@@ -2,16 +2,18 @@
 #
 #   make serve    the service on 127.0.0.1:10002, data in ./data; flags by ARGS="--table-port 0"
 #   make test     style, types, layers, and every test, with branch coverage
-#   make compatibility   the conformance suite, and docs/compatibility.md from it
+#   make compatibility  the conformance suite, and docs/compatibility.md from it
 #   make bench    the numbers, measured here and now
+#   make fuzz     hostile input for FUZZ_SECONDS (60) in all; targets by ARGS="batch url"
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 ARGS ?=
+FUZZ_SECONDS ?= 60
 
-.PHONY: serve test lint compatibility bench clean
+.PHONY: serve test lint compatibility bench fuzz clean
 
 serve: $(VENV)/.runtime
 	@exec $(BIN)/lazulite serve $(ARGS)
@@ -31,10 +33,13 @@ compatibility: $(VENV)/.test
 bench: $(VENV)/.test
 	$(BIN)/python -m benchmarks $(ARGS)
 
+fuzz: $(VENV)/.fuzz
+	nice -n 10 $(BIN)/python -m tests.fuzz --seconds $(FUZZ_SECONDS) $(ARGS)
+
 clean:
 	rm -rf $(VENV) .coverage* .hypothesis .mypy_cache .pytest_cache .ruff_cache build src/*.egg-info
 
-# `exec` above leaves make out of the way of signals; these two files say what is installed.
+# `exec` above leaves make out of the way of signals; these files say what is installed.
 $(VENV)/.runtime: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(PIP) -e .
@@ -42,4 +47,9 @@ $(VENV)/.runtime: pyproject.toml constraints.txt
 
 $(VENV)/.test: $(VENV)/.runtime
 	$(PIP) -e '.[test]'
+	@touch $@
+
+# Where there is no atheris, fuzzing goes unguided.
+$(VENV)/.fuzz: $(VENV)/.test
+	$(PIP) -e '.[fuzz]' || true
 	@touch $@

@@ -125,7 +125,7 @@ class Checkout:
             "-c 'import sys; from lazulite.cli import main, parser; "
             f'parser.DEFAULT_PORT = {self.port}; sys.exit(main())\' "$@"',
         )
-        for stamp in (".runtime", ".test"):
+        for stamp in (".runtime", ".test", ".fuzz"):
             (directory / ".venv" / stamp).touch()
 
     def _copy_example(self) -> None:
@@ -164,10 +164,10 @@ class Checkout:
         return done.stdout
 
     def rehearse_tests(self, command: str) -> None:
-        """Check that each program that `make test` would run is there, and that the tests are among them."""
+        """Check that each program that `make test` or `make fuzz` would run is there, and that it is what it says."""
         planned = self.run(["bash", "-c", command.replace("make ", "make -n ", 1)])
         programs = re.findall(r"^\.venv/bin/(\S+)", planned, re.MULTILINE)
-        assert "-m pytest" in planned, planned
+        assert ("-m pytest" if command.startswith("make test") else "-m tests.fuzz") in planned, planned
         for program in programs:
             assert shutil.which(program, path=f"{Path(sys.executable).parent}:{os.environ['PATH']}"), program
 
@@ -264,7 +264,7 @@ class Reader:
         printed = ""
         waiting = ""
         for line in [*text.replace("\\\n", "").splitlines(), ":"]:
-            serves, tests = _SERVE.match(line), line.startswith("make test")
+            serves, tests = _SERVE.match(line), line.startswith(("make test", "make fuzz"))
             if not (serves or tests or line == ":"):
                 waiting += f"{line}\n"
                 continue

@@ -9,6 +9,7 @@ import pytest
 from lazulite.engine.contract import Clock, Engine
 from lazulite.engine.rocksdb import RocksEngine
 from lazulite.protocol.clock import system_clock
+from tests.fuzz.memory import MemoryEngine
 
 Open = Callable[[Clock], Engine]
 """Opens an engine, always at the same location."""
@@ -31,9 +32,15 @@ def rocksdb_in_memory(directory: Path) -> EngineFactory:
     return EngineFactory(lambda clock: RocksEngine.open(None, clock), keeps=False)
 
 
+def dictionary(directory: Path) -> EngineFactory:
+    """The one that the fuzzers run on."""
+    return EngineFactory(MemoryEngine, keeps=False)
+
+
 ENGINES: dict[str, Callable[[Path], EngineFactory]] = {
     "rocksdb-disk": rocksdb_on_disk,
     "rocksdb-memory": rocksdb_in_memory,
+    "dictionary": dictionary,
 }
 
 

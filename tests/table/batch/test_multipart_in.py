@@ -109,6 +109,8 @@ def test_boundaries(content_type: str, boundary: str | None) -> None:
         (OUTER, "--batch_b\nA: b\n\nGET / HTTP/1.1\n" + "A: b\n" * 65 + "\n\n--batch_b--"),
         (OUTER, "--batch_b\nA: b\n\nGET /" + "x" * HEAD_BYTES_MAX + " HTTP/1.1\n\n\n--batch_b--"),
         (OUTER, "--batch_b\nA: b\n\nGET / HTTP/1.1\nAccept: " + "a," * HEAD_BYTES_MAX + "\n\n\n--batch_b--"),
+        (OUTER, "--batch_b\nA: b\n\nGET / HTTP/1.1\nContent-ID: 1\rSet-Cookie: x\n\n\n--batch_b--"),
+        (OUTER, "--batch_b\nA: b\n\nGET / HTTP/1.1\nContent-ID: 1\0x\n\n\n--batch_b--"),
         (OUTER, "--batch_b\nA: " + "b" * HEAD_BYTES_MAX + "\n\nGET / HTTP/1.1\n\n\n--batch_b--"),
     ],
 )
@@ -116,6 +118,12 @@ def test_refusals(content_type: str, text: str) -> None:
     with pytest.raises(ServiceError) as caught:
         read_batch(content_type, text.encode())
     assert caught.value.code == "InvalidInput"
+
+
+@pytest.mark.parametrize(("sent", "echoed"), [("7", "7"), ("a b", "a b"), ("\u00e9", None), ("a\tb", None), ("", None)])
+def test_only_what_any_client_can_read_is_echoed(sent: str, echoed: str | None) -> None:
+    text = f"--batch_b\nA: b\n\nGET / HTTP/1.1\nContent-ID: {sent}\n\n\n--batch_b--"
+    assert read_batch(OUTER, text.encode()).parts[0].content_id == echoed
 
 
 def test_no_more_is_cut_out_than_can_be_counted() -> None:

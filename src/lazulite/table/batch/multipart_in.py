@@ -18,7 +18,8 @@ HEAD_BYTES_MAX = 64 * 1024
 
 _BOUNDARY = re.compile(r"multipart/mixed\s*;(?:.*;)?\s*boundary\s*=\s*(?:\"([^\"]{1,200})\"|([^\s;\"]{1,200}))", re.I)
 _REQUEST_LINE = re.compile(r"([A-Za-z]{1,20}) +(\S+) +HTTP/1\.[01]\s*", re.ASCII)
-_HEADER = re.compile(r"([!-9;-~]+)\s*:\s*(.*)")
+_HEADER = re.compile(r"([!-9;-~]+)\s*:\s*([^\x00-\x08\x0a-\x1f\x7f]*)")
+"""As a request's own head has it: no control character but the tab in a value, for some values are echoed."""
 _MALFORMED = "One of the request inputs is not valid."
 
 
@@ -30,7 +31,7 @@ class Part(NamedTuple):
     headers: dict[str, str]
     body: bytes
     content_id: str | None
-    """To be echoed: only known if it stood among the request's own headers, as recorded."""
+    """To be echoed: only known if it stood among the request's own headers, as recorded, and is printable ASCII."""
 
 
 class BatchBody(NamedTuple):
@@ -97,7 +98,9 @@ def _read_part(content: bytes) -> Part:
     if match is None:
         raise _malformed()
     headers = _read_headers(lines[1:])
-    return Part(match[1].upper(), match[2], headers, body.strip(), headers.pop("content-id", None))
+    content_id = headers.pop("content-id", "")
+    echoed = content_id if content_id.isascii() and content_id.isprintable() else None
+    return Part(match[1].upper(), match[2], headers, body.strip(), echoed or None)
 
 
 def read_batch(content_type: str, body: bytes) -> BatchBody:

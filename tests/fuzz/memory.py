@@ -1,0 +1,99 @@
+"""An engine in a dictionary: quick, deterministic, and put back to a remembered state between two inputs.
+
+Rows are kept under the byte keys of the real store, so the order and the limits of keys are the real ones. It joins
+the engines that the tests of the contract run against.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from typing import NamedTuple
+
+from lazulite.engine.contract import Clock, Decide, EngineUnavailableError, Key, KeyRange, SpaceDroppedError
+from lazulite.engine.keys import decode_key, encode_key, range_bounds, space_end, space_prefix
+
+
+class State(NamedTuple):
+    """All that an engine holds."""
+
+    rows: dict[bytes, bytes]
+    dropped: frozenset[int]
+    stamp: int
+
+
+class Run(NamedTuple):
+    """A `Slice`."""
+
+    keys: list[bytes]
+    values: list[bytes]
+
+    def key(self, index: int) -> Key:
+        return decode_key(self.keys[index])
+
+
+class MemoryEngine:
+    """An `Engine`. `writes` counts what changed it."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._rows: dict[bytes, bytes] = {}
+        self._dropped: frozenset[int] = frozenset()
+        self._stamp = 0
+        self._closed = False
+        self.writes = 0
+
+    def state(self) -> State:
+        """A copy of all there is."""
+        return State(dict(self._rows), self._dropped, self._stamp)
+
+    def restore(self, state: State) -> None:
+        """Go back to what `state` returned."""
+        self._rows, self._dropped, self._stamp = dict(state.rows), state.dropped, state.stamp
+        self.writes = 0
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise EngineUnavailableError
+
+    async def get(self, space: int, partition: str, row: str) -> bytes | None:
+        self._check_open()
+        return self._rows.get(encode_key(space, partition, row))
+
+    async def scan(self, space: int, ranges: Sequence[KeyRange], limit: int | None = None) -> AsyncGenerator[Run, None]:
+        self._check_open()
+        keys: list[bytes] = []
+        for lower, upper in [range_bounds(space, each) for each in ranges]:
+            keys += sorted(key for key in self._rows if lower <= key < upper)
+        found = [(key, self._rows[key]) for key in keys[:limit]]
+        for key, value in found:
+            yield Run([key], [value])
+            await asyncio.sleep(0)
+
+    async def commit(self, space: int, partition: str, rows: Sequence[str], decide: Decide) -> int:
+        self._check_open()
+        if space in self._dropped:
+            raise SpaceDroppedError
+        keys = {row: encode_key(space, partition, row) for row in rows}
+        stamp = max(self._clock(), self._stamp + 1)
+        changes = decide([self._rows.get(keys[row]) for row in rows], stamp)
+        for row, value in changes.items():
+            if value is None:
+                self._rows.pop(keys[row], None)
+            else:
+                self._rows[keys[row]] = value
+        if changes:
+            self._stamp = stamp
+            self.writes += 1
+        return stamp
+
+    async def drop(self, space: int) -> None:
+        self._check_open()
+        first, end = space_prefix(space), space_end(space)
+        self._rows = {key: value for key, value in self._rows.items() if not first <= key < end}
+        self._dropped |= {space}
+        self.writes += 1
+
+    async def check_writable(self) -> None:
+        self._check_open()
+
+    async def close(self) -> None:
+        self._closed = True

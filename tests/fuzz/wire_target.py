@@ -1,0 +1,92 @@
+"""The target that is nearest to the network: raw bytes into a connection, the whole service behind it.
+
+What it sends back is a row of HTTP responses, the same however the bytes are cut (but for `100 Continue`, which nobody
+needs whose body is there), and when the client has gone nothing of it is kept.
+"""
+
+import asyncio
+import itertools
+
+from lazulite.server.http1 import Connection
+from lazulite.server.limits import Limits
+from lazulite.server.response import CONTINUE
+from lazulite.server.shared import Shared
+from tests.server.wire import Record, Transport
+
+from .oracles import BrokenPromiseError, require
+from .world import World
+
+_TURNS_AFTER = 5
+"""Of the event loop, for what waits to be sent."""
+_TURNS_MAX = 20_000
+
+
+def wire(world: World, data: bytes) -> None:
+    """Send the bytes in one piece, then again cut in two and in single bytes."""
+    whole = world.loop.run_until_complete(_converse(world, [data]))
+    world.reset()
+    middle = len(data) // 2
+    cut = [data[:middle], data[middle:]]
+    require(world.loop.run_until_complete(_converse(world, cut)) == whole, "two pieces are answered as one is")
+    if len(data) <= 512:
+        world.reset()
+        singles = [data[at : at + 1] for at in range(len(data))]
+        answers = world.loop.run_until_complete(_converse(world, singles, at_once=True))
+        require(answers == whole, "single bytes are answered as one piece")
+
+
+async def _converse(world: World, pieces: list[bytes], *, at_once: bool = False) -> list[bytes]:
+    """Feed the pieces, each when the one before was dealt with or all in one turn; return the responses."""
+    log = Record()
+    numbers = itertools.count()
+    shared = Shared(world.service, Limits(), lambda: f"id-{next(numbers)}", lambda: 0.0, (log,))
+    connection = Connection(shared)
+    transport = Transport(connection)
+    connection.connection_made(transport)
+    for piece in pieces:
+        if transport.closed:
+            break
+        connection.data_received(piece)
+        if not at_once:
+            await _settle(connection)
+    await _settle(connection)
+    if not transport.closed:
+        if not connection.eof_received():
+            transport.close()
+        await _settle(connection)
+    if not transport.closed:
+        transport.abort()
+    await asyncio.sleep(0)
+    if log.failures:
+        raise log.failures[0][1]
+    require(not shared.connections, "a connection that was lost is forgotten")
+    require(shared.buffered_bytes == 0, "the room of a body is given back")
+    return _read_responses(transport.written, log)
+
+
+async def _settle(connection: Connection) -> None:
+    """Let everything happen that is going to."""
+    for turn in range(_TURNS_MAX):
+        await asyncio.sleep(0)
+        if turn >= _TURNS_AFTER and connection._task is None:
+            return
+    raise BrokenPromiseError("requests end within many turns of the loop")
+
+
+def _read_responses(written: bytes, log: Record) -> list[bytes]:
+    """Read what was sent as a client does that knows what it asked; return the final responses."""
+    responses: list[bytes] = []
+    for exchange in log.exchanges:
+        while written.startswith(CONTINUE):
+            written = written.removeprefix(CONTINUE)
+        end = written.find(b"\r\n\r\n")
+        require(end >= 0 and written.startswith(b"HTTP/1.1 "), "each answer has a head")
+        status = int(written[9:12])
+        require(status < 500 or status == 505 or exchange.response.error_code == "NotImplemented", f"no {status}")
+        fields = dict(line.lower().split(b": ", 1) for line in written[:end].split(b"\r\n")[1:])
+        length = 0 if exchange.request.method == "HEAD" else int(fields[b"content-length"])
+        require(len(written) >= end + 4 + length, "an answer is as long as it says")
+        responses.append(written[: end + 4 + length])
+        written = written[end + 4 + length :]
+    require(written.replace(CONTINUE, b"") == b"", "an answer is as long as it says")
+    return responses

@@ -1,0 +1,59 @@
+"""What mutations put into inputs: the words of the protocol, and the characters that readers stumble over."""
+
+# fmt: off
+_ODATA = [
+    "PartitionKey", "RowKey", "Timestamp", "odata.", "@odata.type", "odata.etag", "Edm.Int64", "Edm.Binary",
+    "Edm.DateTime", "Edm.Guid", "Edm.Double", "Edm.String", "Edm.Boolean", "Edm.Int32", "NaN", "-INF",
+    "9999-12-31T23:59:59.9999999Z",
+]
+_HARD = [
+    "%00", "%2F", "%25", "%27", "''", "%C3%28", "%ED%A0%80", "%F4%90%80%80", "\u0130", "\ufeff", "\\ud800", "\\u0000",
+    "\x00", "-1", "0", "1e309", "9223372036854775808", "99999999999999999999", "\r\n", "\n\n", "\r", "\t", "\u2028",
+    "\xa0", "\x85", "+", "\u0663",
+]
+_QUERY = [
+    "$filter=", "$top=", "$select=", "$format=", "comp=acl", "restype=service", "comp=properties", "comp=stats",
+    "timeout=", "NextPartitionKey=", "NextRowKey=", "NextTableName=", "sig=", "sv=", "tn=", "&&", "=", "?", "#",
+    "$batch", "Tables",
+]
+_FILTER = [
+    " and ", " or ", "not ", " eq ", " ne ", " gt ", " ge ", " lt ", " le ", "(", ")", "datetime'", "guid'", "X'",
+    "binary'", "L", "'",
+]
+_MULTIPART = [
+    "--batch_b", "--changeset_c", "--", "Content-ID: ", "Content-Type: application/http", "boundary=", "HTTP/1.1",
+    "\r\n\r\n",
+]
+_HEADERS = [
+    "If-Match: ", "Content-Length: ", "Transfer-Encoding: chunked", "Host: ", "Expect: 100-continue",
+    "Connection: close", ": ", "Accept: ", "x-ms-version: ", "X-HTTP-Method: ", "Prefer: ", "Authorization: ",
+    "Content-Type: ", "Upgrade: h2c", "q=", ";", ",",
+]
+_XML = [
+    "<!DOCTYPE", "<![CDATA[", "]]>", "<!--", "-->", "<?x?>", "&#0;", "&#x10FFFF;", "&lt;", "xmlns=", 'm:null="true"',
+    'm:type="', "/>", "<Id>", "<Expiry>", "<CorsRule>", "<d:A>", 'xml:space="preserve"', "xmlns:m=", "<entry",
+    "<!ENTITY", "&x;",
+]
+_JWT = [
+    "RS256", "none", "HS256", "eyJhbGciOiJub25lIn0", ".", "=", "e30", "W10", "bnVsbA",
+]
+# fmt: on
+
+_OWN = {
+    "atom": _ODATA + _XML,
+    "batch": _MULTIPART + _HEADERS + _ODATA,
+    "filter": _FILTER + _ODATA,
+    "headers": _HEADERS,
+    "http": _HEADERS + _QUERY,
+    "json": _ODATA,
+    "jwt": _JWT,
+    "sas": _QUERY,
+    "tokens": ["1!", "!", "1!4!AAAA"],
+    "url": _QUERY + _FILTER,
+    "xml": _XML,
+}
+
+
+def words(target: str) -> list[bytes]:
+    """The words of a target, and those that are hard for all."""
+    return [word.encode() for word in _OWN[target] + _HARD]

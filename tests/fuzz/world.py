@@ -1,0 +1,166 @@
+"""The service that the fuzzers talk to: in process, the same for every input.
+
+Invariants: clock, randomness and engine are fixed; after each input the engine is put back, with a new service on it
+where something was written. A refused request and a reading one change nothing that anybody could see.
+"""
+
+import asyncio
+import base64
+import hmac
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from random import Random
+
+from lazulite.engine.keys import space_prefix
+from lazulite.protocol.accounts import DEVELOPMENT_ACCOUNT, AccountDirectory
+from lazulite.protocol.errors import ServiceError
+from lazulite.protocol.message import Request, Response
+from lazulite.protocol.query_string import parse_query_string
+from lazulite.protocol.shared_key import table_string_to_sign
+from lazulite.protocol.spaces import COUNTERS
+from lazulite.table.service import TableService
+
+from .memory import MemoryEngine
+from .oracles import check_answer, read_parts, require
+
+ACCOUNT = DEVELOPMENT_ACCOUNT.name
+ROOT = f"/{ACCOUNT}/"
+NOW = 134_116_992_000_000_000
+"""2026-01-01T00:00:00Z in ticks."""
+DATE = "Thu, 01 Jan 2026 00:00:00 GMT"
+VERSION = "2019-02-02"
+PLAIN_HEADERS = {
+    "host": "127.0.0.1:10002",
+    "accept": "application/json;odata=minimalmetadata",
+    "content-type": "application/json",
+    "x-ms-date": DATE,
+    "x-ms-version": VERSION,
+}
+_READS = frozenset({"GET", "HEAD", "OPTIONS"})
+_COUNTERS = space_prefix(COUNTERS)
+"""What the keys of the counters begin with: a number may be taken and never used."""
+
+TYPES_ROW = {
+    "S": "it's",
+    "E": "",
+    "T": True,
+    "I": 5,
+    "L@odata.type": "Edm.Int64",
+    "L": "12345678901",
+    "D": 1.5,
+    "N@odata.type": "Edm.Double",
+    "N": "NaN",
+    "W@odata.type": "Edm.DateTime",
+    "W": "2008-07-10T00:00:00.1234567Z",
+    "G@odata.type": "Edm.Guid",
+    "G": "6b3a2b2e-0aaf-4222-8333-4444555566ff",
+    "B@odata.type": "Edm.Binary",
+    "B": "Cgs=",
+    "é": "e",
+}
+KEYS = [("p", "r"), ("p", "s"), ("p", ""), ("", ""), ("q'%", "\U0001f600"), ("\ufb01", "\uffef"), ("z", "r 1+2")]
+"""Partition and row of what the table holds."""
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """A request, what came of it, and whether it wrote."""
+
+    request: Request
+    response: Response
+    wrote: bool
+
+    @property
+    def status(self) -> int:
+        return self.response.status
+
+    def header(self, name: str) -> str | None:
+        """The first header of that name."""
+        return next((value for key, value in self.response.headers if key.lower() == name.lower()), None)
+
+
+class World:
+    """A service with a few tables. `table` names the one with rows, `Empty` is another."""
+
+    table = "Fuzz"
+
+    def __init__(self) -> None:
+        self.loop = asyncio.new_event_loop()
+        self.engine = MemoryEngine(lambda: NOW)
+        self.renew()
+        for name in (self.table, "Empty"):
+            self._expect(201, "POST", "Tables", body=json.dumps({"TableName": name}).encode())
+        for partition, row in KEYS:
+            entity = {"PartitionKey": partition, "RowKey": row, **TYPES_ROW}
+            self._expect(201, "POST", self.table, body=json.dumps(entity).encode())
+        self._expect(201, "POST", self.table, body=b'{"PartitionKey":"p","RowKey":"x","S":5,"I":"five"}')
+        policy = (
+            "<SignedIdentifier><Id>policy</Id><AccessPolicy><Expiry>2100-01-01</Expiry><Permission>r</Permission>"
+            "</AccessPolicy></SignedIdentifier>"
+        )
+        acl = f"<SignedIdentifiers>{policy}</SignedIdentifiers>".encode()
+        self._expect(204, "PUT", self.table, "comp=acl", acl)
+        self._start = self.engine.state()
+        self.renew()
+
+    def _expect(self, status: int, method: str, path: str, query: str = "", body: bytes = b"") -> None:
+        found = self.ask(method, ROOT + path, query, body=body)
+        require(found.status == status, f"the world can be made: {found.response}")
+
+    def renew(self) -> None:
+        """Put a new service on the engine, which remembers nothing."""
+        accounts = AccountDirectory({}, None)
+        self.service = TableService(self.engine, accounts, clock=lambda: NOW, monotonic=lambda: 0.0, random=Random(0))
+
+    def reset(self) -> None:
+        """Forget what the last input did."""
+        if self.engine.writes:
+            self.engine.restore(self._start)
+            self.renew()
+
+    def close(self) -> None:
+        """Let go of the event loop."""
+        self.loop.run_until_complete(self.loop.shutdown_asyncgens())
+        self.loop.close()
+
+    def ask(
+        self,
+        method: str,
+        path: str,
+        query: str = "",
+        headers: Mapping[str, str] | None = None,
+        body: bytes = b"",
+        *,
+        signed: bool = True,
+    ) -> Exchange:
+        """Send a request, by Shared Key unless it has an Authorization or is not to be signed; check the answer."""
+        fields = {**PLAIN_HEADERS, **(headers or {})}
+        request = Request(method, path, query, fields, body, client="192.0.2.7", id="fuzz")
+        if signed and "authorization" not in fields:
+            fields["authorization"] = _authorization(request)
+        before, writes = self.engine.state(), self.engine.writes
+        response = self.loop.run_until_complete(self.service.handle(request))
+        check_answer(response, head=method == "HEAD")
+        wrote = self.engine.writes != writes and _visible(self.engine.state().rows) != _visible(before.rows)
+        if wrote:
+            require(response.status < 300, f"a refused request changes nothing: {response.status}")
+            require(request.method not in _READS, f"a {request.method} changes nothing")
+            if dict(response.headers).get("Content-Type", "").startswith("multipart/mixed"):
+                parts = read_parts(response)
+                require(all(part.status < 300 for part in parts), "a refused batch changes nothing")
+        return Exchange(request, response, wrote)
+
+
+def _visible(rows: Mapping[bytes, bytes]) -> dict[bytes, bytes]:
+    return {key: value for key, value in rows.items() if not key.startswith(_COUNTERS)}
+
+
+def _authorization(request: Request) -> str:
+    try:
+        comp = parse_query_string(request.query).get("comp")
+    except ServiceError:
+        comp = None
+    text = table_string_to_sign("SharedKey", request, ACCOUNT, request.path, comp)
+    digest = hmac.digest(DEVELOPMENT_ACCOUNT.keys[0], text.encode("latin-1", "replace"), "sha256")
+    return f"SharedKey {ACCOUNT}:{base64.b64encode(digest).decode()}"
