@@ -274,6 +274,11 @@ async def test_an_upgrade_in_small_pieces(wire: Wire) -> None:
     assert [request.body for request in wire.service.requests] == [b"abc", b""]
 
 
+async def test_an_error_after_an_upgrade_keeps_its_status(wire: Wire) -> None:
+    upgrade = b"GET / HTTP/1.1\r\n" + HOST + b"Connection: Upgrade\r\nUpgrade: h2c\r\n\r\n"
+    assert statuses(await wire.send(upgrade + b"GET /\r\n\r\n")) == [200, 505]
+
+
 @pytest.mark.parametrize(("status", "tail"), [(204, b"Content-Length: 0\r\n\r\n"), (304, b"X-Id: id-1\r\n\r\n")])
 async def test_statuses_without_a_body(wire: Wire, status: int, tail: bytes) -> None:
     wire.service.status = status

@@ -82,10 +82,11 @@ class RequestParser:
         llhttp, incoming = self._llhttp, self._incoming
         assert llhttp is not None
         self._raw_bytes += len(data)
+        upgrade_at = None
         try:
             llhttp.feed_data(data)
         except HttpParserUpgrade as upgrade:
-            self._decline_upgrade(data[upgrade.args[0] :])
+            upgrade_at = upgrade.args[0]
         except HttpParserInvalidMethodError:
             self._fail(ServiceError("InvalidHttpVerb"))
         except HttpParserError as error:
@@ -94,6 +95,9 @@ class RequestParser:
         else:
             if self._incoming is incoming:
                 self._check_raw(incoming)
+        if upgrade_at is not None:
+            # Not in the `except` above: there, an error further on would have the upgrade for its context.
+            self._decline_upgrade(data[upgrade_at:])
 
     def close(self) -> None:
         """Stop, and let go of what is held: llhttp and the connection refer back to this object."""
