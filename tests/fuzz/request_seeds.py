@@ -5,8 +5,8 @@ import json
 
 from tests.conformance.sas import account_sas, table_sas
 
+from .issuer import AUDIENCE, ISSUER, base64url
 from .request_targets import ENDPOINT
-from .world import TYPES_ROW
 
 _FOREVER = "2100-01-01T00:00:00Z"
 _TABLE_SAS = table_sas(ENDPOINT, "Fuzz", {"se": _FOREVER})
@@ -179,28 +179,17 @@ def tokens() -> list[str]:
     ]
 
 
-def _segment(value: object) -> str:
-    return base64.urlsafe_b64encode(json.dumps(value).encode()).decode().rstrip("=")
-
-
 def jwt() -> list[str]:
-    claims = {
-        "iss": "https://issuer.example",
-        "aud": "https://storage.azure.com",
-        "exp": 4102444800,
-        "nbf": 0,
-        "iat": 0,
-    }
-    claims |= {"roles": ["Storage Table Data Reader"], "oid": TYPES_ROW["G"], "sub": "x", "tid": TYPES_ROW["G"]}
-    heads = [
-        {"alg": alg, "typ": "JWT", "kid": "k"} for alg in ("RS256", "none", "HS256", "ES256", "PS512", "EdDSA", "")
-    ]
-    made = [f"{_segment(head)}.{_segment(claims)}.{'A' * 342}" for head in heads]
-    return [
-        *made,
-        f"{_segment(heads[1])}.{_segment(claims)}.",
-        "a.b.c",
-        "",
-        "..",
-        _segment({"alg": 5, "crit": ["x"], "jwk": {}}) + ".e30.AA",
-    ]
+    """Tokens of every algorithm, and what is to be signed."""
+    claims: dict[str, object] = {"iss": ISSUER, "aud": AUDIENCE, "exp": 4102444800, "nbf": 0, "iat": 0, "sub": "x"}
+    claims["roles"] = ["Storage Table Data Reader"]
+    algorithms = ("RS256", "none", "HS256", "ES256", "PS512", "EdDSA", "")
+    heads: list[dict[str, object]] = [{"alg": each, "typ": "JWT", "kid": "k"} for each in algorithms]
+    heads += [{"alg": "RS256", "kid": "other"}, {"alg": "RS256"}, {"alg": 5, "crit": ["x"], "jwk": {}}]
+    said = [claims, {**claims, "aud": [AUDIENCE + "/", 5], "roles": "Storage Table Data Contributor"}]
+    said += [{**claims, "exp": 1.5e9}, {**claims, "nbf": 4e9}, {**claims, "exp": 10**400}, {**claims, "exp": "x"}, {}]
+    texts = [json.dumps(each) for each in said]
+    raw = [f"{base64url(json.dumps(head).encode())}.{base64url(texts[0].encode())}.{'A' * 342}" for head in heads]
+    signed = [f"sign\n{json.dumps(head)}\n{text}" for head in heads for text in texts[: 7 if head is heads[0] else 1]]
+    unknown = [f"sign\n{json.dumps(heads[7])}\n{text}" for text in texts]
+    return [*raw, *signed, *unknown, raw[1].rpartition(".")[0] + ".", "a.b.c", "", ".."]

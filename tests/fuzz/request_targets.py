@@ -8,8 +8,9 @@ from lazulite.engine.order import ordinal
 from tests.conformance import sas as conformance_sas
 from tests.conformance.signing import Endpoint, signature
 
+from .issuer import AUDIENCE, ISSUER, KEY_ID, sign
 from .oracles import require
-from .world import ACCOUNT, ROOT, World
+from .world import ACCOUNT, NOW_SECONDS, ROOT, World
 
 METHODS = ("GET", "POST", "PUT", "DELETE", "MERGE", "PATCH", "HEAD", "OPTIONS")
 KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
@@ -130,7 +131,24 @@ def _signature(fields: dict[str, str]) -> str:
 
 
 def jwt(world: World, data: bytes) -> None:
-    """A bearer token. None of the input's making opens anything."""
-    token = _CONTROLS.sub("", data[:16_000].decode("latin-1")).strip()
-    done = world.ask("GET", f"{ROOT}{world.table}()", headers={"authorization": f"Bearer {token}"})
-    require(done.status >= 400, "a token that nobody signed opens nothing")
+    """A bearer token; or `sign`, a header and claims on a line each, which the issuer signs.
+
+    Nothing opens anything that the issuer did not sign, and what it signed only by the right key, for us, in its time
+    and with a role.
+    """
+    line, _, rest = data[:12_000].partition(b"\n")
+    head, _, claims = rest.partition(b"\n")
+    signed = line.strip() == b"sign"
+    token = sign(head, claims) if signed else _CONTROLS.sub("", data.decode("latin-1")).strip()
+    fields = {"authorization": f"Bearer {token}", "x-ms-version": "2020-12-06"}
+    done = world.ask("GET", f"{ROOT}{world.table}()", headers=fields)
+    if done.status < 400:
+        require(signed, "a token that nobody signed opens nothing")
+        header, said = json.loads(head), json.loads(claims)
+        require(
+            header["alg"] == "RS256" and header.get("kid", KEY_ID) == KEY_ID, "a token names the key that signed it"
+        )
+        require("crit" not in header, "what is critical is understood")
+        require(said["iss"] == ISSUER and AUDIENCE in str(said["aud"]), "a token is the issuer's, for us")
+        require(said["exp"] + 60 >= NOW_SECONDS >= said.get("nbf", 0) - 60, "a token has its time")
+        require("Storage Table Data" in str(said["roles"]), "a token has a role")

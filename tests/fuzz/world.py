@@ -21,6 +21,7 @@ from lazulite.protocol.shared_key import table_string_to_sign
 from lazulite.protocol.spaces import COUNTERS
 from lazulite.table.service import TableService
 
+from .issuer import authentication
 from .memory import MemoryEngine
 from .oracles import check_answer, read_parts, require
 
@@ -28,6 +29,8 @@ ACCOUNT = DEVELOPMENT_ACCOUNT.name
 ROOT = f"/{ACCOUNT}/"
 NOW = 134_116_992_000_000_000
 """2026-01-01T00:00:00Z in ticks."""
+NOW_SECONDS = 1_767_225_600
+"""The same since 1970."""
 DATE = "Thu, 01 Jan 2026 00:00:00 GMT"
 VERSION = "2019-02-02"
 PLAIN_HEADERS = {
@@ -110,8 +113,14 @@ class World:
 
     def renew(self) -> None:
         """Put a new service on the engine, which remembers nothing."""
-        accounts = AccountDirectory({}, None)
-        self.service = TableService(self.engine, accounts, clock=lambda: NOW, monotonic=lambda: 0.0, random=Random(0))
+        self.service = TableService(
+            self.engine,
+            AccountDirectory({}, None),
+            clock=lambda: NOW,
+            monotonic=lambda: 0.0,
+            random=Random(0),
+            bearer=authentication(lambda: NOW),
+        )
 
     def reset(self) -> None:
         """Forget what the last input did."""
