@@ -9,11 +9,11 @@ import json
 from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
 from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key
 from cryptography.hazmat.primitives.hashes import SHA256
+
 from lazulite.protocol.bearer_authentication import BearerAuthentication
 from lazulite.protocol.bearer_rules import BearerRules
-from lazulite.protocol.jwks import KeySet, parse_jwks
-
 from lazulite.protocol.clock import Clock
+from lazulite.protocol.jwks import KeySet, parse_jwks
 
 ISSUER = "https://issuer.example/tenant/v2.0"
 AUDIENCE = "https://storage.azure.com"
