@@ -45,10 +45,19 @@ def build_entity(values: dict[str, Json], types: Mapping[str, Json]) -> Entity:
         raise ServiceError("TooManyProperties")
     keys = [_key(values.pop(name, None)) for name in KEYS]
     properties: dict[str, Property] = {}
-    for name, value in values.items():
-        check_property_name(name)
-        if value is not None:
-            properties[name] = _type_property(name, value, types.get(name))
+    name = ""
+    try:
+        for name, value in values.items():
+            check_property_name(name)
+            if value is not None:
+                type_name = types.get(name)
+                edm = type_of_json(value) if type_name is None else _named_type(type_name)
+                properties[name] = Property(edm, edm.literal(value))
+    except DateTimeRangeError as error:
+        message = f"The '{name}' parameter of value '{error.text}' is out of range."
+        raise ServiceError("OutOfRangeInput", message) from None
+    except ValueError:
+        raise ServiceError("InvalidInput", MALFORMED) from None
     check_limits(keys[0] or "", keys[1] or "", properties)
     return Entity(keys[0], keys[1], properties)
 
@@ -57,17 +66,6 @@ def _key(value: Json) -> str | None:
     if value is None or isinstance(value, str):
         return value
     raise ServiceError("InvalidInput", MALFORMED)
-
-
-def _type_property(name: str, value: Json, type_name: Json) -> Property:
-    try:
-        edm = type_of_json(value) if type_name is None else _named_type(type_name)
-        return Property(edm, edm.literal(value))
-    except DateTimeRangeError as error:
-        message = f"The '{name}' parameter of value '{error.text}' is out of range."
-        raise ServiceError("OutOfRangeInput", message) from None
-    except ValueError:
-        raise ServiceError("InvalidInput", MALFORMED) from None
 
 
 def _named_type(name: Json) -> EdmType:
@@ -86,7 +84,7 @@ def check_limits(partition_key: str, row_key: str, properties: Mapping[str, Prop
     """
     if len(properties) > PROPERTIES_MAX:
         raise ServiceError("TooManyProperties")
-    bound = 2 * sum(len(literal) for _, literal in properties.values())
+    bound = 2 * sum([len(literal) for _, literal in properties.values()])
     if bound <= STRING.limit:
         return
     size = 4 + 2 * (utf16_length(partition_key) + utf16_length(row_key))

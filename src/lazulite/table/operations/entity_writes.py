@@ -86,6 +86,8 @@ class EntityWrite:
     properties: Mapping[str, Property]
     keys: str
     encoded: str
+    preference: Preference | None = None
+    """What an insert answers with."""
     result: bytes | None = None
 
     def apply(self, current: bytes | None, stamp: int) -> bytes | None:
@@ -124,6 +126,7 @@ def prepare(call: Call, kind: Write) -> EntityWrite:
     call.request.operation = kind.operation
     call.authorize(kind.requirement)
     headers = call.request.headers
+    preference = None
     if kind is INSERT:
         refuse_conditions(headers)
         condition = None
@@ -140,7 +143,8 @@ def prepare(call: Call, kind: Write) -> EntityWrite:
         if kind is INSERT:
             partition_key, row_key = _new_keys(entity.partition_key, entity.row_key)
             wanted = call.format()
-            if read_preference(headers, call.version) is not Preference.NO_CONTENT:
+            preference = read_preference(headers, call.version)
+            if preference is not Preference.NO_CONTENT:
                 wanted.check(partition_key, row_key, properties)
         else:
             properties = in_order(properties)
@@ -148,7 +152,8 @@ def prepare(call: Call, kind: Write) -> EntityWrite:
             partition_key, row_key = call.resource.partition_key, call.resource.row_key
     call.require_key(partition_key, row_key)
     keys = encode_keys(partition_key, row_key)
-    return EntityWrite(kind, partition_key, row_key, condition, properties, keys, encode_properties(properties))
+    encoded = encode_properties(properties)
+    return EntityWrite(kind, partition_key, row_key, condition, properties, keys, encoded, preference)
 
 
 def _new_keys(partition_key: str | None, row_key: str | None) -> tuple[str, str]:
@@ -184,10 +189,9 @@ def answer(call: Call, write: EntityWrite, stamp: int) -> Response:
         return no_content(call, etag)
     table = call.resource.table
     location = call.address.base + entity_link(table, write.partition_key, write.row_key)
-    preference = read_preference(call.request.headers, call.version)
-    if preference is Preference.NO_CONTENT:
+    if write.preference is Preference.NO_CONTENT:
         return created_without_content(call, location, etag)
     assert write.result is not None, "an insert leaves a row"
     wanted = call.format()
     body = call.entity_writer(wanted).entity(write.result)
-    return entity_answer(call, 201, wanted, body, [*preference_applied(preference), ("Location", location), etag])
+    return entity_answer(call, 201, wanted, body, [*preference_applied(write.preference), ("Location", location), etag])

@@ -22,6 +22,7 @@ MEMBERS_MAX = 2048
 _ANNOTATION = "@odata.type"
 _STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)
 """A string; also what begins as one and never ends, lest each quote in it be tried as a beginning again."""
+_BLANKS = b" \t\r\n"
 _NOT_BRACKETS = re.compile(rb"[^\[\]{}]+")
 
 
@@ -67,10 +68,11 @@ def read_members(body: bytes) -> tuple[tuple[str, Json], ...]:
     """
     _check_structure(body)
     try:
-        members = _DECODER.decode(body.removeprefix(BOM_UTF8).decode())
+        text = body.removeprefix(BOM_UTF8).strip(_BLANKS).decode()
+        members, end = _DECODER.raw_decode(text)
     except (ValueError, RecursionError):
         raise ServiceError("InvalidInput", MALFORMED) from None
-    if not isinstance(members, _Pairs):
+    if end != len(text) or not isinstance(members, _Pairs):
         raise ServiceError("InvalidInput", MALFORMED)
     return cast("tuple[tuple[str, Json], ...]", members)
 

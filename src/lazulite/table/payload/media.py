@@ -136,6 +136,9 @@ class Preference(StrEnum):
     NO_CONTENT = "return-no-content"
 
 
+_PREFERENCES: dict[str, Preference] = {each.value: each for each in Preference}
+
+
 def read_preference(headers: Mapping[str, str], version: str) -> Preference | None:
     """Return what an insert should answer with; None if the client did not say, or could not at its version.
 
@@ -145,9 +148,7 @@ def read_preference(headers: Mapping[str, str], version: str) -> Preference | No
     wanted = headers.get("prefer")
     if wanted is None or version < PREFER_SINCE:
         return None
-    try:
-        return Preference(wanted.strip().lower())
-    except ValueError:
-        raise ServiceError(
-            "InvalidHeaderValue", details=[("HeaderName", "Prefer"), ("HeaderValue", wanted[:64])]
-        ) from None
+    preference = _PREFERENCES.get(wanted) or _PREFERENCES.get(wanted.strip().lower())
+    if preference is None:
+        raise ServiceError("InvalidHeaderValue", details=[("HeaderName", "Prefer"), ("HeaderValue", wanted[:64])])
+    return preference
