@@ -30,10 +30,10 @@ def encode(response: Response, *, method: str, keep_alive: bool, http_1_0: bool)
         lines.append("Connection: close")
     elif http_1_0:
         lines.append("Connection: keep-alive")
+    run_on = "".join(lines)
+    if "\n" in run_on or "\r" in run_on or "\0" in run_on:
+        lines = [_one_line(line) for line in lines]
     head = "\r\n".join(lines)
-    breaks = len(lines) - 1
-    if head.count("\n") != breaks or head.count("\r") != breaks or "\0" in head:
-        head = "\r\n".join(map(_one_line, lines))
     return head.encode("latin-1", "replace") + b"\r\n\r\n", b"" if method == "HEAD" else body
 
 

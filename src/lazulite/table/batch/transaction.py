@@ -7,7 +7,6 @@ the index of the operation before its message. Source: reference §11.2–11.4.
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from lazulite.engine.contract import SpaceDroppedError
 from lazulite.protocol.errors import AuthorityError, ServiceError
@@ -66,13 +65,16 @@ def _inner_call(call: Call, part: Part) -> Call:
     path = path.lstrip("/").removeprefix(root[1:])
     request = Request(part.method, root + path, query, part.headers, part.body, id=call.request.id)
     parameters = parse_query_string(query)
-    return replace(
-        call,
-        request=request,
-        parameters=parameters,
-        version=_inner_version(call, part, parameters),
-        resource=parse_resource(path),
-        method=effective_method(request),
+    return Call(
+        call.context,
+        request,
+        call.address,
+        parameters,
+        _inner_version(call, part, parameters),
+        call.grant,
+        parse_resource(path),
+        effective_method(request),
+        call.deadline,
         in_batch=True,
     )
 

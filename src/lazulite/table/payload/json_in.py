@@ -22,6 +22,7 @@ MEMBERS_MAX = 2048
 _ANNOTATION = "@odata.type"
 _STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)
 """A string; also what begins as one and never ends, lest each quote in it be tried as a beginning again."""
+_SHORTEST_MEMBER = len('"":1')
 _BLANKS = b" \t\r\n"
 _NOT_BRACKETS = re.compile(rb"[^\[\]{}]+")
 
@@ -41,14 +42,19 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_Pairs, parse_constant=_refuse_con
 
 def _check_structure(body: bytes) -> None:
     """Refuse, before anything is built, what is nested too deeply or has far more members than an entity."""
-    flat = body.count(b"{") + body.count(b"[") <= DEPTH_MAX
-    if flat and body.count(b":") <= MEMBERS_MAX:
+    shallow = _is_flat(body) or body.count(b"{") + body.count(b"[") <= DEPTH_MAX
+    if shallow and (len(body) < _SHORTEST_MEMBER * MEMBERS_MAX or body.count(b":") <= MEMBERS_MAX):
         return
     bare = _STRING.sub(b"", body)
     if bare.count(b":") > MEMBERS_MAX:
         raise ServiceError("TooManyProperties")
     if _is_too_deep(bare):
         raise ServiceError("InvalidInput", MALFORMED)
+
+
+def _is_flat(body: bytes) -> bool:
+    """Tell at a glance that a body is not nested, as most are; counting brackets costs several times as much."""
+    return body.find(b"{", body.find(b"{") + 1) < 0 and b"[" not in body
 
 
 def _is_too_deep(bare: bytes) -> bool:
