@@ -36,7 +36,7 @@ PARTS = [
     Part(
         "POST",
         "http://host/acct/T",
-        {"content-type": "application/json", "accept": "application/json;odata=nometadata"},
+        {"content-type": "application/json", "content-id": "7", "accept": "application/json;odata=nometadata"},
         b'{"a":1}',
         "7",
     ),

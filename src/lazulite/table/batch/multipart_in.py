@@ -6,7 +6,8 @@ body that is no such thing is one `InvalidInput`.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import NamedTuple
 
 from lazulite.protocol.errors import ServiceError
@@ -15,6 +16,9 @@ PARTS_MAX = 100
 HEADERS_MAX = 64
 HEAD_BYTES_MAX = 64 * 1024
 """Length of one head inside a batch, its request line included; a single request's has as much."""
+
+_REMEMBERED_LENGTH_MAX = 1024
+"""The parts of a batch repeat their heads; one of up to this many characters is read once."""
 
 _BOUNDARY = re.compile(r"multipart/mixed\s*;(?:.*;)?\s*boundary\s*=\s*(?:\"([^\"]{1,200})\"|([^\s;\"]{1,200}))", re.I)
 _REQUEST_LINE = re.compile(r"([A-Za-z]{1,20}) +(\S+) +HTTP/1\.[01]\s*", re.ASCII)
@@ -28,7 +32,8 @@ class Part(NamedTuple):
 
     method: str
     url: str
-    headers: dict[str, str]
+    headers: Mapping[str, str]
+    """Perhaps another part's, too."""
     body: bytes
     content_id: str | None
     """To be echoed: only known if it stood among the request's own headers, as recorded, and is printable ASCII."""
@@ -66,7 +71,13 @@ def _split(body: bytes, boundary: str) -> Iterator[bytes]:
         yield content
 
 
-def _read_headers(lines: list[str]) -> dict[str, str]:
+def _read_headers(block: str) -> Mapping[str, str]:
+    """Return the fields of a head, by name in lower case."""
+    return (_remembered_headers if len(block) <= _REMEMBERED_LENGTH_MAX else _parse_headers)(block)
+
+
+def _parse_headers(block: str) -> Mapping[str, str]:
+    lines = [line for line in block.split("\n") if line.strip()]
     if len(lines) > HEADERS_MAX:
         raise _malformed()
     headers: dict[str, str] = {}
@@ -79,7 +90,10 @@ def _read_headers(lines: list[str]) -> dict[str, str]:
     return headers
 
 
-def _cut_head(text: bytes) -> tuple[list[str], bytes]:
+_remembered_headers = lru_cache(maxsize=256)(_parse_headers)
+
+
+def _cut_head(text: bytes) -> tuple[str, bytes]:
     """Split at the first blank line; blank lines before the head are skipped."""
     text = text.lstrip(b"\n")
     end = text.find(b"\n\n", 0, HEAD_BYTES_MAX)
@@ -87,18 +101,18 @@ def _cut_head(text: bytes) -> tuple[list[str], bytes]:
         if len(text) > HEAD_BYTES_MAX:
             raise _malformed()
         end = len(text)
-    head, rest = text[:end], text[end + 2 :]
-    return [line for line in head.decode("latin-1").split("\n") if line.strip()], rest
+    return text[:end].decode("latin-1"), text[end + 2 :]
 
 
 def _read_part(content: bytes) -> Part:
     _, request = _cut_head(content)
-    lines, body = _cut_head(request)
-    match = _REQUEST_LINE.fullmatch(lines[0]) if lines else None
+    head, body = _cut_head(request)
+    line, _, fields = head.lstrip().partition("\n")
+    match = _REQUEST_LINE.fullmatch(line)
     if match is None:
         raise _malformed()
-    headers = _read_headers(lines[1:])
-    content_id = headers.pop("content-id", "")
+    headers = _read_headers(fields)
+    content_id = headers.get("content-id", "")
     echoed = content_id if content_id.isascii() and content_id.isprintable() else None
     return Part(match[1].upper(), match[2], headers, body.strip(), echoed or None)
 
@@ -130,5 +144,5 @@ def read_batch(content_type: str, body: bytes) -> BatchBody:
 
 
 def _inner_boundary(content: bytes) -> str | None:
-    lines, _ = _cut_head(content)
-    return boundary_of(_read_headers(lines).get("content-type", ""))
+    head, _ = _cut_head(content)
+    return boundary_of(_read_headers(head).get("content-type", ""))
