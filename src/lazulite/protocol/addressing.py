@@ -14,7 +14,7 @@ from lazulite.protocol.message import Request
 from lazulite.protocol.query_string import percent_decode
 
 HOST_SUFFIX = "table.localhost"
-"""The suffix that is always known: `*.localhost` is this machine in every resolver."""
+"""The suffix that is always known: browsers and systemd resolve `*.localhost` to this machine."""
 
 _SECONDARY = "-secondary"
 _REMEMBERED_LENGTH_MAX = 256
