@@ -184,6 +184,8 @@ def test_missing_table(missing: Table) -> None:
     for steps in (posts("1"), posts("1", "2")):
         (part,) = run(missing.client, *operations(missing, steps))
         assert part.refusal == (404, "TableNotFound", 0, "The table specified does not exist.")
+        assert part.header("X-Content-Type-Options") == "nosniff"
+        assert part.header("Cache-Control") is None
 
 
 def test_other_table(table: Table, client: Client, shared_table: Table) -> None:

@@ -115,7 +115,9 @@ KINDS = {
     "conflict": Kind("POST", "/{table}", {}, NEW.replace('"n"', '"r"'), 409, PLAIN_JSON),
     "stale": Kind("PUT", ROW, {"If-Match": 'W/"foo"'}, "{}", 412, PLAIN_JSON),
     "no such table": Kind("GET", "/nosuchtable", {}, None, 404, PLAIN_JSON),
-    "filter syntax": Kind("GET", "/{table}?$filter=aaa%20bbb%20ccc", {}, None, 400, {"Content-Type": JSON_TYPE}),
+    "filter syntax": Kind(
+        "GET", "/{table}?$filter=aaa%20bbb%20ccc", {}, None, 400, PLAIN_JSON | {"Cache-Control": None}
+    ),
     "get policies": Kind("GET", "/{table}?comp=acl", {}, None, 200, XML | {"Cache-Control": None}),
     "set policies": Kind("PUT", "/{table}?comp=acl", {}, "", 204, {"Content-Type": None, "ETag": None}),
     "get properties": Kind("GET", "/?restype=service&comp=properties", {}, None, 200, XML | {"Cache-Control": None}),

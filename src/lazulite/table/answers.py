@@ -3,6 +3,7 @@
 The `DataServiceVersion` of an answer is never above what the client can read.
 """
 
+from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import Response
 from lazulite.protocol.odata_version import odata_version
 from lazulite.protocol.version import ODATA_HEADER_BEFORE
@@ -55,8 +56,9 @@ def preference_applied(preference: Preference | None) -> list[tuple[str, str]]:
     return [] if preference is None else [("Preference-Applied", preference.value)]
 
 
-def batch_error(status: int, wanted: Format, body: bytes, preference: list[tuple[str, str]]) -> Response:
-    """Return the refusal of one operation of a batch."""
+def batch_error(error: ServiceError, wanted: Format, body: bytes, preference: list[tuple[str, str]]) -> Response:
+    """Return the refusal of one operation of a batch; that of a missing table says nothing of caches, as recorded."""
+    caching = [] if error.code == "TableNotFound" else [NO_CACHE]
     odata = ("DataServiceVersion", f"{wanted.odata_version}.0;")
     content_type = ("Content-Type", wanted.batch_error_type)
-    return Response(status, [NO_SNIFF, NO_CACHE, *preference, odata, content_type], body)
+    return Response(error.status, [NO_SNIFF, *caching, *preference, odata, content_type], body)

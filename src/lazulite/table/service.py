@@ -29,6 +29,7 @@ from lazulite.protocol.version import CORS_SINCE, NEWEST, VERSION_HEADER_SINCE, 
 from lazulite.table.answers import NO_CACHE, NO_SNIFF
 from lazulite.table.call import Call, Context, QueryLimits
 from lazulite.table.catalog import Catalog
+from lazulite.table.filter import FilterSyntaxError
 from lazulite.table.method import effective_method
 from lazulite.table.payload.media import format_for_error
 from lazulite.table.resource import parse_resource
@@ -196,7 +197,9 @@ class TableService:
         version = request.version or _version_of_refused(request, parameters) or NEWEST
         wanted = format_for_error(version, request.headers, parameters.get("$format", ""))
         body = wanted.error(error, request.id, time_now)
-        head = [("Content-Type", wanted.error_type), NO_SNIFF, NO_CACHE, *headers]
+        # As recorded, the refusal of a filter is the one that says nothing of caches.
+        caching = [] if isinstance(error, FilterSyntaxError) else [NO_CACHE]
+        head = [("Content-Type", wanted.error_type), NO_SNIFF, *caching, *headers]
         return Response(error.status, head, body, error.code)
 
     def _finish(self, request: Request, parameters: Mapping[str, str], response: Response) -> Response:

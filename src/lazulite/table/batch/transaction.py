@@ -193,4 +193,4 @@ def _refusal(call: Call, part: Part, error: ServiceError, prefix: str, applied: 
     wanted = format_for_error(call.version, part.headers, "")
     prefixed = ServiceError(error.code, f"{prefix}{error.message}", status=error.status)
     body = wanted.error(prefixed, call.request.id, call.context.time())
-    return batch_error(error.status, wanted, body, applied)
+    return batch_error(error, wanted, body, applied)

@@ -1,5 +1,6 @@
 """The `$filter` language: text to tree, tree to key ranges, tree to a predicate."""
 
+from lazulite.table.filter.lexer import FilterSyntaxError
 from lazulite.table.filter.parser import DEPTH_MAX, TERMS_MAX, TEXT_MAX, parse
 from lazulite.table.filter.predicate import compile_predicate, properties_of
 from lazulite.table.filter.query_class import QueryClass, query_class
@@ -14,6 +15,7 @@ __all__ = [
     "BooleanProperty",
     "Comparison",
     "Constant",
+    "FilterSyntaxError",
     "Node",
     "Not",
     "Operator",

@@ -107,9 +107,13 @@ def _hexadecimal(text: str) -> str:
     return text
 
 
-def invalid(message: str) -> ServiceError:
+class FilterSyntaxError(ServiceError):
+    """The refusal of a text that is no filter."""
+
+
+def invalid(message: str) -> FilterSyntaxError:
     """Return the refusal of a filter."""
-    return ServiceError("InvalidInput", message)
+    return FilterSyntaxError("InvalidInput", message)
 
 
 def read_token(text: str, start: int) -> Token:
