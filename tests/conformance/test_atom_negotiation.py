@@ -23,6 +23,14 @@ def test_atom_is_the_default_of_its_versions(shared_table: Table, version: str, 
     assert query(shared_table, old(version, Accept=accept)).expect(200).header("Content-Type") == FEED_TYPE
 
 
+@pytest.mark.unverified
+def test_who_names_no_version_reads_atom(table: Table) -> None:
+    unnamed = {**writing(), "x-ms-version": None}
+    created = table.client.send("POST", table.path, headers=unnamed, body=entity()).expect(201)
+    assert created.header("Content-Type") == ENTRY_TYPE
+    assert query(table, {**old(), "x-ms-version": None}).expect(200).header("Content-Type") == FEED_TYPE
+
+
 @pytest.mark.parametrize("version", BEFORE_JSON)
 def test_there_was_no_json_before_2013_08_15(table: Table, version: str) -> None:
     headers = {"x-ms-version": version, "Accept": "application/json"}
@@ -87,6 +95,12 @@ def test_other_types_are_refused(table: Table, version: str) -> None:
     assert table.page().rows == []
 
 
+@pytest.mark.parametrize("version", BOTH)
+def test_verbose_json_was_never_spoken(shared_table: Table, version: str) -> None:
+    answer = query(shared_table, {"x-ms-version": version, "Accept": "application/json;odata=verbose"})
+    assert answer.code == (415, "JsonVerboseFormatNotSupported")
+
+
 @pytest.mark.parametrize(
     "given", ["application/atom+xml;type=entry", "Application/Atom+XML; type=entry; charset=UTF-8"]
 )
@@ -118,4 +132,12 @@ def test_prefer_works_with_atom(table: Table) -> None:
     loud = writing("2013-08-15", Prefer="return-content")
     answer = table.client.send("POST", table.path, headers=loud, body=entity("p", "s")).expect(201)
     assert answer.header("Preference-Applied") == "return-content"
+    assert answer.header("Content-Type") == ENTRY_TYPE
+
+
+@pytest.mark.parametrize("version", BEFORE_JSON)
+def test_preferences_came_with_2013_08_15(table: Table, version: str) -> None:
+    headers = writing(version, Prefer="return-no-content")
+    answer = table.client.send("POST", table.path, headers=headers, body=entity()).expect(201)
+    assert answer.header("Preference-Applied") is None
     assert answer.header("Content-Type") == ENTRY_TYPE

@@ -11,6 +11,8 @@ from urllib.parse import quote
 
 import pytest
 
+from .atom import element, writing
+from .atom import entity as atom_entity
 from .batches import CRLF, PLAIN, Layout, body, changeset, insert, operation, query_body, query_part, sole_part, submit
 from .batches import url as url_of
 from .client import NONE, Client, HeaderChanges
@@ -218,6 +220,12 @@ def test_headers_of_answers(row: Table) -> None:
         assert answer.header("Transfer-Encoding") is None
         assert answer.header("x-ms-error-code") == (answer.refusal.code or None)
     assert row.get("p", "r").required("Server-Timing").startswith("query;")
+
+
+def test_dashes_in_names_were_never_allowed(table: Table) -> None:
+    dashed = atom_entity("p", "r", element("a-b", "x"))
+    answer = table.client.send("POST", table.path, headers=writing("2008-10-27"), body=dashed)
+    assert answer.code == (400, "PropertyNameInvalid")
 
 
 def test_headers_of_refused_credentials(client: Client) -> None:
