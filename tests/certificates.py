@@ -19,6 +19,11 @@ class Files(NamedTuple):
     cert: Path
     key: Path
 
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """What tells `lazulite serve` of them."""
+        return "--cert", str(self.cert), "--key", str(self.key)
+
 
 class Authority:
     """Signs certificates; `root` is the file that clients trust."""

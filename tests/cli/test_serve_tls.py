@@ -25,7 +25,7 @@ def files(authority: Authority) -> Files:
 
 
 def tls(files: Files) -> list[str]:
-    return ["--cert", str(files.cert), "--key", str(files.key), "--silent"]
+    return [*files.flags, "--silent"]
 
 
 def health(url: str, authority: Authority) -> bytes:

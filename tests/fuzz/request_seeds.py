@@ -4,8 +4,9 @@ import base64
 import json
 
 from tests.conformance.sas import account_sas, table_sas
+from tests.tokens import AUDIENCE, segment
 
-from .issuer import AUDIENCE, ISSUER, base64url
+from .issuer import ISSUER
 from .request_targets import ENDPOINT
 
 _FOREVER = "2100-01-01T00:00:00Z"
@@ -189,7 +190,7 @@ def jwt() -> list[str]:
     said = [claims, {**claims, "aud": [AUDIENCE + "/", 5], "roles": "Storage Table Data Contributor"}]
     said += [{**claims, "exp": 1.5e9}, {**claims, "nbf": 4e9}, {**claims, "exp": 10**400}, {**claims, "exp": "x"}, {}]
     texts = [json.dumps(each) for each in said]
-    raw = [f"{base64url(json.dumps(head).encode())}.{base64url(texts[0].encode())}.{'A' * 342}" for head in heads]
+    raw = [f"{segment(head)}.{segment(texts[0].encode())}.{'A' * 342}" for head in heads]
     signed = [f"sign\n{json.dumps(head)}\n{text}" for head in heads for text in texts[: 7 if head is heads[0] else 1]]
     unknown = [f"sign\n{json.dumps(heads[7])}\n{text}" for text in texts]
     return [*raw, *signed, *unknown, raw[1].rpartition(".")[0] + ".", "a.b.c", "", ".."]

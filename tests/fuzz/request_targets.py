@@ -7,8 +7,9 @@ from urllib.parse import unquote, unquote_to_bytes
 from lazulite.engine.order import ordinal
 from tests.conformance import sas as conformance_sas
 from tests.conformance.signing import Endpoint, signature
+from tests.tokens import AUDIENCE
 
-from .issuer import AUDIENCE, ISSUER, KEY_ID, sign
+from .issuer import ISSUER, KEY_ID, sign
 from .oracles import require
 from .world import ACCOUNT, NOW_SECONDS, ROOT, World
 

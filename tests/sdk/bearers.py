@@ -12,8 +12,7 @@ from tests.certificates import Authority
 from tests.issuer import Issuer, issuing
 from tests.tokens import SigningKey, signing_key
 
-from .secure import terminating
-from .server import Server
+from .server import serving
 
 FAR = 2**31
 
@@ -37,20 +36,14 @@ class Secured(NamedTuple):
 
 
 @contextmanager
-def secured(directory: Path, *arguments: str) -> Iterator[Secured]:
-    """Run issuer, server and TLS until the block ends."""
+def secured(directory: Path) -> Iterator[Secured]:
+    """Run an issuer and a server until the block ends."""
     authority = Authority(directory)
     key = signing_key("first")
     with issuing(key) as issuer:
-        server = Server.start(directory / "data", "--oidc-issuer", issuer.url, "--allow-bearer-over-http", *arguments)
-        try:
-            port = int(server.account.host.rpartition(":")[2])
-            with terminating(authority.issue(), port) as secure_port:
-                endpoint = f"https://127.0.0.1:{secure_port}/{server.account.name}"
-                yield Secured(endpoint, issuer, key, authority.root)
-        finally:
-            code = server.terminate()
-        assert code == 0, f"the server answered SIGTERM with exit code {code}"
+        flags = (*authority.issue().flags, "--oidc-issuer", issuer.url)
+        with serving(directory / "data", *flags) as server:
+            yield Secured(server.account.endpoint, issuer, key, authority.root)
 
 
 class Credential:

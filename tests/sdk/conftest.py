@@ -13,7 +13,7 @@ from azure.data.tables import TableClient, TableServiceClient
 from azure.data.tables.aio import TableClient as AsyncTableClient
 from azure.data.tables.aio import TableServiceClient as AsyncTableServiceClient
 
-from .server import Account, Server
+from .server import Account, serving
 
 NAMED = "contoso:Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 """The key is the public one, as with it a server shows how to reach it."""
@@ -26,12 +26,8 @@ def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Account]:
     if given:
         yield Account.parse(given)
         return
-    server = Server.start(tmp_path_factory.mktemp("sdk") / "data")
-    try:
+    with serving(tmp_path_factory.mktemp("sdk") / "data") as server:
         yield server.account
-    finally:
-        code = server.terminate()
-    assert code == 0, f"the server answered SIGTERM with exit code {code}"
 
 
 @pytest.fixture(scope="session")
@@ -39,13 +35,9 @@ def named_account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Account]
     """An account of another name than the emulator's, which SDKs know by heart, on a server of its own."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LAZULITE_ACCOUNTS", NAMED)
-        server = Server.start(tmp_path_factory.mktemp("named") / "data")
-    try:
-        assert server.account.name == "contoso"
-        yield server.account
-    finally:
-        code = server.terminate()
-    assert code == 0, f"the server answered SIGTERM with exit code {code}"
+        with serving(tmp_path_factory.mktemp("named") / "data") as server:
+            assert server.account.name == "contoso"
+            yield server.account
 
 
 @pytest.fixture

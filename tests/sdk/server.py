@@ -8,6 +8,8 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, NamedTuple, Self
 
@@ -110,6 +112,17 @@ class Server:
         """Send SIGTERM and wait; return the exit code."""
         self._process.terminate()
         return self.join()
+
+
+@contextmanager
+def serving(location: Path, *arguments: str) -> Iterator[Server]:
+    """Run a server until the block ends; it must come down cleanly."""
+    server = Server.start(location, *arguments)
+    try:
+        yield server
+    finally:
+        code = server.terminate()
+    assert code == 0, f"the server answered SIGTERM with exit code {code}"
 
 
 def _connection_string(line: str) -> str:

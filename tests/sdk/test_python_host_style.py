@@ -8,7 +8,7 @@ import pytest
 from azure.data.tables import TableServiceClient
 from tests.certificates import Authority
 
-from .server import Account, Server
+from .server import Account, serving
 
 
 @pytest.fixture(autouse=True)
@@ -30,14 +30,9 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 @pytest.fixture(scope="module")
 def accounts(tmp_path_factory: pytest.TempPathFactory, authority: Authority) -> Iterator[dict[str, Account]]:
     """The account by HTTP and by HTTPS."""
-    files = authority.issue()
-    arguments = ("--cert", str(files.cert), "--key", str(files.key), "--https-port", "0")
-    server = Server.start(tmp_path_factory.mktemp("hosts") / "data", *arguments)
-    try:
+    flags = (*authority.issue().flags, "--https-port", "0")
+    with serving(tmp_path_factory.mktemp("hosts") / "data", *flags) as server:
         yield {"http": server.account, "https": Account.parse(server.line())}
-    finally:
-        code = server.terminate()
-    assert code == 0
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])

@@ -19,7 +19,7 @@ from azure.data.tables import (
 from azure.data.tables.aio import TableServiceClient as AsyncTableServiceClient
 from tests.certificates import Authority, Files
 
-from .server import Account, Server
+from .server import Account, Server, serving
 
 
 @pytest.fixture(scope="module")
@@ -35,13 +35,8 @@ def files(authority: Authority) -> Files:
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory, files: Files) -> Iterator[Server]:
     """A server for both; `account` is the one of plain HTTP."""
-    arguments = ("--cert", str(files.cert), "--key", str(files.key), "--https-port", "0")
-    started = Server.start(tmp_path_factory.mktemp("tls") / "data", *arguments)
-    try:
+    with serving(tmp_path_factory.mktemp("tls") / "data", *files.flags, "--https-port", "0") as started:
         yield started
-    finally:
-        code = started.terminate()
-    assert code == 0
 
 
 @pytest.fixture(scope="module")
