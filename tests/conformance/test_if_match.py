@@ -24,7 +24,6 @@ NO_ETAGS = Refusal(
     "If-Match or If-None-Match headers cannot be specified if the target type does not have etag properties defined.",
 )
 WRITES = ["PUT", "MERGE", "PATCH"]
-CURRENT = "the entity's own"
 
 
 def malformed(tag: str) -> Refusal:
