@@ -52,6 +52,9 @@ def test_good_property_names(name: str) -> None:
         ("a.b", "PropertyNameInvalid"),
         ("1a", "PropertyNameInvalid"),
         ("a b", "PropertyNameInvalid"),
+        ("µ", "PropertyNameInvalid"),
+        ("aª", "PropertyNameInvalid"),
+        ("\U0001d4b3", "PropertyNameInvalid"),
         ("a" * 256, "PropertyNameTooLong"),
     ],
 )

@@ -7,6 +7,7 @@ import re
 from functools import lru_cache
 
 from lazulite.protocol.errors import ServiceError
+from lazulite.protocol.xml_text import is_name
 from lazulite.table.edm import utf16_length
 
 TABLE_NAME_MIN = 3
@@ -47,14 +48,16 @@ def check_addressed_table(name: str) -> None:
 
 @lru_cache(maxsize=4096)
 def check_property_name(name: str) -> None:
-    """Refuse a name that is no C# identifier (which Python's definition of one matches) or too long.
+    """Refuse a name that is too long, no C# identifier (which Python's definition of one matches) or no name in XML.
+
+    *Unverified*: of the letters that only later editions of XML allow in names, those beyond U+FFFF are refused too.
 
     Raises:
         ServiceError: `PropertyNameInvalid` or `PropertyNameTooLong`.
     """
     if len(name) > PROPERTY_NAME_MAX:
         raise ServiceError("PropertyNameTooLong")
-    if not name.isidentifier():
+    if not (name.isidentifier() and is_name(name)):
         raise ServiceError("PropertyNameInvalid")
 
 

@@ -1,8 +1,9 @@
 """Atom payloads out: entries, feeds and errors. Source: reference §7; elements are in the order of OData 1.0.
 
-Invariant: what is written is well-formed, whatever is stored. JSON carries characters that XML has no way to carry
-(U+0001, U+FFFE, half a surrogate pair) and names of properties that are none in XML; an entity with one of them is
-refused in Atom, as a text changed on its way would be written back by a client that changed something else.
+Invariant: what is written is well-formed, whatever is stored. The names of stored properties are names in XML too
+(table/names.py). Their texts may have characters that JSON carries and XML does not (U+0001, U+FFFE, half a surrogate
+pair); an entity with one of them is refused in Atom, as a text changed on its way would be written back by a client
+that changed something else.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -61,8 +62,6 @@ def _property(name: str, found: Property | None) -> str:
     Raises:
         ValueError: XML cannot carry it.
     """
-    if not is_name(name):
-        raise ValueError("not a name in XML")
     if found is None:
         return f'<d:{name} m:null="true" />'
     text = _TEXTS[found.edm.name](found.literal)
