@@ -36,8 +36,8 @@ def environment(requirements: Path, cache: Path = CACHE) -> Path:
     stamp = directory / ".installed"
     with exclusive(directory.name, cache):
         if not stamp.exists():
-            _run(sys.executable, "-m", "venv", "--clear", str(directory))
-            pip = (str(python), "-m", "pip", "--quiet", "--disable-pip-version-check")
+            _run(sys.executable, "-m", "venv", "--clear", "--without-pip", str(directory))
+            pip = (sys.executable, "-m", "pip", "--python", str(python), "--quiet", "--disable-pip-version-check")
             # Nothing that is not pinned; that nothing is missing, `check` tells.
             _run(*pip, "install", "--no-deps", "--requirement", str(requirements))
             _run(*pip, "check")
