@@ -3,62 +3,17 @@
 Flags that the emulator has too are taken in its camel-case spelling as well.
 """
 
-from argparse import SUPPRESS, ArgumentParser, ArgumentTypeError, RawDescriptionHelpFormatter, _SubParsersAction
-from ipaddress import IPv4Network, IPv6Network, ip_network
+from argparse import SUPPRESS, ArgumentParser, RawDescriptionHelpFormatter, _SubParsersAction
 from pathlib import Path
 from typing import NoReturn, TypeAlias
 
 from lazulite import __version__
+from lazulite.cli.flag_types import host, network, no_pfx, port, positive, suffix
+from lazulite.cli.help_texts import DESCRIPTION, EXAMPLES, SAS_EXAMPLES, SERVE_EXAMPLES
 
 DEFAULT_LOCATION = Path("data")
 DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 10002
-
-DESCRIPTION = """\
-Lazulite is Azure Table storage to run yourself: any Azure Tables SDK works
-against it by connection string, and what it acknowledged stays.
-"""
-
-EXAMPLES = """\
-examples:
-  lazulite serve                                   serve ./data on 127.0.0.1:10002
-  lazulite serve -l /srv/tables --table-port 0     another place, any free port
-  lazulite serve --in-memory --silent              nothing on disk, no request log
-  lazulite account add orders                      an account with keys of its own
-  lazulite account rotate-key orders --key 1       key 2 goes on working meanwhile
-  lazulite connection-string --account orders      what to paste into a client
-  lazulite sas table Orders --account orders --permissions r --expiry 2h --url
-                                                   a link that reads one table
-
-Without accounts of your own, the account is devstoreaccount1 with the key that
-everybody knows, on loopback addresses only. "lazulite COMMAND --help" says more.
-"""
-
-SERVE_EXAMPLES = """\
-The accounts are those of the environment variable LAZULITE_ACCOUNTS (or
-AZURITE_ACCOUNTS), name:key1[:key2];…, and those of "lazulite account add"; with
-none, devstoreaccount1. The service tells on stdout where it listens, writes one
-line a request to stderr, and answers GET /health while it can write. SIGTERM
-lets it finish what is in flight, SIGHUP reads the certificate again.
-
-examples:
-  lazulite serve --table-host 0.0.0.0 --location /srv/tables
-  lazulite serve --cert cert.pem --key key.pem     HTTPS, and nothing else
-  lazulite serve --cert cert.pem --key key.pem --https-port 10443
-                                                   HTTP and HTTPS
-  lazulite serve --host-suffix table.example.org   orders.table.example.org is orders
-  LAZULITE_ACCOUNTS="orders:$KEY1:$KEY2" lazulite serve
-"""
-
-SAS_EXAMPLES = """\
-Times are 2030-01-31, 2030-01-31T12:00Z, or a while from now: 90s, 30m, 2h, 7d, 4w.
-
-examples:
-  lazulite sas account --permissions rl --expiry 7d
-  lazulite sas table Orders --permissions raud --expiry 2030-01-31
-  lazulite sas table Orders --permissions r --expiry 1h --spk 2024 --epk 2025
-  lazulite sas table Orders --policy readers --url
-"""
 
 LIMIT_FLAGS = {
     "--connections": ("connections", int, "connections at a time (20000)"),
@@ -127,10 +82,10 @@ def _add_serve(commands: Commands) -> None:
     )
     flag("--cert", type=Path, metavar="FILE", help="PEM certificate chain; the table port then speaks HTTPS")
     flag("--key", type=Path, metavar="FILE", help="its PEM key, not encrypted (taken from the certificate's file)")
-    flag("--https-port", type=_port, metavar="PORT", help="speak HTTPS here, and HTTP on the table port")
+    flag("--https-port", type=port, metavar="PORT", help="speak HTTPS here, and HTTP on the table port")
     flag(
         "--host-suffix",
-        type=_suffix,
+        type=suffix,
         action="append",
         default=[],
         metavar="SUFFIX",
@@ -145,7 +100,7 @@ def _add_serve(commands: Commands) -> None:
     )
     flag(
         "--trusted-proxy",
-        type=_network,
+        type=network,
         action="append",
         default=[],
         metavar="CIDR",
@@ -167,10 +122,10 @@ def _add_serve(commands: Commands) -> None:
     _bearer_flags(parser)
     limits = parser.add_argument_group("limits")
     for name, (field, type_, text) in LIMIT_FLAGS.items():
-        limits.add_argument(name, dest=field, type=_positive(type_), default=SUPPRESS, metavar="N", help=text)
+        limits.add_argument(name, dest=field, type=positive(type_), default=SUPPRESS, metavar="N", help=text)
     limits.add_argument(
         "--page-seconds",
-        type=_positive(float),
+        type=positive(float),
         default=5.0,
         metavar="N",
         help="how long a query looks for one page before it gives a continuation token (5)",
@@ -183,7 +138,7 @@ def _add_serve(commands: Commands) -> None:
         help="versions newer than Lazulite are always served",
     )
     emulator.add_argument("--loose", "-L", action="store_true", help="unknown headers and options are never an error")
-    emulator.add_argument("--pwd", type=_no_pfx, metavar="PASSWORD", help="refused: PFX files are not read, only PEM")
+    emulator.add_argument("--pwd", type=no_pfx, metavar="PASSWORD", help="refused: PFX files are not read, only PEM")
 
 
 def _bearer_flags(parser: Parser) -> None:
@@ -276,65 +231,15 @@ def _location_flag(parser: Parser) -> None:
 
 
 def _endpoint_flags(parser: Parser, port_hint: str = "") -> None:
-    host, port = f"address of the service ({DEFAULT_HOST})", f"its port ({DEFAULT_PORT})"
-    parser.add_argument("--table-host", "--tableHost", type=_host, default=DEFAULT_HOST, metavar="HOST", help=host)
+    where, at = f"address of the service ({DEFAULT_HOST})", f"its port ({DEFAULT_PORT})"
+    parser.add_argument("--table-host", "--tableHost", type=host, default=DEFAULT_HOST, metavar="HOST", help=where)
     parser.add_argument(
         "--table-port",
         "--tablePort",
-        type=_port,
+        type=port,
         default=DEFAULT_PORT,
         metavar="PORT",
-        help=f"{port}; {port_hint}" if port_hint else port,
+        help=f"{at}; {port_hint}" if port_hint else at,
     )
     if not port_hint:
         parser.add_argument("--https", action="store_true", help="print endpoints with https")
-
-
-def _host(text: str) -> str:
-    host = text.removeprefix("[").removesuffix("]")
-    if not host or any(character.isspace() or character in "/;=" for character in host):
-        raise ArgumentTypeError(f"{text!r} is not an address")
-    return host
-
-
-def _port(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and int(text) <= 65535):
-        raise ArgumentTypeError(f"{text!r} is not a port (0 to 65535)")
-    return int(text)
-
-
-def _suffix(text: str) -> str:
-    suffix = text.strip(".").lower()
-    labels = suffix.split(".")
-    known = all(label and label.isascii() and label.replace("-", "").replace("_", "").isalnum() for label in labels)
-    # After a number, what looks like a name is an IPv4 address.
-    if not known or labels[-1].isdigit():
-        raise ArgumentTypeError(f"{text!r} is not the end of a host's name")
-    return suffix
-
-
-def _network(text: str) -> IPv4Network | IPv6Network:
-    try:
-        return ip_network(text.removeprefix("[").removesuffix("]"))
-    except ValueError:
-        raise ArgumentTypeError(f"{text!r} is not an address or a network such as 10.0.0.0/8") from None
-
-
-def _no_pfx(_: str) -> NoReturn:
-    raise ArgumentTypeError("PFX files are not read; make PEM of it: openssl pkcs12 -in FILE.pfx -nodes -out FILE.pem")
-
-
-class _positive:  # noqa: N801 - used as a function.
-    """A number greater than zero and finite."""
-
-    def __init__(self, number: type[int] | type[float]) -> None:
-        self._number = number
-
-    def __call__(self, text: str) -> int | float:
-        try:
-            value = self._number(text)
-        except ValueError:
-            value = 0
-        if not 0 < value < 1e9:
-            raise ArgumentTypeError(f"{text!r} is not a number above 0")
-        return value
