@@ -20,9 +20,9 @@ KEY = signing_key("key", "ES256")
 ISSUER = "https://issuer.example"
 
 
-def ask(url: str, token: str | None, version: str = BEARER_SINCE) -> tuple[int, str | None]:
+def ask(url: str, token: str | None, version: str = BEARER_SINCE, **more: str) -> tuple[int, str | None]:
     """Return the status of an answer and its challenge."""
-    headers = {"x-ms-version": version, "Accept": "application/json"}
+    headers = {"x-ms-version": version, "Accept": "application/json", **more}
     if token is not None:
         headers["Authorization"] = f"Bearer {token}"
     try:
@@ -78,6 +78,14 @@ def test_over_http_tokens_are_not_asked_for(tmp_path: Path, keys: Path) -> None:
     with serving(tmp_path / "data", "-s", "--oidc-issuer", ISSUER, "--oidc-jwks", str(keys)) as server:
         assert ask(server.url, token()) == (403, None)
         assert ask(server.url, None) == (401, "SharedKey")
+        assert server.stop() == (0, "")
+
+
+def test_a_trusted_proxy_that_says_https_is_believed(tmp_path: Path, keys: Path) -> None:
+    flags = ("-s", "--oidc-issuer", ISSUER, "--oidc-jwks", str(keys), "--trusted-proxy", "127.0.0.1")
+    with serving(tmp_path / "data", *flags) as server:
+        assert ask(server.url, token(), **{"X-Forwarded-Proto": "https"}) == (200, None)
+        assert ask(server.url, token(), **{"X-Forwarded-Proto": "http"}) == (403, None)
         assert server.stop() == (0, "")
 
 

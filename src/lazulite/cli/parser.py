@@ -151,7 +151,7 @@ def _bearer_flags(parser: Parser) -> None:
         ("--oidc-reader", "VALUE", "value that makes a Storage Table Data Reader (that name, or the role's id)"),
         ("--oidc-contributor", "VALUE", "value that makes a Storage Table Data Contributor (likewise)"),
     ):
-        flag(name, action="append", default=[], metavar=metavar, help=f"{text}; may be repeated")
+        flag(name, action="append", default=[], metavar=metavar, help=f"{text}; repeatable")
     flag("--allow-bearer-over-http", action="store_true", help="accept tokens on connections without TLS")
 
 
