@@ -12,7 +12,7 @@ from functools import partial
 from lazulite import __version__
 from lazulite.cli.bearer import bearer_authentication
 from lazulite.cli.connection_string import connection_string, open_directory
-from lazulite.cli.parser import DEFAULT_LOCATION, DEFAULT_PORT
+from lazulite.cli.parser import DEFAULT_HOST, DEFAULT_LOCATION, DEFAULT_PORT
 from lazulite.cli.refusal import Refusal
 from lazulite.config import ConfigError, Settings, check_development_key, settings_from, store_path
 from lazulite.engine.contract import EngineError
@@ -128,7 +128,7 @@ def _hint(settings: Settings, account: str, port: int, scheme: str) -> str:
     words = ["lazulite", "connection-string", "--account", account]
     if settings.location not in (None, DEFAULT_LOCATION):
         words += ["--location", str(settings.location)]
-    if settings.host != "127.0.0.1":
+    if settings.host != DEFAULT_HOST:
         words += ["--table-host", settings.host]
     if port != DEFAULT_PORT:
         words += ["--table-port", str(port)]

@@ -1,8 +1,9 @@
 """The Table service: a request in, a response out, errors spelled in exactly one place.
 
-Invariants: `handle` raises nothing but cancellation and what is a defect; every response carries the request's id, the
-version and the time; nothing of a request is acted on before its credentials were found good, but for a CORS preflight,
-which has none; nothing is looked up, remembered or logged under the name of an account that does not exist.
+Invariants: `handle` raises nothing but cancellation and what is a defect; every response carries the request's id and
+the time and, unless the version is older than that header, the version; nothing of a request is acted on before its
+credentials were found good, but for a CORS preflight, which has none; nothing is looked up, remembered or logged under
+the name of an account that does not exist.
 """
 
 import asyncio
@@ -194,7 +195,7 @@ class TableService:
             text = f"{error.message}\nRequestId:{request.id}\nTime:{time_now}"
             body = xml.error_document(error.code, text, error.details)
             return Response(error.status, [("Content-Type", "application/xml"), *headers], body, error.code)
-        version = request.version or _version_of_refused(request, parameters) or NEWEST
+        version = _version_known(request, parameters) or NEWEST
         wanted = format_for_error(version, request.headers, parameters.get("$format", ""))
         body = wanted.error(error, request.id, time_now)
         # As recorded, the refusal of a filter is the one that says nothing of caches.
@@ -206,7 +207,7 @@ class TableService:
         headers = response.headers
         headers.append(("Server", SERVER))
         headers.append(("x-ms-request-id", request.id))
-        version = request.version or _version_of_refused(request, parameters)
+        version = _version_known(request, parameters)
         if version >= VERSION_HEADER_SINCE:
             headers.append(("x-ms-version", version))
         client_id = request.headers.get("x-ms-client-request-id")
@@ -229,8 +230,9 @@ class TableService:
         return self._date
 
 
-def _version_of_refused(request: Request, parameters: Mapping[str, str]) -> str:
-    """Return the version of a request that was refused before it was asked for; "" if it names none that could be."""
-    with suppress(ServiceError):
-        return version_of(request.headers, parameters)
-    return ""
+def _version_known(request: Request, parameters: Mapping[str, str]) -> str:
+    """Return a request's version, even if it was refused before that was read; "" if it names none that could be."""
+    if not request.version:
+        with suppress(ServiceError):
+            return version_of(request.headers, parameters)
+    return request.version
