@@ -12,6 +12,7 @@ import pytest
 from azure.data.tables import TableClient, TableServiceClient
 from azure.data.tables.aio import TableClient as AsyncTableClient
 from azure.data.tables.aio import TableServiceClient as AsyncTableServiceClient
+from tests.certificates import Authority
 
 from .server import Account, serving
 
@@ -38,6 +39,12 @@ def named_account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Account]
         with serving(tmp_path_factory.mktemp("named") / "data") as server:
             assert server.account.name == "contoso"
             yield server.account
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    """Who signs the certificates of a module's servers."""
+    return Authority(tmp_path_factory.mktemp("authority"))
 
 
 @pytest.fixture

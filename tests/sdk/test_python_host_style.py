@@ -23,11 +23,6 @@ def resolved(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="module")
-def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    return Authority(tmp_path_factory.mktemp("authority"))
-
-
-@pytest.fixture(scope="module")
 def accounts(tmp_path_factory: pytest.TempPathFactory, authority: Authority) -> Iterator[dict[str, Account]]:
     """The account by HTTP and by HTTPS."""
     flags = (*authority.issue().flags, "--https-port", "0")

@@ -23,11 +23,6 @@ from .server import Account, Server, serving
 
 
 @pytest.fixture(scope="module")
-def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    return Authority(tmp_path_factory.mktemp("authority"))
-
-
-@pytest.fixture(scope="module")
 def files(authority: Authority) -> Files:
     return authority.issue()
 
