@@ -34,11 +34,9 @@ def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Account]:
 @pytest.fixture(scope="session")
 def named_account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Account]:
     """An account of another name than the emulator's, which SDKs know by heart, on a server of its own."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("LAZULITE_ACCOUNTS", NAMED)
-        with serving(tmp_path_factory.mktemp("named") / "data") as server:
-            assert server.account.name == "contoso"
-            yield server.account
+    with serving(tmp_path_factory.mktemp("named") / "data", LAZULITE_ACCOUNTS=NAMED) as server:
+        assert server.account.name == "contoso"
+        yield server.account
 
 
 @pytest.fixture(scope="module")

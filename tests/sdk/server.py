@@ -4,6 +4,7 @@ Invariant: whoever starts a server ends it, by `terminate` (which must exit 0) o
 closed either way, so that no warning about a leaked resource can arise.
 """
 
+import os
 import signal
 import subprocess
 import sys
@@ -59,8 +60,12 @@ class Server:
         self.account = account
 
     @classmethod
-    def start(cls, location: Path, *arguments: str) -> Self:
-        """Start a server on `location` and any free port; return once it has printed its connection string."""
+    def start(cls, location: Path, *arguments: str, **variables: str) -> Self:
+        """Start a server on `location` and any free port; return once it has printed its connection string.
+
+        `variables` are added to the environment, which tells it of no accounts.
+        """
+        inherited = {name: value for name, value in os.environ.items() if not name.endswith("_ACCOUNTS")}
         log = (location.parent / f"{location.name}.log").open("a+", encoding="utf-8")
         options = ("--silent", "--table-port", "0", "--location", str(location))
         process = subprocess.Popen(
@@ -68,6 +73,7 @@ class Server:
             stdout=subprocess.PIPE,
             stderr=log,
             text=True,
+            env={**inherited, **variables},
         )
         assert process.stdout is not None
         watchdog = threading.Timer(START_SECONDS_MAX, process.kill)
@@ -115,9 +121,9 @@ class Server:
 
 
 @contextmanager
-def serving(location: Path, *arguments: str) -> Iterator[Server]:
+def serving(location: Path, *arguments: str, **variables: str) -> Iterator[Server]:
     """Run a server until the block ends; it must come down cleanly."""
-    server = Server.start(location, *arguments)
+    server = Server.start(location, *arguments, **variables)
     try:
         yield server
     finally:
