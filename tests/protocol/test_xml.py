@@ -16,6 +16,8 @@ BILLION_LAUGHS = b"""<?xml version="1.0"?>
 <!ENTITY lol3 "&lol2;&lol2;&lol2;&lol2;&lol2;&lol2;&lol2;&lol2;&lol2;&lol2;">]><lolz>&lol3;</lolz>"""
 EXTERNAL_ENTITY = b'<!DOCTYPE a [<!ENTITY e SYSTEM "file:///etc/passwd">]><a>&e;</a>'
 
+LOOKALIKES = "x='y' " * 99
+
 xml_text = st.text(st.characters(exclude_categories=["Cs", "Cc"], exclude_characters="\ufffe\uffff"))
 
 
@@ -151,6 +153,35 @@ def test_attributes_and_namespaces_are_bounded() -> None:
     assert refusal(f"<a {' '.join(names)}/>".encode()).code == "InvalidXmlDocument"
     assert xml.read(f"<a xmlns='{'u' * MAX_NAMESPACE}'/>".encode()).text == ""
     assert refusal(f"<a xmlns='{'u' * (MAX_NAMESPACE + 1)}'/>".encode()).code == "InvalidXmlDocument"
+
+
+def test_attributes_are_counted_before_they_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Expat takes in all attributes of a tag before it tells of it: half a second for four megabytes."""
+    monkeypatch.setattr("xml.parsers.expat.ParserCreate", None)
+    for quote in "'\"":
+        names = " ".join(f"a{index}\n={quote}>{quote}" for index in range(MAX_ATTRIBUTES + 1))
+        for start in ("<a", "<b c='>'></b><a", "<!----><a", "<![CDATA[x]]><a", "<?x '?><a", "<!-- < ' --><a"):
+            (reason,) = refusal(f"{start} {names}".encode()).details
+            assert reason == ("Reason", "An element has more than 64 attributes.")
+
+
+@pytest.mark.parametrize(
+    "text", ["<![CDATA[<b {}>]]>", "<!--<b {}>-->", "<?b <c {}>?>", "<b>{}</b>", "<b c='>'>{}</b>", "<b/>{}<b/>"]
+)
+def test_what_only_looks_like_attributes_is_not_counted(text: str) -> None:
+    assert xml.read(f"<a>{text.format(LOOKALIKES)}</a>".encode()).name == "a"
+
+
+@pytest.mark.parametrize("text", ["<![CDATA[", "<!--", "<?b "])
+def test_markup_without_an_end_is_searched_once(text: str) -> None:
+    body = b"<a>" + text.encode() * 8000 + b" " * 3_000_000
+    assert refusal(body, max_bytes=1 << 22, max_elements=2048).code == "InvalidXmlDocument"
+
+
+def test_the_attributes_of_all_elements_are_bounded() -> None:
+    element = b"<b " + b" ".join(b"a%d=''" % index for index in range(10)) + b"/>"
+    assert len(xml.read(b"<a>" + element * 4 + b"</a>", max_elements=10).children) == 4
+    assert refusal(b"<a>" + element * 5 + b"</a>", max_elements=10).code == "InvalidXmlDocument"
 
 
 def test_markup_that_makes_no_element_is_bounded_too() -> None:

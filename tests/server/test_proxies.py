@@ -31,7 +31,7 @@ def test_a_proxy_is_believed() -> None:
     assert seen("2001:db8::5", **forwarded) == ("https", "a.table.example.org", "198.51.100.7")
 
 
-@pytest.mark.parametrize("client", ["", "127.0.0.1", "198.51.100.1", "::1", "2001:db9::1"])
+@pytest.mark.parametrize("client", ["", "127.0.0.1", "198.51.100.1", "::1", "2001:db9::1", "testclient"])
 def test_nobody_else_is(client: str) -> None:
     assert seen(client, proto="https", host="evil.example", **{"for": "192.0.2.9"}) == ("http", "inside:1", client)
 

@@ -201,6 +201,9 @@ class RocksEngine:
     async def drop(self, space: int) -> None:
         """See `Engine.drop`."""
         store = self._writable()
+        if space in self._dropped:  # Were this drop to fail, the space would be open again.
+            await self._emptied(store.group, space)
+            return
         store.group.drop(space)
         self._dropped.add(space)
         await store.group.written()

@@ -26,6 +26,15 @@ MAX_ATTRIBUTES = 64
 MAX_NAMESPACE = 256
 """Characters of a namespace's name."""
 
+_CROWDED_TAG = re.compile(
+    rb"<!\[CDATA\[.*?(?:\]\]>|\Z)|<!--.*?(?:-->|\Z)|<\?.*?(?:\?>|\Z)"
+    rb"""|<([^<>"']*+(?:"[^"<]*+"[^<>"']*+|'[^'<]*+'[^<>"']*+){%d})""" % (MAX_ATTRIBUTES + 1),
+    re.DOTALL,
+)
+"""A tag with too many attributes is group 1; the rest is what may look like one. Found before expat sees the document,
+which takes all of a tag in before it tells of it. Linear: each alternative ends where the search goes on."""
+_ATTRIBUTES_PER_ELEMENT = 4
+"""Attributes in a document for each element that it may have."""
 _MARKUP_PER_ELEMENT = 4
 """`<` in a document for each element that it may have: the two tags, and as much for all else that begins so."""
 _BAD_CHARACTER_REFERENCE = 14
@@ -73,6 +82,8 @@ def read(
         raise invalid_document("A document type declaration is not allowed.")
     if body.count(b"<") > _MARKUP_PER_ELEMENT * max_elements:
         raise invalid_document(f"The document has more than {max_elements} elements.")
+    if any(match[1] for match in _CROWDED_TAG.finditer(body)):
+        raise invalid_document(f"An element has more than {MAX_ATTRIBUTES} attributes.")
     parser = expat.ParserCreate("utf-8")
     tree = _Tree(parser, max_elements, max_depth)
     try:
@@ -115,6 +126,7 @@ class _Tree:
     def __init__(self, parser: expat.XMLParserType, max_elements: int, max_depth: int) -> None:
         self._parser = parser
         self._elements_left = self._max_elements = max_elements
+        self._attributes_left = self._max_attributes = _ATTRIBUTES_PER_ELEMENT * max_elements
         self._max_depth = max_depth
         self._open = [_Open("", {"xml": _XML}, {}, Place(1, 1), [], [])]
         parser.buffer_text = True
@@ -135,8 +147,9 @@ class _Tree:
             raise invalid_document(f"The document has more than {self._max_elements} elements.", place)
         if len(self._open) > self._max_depth:
             raise invalid_document("The document is nested too deeply.", place)
-        if len(pairs) > 2 * MAX_ATTRIBUTES:
-            raise invalid_document(f"An element has more than {MAX_ATTRIBUTES} attributes.", place)
+        self._attributes_left -= len(pairs) // 2
+        if self._attributes_left < 0:
+            raise invalid_document(f"The document has more than {self._max_attributes} attributes.", place)
         attributes = dict(zip(pairs[::2], pairs[1::2], strict=True))
         try:
             namespaces = _declare(self._open[-1].namespaces, attributes)

@@ -33,8 +33,8 @@ class Proxied:
 
         @lru_cache(maxsize=1024)
         def trusts(client: str) -> bool:
-            address = ip_address(client)
-            return any(address in network for network in networks)
+            text = _address(client)  # Under ASGI, a client may be any text.
+            return text != "" and any(ip_address(text) in network for network in networks)
 
         self._trusts = trusts
 

@@ -31,7 +31,7 @@ class QueryLimits:
     """Entities are not added to a page that has grown past this."""
     page_seconds: float = 5.0
     turn_seconds: float = 0.005
-    """How long a page may hold the event loop before others get a turn."""
+    """How long a page or a batch may hold the event loop before others get a turn."""
     lookahead_rows: int = 1000
     """Rows looked at after a full page, to tell whether any other matches; past that a continuation is given."""
 

@@ -6,13 +6,13 @@ arrives. The continuation is the first row not yet judged: no row is skipped or 
 meanwhile.
 """
 
-import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
 from lazulite.engine.contract import Engine, Key, KeyRange, Slice
 from lazulite.table.call import QueryLimits
+from lazulite.table.turn import Turn
 
 
 @dataclass(slots=True)
@@ -65,17 +65,9 @@ class _PageReader:
         self.page = Page()
         self._request = request
         self._limits = limits
-        self._monotonic = monotonic
+        self._turn = Turn(limits.turn_seconds, monotonic)
         self._bytes = 0
-        self._now = monotonic()
-        self._turn_ends = self._now + limits.turn_seconds
-
-    async def _look_at_clock(self) -> None:
-        """Note the time; let others have the event loop when the turn is over."""
-        self._now = self._monotonic()
-        if self._now >= self._turn_ends:
-            await asyncio.sleep(0)
-            self._turn_ends = self._monotonic() + self._limits.turn_seconds
+        self._now = 0.0
 
     def _is_over(self) -> bool:
         if not self.page.scanned:
@@ -88,7 +80,7 @@ class _PageReader:
         async for part in slices:
             values = part.values
             for start in range(0, len(values), request.rows_at_once):
-                await self._look_at_clock()
+                self._now = await self._turn.look()
                 room = request.top - len(page.items)
                 if room == 0 or self._is_over():
                     page.next = part.key(start)
@@ -109,7 +101,7 @@ class _PageReader:
         lookahead = self._limits.lookahead_rows
         async for part in slices:
             for index, value in enumerate(part.values):
-                await self._look_at_clock()
+                self._now = await self._turn.look()
                 if beyond is None and len(page.items) == request.top:
                     beyond = part.key(index)
                 if self._is_over() or lookahead <= 0:

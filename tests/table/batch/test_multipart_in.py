@@ -120,6 +120,15 @@ def test_refusals(content_type: str, text: str) -> None:
     assert caught.value.code == "InvalidInput"
 
 
+def test_blanks_before_a_control_character_are_looked_at_once() -> None:
+    """Looked at again for each way to part them, they would take the better part of an hour."""
+    head = "A:" + " " * (HEAD_BYTES_MAX - 100) + "\x01x"
+    part = f"--c\nA: b\n\nGET / HTTP/1.1\n{head}\n\n\n"
+    for _ in range(20):
+        with pytest.raises(ServiceError, match="not valid"):
+            read_batch(OUTER, f"--batch_b\nContent-Type: multipart/mixed; boundary=c\n\n{part}".encode())
+
+
 @pytest.mark.parametrize(("sent", "echoed"), [("7", "7"), ("a b", "a b"), ("\u00e9", None), ("a\tb", None), ("", None)])
 def test_only_what_any_client_can_read_is_echoed(sent: str, echoed: str | None) -> None:
     text = f"--batch_b\nA: b\n\nGET / HTTP/1.1\nContent-ID: {sent}\n\n\n--batch_b--"

@@ -1,11 +1,14 @@
+import asyncio
 import json
 
 import pytest
 
+from lazulite.engine.contract import Engine
 from lazulite.protocol.account_sas import AccountSas, sign_account_sas
 from lazulite.protocol.accounts import DEVELOPMENT_ACCOUNT
 from lazulite.protocol.grant import SHARED_KEY_GRANT, Grant
 from lazulite.protocol.service_sas import ServiceSas, sign_table_sas
+from lazulite.table.call import QueryLimits
 from tests.table.batches import CONTENT_TYPE, Operation, change_set, parts, query
 from tests.table.client import FOREVER, Client, header, values
 
@@ -27,6 +30,25 @@ async def _people(client: Client) -> None:
 
 async def rows(client: Client) -> list[str]:
     return [entity["RowKey"] for entity in values(await client("GET", "people()"))]
+
+
+async def test_others_get_a_turn_between_two_operations_and_between_two_answers(engine: Engine) -> None:
+    """A turn without length is over whenever it is looked at."""
+    turns = 0
+
+    async def count_turns() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    client = Client(engine, limits=QueryLimits(turn_seconds=0))
+    other = asyncio.create_task(count_turns())
+    body = change_set(*(insert(f"r{index}") for index in range(100)))
+    response = await client("POST", "$batch", body=body, headers=CONTENT_TYPE)
+    other.cancel()
+    assert response.body.count(b"201 Created") == 100
+    assert turns >= 200
 
 
 async def test_every_kind_of_operation_in_one(client: Client) -> None:

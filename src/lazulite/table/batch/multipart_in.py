@@ -22,8 +22,9 @@ _REMEMBERED_LENGTH_MAX = 1024
 
 _BOUNDARY = re.compile(r"multipart/mixed\s*;(?:.*;)?\s*boundary\s*=\s*(?:\"([^\"]{1,200})\"|([^\s;\"]{1,200}))", re.I)
 _REQUEST_LINE = re.compile(r"([A-Za-z]{1,20}) +(\S+) +HTTP/1\.[01]\s*", re.ASCII)
-_HEADER = re.compile(r"([!-9;-~]+)\s*:\s*([^\x00-\x08\x0a-\x1f\x7f]*)")
-"""As a request's own head has it: no control character but the tab in a value, for some values are echoed."""
+_HEADER = re.compile(r"([!-9;-~]++)\s*+:\s*+([^\x00-\x08\x0a-\x1f\x7f]*+)")
+"""As a request's own head has it: no control character but the tab in a value, for some values are echoed. Linear: no
+repetition can give back what it took."""
 _MALFORMED = "One of the request inputs is not valid."
 
 

@@ -2,10 +2,10 @@
 
 Invariants: nothing is written unless everything is; the first refusal, in the order of the operations, is the answer.
 A lack of permission or a malformed body refuses the batch as a whole; everything else is answered inside a 202, with
-the index of the operation before its message. Source: reference §11.2–11.4.
+the index of the operation before its message. The event loop is held no longer than `turn_seconds` and one operation,
+but for the commit. Source: reference §11.2–11.4.
 """
 
-import asyncio
 from collections.abc import Mapping, Sequence
 
 from lazulite.engine.contract import SpaceDroppedError
@@ -23,12 +23,11 @@ from lazulite.table.operations.entity_queries import get_entity, query_entities
 from lazulite.table.operations.entity_writes import EntityWrite, answer, find_write, prepare
 from lazulite.table.payload.media import format_for_error, read_preference
 from lazulite.table.resource import Kind, parse_resource
+from lazulite.table.turn import Turn
 
 _TOO_MANY = f"The batch request operation exceeds the maximum {PARTS_MAX} changes per change set."
 _WITHOUT_INDEX = frozenset({"EntityAlreadyExists", "ResourceNotFound", "UpdateConditionNotSatisfied"})
 """What fails at execution carries no index when it is the only operation of its change set, as recorded."""
-_PREPARED_BEFORE_A_TURN = 10
-"""Operations prepared before the event loop gets a turn."""
 
 
 class _OperationRefusedError(Exception):
@@ -115,9 +114,10 @@ async def _run_changes(call: Call, batch: BatchBody) -> list[bytes]:
     calls: list[Call] = []
     writes: list[EntityWrite] = []
     rows: set[str] = set()
+    context = call.context
+    turn = Turn(context.limits.turn_seconds, context.monotonic)
     for index, part in enumerate(batch.parts):
-        if index and index % _PREPARED_BEFORE_A_TURN == 0:
-            await asyncio.sleep(0)
+        await turn.look()
         try:
             inner, write = _prepare(call, part, index)
             _check_membership(inner, write, calls, writes, rows)
@@ -131,10 +131,11 @@ async def _run_changes(call: Call, batch: BatchBody) -> list[bytes]:
         return []
     stamp = await _commit(calls[0], writes)
     call.request.rows_returned = len(writes)
-    return [
-        encode_part(answer(inner, write, stamp), part.content_id)
-        for inner, write, part in zip(calls, writes, batch.parts, strict=True)
-    ]
+    answers: list[bytes] = []
+    for inner, write, part in zip(calls, writes, batch.parts, strict=True):
+        await turn.look()
+        answers.append(encode_part(answer(inner, write, stamp), part.content_id))
+    return answers
 
 
 def _prepare(call: Call, part: Part, index: int) -> tuple[Call, EntityWrite]:

@@ -1,0 +1,26 @@
+"""A turn of the event loop: long work gives others theirs, now and then."""
+
+import asyncio
+from collections.abc import Callable
+
+
+class Turn:
+    """The turn that some work has; it begins with this object.
+
+    Args:
+        seconds: how long it is.
+        monotonic: counts seconds.
+    """
+
+    def __init__(self, seconds: float, monotonic: Callable[[], float]) -> None:
+        self._seconds = seconds
+        self._monotonic = monotonic
+        self._ends = monotonic() + seconds
+
+    async def look(self) -> float:
+        """Return the time; if the turn is over, let others have theirs and begin a new one."""
+        now = self._monotonic()
+        if now >= self._ends:
+            await asyncio.sleep(0)
+            self._ends = self._monotonic() + self._seconds
+        return now
