@@ -44,7 +44,8 @@ _VERSION = b"\x01"
 _LONGEST_TYPE = len('"Edm.DateTime"')
 _STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 _MEMBER = re.compile(
-    r',"([^"@]+)(?:@odata\.type":"(Edm\.\w+)","\1)?":("[^"\\]*(?:\\.[^"\\]*)*"|[^,]+)', re.ASCII | re.DOTALL
+    r',"([^"@]++)(?:@odata\.type":"(Edm\.\w++)","\1)?":("(?:[^"\\]++|(?:\\u....)++|\\.)*+"|[^,]++)',
+    re.ASCII | re.DOTALL,
 )
 
 
