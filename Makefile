@@ -46,7 +46,7 @@ $(VENV)/.runtime: pyproject.toml constraints.txt
 	@touch $@
 
 $(VENV)/.test: $(VENV)/.runtime
-	$(PIP) -e '.[test]'
+	$(PIP) -e '.[test,otel]'
 	@touch $@
 
 # Where there is no atheris, fuzzing goes unguided.

@@ -9,9 +9,9 @@ How a page is read:
 - the comment `<!-- test: skip because … -->` before a fence leaves it out, `<!-- test: stopped because … -->` stops
   the server before it; both need a reason.
 
-What differs from a reader's checkout: the port 10002 is a free one, in the text and as the command's default; what
-would install is installed; `make test` is only rehearsed (`make -n`), as it is what runs this; benchmarks run briefly,
-and the example on the first rows of its file. Places outside of the checkout are moved into it.
+What differs from a reader's checkout: the ports 10002 and 9464 are free ones, in the text, and the former as the
+command's default; what would install is installed; `make test` is only rehearsed (`make -n`), as it is what runs this;
+benchmarks run briefly, and the example on the first rows of its file. Places outside of the checkout are moved into it.
 """
 
 import contextlib
@@ -37,6 +37,7 @@ from lazulite.protocol.accounts import DEVELOPMENT_ACCOUNT
 ROOT = Path(__file__).parents[1]
 SECONDS_MAX = 120
 DOCUMENTED_PORT = "10002"
+DOCUMENTED_METRICS_PORT = "9464"
 SHELL = frozenset({"", "sh", "bash"})
 RUN = SHELL | {"python"}
 PAGES = sorted(
@@ -109,7 +110,7 @@ class Checkout:
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
-        self.port = free_port()
+        self.port, self.metrics_port = free_port(), free_port()
         for name in ("Makefile", "pyproject.toml", "constraints.txt", "benchmarks"):
             (directory / name).symlink_to(ROOT / name)
         for name in MOVED.values():
@@ -140,7 +141,8 @@ class Checkout:
         """Return a text of the documentation with its port and places made those of this checkout."""
         for place, name in MOVED.items():
             text = text.replace(place, str(self.directory / name))
-        return text.replace(DOCUMENTED_PORT, str(self.port))
+        ports = re.compile(rf"\b({DOCUMENTED_PORT}|{DOCUMENTED_METRICS_PORT})\b")
+        return ports.sub(lambda port: str(self.port if port[0] == DOCUMENTED_PORT else self.metrics_port), text)
 
     def environment(self) -> dict[str, str]:
         """Return the environment of commands: nothing of an outer make, no accounts, no network for pip."""

@@ -45,6 +45,41 @@ def test_everything_else() -> None:
     )
 
 
+def test_metrics_are_off_unless_they_have_a_port() -> None:
+    assert (settings().metrics_port, settings().metrics_host) == (None, "127.0.0.1")
+    given = settings("--metrics-port", "0", "--metrics-host", "::1")
+    assert (given.metrics_port, given.metrics_host) == (0, "::1")
+
+
+@pytest.mark.parametrize(
+    ("environ", "expected"),
+    [
+        ({}, ()),
+        ({"OTEL_SERVICE_NAME": "x"}, ()),
+        ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://x"}, ("otlp",)),
+        ({"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://x"}, ("otlp",)),
+        ({"OTEL_EXPORTER_OTLP_ENDPOINT": " "}, ()),
+        ({"OTEL_TRACES_EXPORTER": "otlp"}, ("otlp",)),
+        ({"OTEL_TRACES_EXPORTER": " console, otlp,console,"}, ("console", "otlp")),
+        ({"OTEL_TRACES_EXPORTER": "none", "OTEL_EXPORTER_OTLP_ENDPOINT": "http://x"}, ()),
+        ({"OTEL_TRACES_EXPORTER": "zipkin"}, ("zipkin",)),
+        ({"OTEL_TRACES_EXPORTER": "otlp", "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf"}, ("otlp",)),
+        ({"OTEL_TRACES_EXPORTER": "otlp", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}, ("otlp by grpc",)),
+        (
+            {
+                "OTEL_EXPORTER_OTLP_ENDPOINT": "http://x",
+                "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc",
+                "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL": "http/protobuf",
+            },
+            ("otlp",),
+        ),
+        ({"OTEL_TRACES_EXPORTER": "otlp", "OTEL_SDK_DISABLED": "True"}, ()),
+    ],
+)
+def test_where_spans_go(environ: dict[str, str], expected: tuple[str, ...]) -> None:
+    assert settings(**environ).trace_exporters == expected
+
+
 def test_a_certificate_makes_https_of_the_port_unless_it_has_its_own() -> None:
     alone = settings("--cert", "c", "--table-port", "1")
     assert (alone.port, alone.https_port, alone.cert, alone.key) == (None, 1, Path("c"), None)

@@ -20,6 +20,12 @@ from lazulite.server.limits import Limits
 ACCOUNT_VARIABLES = ("LAZULITE_ACCOUNTS", "AZURITE_ACCOUNTS")
 """Environment variables with accounts; the first that is set counts."""
 
+TRACE_ENDPOINT_VARIABLES = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
+"""Environment variables that say where spans go."""
+TRACE_PROTOCOL_VARIABLES = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
+TRACE_PROTOCOL = "http/protobuf"
+"""The one protocol to send them by."""
+
 
 class ConfigError(ValueError):
     """The settings do not go together. The text is one line for people, without secrets."""
@@ -54,6 +60,11 @@ class Settings:
     page_seconds: float = 5.0
     """How long a query looks for one page."""
     limits: Limits = field(default_factory=Limits)
+    metrics_host: str = "127.0.0.1"
+    metrics_port: int | None = None
+    """For Prometheus; 0: any free port; None: none."""
+    trace_exporters: tuple[str, ...] = ()
+    """Where OpenTelemetry's spans go, by the names of its variables; none: there are no spans."""
     bearer: BearerSettings | None = None
     """Whose bearer tokens are accepted; None: nobody's."""
 
@@ -87,8 +98,27 @@ def settings_from(args: Namespace, environ: Mapping[str, str]) -> Settings:
         debug_file=args.debug,
         page_seconds=args.page_seconds,
         limits=Limits(**{each.name: given[each.name] for each in fields(Limits) if each.name in given}),
+        metrics_host=args.metrics_host or "127.0.0.1",
+        metrics_port=args.metrics_port,
+        trace_exporters=trace_exporters_from(environ),
         bearer=_bearer_from(args),
     )
+
+
+def trace_exporters_from(environ: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the exporters of spans that OpenTelemetry's variables ask for; an endpoint alone means `otlp`.
+
+    What is asked for by another protocol than `TRACE_PROTOCOL` is called so.
+    """
+    if environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
+        return ()
+    default = "otlp" if any(environ.get(name, "").strip() for name in TRACE_ENDPOINT_VARIABLES) else ""
+    named = environ.get("OTEL_TRACES_EXPORTER", "").strip() or default
+    protocols = (environ.get(name, "").strip() for name in TRACE_PROTOCOL_VARIABLES)
+    protocol = next(filter(None, protocols), TRACE_PROTOCOL)
+    otlp = "otlp" if protocol == TRACE_PROTOCOL else f"otlp by {protocol}"
+    names = [otlp if name.strip() == "otlp" else name.strip() for name in named.split(",")]
+    return tuple(dict.fromkeys(name for name in names if name not in ("", "none")))
 
 
 def _bearer_from(args: Namespace) -> BearerSettings | None:

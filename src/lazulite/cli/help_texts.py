@@ -32,6 +32,7 @@ examples:
   lazulite serve --cert cert.pem --key key.pem     HTTPS, and nothing else
   lazulite serve --cert cert.pem --key key.pem --https-port 10443
                                                    HTTP and HTTPS
+  lazulite serve --metrics-port 9464               GET /metrics there, for Prometheus
   lazulite serve --host-suffix table.example.org   orders.table.example.org is orders
   LAZULITE_ACCOUNTS="orders:$KEY1:$KEY2" lazulite serve
 """

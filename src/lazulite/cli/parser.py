@@ -119,6 +119,8 @@ def _add_serve(commands: Commands) -> None:
         action="store_true",
         help="serve the key that everybody knows on an address that is not loopback",
     )
+    flag("--metrics-port", type=port, metavar="PORT", help="answer GET /metrics for Prometheus here; 0: any free port")
+    flag("--metrics-host", type=host, metavar="HOST", help=f"address for that ({DEFAULT_HOST})")
     _bearer_flags(parser)
     limits = parser.add_argument_group("limits")
     for name, (field, type_, text) in LIMIT_FLAGS.items():

@@ -14,6 +14,7 @@ from lazulite.cli.bearer import bearer_authentication
 from lazulite.cli.connection_string import connection_string, open_directory
 from lazulite.cli.parser import DEFAULT_HOST, DEFAULT_LOCATION, DEFAULT_PORT
 from lazulite.cli.refusal import Refusal
+from lazulite.cli.telemetry import metrics_server, new_metrics, trace_logs
 from lazulite.config import ConfigError, Settings, check_development_key, settings_from, store_path
 from lazulite.engine.contract import EngineError
 from lazulite.engine.rocksdb import RocksEngine
@@ -38,6 +39,8 @@ def run(args: Namespace, environ: Mapping[str, str]) -> int:
     """Serve until a signal."""
     if args.cert is None and (args.key is not None or args.https_port is not None):
         raise Refusal("--key and --https-port need --cert", 2)
+    if args.metrics_port is None and args.metrics_host is not None:
+        raise Refusal("--metrics-host needs --metrics-port", 2)
     try:
         settings = settings_from(args, environ)
         with ExitStack() as stack:
@@ -54,12 +57,9 @@ async def _serve(settings: Settings, logs: list[ExchangeLog]) -> None:
     secure = None
     if settings.cert is not None and settings.https_port is not None:
         secure = Secure(settings.https_port, Certificate(settings.cert, settings.key))
-    location = settings.location
-    engine = RocksEngine.open(None if location is None else store_path(location), system_clock)
-
-    def announce(ports: Ports) -> None:
-        sys.stdout.writelines(f"{line}\n" for line in announcement(settings, directory, engine.name, ports))
-        sys.stdout.flush()
+    metrics = new_metrics(settings)
+    store = None if settings.location is None else store_path(settings.location)
+    engine = RocksEngine.open(store, system_clock, meter=None if metrics is None else metrics.flushed)
 
     try:
         async with bearer_authentication(settings.bearer, _report) as bearer:
@@ -78,10 +78,18 @@ async def _serve(settings: Settings, logs: list[ExchangeLog]) -> None:
                 secure=secure,
                 new_request_id=RequestIds(random.SystemRandom()).next,
                 limits=settings.limits,
-                logs=logs,
+                logs=logs if metrics is None else [*logs, metrics],
             )
             on_hangup = None if secure is None else partial(_read_again, secure.certificate)
-            await lifecycle.serve(server, on_ready=announce, on_hangup=on_hangup)
+            async with metrics_server(settings, metrics, server, engine) as page:
+
+                def announce(ports: Ports) -> None:
+                    metrics_port = None if page is None else page.port
+                    lines = announcement(settings, directory, engine.name, ports, metrics_port)
+                    sys.stdout.writelines(f"{line}\n" for line in lines)
+                    sys.stdout.flush()
+
+                await lifecycle.serve(server, on_ready=announce, on_hangup=on_hangup)
     finally:
         await engine.close()
 
@@ -96,7 +104,9 @@ def _calm_collector() -> None:
     gc.set_threshold(10_000, 20, 50)
 
 
-def announcement(settings: Settings, directory: AccountDirectory, store: str, ports: Ports) -> Iterator[str]:
+def announcement(
+    settings: Settings, directory: AccountDirectory, store: str, ports: Ports, metrics_port: int | None = None
+) -> Iterator[str]:
     """Yield what a user reads once the service accepts requests.
 
     A connection string is shown where its key is public; for other accounts, the command that prints it is, lest a key
@@ -107,8 +117,9 @@ def announcement(settings: Settings, directory: AccountDirectory, store: str, po
         directory: its accounts.
         store: where the engine keeps its data.
         ports: what is listened on.
+        metrics_port: what is listened on for metrics.
     """
-    host = f"[{settings.host}]" if ":" in settings.host else settings.host
+    host = _in_url(settings.host)
     listened = [(scheme, port) for scheme, port in ports._asdict().items() if port is not None]
     urls = " and ".join(f"{scheme}://{host}:{port}/" for scheme, port in listened)
     yield f"Lazulite {__version__} listens on {urls} (RocksDB, {store})"
@@ -122,6 +133,12 @@ def announcement(settings: Settings, directory: AccountDirectory, store: str, po
                 yield connection_string(account, settings.host, port, account.keys.index(public) + 1, scheme)
             else:
                 yield f"account {name}: {_hint(settings, name, port, scheme)}"
+    if metrics_port is not None:
+        yield f"metrics: http://{_in_url(settings.metrics_host)}:{metrics_port}/metrics"
+
+
+def _in_url(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
 
 
 def _hint(settings: Settings, account: str, port: int, scheme: str) -> str:
@@ -150,6 +167,9 @@ def _open_logs(settings: Settings, stack: ExitStack) -> list[ExchangeLog]:
             raise ConfigError(f"cannot write {settings.debug_file}: {error.strerror}") from error
         stack.callback(debug_log.close)
         logs.append(debug_log)
+    for trace_log in trace_logs(settings, _report):
+        stack.callback(trace_log.close)
+        logs.append(trace_log)
     return logs
 
 

@@ -6,6 +6,7 @@ from concurrent.futures import Executor
 from rocksdict import Rdict, WriteBatch
 
 from lazulite.engine.contract import EngineUnavailableError
+from lazulite.engine.flush_meter import Meter, MeteredFlush
 from lazulite.engine.generation import Generation
 from lazulite.engine.group_commit import GroupCommit
 from lazulite.engine.keys import META_PREFIX, space_end, space_prefix
@@ -19,6 +20,17 @@ and `after_sync` (in the worker thread). What they raise counts as the failure o
 
 STAMP_KEY = META_PREFIX + b"stamp"
 """The greatest stamp given so far: 8 bytes, big endian."""
+
+STATISTICS = {
+    "file_bytes": "rocksdb.total-sst-files-size",
+    "memtable_bytes": "rocksdb.cur-size-all-mem-tables",
+    "cache_bytes": "rocksdb.block-cache-usage",
+    "keys_estimate": "rocksdb.estimate-num-keys",
+    "compactions": "rocksdb.num-running-compactions",
+    "compaction_debt_bytes": "rocksdb.estimate-pending-compaction-bytes",
+    "writes_stopped": "rocksdb.is-write-stopped",
+}
+"""What `Store.statistics` tells, and RocksDB's name for it. Indexes, filters and the log are not among the bytes."""
 
 
 class Store:
@@ -34,10 +46,15 @@ class Store:
         settings: RocksSettings,
         timer: Callable[[], float],
         failpoints: Failpoints,
+        meter: Meter | None = None,
     ) -> None:
         """Nothing in `database` may be undurable. `to_disk` says whether there is a disk to sync, in `worker`."""
         self.database = database
-        self.group = GroupCommit(self._write, self._sync, worker)
+        if meter is None:
+            self.group = GroupCommit(self._write, self._sync, worker)
+        else:
+            metered = MeteredFlush(self._write, self._sync, meter, timer)
+            self.group = GroupCommit(metered.write, metered.sync, worker)
         self.stamp = 0
         """The greatest stamp given so far."""
         self._to_disk = to_disk
@@ -50,6 +67,13 @@ class Store:
         """Return the greatest stamp that the database knows, 0 at first."""
         with STORE_ERRORS:
             return int.from_bytes(self.database.get(STAMP_KEY) or b"", "big")
+
+    def statistics(self) -> dict[str, int]:
+        """Return the values of `STATISTICS`, which RocksDB keeps anyway, and `writable`, 0 after a failure, else 1."""
+        database = self.database
+        with STORE_ERRORS:
+            known = {name: database.property_int_value(asked) or 0 for name, asked in STATISTICS.items()}
+        return known | {"writable": int(self.group.failure is None)}
 
     def check_writable(self) -> None:
         """Raise EngineUnavailableError after a failure."""

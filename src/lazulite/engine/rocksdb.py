@@ -34,6 +34,7 @@ from lazulite.engine.contract import (
     Slice,
     SpaceDroppedError,
 )
+from lazulite.engine.flush_meter import Meter
 from lazulite.engine.generation import UNCHANGED
 from lazulite.engine.group_commit import GroupCommit
 from lazulite.engine.keys import (
@@ -68,6 +69,7 @@ class RocksEngine:
         settings: RocksSettings,
         failpoints: Failpoints,
         timer: Callable[[], float],
+        meter: Meter | None = None,
     ) -> None:
         """Use `open`."""
         self._location = location
@@ -75,6 +77,7 @@ class RocksEngine:
         self._settings = settings
         self._failpoints = failpoints
         self._timer = timer
+        self._meter = meter
         self._flusher = ThreadPoolExecutor(1, "lazulite-flush")
         self._reclaimer = Reclaimer()
         self._closing = asyncio.Event()
@@ -93,22 +96,27 @@ class RocksEngine:
         *,
         failpoints: Failpoints | None = None,
         timer: Callable[[], float] = time.perf_counter,
+        meter: Meter | None = None,
     ) -> Self:
         """Open the store in a directory, made if missing; None keeps everything in memory.
 
-        `timer` counts seconds for the slices of a scan and for stalls.
+        `timer` counts seconds for the slices of a scan, for stalls and for `meter`, which is told of each flush.
 
         Raises:
             LocationInUseError: another engine has it open.
             StoreUnusableError: it is damaged, of a newer format, or no place for a store.
         """
         settings = settings or RocksSettings()
-        return cls(Location(path, settings), clock, settings, failpoints or {}, timer)
+        return cls(Location(path, settings), clock, settings, failpoints or {}, timer, meter)
 
     @property
     def name(self) -> str:
         """Where the store lives, for messages."""
         return self._location.name
+
+    def statistics(self) -> dict[str, int]:
+        """Return some numbers of the store, see `rocks_store.STATISTICS`; none while it is not open."""
+        return {} if self._store is None else self._store.statistics()
 
     # --- reading
 
@@ -229,7 +237,7 @@ class RocksEngine:
 
     def _adopt(self, database: Rdict) -> None:
         settings, timer = self._settings, self._timer
-        store = Store(database, self._location.durable, self._flusher, settings, timer, self._failpoints)
+        store = Store(database, self._location.durable, self._flusher, settings, timer, self._failpoints, self._meter)
         store.stamp = store.last_stamp()
         store.group.failed = self._recover_soon
         store.group.refused = self._dropped.difference_update

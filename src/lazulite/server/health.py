@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import Request, Response, Service
 
+OPERATION = "Health"
 _HEADERS = [("Content-Type", "application/json"), ("Cache-Control", "no-store")]
 
 
@@ -35,7 +36,7 @@ class Health:
         return self._answer(request)
 
     async def _answer(self, request: Request) -> Response:
-        request.operation = "Health"
+        request.operation = OPERATION
         reason = await self._reason()
         if reason:
             return Response(503, list(_HEADERS), b'{"status":"%b"}' % reason.encode("ascii", "replace"), reason)

@@ -96,6 +96,11 @@ class Server:
         """Connections now, with TLS handshakes and those whose client left while its request still runs."""
         return len(self._shared.connections) + (self._doorman.waiting_count if self._doorman else 0)
 
+    @property
+    def buffered_bytes(self) -> int:
+        """Of request bodies, held now."""
+        return self._shared.buffered_bytes
+
     async def start(self) -> None:
         """Listen.
 

@@ -14,7 +14,7 @@ from lazulite.table.batch.transaction import run_batch
 from lazulite.table.call import Call
 from lazulite.table.operations.acl import get_acl, set_acl
 from lazulite.table.operations.entity_queries import get_entity, query_entities
-from lazulite.table.operations.entity_writes import find_write, write_entity
+from lazulite.table.operations.entity_writes import WRITE_NAMES, find_write, write_entity
 from lazulite.table.operations.service import get_properties, get_stats, set_properties
 from lazulite.table.operations.tables import create_table, delete_table, get_table, query_tables
 from lazulite.table.resource import Kind
@@ -43,6 +43,9 @@ _OPERATIONS: dict[tuple[Kind, str, str], Operation] = {
     (Kind.ENTITY, "", "GET"): Operation("QueryEntity", get_entity),
     (Kind.BATCH, "", "POST"): Operation("EntityGroupTransaction", run_batch, BATCH_SINCE),
 }
+PREFLIGHT = "TablePreflightRequest"
+OPERATION_NAMES = frozenset({*(operation.name for operation in _OPERATIONS.values()), *WRITE_NAMES, PREFLIGHT})
+"""Everything that `Request.operation` can be called once the service has found out."""
 _XML_COMPONENTS = frozenset({"acl", "properties", "stats"})
 _READS = frozenset({"GET", "HEAD"})
 

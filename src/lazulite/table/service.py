@@ -34,7 +34,7 @@ from lazulite.table.filter import FilterSyntaxError
 from lazulite.table.method import effective_method
 from lazulite.table.payload.media import format_for_error
 from lazulite.table.resource import parse_resource
-from lazulite.table.routes import answers_xml, dispatch
+from lazulite.table.routes import PREFLIGHT, answers_xml, dispatch
 
 SERVER = "Windows-Azure-Table/1.0 Microsoft-HTTPAPI/2.0"
 """Some SDKs look at it."""
@@ -162,7 +162,7 @@ class TableService:
             task.exception()  # Nobody waits for it any more.
 
     async def _preflight(self, request: Request, address: Address) -> Response:
-        request.operation = "TablePreflightRequest"
+        request.operation = PREFLIGHT
         properties = await self._context.properties.get(address.account)
         headers = request.headers
         granted = cors.preflight(

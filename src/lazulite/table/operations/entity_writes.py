@@ -68,6 +68,7 @@ _WRITES: dict[tuple[Kind, str, bool], Write] = {
     (Kind.ENTITY, "DELETE", False): DELETE,
     (Kind.ENTITY, "DELETE", True): DELETE,
 }
+WRITE_NAMES = frozenset(write.operation for write in _WRITES.values())
 
 
 def find_write(call: Call) -> Write | None:
