@@ -6,7 +6,7 @@ from uuid import uuid4
 
 import pytest
 
-from .atom_client import AtomClient, Change, Properties
+from .atom_client import AtomClient, Change, Properties, table_sas
 from .server import Account
 
 MOVIES: list[tuple[str, str, float, int]] = [
@@ -159,6 +159,22 @@ def test_tables_are_listed(client: AtomClient, movies: str) -> None:
     answer = client.get("Tables", f"$filter=TableName%20eq%20'{movies}'")
     assert answer.headers["Content-Type"] == "application/atom+xml;type=feed;charset=utf-8"
     assert answer.entries == [{"TableName": movies}]
+
+
+def test_a_shared_access_signature_of_2012(client: AtomClient, movies: str, account: Account) -> None:
+    insert_all(client, movies)
+    guest = AtomClient(account, "2012-02-12", sas=table_sas(account, movies, "ra", "Action"))
+    assert titles(guest, movies, "Rating gt 0.0", 2) == ["Ocean's Eleven", "The Bourne Supremacy", "The Matrix & more"]
+    assert guest.save(Change("POST", movies, movie("Action", "Ronin", 4.0, 1998))).status == 201
+    assert guest.get(address(movies, "Action", "Ronin")).status == 200
+    for beyond in (
+        Change("POST", movies, movie("Comedy", "Big", 4.0, 1988)),
+        Change("DELETE", address(movies, "Action", "Ronin"), if_match="*"),
+        Change("DELETE", f"Tables('{movies}')"),
+    ):
+        refused = guest.save(beyond)
+        assert (refused.status, refused.error) == (404, "ResourceNotFound")
+    guest.close()
 
 
 def test_a_wrong_signature_is_refused_in_xml(account: Account) -> None:
