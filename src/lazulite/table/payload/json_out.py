@@ -12,7 +12,7 @@ from json.encoder import encode_basestring_ascii as quote
 from lazulite.protocol.errors import ServiceError
 from lazulite.table.edm import needs_annotation
 from lazulite.table.payload.links import entity_link, table_link
-from lazulite.table.row import Property, etag_of, literal_reader, members_of, ticks_of
+from lazulite.table.row import HEAD_BYTES, Property, literal_reader, members_of
 
 _ANNOTATION = re.compile(rb',"[^"@]+@odata\.type":"Edm\.\w+"(?=,")')
 _PARTITION_KEY = b',"PartitionKey":'
@@ -51,7 +51,8 @@ class JsonEntityWriter:
     ) -> None:
         self._level = level
         self._base = base
-        self._type = f"{account}.{table}"
+        self._head = f'"odata.type":{quote(f"{account}.{table}")},"odata.id":{quote(base)[:-1]}'
+        """What full metadata of every entity begins with, up to where its own address begins."""
         self._table = table
         self._suffix = "" if select is None else "&$select=" + select_text.replace(" ", "%20")
         self.item: Callable[[bytes], bytes] = self._members_writer(level, select)
@@ -80,16 +81,13 @@ class JsonEntityWriter:
         return b"".join((head, b"{", joined, b"}]}")) if joined else head + b"]}"
 
     def _with_full_metadata(self, value: bytes) -> bytes:
-        keys_at = value.index(_PARTITION_KEY)
-        rest = value[keys_at:].replace(_TIMESTAMP, _TYPED_TIMESTAMP, 1)
+        rest = value[value.index(_PARTITION_KEY) :].replace(_TIMESTAMP, _TYPED_TIMESTAMP, 1)
         return self._full_head(value).encode("ascii") + rest
 
     def _full_head(self, value: bytes) -> str:
         link = entity_link(self._table, _read_key(_partition_key_of(value)), _read_key(_row_key_of(value)))
-        return (
-            f'"odata.type":{quote(self._type)},"odata.id":{quote(self._base + link)},'
-            f'"odata.etag":{quote(etag_of(ticks_of(value)))},"odata.editLink":{quote(link)}'
-        )
+        quoted = quote(link)[1:]
+        return f'{self._head}{quoted},{_etag_of(value)},"odata.editLink":"{quoted}'
 
     def _selected(self, level: MetadataLevel, names: Sequence[str]) -> Callable[[bytes], bytes]:
         columns = [(quote(name), literal_reader(name)) for name in dict.fromkeys(names)]
@@ -101,7 +99,7 @@ class JsonEntityWriter:
             if full:
                 parts.append(self._full_head(value))
             elif annotate:
-                parts.append(f'"odata.etag":{quote(etag_of(ticks_of(value)))}')
+                parts.append(_etag_of(value))
             for name, read in columns:
                 found = read(value)
                 if found is None:
@@ -118,6 +116,11 @@ class JsonEntityWriter:
 
 _partition_key_of = literal_reader("PartitionKey")
 _row_key_of = literal_reader("RowKey")
+
+
+def _etag_of(value: bytes) -> str:
+    """Return the first of the stored members, which is the ETag."""
+    return value[HEAD_BYTES : value.index(_PARTITION_KEY)].decode("ascii")
 
 
 def _read_key(found: Property | None) -> str:
