@@ -56,6 +56,7 @@ def build_parser() -> Parser:
     _add_account(commands)
     _add_sas(commands)
     _add_connection_string(commands)
+    _add_store(commands)
     return parser
 
 
@@ -218,6 +219,18 @@ def _add_connection_string(commands: Commands) -> None:
     parser = _command(commands, "connection-string", "connection_string", "print a connection string to paste")
     parser.add_argument("--sas", metavar="TOKEN", help="with this token instead of the account's key")
     _account_flags(parser)
+
+
+def _add_store(commands: Commands) -> None:
+    parser = _command(commands, "check", "check", "read and verify a location that nobody serves, or a backup")
+    _location_flag(parser)
+    parser = _command(commands, "backup", "backup", "copy a location as it is now, also while the service runs")
+    parser.add_argument("destination", type=Path, metavar="DEST", help="a directory that is missing or empty")
+    parser.add_argument("--verify", action="store_true", help="check the copy, and print what is in it")
+    _location_flag(parser)
+    parser = _command(commands, "restore", "restore", "verify a backup and make it a location again")
+    parser.add_argument("source", type=Path, metavar="SOURCE", help="what lazulite backup made")
+    _location_flag(parser)
 
 
 def _account_flags(parser: Parser) -> None:

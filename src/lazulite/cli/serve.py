@@ -10,6 +10,7 @@ from contextlib import ExitStack
 from functools import partial
 
 from lazulite import __version__
+from lazulite.cli.backup_files import LIST
 from lazulite.cli.bearer import bearer_authentication
 from lazulite.cli.connection_string import connection_string, open_directory
 from lazulite.cli.parser import DEFAULT_HOST, DEFAULT_LOCATION, DEFAULT_PORT
@@ -25,6 +26,7 @@ from lazulite.protocol.message import Service
 from lazulite.protocol.request_id import RequestIds
 from lazulite.server import lifecycle
 from lazulite.server.certificate import Certificate, CertificateError
+from lazulite.server.control import control
 from lazulite.server.debug_log import DebugLog
 from lazulite.server.exchange_log import ExchangeLog
 from lazulite.server.health import Health
@@ -57,12 +59,18 @@ async def _serve(settings: Settings, logs: list[ExchangeLog]) -> None:
     secure = None
     if settings.cert is not None and settings.https_port is not None:
         secure = Secure(settings.https_port, Certificate(settings.cert, settings.key))
+    location = settings.location
+    if location is not None and (location / LIST).exists():
+        raise ConfigError(f"{location} is a backup, which serving would change: make a location of it, lazulite restore")
     metrics = new_metrics(settings)
-    store = None if settings.location is None else store_path(settings.location)
+    store = None if location is None else store_path(location)
     engine = RocksEngine.open(store, system_clock, meter=None if metrics is None else metrics.flushed)
 
     try:
-        async with bearer_authentication(settings.bearer, _report) as bearer:
+        async with (
+            bearer_authentication(settings.bearer, _report) as bearer,
+            control(location, engine.checkpoint, _report),
+        ):
             addressing = Addressing(settings.host_suffixes)
             limits = QueryLimits(page_seconds=settings.page_seconds)
             tables = TableService(engine, directory, limits=limits, addressing=addressing, bearer=bearer)

@@ -26,8 +26,9 @@ wait.
 
 import asyncio
 from bisect import bisect_right
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
 from concurrent.futures import Executor
+from contextlib import asynccontextmanager
 
 from lazulite.engine.contract import EngineError, EngineUnavailableError
 from lazulite.engine.generation import UNCHANGED, Generation
@@ -60,6 +61,7 @@ class GroupCommit:
         self._flushing: Generation | None = None
         self._flush: asyncio.Task[None] | None = None
         self._begun: asyncio.Future[None] | None = None
+        self._turn = asyncio.Lock()
 
     # --- what readers and commits see
 
@@ -130,6 +132,18 @@ class GroupCommit:
         while self._flush is not None:
             await asyncio.wait([self._flush])
 
+    @asynccontextmanager
+    async def held(self) -> AsyncGenerator[None, None]:
+        """Keep generations out of the database: between entering and leaving, all that it holds is durable.
+
+        Raises:
+            EngineUnavailableError: the group has failed.
+        """
+        async with self._turn:
+            if self.failure is not None:
+                raise _again(self.failure)
+            yield
+
     def _wait(self, generation: Generation) -> asyncio.Future[None]:
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         if self.failure is not None:
@@ -146,7 +160,8 @@ class GroupCommit:
         """Flush one generation after the other until nobody waits."""
         try:
             while self._open.waiters:
-                await self._flush_one()
+                async with self._turn:
+                    await self._flush_one()
                 await asyncio.sleep(0)  # Those just answered often come back at once: let them into the next flush.
         except EngineError as error:
             self._fail(error)

@@ -90,7 +90,7 @@ def _tables(settings: RocksSettings) -> BlockBasedOptions:
     tables.set_partition_filters(True)
     tables.set_metadata_block_size(16 << 10)
     tables.set_pin_top_level_index_and_filter(True)
-    tables.set_format_version(5)
+    tables.set_format_version(6)  # Checksums of footers too, and of each block at its own place.
     return tables
 
 

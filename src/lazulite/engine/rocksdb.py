@@ -25,6 +25,7 @@ from typing import NamedTuple, Self, cast
 
 from rocksdict import Rdict
 
+from lazulite.engine.checkpoint import make_checkpoint
 from lazulite.engine.contract import (
     Clock,
     Decide,
@@ -221,6 +222,20 @@ class RocksEngine:
     async def check_writable(self) -> None:
         """See `Engine.check_writable`."""
         await self._writable().group.written()
+
+    async def checkpoint(self, path: Path) -> None:
+        """Make a checkpoint: all that was acknowledged so far and nothing that is not durable. Commits wait meanwhile.
+
+        Args:
+            path: a directory that does not exist, on the store's file system.
+
+        Raises:
+            EngineError: it cannot be made.
+        """
+        store = self._writable()
+        async with store.group.held():
+            loop = asyncio.get_running_loop()
+            await loop.run_in_executor(self._flusher, make_checkpoint, store.database, path)
 
     def _writable(self) -> Store:
         store = self._opened()

@@ -18,7 +18,8 @@ from lazulite.protocol.row_cache import RowCache
 from lazulite.protocol.spaces import TABLES, SpaceAllocator
 from lazulite.protocol.stored_policy import StoredAccessPolicy
 
-_DROPPED = "!"
+DROPPED = "!"
+"""What the row of a dropped table begins with."""
 _FIRST_NAME = "0"
 """No table's name sorts before it; `!` and the `$` of system tables, which no list shows, do."""
 
@@ -59,7 +60,7 @@ class Catalog:
         table = self._cache.get(key)
         if table is not None:
             return table
-        if name.startswith(_DROPPED):
+        if name.startswith(DROPPED):
             return None
         before = self._cache.before_read()
         value = await self._engine.get(TABLES, *key)
@@ -109,7 +110,7 @@ class Catalog:
         table = await self.get(account, name)
         if table is None:
             raise ServiceError("ResourceNotFound")
-        dropped = f"{_DROPPED}{table.space}"
+        dropped = f"{DROPPED}{table.space}"
 
         def decide(current: Sequence[bytes | None], _: int) -> Mapping[str, bytes | None]:
             if current[0] is None or Table.from_bytes(current[0]).space != table.space:
@@ -151,12 +152,12 @@ class Catalog:
         pending: list[tuple[str, str]] = []
         async for part in self._engine.scan(TABLES, [KeyRange(("", ""), None)]):
             keys = [part.key(index) for index in range(len(part.values))]
-            pending += [key for key in keys if key[1].startswith(_DROPPED)]
+            pending += [key for key in keys if key[1].startswith(DROPPED)]
         for account, row in pending:
             await self._reclaim(account, row)
 
     async def _reclaim(self, account: str, dropped: str) -> None:
-        await self._engine.drop(int(dropped.removeprefix(_DROPPED)))
+        await self._engine.drop(int(dropped.removeprefix(DROPPED)))
         await self._engine.commit(TABLES, account, [dropped], lambda _, __: {dropped: None})
 
     async def _commit(self, account: str, rows: Sequence[str], decide: Decide) -> None:

@@ -1,0 +1,167 @@
+"""The socket at a location by which a command asks the service that runs there for a checkpoint of the store.
+
+A command connects, writes one line, `checkpoint`, and reads one line of JSON: `{"checkpoint": "<name of a directory in
+the location>"}` or `{"error": "<text>"}`. The checkpoint is there until either side hangs up. Checkpoints are made one
+after the other.
+
+Only who may write the socket's file may connect: its mode is 0600. It is bound and connected to by way of the
+location's descriptor, because the path of a socket has at most 107 bytes.
+"""
+
+import asyncio
+import contextlib
+import json
+import os
+import shutil
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+
+from lazulite.engine.contract import EngineError
+
+SOCKET = "lazulite.sock"
+CHECKPOINT = "checkpoint"
+"""The directory of a checkpoint, in the location; the store's files are in `store` below it."""
+
+ASK_SECONDS_MAX = 5.0
+ANSWER_SECONDS_MAX = 300.0
+"""How long a command waits for a checkpoint: flushing memory to a slow disk takes a while."""
+
+_ASK = b"checkpoint\n"
+
+
+class ControlError(Exception):
+    """The service could not make a checkpoint, or ended meanwhile. The text is for people."""
+
+
+class Control:
+    """Lends checkpoints to whoever asks."""
+
+    def __init__(self, location: Path, checkpoint: Callable[[Path], Awaitable[None]]) -> None:
+        """`checkpoint` makes one at the path that it is given."""
+        self._directory = location / CHECKPOINT
+        self._checkpoint = checkpoint
+        self._one_at_a_time = asyncio.Lock()
+        self._visits: set[asyncio.Task[None]] = set()
+
+    async def visit(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answer one connection."""
+        task = asyncio.current_task()
+        assert task is not None
+        self._visits.add(task)
+        try:
+            with contextlib.suppress(OSError, ValueError, TimeoutError):
+                async with asyncio.timeout(ASK_SECONDS_MAX):
+                    asked = await reader.readline()
+                if asked == _ASK:
+                    async with self._one_at_a_time:
+                        await self._lend(reader, writer)
+        finally:
+            self._visits.discard(task)
+            writer.close()
+
+    async def _lend(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            writer.write(json.dumps(await self._made()).encode() + b"\n")
+            await writer.drain()
+            while await reader.read(1024):
+                pass
+        finally:
+            await asyncio.to_thread(shutil.rmtree, self._directory, ignore_errors=True)
+
+    async def _made(self) -> dict[str, str]:
+        try:
+            self._directory.mkdir(mode=0o700)
+            await self._checkpoint(self._directory / "store")
+        except (EngineError, OSError) as error:
+            return {"error": str(error)}
+        return {"checkpoint": CHECKPOINT}
+
+    async def close(self) -> None:
+        """Hang up on everybody."""
+        visits = list(self._visits)
+        for visit in visits:
+            visit.cancel()
+        await asyncio.gather(*visits, return_exceptions=True)
+
+
+@asynccontextmanager
+async def control(
+    location: Path | None, checkpoint: Callable[[Path], Awaitable[None]], report: Callable[[str], None]
+) -> AsyncIterator[None]:
+    """Take requests at a location whose store this process has open; at None there is nothing to ask for.
+
+    Args:
+        location: where the socket goes.
+        checkpoint: see `Control`.
+        report: told if there can be no socket, which keeps nobody from serving.
+    """
+    if location is None:
+        yield
+        return
+    shutil.rmtree(location / CHECKPOINT, ignore_errors=True)  # What a killed process may have left.
+    try:
+        listener = _listen(location)
+    except OSError as error:
+        report(f"no backups while serving: {location / SOCKET}: {error.strerror}")
+        yield
+        return
+    desk = Control(location, checkpoint)
+    server = await asyncio.start_unix_server(desk.visit, sock=listener)
+    try:
+        yield
+    finally:
+        server.close()
+        await desk.close()
+        (location / SOCKET).unlink(missing_ok=True)
+
+
+def _listen(location: Path) -> socket.socket:
+    (location / SOCKET).unlink(missing_ok=True)
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        with _short(location) as path:
+            listener.bind(path)
+            os.chmod(path, 0o600)  # Nobody can connect before somebody listens.
+    except OSError:
+        listener.close()
+        raise
+    listener.setblocking(False)
+    return listener
+
+
+@contextmanager
+def _short(location: Path) -> Iterator[str]:
+    """Yield a path of the socket that fits whatever the location's length is."""
+    descriptor = os.open(location, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        yield f"/proc/self/fd/{descriptor}/{SOCKET}"
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def borrowed_checkpoint(location: Path) -> Iterator[Path | None]:
+    """Yield the directory of a checkpoint that the service at a location made; None if no service takes requests there.
+
+    Raises:
+        ControlError: the service cannot make one.
+    """
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+        connection.settimeout(ANSWER_SECONDS_MAX)
+        try:
+            with _short(location) as path:
+                connection.connect(path)
+        except (FileNotFoundError, ConnectionRefusedError):
+            yield None
+            return
+        try:
+            connection.sendall(_ASK)
+            with connection.makefile("rb") as answers:
+                answer = json.loads(answers.readline() or b"{}")
+        except OSError as error:
+            raise ControlError(f"the service at {location} gave no checkpoint: {error}") from error
+        if "checkpoint" not in answer:
+            raise ControlError(f"the service gave no checkpoint: {answer.get('error', 'it is ending')}")
+        yield location / answer["checkpoint"] / "store"
