@@ -25,6 +25,12 @@ class Recorder:
     def write(self, batch: WriteBatch, options: object) -> None:
         self.calls.append("write")
 
+    def latest_sequence_number(self) -> int:
+        return len(self.calls)
+
+    def mark(self, number: int) -> None:
+        self.calls.append(f"mark {number}")
+
     def flush_wal(self, sync: bool) -> None:
         self.calls.append(f"flush_wal sync={sync}")
 
@@ -33,9 +39,9 @@ class Recorder:
 async def test_a_write_is_answered_after_the_log_was_synced(to_disk: bool) -> None:
     database = Recorder()
     with ThreadPoolExecutor(1) as worker:
-        store = Store(cast("Rdict", database), to_disk, worker, RocksSettings(), time.monotonic, {})
+        store = Store(cast("Rdict", database), to_disk, database.mark, worker, RocksSettings(), time.monotonic, {})
         await store.group.written()
-    assert database.calls == ["write", f"flush_wal sync={to_disk}"]
+    assert database.calls == ["write", f"flush_wal sync={to_disk}", "mark 1"]
 
 
 async def test_a_write_during_a_sync_waits_for_the_next_one() -> None:
@@ -49,7 +55,7 @@ async def test_a_write_during_a_sync_waits_for_the_next_one() -> None:
 
     with ThreadPoolExecutor(1) as worker:
         failpoints = {"before_sync": hold}
-        store = Store(cast("Rdict", database), True, worker, RocksSettings(), time.monotonic, failpoints)
+        store = Store(cast("Rdict", database), True, database.mark, worker, RocksSettings(), time.monotonic, failpoints)
         first = asyncio.ensure_future(store.group.written())
         assert await asyncio.to_thread(entered.wait, 30)
         store.group.change(b"key", None, b"value")
@@ -58,7 +64,7 @@ async def test_a_write_during_a_sync_waits_for_the_next_one() -> None:
         await first
         assert not late.done()
         await late
-    assert database.calls == ["write", "flush_wal sync=True"] * 2
+    assert database.calls == ["write", "flush_wal sync=True", "mark 1", "write", "flush_wal sync=True", "mark 4"]
 
 
 async def test_a_commit_of_many_rows_is_one_write(tmp_path: Path) -> None:

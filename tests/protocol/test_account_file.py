@@ -3,8 +3,10 @@
 import base64
 import errno
 import fcntl
+import hashlib
 import json
 import os
+import random
 import stat
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -37,10 +39,30 @@ def test_add_makes_two_different_keys_and_keeps_them(file: AccountFile) -> None:
 
 def test_the_format_is_the_documented_one(file: AccountFile) -> None:
     keys = file.add("orders", RANDOM)
-    assert json.loads(file.path.read_bytes()) == {
-        "version": 1,
-        "accounts": [{"name": "orders", "keys": [base64.b64encode(key).decode() for key in keys]}],
-    }
+    accounts = [{"name": "orders", "keys": [base64.b64encode(key).decode() for key in keys]}]
+    sha256 = hashlib.sha256(json.dumps(accounts, sort_keys=True).encode()).hexdigest()
+    assert json.loads(file.path.read_bytes()) == {"version": 1, "accounts": accounts, "sha256": sha256}
+
+
+def test_a_file_written_by_hand_needs_no_checksum(file: AccountFile) -> None:
+    keys = file.add("orders", RANDOM)
+    document = json.loads(file.path.read_bytes())
+    del document["sha256"]
+    file.path.write_text(json.dumps(document))
+    assert file.load() == {"orders": keys}
+
+
+def test_no_bit_of_the_file_flips_unseen(file: AccountFile) -> None:
+    file.add("orders", RANDOM)
+    known, content = file.load(), file.path.read_bytes()
+    for bit in random.Random(5).sample(range(len(content) * 8), 400):
+        damaged = bytearray(content)
+        damaged[bit // 8] ^= 1 << bit % 8
+        file.path.write_bytes(damaged)
+        try:
+            assert file.load() == known  # A flip between two kinds of white space says nothing else.
+        except AccountFileError:
+            continue
 
 
 @pytest.mark.parametrize("which", [1, 2])

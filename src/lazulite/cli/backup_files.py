@@ -22,7 +22,7 @@ from typing import NamedTuple
 LIST = "backup.json"
 VERSION = 1
 _CHUNK_BYTES = 1 << 20
-_RUNTIME = frozenset({"LOCK", "LOG"})
+_RUNTIME = frozenset({"LOCK", "LOG", "lazulite.mark"})
 """What reading a store may leave in its directory."""
 
 

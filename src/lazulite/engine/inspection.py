@@ -19,6 +19,7 @@ from rocksdict import AccessType, Rdict, ReadOptions
 from lazulite.engine.contract import LocationInUseError, StoreUnusableError
 from lazulite.engine.keys import META_PREFIX
 from lazulite.engine.location import FORMAT, FORMAT_KEY
+from lazulite.engine.recovery import recovery_mode
 from lazulite.engine.rocks_errors import STORE_ERRORS
 from lazulite.engine.rocks_options import MIB, RocksSettings, database_options
 from lazulite.engine.rocks_store import STAMP_KEY
@@ -67,10 +68,12 @@ def inspect(path: Path) -> Iterator[Inspection]:
     """
     if not (path / "CURRENT").is_file():
         raise StoreUnusableError(f"{path} is no store, or a damaged one: it has no file CURRENT")
+    settings = RocksSettings()
     with _locked(path):
+        options = database_options(settings, None)
+        options.set_wal_recovery_mode(recovery_mode(path, settings))
         try:
-            access = AccessType.read_only(False)
-            database = Rdict(str(path), database_options(RocksSettings(), None), access_type=access)
+            database = Rdict(str(path), options, access_type=AccessType.read_only(False))
         except Exception as error:  # The binding raises nothing more precise.
             raise StoreUnusableError(f"{path} is damaged: {' '.join(str(error).split())}") from error
         try:

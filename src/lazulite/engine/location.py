@@ -11,10 +11,12 @@ import re
 import tempfile
 from pathlib import Path
 
-from rocksdict import Env, Rdict, WriteBatch, WriteOptions
+from rocksdict import DBRecoveryMode, Env, Rdict, WriteBatch, WriteOptions
 
 from lazulite.engine.contract import EngineError, LocationInUseError, StoreUnusableError
 from lazulite.engine.keys import META_PREFIX
+from lazulite.engine.mark import Mark
+from lazulite.engine.recovery import recovery_mode
 from lazulite.engine.rocks_errors import STORE_ERRORS
 from lazulite.engine.rocks_options import MIB, RocksSettings, database_options
 
@@ -26,7 +28,7 @@ FORMAT_KEY = META_PREFIX + b"format"
 
 _PROBE = "lazulite.probe"
 _UNFINISHED = re.compile(
-    r"LOCK|LOG(\.old\.\d+)?|IDENTITY|MANIFEST-000001|\d+\.dbtmp|rocksdict-config\.json|lazulite\.probe"
+    r"LOCK|LOG(\.old\.\d+)?|IDENTITY|MANIFEST-000001|\d+\.dbtmp|rocksdict-config\.json|lazulite\.(probe|mark)"
 )
 """What RocksDB leaves behind when it dies before a new store is whole (which is when CURRENT is there)."""
 _LOCKED = ("lock hold by current process", "While lock file")
@@ -40,6 +42,7 @@ class Location:
         self._env = Env.mem_env() if path is None else None
         self._path = path
         self._settings = settings
+        self._mark: Mark | None = None
         self.name = "memory" if path is None else str(path)
         """How messages call it."""
 
@@ -58,17 +61,25 @@ class Location:
         if self._path is None:
             # The binding makes this directory on the real disk; RocksDB then finds nothing there, and leaves it empty.
             with tempfile.TemporaryDirectory(prefix="lazulite-") as empty:
-                return self._open_at(os.path.join(empty, "memory"))
+                return self._open_at(os.path.join(empty, "memory"), DBRecoveryMode.absolute_consistency())
         try:
             _make_private(self._path)
             _check_ours(self._path)
         except OSError as error:
             raise StoreUnusableError(f"{self.name} cannot be used: {error.strerror}") from error
-        return self._open_at(str(self._path))
-
-    def _open_at(self, path: str) -> Rdict:
+        database = self._open_at(str(self._path), recovery_mode(self._path, self._settings))
         try:
-            database = Rdict(path, database_options(self._settings, self._env))
+            self._mark = Mark(self._path, database.latest_sequence_number())  # Recovery leaves nothing undurable.
+        except OSError as error:
+            database.close()
+            raise StoreUnusableError(f"{self.name} cannot be used: {error.strerror}") from error
+        return database
+
+    def _open_at(self, path: str, mode: DBRecoveryMode) -> Rdict:
+        options = database_options(self._settings, self._env)
+        options.set_wal_recovery_mode(mode)
+        try:
+            database = Rdict(path, options)
         except Exception as error:  # The binding raises nothing more precise.
             raise self._refusal(" ".join(str(error).split())) from error
         try:
@@ -103,6 +114,11 @@ class Location:
                 "use a newer version"
             )
 
+    def note_synced(self, number: int) -> None:
+        """Note that all writes up to a sequence number are durable (see `mark`)."""
+        if self._mark is not None:
+            self._mark.move(number)
+
     def close(self, database: Rdict) -> None:
         """Close a database that `open` returned.
 
@@ -110,6 +126,9 @@ class Location:
         work broken off, memory instead of a disk) the database is closed all the same and nothing is lost: the
         log has it.
         """
+        if self._mark is not None:
+            self._mark.close()
+            self._mark = None
         with contextlib.suppress(EngineError), STORE_ERRORS:
             database.close()
 

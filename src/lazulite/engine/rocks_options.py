@@ -62,12 +62,7 @@ def database_options(settings: RocksSettings, env: Env | None) -> Options:
 
 
 def _protect(options: Options) -> None:
-    """Notice damage and refuse it.
-
-    Recovery mode: after a power cut the end of the log may be torn, which must not keep the store from opening. But
-    what is unreadable with readable records behind it is damage to acknowledged writes and must be refused. That is
-    `tolerate_corrupted_tail_records`. RocksDB's default, `point_in_time`, opens both, and drops whatever follows the
-    damage without a word; `absolute_consistency` refuses both.
+    """Notice damage and refuse it. Which recovery mode the log gets is decided store by store: see `recovery`.
 
     RocksDB flushes what it recovered from the log into synced files before it has opened (its default,
     `avoid_flush_during_recovery = false`), so a store just opened holds nothing that is not durable.

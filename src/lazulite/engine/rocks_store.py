@@ -36,19 +36,33 @@ STATISTICS = {
 class Store:
     """Writes to a database and makes the writes durable, until one of either fails."""
 
-    __slots__ = ("_failpoints", "_options", "_settings", "_timer", "_to_disk", "database", "group", "stamp")
+    __slots__ = (
+        "_failpoints",
+        "_note_synced",
+        "_options",
+        "_settings",
+        "_timer",
+        "_to_disk",
+        "database",
+        "group",
+        "stamp",
+    )
 
     def __init__(
         self,
         database: Rdict,
         to_disk: bool,
+        note_synced: Callable[[int], None],
         worker: Executor,
         settings: RocksSettings,
         timer: Callable[[], float],
         failpoints: Failpoints,
         meter: Meter | None = None,
     ) -> None:
-        """Nothing in `database` may be undurable. `to_disk` says whether there is a disk to sync, in `worker`."""
+        """Nothing in `database` may be undurable. `to_disk` says whether there is a disk to sync, in `worker`.
+
+        `note_synced` is told the sequence number up to which all is durable.
+        """
         self.database = database
         if meter is None:
             self.group = GroupCommit(self._write, self._sync, worker)
@@ -58,6 +72,7 @@ class Store:
         self.stamp = 0
         """The greatest stamp given so far."""
         self._to_disk = to_disk
+        self._note_synced = note_synced
         self._settings = settings
         self._timer = timer
         self._options = write_options()
@@ -107,7 +122,9 @@ class Store:
         """Make all that was written durable; runs in the worker's thread."""
         with STORE_ERRORS:
             self._fail_at("before_sync")
+            number = self.database.latest_sequence_number()
             self.database.flush_wal(sync=self._to_disk)
+            self._note_synced(number)
             self._fail_at("after_sync")
 
     def _fail_at(self, name: str) -> None:

@@ -252,7 +252,8 @@ class RocksEngine:
 
     def _adopt(self, database: Rdict) -> None:
         settings, timer = self._settings, self._timer
-        store = Store(database, self._location.durable, self._flusher, settings, timer, self._failpoints, self._meter)
+        home, meter = self._location, self._meter
+        store = Store(database, home.durable, home.note_synced, self._flusher, settings, timer, self._failpoints, meter)
         store.stamp = store.last_stamp()
         store.group.failed = self._recover_soon
         store.group.refused = self._dropped.difference_update

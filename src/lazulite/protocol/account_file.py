@@ -1,6 +1,8 @@
 """`accounts.json`: the accounts that outlive the process, two keys each.
 
-    {"version": 1, "accounts": [{"name": "orders", "keys": ["<base64>", "<base64>"]}]}
+    {"version": 1, "accounts": [{"name": "orders", "keys": ["<base64>", "<base64>"]}], "sha256": "<hexadecimal>"}
+
+`sha256` covers `accounts`, so that damage to a key is found; who writes the file by hand may leave it out.
 
 Invariants:
 - a reader sees a whole state, the one before an edit or the one after: the file is replaced, never rewritten;
@@ -11,6 +13,7 @@ Invariants:
 import base64
 import binascii
 import fcntl
+import hashlib
 import json
 import os
 import re
@@ -105,12 +108,16 @@ class AccountFile:
             document = json.loads(text)
             if document["version"] != VERSION:
                 raise AccountFileError(f"{self.path} was written by a newer Lazulite")
+            if document.keys() - {"version", "accounts", "sha256"}:
+                raise damaged
+            if document.get("sha256", sealed := _seal(document["accounts"])) != sealed:
+                raise damaged
             accounts = {entry["name"]: _decode_keys(entry["keys"]) for entry in document["accounts"]}
             if len(accounts) != len(document["accounts"]):
                 raise damaged
         except AccountFileError:
             raise
-        except (ValueError, TypeError, KeyError, RecursionError):
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             # Not chained: the cause may quote a key.
             raise damaged from None
         return list(accounts.items())
@@ -135,7 +142,8 @@ class AccountFile:
         entries = [
             {"name": name, "keys": [base64.b64encode(key).decode() for key in keys]} for name, keys in accounts.items()
         ]
-        text = json.dumps({"version": VERSION, "accounts": entries}, indent=1).encode() + b"\n"
+        document = {"version": VERSION, "accounts": entries, "sha256": _seal(entries)}
+        text = json.dumps(document, indent=1).encode() + b"\n"
         replace_durably(self.path, text)
 
 
@@ -155,6 +163,10 @@ def replace_durably(path: Path, content: bytes) -> None:
         os.fsync(directory)
     finally:
         os.close(directory)
+
+
+def _seal(entries: object) -> str:
+    return hashlib.sha256(json.dumps(entries, sort_keys=True).encode()).hexdigest()
 
 
 def _decode_keys(texts: list[str]) -> tuple[bytes, ...]:

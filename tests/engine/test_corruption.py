@@ -1,0 +1,113 @@
+"""One flipped bit in any file of a store is named, or changes nothing; what is read is what was written, or an error.
+
+`LAZULITE_FLIPS` sets how many bits of each file are tried.
+"""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from lazulite.engine.contract import EngineError, KeyRange
+from lazulite.engine.rocksdb import RocksEngine
+from lazulite.protocol.clock import system_clock
+
+from .damage import contents, copied, flip, log_of, make_died, some_bits
+
+FLIPS = int(os.environ.get("LAZULITE_FLIPS", "12"))
+READ = ("*.sst", "*.log", "MANIFEST-*", "CURRENT", "rocksdict-config.json", "lazulite.mark")
+NOT_READ = ("OPTIONS-*", "IDENTITY")
+"""RocksDB writes these for people, and Lazulite never reads them."""
+
+
+@pytest.fixture(name="died", scope="module")
+def _died(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_died(tmp_path_factory.mktemp("died") / "store")
+
+
+def newest(store: Path, pattern: str) -> str:
+    return max(store.glob(pattern)).name
+
+
+async def served(store: Path) -> list[bytes]:
+    """What a service reads, by scan and by key."""
+    engine = RocksEngine.open(store, system_clock)
+    try:
+        values: list[bytes] = []
+        async for part in engine.scan(2000, [KeyRange(("", ""), None)]):
+            for index, value in enumerate(part.values):
+                assert await engine.get(2000, *part.key(index)) == value
+                values.append(value)
+        return values
+    finally:
+        await engine.close()
+
+
+@pytest.mark.parametrize("pattern", READ + NOT_READ)
+async def test_a_flipped_bit_is_named_or_changes_nothing(died: Path, tmp_path: Path, pattern: str) -> None:
+    whole = contents(died)
+    values = [value for _, value in whole]
+    name = newest(died, pattern)
+    named = 0
+    for count, bit in enumerate(some_bits(died / name, FLIPS)):
+        store = copied(died, tmp_path / "store")
+        flip(store / name, bit)
+        try:
+            assert contents(store) == whole
+        except EngineError:
+            named += 1
+        if count < FLIPS // 3:
+            try:
+                assert await served(store) == values
+            except EngineError:
+                continue
+    assert (named > 0) == (pattern not in (*NOT_READ, "rocksdict-config.json", "lazulite.mark"))
+
+
+async def test_a_damaged_filter_hides_no_row(died: Path, tmp_path: Path) -> None:
+    """No error tells of it, so every row is asked for by key: the block is verified before it is believed."""
+    whole = contents(died)
+    table = newest(died, "*.sst")
+    size = (died / table).stat().st_size
+    silent = 0
+    for at in range(size - 1400, size - 700, 10):
+        store = copied(died, tmp_path / "store")
+        flip(store / table, at * 8)
+        try:
+            assert contents(store) == whole
+        except EngineError:
+            continue
+        silent += 1
+        if silent % 8 == 1:
+            assert await served(store) == [value for _, value in whole]
+    assert silent > 0, "none of these bits is in the filter"
+
+
+def test_a_missing_log_is_missed(died: Path, tmp_path: Path) -> None:
+    store = copied(died, tmp_path / "store")
+    log_of(store).unlink()
+    with pytest.raises(EngineError, match="acknowledged writes are missing"):
+        RocksEngine.open(store, system_clock)
+
+
+def test_a_refusal_changes_nothing(died: Path, tmp_path: Path) -> None:
+    """What is left may be worth something to whoever repairs it."""
+    store = copied(died, tmp_path / "store")
+    log_of(store).write_bytes(log_of(store).read_bytes()[:30_000])
+    before = {file.name: file.read_bytes() for file in store.iterdir()}
+    with pytest.raises(EngineError, match="acknowledged writes are missing"):
+        RocksEngine.open(store, system_clock)
+    assert {file.name: file.read_bytes() for file in store.iterdir()} == before
+
+
+@pytest.mark.parametrize("pattern", ["*.log", "MANIFEST-*"])
+def test_a_record_that_seems_recycled_is_refused_and_keeps_nobody_waiting(
+    died: Path, tmp_path: Path, pattern: str
+) -> None:
+    """RocksDB would read it over and over, in every recovery mode."""
+    store = copied(died, tmp_path / "store")
+    flip(max(store.glob(pattern)), 6 * 8 + 2)
+    with pytest.raises(EngineError, match=r"an impossible type at byte 0\b"):
+        RocksEngine.open(store, system_clock)
+    with pytest.raises(EngineError, match=r"an impossible type at byte 0\b"):
+        contents(store)

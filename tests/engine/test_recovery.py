@@ -1,0 +1,134 @@
+"""The end of a log that was torn by a power cut opens with all before it; damage to what was acknowledged does not."""
+
+import os
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from lazulite.engine.contract import EngineError
+from lazulite.engine.location import Location
+from lazulite.engine.mark import NAME, Mark, read_mark
+from lazulite.engine.rocks_options import RocksSettings
+
+from .damage import contents, copied, cut, flip, log_of, make_died
+
+Harm = Callable[[bytearray], None]
+
+UNACKNOWLEDGED_BYTES = 440
+"""Less than the last generation's record in the log."""
+
+
+@pytest.fixture(name="died", scope="module")
+def _died(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_died(tmp_path_factory.mktemp("died") / "store")
+
+
+def zeros(log: bytearray) -> None:
+    log[-300:] = bytes(300)
+
+
+def more_zeros(log: bytearray) -> None:
+    log[-UNACKNOWLEDGED_BYTES:] = bytes(UNACKNOWLEDGED_BYTES + 100_000)
+
+
+def garbage(log: bytearray) -> None:
+    log[-300:] = random.Random(1).randbytes(300)
+
+
+def more_garbage(log: bytearray) -> None:
+    log[-UNACKNOWLEDGED_BYTES:] = random.Random(2).randbytes(70_000)
+
+
+def short(log: bytearray) -> None:
+    del log[-100:]
+
+
+TEARS: list[Harm] = [zeros, more_zeros, garbage, more_garbage, short]
+
+
+def harmed(died: Path, target: Path, harm: Harm) -> Path:
+    store = copied(died, target)
+    log = bytearray(log_of(store).read_bytes())
+    harm(log)
+    log_of(store).write_bytes(log)
+    return store
+
+
+def set_mark(store: Path, number: int) -> None:
+    (store / NAME).unlink()
+    Mark(store, number).close()
+
+
+def reopened(store: Path) -> list[tuple[bytes, bytes]]:
+    home = Location(store, RocksSettings())
+    home.close(home.open())
+    return contents(store)
+
+
+@pytest.mark.parametrize("tear", TEARS)
+def test_a_torn_end_that_nobody_was_told_of_opens_with_all_before_it(died: Path, tmp_path: Path, tear: Harm) -> None:
+    whole = contents(died)
+    store = harmed(died, tmp_path / "store", tear)
+    mark = read_mark(store)
+    assert mark is not None
+    set_mark(store, mark - 2)  # A generation here is a row and the stamp: the last one was not synced.
+    assert contents(store) == whole[:-1]
+    assert reopened(store) == whole[:-1]
+
+
+@pytest.mark.parametrize("tear", TEARS)
+def test_the_same_end_of_an_acknowledged_write_is_refused(died: Path, tmp_path: Path, tear: Harm) -> None:
+    store = harmed(died, tmp_path / "store", tear)
+    for read in (contents, reopened):
+        with pytest.raises(EngineError, match="acknowledged writes are missing, 2 of them"):
+            read(store)
+
+
+def test_an_old_mark_does_not_excuse_damage_that_readable_writes_follow(died: Path, tmp_path: Path) -> None:
+    """After a power cut the mark may be of a while ago."""
+
+    def hole(log: bytearray) -> None:
+        log[10_000:10_100] = bytes(100)
+
+    store = harmed(died, tmp_path / "store", hole)
+    set_mark(store, 1)
+    for read in (contents, reopened):
+        with pytest.raises(EngineError, match="damaged"):
+            read(store)
+
+
+def test_without_a_mark_only_a_short_log_opens(died: Path, tmp_path: Path) -> None:
+    whole = contents(died)
+    store = harmed(died, tmp_path / "store", zeros)
+    (store / NAME).unlink()
+    with pytest.raises(EngineError, match="damaged"):
+        reopened(store)
+    store = copied(died, tmp_path / "store")
+    (store / NAME).unlink()
+    cut(log_of(store), 100)
+    assert reopened(store) == whole[:-1]
+
+
+def test_the_mark_is_the_greater_slot_that_is_whole(tmp_path: Path) -> None:
+    assert read_mark(tmp_path) is None
+    mark = Mark(tmp_path, 5)
+    mark.move(6)
+    mark.move(7)
+    mark.close()
+    assert read_mark(tmp_path) == 7
+    flip(tmp_path / NAME, 512 * 8)
+    assert read_mark(tmp_path) == 6
+    flip(tmp_path / NAME, 0)
+    with pytest.raises(EngineError, match="damaged"):
+        read_mark(tmp_path)
+
+
+def test_a_mark_that_was_never_written_says_nothing(tmp_path: Path) -> None:
+    (tmp_path / NAME).touch()
+    assert read_mark(tmp_path) is None
+    (tmp_path / NAME).unlink()
+    os.mkdir(tmp_path / NAME)
+    with pytest.raises(EngineError, match="cannot be read"):
+        read_mark(tmp_path)
