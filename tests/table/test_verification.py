@@ -1,0 +1,103 @@
+import json
+import re
+
+import pytest
+
+from lazulite.engine.keys import encode_key
+from lazulite.protocol.service_properties import ServiceProperties
+from lazulite.protocol.spaces import COUNTERS, FIRST_FREE_SPACE, SERVICE_PROPERTIES, TABLES
+from lazulite.table.catalog import Table
+from lazulite.table.edm import TYPES
+from lazulite.table.row import Property, assemble, encode_keys, encode_properties
+from lazulite.table.verification import PROBLEMS_MAX, Findings, verify
+
+STAMP = 134_000_000_000_000_000
+SPACE = FIRST_FREE_SPACE
+ORDERS = Table("Orders", SPACE)
+
+Rows = dict[bytes, bytes]
+
+
+def entity(row: str, ticks: int = STAMP, key: str = "p") -> bytes:
+    properties = {"Age": Property(TYPES["Edm.Int32"], "23"), "Id": Property(TYPES["Edm.Int64"], '"5"')}
+    return assemble(ticks, encode_keys(key, row), encode_properties(properties))
+
+
+def store() -> Rows:
+    return {
+        encode_key(COUNTERS, "spaces", "next"): (SPACE + 128).to_bytes(8, "big"),
+        encode_key(SERVICE_PROPERTIES, "orders", "table"): json.dumps(ServiceProperties().to_json()).encode(),
+        encode_key(TABLES, "orders", f"!{SPACE + 1}"): b"",
+        encode_key(TABLES, "orders", "orders"): ORDERS.to_bytes(),
+        encode_key(SPACE, "p", "1"): entity("1"),
+        encode_key(SPACE, "p", "2\0é"): entity("2\0é"),
+        encode_key(SPACE + 1, "gone", ""): b"whatever",
+    }
+
+
+def found(rows: Rows, stamp: int = STAMP) -> Findings:
+    *_, last = verify(sorted(rows.items()), stamp)
+    return last
+
+
+def test_a_whole_store_is_counted() -> None:
+    findings = found(store())
+    assert (findings.tables, findings.entities, findings.rows, findings.problems) == (1, 2, 7, [])
+
+
+def test_an_empty_store_is_whole() -> None:
+    assert found({}).problem_count == 0
+
+
+def test_the_checksum_is_of_the_contents() -> None:
+    whole = store()
+    assert found(whole).checksum == found(store()).checksum
+    without_drop = {key: value for key, value in whole.items() if value not in (b"", b"whatever")}
+    assert found(without_drop).checksum == found(whole).checksum, "what is dropped is no content"
+    without_entity = dict(whole)
+    del without_entity[encode_key(SPACE, "p", "1")]
+    later = whole | {encode_key(SPACE, "p", "1"): entity("1", STAMP - 1)}
+    assert len({found(rows).checksum for rows in (whole, without_entity, later)}) == 3
+
+
+KEY = encode_key(SPACE, "p", "1")
+TABLE_KEY = encode_key(TABLES, "orders", "orders")
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "problem"),
+    [
+        (KEY, entity("1", STAMP + 1), "Timestamp"),
+        (KEY, entity("2"), "not as Lazulite writes it"),
+        (KEY, entity("1", key="q"), "not as Lazulite writes it"),
+        (KEY, entity("1")[:-1], "not as Lazulite|ValueError"),
+        (KEY, entity("1") + b" ", "not as Lazulite|invalid literal"),
+        (KEY, b"", "format"),
+        (KEY, b"\x02" + entity("1")[1:], "format"),
+        (KEY, entity("1").replace(b":23", b":2x"), "ValueError"),
+        (KEY, entity("1").replace(b'"5"', b'"x"'), "ValueError"),
+        (KEY[:8] + b"p", entity("1"), "ValueError"),
+        (KEY[:8] + b"\xff\x00", entity("1"), "Unicode"),
+        (encode_key(SPACE + 7, "p", "1"), entity("1"), "belongs to no table"),
+        (encode_key(7, "p", "1"), b"", "nothing that Lazulite knows"),
+        (encode_key(COUNTERS, "spaces", "other"), b"", "nothing that Lazulite knows"),
+        (encode_key(SERVICE_PROPERTIES, "orders", "table"), b"{}", "KeyError"),
+        (TABLE_KEY, b"{", "JSON"),
+        (TABLE_KEY, b"[]", "TypeError"),
+        (TABLE_KEY, Table("Other", SPACE).to_bytes(), "is called Other"),
+        (TABLE_KEY, Table("Orders", SPACE + 500).to_bytes(), "not its own"),
+        (TABLE_KEY, Table("Orders", 5).to_bytes(), "not its own"),
+        (encode_key(TABLES, "orders", "twin"), Table("Twin", SPACE).to_bytes(), "not its own"),
+        (encode_key(TABLES, "orders", "!x"), b"", "ValueError"),
+    ],
+)
+def test_what_is_wrong_is_said(key: bytes, value: bytes, problem: str) -> None:
+    findings = found(store() | {key: value})
+    assert findings.problem_count >= 1
+    assert any(re.search(problem, text) for text in findings.problems), findings.problems
+
+
+def test_problems_are_bounded() -> None:
+    rows = {encode_key(SPACE + 7, "p", str(number)): b"" for number in range(PROBLEMS_MAX + 5)}
+    findings = found(rows)
+    assert (len(findings.problems), findings.problem_count) == (PROBLEMS_MAX, PROBLEMS_MAX + 5)
