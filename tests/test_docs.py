@@ -85,9 +85,11 @@ def test_make_serve_and_make_test_set_up_everything(tmp_path: Path) -> None:
 
 
 def test_the_backup_that_is_described_holds_what_was_written(checkout: Checkout) -> None:
-    found = fences("docs/operations.md")
-    at = next(index for index, fence in enumerate(found) if fence.marker == "stopped")
-    copy, restore = (fence.text for fence in found[at : at + 2])
+    shells = [fence.text for fence in fences("docs/operations.md") if fence.language == "sh"]
+    copy, restore, serve = (
+        next(text for text in shells if text.startswith(f".venv/bin/lazulite {command}"))
+        for command in ("backup", "restore", "serve --location restored")
+    )
     reader = Reader(checkout)
     account = checkout.environment()["LAZULITE_CONNECTION_STRING"]
     try:
@@ -95,10 +97,11 @@ def test_the_backup_that_is_described_holds_what_was_written(checkout: Checkout)
         with TableClient.from_connection_string(account, "Kept", retry_total=0) as table:
             table.create_table()
             table.create_entity({"PartitionKey": "p", "RowKey": "r", "Value": 1})
-            reader.close()
             checkout.run(["bash", "-c", copy])
+            reader.close()
             shutil.rmtree(checkout.directory / "data")
-            reader.serve(restore.strip())
+            checkout.run(["bash", "-c", restore])
+            reader.serve(serve.strip())
             assert table.get_entity("p", "r")["Value"] == 1
     finally:
         reader.close()

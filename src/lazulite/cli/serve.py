@@ -61,7 +61,9 @@ async def _serve(settings: Settings, logs: list[ExchangeLog]) -> None:
         secure = Secure(settings.https_port, Certificate(settings.cert, settings.key))
     location = settings.location
     if location is not None and (location / LIST).exists():
-        raise ConfigError(f"{location} is a backup, which serving would change: make a location of it, lazulite restore")
+        raise ConfigError(
+            f"{location} is a backup, which serving would change; lazulite restore makes a location of it"
+        )
     metrics = new_metrics(settings)
     store = None if location is None else store_path(location)
     engine = RocksEngine.open(store, system_clock, meter=None if metrics is None else metrics.flushed)
