@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lazulite.engine.contract import EngineError, KeyRange
+from lazulite.engine.contract import EngineError, KeyRange, StoreUnusableError
 from lazulite.engine.rocksdb import RocksEngine
 from lazulite.protocol.clock import system_clock
 
@@ -81,6 +81,15 @@ async def test_a_damaged_filter_hides_no_row(died: Path, tmp_path: Path) -> None
         if silent % 8 == 1:
             assert await served(store) == [value for _, value in whole]
     assert silent > 0, "none of these bits is in the filter"
+
+
+def test_damage_to_the_stores_own_facts_is_a_refusal_to_start(died: Path, tmp_path: Path) -> None:
+    """They are in the last block of rows."""
+    store = copied(died, tmp_path / "store")
+    table = store / newest(store, "*.sst")
+    flip(table, table.stat().st_size * 95 // 100 * 8)
+    with pytest.raises(StoreUnusableError, match=r"block checksum mismatch.*restore it"):
+        RocksEngine.open(store, system_clock)
 
 
 def test_a_missing_log_is_missed(died: Path, tmp_path: Path) -> None:

@@ -87,6 +87,9 @@ class Location:
         except StoreUnusableError:
             database.close()
             raise
+        except EngineError as error:
+            database.close()
+            raise StoreUnusableError(f"{self.name} cannot be opened: {error}; restore it from a backup") from error
         return database
 
     def _refusal(self, reason: str) -> LocationInUseError | StoreUnusableError:
@@ -97,7 +100,8 @@ class Location:
         return StoreUnusableError(f"{self.name} cannot be opened: {reason}")
 
     def _check_format(self, database: Rdict) -> None:
-        stored = database.get(FORMAT_KEY)
+        with STORE_ERRORS:
+            stored = database.get(FORMAT_KEY)
         if stored is None:
             if next(iter(database.keys()), None) is not None:
                 raise StoreUnusableError(f"{self.name} holds a database that is not Lazulite's; choose another")
