@@ -2,7 +2,7 @@
 
 A file is blocks of 32 KiB. A record, or a piece of one, has a header of seven bytes: a checksum (4), the length (2) and
 the type (1), both little endian; none crosses a block's end. Types 1 to 4 are written here. Types 5 to 8 are those of
-recycled logs, which Lazulite does not have; where RocksDB 10 meets one it reads the same place for ever and never
+recycled logs, which Lazulite does not have; where RocksDB meets one it reads the same place for ever and never
 opens. A flipped bit makes a 5 of a 1.
 
 What is followed here is at least what RocksDB follows: it goes by the same lengths, and after what it cannot read on

@@ -20,6 +20,7 @@ from rocksdict import AccessType, DBRecoveryMode, Rdict
 from lazulite.engine.contract import StoreUnusableError
 from lazulite.engine.log_records import refuse_recycled
 from lazulite.engine.mark import read_mark
+from lazulite.engine.options_file import refuse_damaged_options
 from lazulite.engine.rocks_options import RocksSettings, database_options
 
 
@@ -27,9 +28,10 @@ def recovery_mode(path: Path, settings: RocksSettings) -> DBRecoveryMode:
     """Return the mode in which a store is to be opened; what cannot be opened at all is left for that to say.
 
     Raises:
-        StoreUnusableError: acknowledged writes are missing, or RocksDB would look at the store for ever.
+        StoreUnusableError: acknowledged writes are missing, or opening would never end, or end the process.
     """
     refuse_recycled(path)
+    refuse_damaged_options(path)
     strict = DBRecoveryMode.tolerate_corrupted_tail_records()
     mark = read_mark(path)
     if mark is None or not (path / "CURRENT").exists():
