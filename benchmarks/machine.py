@@ -2,7 +2,6 @@
 
 import os
 import platform
-import sysconfig
 import tempfile
 import time
 from importlib.metadata import PackageNotFoundError, version
@@ -59,9 +58,8 @@ def processor() -> str:
 
 
 def versions() -> str:
-    """Return the versions of Python, with how it was built, and of the packages whose speed is measured."""
-    optimized = "--enable-optimizations" in str(sysconfig.get_config_var("CONFIG_ARGS"))
-    known = [f"Python {platform.python_version()}{'' if optimized else ' (built without --enable-optimizations)'}"]
+    """Return the versions of Python and of the packages whose speed is measured."""
+    known = [f"Python {platform.python_version()}"]
     for package in _PACKAGES:
         try:
             known.append(f"{package} {version(package)}")
