@@ -4,6 +4,7 @@
 #   make test     style, types, layers, and every test, with branch coverage
 #   make compatibility  the conformance suite, and docs/compatibility.md from it
 #   make bench    the numbers, measured here and now
+#   make torture  crashes, power cuts, broken disks, hostile clients for TORTURE_SECONDS (600) in all; by ARGS="crash --goal 1000"
 #   make fuzz     hostile input for FUZZ_SECONDS (60) in all; targets by ARGS="batch url"
 
 PYTHON ?= python3
@@ -12,8 +13,9 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 ARGS ?=
 FUZZ_SECONDS ?= 60
+TORTURE_SECONDS ?= 600
 
-.PHONY: serve test lint compatibility bench fuzz clean
+.PHONY: serve test lint compatibility bench torture fuzz clean
 
 serve: $(VENV)/.runtime
 	@exec $(BIN)/lazulite serve $(ARGS)
@@ -32,6 +34,9 @@ compatibility: $(VENV)/.test
 
 bench: $(VENV)/.test
 	$(BIN)/python -m benchmarks $(ARGS)
+
+torture: $(VENV)/.test
+	$(BIN)/python -m tests.torture --seconds $(TORTURE_SECONDS) $(ARGS)
 
 fuzz: $(VENV)/.fuzz
 	nice -n 10 $(BIN)/python -m tests.fuzz --seconds $(FUZZ_SECONDS) $(ARGS)

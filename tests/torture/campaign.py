@@ -1,0 +1,54 @@
+"""What the campaigns share: how long one lasts, what it reports.
+
+A campaign drives a real server process through the worst of days, over and over, and holds what it observes against an
+account kept outside the server. Every number in its report is a count of what was done and checked, not of what was
+planned.
+"""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+
+class Budget:
+    """When a campaign ends: its time is up, or it has done as much as was asked."""
+
+    def __init__(self, seconds: float, goal: int | None = None) -> None:
+        """`goal` counts in the campaign's own unit (`Campaign.unit`); None: only the time ends it."""
+        self._end = time.monotonic() + seconds
+        self._goal = goal
+
+    def more(self, done: int) -> bool:
+        """Say whether to go on, `done` units having been done. The first unit is always granted."""
+        return done == 0 or (time.monotonic() < self._end and (self._goal is None or done < self._goal))
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a campaign did and found.
+
+    Attributes:
+        counts: what was done and checked, by name, in the order to print.
+        problems: broken promises, a sentence each.
+    """
+
+    counts: Mapping[str, int | str]
+    problems: tuple[str, ...] = ()
+
+
+class Campaign(NamedTuple):
+    """One kind of worst day.
+
+    Attributes:
+        promise: what must hold, a sentence.
+        unit: what is counted towards a goal: "kills", "power cuts", "operations".
+        weight: its share of the time of a run of all campaigns.
+        run: works in an empty directory until the budget is spent, all randomness from the seed.
+    """
+
+    promise: str
+    unit: str
+    weight: int
+    run: Callable[[Budget, int, Path], Report]

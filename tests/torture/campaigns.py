@@ -1,0 +1,5 @@
+"""All campaigns by name."""
+
+from .campaign import Campaign
+
+CAMPAIGNS: dict[str, Campaign] = {}

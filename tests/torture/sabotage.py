@@ -1,0 +1,18 @@
+"""A server that breaks one of its promises on purpose: `python -m tests.torture.sabotage NAME serve …`.
+
+Each sabotage is a name and what it does to the running program. A campaign that is content with a sabotaged server
+proves nothing; the tests see to it that each campaign finds the sabotages that are its own.
+"""
+
+import sys
+from collections.abc import Callable
+
+from lazulite.cli import main
+
+SABOTAGES: dict[str, Callable[[], None]] = {}
+
+
+if __name__ == "__main__":
+    SABOTAGES[sys.argv[1]]()
+    del sys.argv[1]
+    sys.exit(main())
