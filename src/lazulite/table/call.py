@@ -15,8 +15,7 @@ from lazulite.protocol.message import Request
 from lazulite.protocol.properties_store import PropertiesStore
 from lazulite.table.catalog import Catalog
 from lazulite.table.edm import format_datetime7
-from lazulite.table.entity import Entity
-from lazulite.table.payload.formats import Format
+from lazulite.table.payload.formats import Format, Reader
 from lazulite.table.payload.media import negotiate, reader_of
 from lazulite.table.payload.writers import EntityWriter, TableWriter
 from lazulite.table.resource import Resource
@@ -110,18 +109,18 @@ class Call:
         """Return what spells the account's tables."""
         return wanted.table_writer(self.address.base, self.account, self.context.clock)
 
-    def read_entity(self) -> Entity:
-        """Return the entity in the request's body.
+    def reader(self) -> Reader:
+        """Return what reads the request's body.
 
         Raises:
-            ServiceError: 415, or what is wrong with it.
+            ServiceError: 415.
         """
-        return reader_of(self.version, self.request.headers).entity(self.request.body)
+        return reader_of(self.version, self.request.headers)
 
     def read_table_name(self) -> str:
         """Return the table's name in the request's body.
 
         Raises:
-            ServiceError: as `read_entity`.
+            ServiceError: 415, or what is wrong with it.
         """
-        return reader_of(self.version, self.request.headers).table_name(self.request.body)
+        return self.reader().table_name(self.request.body)

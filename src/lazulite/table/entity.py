@@ -6,11 +6,12 @@ Source: reference §5.2; the size formula is the one of Microsoft's billing desc
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from lazulite.protocol.errors import ServiceError
 from lazulite.table.edm import BINARY, STRING, TYPES, DateTimeRangeError, EdmType, Json, type_of_json, utf16_length
 from lazulite.table.names import check_property_name
-from lazulite.table.row import Property
+from lazulite.table.row import Property, encode_properties, in_order
 
 PROPERTIES_MAX = 252
 MEMBERS_MAX = 4 * PROPERTIES_MAX
@@ -24,11 +25,19 @@ MALFORMED = "An error occurred while processing this request."
 
 @dataclass(slots=True)
 class Entity:
-    """What the body of a write says. A key is None where the body leaves it out."""
+    """What the body of a write says: its properties as sent. A key is None where the body leaves it out."""
 
     partition_key: str | None
     row_key: str | None
     properties: dict[str, Property]
+
+
+class EncodedEntity(NamedTuple):
+    """The same, its properties as a row has them (`row.encode_properties`)."""
+
+    partition_key: str | None
+    row_key: str | None
+    members: str
 
 
 def build_entity(values: dict[str, Json], types: Mapping[str, Json]) -> Entity:
@@ -60,6 +69,12 @@ def build_entity(values: dict[str, Json], types: Mapping[str, Json]) -> Entity:
         raise ServiceError("InvalidInput", MALFORMED) from None
     check_limits(keys[0] or "", keys[1] or "", properties)
     return Entity(keys[0], keys[1], properties)
+
+
+def encode_entity(entity: Entity, by_name: bool) -> EncodedEntity:
+    """Encode an entity, its properties as sent or by name."""
+    properties = in_order(entity.properties) if by_name else entity.properties
+    return EncodedEntity(entity.partition_key, entity.row_key, encode_properties(properties))
 
 
 def _key(value: Json) -> str | None:

@@ -23,19 +23,20 @@ ETag is the Timestamp in another spelling, and both are the head's ticks. A null
 import json
 import re
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from json.encoder import encode_basestring_ascii as quote
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from lazulite.engine.order import ordinal
 from lazulite.table.edm import (
     DATETIME,
-    DOUBLE,
     STRING,
     TYPES,
     DateTime,
     EdmType,
     Value,
     format_datetime,
+    needs_annotation,
     type_of_literal,
 )
 
@@ -75,7 +76,10 @@ def encode_keys(partition_key: str, row_key: str) -> str:
     return f'"PartitionKey":{quote(partition_key)},"RowKey":{quote(row_key)}'
 
 
-def in_order(properties: Mapping[str, Property]) -> dict[str, Property]:
+_T = TypeVar("_T")
+
+
+def in_order(properties: Mapping[str, _T]) -> dict[str, _T]:
     """Return properties by name, as the service lists those of an entity that was updated (reference §5.2)."""
     names = sorted(properties)
     if not "".join(names).isascii():
@@ -83,15 +87,22 @@ def in_order(properties: Mapping[str, Property]) -> dict[str, Property]:
     return {name: properties[name] for name in names}
 
 
+@lru_cache(maxsize=4096)
+def member_prefix(name: str, type_name: str) -> str:
+    """Return what precedes a property's literal: a comma, the name, and before it the annotation if there is a type."""
+    quoted = quote(name)
+    annotation = f',{quoted[:-1]}@odata.type":"{type_name}"' if type_name else ""
+    return f"{annotation},{quoted}:"
+
+
 def encode_properties(properties: Mapping[str, Property]) -> str:
     """Return the members of custom properties, each after a comma."""
-    parts: list[str] = []
-    for name, (edm, literal) in properties.items():
-        quoted = quote(name)
-        if edm.annotated or (edm is DOUBLE and literal[0] == '"'):
-            parts.append(f',{quoted[:-1]}@odata.type":"{edm.name}"')
-        parts.append(f",{quoted}:{literal}")
-    return "".join(parts)
+    return "".join(
+        [
+            member_prefix(name, edm.name if needs_annotation(edm, literal) else "") + literal
+            for name, (edm, literal) in properties.items()
+        ]
+    )
 
 
 def assemble(ticks: int, keys: str, properties: str) -> bytes:

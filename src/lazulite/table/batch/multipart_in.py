@@ -7,6 +7,7 @@ body that is no such thing is one `InvalidInput`.
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -25,19 +26,26 @@ _REQUEST_LINE = re.compile(r"([A-Za-z]{1,20}) +(\S+) +HTTP/1\.[01]\s*", re.ASCII
 _HEADER = re.compile(r"([!-9;-~]++)\s*+:\s*+([^\x00-\x08\x0a-\x1f\x7f]*+)")
 """As a request's own head has it: no control character but the tab in a value, for some values are echoed. Linear: no
 repetition can give back what it took."""
+_BLANK_LINE = re.compile(rb"\r?\n\r?\n")
 _MALFORMED = "One of the request inputs is not valid."
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Head:
+    """The head of a request inside a batch; one object for all parts in which it stands to the byte."""
+
+    method: str
+    url: str
+    headers: Mapping[str, str]
+    content_id: str | None
+    """To be echoed: only known if it stood among the request's own headers, as recorded, and is printable ASCII."""
 
 
 class Part(NamedTuple):
     """One request inside a batch."""
 
-    method: str
-    url: str
-    headers: Mapping[str, str]
-    """Perhaps another part's, too."""
+    head: Head
     body: bytes
-    content_id: str | None
-    """To be echoed: only known if it stood among the request's own headers, as recorded, and is printable ASCII."""
 
 
 class BatchBody(NamedTuple):
@@ -96,26 +104,37 @@ _remembered_headers = lru_cache(maxsize=256)(_parse_headers)
 
 def _cut_head(text: bytes) -> tuple[str, bytes]:
     """Split at the first blank line; blank lines before the head are skipped."""
-    text = text.lstrip(b"\n")
-    end = text.find(b"\n\n", 0, HEAD_BYTES_MAX)
-    if end < 0:
-        if len(text) > HEAD_BYTES_MAX:
-            raise _malformed()
-        end = len(text)
-    return text[:end].decode("latin-1"), text[end + 2 :]
+    text = text.lstrip(b"\r\n")
+    blank = _BLANK_LINE.search(text, 0, HEAD_BYTES_MAX)
+    if blank is None and len(text) > HEAD_BYTES_MAX:
+        raise _malformed()
+    head, rest = (text, b"") if blank is None else (text[: blank.start()], text[blank.end() :])
+    return head.replace(b"\r\n", b"\n").decode("latin-1"), rest
 
 
-def _read_part(content: bytes) -> Part:
+def _read_part(content: bytes, heads: dict[bytes, Head]) -> Part:
+    """Read one part; `heads` are those of earlier parts, by all that stands before the body."""
+    end = content.find(b"\r\n\r\n", content.find(b"\r\n\r\n") + 4) + 4
+    head = heads.get(content[:end])
+    if head is not None:
+        return Part(head, content[end:].strip())
     _, request = _cut_head(content)
-    head, body = _cut_head(request)
-    line, _, fields = head.lstrip().partition("\n")
+    text, body = _cut_head(request)
+    head = _read_head(text)
+    if len(body) == len(content) - end:
+        heads[content[:end]] = head
+    return Part(head, body.strip())
+
+
+def _read_head(text: str) -> Head:
+    line, _, fields = text.lstrip().partition("\n")
     match = _REQUEST_LINE.fullmatch(line)
     if match is None:
         raise _malformed()
     headers = _read_headers(fields)
     content_id = headers.get("content-id", "")
     echoed = content_id if content_id.isascii() and content_id.isprintable() else None
-    return Part(match[1].upper(), match[2], headers, body.strip(), echoed or None)
+    return Head(match[1].upper(), match[2], headers, echoed or None)
 
 
 def read_batch(content_type: str, body: bytes) -> BatchBody:
@@ -131,17 +150,18 @@ def read_batch(content_type: str, body: bytes) -> BatchBody:
     boundary = boundary_of(content_type)
     if boundary is None:
         raise _malformed()
-    outer = list(_split(body.replace(b"\r\n", b"\n"), boundary))
+    outer = list(_split(body, boundary))
     change_sets = [content for content in outer if _inner_boundary(content) is not None]
     if not change_sets:
         if len(outer) != 1:
             raise _malformed()
-        return BatchBody([_read_part(outer[0])], in_change_set=False)
+        return BatchBody([_read_part(outer[0], {})], in_change_set=False)
     if len(outer) != 1:
         raise _malformed()
     inner = _inner_boundary(outer[0])
     assert inner is not None, "looked up above"
-    return BatchBody([_read_part(content) for content in _split(outer[0], inner)], in_change_set=True)
+    heads: dict[bytes, Head] = {}
+    return BatchBody([_read_part(content, heads) for content in _split(outer[0], inner)], in_change_set=True)
 
 
 def _inner_boundary(content: bytes) -> str | None:

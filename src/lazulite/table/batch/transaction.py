@@ -15,12 +15,12 @@ from lazulite.protocol.odata_version import check_odata_version
 from lazulite.protocol.query_string import parse_query_string
 from lazulite.protocol.version import JSON_SINCE, UNSTATED, assumed_version, stated_version
 from lazulite.table.answers import batch_error, preference_applied
-from lazulite.table.batch.multipart_in import PARTS_MAX, BatchBody, Part, read_batch
+from lazulite.table.batch.multipart_in import PARTS_MAX, BatchBody, Head, Part, read_batch
 from lazulite.table.batch.multipart_out import batch_response, encode_part
 from lazulite.table.call import Call
 from lazulite.table.method import effective_method
 from lazulite.table.operations.entity_queries import get_entity, query_entities
-from lazulite.table.operations.entity_writes import EntityWrite, answer, find_write, prepare
+from lazulite.table.operations.entity_writes import EntityWrite, Intent, answer, find_write, prepare
 from lazulite.table.payload.media import format_for_error, read_preference
 from lazulite.table.resource import Kind, parse_resource
 from lazulite.table.turn import Turn
@@ -53,7 +53,7 @@ async def run_batch(call: Call) -> Response:
     return batch_response(parts, in_change_set=True, random=call.context.random)
 
 
-def _inner_call(call: Call, part: Part) -> Call:
+def _inner_call(call: Call, part: Head, body: bytes = b"") -> Call:
     """Return the call that a part makes, as if it had come by itself with the batch's credentials."""
     path, _, query = part.url.partition("?")
     _, separator, rest = path.partition("://")
@@ -62,7 +62,7 @@ def _inner_call(call: Call, part: Part) -> Call:
     root = call.address.root
     # With a path-style endpoint some clients leave the account out of inner URLs.
     path = path.lstrip("/").removeprefix(root[1:])
-    request = Request(part.method, root + path, query, part.headers, part.body, id=call.request.id)
+    request = Request(part.method, root + path, query, part.headers, body, id=call.request.id)
     parameters = parse_query_string(query)
     return Call(
         call.context,
@@ -78,7 +78,7 @@ def _inner_call(call: Call, part: Part) -> Call:
     )
 
 
-def _inner_version(call: Call, part: Part, parameters: Mapping[str, str]) -> str:
+def _inner_version(call: Call, part: Head, parameters: Mapping[str, str]) -> str:
     """Return the version of a part: the batch's; of one that names none, what the part itself makes believe.
 
     Raises:
@@ -95,7 +95,7 @@ def _inner_version(call: Call, part: Part, parameters: Mapping[str, str]) -> str
 
 async def _run_query(call: Call, part: Part) -> Response:
     try:
-        inner = _inner_call(call, part)
+        inner = _inner_call(call, part.head, part.body)
         query = {Kind.ENTITY: get_entity, Kind.ENTITIES: query_entities}.get(inner.resource.kind)
         if inner.method != "GET" or query is None:
             raise ServiceError("InvalidInput")
@@ -106,57 +106,61 @@ async def _run_query(call: Call, part: Part) -> Response:
     except AuthorityError:
         raise
     except ServiceError as error:
-        response = _refusal(call, part, error, "0:", [])
-    return batch_response([encode_part(response, part.content_id)], in_change_set=False, random=call.context.random)
+        response = _refusal(call, part.head, error, "0:", [])
+    return batch_response(
+        [encode_part(response, part.head.content_id)], in_change_set=False, random=call.context.random
+    )
 
 
 async def _run_changes(call: Call, batch: BatchBody) -> list[bytes]:
-    calls: list[Call] = []
-    writes: list[EntityWrite] = []
+    intents: dict[Head, Intent] = {}
+    operations: list[tuple[Intent, EntityWrite]] = []
     rows: set[str] = set()
     context = call.context
     turn = Turn(context.limits.turn_seconds, context.monotonic)
     for index, part in enumerate(batch.parts):
         await turn.look()
         try:
-            inner, write = _prepare(call, part, index)
-            _check_membership(inner, write, calls, writes, rows)
+            intent = intents.get(part.head)
+            if intent is None or index >= PARTS_MAX:
+                intent = intents[part.head] = _intent(call, part.head, index)
+            write = prepare(intent, part.body)
+            if operations:
+                _check_membership(intent, write, *operations[0], rows)
         except ServiceError as error:
             raise _OperationRefusedError(index, error) from None
-        calls.append(inner)
-        writes.append(write)
+        operations.append((intent, write))
         rows.add(write.row_key)
-    if not writes:
+    if not operations:
         # *Unverified*: an empty change set is answered with an empty one.
         return []
-    stamp = await _commit(calls[0], writes)
+    writes = [write for _, write in operations]
+    stamp = await _commit(operations[0][0].call, writes)
     call.request.rows_returned = len(writes)
     answers: list[bytes] = []
-    for inner, write, part in zip(calls, writes, batch.parts, strict=True):
+    for (intent, write), part in zip(operations, batch.parts, strict=True):
         await turn.look()
-        answers.append(encode_part(answer(inner, write, stamp), part.content_id))
+        answers.append(encode_part(answer(intent.call, write, stamp), part.head.content_id))
     return answers
 
 
-def _prepare(call: Call, part: Part, index: int) -> tuple[Call, EntityWrite]:
+def _intent(call: Call, head: Head, index: int) -> Intent:
     if index >= PARTS_MAX:
         # Recorded for 101 operations: the index in the message is 99.
         raise _OperationRefusedError(PARTS_MAX - 1, ServiceError("InvalidInput", _TOO_MANY))
-    inner = _inner_call(call, part)
+    inner = _inner_call(call, head)
     kind = find_write(inner)
     if kind is None:
         raise ServiceError("InvalidInput")
-    return inner, prepare(inner, kind)
+    return Intent(inner, kind)
 
 
 def _check_membership(
-    inner: Call, write: EntityWrite, calls: Sequence[Call], writes: Sequence[EntityWrite], rows: set[str]
+    intent: Intent, write: EntityWrite, first: Intent, first_write: EntityWrite, rows: set[str]
 ) -> None:
     """Refuse an operation on another partition or table than the first one's, or on a row that an earlier one has."""
-    if not writes:
-        return
-    same_table = inner.resource.table.lower() == calls[0].resource.table.lower()
-    if not same_table or write.partition_key != writes[0].partition_key:
+    same_table = intent is first or intent.call.resource.table.lower() == first.call.resource.table.lower()
+    if not same_table or write.partition_key != first_write.partition_key:
         raise ServiceError("CommandsInBatchActOnDifferentPartitions")
     if write.row_key in rows:
         raise ServiceError("InvalidDuplicateRow")
@@ -184,13 +188,13 @@ async def _commit(first: Call, writes: Sequence[EntityWrite]) -> int:
 
 def _refused_part(call: Call, batch: BatchBody, refusal: _OperationRefusedError) -> bytes:
     index, error = refusal.index, refusal.error
-    part = batch.parts[index]
+    part = batch.parts[index].head
     alone = len(batch.parts) == 1 and error.code in _WITHOUT_INDEX
     applied = preference_applied(read_preference(part.headers, call.version)) if part.method == "POST" else []
     return encode_part(_refusal(call, part, error, "" if alone else f"{index}:", applied), part.content_id)
 
 
-def _refusal(call: Call, part: Part, error: ServiceError, prefix: str, applied: list[tuple[str, str]]) -> Response:
+def _refusal(call: Call, part: Head, error: ServiceError, prefix: str, applied: list[tuple[str, str]]) -> Response:
     wanted = format_for_error(call.version, part.headers, "")
     prefixed = ServiceError(error.code, f"{prefix}{error.message}", status=error.status)
     body = wanted.error(prefixed, call.request.id, call.context.time())

@@ -18,6 +18,7 @@ from lazulite.table.call import Call
 from lazulite.table.condition import check_condition, read_condition, refuse_conditions, require_condition
 from lazulite.table.entity import check_limits
 from lazulite.table.names import check_new_key
+from lazulite.table.payload.formats import Format
 from lazulite.table.payload.links import entity_link
 from lazulite.table.payload.media import Preference, read_preference
 from lazulite.table.resource import Kind
@@ -118,43 +119,78 @@ class EntityWrite:
         return self.result
 
 
-def prepare(call: Call, kind: Write) -> EntityWrite:
+class Intent:
+    """A write as far as the head of its request tells: what all requests with that head share.
+
+    Attributes:
+        call: the request.
+        kind: the kind of write.
+        condition: from its If-Match.
+    """
+
+    __slots__ = ("_wish", "call", "condition", "kind", "reader")
+
+    def __init__(self, call: Call, kind: Write) -> None:
+        """Check what can be checked before there is a body.
+
+        Raises:
+            ServiceError: 400, 403 or 415.
+        """
+        self.call = call
+        self.kind = kind
+        self._wish: tuple[Format, Preference | None] | None = None
+        call.request.operation = kind.operation
+        call.authorize(kind.requirement)
+        headers = call.request.headers
+        self.condition = None
+        if kind is INSERT:
+            refuse_conditions(headers)
+        else:
+            self.condition = read_condition(headers, call.method)
+        if kind.deletes or (kind.must_exist is None and call.version < UPSERT_SINCE):
+            require_condition(self.condition, call.resource.table)
+        self.reader = None if kind.deletes else call.reader()
+
+    def wish(self) -> tuple[Format, Preference | None]:
+        """Return what an insert should answer with, which is looked at after the body.
+
+        Raises:
+            ServiceError: 400 or 415.
+        """
+        if self._wish is None:
+            self._wish = self.call.format(), read_preference(self.call.request.headers, self.call.version)
+        return self._wish
+
+
+def prepare(intent: Intent, body: bytes) -> EntityWrite:
     """Check everything about a write that needs no stored state.
 
     Raises:
         ServiceError: 400, 403 or 415.
     """
-    call.request.operation = kind.operation
-    call.authorize(kind.requirement)
-    headers = call.request.headers
+    call, kind, reader = intent.call, intent.kind, intent.reader
+    partition_key, row_key = call.resource.partition_key, call.resource.row_key
     preference = None
+    properties: Mapping[str, Property] = {}
+    encoded = ""
     if kind is INSERT:
-        refuse_conditions(headers)
-        condition = None
-    else:
-        condition = read_condition(headers, call.method)
-    if kind.deletes or (kind.must_exist is None and call.version < UPSERT_SINCE):
-        require_condition(condition, call.resource.table)
-    if kind.deletes:
-        partition_key, row_key = call.resource.partition_key, call.resource.row_key
-        properties: Mapping[str, Property] = {}
-    else:
-        entity = call.read_entity()
-        properties = entity.properties
-        if kind is INSERT:
-            partition_key, row_key = _new_keys(entity.partition_key, entity.row_key)
-            wanted = call.format()
-            preference = read_preference(headers, call.version)
-            if preference is not Preference.NO_CONTENT:
-                wanted.check(partition_key, row_key, properties)
-        else:
-            properties = in_order(properties)
-            # Keys in the body of an update are not compared with the URL's (*unverified*): the URL rules.
-            partition_key, row_key = call.resource.partition_key, call.resource.row_key
+        assert reader is not None, "not a delete"
+        entity = reader.encoded(body, False)
+        encoded = entity.members
+        partition_key, row_key = _new_keys(entity.partition_key, entity.row_key)
+        wanted, preference = intent.wish()
+        if wanted.check is not None and preference is not Preference.NO_CONTENT:
+            wanted.check(partition_key, row_key, reader.entity(body).properties)
+    # Keys in the body of an update are not compared with the URL's (*unverified*): the URL rules.
+    elif kind.merges:
+        assert reader is not None, "not a delete"
+        properties = in_order(reader.entity(body).properties)
+        encoded = encode_properties(properties)
+    elif reader is not None:
+        encoded = reader.encoded(body, True).members
     call.require_key(partition_key, row_key)
     keys = encode_keys(partition_key, row_key)
-    encoded = encode_properties(properties)
-    return EntityWrite(kind, partition_key, row_key, condition, properties, keys, encoded, preference)
+    return EntityWrite(kind, partition_key, row_key, intent.condition, properties, keys, encoded, preference)
 
 
 def _new_keys(partition_key: str | None, row_key: str | None) -> tuple[str, str]:
@@ -171,7 +207,7 @@ async def write_entity(call: Call, kind: Write) -> Response:
     Raises:
         ServiceError: every refusal of the operation.
     """
-    write = prepare(call, kind)
+    write = prepare(Intent(call, kind), call.request.body)
     table = await call.context.catalog.require(call.account, call.resource.table)
 
     def decide(current: Sequence[bytes | None], stamp: int) -> Mapping[str, bytes | None]:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from lazulite.engine.contract import Clock
 from lazulite.protocol.errors import ServiceError
-from lazulite.table.entity import Entity
+from lazulite.table.entity import EncodedEntity, Entity, encode_entity
 from lazulite.table.payload import atom_in, atom_out, json_in, json_out
 from lazulite.table.payload.atom_out import AtomEntityWriter, AtomTableWriter
 from lazulite.table.payload.json_out import JsonEntityWriter, JsonTableWriter, MetadataLevel
@@ -36,8 +36,9 @@ class Format(NamedTuple):
     order (None for all) and the raw `$select` text."""
     table_writer: Callable[[str, str, Clock], TableWriter]
     """Takes the account's base URL and name, and the clock."""
-    check: Callable[[str, str, Mapping[str, Property]], None]
-    """Takes an entity's two keys and its properties; refuses what the writers could not spell once it is stored."""
+    check: Callable[[str, str, Mapping[str, Property]], None] | None
+    """Takes an entity's two keys and its properties; refuses what the writers could not spell once it is stored. None:
+    the format carries whatever can be stored."""
     error: Callable[[ServiceError, str, str], bytes]
     """Takes an error, the request's id and the time with all seven digits of its fraction to the payload."""
 
@@ -46,12 +47,10 @@ class Reader(NamedTuple):
     """A spelling of request bodies."""
 
     entity: Callable[[bytes], Entity]
+    encoded: Callable[[bytes, bool], EncodedEntity]
+    """Takes a body to its entity, ready to be stored: its properties by name, or as sent."""
     table_name: Callable[[bytes], str]
     """Takes the body of a Create Table to the name wanted."""
-
-
-def _nothing(_partition_key: str, _row_key: str, _properties: Mapping[str, Property]) -> None:
-    """JSON carries whatever can be stored."""
 
 
 def _json(level: MetadataLevel) -> Format:
@@ -65,7 +64,7 @@ def _json(level: MetadataLevel) -> Format:
 
     content_type = f"application/json;odata={level.value};streaming=true;charset=utf-8"
     types = (content_type,) * 4
-    return Format(*types, 3, 8, entity_writer, table_writer, _nothing, json_out.error_payload)
+    return Format(*types, 3, 8, entity_writer, table_writer, None, json_out.error_payload)
 
 
 def _atom_entity_writer(
@@ -93,5 +92,10 @@ ATOM = Format(
     atom_out.error_payload,
 )
 
-JSON_READER = Reader(json_in.read_entity, json_in.read_table_name)
-ATOM_READER = Reader(atom_in.read_entity, atom_in.read_table_name)
+
+def _atom_encoded(body: bytes, by_name: bool) -> EncodedEntity:
+    return encode_entity(atom_in.read_entity(body), by_name)
+
+
+JSON_READER = Reader(json_in.read_entity, json_in.read_encoded, json_in.read_table_name)
+ATOM_READER = Reader(atom_in.read_entity, _atom_encoded, atom_in.read_table_name)

@@ -11,7 +11,8 @@ from typing import NoReturn, cast
 
 from lazulite.protocol.errors import ServiceError
 from lazulite.table.edm import Json
-from lazulite.table.entity import MALFORMED, Entity, build_entity
+from lazulite.table.entity import MALFORMED, EncodedEntity, Entity, build_entity, encode_entity
+from lazulite.table.payload.json_shape import ANNOTATION, Members, encode_plain
 
 DEPTH_MAX = 32
 """Brackets open at one time. An entity is flat; what is deeper is refused either way, this bounds the work."""
@@ -19,7 +20,9 @@ DEPTH_MAX = 32
 MEMBERS_MAX = 2048
 """Members of a body, annotations and nulls included; an entity has 255 properties, each annotated at most once."""
 
-_ANNOTATION = "@odata.type"
+_PLAIN_BYTES_MAX = 32 * 1024
+"""Longer bodies may break limits whose check needs every property."""
+
 _STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)
 """A string; also what begins as one and never ends, lest each quote in it be tried as a beginning again."""
 _SHORTEST_MEMBER = len('"":1')
@@ -66,7 +69,7 @@ def _is_too_deep(bare: bytes) -> bool:
     return False
 
 
-def read_members(body: bytes) -> tuple[tuple[str, Json], ...]:
+def read_members(body: bytes) -> Members:
     """Return the members of the JSON object that a body is.
 
     Raises:
@@ -80,7 +83,7 @@ def read_members(body: bytes) -> tuple[tuple[str, Json], ...]:
         raise ServiceError("InvalidInput", MALFORMED) from None
     if end != len(text) or not isinstance(members, _Pairs):
         raise ServiceError("InvalidInput", MALFORMED)
-    return cast("tuple[tuple[str, Json], ...]", members)
+    return cast("Members", members)
 
 
 def read_entity(body: bytes) -> Entity:
@@ -89,12 +92,27 @@ def read_entity(body: bytes) -> Entity:
     Raises:
         ServiceError: as `read_members` and `build_entity`; `DuplicatePropertiesSpecified`.
     """
+    return _build(read_members(body))
+
+
+def read_encoded(body: bytes, by_name: bool) -> EncodedEntity:
+    """Return the entity that a body describes, encoded as `encode_entity` does.
+
+    Raises:
+        ServiceError: as `read_entity`.
+    """
+    members = read_members(body)
+    encoded = encode_plain(members, by_name) if len(body) <= _PLAIN_BYTES_MAX else None
+    return encode_entity(_build(members), by_name) if encoded is None else encoded
+
+
+def _build(members: Members) -> Entity:
     values: dict[str, Json] = {}
     types: dict[str, Json] = {}
-    for name, value in read_members(body):
+    for name, value in members:
         if "@" in name:
-            if name.endswith(_ANNOTATION):
-                types[name.removesuffix(_ANNOTATION)] = value
+            if name.endswith(ANNOTATION):
+                types[name.removesuffix(ANNOTATION)] = value
         elif name != "Timestamp" and not name.startswith("odata."):
             if name in values:
                 raise ServiceError("DuplicatePropertiesSpecified")

@@ -3,13 +3,16 @@
 Source: reference §1.1: what stays unencoded in what the service emits; a quote in a key is doubled.
 """
 
+import re
 from urllib.parse import quote
 
+_UNRESERVED = re.compile(r"[A-Za-z0-9_.~-]*")
+"""What nothing has to be done about."""
 _UNENCODED = "'(),=!$*"
 
 
 def _key(text: str) -> str:
-    if text.isalnum() and text.isascii():
+    if _UNRESERVED.fullmatch(text) is not None:
         return text
     return quote(text.replace("'", "''"), safe=_UNENCODED)
 
