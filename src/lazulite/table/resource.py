@@ -13,8 +13,7 @@ from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.query_string import percent_decode
 from lazulite.table.names import check_addressed_key, check_addressed_table
 
-_KEYS = ("PartitionKey", "RowKey")
-_LITERAL = r"'((?:[^']|'')*)'"
+_LITERAL = r"'((?:[^']++|'')*+)'"
 _KEY = re.compile(rf"\s*(PartitionKey|RowKey)\s*=\s*{_LITERAL}\s*", re.DOTALL)
 _BOTH_KEYS = re.compile(rf"PartitionKey={_LITERAL},RowKey={_LITERAL}", re.DOTALL)
 """How every SDK writes it; other orders and blanks are read key by key."""
@@ -87,14 +86,14 @@ def _table(predicate: str) -> Resource:
 def _entity(table: str, predicate: str) -> Resource:
     _set_of_entities(table)
     usual = _BOTH_KEYS.fullmatch(predicate)
-    keys = dict(zip(_KEYS, usual.groups(), strict=True)) if usual else _read_keys(table, predicate)
-    partition_key, row_key = (keys[name].replace("''", "'") for name in _KEYS)
+    partition_key, row_key = usual.groups() if usual else _read_keys(table, predicate)
+    partition_key, row_key = partition_key.replace("''", "'"), row_key.replace("''", "'")
     check_addressed_key(partition_key)
     check_addressed_key(row_key)
     return Resource(Kind.ENTITY, table, partition_key, row_key)
 
 
-def _read_keys(table: str, predicate: str) -> dict[str, str]:
+def _read_keys(table: str, predicate: str) -> tuple[str, str]:
     keys: dict[str, str] = {}
     at = 0
     while at <= len(predicate):
@@ -105,4 +104,4 @@ def _read_keys(table: str, predicate: str) -> dict[str, str]:
         at = match.end() + 1
     if len(keys) != 2:
         raise ServiceError("InvalidInput", _KEY_COUNT.format(table))
-    return keys
+    return keys["PartitionKey"], keys["RowKey"]
