@@ -4,9 +4,13 @@ The first line of an input says how it is sent, the rest is the body. A first li
 """
 
 import json
+from collections.abc import Callable
 from urllib.parse import quote
 
+from lazulite.protocol.errors import ServiceError
 from lazulite.table.edm import TYPES, Json, Value, type_of_json
+from lazulite.table.entity import EncodedEntity, encode_entity
+from lazulite.table.payload.json_in import read_encoded, read_entity
 
 from .oracles import require
 from .world import ROOT, Exchange, World
@@ -65,6 +69,9 @@ def _write(world: World, words: list[str], body: bytes, headers: dict[str, str])
 def json_body(world: World, data: bytes) -> None:
     """An entity in JSON; what is accepted is legal, reads back as sent, and can be written again."""
     words, body = split(data)
+    for by_name in (False, True):
+        short, long = (_encoded(way, body, by_name) for way in (read_encoded, _the_long_way))
+        require(short == long, "the short way gives what the long way gives")
     level = next((_LEVELS[word] for word in words if word in _LEVELS), "minimalmetadata")
     headers = {"accept": f"application/json;odata={level}"}
     written, path = _write(world, words, body, headers)
@@ -84,6 +91,17 @@ def json_body(world: World, data: bytes) -> None:
     require(again.status == 204, "what was read can be written")
     after = values(world.ask("GET", path).response.body)
     require(_equal(after, got), "a round trip changes nothing")
+
+
+def _the_long_way(body: bytes, by_name: bool) -> EncodedEntity:
+    return encode_entity(read_entity(body), by_name)
+
+
+def _encoded(way: Callable[[bytes, bool], EncodedEntity], body: bytes, by_name: bool) -> EncodedEntity | str:
+    try:
+        return way(body, by_name)
+    except ServiceError as error:
+        return f"{error.code}: {error.message}"
 
 
 _FULL = "application/json;odata=fullmetadata"
