@@ -3,7 +3,7 @@
 #   make serve    the service on 127.0.0.1:10002, data in ./data; flags by ARGS="--table-port 0"
 #   make test     style, types, layers, and every test, with branch coverage
 #   make compatibility  the conformance suite, and docs/compatibility.md from it
-#   make bench    the numbers, measured here and now
+#   make bench    the numbers, measured here and now, into benchmarks/RESULTS.md; a glance by ARGS=--quick
 #   make torture  crashes, power cuts, broken disks, hostile clients for TORTURE_SECONDS (600) in all; by ARGS="crash --goal 1000"
 #   make fuzz     hostile input for FUZZ_SECONDS (60) in all; targets by ARGS="batch url"
 
@@ -51,7 +51,7 @@ $(VENV)/.runtime: pyproject.toml constraints.txt
 	@touch $@
 
 $(VENV)/.test: $(VENV)/.runtime
-	$(PIP) -e '.[test,otel]'
+	$(PIP) -e '.[test,otel,bench]'
 	@touch $@
 
 # Where there is no atheris, fuzzing goes unguided.

@@ -211,13 +211,13 @@ def test_the_clients_are_those_that_run() -> None:
 
 def test_the_dependencies_are_those_of_the_packages() -> None:
     project = tomllib.loads(page_text("pyproject.toml"))
-    npm = json.loads(page_text("tests/sdk/javascript/package.json"))
+    npm = [json.loads(page_text(f"{each}/package.json")) for each in ("tests/sdk/javascript", "benchmarks/azurite")]
     pins = itertools.chain(
         project["project"]["dependencies"],
         *project["project"]["optional-dependencies"].values(),
         project["build-system"]["requires"],
     )
-    expected = sorted([pin.split("==")[0] for pin in pins] + list(npm["dependencies"]))
+    expected = sorted([pin.split("==")[0] for pin in pins] + [name for each in npm for name in each["dependencies"]])
     rows = [row for row in table_rows("docs/dependencies.md") if row[0].startswith("`")]
     assert sorted(row[0].split("`")[1] for row in rows) == expected
     assert all(len(row) == 3 and row[1] for row in rows)
