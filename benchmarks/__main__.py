@@ -1,4 +1,4 @@
-"""`python -m benchmarks`: start a server on a temporary location, measure it against the floor, print the report."""
+"""`python -m benchmarks`: measure Lazulite, Azurite and the floor here, and write the report (see README.md)."""
 
 import argparse
 import sys
@@ -7,99 +7,126 @@ import time
 from datetime import UTC, datetime
 from pathlib import Path
 
-from benchmarks import machine
-from benchmarks.comparison import Comparison, Plan, compare, exchange, numbered_runs
+from benchmarks import machine, subjects
+from benchmarks.bench import Bench, Plan
+from benchmarks.entities import TRANSACTION_ROWS
 from benchmarks.load import run_asyncio
-from benchmarks.measurement import BenchmarkError, Limits
-from benchmarks.processes import CLIENT_CPU, SERVER_CPU, Server, can_pin, running
-from benchmarks.report import render
-from benchmarks.workload import TRANSACTION_ROWS, Requests, Workload, preload, workloads
+from benchmarks.measurement import BenchmarkError
+from benchmarks.processes import CLIENT_CPU, SERVER_CPU, can_pin
+from benchmarks.report import DIRECTORY, REPORT, write_report
+from benchmarks.rows import write_conditions, write_rows
+from benchmarks.sections import SECTIONS
 from benchmarks.wrk import run_wrk, wrk_version
 
-PRELOAD_SECONDS_MAX = 60.0
+QUICK_SECTIONS = ["table"]
 
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure Lazulite on this machine.")
-    parser.add_argument("--seconds", type=float, default=6.0, help="a row against the service (default: %(default)s)")
-    parser.add_argument("--rounds", type=int, default=3, help="service and floor take turns (default: %(default)s)")
-    parser.add_argument("--quick", action="store_true", help="one round of one second a row")
+    parser.add_argument(
+        "--section", action="append", choices=list(SECTIONS), help="only this; repeatable (default: all)"
+    )
+    parser.add_argument("--quick", action="store_true", help="one round of one second, the section table, no Azurite")
+    parser.add_argument("--only", default="", metavar="TEXT", help="workloads whose name contains this; section table")
+    parser.add_argument("--seconds", type=float, default=6.0, help="a workload and a subject (default: %(default)s)")
+    parser.add_argument("--rounds", type=int, default=3, help="the subjects take turns (default: %(default)s)")
     parser.add_argument("--client", choices=["auto", "wrk", "asyncio"], default="auto", help="auto: wrk if installed")
+    parser.add_argument("--no-azurite", action="store_true", help="leave Azurite out")
     parser.add_argument("--location", type=Path, help="directory on the disk to measure (default: the temporary one)")
     parser.add_argument("--entities", type=int, default=10_000, help="stored for the reads (default: %(default)s)")
-    parser.add_argument("--max-requests", type=int, default=1_000_000, help="of one run (default: %(default)s)")
-    parser.add_argument("--only", default="", metavar="TEXT", help="the rows whose name contains this")
+    parser.add_argument("--big", type=int, default=10_000_000, help="in the big table; 0: none (default: %(default)s)")
+    parser.add_argument("--ingest-seconds", type=float, default=600.0, help="of reads beside it (default: %(default)s)")
+    parser.add_argument("--max-requests", type=int, default=10_000_000, help="of one run (default: %(default)s)")
+    parser.add_argument(
+        "--results", type=Path, help="where the raw data and the report go (default: benchmarks/results)"
+    )
     arguments = parser.parse_args()
     if arguments.quick:
-        arguments.seconds, arguments.rounds = 1.0, 1
-    if arguments.entities < TRANSACTION_ROWS or arguments.entities % TRANSACTION_ROWS:
-        parser.error(f"--entities must be a multiple of {TRANSACTION_ROWS}")
+        arguments.seconds, arguments.rounds, arguments.no_azurite = min(1.0, arguments.seconds), 1, True
+    for size in (arguments.entities, arguments.big or TRANSACTION_ROWS):
+        if size < TRANSACTION_ROWS or size % TRANSACTION_ROWS:
+            parser.error(f"--entities and --big must be multiples of {TRANSACTION_ROWS}")
     if arguments.rounds < 1 or arguments.max_requests < 1:
         parser.error("--rounds and --max-requests must be positive")
     return arguments
 
 
-def _plan(arguments: argparse.Namespace) -> tuple[Plan, str]:
+def _plan(arguments: argparse.Namespace, *, azurite: bool) -> tuple[Plan, str]:
     """Return how to measure, and by what client, in words."""
     version = wrk_version() if arguments.client != "asyncio" else None
     if arguments.client == "wrk" and version is None:
-        raise SystemExit("wrk is not installed; Debian: apt-get install wrk")
-    load, client = (run_wrk, f"wrk {version}, 1 thread") if version else (run_asyncio, "benchmarks/load.py (no wrk)")
-    slice_s = arguments.seconds / arguments.rounds
-    ours, floor = Limits(slice_s, arguments.max_requests), Limits(slice_s / 2, arguments.max_requests)
-    return Plan(load, arguments.rounds, ours, floor, can_pin()), client
+        raise BenchmarkError("wrk is not installed; Debian: apt-get install wrk")
+    plan = Plan(
+        load=run_wrk if version else run_asyncio,
+        seconds=arguments.seconds,
+        rounds=arguments.rounds,
+        requests=arguments.max_requests,
+        entities=arguments.entities,
+        big=arguments.big,
+        ingest_seconds=arguments.ingest_seconds,
+        azurite=azurite,
+        pin=can_pin(),
+        only=arguments.only,
+    )
+    return plan, f"wrk {version}, one thread" if version else "benchmarks/load.py (no wrk)"
 
 
-def _fill(server: Server, requests: Requests, entities: int) -> None:
-    """Create the table and store what the reads will find."""
-    created = exchange(server.port, requests.create_table())
-    if created.status != 201:
-        raise BenchmarkError(f"creating the table: status {created.status}: {created.body[:500]!r}")
-    batches = preload(requests, entities)
-    filling = Workload("preload", "entities", TRANSACTION_ROWS, b"", 4, 202, batches)
-    found = run_asyncio(filling, server.port, 0, Limits(PRELOAD_SECONDS_MAX, len(batches)))
-    if found.requests != len(batches) or found.errors:
-        raise BenchmarkError(f"only {found.requests - found.errors} of {len(batches)} batches could be stored")
-
-
-def _conditions(arguments: argparse.Namespace, plan: Plan, client: str, location: Path) -> list[str]:
-    sync = machine.sync_latency(location)
+def _conditions(plan: Plan, client: str, location: Path, azurite: str | None) -> list[str]:
     kind = machine.filesystem(location)
-    synced = f"one fdatasync of {machine.BLOCK_BYTES} bytes takes {sync.p50_ms:.2f} ms (p99 {sync.p99_ms:.2f} ms)"
     pinning = (
         f"server on CPU {SERVER_CPU}, client on CPU {CLIENT_CPU}" if plan.pin else "not pinned: fewer than two CPUs"
     )
     volatile = " (memory: durability costs nothing here; use --location)" if kind == "tmpfs" else ""
     return [
-        f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC; {machine.processor()}; {pinning}",
+        f"{datetime.now(UTC):%Y-%m-%d} UTC; {machine.processor()}; {pinning}",
         machine.versions(),
-        f"client: {client}; rounds of {plan.ours.seconds:.1f} s, the floor after each; medians of {plan.rounds}",
-        f"disk: {kind}{volatile}; {synced}",
-        f"entities of 1 KB and five properties of five types; {arguments.entities:,} stored before the reads",
+        azurite or "without Azurite",
+        f"closed loops: {client}; fixed rates: benchmarks/load.py; requests are built and signed beforehand",
+        f"{plan.seconds:.1f} s of a workload and subject, half of that of the floor, in {plan.rounds} turns; medians",
+        f"disk: {kind}{volatile}",
+        f"entities of 1 KB and five properties of five types, incompressible; {plan.entities:,} stored at first",
     ]
+
+
+def _measure(arguments: argparse.Namespace, directory: Path) -> bool:
+    """Measure section after section, each written down as soon as it is complete; tell if all answers were right."""
+    azurite = None if arguments.no_azurite else subjects.install_azurite()
+    plan, client = _plan(arguments, azurite=azurite is not None)
+    right = True
+    for name in arguments.section or (QUICK_SECTIONS if arguments.quick or arguments.only else SECTIONS):
+        began = time.perf_counter()
+        with tempfile.TemporaryDirectory(prefix="lazulite-bench-", dir=arguments.location) as temporary:
+            bench = Bench(plan, Path(temporary), name)
+            conditions = _conditions(plan, client, bench.location, azurite)
+            try:
+                SECTIONS[name](bench)
+            except BenchmarkError as error:  # what was found so far counts, and the other sections may still work
+                bench.say(f"incomplete: {error}")
+                conditions.append(f"section {name} is incomplete: {error}")
+                right = False
+        if not bench.rows:
+            continue
+        conditions.append(f"section {name}: {time.perf_counter() - began:.0f} s")
+        write_rows(directory / f"{name}.csv", bench.rows)
+        write_conditions(directory, name, conditions)
+        right = right and not any(row.errors for row in bench.rows)
+    return right
 
 
 def main() -> int:
     """Run everything; return 1 if a response had a wrong status."""
     arguments = _arguments()
-    plan, client = _plan(arguments)
-    began = time.perf_counter()
-    comparisons: list[Comparison] = []
-    with tempfile.TemporaryDirectory(prefix="lazulite-bench-", dir=arguments.location) as directory:
-        location = Path(directory)
-        conditions = _conditions(arguments, plan, client, location)
-        options = ["--table-port", "0", "--location", str(location / "data"), "--silent"]
-        with running("lazulite", "serve", *options, pin=plan.pin) as server:
-            requests = Requests(f"127.0.0.1:{server.port}", datetime.now(UTC))
-            _fill(server, requests, arguments.entities)
-            runs = numbered_runs()
-            for workload in workloads(requests, arguments.entities):
-                if arguments.only in workload.name:
-                    print(f"measuring {workload.name} …", file=sys.stderr, flush=True)
-                    comparisons.append(compare(workload, server, plan, runs))
-    conditions.append(f"the whole run took {time.perf_counter() - began:.0f} s")
-    print(render(conditions, comparisons), end="")
-    return 1 if any(comparison.errors for comparison in comparisons) else 0
+    if arguments.results is None and (arguments.quick or arguments.only):
+        with tempfile.TemporaryDirectory(prefix="lazulite-bench-") as temporary:  # no numbers of a glance are kept
+            directory = Path(temporary)
+            right = _measure(arguments, directory)
+            print(write_report(directory, directory / REPORT.name, plots=False), end="")
+        return 0 if right else 1
+    directory = arguments.results or DIRECTORY
+    directory.mkdir(parents=True, exist_ok=True)
+    right = _measure(arguments, directory)
+    print(write_report(directory, REPORT if arguments.results is None else directory / REPORT.name), end="")
+    return 0 if right else 1
 
 
 if __name__ == "__main__":

@@ -34,7 +34,7 @@ async def _serve(response: bytes) -> None:
     stop = asyncio.Event()
     loop.add_signal_handler(signal.SIGTERM, stop.set)
     server = await loop.create_server(lambda: _Echo(response), "127.0.0.1", 0)
-    print(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/", flush=True)
+    print(f"The floor listens on http://127.0.0.1:{server.sockets[0].getsockname()[1]}/", flush=True)
     await stop.wait()
 
 

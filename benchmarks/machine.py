@@ -6,7 +6,6 @@ import tempfile
 import time
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import NamedTuple
 
 BLOCK_BYTES = 4096
 SYNCS_MAX = 500
@@ -15,26 +14,18 @@ SYNC_SECONDS_MAX = 1.0
 _PACKAGES = ("lazulite", "rocksdict", "uvloop", "httptools")
 
 
-class SyncLatency(NamedTuple):
-    """How long the disk takes to make one appended 4 KiB block durable, in milliseconds."""
-
-    p50_ms: float
-    p99_ms: float
-
-
-def sync_latency(directory: Path) -> SyncLatency:
-    """Measure `fdatasync` (`fsync` where there is none) in a temporary file in `directory`."""
+def sync_seconds(directory: Path) -> list[float]:
+    """Time `fdatasync` (`fsync` where there is none) of appended 4 KiB blocks in a temporary file in `directory`."""
     sync = getattr(os, "fdatasync", os.fsync)
-    latencies: list[float] = []
+    took: list[float] = []
     with tempfile.TemporaryFile(dir=directory) as file:
         ends = time.perf_counter() + SYNC_SECONDS_MAX
-        while len(latencies) < SYNCS_MAX and (not latencies or time.perf_counter() < ends):
+        while len(took) < SYNCS_MAX and (not took or time.perf_counter() < ends):
             began = time.perf_counter()
             os.write(file.fileno(), b"x" * BLOCK_BYTES)
             sync(file.fileno())
-            latencies.append((time.perf_counter() - began) * 1000)
-    latencies.sort()
-    return SyncLatency(latencies[len(latencies) // 2], latencies[len(latencies) * 99 // 100])
+            took.append(time.perf_counter() - began)
+    return took
 
 
 def filesystem(directory: Path) -> str:

@@ -1,6 +1,6 @@
 """What one run of a load generator found, and the error that ends a benchmark."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeAlias
 
 from benchmarks.workload import Workload
@@ -10,15 +10,31 @@ class BenchmarkError(Exception):
     """The server failed, or did not do what was to be measured; the numbers would be of something else."""
 
 
+class Latency(NamedTuple):
+    """Quantiles and the worst, in milliseconds."""
+
+    p50_ms: float
+    p99_ms: float
+    p999_ms: float
+    max_ms: float
+
+
+def latency(seconds: Sequence[float]) -> Latency:
+    """Return the quantiles of at least one latency."""
+    ordered = sorted(seconds)
+    last = len(ordered) - 1
+    p50, p99, p999 = (ordered[min(last, int(len(ordered) * share))] * 1000 for share in (0.5, 0.99, 0.999))
+    return Latency(p50, p99, p999, ordered[last] * 1000)
+
+
 class Measurement(NamedTuple):
-    """Requests answered, those of them with a wrong status, seconds, bytes of responses, latencies in milliseconds."""
+    """Requests answered, those of them with a wrong status, seconds, bytes of responses, latencies."""
 
     requests: int
     errors: int
     seconds: float
     received_bytes: int
-    p50_ms: float
-    p99_ms: float
+    latency: Latency
 
     @property
     def rate(self) -> float:
@@ -34,4 +50,4 @@ class Limits(NamedTuple):
 
 
 Load: TypeAlias = Callable[[Workload, int, int, Limits], Measurement]
-"""A load generator: (workload, port on the loopback address, first number, limits) -> what it found."""
+"""A closed-loop load generator: (workload, port on the loopback address, first number, limits) -> what it found."""

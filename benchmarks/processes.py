@@ -1,10 +1,9 @@
-"""Server processes: started on one CPU, asked for their processor time, stopped again."""
+"""Server processes: started on one CPU, asked for their processor time and memory, stopped again."""
 
 import os
 import re
 import subprocess
-import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -13,7 +12,14 @@ from benchmarks.measurement import BenchmarkError
 
 ROOT = Path(__file__).parents[1]
 SERVER_CPU, CLIENT_CPU = 0, 1
-STOP_SECONDS_MAX = 20
+STOP_SECONDS_MAX = 60
+
+
+class Memory(NamedTuple):
+    """Resident memory in MB (of 10**6 bytes): now, and the most so far."""
+
+    now_mb: float
+    peak_mb: float
 
 
 class Server(NamedTuple):
@@ -21,6 +27,11 @@ class Server(NamedTuple):
 
     port: int
     pid: int
+
+    @property
+    def host(self) -> str:
+        """Host and port, as in a URL."""
+        return f"127.0.0.1:{self.port}"
 
     def cpu_seconds(self) -> float | None:
         """Return the processor time of all its threads so far, or None where /proc does not tell."""
@@ -30,6 +41,15 @@ class Server(NamedTuple):
             return None
         fields = stat.rpartition(")")[2].split()  # the command's name may hold blanks; utime is field 14 of proc(5)
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def memory(self) -> Memory | None:
+        """Return its resident memory, or None where /proc does not tell."""
+        try:
+            status = Path(f"/proc/{self.pid}/status").read_text(encoding="utf-8")
+        except OSError:
+            return None
+        found = dict(re.findall(r"^(VmRSS|VmHWM):\s+(\d+) kB", status, re.MULTILINE))
+        return Memory(int(found["VmRSS"]) * 1024 / 1e6, int(found["VmHWM"]) * 1024 / 1e6)
 
 
 def can_pin() -> bool:
@@ -52,14 +72,14 @@ def pinned(cpu: int, *, pin: bool) -> Iterator[None]:
 
 
 @contextmanager
-def running(*arguments: str, pin: bool) -> Iterator[Server]:
-    """Run `python -m …` until the block ends. The first URL on its standard output tells the port.
+def running(command: Sequence[str], *, pin: bool) -> Iterator[Server]:
+    """Run a server until the block ends. The last address in the line where it says that it is up tells the port.
 
     Raises:
-        BenchmarkError: it ended without printing one.
+        BenchmarkError: it ended without saying so.
     """
     with pinned(SERVER_CPU, pin=pin):
-        process = subprocess.Popen([sys.executable, "-m", *arguments], cwd=ROOT, stdout=subprocess.PIPE, text=True)
+        process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
     with process:
         try:
             yield Server(_announced_port(process), process.pid)
@@ -74,6 +94,6 @@ def running(*arguments: str, pin: bool) -> Iterator[Server]:
 def _announced_port(process: subprocess.Popen[str]) -> int:
     assert process.stdout is not None
     for line in process.stdout:
-        if found := re.search(r"http://127\.0\.0\.1:(\d+)/", line):
+        if found := re.search(r"(?:listens on|successfully started on) .*?127\.0\.0\.1:(\d+)", line):
             return int(found[1])
     raise BenchmarkError(f"{process.args!r} ended without printing its endpoint")

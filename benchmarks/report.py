@@ -1,82 +1,177 @@
-"""The report: a Markdown table and the conditions it was measured under."""
+"""The report: Markdown made from the raw data alone. `python -m benchmarks.report` makes it, and the plots, again."""
 
-from collections.abc import Callable, Sequence
-from statistics import median
+import itertools
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 
-from benchmarks.comparison import Comparison, Round
+from benchmarks.rows import CLOSED, Row, read_conditions, read_rows
+from benchmarks.subjects import AZURITE, FLOOR, LAZULITE
+from benchmarks.targets import TARGETS, Results, Target, middle, ratio
 
+DIRECTORY = Path(__file__).with_name("results")
+REPORT = Path(__file__).with_name("RESULTS.md")
 CLIENT_BUSY_MAX = 0.9
 """A client busier than this may have been the limit."""
 
-_HEAD = (
-    "workload",
-    "connections",
-    "per second",
-    "p50 ms",
-    "p99 ms",
-    "server CPU",
-    "CPU µs",
-    "floor",
-    "floor CPU µs",
-    "of the floor",
+_TARGET_HEAD = ("workload", "asked", "measured", "met")
+_RUN_HEAD = (
+    *(
+        "workload",
+        "entities",
+        "connections",
+        "subject",
+        "mode",
+        "per second",
+        "p50 ms",
+        "p99 ms",
+        "p99.9 ms",
+        "worst ms",
+    ),
+    *("server CPU s / 1,000", "server CPU", "RSS MB", "of the floor", "Lazulite is × it"),
 )
+_NAMES = {
+    "table": "The workloads of the targets",
+    "connections": "By connections, closed loop and fixed rate",
+    "big": "The big table",
+    "growth": "How cost grows",
+    "startup": "Commands and idle servers",
+}
 
 
-def _median(rounds: Sequence[Round], of: Callable[[Round], float | None]) -> float | None:
-    values = [value for value in map(of, rounds) if value is not None]
-    return median(values) if values else None
-
-
-def _server_busy(part: Round) -> float | None:
-    return None if part.server_cpu_s is None else part.server_cpu_s / part.found.seconds
-
-
-def _server_us(part: Round) -> float | None:
-    return None if part.server_cpu_s is None else part.server_cpu_s * 1e6 / part.found.requests
+def table(head: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1) -> list[str]:
+    """Return a Markdown table whose first `left` columns are texts, between empty lines; nothing without rows."""
+    rule = ["---"] * left + ["---:"] * (len(head) - left)
+    cells = [head, rule, *rows]
+    return ["", *("| " + " | ".join(each) + " |" for each in cells), ""] if len(cells) > 2 else []
 
 
 def _spell(value: float | None, form: str) -> str:
     return "–" if value is None else format(value, form)
 
 
-def _cells(comparison: Comparison) -> list[str]:
-    workload, ours, floor = comparison.workload, comparison.ours, comparison.floor
-    rate = median(part.found.rate for part in ours) * workload.units
-    floor_rate = median(part.found.rate for part in floor) * workload.units
+def _target_cells(target: Target, results: Results) -> list[str]:
+    value = target.measured(results)
+    if value is None:
+        return [target.of, target.text, "–", "not measured"]
+    return [target.of, target.text, target.spell(value), "met" if target.met(value) else "**not met**"]
+
+
+def _group(row: Row) -> tuple[str, str, int, str, int]:
+    """Return what the rows of all rounds and subjects have in common."""
+    return row.workload, row.variant, row.connections, row.mode, row.entities
+
+
+def _grouped(rows: Iterable[Row]) -> list[list[Row]]:
+    groups: dict[tuple[str, str, int, str, int], list[Row]] = {}
+    for row in rows:
+        groups.setdefault(_group(row), []).append(row)
+    return list(groups.values())
+
+
+def _times(ours: Sequence[Row], theirs: Sequence[Row]) -> float | None:
+    return ratio(ours, theirs, lambda row: row.rate)
+
+
+def _run_cells(subject: str, by_subject: dict[str, list[Row]]) -> list[str]:
+    rows = by_subject[subject]
+    first = rows[0]
+    latencies: list[Callable[[Row], float | None]] = [
+        lambda row: row.p50_ms or None,
+        lambda row: row.p99_ms or None,
+        lambda row: row.p999_ms or None,
+        lambda row: row.max_ms or None,
+    ]
+    share = None if subject == FLOOR else _times(rows, by_subject.get(FLOOR, []))
+    multiple = _times(by_subject.get(LAZULITE, []), rows) if subject == AZURITE else None
+    name = f"{first.workload} {first.variant}".strip()
+    asked = middle(rows, lambda row: row.asked_rate)
     return [
-        workload.name,
-        str(workload.connections),
-        f"{rate:,.0f} {workload.unit}",
-        f"{median(part.found.p50_ms for part in ours):.2f}",
-        f"{median(part.found.p99_ms for part in ours):.2f}",
-        _spell(_median(ours, _server_busy), ".0%"),
-        _spell(_median(ours, _server_us), ",.0f"),
-        f"{floor_rate:,.0f}",
-        _spell(_median(floor, _server_us), ",.0f"),
-        f"{comparison.ratio:.0%}",
+        name if subject == next(iter(by_subject)) else "",
+        f"{first.entities:,}" if first.entities else "",
+        str(first.connections),
+        subject,
+        first.mode if asked is None else f"{asked:,.0f}/s",
+        _spell(middle(rows, lambda row: row.rate), ",.0f"),
+        *(_spell(middle(rows, of), ".2f") for of in latencies),
+        _spell(middle(rows, lambda row: row.cpu_per_thousand), ".3f"),
+        _spell(middle(rows, lambda row: None if row.server_cpu_s is None else row.server_cpu_s / row.seconds), ".0%"),
+        _spell(middle(rows, lambda row: row.rss_mb), ".0f"),
+        _spell(share if first.mode == CLOSED else None, ".0%"),
+        _spell(multiple if first.mode == CLOSED else None, ".1f"),
     ]
 
 
-def _client_busy(rounds: Sequence[Round]) -> bool:
-    return median(part.client_cpu_s / part.found.seconds for part in rounds) > CLIENT_BUSY_MAX
+def _runs(rows: Sequence[Row]) -> list[str]:
+    cells = []
+    for group in _grouped(row for row in rows if row.requests):
+        by_subject: dict[str, list[Row]] = {}
+        for row in group:
+            by_subject.setdefault(row.subject, []).append(row)
+        cells += [_run_cells(subject, by_subject) for subject in by_subject]
+    return table(_RUN_HEAD, cells)
 
 
-def _notes(comparisons: Sequence[Comparison]) -> list[str]:
+def _memory(rows: Sequence[Row]) -> list[str]:
+    """Return resident memory by section and subject: the least of idle servers, and the peak."""
+    cells = []
+    for section, subject in itertools.product(_NAMES, (LAZULITE, AZURITE, FLOOR)):
+        here = [row for row in rows if (row.section, row.subject) == (section, subject)]
+        idle = min((row.rss_mb for row in here if row.workload == "idle" and row.rss_mb is not None), default=None)
+        peak = max((row.peak_mb for row in here if row.peak_mb is not None), default=None)
+        if peak is not None:
+            cells.append([section, subject, _spell(idle, ".0f"), _spell(peak, ".0f")])
+    return table(("section", "subject", "idle MB", "peak MB"), cells, left=2)
+
+
+def _notes(rows: Sequence[Row]) -> list[str]:
     """Say where the client may have been the limit, and which responses were not what was asked for."""
-    limited = [comparison.workload.name for comparison in comparisons if _client_busy(comparison.ours)]
-    floor_limited = [comparison.workload.name for comparison in comparisons if _client_busy(comparison.floor)]
-    notes = [f"{each.workload.name}: {each.errors} responses had a wrong status" for each in comparisons if each.errors]
-    if limited:
-        notes.append(f"the client's CPU was full, the service may do more: {', '.join(limited)}")
-    if floor_limited:
-        notes.append(f"at the floor the client's CPU was full, the floor may do more: {', '.join(floor_limited)}")
+    closed = [row for row in rows if row.mode == CLOSED and row.client_cpu_s is not None]
+    notes = [
+        f"{row.workload}, {row.subject}: {row.errors} answers had a wrong status, or did not come"
+        for row in rows
+        if row.errors
+    ]
+    for subject, its in (("Lazulite", LAZULITE), ("the floor", FLOOR), ("Azurite", AZURITE)):
+        limited = [
+            f"{group[0].section}: {group[0].workload} × {group[0].connections}"
+            for group in _grouped(row for row in closed if row.subject == its)
+            if (middle(group, lambda row: (row.client_cpu_s or 0.0) / row.seconds) or 0.0) > CLIENT_BUSY_MAX
+        ]
+        if limited:
+            notes.append(f"at {subject} the client's CPU was full, it may do more: {'; '.join(limited)}")
     return notes
 
 
-def render(conditions: Sequence[str], comparisons: Sequence[Comparison]) -> str:
+def render(rows: Sequence[Row], conditions: Sequence[tuple[str, str]], plots: Sequence[str] = ()) -> str:
     """Return the report as Markdown."""
-    rows = [_HEAD, ["---", *["---:"] * (len(_HEAD) - 1)], *map(_cells, comparisons)]
-    lines = [f"- {condition}" for condition in conditions]
-    lines += ["", *("| " + " | ".join(cells) + " |" for cells in rows), ""]
-    lines += [f"- {note}" for note in _notes(comparisons)]
+    results = Results(rows)
+    common = [text for text, _ in itertools.groupby(text for _, text in conditions)]
+    lines = ["# Results", "", "Made by `make bench` from the raw data in `benchmarks/results`; [how](README.md).", ""]
+    lines += ["## Conditions", "", *(f"- {text}" for text in dict.fromkeys(common)), "", "## Targets"]
+    lines += table(_TARGET_HEAD, (_target_cells(target, results) for target in TARGETS), left=4)
+    for name in plots:
+        lines += [f"![{name}](results/{name})", ""]
+    for section, title in _NAMES.items():
+        of_section = _runs([row for row in rows if row.section == section])
+        lines += [f"## {title}", *of_section] if of_section else []
+    lines += ["## Memory", *_memory(rows)]
+    notes = _notes(rows)
+    lines += ["## Notes", "", *(f"- {note}" for note in notes)] if notes else []
     return "\n".join(lines).rstrip() + "\n"
+
+
+def write_report(directory: Path, report: Path, *, plots: bool = True) -> str:
+    """Make the report and, if wanted, the plots from the files in `directory`; return the report."""
+    rows = read_rows(directory)
+    drawn: list[str] = []
+    if plots:
+        from benchmarks.plots import draw  # noqa: PLC0415  # only here is matplotlib needed
+
+        drawn = draw(rows, directory)
+    text = render(rows, read_conditions(directory), drawn)
+    report.write_text(text, encoding="utf-8")
+    return text
+
+
+if __name__ == "__main__":
+    print(write_report(DIRECTORY, REPORT), end="")

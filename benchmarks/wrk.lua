@@ -1,5 +1,5 @@
 -- Sends the requests of a file in turn: each is its length in decimal, a line feed, and its bytes.
--- MARK in a request becomes a number of its own. Arguments: file, first number, most requests.
+-- MARK in a request becomes a number of its own. Arguments: file, first number, most requests, first turn.
 local MARK = string.rep("@", 12)
 
 local function split(request)
@@ -20,7 +20,7 @@ local requests, number, left, turn = {}, 0, 0, 0
 
 function init(args)
   local file = assert(io.open(args[1], "rb"))
-  number, left = tonumber(args[2]), tonumber(args[3])
+  number, left, turn = tonumber(args[2]), tonumber(args[3]), tonumber(args[4])
   while true do
     local length = file:read("*l")
     if not length then
@@ -48,8 +48,9 @@ end
 function done(summary, latency)
   local failed = summary.errors
   io.write(string.format(
-    "RESULT %d %d %d %d %d %f %f\n",
+    "RESULT %d %d %d %d %d %f %f %f %f\n",
     summary.requests, failed.status, failed.connect + failed.read + failed.write + failed.timeout,
-    summary.duration, summary.bytes, latency:percentile(50), latency:percentile(99)
+    summary.duration, summary.bytes,
+    latency:percentile(50), latency:percentile(99), latency:percentile(99.9), latency.max
   ))
 end

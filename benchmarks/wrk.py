@@ -6,7 +6,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from benchmarks.measurement import BenchmarkError, Limits, Measurement
+from benchmarks.measurement import BenchmarkError, Latency, Limits, Measurement
 from benchmarks.workload import Workload
 
 _SCRIPT = Path(__file__).with_name("wrk.lua")
@@ -33,14 +33,15 @@ def run_wrk(workload: Workload, port: int, first: int, limits: Limits) -> Measur
             file.write(b"%d\n" % len(request) + request)
         file.flush()
         options = ["-t1", f"-c{workload.connections}", f"-d{seconds}s", "--timeout", "10s", "-s", str(_SCRIPT)]
-        arguments = [f"http://127.0.0.1:{port}", "--", file.name, str(first), str(limits.requests)]
+        arguments = [f"http://127.0.0.1:{port}", "--", file.name]
+        arguments += map(str, (first, limits.requests, workload.start(first)))
         output = subprocess.run(
             ["wrk", *options, *arguments], capture_output=True, text=True, check=False, timeout=seconds + 60
         )
     found = re.search(r"^RESULT (.+)$", output.stdout, re.MULTILINE)
     if found is None:
         raise BenchmarkError(f"wrk: {output.stdout}{output.stderr}")
-    requests, bad_status, lost, microseconds, received, p50_us, p99_us = (float(number) for number in found[1].split())
+    requests, bad_status, lost, microseconds, received, *latencies_us = map(float, found[1].split())
     if lost:
         raise BenchmarkError(f"{lost:.0f} connections failed or timed out")
     return Measurement(
@@ -48,6 +49,5 @@ def run_wrk(workload: Workload, port: int, first: int, limits: Limits) -> Measur
         errors=int(bad_status),
         seconds=microseconds / 1e6,
         received_bytes=int(received),
-        p50_ms=p50_us / 1000,
-        p99_ms=p99_us / 1000,
+        latency=Latency(*(each / 1000 for each in latencies_us)),
     )

@@ -50,7 +50,7 @@ PAGES = sorted(
     )
 )
 MOVED = {"/mnt/fast-disk": "fast-disk", "/tmp/tables": "tables"}
-BRIEFLY = "--seconds 0.2 --rounds 1 --entities 100 --max-requests 20 --client asyncio"
+BRIEFLY = "--quick --seconds 0.1 --entities 1000 --big 2000 --ingest-seconds 0.2 --max-requests 20 --client asyncio"
 EXAMPLE_ROWS = 300
 
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)

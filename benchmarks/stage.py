@@ -1,0 +1,34 @@
+"""Servers with a table in them, ready to be measured."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+from benchmarks.bench import PRELOAD_SECONDS_MAX, Bench
+from benchmarks.catalogue import Catalogue
+from benchmarks.entities import TRANSACTION_ROWS
+from benchmarks.processes import Server
+from benchmarks.subjects import AZURITE, LAZULITE, azurite, lazulite
+
+
+class Stage:
+    """A subject, its server, and the workloads that fit it."""
+
+    def __init__(self, subject: str, server: Server, catalogue: Catalogue) -> None:
+        self.subject, self.server, self.catalogue = subject, server, catalogue
+
+
+@contextmanager
+def stages(bench: Bench, *, emulator: bool) -> Iterator[list[Stage]]:
+    """Run Lazulite and, if it takes part at all, Azurite, each with the plan's entities in its table."""
+    subjects = {LAZULITE: lazulite} | ({AZURITE: azurite} if emulator and bench.plan.azurite else {})
+    with ExitStack() as stack:
+        found = []
+        for subject, start in subjects.items():
+            location = bench.location / f"{bench.section}-{subject}"
+            server = stack.enter_context(start(location, pin=bench.plan.pin))
+            catalogue = Catalogue(server.host, bench.plan.entities)
+            bench.say(f"{bench.plan.entities:,} entities into {subject}")
+            bench.create_table(server, catalogue)
+            bench.store(server, catalogue.preload(), 0, bench.plan.entities // TRANSACTION_ROWS, PRELOAD_SECONDS_MAX)
+            found.append(Stage(subject, server, catalogue))
+        yield found

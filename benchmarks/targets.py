@@ -1,0 +1,198 @@
+"""What is asked of Lazulite, as a table: each row names what was measured, and the bound.
+
+A value is None where it was not measured. Ratios are taken within each round, and the median of the rounds counts.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import TypeAlias
+
+from benchmarks.rows import CLOSED, FIXED, Row
+from benchmarks.sections.big import BIG, SMALL
+from benchmarks.sections.table import SYNC
+from benchmarks.subjects import AZURITE, DISK, FLOOR, LAZULITE
+
+Value: TypeAlias = Callable[["Results"], float | None]
+
+
+class Results:
+    """The rows of all sections, and how to find some of them."""
+
+    def __init__(self, rows: Sequence[Row]) -> None:
+        self.rows = rows
+
+    def find(self, section: str, workload: str, subject: str = LAZULITE, /, **also: str | int) -> list[Row]:
+        """Return the rows of a workload whose other fields are as given."""
+        wanted: dict[str, str | int] = {"section": section, "workload": workload, "subject": subject}
+        wanted |= also
+        return [row for row in self.rows if all(getattr(row, name) == value for name, value in wanted.items())]
+
+
+def middle(rows: Sequence[Row], of: Callable[[Row], float | None]) -> float | None:
+    """Return the median of what the rows say."""
+    values = [value for value in map(of, rows) if value is not None]
+    return median(values) if values else None
+
+
+def ratio(ours: Sequence[Row], theirs: Sequence[Row], of: Callable[[Row], float]) -> float | None:
+    """Return the median over the rounds of one's value as a multiple of the other's."""
+    by_round = {row.round: of(row) for row in theirs}
+    return middle(ours, lambda row: of(row) / by_round[row.round] if by_round.get(row.round) else None)
+
+
+def rate_of(workload: str, **also: int) -> Value:
+    """Return Lazulite's units a second."""
+    return lambda results: middle(results.find("table", workload, **also), lambda row: row.rate)
+
+
+def p99_of(workload: str) -> Value:
+    """Return Lazulite's p99."""
+    return lambda results: middle(results.find("table", workload), lambda row: row.p99_ms)
+
+
+def times(subject: str, workload: str, **also: int) -> Value:
+    """Return Lazulite's rate as a multiple of another subject's."""
+
+    def value(results: Results) -> float | None:
+        theirs = results.find("table", workload, subject, **also)
+        return ratio(results.find("table", workload, **also), theirs, lambda row: row.rate)
+
+    return value
+
+
+def _single_insert(results: Results) -> float | None:
+    """Latency of one insert, as a multiple of one sync and one round trip to the floor."""
+    rows = [results.find("table", "durable insert", subject, connections=1) for subject in (LAZULITE, FLOOR)]
+    ours, floor = (middle(each, lambda row: row.p50_ms) for each in rows)
+    sync = middle(results.find("table", SYNC, DISK), lambda row: row.p50_ms)
+    return None if ours is None or floor is None or sync is None else ours / (sync + floor)
+
+
+def slower(workload: str) -> Value:
+    """Return how many times slower an operation is on the big table than on the small one."""
+
+    def value(results: Results) -> float | None:
+        small, big = (results.find("big", workload, variant=size) for size in (SMALL, BIG))
+        return ratio(small, big, lambda row: row.rate)
+
+    return value
+
+
+def beside(kind: str, of: str, mode: str) -> Callable[[Results], float | None]:
+    """Return a latency of point reads beside other load; `of` names the row's field."""
+    return lambda results: middle(
+        results.find("big", f"point GET beside {kind}", mode=mode), lambda row: float(getattr(row, of))
+    )
+
+
+def beside_alone(kind: str, mode: str) -> Value:
+    """Return their p99 as a multiple of that alone."""
+
+    def value(results: Results) -> float | None:
+        there, alone = (results.find("big", f"point GET {name}", mode=mode) for name in (f"beside {kind}", "alone"))
+        return ratio(there, alone, lambda row: row.p99_ms)
+
+    return value
+
+
+def _idle(results: Results) -> float | None:
+    return middle(results.find("big", "idle"), lambda row: row.rss_mb)
+
+
+def _peak(results: Results) -> float | None:
+    peaks = [row.peak_mb for row in results.rows if row.section == "big" and row.peak_mb is not None]
+    return max(peaks, default=None)
+
+
+def median_ms(section: str, workload: str) -> Value:
+    """Return the median of some attempts, in milliseconds."""
+    return lambda results: middle(results.find(section, workload), lambda row: row.p50_ms)
+
+
+def worst_ms(section: str, workload: str) -> Value:
+    """Return the worst of some attempts, in milliseconds."""
+    return lambda results: max((row.max_ms for row in results.find(section, workload)), default=None)
+
+
+@dataclass(frozen=True)
+class Target:
+    """A bound: what it is of, the value that was measured, and how both are spelled."""
+
+    of: str
+    measured: Value
+    bound: float
+    form: str
+    at_least: bool = True
+
+    def met(self, value: float) -> bool:
+        """Tell whether a value keeps the bound."""
+        return value >= self.bound if self.at_least else value <= self.bound
+
+    def spell(self, value: float) -> str:
+        """Return a value with its unit."""
+        return self.form.format(value)
+
+    @property
+    def text(self) -> str:
+        """The bound in words."""
+        return f"{'at least' if self.at_least else 'at most'} {self.spell(self.bound)}"
+
+
+FLOOR_SHARE, AZURITE_TIMES, TIMES, MS, MB, PER_SECOND = (
+    "{:.0%} of the floor", "{:.1f} × Azurite", "{:.2f} ×", "{:.1f} ms", "{:.0f} MB", "{:,.0f} entities/s"
+)  # fmt: skip
+GETS = ("point GET, SAS", "point GET, Shared Key")
+EGT = "entity group transaction"
+PAGE = "full-page query"
+KINDS = {"scan": "four scans of the whole table", "ingest": "ingest at full speed"}
+MODES = {CLOSED: "", FIXED: ", fixed rate"}
+
+TARGETS = [
+    *(
+        target
+        for name in GETS
+        for target in (
+            Target(f"{name}, 32 connections", times(FLOOR, name), 0.6, FLOOR_SHARE),
+            Target(f"{name}, 32 connections", times(AZURITE, name), 15, AZURITE_TIMES),
+        )
+    ),
+    Target("durable insert, 64 connections", times(FLOOR, "durable insert", connections=64), 0.35, FLOOR_SHARE),
+    Target("durable insert, 64 connections", times(AZURITE, "durable insert", connections=64), 8, AZURITE_TIMES),
+    Target("durable insert, 1 connection, against one sync + one floor round trip", _single_insert, 1.6, TIMES, False),
+    Target(f"{EGT} of 100 inserts, 4 connections", rate_of(EGT), 40_000, PER_SECOND),
+    Target(f"{EGT} of 100 inserts, 4 connections", times(AZURITE, EGT), 5, AZURITE_TIMES),
+    Target(f"{EGT} of 100 inserts, 4 connections, p99", p99_of(EGT), 100, MS, False),
+    Target(f"{PAGE}, 1,000 entities, minimalmetadata", rate_of(PAGE), 300_000, PER_SECOND),
+    Target(f"{PAGE}, $select of two properties", rate_of(f"{PAGE}, $select"), 120_000, PER_SECOND),
+    *(
+        Target(f"{PAGE}, {way}", rate_of(f"{PAGE}, {way}"), 120_000, PER_SECOND)
+        for way in ("nometadata", "fullmetadata")
+    ),
+    Target(
+        "partition scan, filter of two terms, 1 match in 1,000",
+        rate_of("partition scan with a filter"),
+        250_000,
+        "{:,.0f} entities/s scanned",
+    ),
+    *(
+        Target(f"{name}, big table against small", slower(name), 1.3, TIMES + " slower", False)
+        for name in ("point GET, SAS", "range of 100", "durable insert", EGT)
+    ),
+    *(
+        target
+        for kind, words in KINDS.items()
+        for mode, how in MODES.items()
+        for target in (
+            Target(f"point GET beside {words}{how}, p99", beside_alone(kind, mode), 5, "{:.1f} × alone", False),
+            Target(f"point GET beside {words}{how}, worst", beside(kind, "max_ms", mode), 250, MS, False),
+        )
+    ),
+    Target(
+        "start on the big table to the first answer, worst", worst_ms("big", "start to first answer"), 1000, MS, False
+    ),
+    Target("resident memory, idle on the big table", _idle, 120, MB, False),
+    Target("resident memory, peak on the big table, load included", _peak, 400, MB, False),
+    Target("`import lazulite`, median", median_ms("startup", "import lazulite"), 150, MS, False),
+    Target("`lazulite --help`, median", median_ms("startup", "lazulite --help"), 150, MS, False),
+]
