@@ -8,10 +8,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from benchmarks import machine, subjects
-from benchmarks.bench import Bench, Plan
+from benchmarks.bench import Bench
 from benchmarks.entities import TRANSACTION_ROWS
 from benchmarks.load import run_asyncio
 from benchmarks.measurement import BenchmarkError
+from benchmarks.plan import Plan
 from benchmarks.processes import CLIENT_CPU, SERVER_CPU, can_pin
 from benchmarks.report import DIRECTORY, REPORT, write_report
 from benchmarks.rows import write_conditions, write_rows

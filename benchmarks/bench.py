@@ -11,7 +11,8 @@ from typing import NamedTuple
 from benchmarks.catalogue import Catalogue
 from benchmarks.exchange import exchange, probe
 from benchmarks.load import run_asyncio, run_fixed
-from benchmarks.measurement import BenchmarkError, Limits, Load, Measurement, latency
+from benchmarks.measurement import BenchmarkError, Limits, Measurement, latency
+from benchmarks.plan import Plan
 from benchmarks.processes import CLIENT_CPU, Server, pinned
 from benchmarks.rows import CLOSED, FIXED, Row
 from benchmarks.subjects import FLOOR, floor
@@ -22,40 +23,6 @@ FIXED_SHARE = 0.5
 SHARED_NAP_S = 0.0001
 """Where the client of fixed rates does not have a CPU of its own, it looks at the clock this often."""
 PRELOAD_SECONDS_MAX = 300.0
-
-
-@dataclass(frozen=True)
-class Plan:
-    """How everything is measured.
-
-    Attributes:
-        load: the load generator of closed loops.
-        seconds: of each workload against each subject, over all rounds; the floor gets half.
-        rounds: how often the subjects take turns.
-        requests: the most of one run.
-        entities: in a table, if nothing else is said.
-        big: entities in the big table; 0 to do without.
-        ingest_seconds: how long reads are measured beside ingest.
-        azurite: whether it takes part.
-        pin: whether server and client have a CPU each.
-        only: the workloads whose name contains this.
-    """
-
-    load: Load
-    seconds: float
-    rounds: int
-    requests: int
-    entities: int
-    big: int
-    ingest_seconds: float
-    azurite: bool
-    pin: bool
-    only: str = ""
-
-    @property
-    def slice_s(self) -> float:
-        """Seconds of one run."""
-        return self.seconds / self.rounds
 
 
 class Contender(NamedTuple):

@@ -79,7 +79,6 @@ def _run_cells(subject: str, by_subject: dict[str, list[Row]]) -> list[str]:
         lambda row: row.p50_ms or None,
         lambda row: row.p99_ms or None,
         lambda row: row.p999_ms or None,
-        lambda row: row.max_ms or None,
     ]
     share = None if subject == FLOOR else _times(rows, by_subject.get(FLOOR, []))
     multiple = _times(by_subject.get(LAZULITE, []), rows) if subject == AZURITE else None
@@ -93,6 +92,7 @@ def _run_cells(subject: str, by_subject: dict[str, list[Row]]) -> list[str]:
         first.mode if asked is None else f"{asked:,.0f}/s",
         _spell(middle(rows, lambda row: row.rate), ",.0f"),
         *(_spell(middle(rows, of), ".2f") for of in latencies),
+        _spell(max(row.max_ms for row in rows) or None, ".2f"),
         _spell(middle(rows, lambda row: row.cpu_per_thousand), ".3f"),
         _spell(middle(rows, lambda row: None if row.server_cpu_s is None else row.server_cpu_s / row.seconds), ".0%"),
         _spell(middle(rows, lambda row: row.rss_mb), ".0f"),
@@ -123,10 +123,20 @@ def _memory(rows: Sequence[Row]) -> list[str]:
     return table(("section", "subject", "idle MB", "peak MB"), cells, left=2)
 
 
+def _load(rows: Sequence[Row]) -> list[str]:
+    """Say how long the load of the big table took."""
+    steps = [row for row in rows if (row.section, row.workload) == ("big", "load")]
+    if not steps:
+        return []
+    stored, seconds = sum(row.requests * row.units for row in steps), sum(row.seconds for row in steps)
+    return [f"{stored:,} entities were loaded by transactions in {seconds:,.0f} s, {stored / seconds:,.0f} a second"]
+
+
 def _notes(rows: Sequence[Row]) -> list[str]:
     """Say where the client may have been the limit, and which responses were not what was asked for."""
     closed = [row for row in rows if row.mode == CLOSED and row.client_cpu_s is not None]
-    notes = [
+    notes = _load(rows)
+    notes += [
         f"{row.workload}, {row.subject}: {row.errors} answers had a wrong status, or did not come"
         for row in rows
         if row.errors

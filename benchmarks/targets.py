@@ -35,6 +35,11 @@ def middle(rows: Sequence[Row], of: Callable[[Row], float | None]) -> float | No
     return median(values) if values else None
 
 
+def worst(rows: Sequence[Row]) -> float | None:
+    """Return the latest answer of all, in milliseconds."""
+    return max((row.max_ms for row in rows), default=None)
+
+
 def ratio(ours: Sequence[Row], theirs: Sequence[Row], of: Callable[[Row], float]) -> float | None:
     """Return the median over the rounds of one's value as a multiple of the other's."""
     by_round = {row.round: of(row) for row in theirs}
@@ -79,11 +84,9 @@ def slower(workload: str) -> Value:
     return value
 
 
-def beside(kind: str, of: str, mode: str) -> Callable[[Results], float | None]:
-    """Return a latency of point reads beside other load; `of` names the row's field."""
-    return lambda results: middle(
-        results.find("big", f"point GET beside {kind}", mode=mode), lambda row: float(getattr(row, of))
-    )
+def worst_beside(kind: str, mode: str) -> Value:
+    """Return the latest answer to point reads beside other load."""
+    return lambda results: worst(results.find("big", f"point GET beside {kind}", mode=mode))
 
 
 def beside_alone(kind: str, mode: str) -> Value:
@@ -112,7 +115,7 @@ def median_ms(section: str, workload: str) -> Value:
 
 def worst_ms(section: str, workload: str) -> Value:
     """Return the worst of some attempts, in milliseconds."""
-    return lambda results: max((row.max_ms for row in results.find(section, workload)), default=None)
+    return lambda results: worst(results.find(section, workload))
 
 
 @dataclass(frozen=True)
@@ -185,7 +188,7 @@ TARGETS = [
         for mode, how in MODES.items()
         for target in (
             Target(f"point GET beside {words}{how}, p99", beside_alone(kind, mode), 5, "{:.1f} × alone", False),
-            Target(f"point GET beside {words}{how}, worst", beside(kind, "max_ms", mode), 250, MS, False),
+            Target(f"point GET beside {words}{how}, worst", worst_beside(kind, mode), 250, MS, False),
         )
     ),
     Target(

@@ -93,7 +93,9 @@ def test_the_big_table_is_loaded_measured_and_written_down(tmp_path: Path) -> No
     assert {(each.workload, each.mode) for each in rows} >= set(itertools.product(BESIDE, ["closed", "fixed"]))
     measured = [target for target in TARGETS if target.measured(Results(rows)) is not None]
     assert len(measured) == 4 + 8 + 3, "the operations, the reads beside other load, start and memory"
-    assert "growth.svg" in (results / "RESULTS.md").read_text(encoding="utf-8")
+    report = (results / "RESULTS.md").read_text(encoding="utf-8")
+    assert "![growth.svg]" in report
+    assert "- 1,000 entities were loaded by transactions in " in report
 
 
 def test_measures_the_other_sections(tmp_path: Path) -> None:
