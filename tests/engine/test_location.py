@@ -10,7 +10,7 @@ from rocksdict import Options, Rdict
 
 from lazulite.engine.contract import LocationInUseError, StoreUnusableError
 from lazulite.engine.location import FORMAT, FORMAT_KEY, Location
-from lazulite.engine.rocks_options import RocksSettings
+from lazulite.engine.rocks_options import MIB, RocksSettings
 
 
 def location(path: Path | None) -> Location:
@@ -39,6 +39,18 @@ def test_a_new_store_says_its_format(tmp_path: Path) -> None:
     database = raw(tmp_path)
     assert database.get(FORMAT_KEY) == b"%d" % FORMAT
     database.close()
+
+
+def test_a_store_opened_again_keeps_to_the_settings(tmp_path: Path) -> None:
+    # Left to itself, the binding reopens a store with a cache of 8 MiB and whatever its file of options says.
+    make_store(tmp_path)
+    settings = RocksSettings(block_cache_bytes=24 * MIB, write_buffer_bytes=3 * MIB)
+    home = Location(tmp_path, settings)
+    database = home.open()
+    assert database.property_int_value("rocksdb.block-cache-capacity") == settings.block_cache_bytes
+    home.close(database)
+    newest = max(tmp_path.glob("OPTIONS-*"))
+    assert f"write_buffer_size={settings.write_buffer_bytes}" in newest.read_text()
 
 
 def refusal(path: Path) -> str:
@@ -119,7 +131,7 @@ WRITE_AND_DIE = """
 import os, sys
 from pathlib import Path
 from lazulite.engine.location import Location
-from lazulite.engine.rocks_options import RocksSettings
+from lazulite.engine.rocks_options import MIB, RocksSettings
 database = Location(Path(sys.argv[1]), RocksSettings()).open()
 for number in range(500):
     database.put(b"\\0" * 8 + b"%04d" % number, bytes([number % 256]) * 1000)
@@ -173,7 +185,7 @@ HOLD = """
 import sys
 from pathlib import Path
 from lazulite.engine.location import Location
-from lazulite.engine.rocks_options import RocksSettings
+from lazulite.engine.rocks_options import MIB, RocksSettings
 database = Location(Path(sys.argv[1]), RocksSettings()).open()
 print("open", flush=True)
 sys.stdin.read()

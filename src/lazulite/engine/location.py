@@ -79,7 +79,8 @@ class Location:
         options = database_options(self._settings, self._env)
         options.set_wal_recovery_mode(mode)
         try:
-            database = Rdict(path, options)
+            # Unless told again, the binding takes the column family's options, cache and all, from the store's file.
+            database = Rdict(path, options, {"default": options})
         except Exception as error:  # The binding raises nothing more precise.
             raise self._refusal(" ".join(str(error).split())) from error
         try:
