@@ -18,8 +18,14 @@ from lazulite.engine.keys import decode_key
 from lazulite.engine.rocks_errors import STORE_ERRORS
 from lazulite.engine.rocks_options import RocksSettings
 
-_Rows = Generator[tuple[bytes, bytes] | None, None, None]
-"""Rows in ascending order, and a None now and then where much work found no row."""
+_Run = tuple[list[bytes], list[bytes]]
+_Runs = Generator[_Run, None, None]
+"""Keys and values in ascending order, a few rows at a time, so that a row takes little beyond the binding's own work;
+now and then no row, where much work found none."""
+
+_RUN_ROWS_MAX = 16
+_LARGE_BYTES = 16 << 10
+"""A row of more than that ends its run."""
 
 
 class RowSlice:
@@ -58,14 +64,14 @@ class Cursor:
         options = ReadOptions()
         options.set_iterate_upper_bound(ranges[-1][1])
         with STORE_ERRORS:
-            rows = _read(database.iter(options), ranges)
-        self._rows = _replaced(rows, durable) if durable else rows
+            runs = _read(database.iter(options), ranges, _RUN_ROWS_MAX if limit is None else min(limit, _RUN_ROWS_MAX))
+        self._runs = _replaced(runs, durable) if durable else runs
 
     def close(self) -> None:
         """Let go of the database; a later `read` is refused."""
         self._closed = True
         if not self.done:
-            self._rows.close()
+            self._runs.close()
 
     def read(self, timer: Callable[[], float]) -> RowSlice:
         """Return the next rows, as many as one slice may hold and take; `timer` counts seconds."""
@@ -77,54 +83,65 @@ class Cursor:
         deadline = timer() + settings.slice_seconds_max
         keys: list[bytes] = []
         values: list[bytes] = []
-        for row in self._rows:
-            if row is not None:
-                keys.append(row[0])
-                values.append(row[1])
-                bytes_left -= len(row[1])
+        for run_keys, run_values in self._runs:
+            keys += run_keys
+            values += run_values
+            bytes_left -= sum(map(len, run_values))
             if len(values) >= rows_max or bytes_left <= 0 or timer() >= deadline:
                 break
         else:
             self.done = True
         if self._left is not None:
+            del keys[self._left :], values[self._left :]
             self._left -= len(values)
             if self._left == 0:
-                self._rows.close()
+                self._runs.close()
                 self.done = True
         return RowSlice(keys, values)
 
 
-def _read(iterator: RdictIter, ranges: Sequence[Bounds]) -> _Rows:
-    """Yield the rows of the ranges, and None after each range."""
-    valid, key, value, step = iterator.valid, iterator.key, iterator.value, iterator.next
+def _read(iterator: RdictIter, ranges: Sequence[Bounds], rows_max: int) -> _Runs:
+    """Yield the rows of the ranges, at most `rows_max` in a run; the last run of a range may be empty."""
+    read_key, read_value, step = iterator.key, iterator.value, iterator.next
     for start, end in ranges:
         iterator.seek(start)
-        while valid() and (found := key()) < end:
-            yield found, value()
-            step()
-        if not valid():
+        inside = True
+        while inside:
+            keys: list[bytes] = []
+            values: list[bytes] = []
+            for _ in range(rows_max):
+                key = read_key()
+                if key is None or key >= end:
+                    inside = False
+                    break
+                value = read_value()
+                keys.append(key)
+                values.append(value)
+                step()
+                if len(value) > _LARGE_BYTES:
+                    break
+            yield keys, values
+        if not iterator.valid():
             with STORE_ERRORS:
                 iterator.status()  # A damaged block ends an iterator as the last row does, but for this.
-        yield None
 
 
-def _replaced(rows: _Rows, durable: Mapping[bytes, bytes | None]) -> _Rows:
-    """Yield rows with those keys' rows replaced, put in, or left out (None) as `durable` says."""
+def _replaced(runs: _Runs, durable: Mapping[bytes, bytes | None]) -> _Runs:
+    """Yield runs with those keys' rows replaced, put in, or left out (None) as `durable` says."""
     waiting = sorted(durable, reverse=True)
-    for row in rows:
-        if row is None:
-            yield None
+    for keys, values in runs:
+        if not keys or not waiting or waiting[-1] > keys[-1]:
+            yield keys, values
             continue
-        while waiting and waiting[-1] < row[0]:
-            yield from _present(waiting.pop(), durable)
-        if waiting and waiting[-1] == row[0]:
-            yield from _present(waiting.pop(), durable)
-        else:
-            yield row
-    while waiting:
-        yield from _present(waiting.pop(), durable)
+        rows: dict[bytes, bytes | None] = dict(zip(keys, values, strict=True))
+        while waiting and waiting[-1] <= keys[-1]:
+            key = waiting.pop()
+            rows[key] = durable[key]
+        yield _present(rows)
+    yield _present({key: durable[key] for key in waiting})
 
 
-def _present(key: bytes, durable: Mapping[bytes, bytes | None]) -> _Rows:
-    value = durable[key]
-    yield None if value is None else (key, value)
+def _present(rows: Mapping[bytes, bytes | None]) -> _Run:
+    """Return the rows that are there, in order."""
+    present = sorted((key, value) for key, value in rows.items() if value is not None)
+    return [key for key, _ in present], [value for _, value in present]
