@@ -1,9 +1,12 @@
 """One page of a query: rows read in slices, tested, spelled, until the page is full or its time is up.
 
-Invariants: a page reads one snapshot; it never outgrows its limits by more than a few rows; it holds the event loop for
-no longer than `turn_seconds` and one row's work; it judges at least one row, so that whoever follows its continuations
-arrives. The continuation is the first row not yet judged: no row is skipped or seen twice, whatever happens to that row
-meanwhile.
+Invariants: a page reads one snapshot; it never outgrows its limits by more than a run of rows; it holds the event loop
+for no longer than `turn_seconds` and one run's work; it judges at least one row, so that whoever follows its
+continuations arrives. Every row before the continuation has been judged, and returned if it belongs: no row is skipped
+or seen twice, whatever happens to the one that the continuation names.
+
+A *run* is as many rows as are worked on between two looks at the clock. Runs grow while they take a small part of a
+turn and shrink when they take more: neither costly filters and large rows hold the loop, nor do the looks cost much.
 """
 
 from collections.abc import AsyncGenerator, Callable, Sequence
@@ -13,6 +16,10 @@ from dataclasses import dataclass, field
 from lazulite.engine.contract import Engine, Key, KeyRange, Slice
 from lazulite.table.call import QueryLimits
 from lazulite.table.turn import Turn
+
+_RUN_ROWS_MAX = 64
+_RUNS_PER_TURN = 8
+"""A run that takes more of a turn is longer than it should be."""
 
 
 @dataclass(slots=True)
@@ -37,8 +44,6 @@ class PageRequest:
     """Tests a row's value; None: every row of the ranges belongs."""
     spell: Callable[[bytes], bytes]
     """Takes a row's value to what stands for it in the page's payload."""
-    rows_at_once: int
-    """Rows spelled between two looks at the clock, where no filter is tested."""
     top: int
     deadline: float
     """On the monotonic clock."""
@@ -66,54 +71,69 @@ class _PageReader:
         self._request = request
         self._limits = limits
         self._turn = Turn(limits.turn_seconds, monotonic)
+        self._run_rows = 1
         self._bytes = 0
-        self._now = 0.0
+        self._now = monotonic()
+
+    async def _look(self) -> None:
+        """Let others have their turn if it is time, and fit the next run to what the last one took."""
+        now = await self._turn.look()
+        took, self._now = now - self._now, now
+        if took > self._limits.turn_seconds / _RUNS_PER_TURN:
+            self._run_rows = max(1, self._run_rows // 2)
+        else:
+            self._run_rows = min(_RUN_ROWS_MAX, self._run_rows * 2)
 
     def _is_over(self) -> bool:
         if not self.page.scanned:
             return False
         return self._bytes > self._limits.page_bytes or self._now > self._request.deadline
 
+    def _add(self, values: Sequence[bytes]) -> None:
+        items = list(map(self._request.spell, values))
+        self.page.items += items
+        self._bytes += sum(map(len, items))
+
     async def take(self, slices: AsyncGenerator[Slice, None]) -> None:
         """Add every row."""
-        page, request = self.page, self._request
+        page, top = self.page, self._request.top
         async for part in slices:
-            values = part.values
-            for start in range(0, len(values), request.rows_at_once):
-                self._now = await self._turn.look()
-                room = request.top - len(page.items)
-                if room == 0 or self._is_over():
+            values, start = part.values, 0
+            while start < len(values):
+                await self._look()
+                room = top - len(page.items)
+                if not room or self._is_over():
                     page.next = part.key(start)
                     return
-                some = values[start : start + request.rows_at_once]
-                taken = list(map(request.spell, some[:room]))
-                page.items += taken
+                taken = values[start : start + min(self._run_rows, room)]
+                self._add(taken)
                 page.scanned += len(taken)
-                self._bytes += sum(map(len, taken))
-                if len(some) > room:
-                    page.next = part.key(start + room)
-                    return
+                start += len(taken)
 
     async def filter(self, slices: AsyncGenerator[Slice, None], predicate: Callable[[bytes], bool]) -> None:
         """Add the rows that match; look a little beyond a full page for one more match."""
-        page, request = self.page, self._request
+        page, top = self.page, self._request.top
         beyond: Key | None = None
         lookahead = self._limits.lookahead_rows
         async for part in slices:
-            for index, value in enumerate(part.values):
-                self._now = await self._turn.look()
-                if beyond is None and len(page.items) == request.top:
-                    beyond = part.key(index)
+            values, start = part.values, 0
+            while start < len(values):
+                await self._look()
+                room = top - len(page.items)
+                if not room and beyond is None:
+                    beyond = part.key(start)
                 if self._is_over() or lookahead <= 0:
-                    page.next = beyond or part.key(index)
+                    page.next = beyond or part.key(start)
                     return
-                page.scanned += 1
-                lookahead -= beyond is not None
-                if not predicate(value):
-                    continue
-                if beyond is not None:
-                    page.next = part.key(index)
+                run = self._run_rows if room else min(self._run_rows, lookahead)
+                tested = values[start : start + run]
+                matches = [index for index, value in enumerate(tested) if predicate(value)]
+                self._add([tested[index] for index in matches[:room]])
+                if len(matches) > room:
+                    page.next = part.key(start + matches[room])
+                    page.scanned += matches[room] + 1
                     return
-                item = request.spell(value)
-                page.items.append(item)
-                self._bytes += len(item)
+                page.scanned += len(tested)
+                start += len(tested)
+                if not room:
+                    lookahead -= len(tested)

@@ -73,7 +73,7 @@ async def query_entities(call: Call) -> Response:
     predicate = None if rest is None else _predicate(rest)
     table = await call.context.catalog.require(call.account, call.resource.table)
     within = _within(call, ranges, start)
-    request = PageRequest(table.space, within, predicate, writer.item, wanted.rows_at_once, top, call.deadline)
+    request = PageRequest(table.space, within, predicate, writer.item, top, call.deadline)
     started = call.context.monotonic()
     page = await read_page(call.context.engine, request, call.context.limits, call.context.monotonic)
     headers = _headers(call, page, query_class(tree), call.context.monotonic() - started)

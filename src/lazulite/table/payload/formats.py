@@ -29,8 +29,6 @@ class Format(NamedTuple):
     """The Content-Type of an error inside a batch."""
     odata_version: int
     """The version of OData that the spelling belongs to."""
-    rows_at_once: int
-    """Rows that are spelled before others get the event loop, if need be: more of them where little is to be done."""
     entity_writer: Callable[[str, str, str, Clock, Sequence[str] | None, str], EntityWriter]
     """Takes the account's base URL and name, the table's name as the request wrote it, the clock, the names selected in
     order (None for all) and the raw `$select` text."""
@@ -64,7 +62,7 @@ def _json(level: MetadataLevel) -> Format:
 
     content_type = f"application/json;odata={level.value};streaming=true;charset=utf-8"
     types = (content_type,) * 4
-    return Format(*types, 3, 8, entity_writer, table_writer, None, json_out.error_payload)
+    return Format(*types, 3, entity_writer, table_writer, None, json_out.error_payload)
 
 
 def _atom_entity_writer(
@@ -84,7 +82,6 @@ ATOM = Format(
     "application/atom+xml;type=feed;charset=utf-8",
     "application/xml;charset=utf-8",
     "application/xml",
-    1,
     1,
     _atom_entity_writer,
     _atom_table_writer,
