@@ -18,6 +18,9 @@ and a join. It has two parts:
 Invariants that reading relies on: inside a string a quote is always escaped, and every member but the first follows a
 comma; therefore the bytes `,"Name":` occur exactly once if the entity has the property Name, and never otherwise. The
 ETag is the Timestamp in another spelling, and both are the head's ticks. A null is never stored.
+
+Properties are searched for from the end, which Python does in a fraction of the time that it takes from the start on
+rows that hold much text. (Not for texts that a client chooses, though: the time would be the product of both lengths.)
 """
 
 import json
@@ -143,6 +146,11 @@ def decode_row(value: bytes) -> Row:
     return Row(_unquote(members[0][2]), _unquote(members[1][2]), ticks, properties)
 
 
+def finder(name: str) -> Callable[[bytes, bytes, int], int]:
+    """Return the function to search a row with for what belongs to a property; the keys are near the start."""
+    return bytes.find if name in ("PartitionKey", "RowKey") else bytes.rfind
+
+
 def _read_timestamp(value: bytes) -> Property:
     return Property(DATETIME, f'"{format_datetime(ticks_of(value))}"')
 
@@ -157,9 +165,10 @@ def literal_reader(name: str) -> Callable[[bytes], Property | None]:
     needle = f",{quoted}:".encode()
     annotation = f',{quoted[:-1]}@odata.type":'.encode()
     to_value = len(needle)
+    find = finder(name)
 
     def read(value: bytes) -> Property | None:
-        at = value.find(needle, HEAD_BYTES)
+        at = find(value, needle, HEAD_BYTES)
         if at < 0:
             return None
         start = at + to_value

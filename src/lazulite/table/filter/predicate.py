@@ -4,9 +4,9 @@ The service's logic has three values, but a row is returned only if the filter i
 every node "is it TRUE?" follows from the same question about its terms: `and` if all are, `or` if one is, `not` if its
 term is not. NULL and FALSE never need telling apart, and the compiled functions return plain Booleans.
 
-Speed: these functions run for every row that a query scans. A comparison is one closure over its constant; the terms of
-one `and` or `or` about the same property share one reading of it, and a property that several places of the tree ask
-about is read once a row.
+Speed: these functions run for every row that a query scans. A comparison is one closure over its constant: one made for
+the rows themselves if whoever knows them has one. Else, and where there are many about one property, the terms of one
+`and` or `or` share one reading of it, and a property that several places of the tree ask about is read once a row.
 
 Source: reference §10.3.
 """
@@ -24,11 +24,16 @@ Row = TypeVar("Row")
 _Input = TypeVar("_Input")
 _Test = Callable[[_Input], bool]
 _Reader = Callable[[str], Callable[[Row], Value | None]]
+_Term = Comparison | BooleanProperty
+_RowTests = Callable[[_Term], _Test[Row] | None]
 
 _ORDINAL_FROM = "\ud800"
 """Below this character, the order of code points and that of UTF-16 code units are one."""
 
-_COMPARE: dict[Operator, Callable[[Any, Any], bool]] = {
+_TESTED_SINGLY_MAX = 2
+"""Terms about one property that are cheaper tested one by one than on one reading."""
+
+COMPARE: dict[Operator, Callable[[Any, Any], bool]] = {
     "eq": operator.eq,
     "ne": operator.ne,
     "gt": operator.gt,
@@ -38,16 +43,19 @@ _COMPARE: dict[Operator, Callable[[Any, Any], bool]] = {
 }
 
 
-def compile_predicate(node: Node, reader: _Reader[Row]) -> Callable[[Row], bool]:
+def compile_predicate(
+    node: Node, reader: _Reader[Row], row_test: _RowTests[Row] = lambda _: None
+) -> Callable[[Row], bool]:
     """Return a function that tells whether `node` is TRUE for a row.
 
     Args:
         node: a filter.
         reader: for the name of a property, a function that reads it out of a row: its value, or None if it has none.
+        row_test: for a term, a function that tells the same of a row in less time; None if there is none.
     """
     groups = Counter(_groups(node))
     shared = {name: _read_once(reader(name)) for name, count in groups.items() if count > 1}
-    return _compile(node, lambda name: shared.get(name) or reader(name))
+    return _compile(node, lambda name: shared.get(name) or reader(name), row_test)
 
 
 def properties_of(node: Node) -> set[str]:
@@ -64,7 +72,7 @@ def _groups(node: Node) -> Iterator[str]:
     elif isinstance(node, Not):
         yield from _groups(node.term)
     elif not isinstance(node, Constant):
-        yield node.property if isinstance(node, Comparison) else node.name
+        yield _name(node)
 
 
 def _read_once(read: Callable[[Row], Value | None]) -> Callable[[Row], Value | None]:
@@ -81,34 +89,40 @@ def _read_once(read: Callable[[Row], Value | None]) -> Callable[[Row], Value | N
     return remembering
 
 
-def _compile(node: Node, reader: _Reader[Row]) -> Callable[[Row], bool]:
+def _compile(node: Node, reader: _Reader[Row], row_test: _RowTests[Row]) -> Callable[[Row], bool]:
     if isinstance(node, And | Or):
-        tests = [_compile(term, reader) for term in _others(node.terms)]
-        for name, value_tests in _by_property(node.terms).items():
-            tests.append(_on_property(reader(name), _joined(value_tests, isinstance(node, And))))
-        return _joined(tests, isinstance(node, And))
+        every = isinstance(node, And)
+        tests = [_compile(term, reader, row_test) for term in _others(node.terms)]
+        for name, terms in _by_property(node.terms).items():
+            quick = [test for test in map(row_test, terms[:_TESTED_SINGLY_MAX]) if test is not None]
+            if len(quick) == len(terms):
+                tests += quick
+            else:
+                tests.append(_on_property(reader(name), _joined(list(map(_value_test, terms)), every)))
+        return _joined(tests, every)
     if isinstance(node, Not):
-        term = _compile(node.term, reader)
+        term = _compile(node.term, reader, row_test)
         return lambda row: not term(row)
     if isinstance(node, Constant):
         value = node.value
         return lambda _: value
-    name = node.property if isinstance(node, Comparison) else node.name
-    return _on_property(reader(name), _value_test(node))
+    return row_test(node) or _on_property(reader(_name(node)), _value_test(node))
+
+
+def _name(term: _Term) -> str:
+    return term.property if isinstance(term, Comparison) else term.name
 
 
 def _others(terms: Iterable[Node]) -> list[Node]:
     return [term for term in terms if not isinstance(term, Comparison | BooleanProperty)]
 
 
-def _by_property(terms: Iterable[Node]) -> dict[str, list[_Test[Value | None]]]:
-    tests: dict[str, list[_Test[Value | None]]] = {}
+def _by_property(terms: Iterable[Node]) -> dict[str, list[_Term]]:
+    groups: dict[str, list[_Term]] = {}
     for term in terms:
-        if isinstance(term, Comparison):
-            tests.setdefault(term.property, []).append(_value_test(term))
-        elif isinstance(term, BooleanProperty):
-            tests.setdefault(term.name, []).append(_value_test(term))
-    return tests
+        if isinstance(term, Comparison | BooleanProperty):
+            groups.setdefault(_name(term), []).append(term)
+    return groups
 
 
 def _on_property(read: Callable[[Row], Value | None], test: _Test[Value | None]) -> _Test[Row]:
@@ -134,7 +148,7 @@ def _joined(tests: list[_Test[_Input]], every: bool) -> _Test[_Input]:
     return joined
 
 
-def _value_test(term: Comparison | BooleanProperty) -> _Test[Value | None]:
+def _value_test(term: _Term) -> _Test[Value | None]:
     """Return the test of a property's value. A value of another type than the constant's is NULL, so no match.
 
     Int32, Int64 and Double are one type of exact numbers (*unverified* for Int64; reference §10.3); as in IEEE 754, NaN
@@ -142,7 +156,7 @@ def _value_test(term: Comparison | BooleanProperty) -> _Test[Value | None]:
     """
     if isinstance(term, BooleanProperty):
         return lambda value: value is True
-    compare, constant = _COMPARE[term.operator], term.value
+    compare, constant = COMPARE[term.operator], term.value
     kind = type(constant)
     if kind is int or kind is float:
         return lambda value: (type(value) is int or type(value) is float) and compare(value, constant)

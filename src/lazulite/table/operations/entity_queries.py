@@ -17,6 +17,7 @@ from lazulite.table.payload.formats import Format
 from lazulite.table.payload.writers import EntityWriter
 from lazulite.table.query_options import read_select, read_top, refuse_unknown_options
 from lazulite.table.row import decoded_row_reader, etag_of, property_reader, ticks_of
+from lazulite.table.row_tests import row_test
 
 READ = Requirement("o", ("r",), "r")
 _POINT = "point"
@@ -81,8 +82,9 @@ async def query_entities(call: Call) -> Response:
 
 
 def _predicate(rest: Node) -> Callable[[bytes], bool]:
-    few = len(properties_of(rest)) <= _SEARCHED_MAX
-    return compile_predicate(rest, property_reader if few else decoded_row_reader())
+    if len(properties_of(rest)) > _SEARCHED_MAX:
+        return compile_predicate(rest, decoded_row_reader())
+    return compile_predicate(rest, property_reader, row_test)
 
 
 def _within(call: Call, ranges: tuple[KeyRange, ...], start: Key | None) -> tuple[KeyRange, ...]:
