@@ -16,6 +16,7 @@ from lazulite.table.row import (
     etag_of,
     in_order,
     literal_reader,
+    member_cutter,
     members_of,
     property_reader,
     ticks_of,
@@ -67,6 +68,20 @@ def test_readers_find_exactly_the_property_of_their_name(
     timestamp = property_reader("Timestamp")(value)
     assert timestamp == TICKS
     assert isinstance(timestamp, edm.DateTime)
+
+
+@given(keys, keys, properties, names)
+def test_cutters_cut_exactly_the_member_of_their_name(
+    partition_key: str, row_key: str, values: dict[str, Property], other: str
+) -> None:
+    value = _row(partition_key, row_key, values)
+    for name in {*values, other, "no name"}:
+        held = values.get(name)
+        member = held and f"{json.dumps(name)}:{held.literal}"
+        whole = held and encode_properties({name: held})[1:]
+        for annotated, expected in ((False, member), (True, whole)):
+            cut = member_cutter(name, annotated=annotated)(value)
+            assert (cut and cut.decode()) == expected
 
 
 @given(keys, keys, properties)

@@ -147,8 +147,8 @@ def decode_row(value: bytes) -> Row:
 
 
 def finder(name: str) -> Callable[[bytes, bytes, int], int]:
-    """Return the function to search a row with for what belongs to a property; the keys are near the start."""
-    return bytes.find if name in ("PartitionKey", "RowKey") else bytes.rfind
+    """Return the function to search a row with for what belongs to a property; the system's are near the start."""
+    return bytes.find if name in ("PartitionKey", "RowKey", "Timestamp") else bytes.rfind
 
 
 def _read_timestamp(value: bytes) -> Property:
@@ -183,6 +183,39 @@ def literal_reader(name: str) -> Callable[[bytes], Property | None]:
         return Property(STRING, literal)
 
     return read
+
+
+def member_cutter(name: str, *, annotated: bool) -> Callable[[bytes], bytes | None]:
+    """Return a function that cuts a property's member out of a row's value, as it is stored; None if it is absent.
+
+    Args:
+        name: of the property.
+        annotated: whether the type annotation that may stand before it is wanted.
+    """
+    if not name.isidentifier():
+        return lambda _: None
+    quoted = quote(name)
+    opening = f",{quoted}:".encode()
+    annotation = f',{quoted[:-1]}@odata.type":'.encode()
+    to_value = len(opening)
+    find = finder(name)
+
+    def cut(value: bytes) -> bytes | None:
+        at = find(value, opening, HEAD_BYTES)
+        if at < 0:
+            return None
+        start = at + to_value
+        if value[start] != 0x22:
+            end = value.find(b",", start)
+            return value[at + 1 :] if end < 0 else value[at + 1 : end]
+        end = _end_of_string(value, start)
+        if annotated:
+            type_at = value.find(b'"Edm.', at - _LONGEST_TYPE, at)
+            if type_at >= 0 and value.endswith(annotation, 0, type_at):
+                at = type_at - len(annotation)
+        return value[at + 1 : end]
+
+    return cut
 
 
 def property_reader(name: str) -> Callable[[bytes], Value | None]:

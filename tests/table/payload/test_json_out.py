@@ -2,11 +2,13 @@ import json
 
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 from lazulite.protocol.errors import ServiceError
 from lazulite.table import edm
 from lazulite.table.payload.json_out import JsonEntityWriter, JsonTableWriter, MetadataLevel, error_payload
-from lazulite.table.row import Property, assemble, encode_keys, encode_properties
+from lazulite.table.payload.links import entity_link
+from lazulite.table.row import Property, Row, assemble, decode_row, encode_keys, encode_properties, etag_of
 from tests.table.strategies import keys, properties
 
 BASE = "http://127.0.0.1:10002/acct/"
@@ -76,6 +78,12 @@ def test_system_properties_can_be_selected() -> None:
     assert full.item(ROW).decode().endswith(f'"RowKey":"r","Timestamp@odata.type":"Edm.DateTime","Timestamp":"{STAMP}"')
 
 
+@pytest.mark.parametrize("key", ["it's", "a-b_c.d~e", "1(2)", "a+b", "a b", "", "é", 'a"b', "%41"])
+def test_an_address_spells_keys_as_ever(key: str) -> None:
+    item = JsonEntityWriter(MetadataLevel.FULL, BASE, "acct", "T").item(_row(key, key, {}))
+    assert json.loads(b"{%b}" % item)["odata.editLink"] == entity_link("T", key, key)
+
+
 def test_an_empty_feed() -> None:
     assert JsonEntityWriter(MetadataLevel.NONE, BASE, "acct", "T").feed([]) == b'{"value":[]}'
 
@@ -93,6 +101,43 @@ def test_levels_say_the_same(partition_key: str, row_key: str, values: dict[str,
     for level in MetadataLevel:
         assert str(read(level)) == str(plain)
         assert str(read(level, list(plain))) == str(plain)
+
+
+def _told_slowly(level: MetadataLevel, row: Row, select: list[str] | None) -> str:
+    """Spell an entity from its decoded row."""
+    link = entity_link("T", row.partition_key, row.row_key)
+    held = {
+        "PartitionKey": Property(edm.STRING, json.dumps(row.partition_key)),
+        "RowKey": Property(edm.STRING, json.dumps(row.row_key)),
+        "Timestamp": Property(edm.DATETIME, f'"{edm.format_datetime(row.ticks)}"'),
+        **row.properties,
+    }
+    full = level is MetadataLevel.FULL
+    parts = [f'"odata.type":"acct.T","odata.id":"{BASE}{link}"'] if full else []
+    parts += [f'"odata.etag":{json.dumps(etag_of(row.ticks))}'] if level is not MetadataLevel.NONE else []
+    parts += [f'"odata.editLink":"{link}"'] if full else []
+    for name in held if select is None else dict.fromkeys(select):
+        if name not in held:
+            parts.append(f'"{name}":null')
+            continue
+        annotated = full if name == "Timestamp" else edm.needs_annotation(*held[name])
+        if annotated and level is not MetadataLevel.NONE:
+            parts.append(f'{json.dumps(name)[:-1]}@odata.type":"{held[name].edm.name}"')
+        parts.append(f"{json.dumps(name)}:{held[name].literal}")
+    return ",".join(parts)
+
+
+@given(keys, keys, properties, st.sampled_from(MetadataLevel), st.data())
+def test_cutting_says_what_decoding_says(
+    partition_key: str, row_key: str, values: dict[str, Property], level: MetadataLevel, data: st.DataObject
+) -> None:
+    row = _row(partition_key, row_key, values)
+    some = st.lists(st.sampled_from([*values, "PartitionKey", "RowKey", "Timestamp", "Gone"]), min_size=1, max_size=4)
+    for select in (None, data.draw(some)):
+        writer = JsonEntityWriter(level, BASE, "acct", "T", select)
+        assert writer.item(row).decode() == _told_slowly(level, decode_row(row), select)
+        feed = json.loads(writer.feed([writer.item(row)] * 3))["value"]
+        assert str(feed) == str([json.loads(b"{%b}" % writer.item(row))] * 3)
 
 
 @pytest.mark.parametrize(

@@ -4,20 +4,24 @@ Invariants: member order is the service's; every byte is ASCII. A `JsonEntityWri
 (row.py) without decoding values: minimal metadata is what is stored, the other levels cut and insert.
 """
 
+import json
 import re
+import string
 from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
+from functools import lru_cache
 from json.encoder import encode_basestring_ascii as quote
 
 from lazulite.protocol.errors import ServiceError
-from lazulite.table.edm import needs_annotation
-from lazulite.table.payload.links import entity_link, table_link
-from lazulite.table.row import HEAD_BYTES, Property, literal_reader, members_of
+from lazulite.table.payload.links import linked_key, table_link
+from lazulite.table.row import HEAD_BYTES, member_cutter, members_of
 
 _ANNOTATION = re.compile(rb',"[^"@]+@odata\.type":"Edm\.\w+"(?=,")')
 _PARTITION_KEY = b',"PartitionKey":'
+_ROW_KEY = b',"RowKey":'
 _TIMESTAMP = b',"Timestamp":'
-_TYPED_TIMESTAMP = b',"Timestamp@odata.type":"Edm.DateTime","Timestamp":'
+_TIMESTAMP_TYPE = b'"Timestamp@odata.type":"Edm.DateTime",'
+_UNCHANGED_IN_LINKS = string.ascii_letters.encode() + string.digits.encode() + b"-_.~"
 
 
 class MetadataLevel(StrEnum):
@@ -51,8 +55,9 @@ class JsonEntityWriter:
     ) -> None:
         self._level = level
         self._base = base
-        self._head = f'"odata.type":{quote(f"{account}.{table}")},"odata.id":{quote(base)[:-1]}'
+        self._head = f'"odata.type":{quote(f"{account}.{table}")},"odata.id":{quote(base)[:-1]}'.encode("ascii")
         """What full metadata of every entity begins with, up to where its own address begins."""
+        self._link_head = f"{table}(PartitionKey='".encode("ascii")
         self._table = table
         self._suffix = "" if select is None else "&$select=" + select_text.replace(" ", "%20")
         self.item: Callable[[bytes], bytes] = self._members_writer(level, select)
@@ -76,58 +81,64 @@ class JsonEntityWriter:
 
     def feed(self, items: Iterable[bytes]) -> bytes:
         """Return the payload of a page, from what `item` gave for each entity."""
-        joined = b"},{".join(items)
+        parts = list(items)
         head = f'{{{self._metadata("")}"value":['.encode("ascii")
-        return b"".join((head, b"{", joined, b"}]}")) if joined else head + b"]}"
+        if not parts:
+            return head + b"]}"
+        parts[0] = b"%b{%b" % (head, parts[0])  # Joined once: a page may be many megabytes.
+        parts[-1] += b"}]}"
+        return b"},{".join(parts)
 
     def _with_full_metadata(self, value: bytes) -> bytes:
-        rest = value[value.index(_PARTITION_KEY) :].replace(_TIMESTAMP, _TYPED_TIMESTAMP, 1)
-        return self._full_head(value).encode("ascii") + rest
+        keys_at = value.index(_PARTITION_KEY)
+        after_keys = value.index(_TIMESTAMP, keys_at) + 1
+        return b"%b%b%b%b" % (
+            self._full_head(value),
+            value[keys_at:after_keys],
+            _TIMESTAMP_TYPE,
+            value[after_keys:],
+        )
 
-    def _full_head(self, value: bytes) -> str:
-        link = entity_link(self._table, _read_key(_partition_key_of(value)), _read_key(_row_key_of(value)))
-        quoted = quote(link)[1:]
-        return f'{self._head}{quoted},{_etag_of(value)},"odata.editLink":"{quoted}'
+    def _full_head(self, value: bytes) -> bytes:
+        partition_at = value.index(_PARTITION_KEY)
+        row_at = value.index(_ROW_KEY, partition_at)
+        link = b"%b%b',RowKey='%b')" % (
+            self._link_head,
+            _linked_key(value[partition_at + len(_PARTITION_KEY) : row_at]),
+            _linked_key(value[row_at + len(_ROW_KEY) : value.index(_TIMESTAMP, row_at)]),
+        )
+        return b'%b%b",%b,"odata.editLink":"%b"' % (self._head, link, value[HEAD_BYTES:partition_at], link)
 
     def _selected(self, level: MetadataLevel, names: Sequence[str]) -> Callable[[bytes], bytes]:
-        columns = [(quote(name), literal_reader(name)) for name in dict.fromkeys(names)]
-        annotate = level is not MetadataLevel.NONE
-        full = level is MetadataLevel.FULL
-
-        def members(value: bytes) -> bytes:
-            parts = []
-            if full:
-                parts.append(self._full_head(value))
-            elif annotate:
-                parts.append(_etag_of(value))
-            for name, read in columns:
-                found = read(value)
-                if found is None:
-                    parts.append(f"{name}:null")
-                    continue
-                edm, literal = found
-                if annotate and (needs_annotation(edm, literal) if name != '"Timestamp"' else full):
-                    parts.append(f'{name[:-1]}@odata.type":"{edm.name}"')
-                parts.append(f"{name}:{literal}")
-            return ",".join(parts).encode("ascii")
-
-        return members
+        columns = [(_column(name, level), f"{quote(name)}:null".encode("ascii")) for name in dict.fromkeys(names)]
+        if level is MetadataLevel.NONE:
+            return lambda value: b",".join([cut(value) or absent for cut, absent in columns])
+        head = self._full_head if level is MetadataLevel.FULL else _etag_of
+        return lambda value: b",".join([head(value), *[cut(value) or absent for cut, absent in columns]])
 
 
-_partition_key_of = literal_reader("PartitionKey")
-_row_key_of = literal_reader("RowKey")
+def _column(name: str, level: MetadataLevel) -> Callable[[bytes], bytes | None]:
+    """Return what cuts a selected property out of a row's value."""
+    cut = member_cutter(name, annotated=level is not MetadataLevel.NONE)
+    if name == "Timestamp" and level is MetadataLevel.FULL:
+        return lambda value: _TIMESTAMP_TYPE + (cut(value) or b"")
+    return cut
 
 
-def _etag_of(value: bytes) -> str:
+def _etag_of(value: bytes) -> bytes:
     """Return the first of the stored members, which is the ETag."""
-    return value[HEAD_BYTES : value.index(_PARTITION_KEY)].decode("ascii")
+    return value[HEAD_BYTES : value.index(_PARTITION_KEY)]
 
 
-def _read_key(found: Property | None) -> str:
-    assert found is not None, "a row without its keys"
-    text = found.edm.decode(found.literal)
-    assert isinstance(text, str)
-    return text
+def _linked_key(literal: bytes) -> bytes:
+    """Return a key, of which the JSON string is given, as it stands in addresses."""
+    text = literal[1:-1]
+    return _escaped_key(literal) if text.translate(None, _UNCHANGED_IN_LINKS) else text
+
+
+@lru_cache(maxsize=256)  # A page often is all of one partition.
+def _escaped_key(literal: bytes) -> bytes:
+    return linked_key(json.loads(literal)).encode("ascii")
 
 
 def _without_metadata(value: bytes) -> bytes:

@@ -11,7 +11,8 @@ _UNRESERVED = re.compile(r"[A-Za-z0-9_.~-]*")
 _UNENCODED = "'(),=!$*"
 
 
-def _key(text: str) -> str:
+def linked_key(text: str) -> str:
+    """Return a key as it stands in an entity's address. It needs no escape in JSON."""
     if _UNRESERVED.fullmatch(text) is not None:
         return text
     return quote(text.replace("'", "''"), safe=_UNENCODED)
@@ -19,7 +20,7 @@ def _key(text: str) -> str:
 
 def entity_link(table: str, partition_key: str, row_key: str) -> str:
     """Return an entity's address relative to its account."""
-    return f"{table}(PartitionKey='{_key(partition_key)}',RowKey='{_key(row_key)}')"
+    return f"{table}(PartitionKey='{linked_key(partition_key)}',RowKey='{linked_key(row_key)}')"
 
 
 def table_link(table: str) -> str:
