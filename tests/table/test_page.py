@@ -1,11 +1,15 @@
 import asyncio
-from itertools import count
+from collections.abc import AsyncGenerator, Sequence
+from itertools import count, cycle
+from typing import NamedTuple
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from lazulite.engine.contract import Engine, KeyRange
+from lazulite.engine.contract import Engine, Key, KeyRange, Slice
 from lazulite.table.call import QueryLimits
-from lazulite.table.page import Page, PageRequest, read_page
+from lazulite.table.page import Page, PageReader, PageRequest, read_page
 
 SPACE = 5000
 ALL = [KeyRange(("", ""), None)]
@@ -107,3 +111,57 @@ async def test_a_page_makes_progress_though_its_time_is_up(engine: Engine) -> No
         page = await _read(engine, 1000, matching, deadline=-1)
         assert page.scanned > 0
         assert page.next is not None
+
+
+class _Slice(NamedTuple):
+    values: Sequence[bytes]
+    first: int
+
+    def key(self, index: int) -> Key:
+        return "p", f"{self.first + index:04}"
+
+
+async def _sliced(rows: Sequence[bytes], first: int, sizes: Sequence[int]) -> AsyncGenerator[Slice, None]:
+    for size in cycle(sizes):
+        if first >= len(rows):
+            return
+        yield _Slice(rows[first : first + size], first)
+        first += size
+
+
+@given(
+    st.lists(st.booleans(), min_size=1, max_size=300),
+    st.booleans(),
+    st.integers(1, 40),
+    st.integers(1, 60),
+    st.lists(st.integers(1, 100), min_size=1, max_size=3),
+    st.sampled_from([1, 30, 10_000]),
+    st.sampled_from([0.0, 0.0004, 1.0]),
+)
+async def test_pages_together_hold_each_row_once(
+    belonging: list[bool],
+    filtered: bool,
+    top: int,
+    lookahead: int,
+    sizes: list[int],
+    page_bytes: int,
+    seconds_a_look: float,
+) -> None:
+    """Whatever the runs, the slices and the limits are."""
+    rows = [b"%04d%c" % (index, b"ny"[belongs]) for index, belongs in enumerate(belonging)]
+    limits = QueryLimits(lookahead_rows=lookahead, page_bytes=page_bytes)
+    predicate = (lambda value: value.endswith(b"y")) if filtered else None
+    request = PageRequest(SPACE, ALL, predicate, bytes, top, float("inf"))
+    looks = count()
+    found: list[bytes] = []
+    next_row: Key | None = ("p", "0000")
+    while next_row is not None:
+        reader = PageReader(request, limits, lambda: next(looks) * seconds_a_look)
+        before = next_row
+        await reader.read(_sliced(rows, int(before[1]), sizes))
+        page, next_row = reader.page, reader.page.next
+        assert len(page.items) <= top
+        assert page.scanned >= len(page.items)
+        assert next_row is None or next_row > before
+        found += page.items
+    assert found == [row for row in rows if not filtered or row.endswith(b"y")]

@@ -53,17 +53,14 @@ async def read_page(engine: Engine, request: PageRequest, limits: QueryLimits, m
     """Read one page."""
     if not request.top or not request.ranges:
         return Page()
-    reader = _PageReader(request, limits, monotonic)
+    reader = PageReader(request, limits, monotonic)
     limit = request.top + 1 if request.predicate is None else None
     async with aclosing(engine.scan(request.space, request.ranges, limit)) as slices:
-        if request.predicate is None:
-            await reader.take(slices)
-        else:
-            await reader.filter(slices, request.predicate)
+        await reader.read(slices)
     return reader.page
 
 
-class _PageReader:
+class PageReader:
     """A page being read."""
 
     def __init__(self, request: PageRequest, limits: QueryLimits, monotonic: Callable[[], float]) -> None:
@@ -74,6 +71,13 @@ class _PageReader:
         self._run_rows = 1
         self._bytes = 0
         self._now = monotonic()
+
+    async def read(self, slices: AsyncGenerator[Slice, None]) -> None:
+        """Read the page from these rows, or as much of it as they are."""
+        if self._request.predicate is None:
+            await self._take(slices)
+        else:
+            await self._filter(slices, self._request.predicate)
 
     async def _look(self) -> None:
         """Let others have their turn if it is time, and fit the next run to what the last one took."""
@@ -94,7 +98,7 @@ class _PageReader:
         self.page.items += items
         self._bytes += sum(map(len, items))
 
-    async def take(self, slices: AsyncGenerator[Slice, None]) -> None:
+    async def _take(self, slices: AsyncGenerator[Slice, None]) -> None:
         """Add every row."""
         page, top = self.page, self._request.top
         async for part in slices:
@@ -110,7 +114,7 @@ class _PageReader:
                 page.scanned += len(taken)
                 start += len(taken)
 
-    async def filter(self, slices: AsyncGenerator[Slice, None], predicate: Callable[[bytes], bool]) -> None:
+    async def _filter(self, slices: AsyncGenerator[Slice, None], predicate: Callable[[bytes], bool]) -> None:
         """Add the rows that match; look a little beyond a full page for one more match."""
         page, top = self.page, self._request.top
         beyond: Key | None = None
