@@ -25,7 +25,7 @@ from lazulite.table.edm import (
     format_datetime,
 )
 from lazulite.table.filter import COMPARE, BooleanProperty, Comparison
-from lazulite.table.row import HEAD_BYTES, finder, property_reader
+from lazulite.table.row import HEAD_BYTES, finder, member_prefix, property_reader
 
 _Test = Callable[[bytes], bool]
 
@@ -43,13 +43,8 @@ def row_test(term: Comparison | BooleanProperty) -> _Test | None:
     return _timestamp_test(term) if term.property == "Timestamp" else _TESTS[type(term.value)](term)
 
 
-def _opening(name: str) -> str:
-    """Return what stands before the value of a property."""
-    return f",{quote(name)}:"
-
-
 def _annotation(name: str, edm: EdmType) -> str:
-    """Return what stands before that if the property's type is told."""
+    """Return what stands before a member if its type is told."""
     return f',{quote(name)[:-1]}@odata.type":"{edm.name}"'
 
 
@@ -65,14 +60,14 @@ def _boolean_test(term: Comparison) -> _Test | None:
     accepted = [value for value in (True, False) if COMPARE[term.operator](value, term.value)]
     if len(accepted) != 1:
         return None
-    member = f"{_opening(term.property)}{'true' if accepted[0] else 'false'}".encode()
+    member = (member_prefix(term.property, "") + ("true" if accepted[0] else "false")).encode()
     return lambda row: row.rfind(member, HEAD_BYTES) > 0
 
 
 def _number_test(term: Comparison) -> _Test:
     """Return the test of a number: an Int32 or a Double as a Double, which holds either exactly; an Int64 as it is."""
     compare, constant = COMPARE[term.operator], term.value
-    opening = _opening(term.property).encode()
+    opening = member_prefix(term.property, "").encode()
     to_value = len(opening)
     int64, double = (_annotation(term.property, edm).encode() for edm in (INT64, DOUBLE))
 
@@ -115,7 +110,7 @@ def _binary_test(term: Comparison) -> _Test | None:
 def _annotated_test(term: Comparison, edm: EdmType, constant: str, closing: bytes) -> _Test:
     """Return the test of a value whose text up to `closing` compares as it does itself."""
     compare, text = COMPARE[term.operator], constant.encode()
-    opening = f'{_annotation(term.property, edm)}{_opening(term.property)}"'.encode()
+    opening = f'{member_prefix(term.property, edm.name)}"'.encode()
     to_text = len(opening)
 
     def test(row: bytes) -> bool:
@@ -128,7 +123,7 @@ def _annotated_test(term: Comparison, edm: EdmType, constant: str, closing: byte
 def _string_test(term: Comparison) -> _Test | None:
     name, compare, constant = term.property, COMPARE[term.operator], str(term.value)
     annotations = tuple(_annotation(name, edm).encode() for edm in _SOMETIMES_ANNOTATED)
-    opening, literal = _opening(name).encode(), quote(constant).encode()
+    opening, literal = member_prefix(name, "").encode(), quote(constant).encode()
     to_value = len(opening)
     find = finder(name)
     if term.operator == "eq":
