@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, NamedTuple, Self
@@ -60,16 +60,17 @@ class Server:
         self.account = account
 
     @classmethod
-    def start(cls, location: Path, *arguments: str, **variables: str) -> Self:
+    def start(cls, location: Path, *arguments: str, program: Sequence[str] = ("lazulite",), **variables: str) -> Self:
         """Start a server on `location` and any free port; return once it has printed its connection string.
 
-        `variables` are added to the environment, which tells it of no accounts.
+        `program` is the module to run, with arguments of its own. `variables` are added to the environment, which tells
+        it of no accounts.
         """
         inherited = {name: value for name, value in os.environ.items() if not name.endswith("_ACCOUNTS")}
         log = (location.parent / f"{location.name}.log").open("a+", encoding="utf-8")
         options = ("--silent", "--table-port", "0", "--location", str(location))
         process = subprocess.Popen(
-            [sys.executable, "-m", "lazulite", "serve", *options, *arguments],
+            [sys.executable, "-m", *program, "serve", *options, *arguments],
             stdout=subprocess.PIPE,
             stderr=log,
             text=True,

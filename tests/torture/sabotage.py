@@ -9,7 +9,9 @@ from collections.abc import Callable
 
 from lazulite.cli import main
 
-SABOTAGES: dict[str, Callable[[], None]] = {}
+from .linearizability import sabotages as linearizability
+
+SABOTAGES: dict[str, Callable[[], None]] = {**linearizability.SABOTAGES}
 
 
 if __name__ == "__main__":

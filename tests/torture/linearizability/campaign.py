@@ -1,0 +1,170 @@
+"""64 clients on a dozen small partitions, the server killed under them, and a checker that wants an order for it all.
+
+A round ends by SIGKILL, or now and then by SIGTERM, while requests are under way. What was not answered may have been
+done before the process was gone, or not; afterwards it cannot be. So each round's history ends there, and the next
+begins with the states that are possible then. While the next server starts, the last round is judged.
+"""
+
+import asyncio
+import itertools
+import random
+import signal
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import uvloop
+
+from tests.sdk.server import Server
+from tests.torture.campaign import Budget, Campaign, Report
+
+from .client import KINDS, Client
+from .partitions import Partitions
+from .wire import Connection, UnavailableError, UnexpectedAnswerError, Wire
+
+CLIENTS = 64
+ROUND_OPERATIONS = 5000
+ROUND_SECONDS_MAX = 120
+DELAY_SECONDS_MAX = 0.005
+"""The end comes so much later than the last operation wanted, or less: at any moment of a flush."""
+TERMINATED = 0.2
+"""The share of rounds that end by SIGTERM."""
+
+
+class Run:
+    """All that is done, seen and judged through all lives of the server."""
+
+    def __init__(self, seed: int, directory: Path) -> None:
+        self.partitions = Partitions(directory)
+        self._counts: Counter[str] = Counter()
+        self._problems: list[str] = []
+        self._random = random.Random(seed)
+        self._ends = random.Random(seed)
+        self._now = itertools.count(1).__next__
+        self._left = 0
+        self._end: Callable[[], None] = lambda: None
+
+    @property
+    def operations(self) -> int:
+        """Those that were answered."""
+        return sum(self._counts[kind] for kind in KINDS)
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What was found, a sentence each."""
+        return (*self._problems, *self.partitions.problems)
+
+    async def round(self, server: Server, operations: int) -> None:
+        """Look at every partition, do so many operations, and end the server while more are under way."""
+        end = signal.SIGTERM if self._ends.random() < TERMINATED else signal.SIGKILL
+        self._left, self._end = operations, lambda: server.signal(end)
+        before = self.operations
+        try:
+            async with asyncio.timeout(ROUND_SECONDS_MAX):
+                await self._load(Wire(server.account))
+        except TimeoutError:
+            self._problems.append(f"requests were not answered in {ROUND_SECONDS_MAX} s")
+            server.kill()
+        except (ConnectionError, UnavailableError, UnexpectedAnswerError) as error:
+            self._problems.append(f"after the start: {error!r}")
+            server.kill()
+        code = await asyncio.to_thread(server.join)
+        self._counts["kills" if end == signal.SIGKILL else "terminations"] += 1
+        if operations and self.operations == before:
+            self._problems.append("no operation was answered")
+        if not self._problems and code != (0 if end == signal.SIGTERM else -end):
+            self._problems.append(f"the server ended with {code} on {end.name}")
+
+    async def _load(self, wire: Wire) -> None:
+        loop = asyncio.get_running_loop()
+        connections = [(await loop.create_connection(Connection, wire.host, wire.port))[1] for _ in range(CLIENTS)]
+        clients = [Client(wire, connection, self._random, self._now, self._counts) for connection in connections]
+        try:
+            await connections[0].exchange(wire.create_table())
+            for recorder in self.partitions:
+                await clients[0].query(recorder)
+            if self._left:
+                await asyncio.gather(*map(self._work, clients))
+            else:
+                self._end()
+        finally:
+            for connection in connections:
+                connection.close()
+
+    async def _work(self, client: Client) -> None:
+        """Do one operation after the other until the server is gone; whoever does the last one wanted ends it."""
+        try:
+            while True:
+                recorder = self.partitions.choose(self._random)
+                recorder.running += 1
+                try:
+                    await client.operate(recorder)
+                finally:
+                    recorder.running -= 1
+                self._left -= 1
+                if self._left == 0:
+                    later = self._random.random() * DELAY_SECONDS_MAX
+                    asyncio.get_running_loop().call_later(later, self._end)
+        except ConnectionError:
+            problem = "the server closed a connection"
+        except UnexpectedAnswerError as error:
+            problem = f"an answer out of place: {error!r}"
+        if self._left > 0:
+            self._problems.append(problem)
+            self._left = 0
+            self._end()
+
+    def report(self) -> Report:
+        """Say what was done and found."""
+        counts, partitions = self._counts, self.partitions
+        done = {
+            "operations": self.operations,
+            **{what: counts[what] for what in KINDS},
+            **{what: counts[what] for what in ("refused writes", "unanswered writes", "unavailable")},
+            **{what: counts[what] for what in ("kills", "terminations")},
+            "partitions": partitions.begun,
+            "at most at once on a partition": partitions.running_max,
+            "at most configurations": partitions.configurations_max,
+            "checked a second": int(partitions.checked / max(partitions.checking_seconds, 0.001)),
+        }
+        return Report(done, self.problems)
+
+
+async def _run(
+    budget: Budget, run: Run, location: Path, start: Callable[[Path], Server], round_operations: int
+) -> Report:
+    server = await asyncio.to_thread(start, location)
+    try:
+        more = True
+        while more and not run.problems:
+            more = budget.more(run.operations)
+            await run.round(server, round_operations if more else 0)  # A look at the end, after the last kill.
+            starting = asyncio.create_task(asyncio.to_thread(start, location)) if more else None
+            await asyncio.sleep(0)
+            run.partitions.judge()
+            if starting is not None:
+                server = await starting
+    finally:
+        server.kill()
+        server.join()
+    return run.report()
+
+
+def linearizability(
+    budget: Budget,
+    seed: int,
+    directory: Path,
+    start: Callable[[Path], Server] = Server.start,
+    round_operations: int = ROUND_OPERATIONS,
+) -> Report:
+    """Run the campaign; see `Campaign.run`."""
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(_run(budget, Run(seed, directory), directory / "data", start, round_operations))
+
+
+LINEARIZABILITY = Campaign(
+    "every answer fits one order of the operations on its partition, through kills and restarts",
+    "operations",
+    4,
+    linearizability,
+)
