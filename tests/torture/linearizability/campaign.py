@@ -19,14 +19,17 @@ from tests.sdk.server import Server
 from tests.torture.campaign import Budget, Campaign, Report
 
 from .client import KINDS, Client
+from .connection import Connection, UnavailableError
 from .partitions import Partitions
-from .wire import Connection, UnavailableError, UnexpectedAnswerError, Wire
+from .wire import UnexpectedAnswerError, Wire
 
 CLIENTS = 64
 ROUND_OPERATIONS = 5000
 ROUND_SECONDS_MAX = 120
 DELAY_SECONDS_MAX = 0.005
 """The end comes so much later than the last operation wanted, or less: at any moment of a flush."""
+PROGRAMS = (("lazulite",), ("tests.torture.linearizability.narrow",))
+"""What serves, in turn: the server, and the same with scans that others come between."""
 TERMINATED = 0.2
 """The share of rounds that end by SIGTERM."""
 
@@ -125,7 +128,7 @@ class Run:
             "partitions": partitions.begun,
             "at most at once on a partition": partitions.running_max,
             "at most configurations": partitions.configurations_max,
-            "checked a second": int(partitions.checked / max(partitions.checking_seconds, 0.001)),
+            "checked a second of CPU time": int(partitions.checked / max(partitions.checking_seconds, 0.001)),
         }
         return Report(done, self.problems)
 
@@ -150,16 +153,21 @@ async def _run(
     return run.report()
 
 
+def _in_turn() -> Callable[[Path], Server]:
+    programs = itertools.cycle(PROGRAMS)
+    return lambda location: Server.start(location, program=next(programs))
+
+
 def linearizability(
     budget: Budget,
     seed: int,
     directory: Path,
-    start: Callable[[Path], Server] = Server.start,
+    start: Callable[[Path], Server] | None = None,
     round_operations: int = ROUND_OPERATIONS,
 ) -> Report:
-    """Run the campaign; see `Campaign.run`."""
+    """Run the campaign; see `Campaign.run`. `start` stands in for what begins a server."""
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(_run(budget, Run(seed, directory), directory / "data", start, round_operations))
+        return runner.run(_run(budget, Run(seed, directory), directory / "data", start or _in_turn(), round_operations))
 
 
 LINEARIZABILITY = Campaign(

@@ -4,11 +4,10 @@ import random
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 
+from .connection import Connection, UnavailableError
 from .model import ANY, ROWS, Change, Get, Query, Verb, Write
 from .recorder import Recorder
 from .wire import (
-    Connection,
-    UnavailableError,
     Wire,
     entities,
     read_change,

@@ -41,10 +41,10 @@ class Partitions:
 
     def judge(self) -> None:
         """Check what was recorded since the last time, which is all over, and go on with some others."""
-        began = time.perf_counter()
+        began = time.process_time()
         for recorder in self._recorders:
             self._judge(recorder)
-        self.checking_seconds += time.perf_counter() - began
+        self.checking_seconds += time.process_time() - began
         self._renew()
 
     def _judge(self, recorder: Recorder) -> None:

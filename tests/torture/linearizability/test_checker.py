@@ -222,7 +222,7 @@ def _states(history: Sequence[Get | Query | Write]) -> Iterator[Partition]:
         yield state
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(histories())
 def test_what_happened_in_some_order_is_accepted(history: list[Get | Query | Write]) -> None:
     verdict = check([EMPTY], history)
@@ -230,7 +230,7 @@ def test_what_happened_in_some_order_is_accepted(history: list[Get | Query | Wri
     assert verdict.states == by_every_order([EMPTY], history)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(answers_of_others())
 def test_the_verdict_is_that_of_every_order(history: list[Get | Query | Write]) -> None:
     assert check([EMPTY], history).states == by_every_order([EMPTY], history)
