@@ -9,6 +9,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from io import FileIO
 from pathlib import Path
+from random import Random
 
 from tests.sdk.ledger import Content, Journal, Key, Stored
 
@@ -16,9 +17,8 @@ ROUNDS_KEPT = 3
 
 
 def text_of(number: int, length: int) -> str:
-    """Return the text of a write: everyone's own, so that no other can be taken for it."""
-    word = f"{number:x}-"
-    return (word * (length // len(word) + 1))[:length]
+    """Return the text of a write: everyone's own, so that no other can be taken for it, and not to be compressed."""
+    return Random(number).randbytes(length // 2 + 1).hex()[:length]
 
 
 class Log:
