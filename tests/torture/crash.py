@@ -24,7 +24,7 @@ from tests.sdk.server import LAZULITE, Program, Server, spawn
 from .campaign import Budget, Campaign, Report
 from .crowd import Crowd
 from .expected import LoggedJournal
-from .http_client import Connection
+from .http_client import Connection, LostConnectionError
 from .observation import read_store
 from .workload import SHARED
 
@@ -124,11 +124,11 @@ class Crash:
             fuse.join()
 
     def _kill_in_start(self) -> None:
-        """Kill a server at any moment before it would be ready."""
+        """Kill a server when it is about to open its store, has opened it in part, or is just ready."""
         process, log = spawn(self._location, program=self._random.choice(self._programs))
         with process, log:
             try:
-                code = process.wait(self._random.uniform(0, self._start_seconds * 1.1))
+                code = process.wait(self._random.uniform(0.3, 1.1) * self._start_seconds)
                 self.problems.append(f"the server ended at the start, with {code}")
             except subprocess.TimeoutExpired:
                 process.kill()
@@ -175,7 +175,10 @@ class Crash:
             return problems
         restored = self._location.with_name("restored")
         if not problems and self._run("restore", target, location=restored):
-            store = await _served(restored)
+            try:
+                store = await _served(restored)
+            except (AssertionError, LostConnectionError) as error:
+                return [f"the restored backup cannot be read: {error}"]
             for journal, (known, count) in zip(self._crowd.journals, before, strict=True):
                 if not explains(journal, known, journal.changes[count:], store):
                     problems.append(f"the backup has no state that client {journal.number} had: {target}")

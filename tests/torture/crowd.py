@@ -37,7 +37,7 @@ class Crowd:
         """Hold a server's store against what all clients know; without problems, begin a round with what it says."""
         try:
             store = await self._observe(host)
-        except (AssertionError, LostConnectionError, OSError) as error:
+        except (AssertionError, LostConnectionError) as error:
             return [f"the store cannot be read: {error}"]
         problems = [problem for journal in self.journals for problem in journal.problems(store)]
         problems += strays(self.journals, store)
@@ -77,8 +77,8 @@ def _told(outcomes: Iterable[BaseException | None]) -> list[str]:
     """Return broken promises as sentences; raise what is anything else."""
     problems = []
     for outcome in outcomes:
-        if isinstance(outcome, AssertionError | TimeoutError):
-            problems.append(_short(str(outcome)) or "no answer came in time")
+        if isinstance(outcome, AssertionError):
+            problems.append(_short(str(outcome)))
         elif outcome is not None:
             raise outcome
     return problems

@@ -24,7 +24,7 @@ _ETAG = re.compile(rb"^ETag: (\S+)", re.MULTILINE)
 
 
 class LostConnectionError(Exception):
-    """The server went away before it had answered."""
+    """The server cannot be reached, went away before it had answered, or does not answer at all."""
 
 
 class Answer(NamedTuple):
@@ -56,9 +56,16 @@ class Connection:
 
     @classmethod
     async def open(cls, host: str) -> Self:
-        """Connect to a host and port."""
+        """Connect to a host and port.
+
+        Raises:
+            LostConnectionError: nobody listens.
+        """
         name, _, port = host.rpartition(":")
-        return cls(*await asyncio.open_connection(name, int(port)))
+        try:
+            return cls(*await asyncio.open_connection(name, int(port)))
+        except OSError as error:
+            raise LostConnectionError(str(error)) from error
 
     async def ask(self, request: bytes) -> Answer:
         """Send a request and return its answer.
@@ -75,6 +82,8 @@ class Connection:
                 body = await self.reader.readexactly(int(headers["content-length"]))
         except (ConnectionError, asyncio.IncompleteReadError) as error:
             raise LostConnectionError(str(error)) from error
+        except TimeoutError as error:
+            raise LostConnectionError(f"no answer in {ANSWER_SECONDS_MAX} s") from error
         return Answer(int(status.split()[1]), headers, body)
 
     async def close(self) -> None:

@@ -39,6 +39,7 @@ def test_the_expected_state_is_in_a_file_whatever_becomes_of_the_clients(tmp_pat
 
     async def work() -> list[str]:
         problems = await crowd.verify(server.account.host)
+        fuse.start()
         return problems + await crowd.load(server.account.host, gone.is_set)
 
     def fire() -> None:
@@ -46,11 +47,10 @@ def test_the_expected_state_is_in_a_file_whatever_becomes_of_the_clients(tmp_pat
         server.kill()
 
     fuse = threading.Timer(0.3, fire)
-    fuse.start()
     try:
         assert asyncio.run(work()) == []
     finally:
-        fuse.join()
+        fuse.cancel()
         server.kill()
         server.join()
         crowd.log.close()

@@ -85,26 +85,26 @@ class Client:
             AssertionError: a promise is broken.
         """
         self._random = random
-        moves = [self._single, self._batch, self._refused, self._own_table]
         try:
             connection = await Connection.open(host)
-        except OSError:
-            assert gone(), "the server takes no connections"
-            return
-        try:
-            while True:
-                if random.random() < 0.1:
-                    await self._read(connection)
-                    continue
-                move = random.choices(moves, [10, 8, 2, 3])[0]()
-                if move is not None:
-                    self.journal.intend(move.effects)
-                    if not self._note(move, await connection.ask(move.request), gone):
-                        return
+            try:
+                await self._work(connection, gone)
+            finally:
+                await connection.close()
         except LostConnectionError as error:
             assert gone(), f"the server broke a connection off: {error}"
-        finally:
-            await connection.close()
+
+    async def _work(self, connection: Connection, gone: Callable[[], bool]) -> None:
+        moves = [self._single, self._batch, self._refused, self._own_table]
+        while True:
+            if self._random.random() < 0.1:
+                await self._read(connection)
+                continue
+            move = self._random.choices(moves, [10, 8, 2, 3])[0]()
+            if move is not None:
+                self.journal.intend(move.effects)
+                if not self._note(move, await connection.ask(move.request), gone):
+                    return
 
     def _note(self, move: Move, answer: Answer, gone: Callable[[], bool]) -> bool:
         """Note an answer; say whether to go on."""
