@@ -12,13 +12,8 @@ from lazulite.cli import main
 from . import sabotage_clock, sabotage_crash
 
 SABOTAGES: dict[str, Callable[[], None]] = {
-    "answer_from_memory": sabotage_crash.answer_from_memory,
-    "write_halves": sabotage_crash.write_halves,
-    "forget_drops": sabotage_crash.forget_drops,
-    "write_no_log": sabotage_crash.write_no_log,
-    "stamp_by_clock": sabotage_clock.stamp_by_clock,
-    "forget_stamp": sabotage_clock.forget_stamp,
-    "wall_deadlines": sabotage_clock.wall_deadlines,
+    **sabotage_clock.SABOTAGES,
+    **sabotage_crash.SABOTAGES,
 }
 
 

@@ -1,6 +1,7 @@
 """Sabotages that a clock which steps must bring to light; each comes with that clock."""
 
 import time
+from collections.abc import Callable
 
 from lazulite.engine.rocks_store import Store
 from lazulite.server.listener import Server
@@ -34,3 +35,10 @@ def wall_deadlines() -> None:
 def _replace(owner: type, **attributes: object) -> None:
     for name, attribute in attributes.items():
         setattr(owner, name, attribute)
+
+
+SABOTAGES: dict[str, Callable[[], None]] = {
+    "stamp_by_clock": stamp_by_clock,
+    "forget_stamp": forget_stamp,
+    "wall_deadlines": wall_deadlines,
+}

@@ -1,7 +1,7 @@
 """Sabotages that kill -9 must bring to light."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from rocksdict import WriteOptions
 
@@ -91,3 +91,11 @@ def _replace(owner: type, **functions: object) -> None:
     """Put functions in the place of a class's own."""
     for name, function in functions.items():
         setattr(owner, name, function)
+
+
+SABOTAGES: dict[str, Callable[[], None]] = {
+    "answer_from_memory": answer_from_memory,
+    "write_halves": write_halves,
+    "forget_drops": forget_drops,
+    "write_no_log": write_no_log,
+}
