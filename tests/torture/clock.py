@@ -116,19 +116,19 @@ class Clock:
         self._hands = Hands(self._clock, self._random)
         self._location = directory / "data"
         self._program = program
-        self._done: Counter[str] = Counter(rounds=0, steps=0)
+        self._done: Counter[str] = Counter(restarts=0, steps=0)
 
     def work(self, budget: Budget) -> Report:
         """Go round until the budget is spent or something is wrong."""
         with asyncio.Runner() as runner:
-            while not self.problems and budget.more(self._done["rounds"]):
+            while not self.problems and budget.more(self._done["restarts"]):
                 try:
                     runner.run(self._round(self._random.choice([signal.SIGTERM, signal.SIGKILL])))
                 except (AssertionError, LostConnectionError) as error:  # It did not start, or it went away.
                     self.problems.append(str(error))
         self._crowd.log.close()
         self._clock.close()
-        return Report({**self._done, **self._crowd.known.counts}, tuple(self.problems))
+        return Report({**self._done, **self._crowd.counts()}, tuple(self.problems))
 
     async def _round(self, end: signal.Signals) -> None:
         environment = {VARIABLE: str(self._clock.path)}
@@ -148,7 +148,7 @@ class Clock:
             code = server.join()
         if code != (0 if end is signal.SIGTERM else -signal.SIGKILL):
             self.problems.append(f"the server ended with {code} after {end.name}")
-        self._done["rounds"] += 1
+        self._done["restarts"] += 1
         if self._random.random() < 0.5:
             self._clock.step(-DAY)  # While no server runs.
 

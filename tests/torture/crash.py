@@ -66,7 +66,7 @@ class Crash:
             if not self.problems:
                 runner.run(self._end())
         self._crowd.log.close()
-        counts = {"kills": self.kills.total(), **self.kills, **self._crowd.known.counts, **self._done}
+        counts = {"kills": self.kills.total(), **self.kills, **self._crowd.counts(), **self._done}
         return Report(counts, tuple(self.problems))
 
     def _start(self) -> Server | None:

@@ -24,6 +24,7 @@ class Crowd:
     def __init__(self, size: int, random: Random, directory: Path) -> None:
         self.known = Known(Counter(), {}, set())
         self.log = Log(directory)
+        self._seen: Counter[str] = Counter()
         self._random = random
         self._clients = [Client(number, self.known, self.log) for number in range(size)]
         self._new = True
@@ -32,6 +33,11 @@ class Crowd:
     def journals(self) -> list[LoggedJournal]:
         """What each client knows."""
         return [client.journal for client in self._clients]
+
+    def counts(self) -> dict[str, int]:
+        """Return what the clients did, as far as it was answered, and what was seen of it afterwards."""
+        done = self.known.counts
+        return {"operations answered": done.total(), **dict(sorted(done.items())), **dict(sorted(self._seen.items()))}
 
     async def verify(self, host: str) -> list[str]:
         """Hold a server's store against what all clients know; without problems, begin a round with what it says."""
@@ -65,10 +71,10 @@ class Crowd:
         for journal in self.journals:
             there = journal.took_effect(store)
             if there is not None:
-                self.known.counts["in flight, there" if there else "in flight, absent"] += 1
+                self._seen["in flight, there" if there else "in flight, absent"] += 1
             journal.settle(store)
             journal.changes.clear()
-        self.known.counts["rows verified"] += len(store)
+        self._seen["rows verified"] += len(store)
         self.known.given.clear()
         self.log.begin(self.journals)
 

@@ -55,7 +55,7 @@ class Known(NamedTuple):
     """What clients share.
 
     Attributes:
-        counts: of what they did, as far as it was acknowledged.
+        counts: of what they did, as far as it was answered.
         newest: instant in each partition, as their journals share it.
         given: the partitions and ETags of all commits acknowledged since the last look at the store.
     """
