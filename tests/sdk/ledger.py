@@ -31,19 +31,25 @@ TABLE = Stored("", {})
 
 
 class Journal:
-    """The knowledge of one client that alone writes the keys for which `owns` is true, one operation at a time."""
+    """The knowledge of one client that alone writes the keys for which `owns` is true, one operation at a time.
 
-    def __init__(self, owns: Callable[[Key], bool]) -> None:
+    Journals that share `newest`, the newest instant known of each partition, also check one another's ETags: what is
+    sent after an answer to anybody has come must get a newer one.
+    """
+
+    def __init__(self, owns: Callable[[Key], bool], newest: dict[Key, str] | None = None) -> None:
         self.owns = owns
         self.acknowledged: dict[Key, Stored] = {}
         self._in_flight: dict[Key, Content | None] | None = None
-        self._newest: dict[Key, str] = {}
+        self._newest: dict[Key, str] = {} if newest is None else newest
+        self._floor: dict[Key, str] = {}
 
     def intend(self, effects: Mapping[Key, Content | None]) -> None:
         """Note what an operation that is about to be sent would leave under each key it touches; None: nothing."""
         assert self._in_flight is None, "one operation at a time"
         assert all(self.owns(key) for key in effects)
         self._in_flight = dict(effects)
+        self._floor = {key[:2]: self._newest[key[:2]] for key in effects if key[:2] in self._newest}
 
     def acknowledge(self, etags: Mapping[Key, str] | None = None) -> None:
         """Note that the operation succeeded, and the ETags that its answer gave."""
@@ -56,7 +62,7 @@ class Journal:
                 self.acknowledged[key] = TABLE
             else:
                 etag = given[key]
-                assert self._is_newer(key, etag), f"{key}: {etag} is not newer than {self._newest[key[:2]]}"
+                assert self._is_newer(key, etag), f"{key}: {etag} is not newer than {self._floor[key[:2]]}"
                 self.acknowledged[key] = Stored(etag, content)
         self._in_flight = None
         self._note_newest((key, stored.etag) for key, stored in self.acknowledged.items() if key in given)
@@ -86,6 +92,12 @@ class Journal:
             )
         return found
 
+    def took_effect(self, store: Store) -> bool | None:
+        """Say whether a store without problems has the operation in flight; None: nothing was, or it cannot be told."""
+        if not self._in_flight:
+            return None
+        return any(store.get(key) != self.acknowledged.get(key) for key in self._in_flight)
+
     def settle(self, store: Store) -> None:
         """Take what a store without problems says about the operation in flight for its outcome."""
         self.acknowledged = {key: stored for key, stored in store.items() if self.owns(key)}
@@ -98,7 +110,7 @@ class Journal:
         return stored.content == content and (len(key) == 1 or self._is_newer(key, stored.etag))
 
     def _is_newer(self, key: Key, etag: str) -> bool:
-        return instant(etag) > self._newest.get(key[:2], "")
+        return instant(etag) > self._floor.get(key[:2], "")
 
     def _note_newest(self, etags: Iterable[tuple[Key, str]]) -> None:
         for key, etag in etags:

@@ -20,6 +20,11 @@ START_SECONDS_MAX = 60
 STOP_SECONDS_MAX = 60
 
 
+Program = Sequence[str]
+"""The module to run, and what comes before the command."""
+LAZULITE: Program = ("lazulite",)
+
+
 class Account(NamedTuple):
     """What a connection string says."""
 
@@ -51,6 +56,23 @@ class Account(NamedTuple):
         return self.endpoint.split("/")[2]
 
 
+def spawn(
+    location: Path, *arguments: str, program: Program = LAZULITE, **variables: str
+) -> tuple["subprocess.Popen[str]", IO[str]]:
+    """Begin to serve on `location` and any free port; return the process and the file that has its stderr."""
+    inherited = {name: value for name, value in os.environ.items() if not name.endswith("_ACCOUNTS")}
+    log = (location.parent / f"{location.name}.log").open("a+", encoding="utf-8")
+    options = ("--silent", "--table-port", "0", "--location", str(location))
+    process = subprocess.Popen(
+        [sys.executable, "-m", *program, "serve", *options, *arguments],
+        stdout=subprocess.PIPE,
+        stderr=log,
+        text=True,
+        env={**inherited, **variables},
+    )
+    return process, log
+
+
 class Server:
     """One `lazulite serve` process; `account` is how to reach it."""
 
@@ -60,22 +82,12 @@ class Server:
         self.account = account
 
     @classmethod
-    def start(cls, location: Path, *arguments: str, program: Sequence[str] = ("lazulite",), **variables: str) -> Self:
+    def start(cls, location: Path, *arguments: str, program: Program = LAZULITE, **variables: str) -> Self:
         """Start a server on `location` and any free port; return once it has printed its connection string.
 
-        `program` is the module to run, with arguments of its own. `variables` are added to the environment, which tells
-        it of no accounts.
+        `variables` are added to the environment, which tells it of no accounts. `program` stands in for `lazulite`.
         """
-        inherited = {name: value for name, value in os.environ.items() if not name.endswith("_ACCOUNTS")}
-        log = (location.parent / f"{location.name}.log").open("a+", encoding="utf-8")
-        options = ("--silent", "--table-port", "0", "--location", str(location))
-        process = subprocess.Popen(
-            [sys.executable, "-m", *program, "serve", *options, *arguments],
-            stdout=subprocess.PIPE,
-            stderr=log,
-            text=True,
-            env={**inherited, **variables},
-        )
+        process, log = spawn(location, *arguments, program=program, **variables)
         assert process.stdout is not None
         watchdog = threading.Timer(START_SECONDS_MAX, process.kill)
         watchdog.start()

@@ -118,6 +118,26 @@ def test_etags_must_be_newer_than_all_that_was_seen_after_a_crash() -> None:
         journal.acknowledge({B: etag(19)})
 
 
+def test_journals_of_one_partition_check_one_another() -> None:
+    newest: dict[Key, str] = {}
+    mine, other = Journal(lambda key: key == A, newest), Journal(lambda key: key == B, newest)
+    mine.intend({A: {"N": 1}})
+    other.intend({B: {"N": 1}})
+    other.acknowledge({B: etag(2)})
+    mine.acknowledge({A: etag(1)})  # They were on their way at the same time: either may be the first.
+    mine.intend({A: {"N": 2}})
+    with pytest.raises(AssertionError, match="is not newer"):
+        mine.acknowledge({A: etag(2)})
+
+
+def test_the_outcome_of_what_was_in_flight_is_told() -> None:
+    journal = known()
+    assert journal.took_effect(STORE) is None
+    transaction(journal)
+    assert journal.took_effect(STORE) is False
+    assert journal.took_effect(AFTER) is True
+
+
 def test_a_row_that_nobody_wrote_is_seen() -> None:
     assert strays([Journal(lambda key: key == A)], {A: STORE[A]}) == []
     assert len(strays([Journal(lambda key: key == A)], STORE)) == 2

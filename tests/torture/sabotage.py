@@ -9,9 +9,14 @@ from collections.abc import Callable
 
 from lazulite.cli import main
 
+from . import sabotage_clock, sabotage_crash
 from .linearizability import sabotages as linearizability
 
-SABOTAGES: dict[str, Callable[[], None]] = {**linearizability.SABOTAGES}
+SABOTAGES: dict[str, Callable[[], None]] = {
+    **sabotage_clock.SABOTAGES,
+    **sabotage_crash.SABOTAGES,
+    **linearizability.SABOTAGES,
+}
 
 
 if __name__ == "__main__":

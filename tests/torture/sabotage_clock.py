@@ -1,0 +1,44 @@
+"""Sabotages that a clock which steps must bring to light; each comes with that clock."""
+
+import time
+from collections.abc import Callable
+
+from lazulite.engine.rocks_store import Store
+from lazulite.server.listener import Server
+from lazulite.table.service import TableService
+
+from . import stepping_clock
+
+
+def stamp_by_clock() -> None:
+    """Stamp a commit with the time of day, whatever was stamped before."""
+    stepping_clock.install()
+    _replace(Store, stamp=property(lambda _: 0, lambda _, __: None))
+
+
+def forget_stamp() -> None:
+    """Begin again with the time of day at each start."""
+    stepping_clock.install()
+    _replace(Store, last_stamp=lambda _: 0)
+
+
+def wall_deadlines() -> None:
+    """Count what connections and pages may take on the wall clock."""
+    stepping_clock.install()
+    for function, argument in ((Server.__init__, "clock"), (TableService.__init__, "monotonic")):
+        defaults = function.__kwdefaults__
+        assert defaults is not None
+        assert argument in defaults
+        defaults[argument] = time.time
+
+
+def _replace(owner: type, **attributes: object) -> None:
+    for name, attribute in attributes.items():
+        setattr(owner, name, attribute)
+
+
+SABOTAGES: dict[str, Callable[[], None]] = {
+    "stamp_by_clock": stamp_by_clock,
+    "forget_stamp": forget_stamp,
+    "wall_deadlines": wall_deadlines,
+}

@@ -1,0 +1,25 @@
+"""A server that is a little different but keeps all its promises: `python -m tests.torture.variants NAME serve …`."""
+
+import sys
+from collections.abc import Callable
+from functools import partial
+
+from lazulite.cli import main
+from lazulite.engine import rocksdb
+from lazulite.engine.rocks_options import RocksSettings
+
+from . import stepping_clock
+
+
+def small_buffers() -> None:
+    """Let RocksDB write tables, and compact them, all the time."""
+    vars(rocksdb)["RocksSettings"] = partial(RocksSettings, write_buffer_bytes=256 << 10)
+
+
+VARIANTS: dict[str, Callable[[], None]] = {"small_buffers": small_buffers, "stepping_clock": stepping_clock.install}
+
+
+if __name__ == "__main__":
+    VARIANTS[sys.argv[1]]()
+    del sys.argv[1]
+    sys.exit(main())
