@@ -14,6 +14,7 @@ from pathlib import Path
 from rocksdict import DBRecoveryMode, Env, Rdict, WriteBatch, WriteOptions
 
 from lazulite.engine.contract import EngineError, LocationInUseError, StoreUnusableError
+from lazulite.engine.directories import make_private
 from lazulite.engine.keys import META_PREFIX
 from lazulite.engine.mark import Mark
 from lazulite.engine.recovery import recovery_mode
@@ -63,7 +64,8 @@ class Location:
             with tempfile.TemporaryDirectory(prefix="lazulite-") as empty:
                 return self._open_at(os.path.join(empty, "memory"), DBRecoveryMode.absolute_consistency())
         try:
-            _make_private(self._path)
+            make_private(self._path.parent)
+            make_private(self._path)
             _check_ours(self._path)
         except OSError as error:
             raise StoreUnusableError(f"{self.name} cannot be used: {error.strerror}") from error
@@ -154,19 +156,6 @@ class Location:
         except OSError:
             return False
         return True
-
-
-def _make_private(path: Path) -> None:
-    """Make a directory and its missing parents, durably and for the owner only."""
-    if path.is_dir():
-        return
-    _make_private(path.parent)
-    path.mkdir(mode=0o700, exist_ok=True)
-    parent = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(parent)
-    finally:
-        os.close(parent)
 
 
 def _check_ours(path: Path) -> None:
