@@ -71,11 +71,18 @@ class Location:
             raise StoreUnusableError(f"{self.name} cannot be used: {error.strerror}") from error
         database = self._open_at(str(self._path), recovery_mode(self._path, self._settings))
         try:
-            self._mark = Mark(self._path, database.latest_sequence_number())  # Recovery leaves nothing undurable.
-        except OSError as error:
+            self._mark = self._marked(self._path, database)
+        except StoreUnusableError:
             database.close()
-            raise StoreUnusableError(f"{self.name} cannot be used: {error.strerror}") from error
+            raise
         return database
+
+    def _marked(self, path: Path, database: Rdict) -> Mark:
+        """Set the mark of a store just opened: recovery leaves nothing undurable."""
+        try:
+            return Mark(path, database.latest_sequence_number())
+        except OSError as error:
+            raise StoreUnusableError(f"{self.name} cannot be used: {error.strerror}") from error
 
     def _open_at(self, path: str, mode: DBRecoveryMode) -> Rdict:
         options = database_options(self._settings, self._env)
@@ -108,6 +115,8 @@ class Location:
         if stored is None:
             if next(iter(database.keys()), None) is not None:
                 raise StoreUnusableError(f"{self.name} holds a database that is not Lazulite's; choose another")
+            if self._path is not None:  # Lest a format that a power cut tore be taken for damage.
+                self._marked(self._path, database).close()
             batch = WriteBatch(raw_mode=True)
             batch.put(FORMAT_KEY, b"%d" % FORMAT)
             options = WriteOptions()
