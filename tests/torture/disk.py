@@ -6,10 +6,11 @@ What a cut leaves:
   of 512 bytes goes its own way: it has what it had at some moment after that sync, whatever its neighbours have. So
   do the file's size (a sector that never came, within the size, is zeros) and every other file.
 - One sector of the whole disk, the one being written, may be torn at any byte: new before, old behind.
-- Of the names in a directory, in a run that is *strict*: what the directory's own last sync made durable, and of the
-  later creations, renames, links and deletions each, or not. That is all that POSIX promises.
-- In one that is not: the names are kept in one journal, as ext4 and XFS do. Any sync makes all earlier changes of
-  names durable, and of the later ones a first part is there.
+- Of the names in a directory, if the disk is *strict*: what the directory's own last sync made durable, and of the
+  later creations, renames, links and deletions a first part, whatever became of the other directories. A sync of a
+  new file does nothing for its name.
+- If it is not: all names are kept in one journal, as ext4 and XFS do. Any sync makes all earlier changes of names
+  durable, and of the later ones a first part is there.
 
 A name that appears in another directory is durable with a sync of the one where it appears.
 """
@@ -91,6 +92,11 @@ class Renaming(NamedTuple):
 
     number: int
     names: tuple[tuple[Directory, str, File | Directory | None], ...]
+
+    @property
+    def where(self) -> Directory:
+        """The directory that is to be synced."""
+        return self.names[-1][0]
 
     def apply(self) -> None:
         """Make it durable."""
@@ -183,7 +189,7 @@ class Disk:
             node.sync(begun)
         left = []
         for renaming in self._renamings:
-            if renaming.number < begun and (not self._strict or renaming.names[-1][0] is node):
+            if renaming.number < begun and (not self._strict or renaming.where is node):
                 renaming.apply()
             else:
                 left.append(renaming)
@@ -206,12 +212,12 @@ class Disk:
 
     def after_cut(self, chance: random.Random) -> Tree:
         """What may be there after a cut, of all possibilities one; the disk is of no use afterwards."""
-        if self._strict:
-            kept = [renaming for renaming in self._renamings if chance.random() < 0.5]
-        else:
-            kept = self._renamings[: chance.randint(0, len(self._renamings))]
-        for renaming in kept:
-            renaming.apply()
+        journals: dict[int, list[Renaming]] = {}
+        for renaming in self._renamings:
+            journals.setdefault(id(renaming.where) if self._strict else 0, []).append(renaming)
+        for journal in journals.values():
+            for renaming in journal[: chance.randint(0, len(journal))]:
+                renaming.apply()
         names = _Unsynced()
         _tree(self._root, lambda directory: directory.durable, names.note)
         torn = chance.choice(names.files) if names.files else None
@@ -243,10 +249,10 @@ def _survivor(file: File, chance: random.Random, torn: bool) -> bytes:
     if not torn:
         return content
     change = chance.choice(file.changes)
-    sector = (change.at + chance.randrange(len(change.written or b"") or 1)) // SECTOR_BYTES
+    cut = change.at + chance.randrange(len(change.written or b"") or 1)
+    sector = cut // SECTOR_BYTES
     before = chance.randint(0, moments[sector])
     older = file.at_moments(lambda at: before if at == sector else moments[at], size_moment)
-    cut = sector * SECTOR_BYTES + chance.randrange(SECTOR_BYTES)
     return content[:cut] + older[cut:]
 
 
