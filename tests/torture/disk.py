@@ -5,6 +5,7 @@ What a cut leaves:
 - Of a file's bytes: all that was written before the last sync that both began later and ended. Since then each sector
   of 512 bytes goes its own way: it has what it had at some moment after that sync, whatever its neighbours have. So
   do the file's size (a sector that never came, within the size, is zeros) and every other file.
+- The bytes of files that are named in IN_ORDER survive in their order, as a first part without zeros behind.
 - One sector of the whole disk, the one being written, may be torn at any byte: new before, old behind.
 - Of the names in a directory, if the disk is *strict*: what the directory's own last sync made durable, and of the
   later creations, renames, links and deletions a first part, whatever became of the other directories. A sync of a
@@ -25,6 +26,8 @@ from typing import NamedTuple, Union
 from .recorder import Kind, Record
 
 SECTOR_BYTES = 512
+IN_ORDER = "MANIFEST-"
+"""RocksDB takes a torn end of its MANIFEST for damage, unless it is merely short: see docs/reliability.md."""
 
 Tree = dict[str, Union[bytes, "Tree"]]
 """A directory's contents by name: a file's bytes, or another directory."""
@@ -51,6 +54,7 @@ class File:
     """A file: what is durable, and the changes since, oldest first."""
 
     durable: bytearray
+    in_order: bool = False
     changes: list[Change] = field(default_factory=list)
 
     def sync(self, number: int) -> None:
@@ -126,7 +130,8 @@ class Disk:
             if entry.is_dir():
                 directory.names[entry.name] = self._taken(entry)
             else:
-                directory.names[entry.name] = self._inodes[entry.stat().st_ino] = File(bytearray(entry.read_bytes()))
+                file = File(bytearray(entry.read_bytes()), entry.name.startswith(IN_ORDER))
+                directory.names[entry.name] = self._inodes[entry.stat().st_ino] = file
         directory.durable = dict(directory.names)
         return directory
 
@@ -140,8 +145,9 @@ class Disk:
     def _take(self, number: int, record: Record) -> None:
         match record.kind:
             case Kind.CREATE:
-                node = self._inodes[record.inode] = File(bytearray())
-                self._rename(number, (*self._place(record.first), node))
+                directory, name = self._place(record.first)
+                node = self._inodes[record.inode] = File(bytearray(), name.startswith(IN_ORDER))
+                self._rename(number, (directory, name, node))
             case Kind.MKDIR:
                 made = self._inodes[record.inode] = Directory()
                 self._rename(number, (*self._place(record.first), made))
@@ -221,7 +227,10 @@ class Disk:
         names = _Unsynced()
         _tree(self._root, lambda directory: directory.durable, names.note)
         torn = chance.choice(names.files) if names.files else None
-        survivors = {id(file): _survivor(file, chance, file is torn) for file in names.files}
+        survivors = {
+            id(file): _beginning(file, chance) if file.in_order else _survivor(file, chance, file is torn)
+            for file in names.files
+        }
         return _tree(
             self._root, lambda directory: directory.durable, lambda file: survivors.get(id(file), bytes(file.durable))
         )
@@ -237,6 +246,14 @@ class _Unsynced:
         if file.changes and file not in self.files:
             self.files.append(file)
         return b""
+
+
+def _beginning(file: File, chance: random.Random) -> bytes:
+    """Contents after a cut as of one moment, or from one to the next."""
+    moment = chance.randint(0, len(file.changes))
+    content = file.at_moments(lambda _: moment, moment)
+    size_before = len(file.at_moments(lambda _: 0, max(0, moment - 1)))
+    return content[: chance.randint(min(size_before, len(content)), len(content))]
 
 
 def _survivor(file: File, chance: random.Random, torn: bool) -> bytes:

@@ -220,6 +220,21 @@ def test_one_sector_of_the_disk_is_torn_at_most(root: Path) -> None:
     assert not any(all(half) for half in halves)
 
 
+def test_a_manifest_survives_as_a_first_part(root: Path) -> None:
+    content = bytes(range(1, 200))
+    records = [Record(Kind.CREATE, INODE, 0, str(root / "MANIFEST-000001").encode(), b"")]
+    records += [Record(Kind.WRITE, INODE, at, content[at : at + 50], b"") for at in (0, 50, 100, 150)]
+    found = set()
+    for seed in range(300):
+        disk = Disk(root, strict=False)
+        disk.replay(records)
+        kept = disk.after_cut(random.Random(seed)).get("MANIFEST-000001", b"")
+        assert isinstance(kept, bytes)
+        assert content.startswith(kept)
+        found.add(len(kept))
+    assert len(found) > 50
+
+
 def test_a_tree_is_written_as_it_was_read(root: Path, tmp_path: Path) -> None:
     tree: Tree = {"a": b"1", "d": {"b": b"2", "e": {}}}
     write_tree(root, tree)
