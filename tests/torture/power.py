@@ -38,7 +38,7 @@ from .witness import Chronicle, Reader, Shown, lost
 
 WORKERS = 4
 READERS = 2
-SYNC_SECONDS, LAST_SYNC_SECONDS = 0.002, 0.02
+SYNC_SECONDS, LAST_SYNC_SECONDS = 0.002, 0.05
 CALLS_MAX = {"none": 400, "accounts": 900, "backups": 1600}
 """Under load a cut comes within so many calls to the disk, by the kind of commands that run beside it."""
 DISKS = 3
