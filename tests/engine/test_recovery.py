@@ -132,3 +132,11 @@ def test_a_mark_that_was_never_written_says_nothing(tmp_path: Path) -> None:
     os.mkdir(tmp_path / NAME)
     with pytest.raises(EngineError, match="cannot be read"):
         read_mark(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "written", [b"", bytes(12), b"\x00" * 7 + b"\x05\x12", bytes(600), bytes(7) + b"\x05" + bytes(600)]
+)
+def test_a_mark_that_was_never_wholly_written_is_none(tmp_path: Path, written: bytes) -> None:
+    (tmp_path / NAME).write_bytes(written)
+    assert read_mark(tmp_path) is None

@@ -150,7 +150,7 @@ def test_a_state_is_synced_before_it_takes_the_name_and_the_name_after(
     monkeypatch.setattr(os, "fsync", seen_fsync)
     monkeypatch.setattr(os, "rename", seen_rename)
     file.add("orders", RANDOM)
-    assert steps == ["sync file", "rename", "sync directory"]
+    assert steps[-3:] == ["sync file", "rename", "sync directory"]
 
 
 def test_a_full_disk_leaves_the_old_state(file: AccountFile, monkeypatch: pytest.MonkeyPatch) -> None:

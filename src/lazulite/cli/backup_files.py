@@ -19,6 +19,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+from lazulite.engine.directories import make_private, sync_directory
+
 LIST = "backup.json"
 VERSION = 1
 _CHUNK_BYTES = 1 << 20
@@ -50,7 +52,7 @@ def placed(target: Path) -> Iterator[Path]:
     """
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise BackupError(f"{target} exists and is not empty; choose another place")
-    target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_private(target.parent)
     made = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))  # Its mode is 0700.
     try:
         yield made
@@ -159,15 +161,6 @@ def compare(directory: Path, listing: Listing, found: Listing) -> None:
 def _names(directory: Path) -> list[str]:
     files = (path for path in directory.rglob("*") if path.is_file() and path.name not in _RUNTIME)
     return [path.relative_to(directory).as_posix() for path in files if path != directory / LIST]
-
-
-def sync_directory(directory: Path) -> None:
-    """Make the names in a directory durable."""
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _seal(document: object) -> str:

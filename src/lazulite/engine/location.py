@@ -14,6 +14,7 @@ from pathlib import Path
 from rocksdict import DBRecoveryMode, Env, Rdict, WriteBatch, WriteOptions
 
 from lazulite.engine.contract import EngineError, LocationInUseError, StoreUnusableError
+from lazulite.engine.directories import make_private
 from lazulite.engine.keys import META_PREFIX
 from lazulite.engine.mark import Mark
 from lazulite.engine.recovery import recovery_mode
@@ -63,17 +64,25 @@ class Location:
             with tempfile.TemporaryDirectory(prefix="lazulite-") as empty:
                 return self._open_at(os.path.join(empty, "memory"), DBRecoveryMode.absolute_consistency())
         try:
-            _make_private(self._path)
+            make_private(self._path.parent)
+            make_private(self._path)
             _check_ours(self._path)
         except OSError as error:
             raise StoreUnusableError(f"{self.name} cannot be used: {error.strerror}") from error
         database = self._open_at(str(self._path), recovery_mode(self._path, self._settings))
         try:
-            self._mark = Mark(self._path, database.latest_sequence_number())  # Recovery leaves nothing undurable.
-        except OSError as error:
+            self._mark = self._marked(self._path, database)
+        except StoreUnusableError:
             database.close()
-            raise StoreUnusableError(f"{self.name} cannot be used: {error.strerror}") from error
+            raise
         return database
+
+    def _marked(self, path: Path, database: Rdict) -> Mark:
+        """Set the mark of a store just opened: recovery leaves nothing undurable."""
+        try:
+            return Mark(path, database.latest_sequence_number())
+        except OSError as error:
+            raise StoreUnusableError(f"{self.name} cannot be used: {error.strerror}") from error
 
     def _open_at(self, path: str, mode: DBRecoveryMode) -> Rdict:
         options = database_options(self._settings, self._env)
@@ -106,6 +115,8 @@ class Location:
         if stored is None:
             if next(iter(database.keys()), None) is not None:
                 raise StoreUnusableError(f"{self.name} holds a database that is not Lazulite's; choose another")
+            if self._path is not None:  # Lest a format that a power cut tore be taken for damage.
+                self._marked(self._path, database).close()
             batch = WriteBatch(raw_mode=True)
             batch.put(FORMAT_KEY, b"%d" % FORMAT)
             options = WriteOptions()
@@ -154,19 +165,6 @@ class Location:
         except OSError:
             return False
         return True
-
-
-def _make_private(path: Path) -> None:
-    """Make a directory and its missing parents, durably and for the owner only."""
-    if path.is_dir():
-        return
-    _make_private(path.parent)
-    path.mkdir(mode=0o700, exist_ok=True)
-    parent = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(parent)
-    finally:
-        os.close(parent)
 
 
 def _check_ours(path: Path) -> None:

@@ -66,8 +66,8 @@ def read_mark(path: Path) -> int | None:
     slots = [content[at : at + _SLOT_BYTES] for at in _SLOTS]
     numbers = [int.from_bytes(slot[:_NUMBER_BYTES], "big") for slot in slots if slot]
     known = [number for number in numbers if _encode(number) in slots]
-    if not any(content):
-        return None  # Made, and not yet written when the power went.
+    if not known and not all(any(content[at : at + _SLOT_BYTES]) for at in _SLOTS):
+        return None  # Made, and not yet wholly written when the power went.
     if not known:
         raise StoreUnusableError(
             f"{path / NAME} is damaged; restore the store from a backup, or remove that file to do without"

@@ -21,6 +21,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from lazulite.engine.directories import make_private, sync_directory
+
 Stamp = tuple[int, int, int]
 """(inode, change time in ns, size): differs between any two states of the file, its permissions included."""
 
@@ -126,7 +128,7 @@ class AccountFile:
     def _edit(self) -> Iterator[dict[str, tuple[bytes, ...]]]:
         """Yield the accounts for changing; store them when the block ends well."""
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
+            make_private(self.path.parent)
             lock = os.open(f"{self.path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX)
@@ -158,11 +160,7 @@ def replace_durably(path: Path, content: bytes) -> None:
         file.flush()
         os.fsync(descriptor)
     os.rename(temporary, path)
-    directory = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)
+    sync_directory(path.parent)
 
 
 def _seal(entries: object) -> str:

@@ -1,0 +1,33 @@
+"""Directories that outlive a cut of power.
+
+Invariant: a directory that `make_private` returned for is there after a cut, whoever made it. Its name is synced even
+if it existed: another process may have made it a moment ago, and been killed before its sync.
+"""
+
+import contextlib
+import os
+from pathlib import Path
+
+
+def make_private(path: Path) -> None:
+    """Make a directory and its missing parents for the owner only; the name, and those made, are durable on return.
+
+    Raises:
+        OSError: it cannot be made, or not durably.
+    """
+    if path.is_dir():
+        with contextlib.suppress(OSError):  # The one above may be nothing that can be read or synced, as below a mount.
+            sync_directory(path.parent)
+        return
+    make_private(path.parent)
+    path.mkdir(mode=0o700, exist_ok=True)
+    sync_directory(path.parent)
+
+
+def sync_directory(path: Path) -> None:
+    """Make the names in a directory durable."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

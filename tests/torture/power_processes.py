@@ -1,0 +1,84 @@
+"""The processes of a power cut: a service that may die at any call to the disk, and commands beside it."""
+
+import base64
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+from lazulite.protocol.accounts import DEVELOPMENT_ACCOUNT
+from tests.sdk.server import START_SECONDS_MAX, STOP_SECONDS_MAX, Account
+
+from .recorder import Recorder
+
+_ACCOUNT = f"{DEVELOPMENT_ACCOUNT.name}:{base64.b64encode(DEVELOPMENT_ACCOUNT.keys[0]).decode()}"
+"""The service has this one whatever accounts are added."""
+
+
+class Processes:
+    """All processes on one disk, from their start to the cut of power."""
+
+    def __init__(self, program: Sequence[str], recorder: Recorder, said: Path) -> None:
+        """`program` is what `python -m` runs; what is said on standard error goes to the file `said`."""
+        self._recorder = recorder
+        self._command = [sys.executable, "-m", *program]
+        inherited = {name: value for name, value in os.environ.items() if not name.endswith("_ACCOUNTS")}
+        self._environment = {**inherited, **recorder.variables, "LAZULITE_ACCOUNTS": _ACCOUNT}
+        self._said = said
+        self._lock = threading.Lock()
+        self._running: list[subprocess.Popen[str]] = []
+        self._off = False
+
+    def serve(self, location: Path) -> Account | None:
+        """Start the service; return how to reach it, None if it ended, or had to be ended, before it said so."""
+        process = self._started("serve", "--silent", "--table-port", "0", "--location", str(location))
+        watchdog = threading.Timer(START_SECONDS_MAX, process.kill)
+        watchdog.start()
+        assert process.stdout is not None
+        try:
+            for line in process.stdout:
+                at = line.find("DefaultEndpointsProtocol=")
+                if at >= 0:
+                    return Account.parse(line[at:])
+        finally:
+            watchdog.cancel()
+        return None
+
+    def command(self, *arguments: str) -> str | None:
+        """Run a command, which must end well; return what it printed, None if it was cut short."""
+        process = self._started(*arguments)
+        printed, _ = process.communicate()
+        if process.returncode == 0:
+            return printed
+        assert self._recorder.off, f"{arguments} ended with {process.returncode}: {self.said()}"
+        return None
+
+    def off(self) -> None:
+        """Kill everything, and whatever is started later."""
+        with self._lock:
+            self._off = True
+            for process in self._running:
+                process.kill()
+
+    def join(self) -> None:
+        """Wait until all are gone."""
+        for process in self._running:
+            process.wait(STOP_SECONDS_MAX)
+            assert process.stdout is not None
+            process.stdout.close()
+
+    def said(self) -> str:
+        """What was said on standard error."""
+        return self._said.read_text(encoding="utf-8", errors="replace")
+
+    def _started(self, *arguments: str) -> "subprocess.Popen[str]":
+        with self._lock, self._said.open("a", encoding="utf-8") as said:
+            process = subprocess.Popen(
+                [*self._command, *arguments], stdout=subprocess.PIPE, stderr=said, text=True, env=self._environment
+            )
+            self._running.append(process)
+            if self._off:
+                process.kill()
+            return process

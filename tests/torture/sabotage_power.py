@@ -1,0 +1,70 @@
+"""Promises about the disk, broken on purpose: see `sabotage`."""
+
+import asyncio
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from lazulite.cli import backup_files
+from lazulite.engine import location
+from lazulite.engine.generation import UNCHANGED
+from lazulite.engine.group_commit import GroupCommit
+from lazulite.engine.location import Location
+from lazulite.protocol import account_file
+
+
+def _sync_nothing() -> None:
+    """Flush the log without a sync."""
+    Location.durable = property(lambda _: False)  # type: ignore[assignment,method-assign]  # That is the sabotage.
+
+
+def _answer_early() -> None:
+    """Answer when a generation is written, and sync it afterwards."""
+
+    async def flush_one(self: Any) -> None:
+        flushing = self._flushing = self._open
+        self._open = type(flushing)()
+        self._let_in()
+        await self._write(flushing)
+        flushing.answer()
+        await asyncio.get_running_loop().run_in_executor(self._worker, self._sync)
+        self._flushing = None
+
+    GroupCommit._flush_one = flush_one  # type: ignore[method-assign]
+
+
+def _show_unsynced() -> None:
+    """Show readers what the database holds, whether it is durable or not."""
+    GroupCommit.durable = lambda *_: UNCHANGED  # type: ignore[method-assign]
+    GroupCommit.durable_within = lambda *_: {}  # type: ignore[method-assign]
+
+
+def _forget_names() -> None:
+    """Make directories without a sync of the one above."""
+
+    def make(path: Path) -> None:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    for module in (location, account_file, backup_files):
+        module.make_private = make  # type: ignore[attr-defined]  # Imported there, not exported.
+
+
+def _accounts_unsynced() -> None:
+    """Replace the account file without a sync."""
+
+    def replace(path: Path, content: bytes) -> None:
+        temporary = path.with_name(f"{path.name}.new")
+        temporary.write_bytes(content)
+        os.rename(temporary, path)
+
+    account_file.replace_durably = replace
+
+
+SABOTAGES: dict[str, Callable[[], None]] = {
+    "sync-nothing": _sync_nothing,
+    "answer-early": _answer_early,
+    "show-unsynced": _show_unsynced,
+    "forget-names": _forget_names,
+    "accounts-unsynced": _accounts_unsynced,
+}

@@ -1,0 +1,140 @@
+"""Readers that remember what they were shown, and whether that may be forgotten.
+
+A reader is shown states of keys: an ETag, or that there is nothing. Each must be one that its writer was told of, or
+the one that is there after the cut: a state that is neither was shown and then lost. The end of the last operation is
+the only one that its writer may not know.
+"""
+
+import http.client
+import json
+import random
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime, timedelta
+from urllib.parse import quote, urlencode
+
+from azure.data.tables import AccountSasPermissions, ResourceTypes, generate_account_sas
+
+from tests.sdk.ledger import Content, Journal, Key, Store
+from tests.sdk.server import Account
+
+NOTHING = ""
+"""The state of a key that is not there."""
+
+Shown = tuple[Key, str]
+_FAR = datetime.now(UTC) + timedelta(days=1)
+_LOST = (http.client.HTTPException, OSError)
+
+
+class Chronicle(Journal):
+    """A journal that also keeps every state of its keys, from one cut to the next."""
+
+    def __init__(self, journal: Journal, counts: Counter[str]) -> None:
+        """Take the place of a journal; `counts` is told of each acknowledgement."""
+        super().__init__(journal.owns)
+        self._counts = counts
+        self._states: dict[Key, set[str]] = {}
+
+    def intend(self, effects: Mapping[Key, Content | None]) -> None:
+        super().intend(effects)
+        for key in effects:
+            self._states.setdefault(key, {self._state(key)})
+
+    def acknowledge(self, etags: Mapping[Key, str] | None = None) -> None:
+        changed = list(self._in_flight or ())
+        super().acknowledge(etags)
+        for key in changed:
+            self._states[key].add(self._state(key))
+        self._counts["acknowledgements"] += 1
+
+    def settle(self, store: Store) -> None:
+        super().settle(store)
+        self._states.clear()
+
+    def knows(self, key: Key, state: str) -> bool:
+        """Say whether a key was in a state, as far as the writer was told."""
+        return state in self._states.get(key, {self._state(key)})
+
+    def _state(self, key: Key) -> str:
+        return state_of(self.acknowledged, key)
+
+
+def state_of(store: Store, key: Key) -> str:
+    """The state of a key in a store: its ETag, its name if it is a table, or nothing."""
+    stored = store.get(key)
+    if stored is None:
+        return NOTHING
+    return stored.etag or key[0]
+
+
+def lost(shown: Iterable[Shown], chronicles: Iterable[Chronicle], store: Store) -> list[str]:
+    """Return what was shown and is no part of any history, a sentence each."""
+    owners = list(chronicles)
+    return [
+        f"{key}: a reader was shown {state or 'nothing'}, which was lost; found {state_of(store, key) or 'nothing'}"
+        for key, state in sorted(shown)
+        for owner in owners
+        if owner.owns(key) and not owner.knows(key, state) and state_of(store, key) != state
+    ]
+
+
+class Reader:
+    """One client that reads rows, partitions and tables, until the server is gone."""
+
+    def __init__(self, account: Account, tables: Mapping[str, Iterable[Key]], seed: str) -> None:
+        """`tables` has all keys that there ever are, by table."""
+        self.shown: set[Shown] = set()
+        self.answers = 0
+        self._keys = {table: list(keys) for table, keys in tables.items()}
+        self._random = random.Random(seed)
+        self._path = f"/{account.name}"
+        self._query = generate_account_sas(
+            account.credential, ResourceTypes(object=True), AccountSasPermissions(read=True), _FAR
+        )
+        self._connection = http.client.HTTPConnection(account.host, timeout=60)
+
+    def run(self) -> None:
+        """Read until the connection is lost."""
+        try:
+            while True:
+                table = self._random.choice(list(self._keys))
+                key = self._random.choice(self._keys[table])
+                if self._random.random() < 0.5:
+                    self._get(key)
+                else:
+                    self._scan(table, key[1])
+                self.answers += 1
+        except _LOST:
+            return
+        finally:
+            self._connection.close()
+
+    def _ask(self, path: str, **options: str) -> tuple[int, bytes, str]:
+        query = urlencode({f"${name}": text for name, text in options.items()}, quote_via=quote)
+        headers = {"Accept": "application/json;odata=minimalmetadata", "x-ms-version": "2019-02-02"}
+        self._connection.request("GET", f"{self._path}/{path}?{self._query}&{query}", headers=headers)
+        answer = self._connection.getresponse()
+        return answer.status, answer.read(), answer.headers.get("ETag", "")
+
+    def _get(self, key: Key) -> None:
+        table, partition, row = key
+        status, body, etag = self._ask(f"{table}(PartitionKey='{partition}',RowKey='{row}')")
+        if status == http.client.OK:
+            self.shown |= {(key, etag), ((table,), table)}
+        else:
+            self._missing(status, body, key)
+
+    def _scan(self, table: str, partition: str) -> None:
+        """Look at a partition, which fits into a page: what is not in it is not there."""
+        status, body, _ = self._ask(f"{table}()", filter=f"PartitionKey eq '{partition}'", select="RowKey")
+        if status != http.client.OK:
+            self._missing(status, body, (table,))
+            return
+        found = {row["RowKey"]: row["odata.etag"] for row in json.loads(body)["value"]}
+        keys = [key for key in self._keys[table] if key[1] == partition]
+        self.shown |= {(key, found.get(key[2], NOTHING)) for key in keys}
+        self.shown.add(((table,), table))
+
+    def _missing(self, status: int, body: bytes, key: Key) -> None:
+        assert status == http.client.NOT_FOUND, f"a reader got {status}: {body!r}"
+        self.shown.add((key[:1] if b"TableNotFound" in body else key, NOTHING))
