@@ -71,7 +71,7 @@ class Location:
         try:
             self._mark = Mark(self._path, database.latest_sequence_number())  # Recovery leaves nothing undurable.
         except OSError as error:
-            database.close()
+            self.close(database)
             raise StoreUnusableError(f"{self.name} cannot be used: {error.strerror}") from error
         return database
 
@@ -86,10 +86,10 @@ class Location:
         try:
             self._check_format(database)
         except StoreUnusableError:
-            database.close()
+            self.close(database)
             raise
         except EngineError as error:
-            database.close()
+            self.close(database)
             raise StoreUnusableError(f"{self.name} cannot be opened: {error}; restore it from a backup") from error
         return database
 
