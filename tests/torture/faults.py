@@ -43,6 +43,8 @@ class Faults:
     def __init__(self, bench: Bench, seed: int) -> None:
         self._bench = bench
         self._random = Random(seed)
+        self.now = "at first"
+        """The fault that is being done."""
         self.felt: Counter[str] = Counter()
         """Faults by name; those that made nothing fail are not counted."""
         self.unfelt = 0
@@ -53,6 +55,7 @@ class Faults:
 
     async def strike(self, name: str) -> None:
         """Do one fault."""
+        self.now = name
         if name in DISK_FAULTS:
             felt = await self._break_disk(name, DISK_FAULTS[name])
         elif name in COMMANDS:
@@ -135,6 +138,7 @@ class Faults:
     async def no_handles(self) -> bool:
         """No file descriptor is left (RLIMIT_NOFILE): who is connected is served, and the loop rests."""
         bench = self._bench
+        await self.expect_recovery("before no handles")  # Everybody is connected.
         address = bench.server.account.host.partition(":")
         used = len(os.listdir(f"/proc/{bench.pid}/fd"))
         with (
@@ -208,8 +212,7 @@ NAMES = (*DISK_FAULTS, *_LIMITS, *COMMANDS)
 """All faults."""
 
 
-async def _endure(bench: Bench, seed: int, names: Iterator[str]) -> Faults:
-    faults = Faults(bench, seed)
+async def _endure(bench: Bench, faults: Faults, seed: int, names: Iterator[str]) -> None:
     async with AsyncExitStack() as stack:
         await bench.start()
         stack.push_async_callback(bench.stop, kill=True)
@@ -223,17 +226,16 @@ async def _endure(bench: Bench, seed: int, names: Iterator[str]) -> Faults:
         stack.pop_all()
         await bench.stop(kill=True)
     if bench.tally.problems:
-        return faults
+        return
     checked = await asyncio.to_thread(bench.command, "check", "--location", str(bench.data))
     if checked.returncode != 0:
         bench.tally.problem(f"check: {checked.stderr}")
-        return faults
+        return
     await bench.start()
     await bench.answers(10)
     await bench.rest()
     await bench.verify()
     await bench.stop()
-    return faults
 
 
 def endure(
@@ -243,10 +245,10 @@ def endure(
     bench = Bench(workplace, seed, program, patience)
     faults = Faults(bench, seed)
     try:
-        faults = asyncio.run(_endure(bench, seed, names))
+        asyncio.run(_endure(bench, faults, seed, names))
     except TimeoutError:
         if not bench.tally.problems:
-            bench.tally.problem("nothing is answered any more")
+            bench.tally.problem(f"{faults.now}: nothing is answered any more")
     tally = bench.tally
     counts: dict[str, int | str] = {"faults": faults.felt.total()}
     counts |= dict(sorted(faults.felt.items()))
