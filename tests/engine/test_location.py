@@ -220,3 +220,24 @@ def test_room_is_probed(tmp_path: Path) -> None:
     assert not Location(tmp_path, RocksSettings(write_buffer_bytes=2**60)).has_room()
     assert not location(tmp_path / "missing").has_room()
     assert not (tmp_path / "lazulite.probe").exists()
+
+
+def test_a_new_store_whose_first_write_fails_is_refused_and_made_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Failing:
+        def __init__(self, path: str, options: Options, columns: dict[str, Options] | None = None) -> None:
+            self._real = Rdict(path, options, columns)
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(self._real, name)
+
+        def write(self, *_: object) -> None:
+            raise Exception("IO error: While fdatasync: Input/output error")
+
+    home = location(tmp_path / "store")
+    with monkeypatch.context() as patched:
+        patched.setattr("lazulite.engine.location.Rdict", Failing)
+        with pytest.raises(StoreUnusableError, match=r"cannot be opened: .*Input/output error$"):
+            home.open()
+    home.close(home.open())

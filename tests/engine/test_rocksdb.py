@@ -15,7 +15,9 @@ from lazulite.engine.contract import (
     SpaceDroppedError,
 )
 from lazulite.engine.group_commit import GENERATION_BYTES_MAX
+from lazulite.engine.location import Location
 from lazulite.engine.rocks_options import RocksSettings
+from lazulite.engine.rocks_store import Store
 from lazulite.engine.rocksdb import RocksEngine
 from lazulite.protocol.clock import system_clock
 
@@ -233,6 +235,30 @@ async def test_the_engine_recovers_by_itself(engine: RocksEngine, failpoints: Fa
     assert rows.pop("s", b"unknown") == b"unknown"
     assert rows == {"r": b"durable", "t": b"after"}
     assert [part async for part in scan]
+
+
+@pytest.mark.parametrize("error", [EngineUnavailableError("unreadable"), OSError(5, "I/O error"), MemoryError()])
+@pytest.mark.parametrize("step", ["has_room", "open", "last_stamp"])
+async def test_a_recovery_that_fails_is_tried_again(
+    engine: RocksEngine, failpoints: Failpoints, monkeypatch: pytest.MonkeyPatch, step: str, error: Exception
+) -> None:
+    owner = Store if step == "last_stamp" else Location
+    real, left = getattr(owner, step), [error] * 3
+
+    def fails_at_first(self: object) -> object:
+        if left:
+            raise left.pop()
+        return real(self)
+
+    await put(engine, "r", b"durable")
+    monkeypatch.setattr(owner, step, fails_at_first)
+    failpoints.fail("before_sync", "IO error: Input/output error")
+    with pytest.raises(EngineUnavailableError):
+        await put(engine, "s", b"unknown")
+    failpoints.armed.clear()
+    await writable_again(engine)
+    assert not left
+    assert (await rows_of(engine))["r"] == b"durable"
 
 
 async def test_a_drop_that_failed_leaves_the_space_usable(engine: RocksEngine, failpoints: Failpoints) -> None:

@@ -103,6 +103,16 @@ class Server:
         log.close()
         raise AssertionError(f"the server printed no connection string and exited with {code}; it said:\n{said}")
 
+    @property
+    def pid(self) -> int:
+        """Its process."""
+        return self._process.pid
+
+    @property
+    def ended(self) -> bool:
+        """Whether the process has ended."""
+        return self._process.poll() is not None
+
     def line(self) -> str:
         """Return the next line that it prints after its first connection string."""
         assert self._process.stdout is not None

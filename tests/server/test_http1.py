@@ -311,6 +311,16 @@ async def test_a_failing_service_is_answered_for_and_logged(wire: Wire) -> None:
     assert statuses(await wire.send(GET)) == [500, 200]
 
 
+async def test_no_memory_for_an_answer_ends_the_connection_at_once(wire: Wire, monkeypatch: pytest.MonkeyPatch) -> None:
+    def post(*_: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(wire.shared.outbox, "post", post)
+    await wire.send(GET)
+    assert wire.transport.aborted
+    assert not wire.shared.connections
+
+
 async def test_a_request_outlives_its_client(wire: Wire) -> None:
     gate = asyncio.Event()
     done: list[str] = []

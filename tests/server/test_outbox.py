@@ -57,3 +57,21 @@ async def test_who_has_left_gets_nothing() -> None:
     sink.closing = True
     await asyncio.sleep(0)
     assert sink.written == []
+
+
+async def test_an_answer_that_finds_no_memory_takes_no_other_with_it() -> None:
+    class Exhausted(Sink):
+        aborted = False
+
+        def write(self, data: bytes | bytearray | memoryview) -> None:
+            raise MemoryError
+
+        def abort(self) -> None:
+            self.aborted = True
+
+    outbox, one, other = Outbox(Clock()), Exhausted(), Sink()
+    outbox.post(one, b"1")
+    outbox.post(other, b"2")
+    outbox.send()
+    assert one.aborted
+    assert other.written == [b"2"]

@@ -53,3 +53,14 @@ def test_after_close_nothing_is_held_or_read() -> None:
     reading.feed(b"b")
     assert not reading.in_body
     assert not queue[0].complete
+
+
+def test_a_body_that_finds_no_memory_is_no_fault_of_the_client() -> None:
+    def exhausted(_: int) -> bool:
+        raise MemoryError
+
+    queue: deque[Incoming] = deque()
+    reading = RequestParser(Limits(), queue, lambda: Request("", ""), exhausted)
+    reading.feed(b"PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nab")
+    assert queue[0].error is not None
+    assert queue[0].error.code == "ServerBusy"

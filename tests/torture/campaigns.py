@@ -3,6 +3,7 @@
 from .campaign import Campaign
 from .clock import CLOCK
 from .crash import CRASH
+from .faults import FAULTS
 from .linearizability.campaign import LINEARIZABILITY
 from .power import POWER
 
@@ -11,4 +12,5 @@ CAMPAIGNS: dict[str, Campaign] = {
     "power": POWER,
     "linearizability": LINEARIZABILITY,
     "clock": CLOCK,
+    "faults": FAULTS,
 }

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from rocksdict import DBRecoveryMode, Env, Rdict, WriteBatch, WriteOptions
 
-from lazulite.engine.contract import EngineError, LocationInUseError, StoreUnusableError
+from lazulite.engine.contract import EngineError, EngineUnavailableError, LocationInUseError, StoreUnusableError
 from lazulite.engine.directories import make_private
 from lazulite.engine.keys import META_PREFIX
 from lazulite.engine.mark import Mark
@@ -73,7 +73,7 @@ class Location:
         try:
             self._mark = self._marked(self._path, database)
         except StoreUnusableError:
-            database.close()
+            self.close(database)
             raise
         return database
 
@@ -95,10 +95,13 @@ class Location:
         try:
             self._check_format(database)
         except StoreUnusableError:
-            database.close()
+            self.close(database)
             raise
+        except EngineUnavailableError as error:
+            self.close(database)
+            raise StoreUnusableError(f"{self.name} cannot be opened: {error}") from error
         except EngineError as error:
-            database.close()
+            self.close(database)
             raise StoreUnusableError(f"{self.name} cannot be opened: {error}; restore it from a backup") from error
         return database
 
@@ -121,7 +124,8 @@ class Location:
             batch.put(FORMAT_KEY, b"%d" % FORMAT)
             options = WriteOptions()
             options.sync = self.durable
-            database.write(batch, options)
+            with STORE_ERRORS:
+                database.write(batch, options)
         elif not stored.isdigit():
             raise StoreUnusableError(f"{self.name} is damaged: its format is unreadable; restore it from a backup")
         elif int(stored) > FORMAT:

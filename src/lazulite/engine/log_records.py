@@ -9,7 +9,6 @@ What is followed here is at least what RocksDB follows: it goes by the same leng
 from the next block.
 """
 
-import mmap
 import struct
 from pathlib import Path
 
@@ -40,19 +39,15 @@ def refuse_recycled(path: Path) -> None:
 
 def recycled_at(file: Path) -> int | None:
     """Return where the first record of a recycled log is in a file, None if there is none."""
-    size = file.stat().st_size
-    if size == 0:
-        return None
-    with file.open("rb") as stream, mmap.mmap(stream.fileno(), size, access=mmap.ACCESS_READ) as content:
-        at = 0
-        while at + _HEADER.size <= size:
-            left = _BLOCK_BYTES - at % _BLOCK_BYTES
-            if left < _HEADER.size:
-                at += left
-                continue
-            _, length, kind = _HEADER.unpack_from(content, at)
-            if kind in _RECYCLED:
-                return at
-            step = _HEADER.size + length
-            at += step if 0 < kind < 5 and step <= left else left
+    start = 0
+    with file.open("rb") as stream:
+        while block := stream.read(_BLOCK_BYTES):
+            at = 0
+            while at + _HEADER.size <= len(block):
+                _, length, kind = _HEADER.unpack_from(block, at)
+                if kind in _RECYCLED:
+                    return start + at
+                step = _HEADER.size + length
+                at += step if 0 < kind < 5 and step <= _BLOCK_BYTES - at else _BLOCK_BYTES
+            start += len(block)
     return None

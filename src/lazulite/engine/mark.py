@@ -35,9 +35,12 @@ class Mark:
         for _ in _SLOTS:
             self.move(number)
         if new:
-            for descriptor in (self._file, directory := os.open(path, os.O_RDONLY | os.O_DIRECTORY)):
-                os.fsync(descriptor)
-            os.close(directory)
+            try:
+                os.fsync(self._file)
+                _sync_directory(path)
+            except OSError:
+                self.close()
+                raise
 
     def move(self, number: int) -> None:
         """Note that all up to a number is durable. Where that fails the mark stays, which is true as well."""
@@ -49,6 +52,14 @@ class Mark:
     def close(self) -> None:
         """Let go of the file."""
         os.close(self._file)
+
+
+def _sync_directory(path: Path) -> None:
+    directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)
 
 
 def read_mark(path: Path) -> int | None:

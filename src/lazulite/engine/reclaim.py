@@ -5,7 +5,7 @@ RocksDB lets go of the interpreter while it compacts, so a thread does not hold 
 """
 
 import asyncio
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, ThreadPoolExecutor
 
 from rocksdict import Rdict
 
@@ -34,10 +34,11 @@ class Reclaimer:
         if running := list(self._running):
             await asyncio.wait(running)
 
-    async def break_off(self, database: Rdict) -> None:
-        """End what was begun, done or not. The database can only be closed after this."""
+    async def break_off(self, database: Rdict, worker: Executor) -> None:
+        """End what was begun, done or not, from another worker. The database can only be closed after this."""
         if self._running:
-            await asyncio.to_thread(database.cancel_all_background, True)
+            loop = asyncio.get_running_loop()
+            await loop.run_in_executor(worker, database.cancel_all_background, True)
             await self.finished()
 
     def shutdown(self) -> None:

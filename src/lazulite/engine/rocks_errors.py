@@ -24,8 +24,9 @@ class _StoreErrors:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        # Exactly Exception is RocksDB's; subclasses (a programming error, a refusal) are somebody else's.
-        if error is not None and kind in (Exception, DbClosedError):
+        # Exactly Exception is RocksDB's; subclasses (a programming error, a refusal) are somebody else's. A panic is
+        # the binding's, when there is no memory for what it returns; its class cannot be imported.
+        if error is not None and (kind in (Exception, DbClosedError) or type(error).__name__ == "PanicException"):
             raise engine_error(str(error)) from error
 
 

@@ -264,30 +264,42 @@ class RocksEngine:
         store, self._store = self._store, None
         if store is None:
             return
-        for cursor in list(self._cursors):
-            cursor.close()
-        self._dropped -= store.group.unsettled_drops()
         loop = asyncio.get_running_loop()
-        await self._reclaimer.break_off(store.database)
-        await loop.run_in_executor(self._flusher, self._location.close, store.database)
+        try:
+            for cursor in list(self._cursors):
+                cursor.close()
+            self._dropped -= store.group.unsettled_drops()
+            await self._reclaimer.break_off(store.database, self._flusher)
+        finally:
+            await loop.run_in_executor(self._flusher, self._location.close, store.database)
 
     def _recover_soon(self) -> None:
         if not self._closing.is_set():
             self._recovery = asyncio.create_task(self._recover())
 
     async def _recover(self) -> None:
-        """Once the disk takes writes again, close the database and open it anew."""
-        loop = asyncio.get_running_loop()
+        """Once the disk takes writes again, close the database and open it anew; try until that succeeds."""
         while not await self._paused():
-            if self._store is not None:
-                if not await loop.run_in_executor(self._flusher, self._location.has_room):
-                    continue
-                await self._release()
             try:
-                self._adopt(await loop.run_in_executor(self._flusher, self._location.open))
-            except EngineError:
+                if await self._reopened():
+                    return
+            except (EngineError, OSError, MemoryError):
                 continue
-            return
+
+    async def _reopened(self) -> bool:
+        """Close the database, if the disk takes writes again, and open it anew; say whether that was done."""
+        loop = asyncio.get_running_loop()
+        if self._store is not None:
+            if not await loop.run_in_executor(self._flusher, self._location.has_room):
+                return False
+            await self._release()
+        database = await loop.run_in_executor(self._flusher, self._location.open)
+        try:
+            self._adopt(database)
+        except BaseException:  # Whatever it is: left open, it would be in the way of the next try.
+            await loop.run_in_executor(self._flusher, self._location.close, database)
+            raise
+        return True
 
     async def _paused(self) -> bool:
         """Let a while pass; say whether the engine is closing, which ends the wait."""

@@ -6,6 +6,7 @@ handshake together; nothing of TLS is made before that byte has come. Plain HTTP
 
 import asyncio
 import socket
+from collections.abc import Callable, Coroutine
 
 from lazulite.protocol.errors import ServiceError
 from lazulite.server.certificate import Certificate
@@ -15,68 +16,29 @@ from lazulite.server.shared import Shared
 _HANDSHAKE = b"\x16"
 """The first byte of a TLS connection (RFC 8446 section 5.1): no request begins with it."""
 
-_ACCEPTED_PER_TURN = 64
 _NEVER_SECONDS = 24 * 60 * 60.0
-_PAUSE_SECONDS = 1.0
-"""How long nobody is let in when the process has no file descriptor or memory for one more."""
 
 
 class Doorman:
-    """Lets clients in through a listening socket.
+    """Leads clients through the handshake.
 
     Args:
-        listening: not blocking; closed by `stop`.
         certificate: each handshake uses the one that there is when it begins.
+        handshakes: says how many clients are here.
     """
 
-    def __init__(self, listening: socket.socket, certificate: Certificate, shared: Shared) -> None:
-        self._listening = listening
+    def __init__(self, certificate: Certificate, shared: Shared, handshakes: Callable[[], int]) -> None:
         self._certificate = certificate
         self._shared = shared
-        self._waiting: set[asyncio.Task[None]] = set()
-        self._pause: asyncio.TimerHandle | None = None
+        self._handshakes = handshakes
 
-    @property
-    def waiting_count(self) -> int:
-        """Handshakes now."""
-        return len(self._waiting)
-
-    def start(self) -> None:
-        """Let clients in from now on, on the running loop."""
-        self._pause = None
-        asyncio.get_running_loop().add_reader(self._listening, self._accept)
-
-    async def stop(self) -> None:
-        """Let nobody in any more, and send away who has not been through the handshake."""
-        if self._listening.fileno() < 0:
-            return
-        if self._pause is not None:
-            self._pause.cancel()
-        asyncio.get_running_loop().remove_reader(self._listening)
-        self._listening.close()
-        waiting = list(self._waiting)
-        for task in waiting:
-            task.cancel()
-        await asyncio.gather(*waiting, return_exceptions=True)
-
-    def _accept(self) -> None:
-        loop, shared = asyncio.get_running_loop(), self._shared
-        for _ in range(_ACCEPTED_PER_TURN):
-            try:
-                client, _address = self._listening.accept()
-            except (BlockingIOError, ConnectionAbortedError):
-                return
-            except OSError:
-                loop.remove_reader(self._listening)
-                self._pause = loop.call_later(_PAUSE_SECONDS, self.start)
-                return
-            if len(self._waiting) + len(shared.connections) >= shared.limits.connections:
-                client.close()
-                continue
-            client.setblocking(False)
-            task = loop.create_task(self._receive(client))
-            self._waiting.add(task)
-            task.add_done_callback(self._waiting.discard)
+    def receive(self, client: socket.socket) -> Coroutine[object, object, None] | None:
+        """Take a client in, or send one too many away: see `Entrance`."""
+        shared = self._shared
+        if self._handshakes() + len(shared.connections) >= shared.limits.connections:
+            client.close()
+            return None
+        return self._receive(client)
 
     async def _receive(self, client: socket.socket) -> None:
         seconds = self._shared.limits.tls_handshake_seconds

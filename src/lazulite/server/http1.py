@@ -213,6 +213,13 @@ class Connection(asyncio.Protocol):
         self._task = asyncio.get_running_loop().create_task(self._serve(incoming))
 
     async def _serve(self, incoming: Incoming) -> None:
+        try:
+            await self._answer(incoming)
+        except MemoryError:  # There is none left for an answer: better no connection than one that hangs.
+            if self._outlet is not None:
+                self._outlet.abort()
+
+    async def _answer(self, incoming: Incoming) -> None:
         shared = self._shared
         request = incoming.request
         try:

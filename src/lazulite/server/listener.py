@@ -5,6 +5,7 @@ before `stop` is answered unless that takes longer than the drain.
 """
 
 import asyncio
+import contextlib
 import socket
 import time
 from collections.abc import Callable, Sequence
@@ -14,6 +15,7 @@ from lazulite.protocol.message import Service
 from lazulite.server.certificate import Certificate
 from lazulite.server.deadlines import Sweeper
 from lazulite.server.doorman import Doorman
+from lazulite.server.entrance import Entrance
 from lazulite.server.exchange_log import ExchangeLog
 from lazulite.server.http1 import Connection
 from lazulite.server.limits import Limits
@@ -71,8 +73,8 @@ class Server:
         self._hurried = asyncio.Event()
         self._shared = Shared(service, limits or Limits(), new_request_id, clock, tuple(logs), on_last=self._gone.set)
         self._sweeper = Sweeper(self._shared.connections, clock)
-        self._server: asyncio.Server | None = None
-        self._doorman: Doorman | None = None
+        self._plain: Entrance | None = None
+        self._secured: Entrance | None = None
         self._ports = Ports(None, None)
 
     @property
@@ -94,7 +96,7 @@ class Server:
     @property
     def connection_count(self) -> int:
         """Connections now, with TLS handshakes and those whose client left while its request still runs."""
-        return len(self._shared.connections) + (self._doorman.waiting_count if self._doorman else 0)
+        return len(self._shared.connections) + self._handshakes()
 
     @property
     def buffered_bytes(self) -> int:
@@ -107,26 +109,29 @@ class Server:
         Raises:
             BindError: the address is in use, unknown or not allowed.
         """
-        loop, http, https = asyncio.get_running_loop(), None, None
+        http, https = None, None
         if self._asked_port is not None:
             listening = await _listen(self._host, self._asked_port)
             http = _port_of(listening)
-            self._server = await loop.create_server(lambda: Connection(self._shared), sock=listening, backlog=_BACKLOG)
+            self._plain = Entrance(listening, self._receive)
+            self._plain.start()
         if self._secure is not None:
             listening = await _listen(self._host, self._secure.port)
             https = _port_of(listening)
-            self._doorman = Doorman(listening, self._secure.certificate, self._shared)
-            self._doorman.start()
+            self._secured = Entrance(
+                listening, Doorman(self._secure.certificate, self._shared, self._handshakes).receive
+            )
+            self._secured.start()
         self._ports = Ports(http, https)
         self._sweeper.start()
 
     async def stop(self) -> None:
         """Stop accepting, answer what is in flight, close the rest; bounded by the drain's seconds and `hurry`."""
         shared = self._shared
-        if self._server is not None:
-            self._server.close()
-        if self._doorman is not None:
-            await self._doorman.stop()
+        if self._plain is not None:
+            await self._plain.stop(send_away=False)
+        if self._secured is not None:
+            await self._secured.stop(send_away=True)
         await asyncio.sleep(0)  # What has arrived by now is read before its connection is judged idle.
         shared.draining = True
         self._gone.clear()
@@ -141,12 +146,18 @@ class Server:
         await asyncio.gather(*(task for task in tasks if task is not None), return_exceptions=True)
         if shared.connections:
             await self._gone.wait()
-        if self._server is not None:
-            await self._server.wait_closed()
 
     def hurry(self) -> None:
         """End a running or later `stop` without waiting for requests in flight."""
         self._hurried.set()
+
+    def _handshakes(self) -> int:
+        return 0 if self._secured is None else self._secured.waiting_count
+
+    async def _receive(self, client: socket.socket) -> None:
+        """Take a client in who speaks plain HTTP."""
+        with contextlib.suppress(OSError):
+            await asyncio.get_running_loop().connect_accepted_socket(lambda: Connection(self._shared), client)
 
     async def _drained(self) -> None:
         waits = [asyncio.ensure_future(event.wait()) for event in (self._gone, self._hurried)]

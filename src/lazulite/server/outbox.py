@@ -41,4 +41,7 @@ class Outbox:
         waiting, self._waiting = self._waiting, []
         for transport, data in waiting:
             if not transport.is_closing():
-                transport.write(data)
+                try:
+                    transport.write(data)
+                except MemoryError:  # One client is disconnected; the others' answers go out.
+                    transport.abort()

@@ -32,6 +32,13 @@ def _lower_name(name: bytes) -> str:
     return lower
 
 
+def _meaning(cause: BaseException | None) -> ServiceError:
+    """Return what to answer when reading stopped; `cause` is what one of our own callbacks raised, if it was that."""
+    if isinstance(cause, HeadError):
+        return cause.error
+    return ServiceError("ServerBusy" if isinstance(cause, MemoryError) else "InvalidInput")
+
+
 def _no_more() -> Request:
     raise AssertionError("a request after the end")
 
@@ -90,8 +97,7 @@ class RequestParser:
         except HttpParserInvalidMethodError:
             self._fail(ServiceError("InvalidHttpVerb"))
         except HttpParserError as error:
-            cause = error.__context__
-            self._fail(cause.error if isinstance(cause, HeadError) else ServiceError("InvalidInput"))
+            self._fail(_meaning(error.__context__))
         else:
             if self._incoming is incoming:
                 self._check_raw(incoming)

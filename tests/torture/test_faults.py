@@ -1,0 +1,75 @@
+"""The campaign of faults in short, and servers that it must not be content with."""
+
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from .faults import NAMES, Faults, endure
+from .faults_bench import PATIENCE_SECONDS, SABOTAGED, Bench
+from .faults_table import DISK_FAULTS
+
+pytestmark = pytest.mark.skipif(not shutil.which("gcc") and not shutil.which("cc"), reason="there is no C compiler")
+
+IN_A_HURRY = (*SABOTAGED, "in_a_hurry")
+SABOTAGES = {
+    "acknowledge_failed_writes": (["full disk"], "acknowledged|to what was not done|404"),
+    "sync_again": (["I/O errors of syncs"], "acknowledged|was seen"),
+    "stay_failed": (["read-only disk"], "not back"),
+    "write_one_by_one": (["full disk"] * 20, "neither wholly there"),
+    "end_early": (["I/O errors of reads"] * 3, "reads wrong"),
+}
+"""Faults that bring each to light, and how."""
+
+
+def test_every_fault_is_refused_and_got_over(tmp_path: Path) -> None:
+    report = endure(iter(NAMES), 4, tmp_path, IN_A_HURRY)
+    assert report.problems == ()
+    assert int(report.counts["faults"]) >= len(DISK_FAULTS), report
+
+
+@pytest.mark.parametrize("name", SABOTAGES)
+def test_a_sabotage_is_found(tmp_path: Path, name: str) -> None:
+    faults, sign = SABOTAGES[name]
+    patience = 4 if name == "stay_failed" else PATIENCE_SECONDS
+    report = endure(iter(faults), 1, tmp_path, (*SABOTAGED, name), patience)
+    assert any(re.search(sign, problem) for problem in report.problems), report
+
+
+def fill(file: Path) -> None:
+    with file.open("wb", buffering=0) as ballast:
+        while True:
+            ballast.write(bytes(1 << 16))
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of its own, of 96 MB."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    if subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=96m", "tmpfs", disk], check=False, capture_output=True
+    ).returncode:
+        pytest.skip("no file system can be mounted here")
+    yield disk
+    subprocess.run(["umount", disk], check=True)
+
+
+async def test_a_disk_that_is_really_full(tmp_path: Path, small_disk: Path) -> None:
+    bench = Bench(tmp_path, 1, IN_A_HURRY)
+    faults = Faults(bench, 1)
+    await bench.start()
+    try:
+        ballast = small_disk / "ballast"
+        with pytest.raises(OSError, match="No space left"):
+            fill(ballast)
+        await faults.look_while_it_lasts("full disk")
+        ballast.unlink()
+        await faults.expect_recovery("full disk")
+    finally:
+        await bench.stop(kill=True)
+    assert bench.tally.problems == []
+    assert bench.tally.refusals.keys() == {"503 ServerBusy"}
