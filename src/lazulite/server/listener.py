@@ -16,6 +16,7 @@ from lazulite.server.deadlines import Sweeper
 from lazulite.server.doorman import Doorman
 from lazulite.server.exchange_log import ExchangeLog
 from lazulite.server.http1 import Connection
+from lazulite.server.lane import Lane
 from lazulite.server.limits import Limits
 from lazulite.server.shared import Shared
 
@@ -50,9 +51,10 @@ class Server:
         new_request_id: never the same twice.
         logs: are told of every exchange.
         clock: monotonic seconds.
+        lane: what is slow goes by it; None for one of its own.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - most have a default
         self,
         service: Service,
         *,
@@ -63,13 +65,22 @@ class Server:
         limits: Limits | None = None,
         logs: Sequence[ExchangeLog] = (),
         clock: Callable[[], float] = time.monotonic,
+        lane: Lane | None = None,
     ) -> None:
         self._host = host
         self._asked_port = port
         self._secure = secure
         self._gone = asyncio.Event()
         self._hurried = asyncio.Event()
-        self._shared = Shared(service, limits or Limits(), new_request_id, clock, tuple(logs), on_last=self._gone.set)
+        self._shared = Shared(
+            service,
+            limits or Limits(),
+            new_request_id,
+            clock,
+            tuple(logs),
+            lane=lane or Lane(),
+            on_last=self._gone.set,
+        )
         self._sweeper = Sweeper(self._shared.connections, clock)
         self._server: asyncio.Server | None = None
         self._doorman: Doorman | None = None
@@ -138,6 +149,7 @@ class Server:
         finally:  # Also when `stop` itself is cancelled: nothing may keep the event loop from closing.
             tasks = [connection.abandon() for connection in list(shared.connections)]
             self._sweeper.stop()
+            self._shared.lane.close()
         await asyncio.gather(*(task for task in tasks if task is not None), return_exceptions=True)
         if shared.connections:
             await self._gone.wait()
