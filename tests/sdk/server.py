@@ -91,6 +91,11 @@ class Server:
         log.close()
         raise AssertionError(f"the server printed no connection string and exited with {code}; it said:\n{said}")
 
+    @property
+    def pid(self) -> int:
+        """The process's id."""
+        return self._process.pid
+
     def line(self) -> str:
         """Return the next line that it prints after its first connection string."""
         assert self._process.stdout is not None

@@ -9,9 +9,10 @@ from collections.abc import Callable
 
 from lazulite.cli import main
 
+from . import abuse_sabotages as abuse
 from .linearizability import sabotages as linearizability
 
-SABOTAGES: dict[str, Callable[[], None]] = {**linearizability.SABOTAGES}
+SABOTAGES: dict[str, Callable[[], None]] = {**abuse.SABOTAGES, **linearizability.SABOTAGES}
 
 
 if __name__ == "__main__":
