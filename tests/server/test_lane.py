@@ -77,7 +77,7 @@ async def test_the_lane_does_not_rest_while_nobody_else_wants_the_loop() -> None
 
 
 async def test_short_work_does_not_enter_the_lane() -> None:
-    lane, meter = Lane(clock=lambda: 0.0), Meter()
+    lane, meter = Lane(work_clock=lambda: 0.0), Meter()
     assert await paced(_work("a", 50, []), lane, meter) == "a"
     assert (lane.waiting_count, meter.total_s) == (0, 0.0)
 
@@ -96,7 +96,7 @@ async def _rest(busy: float) -> int:
         looks += 1
         return now_s * busy
 
-    await Lane(clock, demand)._rest(50 * TURN_SECONDS)
+    await Lane(clock=clock, demand_clock=demand)._rest(50 * TURN_SECONDS)
     return looks // 2
 
 

@@ -20,11 +20,13 @@ from random import Random
 from statistics import median
 from typing import NamedTuple
 
+from benchmarks.entities import entity
 from benchmarks.load import run_asyncio
 from benchmarks.measurement import BenchmarkError, Limits, Load
 from benchmarks.processes import CLIENT_CPU, SERVER_CPU, can_pin, pinned
 from benchmarks.processes import Server as Process
-from benchmarks.workload import MARK, TABLE, Workload, preload, stored_keys
+from benchmarks.requests import TABLE
+from benchmarks.workload import MARK, Workload
 from benchmarks.wrk import run_wrk, wrk_version
 
 from tests.certificates import Authority
@@ -33,6 +35,7 @@ from tests.sdk.server import serving
 from .abusers import ABUSERS
 from .campaign import Budget, Campaign, Report
 from .hostile import Target
+from .probes import preload, stored_keys
 
 KEPT_RATIO = 0.8
 """What the good client keeps at least."""
@@ -96,8 +99,8 @@ class GoodClient:
         keys = random.sample(stored_keys(ENTITIES), 2000)
         good = [requests.raw("GET", f"{TABLE}(PartitionKey='{first}',RowKey='{second}')") for first, second in keys]
         if self._load is run_wrk:  # which counts only what is refused as an error
-            good[::GETS_PER_INSERT] = [requests.insert("good", MARK.decode())] * len(good[::GETS_PER_INSERT])
-        self._workload = Workload("good", "requests", 1, b"", CONNECTIONS, 200, good)
+            good[::GETS_PER_INSERT] = [requests.insert(entity("good", MARK.decode()))] * len(good[::GETS_PER_INSERT])
+        self._workload = Workload("good", "requests", 1, CONNECTIONS, 200, good)
         self._sent = 0
         self.answered = 0
 
@@ -114,7 +117,7 @@ class GoodClient:
         self.answered += found.requests
         if found.errors:
             raise BenchmarkError(f"{found.errors} of {found.requests} requests were refused")
-        return Sample(found.rate, used / (time.monotonic() - began), found.p99_ms)
+        return Sample(found.rate, used / (time.monotonic() - began), found.latency.p99_ms)
 
     def rest(self) -> None:
         """Return when the server is done with what was left to it, or after a while."""
@@ -140,8 +143,8 @@ def _beside(name: str, target: Target, fates: Counter[str]) -> Iterator[None]:
 
 
 def _prepare(target: Target) -> None:
-    created = Workload("table", "", 1, b"", 1, 201, [target.requests.create_table()])
-    filled = Workload("rows", "", 1, b"", 4, 202, preload(target.requests, ENTITIES))
+    created = Workload("table", "", 1, 1, 201, [target.requests.create_table()])
+    filled = Workload("rows", "", 1, 4, 202, preload(target.requests, ENTITIES))
     for workload in (created, filled):
         count = len(workload.requests)
         if run_asyncio(workload, target.port, 0, Limits(120, count)).errors:

@@ -9,7 +9,8 @@ import os
 import sys
 
 import uvloop
-from benchmarks.workload import TABLE, TRANSACTION_ROWS
+from benchmarks.entities import TRANSACTION_ROWS
+from benchmarks.requests import TABLE
 
 from . import probes
 from .blows import churn, deaf, flood, handshake, idle, once, scan, silent, slow, vanish

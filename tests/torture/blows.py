@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from urllib.parse import quote
 
-from benchmarks.workload import TABLE, Requests
+from benchmarks.requests import TABLE, Requests
 
 from .hostile import CUT, HOST, Again, Blow, Target, Wire
 

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from functools import partial
 from itertools import count
 
-from benchmarks.workload import Requests
+from benchmarks.requests import Requests
 
 CUT = "cut"
 NOTHING = "nothing"

@@ -5,9 +5,22 @@ from collections.abc import Callable
 from typing import Any
 from urllib.parse import quote
 
-from benchmarks.workload import TABLE, Requests
+from benchmarks.entities import PARTITION_ROWS, TRANSACTION_ROWS, entity
+from benchmarks.requests import TABLE, Requests
 
 _MIB = 1 << 20
+
+
+def stored_keys(count: int) -> list[tuple[str, str]]:
+    """The keys of the rows that there are."""
+    return [(f"r{number // PARTITION_ROWS:04d}", f"{number % PARTITION_ROWS:06d}") for number in range(count)]
+
+
+def preload(requests: Requests, count: int) -> list[bytes]:
+    """The transactions that store them."""
+    entities = [entity(*key) for key in stored_keys(count)]
+    starts = range(0, count, TRANSACTION_ROWS)
+    return [requests.transaction(entities[start : start + TRANSACTION_ROWS]) for start in starts]
 
 
 def insert(requests: Requests, body: bytes, **headers: str) -> bytes:
@@ -52,7 +65,7 @@ def deep(requests: Requests) -> list[bytes]:
 
 def batches(count: int) -> Callable[[Requests], list[bytes]]:
     def make(requests: Requests) -> list[bytes]:
-        return [requests.transaction("x", [f"{number:06d}" for number in range(count)])]
+        return [requests.transaction([entity("x", f"{number:06d}") for number in range(count)])]
 
     return make
 

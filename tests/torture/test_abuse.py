@@ -15,7 +15,8 @@ from itertools import count
 from pathlib import Path
 
 import pytest
-from benchmarks.workload import TABLE, entity, preload
+from benchmarks.entities import entity
+from benchmarks.requests import TABLE
 
 from tests.certificates import Authority
 from tests.sdk.server import Server
@@ -23,6 +24,7 @@ from tests.sdk.server import Server
 from .abuse import Findings, Sample
 from .abusers import ABUSERS
 from .hostile import Abuser, Target, Wire, abuse
+from .probes import preload
 
 AT_ONCE_MAX = 3
 WAITING = {
@@ -74,7 +76,7 @@ async def _good(target: Target) -> int:
     try:
         for answered in count():
             row = f"{answered:06d}"
-            await wire.send(requests.insert("good", row))
+            await wire.send(requests.insert(entity("good", row)))
             assert (await wire.answer())[0] == "204"
             await wire.send(requests.raw("GET", f"{TABLE}(PartitionKey='good',RowKey='{row}')"))
             status, _, body = await wire.answer()
@@ -113,12 +115,15 @@ async def test_who_does_nothing_is_cut_off(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("sabotage", "name"), [("deadlines", "slow heads"), ("bounds", "oversized bodies"), ("farewell", "smuggling")]
+    ("sabotage", "name", "patience_seconds"),
+    [("deadlines", "slow heads", 3), ("bounds", "oversized bodies", 60), ("farewell", "smuggling", 0.2)],
 )
-async def test_what_a_sabotaged_server_does_is_noticed(tmp_path: Path, sabotage: str, name: str) -> None:
-    program = ("tests.torture.sabotage", sabotage)
-    async with _target(tmp_path, "--header-read-seconds", "1", program=program) as target:
-        fates = await _one(name, replace(target, patience_seconds=2.5))
+async def test_what_a_sabotaged_server_does_is_noticed(
+    tmp_path: Path, sabotage: str, name: str, patience_seconds: float
+) -> None:
+    flags = ("--header-read-seconds", "1", "--drain-seconds", "0.1")
+    async with _target(tmp_path, *flags, program=("tests.torture.sabotage", sabotage)) as target:
+        fates = await _one(name, replace(target, patience_seconds=patience_seconds))
         assert not set(fates) <= ABUSERS[name].fates
 
 
