@@ -21,7 +21,7 @@ class Gate(Lane):
     """A lane that lets nobody on until it is told to."""
 
     def __init__(self, clock: Callable[[], float] = lambda: 0.0) -> None:
-        super().__init__(clock)
+        super().__init__(clock, clock)
         self.waiting: list[Callable[[], bool]] = []
 
     def enter(self, go: Callable[[], bool]) -> None:

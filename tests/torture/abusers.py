@@ -68,9 +68,10 @@ async def _main(abuser: Abuser, target: Target) -> None:
     await asyncio.sleep(SETTLING_SECONDS)
     print("ready", flush=True)
     await loop.run_in_executor(None, sys.stdin.read)
+    fates = json.dumps(target.fates)  # before the end, which cuts everybody off
     work.cancel()
     await asyncio.wait([work])
-    print(json.dumps(target.fates), flush=True)
+    print(fates, flush=True)
 
 
 if __name__ == "__main__":
