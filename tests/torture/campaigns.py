@@ -1,5 +1,6 @@
 """All campaigns by name."""
 
+from .abuse import ABUSE
 from .campaign import Campaign
 from .clock import CLOCK
 from .crash import CRASH
@@ -11,6 +12,7 @@ CAMPAIGNS: dict[str, Campaign] = {
     "crash": CRASH,
     "power": POWER,
     "linearizability": LINEARIZABILITY,
-    "clock": CLOCK,
     "faults": FAULTS,
+    "clock": CLOCK,
+    "abuse": ABUSE,
 }

@@ -9,10 +9,11 @@ from collections.abc import Callable
 
 from lazulite.cli import main
 
-from . import sabotage_clock, sabotage_crash, sabotage_faults, sabotage_power
+from . import sabotage_abuse, sabotage_clock, sabotage_crash, sabotage_faults, sabotage_power
 from .linearizability import sabotages as linearizability
 
 SABOTAGES: dict[str, Callable[[], None]] = {
+    **sabotage_abuse.SABOTAGES,
     **sabotage_clock.SABOTAGES,
     **sabotage_crash.SABOTAGES,
     **sabotage_faults.SABOTAGES,

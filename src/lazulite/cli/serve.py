@@ -30,6 +30,7 @@ from lazulite.server.control import control
 from lazulite.server.debug_log import DebugLog
 from lazulite.server.exchange_log import ExchangeLog
 from lazulite.server.health import Health
+from lazulite.server.lane import Lane
 from lazulite.server.listener import BindError, Ports, Secure, Server
 from lazulite.server.proxies import Proxied
 from lazulite.server.request_log import RequestLog
@@ -75,7 +76,10 @@ async def _serve(settings: Settings, logs: list[ExchangeLog]) -> None:
         ):
             addressing = Addressing(settings.host_suffixes)
             limits = QueryLimits(page_seconds=settings.page_seconds)
-            tables = TableService(engine, directory, limits=limits, addressing=addressing, bearer=bearer)
+            lane = Lane()
+            tables = TableService(
+                engine, directory, limits=limits, addressing=addressing, bearer=bearer, paced=lane.paced
+            )
             await tables.start()
             service: Service = Health(tables, engine.check_writable)
             if settings.trusted_proxies:
@@ -89,6 +93,7 @@ async def _serve(settings: Settings, logs: list[ExchangeLog]) -> None:
                 new_request_id=RequestIds(random.SystemRandom()).next,
                 limits=settings.limits,
                 logs=logs if metrics is None else [*logs, metrics],
+                lane=lane,
             )
             on_hangup = None if secure is None else partial(_read_again, secure.certificate)
             async with metrics_server(settings, metrics, server, engine) as page:

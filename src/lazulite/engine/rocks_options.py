@@ -28,7 +28,7 @@ class RocksSettings:
     open_files_max: int = 256
     slice_rows_max: int = 256
     slice_bytes_max: int = MIB
-    slice_seconds_max: float = 0.003
+    slice_seconds_max: float = 0.001
     stall_seconds_max: float = 5.0
     """How long a write is tried again while RocksDB is behind with its background work."""
     stall_retry_seconds: float = 0.01

@@ -16,6 +16,9 @@ from lazulite.server.shared import Shared
 _HANDSHAKE = b"\x16"
 """The first byte of a TLS connection (RFC 8446 section 5.1): no request begins with it."""
 
+_HANDSHAKE_SECONDS = 0.0015
+"""What a handshake costs the event loop, more or less."""
+
 _NEVER_SECONDS = 24 * 60 * 60.0
 
 
@@ -41,13 +44,15 @@ class Doorman:
         return self._receive(client)
 
     async def _receive(self, client: socket.socket) -> None:
-        seconds = self._shared.limits.tls_handshake_seconds
+        shared, seconds = self._shared, self._shared.limits.tls_handshake_seconds
         handed_on = False
         try:
             async with asyncio.timeout(seconds):
                 first = await _first_byte(client)
                 handed_on = first != b""
                 if first == _HANDSHAKE:
+                    shared.lane.owe(_HANDSHAKE_SECONDS)
+                    await shared.lane.turn()
                     await self._secure(client, seconds)
                 elif first:
                     await self._send_away(client)

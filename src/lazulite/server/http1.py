@@ -3,7 +3,9 @@
 Invariants:
 - Responses leave strictly in the order of their requests; the service sees one request of a connection at a time.
 - A request handed to the service runs to its end, whether or not its client still listens. Only the end of a drain
-  cancels it.
+  cancels it, and a query that waits in the slow lane (`lane`) for a client that has left.
+- Who owes much to the lane (for slow requests, for bulk, for requests that are refused) is read no further until its
+  turn has come.
 - Every phase has a deadline (`Phase`), so no connection stays for ever; every buffer has a bound (`Limits`).
 - After a refusal that ends the connection, input is read and dropped for a while: closing a socket with unread input
   would reset it and could take the refusal away from the client (RFC 9112 section 9.6).
@@ -20,6 +22,7 @@ from lazulite.protocol.message import Request, Response
 from lazulite.server.deadlines import Phase
 from lazulite.server.exchange_log import Exchange
 from lazulite.server.incoming import Incoming
+from lazulite.server.lane import TURN_SECONDS, Meter, paced
 from lazulite.server.outlet import Outlet, client_address
 from lazulite.server.request_parser import RequestParser
 from lazulite.server.response import CONTINUE, encode
@@ -32,6 +35,23 @@ _NOTHING = memoryview(b"")
 
 _OVERFLOW_CONNECTIONS = 256
 """Connections over the limit that are told so at a time; beyond them, a connection is just closed."""
+
+
+_BULK_BYTES = 16 * 1024
+_BULK_SECONDS_PER_BYTE = 0.5e-9
+"""What reading a large piece of input costs: it is copied twice and looked through once."""
+
+_FRAMING_SECONDS = 30e-6
+"""What a request costs beside the service's part."""
+
+_REFUSAL_SECONDS = 100e-6
+"""What it costs to refuse a request that the service has not seen."""
+
+_UNWELCOME = frozenset({400, 401, 403, 405, 411, 413, 414, 415, 431, 501})
+"""Answers that no good client gets often: who asks for them time and again goes by the slow lane."""
+
+
+_READING = frozenset({"GET", "HEAD"})
 
 
 class Connection(asyncio.Protocol):
@@ -59,6 +79,10 @@ class Connection(asyncio.Protocol):
         self._ending = False
         self._phase = Phase.IDLE
         self._message_count = 0
+        self._debt_s = 0.0
+        self._held = False
+        self._held_at_s = 0.0
+        self._meter = Meter()
         self.deadline_s = 0.0
 
     # What the transport calls.
@@ -83,9 +107,12 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """See asyncio."""
+        if len(data) >= _BULK_BYTES:
+            self._debt_s += len(data) * _BULK_SECONDS_PER_BYTE
         if self._ending:
             if self._outlet is not None:
                 self._outlet.discard(len(data))
+                self._pay()
             return
         self._unread = memoryview(self._unread.tobytes() + data) if self._unread else memoryview(data)
         self._advance()
@@ -124,6 +151,8 @@ class Connection(asyncio.Protocol):
         self.deadline_s = math.inf
         if self._task is None:
             self._shared.forget(self)
+        elif self._meter.waits and self._running is not None and self._running.request.method in _READING:
+            self._task.cancel()
 
     # What the server calls.
 
@@ -141,8 +170,9 @@ class Connection(asyncio.Protocol):
         return self._task
 
     def expire(self) -> None:
-        """Act on a passed deadline, as the phase says."""
-        _EXPIRED[self._phase](self)
+        """Act on a passed deadline, as the phase says; not while it is the server that keeps the client waiting."""
+        if not self._held:
+            _EXPIRED[self._phase](self)
 
     # From input to service.
 
@@ -152,6 +182,8 @@ class Connection(asyncio.Protocol):
     def _advance(self) -> None:
         """Do all that can be done now: answer or start the next request, parse more input, say what is waited for."""
         queue, parser = self._queue, self._parser
+        if self._pay():
+            return
         while not self._ending:
             if queue and self._running is None and not self._write_paused:
                 first = queue[0]
@@ -166,16 +198,16 @@ class Connection(asyncio.Protocol):
                     if self._outlet is not None:
                         self._outlet.write(CONTINUE, b"")
             if self._unread and not parser.stopped and not self._crowded():
-                part = self._unread
-                if len(part) > _SLICE_BYTES:
-                    part, self._unread = part[:_SLICE_BYTES], part[_SLICE_BYTES:]
-                else:
-                    self._unread = _NOTHING
-                parser.feed(part)
+                parser.feed(self._slice())
                 continue
             break
         if not self._ending:
             self._settle()
+
+    def _slice(self) -> memoryview:
+        unread = self._unread
+        self._unread = unread[_SLICE_BYTES:] or _NOTHING  # An empty slice would keep all of it alive.
+        return unread[:_SLICE_BYTES]
 
     def _settle(self) -> None:
         """Nothing more can be done now: choose what to wait for, or end."""
@@ -200,6 +232,28 @@ class Connection(asyncio.Protocol):
         if self._outlet is not None:
             self._outlet.read(not self._unread and not self._crowded())
 
+    def _pay(self) -> bool:
+        """Say whether the connection waits in the slow lane, where who owes much goes before anything else."""
+        if self._debt_s >= TURN_SECONDS and not self._held and self._outlet is not None:
+            self._held = True
+            self._held_at_s = self._shared.clock()
+            self._outlet.read(False)
+            self._shared.lane.owe(self._debt_s)
+            self._debt_s = 0.0
+            self._shared.lane.enter(self._go_on)
+        return self._held
+
+    def _go_on(self) -> bool:
+        self._held = False
+        self.deadline_s += self._shared.clock() - self._held_at_s
+        if self._outlet is None:
+            return False
+        if self._ending:
+            self._outlet.read(True)
+        else:
+            self._advance()
+        return True
+
     def _crowded(self) -> bool:
         queue, limits = self._queue, self._shared.limits
         if len(queue) < 2:
@@ -222,8 +276,9 @@ class Connection(asyncio.Protocol):
     async def _answer(self, incoming: Incoming) -> None:
         shared = self._shared
         request = incoming.request
+        self._meter = meter = Meter()
         try:
-            response = await shared.service.handle(request)
+            response = await paced(shared.service.handle(request), shared.lane, meter)
         except Exception as failure:  # noqa: BLE001 - the last line of defence: any failure gets an answer and a log line
             for log in shared.logs:
                 log.failed(request.id, failure)
@@ -233,6 +288,10 @@ class Connection(asyncio.Protocol):
             shared.release(incoming)
             if self._outlet is None:
                 shared.forget(self)
+        if meter.total_s >= TURN_SECONDS or response.status in _UNWELCOME or request.method == "OPTIONS":
+            self._debt_s += meter.unpaid_s + _FRAMING_SECONDS
+        else:
+            shared.lane.passed_count += 1
         if self._running is incoming:
             self._running = None
         if not incoming.answered:
@@ -244,6 +303,7 @@ class Connection(asyncio.Protocol):
 
     def _refuse(self, incoming: Incoming) -> None:
         assert incoming.error is not None
+        self._debt_s += _REFUSAL_SECONDS
         incoming.started_s = self._shared.clock()
         self._respond(incoming, self._shared.service.refuse(incoming.request, incoming.error))
 

@@ -18,6 +18,7 @@ from lazulite.server.doorman import Doorman
 from lazulite.server.entrance import Entrance
 from lazulite.server.exchange_log import ExchangeLog
 from lazulite.server.http1 import Connection
+from lazulite.server.lane import Lane
 from lazulite.server.limits import Limits
 from lazulite.server.shared import Shared
 
@@ -52,9 +53,10 @@ class Server:
         new_request_id: never the same twice.
         logs: are told of every exchange.
         clock: monotonic seconds.
+        lane: what is slow goes by it; None for one of its own.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - most have a default
         self,
         service: Service,
         *,
@@ -65,13 +67,22 @@ class Server:
         limits: Limits | None = None,
         logs: Sequence[ExchangeLog] = (),
         clock: Callable[[], float] = time.monotonic,
+        lane: Lane | None = None,
     ) -> None:
         self._host = host
         self._asked_port = port
         self._secure = secure
         self._gone = asyncio.Event()
         self._hurried = asyncio.Event()
-        self._shared = Shared(service, limits or Limits(), new_request_id, clock, tuple(logs), on_last=self._gone.set)
+        self._shared = Shared(
+            service,
+            limits or Limits(),
+            new_request_id,
+            clock,
+            tuple(logs),
+            lane=lane or Lane(),
+            on_last=self._gone.set,
+        )
         self._sweeper = Sweeper(self._shared.connections, clock)
         self._plain: Entrance | None = None
         self._secured: Entrance | None = None
@@ -143,6 +154,7 @@ class Server:
         finally:  # Also when `stop` itself is cancelled: nothing may keep the event loop from closing.
             tasks = [connection.abandon() for connection in list(shared.connections)]
             self._sweeper.stop()
+            self._shared.lane.close()
         await asyncio.gather(*(task for task in tasks if task is not None), return_exceptions=True)
         if shared.connections:
             await self._gone.wait()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from lazulite.protocol.message import Service
 from lazulite.server.exchange_log import ExchangeLog
 from lazulite.server.incoming import Incoming
+from lazulite.server.lane import Lane
 from lazulite.server.limits import Limits
 from lazulite.server.outbox import Outbox
 
@@ -20,7 +21,7 @@ class Shared:
 
     `new_request_id`: never the same twice. `clock`: monotonic seconds. `logs`: told of every exchange. `connections`:
     those open and those whose request still runs. `draining`: no connection is kept alive. `on_last`: called when the
-    last connection has gone. `buffered_bytes`: of request bodies, held now.
+    last connection has gone. `buffered_bytes`: of request bodies, held now. `lane`: what is slow goes by it.
     """
 
     service: Service
@@ -31,6 +32,7 @@ class Shared:
     connections: set["Connection"] = field(default_factory=set)
     draining: bool = False
     buffered_bytes: int = 0
+    lane: Lane = field(default_factory=Lane)
     outbox: Outbox = field(init=False)
 
     def __post_init__(self) -> None:

@@ -29,7 +29,7 @@ class QueryLimits:
     page_bytes: int = 16 * 1024 * 1024
     """Entities are not added to a page that has grown past this."""
     page_seconds: float = 5.0
-    turn_seconds: float = 0.005
+    turn_seconds: float = 0.001
     """How long a page or a batch may hold the event loop before others get a turn."""
     lookahead_rows: int = 1000
     """Rows looked at after a full page, to tell whether any other matches; past that a continuation is given."""

@@ -12,6 +12,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from email.utils import formatdate
 from random import Random, SystemRandom
+from typing import TypeAlias
 
 from lazulite.engine.contract import Clock, Engine, EngineUnavailableError, SpaceDroppedError
 from lazulite.protocol import cors, xml
@@ -40,6 +41,8 @@ SERVER = "Windows-Azure-Table/1.0 Microsoft-HTTPAPI/2.0"
 """Some SDKs look at it."""
 _CLIENT_ID_MAX = 1024
 
+Operation: TypeAlias = Coroutine[object, None, Response]
+
 
 class TableService:
     """The Table service on one engine.
@@ -53,9 +56,10 @@ class TableService:
         limits: bounds of a page.
         addressing: how its accounts are addressed.
         bearer: checks bearer tokens; None to know no issuer of such.
+        paced: makes what runs beside its request run at the same pace.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - all but two have a default
         self,
         engine: Engine,
         accounts: AccountDirectory,
@@ -66,6 +70,7 @@ class TableService:
         limits: QueryLimits | None = None,
         addressing: Addressing | None = None,
         bearer: BearerAuthentication | None = None,
+        paced: Callable[[Operation], Operation] = lambda operation: operation,
     ) -> None:
         catalog = Catalog(engine)
         properties = PropertiesStore(engine, "table")
@@ -80,6 +85,7 @@ class TableService:
         )
         self._addressing = addressing or Addressing()
         self._authenticator = Authenticator(accounts, clock, catalog.policies, bearer=bearer)
+        self._paced = paced
         self._overdue: set[asyncio.Task[Response]] = set()
         self._date_second = -1
         self._date = ""
@@ -142,13 +148,13 @@ class TableService:
             return await dispatch(call)
         return await self._within(seconds, dispatch(call))
 
-    async def _within(self, seconds: float, operation: Coroutine[object, object, Response]) -> Response:
+    async def _within(self, seconds: float, operation: Operation) -> Response:
         """Answer in time; an operation that takes longer goes on, as half of one would leave what nobody expects.
 
         Raises:
             ServiceError: `OperationTimedOut`, or what the operation raised in time.
         """
-        task = asyncio.ensure_future(operation)
+        task = asyncio.create_task(self._paced(operation))
         await asyncio.wait([task], timeout=seconds)
         if task.done():
             return task.result()

@@ -1,0 +1,133 @@
+"""Which connections go by the slow lane, and what holds for them there."""
+
+import asyncio
+from collections.abc import Callable
+from itertools import count
+
+import pytest
+
+from lazulite.protocol.message import Request
+from lazulite.server.lane import Lane
+
+from .test_http1 import GET, HOST, statuses
+from .wire import Wire, settle
+
+BODY = b"a" * (4 << 20)
+POST = b"POST / HTTP/1.1\r\n" + HOST + b"Content-Length: %d\r\n\r\n" % len(BODY)
+ENOUGH = 100
+
+
+class Gate(Lane):
+    """A lane that lets nobody on until it is told to."""
+
+    def __init__(self, clock: Callable[[], float] = lambda: 0.0) -> None:
+        super().__init__(clock, clock)
+        self.waiting: list[Callable[[], bool]] = []
+
+    def enter(self, go: Callable[[], bool]) -> None:
+        self.waiting.append(go)
+
+    async def let_on(self) -> bool:
+        taken = self.waiting.pop(0)()
+        await settle()
+        return taken
+
+
+@pytest.fixture(name="gate")
+def _gate(wire: Wire) -> Gate:
+    gate = Gate()
+    wire.shared.lane = gate
+    return gate
+
+
+async def _ask_until_held(wire: Wire, gate: Gate) -> int:
+    for asked in range(ENOUGH):
+        if gate.waiting:
+            return asked
+        await wire.send(GET)
+    return ENOUGH
+
+
+@pytest.mark.parametrize("status", [200, 201, 204, 304, 404, 409, 412, 500, 503])
+async def test_what_good_clients_get_keeps_nobody_waiting(wire: Wire, gate: Gate, status: int) -> None:
+    wire.service.status = status
+    assert await _ask_until_held(wire, gate) == ENOUGH
+    assert gate.passed_count == ENOUGH
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 413])
+async def test_who_is_refused_time_and_again_waits(wire: Wire, gate: Gate, status: int) -> None:
+    wire.service.status = status
+    asked = await _ask_until_held(wire, gate)
+    assert 1 < asked < ENOUGH
+    assert gate.passed_count == 0
+    assert wire.transport.reading_paused
+    assert len(statuses(await wire.send(GET))) == asked, "answered so far, and no more"
+    assert await gate.let_on()
+    assert len(statuses(wire.transport.written)) == asked + 1
+    assert not wire.transport.reading_paused
+
+
+async def test_who_is_held_does_not_hold_others(wire: Wire, gate: Gate) -> None:
+    wire.service.status = 403
+    await _ask_until_held(wire, gate)
+    other = wire.connect()
+    assert statuses(await wire.send(GET, other)) == [403]
+
+
+async def test_bulk_waits(wire: Wire, gate: Gate) -> None:
+    await wire.send(POST + BODY)
+    assert (len(gate.waiting), wire.service.requests) == (1, [])
+    await gate.let_on()
+    assert [len(request.body) for request in wire.service.requests] == [len(BODY)]
+
+
+async def test_no_deadline_passes_while_the_server_keeps_a_client_waiting(wire: Wire, gate: Gate) -> None:
+    await wire.send(POST + BODY[:-1])
+    await wire.wait(1000)
+    assert wire.transport.written == b""
+    await gate.let_on()
+    await wire.wait(wire.shared.limits.body_read_seconds - 1)
+    assert statuses(await wire.send(b"a")) == [200]
+
+
+async def test_who_leaves_while_it_is_held_is_passed_over(wire: Wire, gate: Gate) -> None:
+    wire.service.status = 403
+    await _ask_until_held(wire, gate)
+    wire.transport.abort()
+    await settle()
+    assert not await gate.let_on()
+    assert not wire.shared.connections
+
+
+async def _slow(request: Request) -> None:
+    await asyncio.sleep(0)
+
+
+@pytest.mark.parametrize(("method", "ends"), [("GET", True), ("HEAD", True), ("PUT", False), ("DELETE", False)])
+async def test_a_query_in_the_lane_ends_with_its_client_and_a_write_does_not(
+    wire: Wire, method: str, ends: bool
+) -> None:
+    ticks = count()
+    wire.shared.lane = gate = Gate(lambda: next(ticks))
+    wire.service.before = _slow
+    await wire.send(f"{method} / HTTP/1.1\r\n".encode() + HOST + b"Content-Length: 0\r\n\r\n")
+    assert len(gate.waiting) == 1
+    wire.transport.abort()
+    await settle()
+    assert (not wire.shared.connections) is ends
+    assert await gate.let_on() is not ends
+    assert not wire.shared.connections
+
+
+async def test_a_slow_request_is_answered_and_makes_the_next_one_wait(wire: Wire) -> None:
+    ticks = count()
+    wire.shared.lane = gate = Gate(lambda: next(ticks))
+    wire.service.before = _slow
+    assert await wire.send(GET) == b""
+    await gate.let_on()
+    assert statuses(wire.transport.written) == [200]
+    assert statuses(await wire.send(GET)) == [200]
+    await gate.let_on()
+    await gate.let_on()
+    assert statuses(wire.transport.written) == [200, 200]

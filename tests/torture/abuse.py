@@ -1,0 +1,198 @@
+"""The campaign of hostile clients: what a good client keeps of its throughput beside each of them.
+
+Server and clients have a processor each, where there are two. The good client is measured alone and beside an abuser,
+in turns; what counts of an abuser is the median ratio of such pairs. A pair is *quiet* if the server was busy nearly
+all the time while the good client was alone: else the machine had other things to do, and the ratio proves nothing.
+"""
+
+import json
+import re
+import resource
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from statistics import median
+from typing import NamedTuple
+
+from benchmarks.entities import entity
+from benchmarks.load import run_asyncio
+from benchmarks.measurement import BenchmarkError, Limits, Load
+from benchmarks.processes import CLIENT_CPU, SERVER_CPU, can_pin, pinned
+from benchmarks.processes import Server as Process
+from benchmarks.requests import TABLE
+from benchmarks.workload import MARK, Workload
+from benchmarks.wrk import run_wrk, wrk_version
+
+from tests.certificates import Authority
+from tests.sdk.server import serving
+
+from .abusers import ABUSERS
+from .campaign import Budget, Campaign, Report
+from .hostile import Target
+from .probes import preload, stored_keys
+
+KEPT_RATIO = 0.8
+"""What the good client keeps at least."""
+
+QUIET_RATIO = 0.85
+"""The server's part of a processor, while the good client is alone, in a quiet pair."""
+
+PAIRS_MIN = 3
+CONNECTIONS = 16
+ENTITIES = 20_000
+GETS_PER_INSERT = 20
+SECONDS = 1.5
+FLAGS = ("--header-read-seconds", "5", "--body-read-seconds", "5", "--https-port", "0")
+
+
+class Sample(NamedTuple):
+    """What the good client got: requests a second, and the server's part of a processor meanwhile."""
+
+    rate: float
+    busy: float
+    p99_ms: float
+
+
+@dataclass
+class Findings:
+    """Of one abuser: pairs of samples, alone and beside it, and what came of what it did."""
+
+    pairs: list[tuple[Sample, Sample]] = field(default_factory=list)
+    fates: Counter[str] = field(default_factory=Counter)
+
+    def ratio(self) -> float | None:
+        """Return the median of the quiet pairs; None if there are too few."""
+        ratios = [beside.rate / alone.rate for alone, beside in self.pairs if alone.busy >= QUIET_RATIO]
+        return median(ratios) if len(ratios) >= PAIRS_MIN else None
+
+    def summary(self) -> str:
+        """Return the ratio and the 99th percentiles, in brackets what was measured beside other work."""
+        quiet = self.ratio()
+        ratio = median(beside.rate / alone.rate for alone, beside in self.pairs) if quiet is None else quiet
+        alone, beside = (median(pair[side].p99_ms for pair in self.pairs) for side in (0, 1))
+        text = f"{ratio:.2f} p99 {alone:.1f} → {beside:.1f} ms"
+        return text if quiet is not None else f"({text})"
+
+    def problems(self, name: str) -> Iterator[str]:
+        """Yield what must not be."""
+        unexpected = {fate: count for fate, count in self.fates.items() if fate not in ABUSERS[name].fates}
+        if unexpected:
+            yield f"{name}: ended as {unexpected}, expected of {sorted(ABUSERS[name].fates)}"
+        ratio = self.ratio()
+        if ratio is not None and ratio < KEPT_RATIO:
+            yield f"{name}: the good client keeps {ratio:.2f} of its throughput"
+
+
+class GoodClient:
+    """Point GETs and some inserts, each answered before the next."""
+
+    def __init__(self, target: Target, process: Process, random: Random) -> None:
+        self._target, self._process = target, process
+        self._load: Load = run_asyncio if wrk_version() is None else run_wrk
+        requests = target.requests
+        keys = random.sample(stored_keys(ENTITIES), 2000)
+        good = [requests.raw("GET", f"{TABLE}(PartitionKey='{first}',RowKey='{second}')") for first, second in keys]
+        if self._load is run_wrk:  # which counts only what is refused as an error
+            good[::GETS_PER_INSERT] = [requests.insert(entity("good", MARK.decode()))] * len(good[::GETS_PER_INSERT])
+        self._workload = Workload("good", "requests", 1, CONNECTIONS, 200, good)
+        self._sent = 0
+        self.answered = 0
+
+    def sample(self) -> Sample:
+        """Ask for a while.
+
+        Raises:
+            BenchmarkError: a request was not answered, or not well.
+        """
+        began, used = time.monotonic(), self._process.cpu_seconds() or 0.0
+        found = self._load(self._workload, self._target.port, self._sent, Limits(SECONDS, 10**9))
+        used = (self._process.cpu_seconds() or 0.0) - used
+        self._sent += found.requests + CONNECTIONS
+        self.answered += found.requests
+        if found.errors:
+            raise BenchmarkError(f"{found.errors} of {found.requests} requests were refused")
+        return Sample(found.rate, used / (time.monotonic() - began), found.latency.p99_ms)
+
+    def rest(self) -> None:
+        """Return when the server is done with what was left to it, or after a while."""
+        for _ in range(100):
+            used = self._process.cpu_seconds() or 0.0
+            time.sleep(0.1)
+            if (self._process.cpu_seconds() or 0.0) - used < 0.02:
+                return
+
+
+@contextmanager
+def _beside(name: str, target: Target, fates: Counter[str]) -> Iterator[None]:
+    """Run an abuser, in a process of its own."""
+    command = [sys.executable, "-m", "tests.torture.abusers", name, str(target.port), str(target.https_port)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n", f"{name} did not begin"
+        try:
+            yield
+        finally:
+            said, _ = process.communicate(timeout=60)
+            fates.update(json.loads(said))
+
+
+def _prepare(target: Target) -> None:
+    created = Workload("table", "", 1, 1, 201, [target.requests.create_table()])
+    filled = Workload("rows", "", 1, 4, 202, preload(target.requests, ENTITIES))
+    for workload in (created, filled):
+        count = len(workload.requests)
+        if run_asyncio(workload, target.port, 0, Limits(120, count)).errors:
+            raise BenchmarkError("the table could not be filled")
+
+
+def _run(budget: Budget, seed: int, directory: Path) -> Report:
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (limit[1], limit[1]))
+    pin = can_pin()
+    findings: dict[str, Findings] = {name: Findings() for name in ABUSERS}
+    problems: list[str] = []
+    done = 0
+    try:
+        with pinned(SERVER_CPU, pin=pin):
+            running = serving(directory / "data", *Authority(directory).issue().flags, *FLAGS)
+            server = running.__enter__()
+        try:
+            https = re.search(r"https://[^/]*:(\d+)/", server.line())
+            assert https is not None
+            target = Target(int(server.account.host.split(":")[1]), int(https[1]))
+            with pinned(CLIENT_CPU, pin=pin):
+                _prepare(target)
+                client = GoodClient(target, Process(target.port, server.pid), Random(seed))
+                while budget.more(done):
+                    name = list(ABUSERS)[done % len(ABUSERS)]
+                    found = findings[name]
+                    client.rest()
+                    try:
+                        alone = client.sample()
+                        with _beside(name, target, found.fates):
+                            found.pairs.append((alone, client.sample()))
+                    except BenchmarkError as error:
+                        problems.append(f"{name}: {error}")
+                    done += 1
+        finally:
+            running.__exit__(None, None, None)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limit)
+    counts: dict[str, int | str] = {"rounds": done, "good requests": client.answered}
+    counts |= {name: found.summary() for name, found in findings.items() if found.pairs}
+    problems += [problem for name, found in findings.items() for problem in found.problems(name)]
+    return Report(counts, tuple(problems))
+
+
+ABUSE = Campaign(
+    promise="Beside hostile clients the good one is answered, and keeps 80 % of its throughput.",
+    unit="rounds",
+    weight=2,
+    run=_run,
+)

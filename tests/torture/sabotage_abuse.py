@@ -1,0 +1,37 @@
+"""How a server can break what hostile clients are to meet."""
+
+from collections.abc import Callable
+
+from lazulite.server.deadlines import Sweeper
+from lazulite.server.http1 import Connection
+from lazulite.server.limits import Limits
+
+
+def _no_deadlines() -> None:
+    def sweep(self: Sweeper) -> None:
+        """Let everybody wait."""
+
+    Sweeper.sweep = sweep  # type: ignore[method-assign]
+
+
+def _no_bounds() -> None:
+    made = Limits.__init__
+
+    def boundless(self: Limits, **given: float) -> None:
+        made(self, **(given | {"body_bytes": 1 << 30}))  # type: ignore[arg-type]  # names and types vary
+
+    Limits.__init__ = boundless  # type: ignore[method-assign]
+
+
+def _no_farewell() -> None:
+    def stay(self: Connection, *, linger: bool) -> None:
+        """Leave a connection open whose input nobody understands."""
+
+    Connection._end = stay  # type: ignore[method-assign]
+
+
+SABOTAGES: dict[str, Callable[[], None]] = {
+    "deadlines": _no_deadlines,
+    "bounds": _no_bounds,
+    "farewell": _no_farewell,
+}

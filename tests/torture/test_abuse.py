@@ -1,0 +1,146 @@
+"""The short form: every abuser at once beside a good client, and no look at the clock.
+
+What is asserted is what comes of each blow, and that the good client's every request is answered as it should be. How
+much of its throughput it keeps is for `make torture`; how the slow lane shares the loop, for
+`tests/server/test_lane.py`.
+"""
+
+import asyncio
+import re
+from collections import Counter
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from itertools import count
+from pathlib import Path
+
+import pytest
+from benchmarks.entities import entity
+from benchmarks.requests import TABLE
+
+from tests.certificates import Authority
+from tests.sdk.server import Server
+
+from .abuse import Findings, Sample
+from .abusers import ABUSERS
+from .hostile import Abuser, Target, Wire, abuse
+from .probes import preload
+
+AT_ONCE_MAX = 3
+WAITING = {
+    "slow heads": ("--header-read-seconds", "1"),
+    "slow bodies": ("--body-read-seconds", "1"),
+    "half-open": ("--keep-alive-seconds", "1"),
+    "10,000 idle": ("--keep-alive-seconds", "1"),
+}
+"""Abusers that do nothing until the server ends it, and how to make that soon."""
+
+FOREVER = [*WAITING, "deaf readers"]
+
+
+@asynccontextmanager
+async def _target(directory: Path, *flags: str, program: Sequence[str] = ("lazulite",)) -> AsyncIterator[Target]:
+    """Serve a table of 1,000 entities."""
+    secure = (*Authority(directory).issue().flags, "--https-port", "0")
+    server = Server.start(directory / "data", *secure, *flags, program=program)
+    try:
+        https = re.search(r"https://[^/]*:(\d+)/", server.line())
+        assert https is not None
+        target = Target(int(server.account.host.split(":")[1]), int(https[1]))
+        wire = await Wire.open(target)
+        for request in (target.requests.create_table(), *preload(target.requests, 1000)):
+            await wire.send(request)
+            assert await wire.fate() in ("201", "202/204")
+        wire.close()
+        yield target
+    finally:
+        assert server.terminate() == 0
+
+
+async def _one(name: str, target: Target) -> Counter[str]:
+    """Let a few of an abuser deal a blow each; return what came of it."""
+    mine = replace(target, fates=Counter(), wires=set())
+    await abuse(_few(name), mine, 1)
+    return mine.fates
+
+
+def _few(name: str) -> Abuser:
+    return replace(ABUSERS[name], at_once=min(ABUSERS[name].at_once, AT_ONCE_MAX))
+
+
+async def _good(target: Target) -> int:
+    """Write and read until it is enough; return how much that was."""
+    requests = target.requests
+    wire = await Wire.open(target)
+    answered = 0
+    try:
+        for answered in count():
+            row = f"{answered:06d}"
+            await wire.send(requests.insert(entity("good", row)))
+            assert (await wire.answer())[0] == "204"
+            await wire.send(requests.raw("GET", f"{TABLE}(PartitionKey='good',RowKey='{row}')"))
+            status, _, body = await wire.answer()
+            assert status == "200"
+            assert entity("good", row)[-200:] in body
+    except asyncio.CancelledError:
+        return answered
+    finally:
+        wire.close()
+    raise AssertionError("a count that ends")
+
+
+async def test_each_abuser_meets_its_fate_beside_a_good_client_that_is_answered(tmp_path: Path) -> None:
+    async with _target(tmp_path) as target:
+        others = replace(target, fates=Counter(), wires=set())
+        waiting = [asyncio.create_task(abuse(_few(name), others)) for name in FOREVER]
+        good = asyncio.create_task(_good(target))
+        for name, abuser in ABUSERS.items():
+            if name not in FOREVER:
+                fates = await _one(name, target)
+                assert set(fates) <= abuser.fates, name
+                assert fates, f"{name}: nothing came of it"
+        good.cancel()
+        assert await good > 0
+        for task in waiting:
+            task.cancel()
+        await asyncio.wait(waiting)
+
+
+async def test_who_does_nothing_is_cut_off(tmp_path: Path) -> None:
+    flags = [flag for flags in set(WAITING.values()) for flag in flags]
+    async with _target(tmp_path, *flags) as target:
+        for name, fates in zip(WAITING, await asyncio.gather(*(_one(name, target) for name in WAITING)), strict=True):
+            assert set(fates) <= ABUSERS[name].fates, name
+            assert fates, f"{name}: nothing came of it"
+
+
+@pytest.mark.parametrize(
+    ("sabotage", "name", "patience_seconds"),
+    [("deadlines", "slow heads", 3), ("bounds", "oversized bodies", 60), ("farewell", "smuggling", 0.2)],
+)
+async def test_what_a_sabotaged_server_does_is_noticed(
+    tmp_path: Path, sabotage: str, name: str, patience_seconds: float
+) -> None:
+    flags = ("--header-read-seconds", "1", "--drain-seconds", "0.1")
+    async with _target(tmp_path, *flags, program=("tests.torture.sabotage", sabotage)) as target:
+        fates = await _one(name, replace(target, patience_seconds=patience_seconds))
+        assert not set(fates) <= ABUSERS[name].fates
+
+
+def _findings(ratio: float, busy: float, count: int = 3) -> Findings:
+    return Findings([(Sample(1000, busy, 1), Sample(1000 * ratio, busy, 2))] * count)
+
+
+def test_a_good_client_that_is_slowed_down_is_a_problem() -> None:
+    assert list(_findings(0.7, 0.95).problems("churn")) == ["churn: the good client keeps 0.70 of its throughput"]
+    assert not list(_findings(0.85, 0.95).problems("churn"))
+
+
+def test_a_busy_machine_proves_nothing() -> None:
+    assert not list(_findings(0.7, 0.5).problems("churn"))
+    assert not list(_findings(0.7, 0.95, 2).problems("churn"))
+    assert _findings(0.7, 0.5).summary() == "(0.70 p99 1.0 → 2.0 ms)"
+
+
+def test_an_unexpected_fate_is_a_problem() -> None:
+    assert list(Findings(fates=Counter({"200": 3, "left": 1})).problems("churn"))
