@@ -134,6 +134,33 @@ def test_a_mark_that_was_never_written_says_nothing(tmp_path: Path) -> None:
         read_mark(tmp_path)
 
 
+@pytest.mark.parametrize("torn", [0, 512])
+def test_a_torn_slot_is_made_good_before_the_other_is_touched(
+    tmp_path: Path, torn: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One cut of power tears one slot, the next one the other: there is always a whole one."""
+    Mark(tmp_path, 5).close()
+    with (tmp_path / NAME).open("r+b") as file:
+        file.seek(torn)
+        file.write(b"torn")
+    calls: list[int | str] = []
+    pwrite, fsync = os.pwrite, os.fsync
+
+    def note_write(file: int, content: bytes, at: int) -> int:
+        calls.append(at)
+        return pwrite(file, content, at)
+
+    def note_sync(file: int) -> None:
+        calls.append("sync")
+        fsync(file)
+
+    monkeypatch.setattr(os, "pwrite", note_write)
+    monkeypatch.setattr(os, "fsync", note_sync)
+    Mark(tmp_path, 6).close()
+    assert calls == [torn, "sync", 512 - torn, "sync"]
+    assert read_mark(tmp_path) == 6
+
+
 @pytest.mark.parametrize(
     "written", [b"", bytes(12), b"\x00" * 7 + b"\x05\x12", bytes(600), bytes(7) + b"\x05" + bytes(600)]
 )

@@ -8,7 +8,8 @@ have been; a store that recovers to less than its mark has lost what it promised
 
 Invariants: the mark is never above what is durable, since it is written after the sync. It is not synced itself, so
 after a power cut it may be some seconds old; after the death of a process alone it is exact. The slots take turns, so
-that a write of one that is torn leaves the other.
+that a write of one that is torn leaves the other; a slot that was torn is made good, and synced, before the other one
+is touched.
 """
 
 import contextlib
@@ -32,15 +33,19 @@ class Mark:
         new = not (path / NAME).exists()
         self._file = os.open(path / NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         self._writes = 0
-        for _ in _SLOTS:
-            self.move(number)
-        if new:
-            try:
+        try:
+            for slot in sorted(_SLOTS, key=self._is_good):
+                os.pwrite(self._file, _encode(number), slot)
                 os.fsync(self._file)
+            if new:
                 _sync_directory(path)
-            except OSError:
-                self.close()
-                raise
+        except OSError:
+            self.close()
+            raise
+
+    def _is_good(self, slot: int) -> bool:
+        content = os.pread(self._file, _SLOT_BYTES, slot)
+        return content == _encode(int.from_bytes(content[:_NUMBER_BYTES], "big"))
 
     def move(self, number: int) -> None:
         """Note that all up to a number is durable. Where that fails the mark stays, which is true as well."""
