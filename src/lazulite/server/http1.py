@@ -182,7 +182,7 @@ class Connection(asyncio.Protocol):
     def _advance(self) -> None:
         """Do all that can be done now: answer or start the next request, parse more input, say what is waited for."""
         queue, parser = self._queue, self._parser
-        if self._pay():
+        if (self._held or self._debt_s >= TURN_SECONDS) and self._pay():
             return
         while not self._ending:
             if queue and self._running is None and not self._write_paused:
@@ -193,21 +193,25 @@ class Connection(asyncio.Protocol):
                 if first.complete:
                     self._start(queue.popleft())
                     continue
-                if first.expects_continue and not first.received_bytes:
-                    first.expects_continue = False
-                    if self._outlet is not None:
-                        self._outlet.write(CONTINUE, b"")
+                if first.expects_continue:
+                    self._invite(first)
             if self._unread and not parser.stopped and not self._crowded():
-                parser.feed(self._slice())
+                part = self._unread
+                if len(part) > _SLICE_BYTES:
+                    part, self._unread = part[:_SLICE_BYTES], part[_SLICE_BYTES:]
+                else:
+                    self._unread = _NOTHING
+                parser.feed(part)
                 continue
             break
         if not self._ending:
             self._settle()
 
-    def _slice(self) -> memoryview:
-        unread = self._unread
-        self._unread = unread[_SLICE_BYTES:] or _NOTHING  # An empty slice would keep all of it alive.
-        return unread[:_SLICE_BYTES]
+    def _invite(self, incoming: Incoming) -> None:
+        """Ask for a body that its client holds back."""
+        if not incoming.received_bytes and self._outlet is not None:
+            self._outlet.write(CONTINUE, b"")
+        incoming.expects_continue = False
 
     def _settle(self) -> None:
         """Nothing more can be done now: choose what to wait for, or end."""
@@ -267,31 +271,35 @@ class Connection(asyncio.Protocol):
         self._task = asyncio.get_running_loop().create_task(self._serve(incoming))
 
     async def _serve(self, incoming: Incoming) -> None:
+        shared = self._shared
+        meter = self._meter
+        meter.total_s = meter.unpaid_s = 0.0
         try:
-            await self._answer(incoming)
+            try:
+                response = await paced(shared.service.handle(incoming.request), shared.lane, meter)
+            except Exception as failure:  # noqa: BLE001 - the last line of defence: any failure gets an answer and a log line
+                response = self._fail(incoming.request, failure)
+            finally:
+                self._task = None
+                shared.release(incoming)
+                if self._outlet is None:
+                    shared.forget(self)
+            self._answer(incoming, response)
         except MemoryError:  # There is none left for an answer: better no connection than one that hangs.
             if self._outlet is not None:
                 self._outlet.abort()
 
-    async def _answer(self, incoming: Incoming) -> None:
-        shared = self._shared
-        request = incoming.request
-        self._meter = meter = Meter()
-        try:
-            response = await paced(shared.service.handle(request), shared.lane, meter)
-        except Exception as failure:  # noqa: BLE001 - the last line of defence: any failure gets an answer and a log line
-            for log in shared.logs:
-                log.failed(request.id, failure)
-            response = shared.service.refuse(request, ServiceError("InternalError"))
-        finally:
-            self._task = None
-            shared.release(incoming)
-            if self._outlet is None:
-                shared.forget(self)
-        if meter.total_s >= TURN_SECONDS or response.status in _UNWELCOME or request.method == "OPTIONS":
+    def _fail(self, request: Request, failure: Exception) -> Response:
+        for log in self._shared.logs:
+            log.failed(request.id, failure)
+        return self._shared.service.refuse(request, ServiceError("InternalError"))
+
+    def _answer(self, incoming: Incoming, response: Response) -> None:
+        meter = self._meter
+        if meter.total_s >= TURN_SECONDS or response.status in _UNWELCOME or incoming.request.method == "OPTIONS":
             self._debt_s += meter.unpaid_s + _FRAMING_SECONDS
         else:
-            shared.lane.passed_count += 1
+            self._shared.lane.passed_count += 1
         if self._running is incoming:
             self._running = None
         if not incoming.answered:

@@ -49,7 +49,8 @@ class Lane:
     ) -> None:
         self.clock = clock
         self._work_clock = work_clock
-        self._noted_s = -1.0
+        self.noted_s = -1.0
+        """When `note` was called last."""
         self._noted_work_s = 0.0
         self.passed_count = 0
         """Short requests answered so far."""
@@ -63,19 +64,13 @@ class Lane:
         """Who waits now."""
         return len(self._waiting)
 
-    def begin(self) -> float:
-        """Return the time at which some work begins."""
-        now_s = self.clock()
-        if now_s - self._noted_s > _NOTE_SECONDS:  # A look at the clock of work costs ten times as much.
-            self._noted_s, self._noted_work_s = now_s, self._work_clock()
-        return now_s
+    def note(self, now_s: float) -> None:
+        """Look at the clock of work, for `worked`: a look costs ten times as much as one at the other clock."""
+        self.noted_s, self._noted_work_s = now_s, self._work_clock()
 
-    def took(self, began_s: float) -> float:
-        """Return how long the work took that began then; of what is slow, without what others had the processor."""
-        seconds = self.clock() - began_s
-        if seconds >= TURN_SECONDS:
-            return min(seconds, self._work_clock() - self._noted_work_s)
-        return seconds
+    def worked(self, seconds: float) -> float:
+        """Return what some work of so many seconds took without what others had the processor meanwhile."""
+        return min(seconds, self._work_clock() - self._noted_work_s)
 
     def owe(self, seconds: float) -> None:
         """Account for slow work that was done."""
@@ -161,15 +156,20 @@ class Meter:
 def paced(work: Coroutine[object, None, T], lane: Lane, meter: Meter) -> Generator[object, None, T]:
     """Do some work, by the lane when it proves to be slow."""
     error = None
+    clock = lane.clock
     while True:
-        began_s = lane.begin()
+        began_s = clock()
+        if began_s - lane.noted_s > _NOTE_SECONDS:
+            lane.note(began_s)
         try:
             awaited = work.send(None) if error is None else work.throw(error)
         except StopIteration as end:
             result: T = end.value
             return result
         finally:
-            took_s = lane.took(began_s)
+            took_s = clock() - began_s
+            if took_s >= TURN_SECONDS:
+                took_s = lane.worked(took_s)
             meter.total_s += took_s
             meter.unpaid_s += took_s
         error = None
