@@ -9,6 +9,7 @@ import pytest
 from lazulite.engine.contract import Clock, Engine
 from lazulite.engine.rocksdb import RocksEngine
 from lazulite.protocol.clock import system_clock
+from tests.engine.bordered import BorderedEngine
 from tests.fuzz.memory import MemoryEngine
 
 Open = Callable[[Clock], Engine]
@@ -32,6 +33,11 @@ def rocksdb_in_memory(directory: Path) -> EngineFactory:
     return EngineFactory(lambda clock: RocksEngine.open(None, clock), keeps=False)
 
 
+def behind_a_border(directory: Path) -> EngineFactory:
+    """What a front-end process has."""
+    return EngineFactory(lambda clock: BorderedEngine(RocksEngine.open(directory / "store", clock)), keeps=True)
+
+
 def dictionary(directory: Path) -> EngineFactory:
     """The one that the fuzzers run on."""
     return EngineFactory(MemoryEngine, keeps=False)
@@ -40,6 +46,7 @@ def dictionary(directory: Path) -> EngineFactory:
 ENGINES: dict[str, Callable[[Path], EngineFactory]] = {
     "rocksdb-disk": rocksdb_on_disk,
     "rocksdb-memory": rocksdb_in_memory,
+    "remote": behind_a_border,
     "dictionary": dictionary,
 }
 

@@ -31,15 +31,15 @@ _LARGE_BYTES = 16 << 10
 class RowSlice:
     """Rows as they were stored; keys are decoded only when asked for."""
 
-    __slots__ = ("_keys", "values")
+    __slots__ = ("keys", "values")
 
     def __init__(self, keys: list[bytes], values: list[bytes]) -> None:
-        self._keys = keys
+        self.keys = keys
         self.values = values
 
     def key(self, index: int) -> Key:
         """Return (partition, row) of `values[index]`."""
-        return decode_key(self._keys[index])
+        return decode_key(self.keys[index])
 
 
 class Cursor:

@@ -32,7 +32,6 @@ from lazulite.engine.contract import (
     EngineError,
     EngineUnavailableError,
     KeyRange,
-    Slice,
     SpaceDroppedError,
 )
 from lazulite.engine.flush_meter import Meter
@@ -48,7 +47,7 @@ from lazulite.engine.location import Location
 from lazulite.engine.reclaim import Reclaimer
 from lazulite.engine.rocks_errors import STORE_ERRORS
 from lazulite.engine.rocks_options import RocksSettings
-from lazulite.engine.rocks_scan import Cursor
+from lazulite.engine.rocks_scan import Cursor, RowSlice
 from lazulite.engine.rocks_store import Failpoints, Store
 
 
@@ -136,7 +135,7 @@ class RocksEngine:
 
     async def scan(
         self, space: int, ranges: Sequence[KeyRange], limit: int | None = None
-    ) -> AsyncGenerator[Slice, None]:
+    ) -> AsyncGenerator[RowSlice, None]:
         """See `Engine.scan`."""
         bounds = [range_bounds(space, key_range) for key_range in ranges]
         store = self._opened()

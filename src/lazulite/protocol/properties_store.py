@@ -1,9 +1,11 @@
 """Where service properties are kept: one row for each account and service."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
-from lazulite.engine.contract import Engine
+from lazulite.engine.border import Watcher
+from lazulite.engine.contract import Engine, Key
+from lazulite.engine.swap import rewrite
 from lazulite.protocol.row_cache import RowCache
 from lazulite.protocol.service_properties import PropertiesUpdate, ServiceProperties
 from lazulite.protocol.spaces import SERVICE_PROPERTIES
@@ -15,31 +17,36 @@ class PropertiesStore:
     def __init__(self, engine: Engine, service: str) -> None:
         self._engine = engine
         self._service = service
-        self._cache: RowCache[str, ServiceProperties] = RowCache()
+        self._cache: RowCache[Key, ServiceProperties] = RowCache()
+
+    @property
+    def watcher(self) -> Watcher:
+        """What is to be told when others change the rows of `SERVICE_PROPERTIES`."""
+        return self._cache
 
     def known(self, account: str) -> ServiceProperties | None:
         """Return an account's properties if they are at hand."""
-        return self._cache.get(account)
+        return self._cache.get((account, self._service))
 
     async def get(self, account: str) -> ServiceProperties:
         """Return an account's properties; the defaults if none were ever set."""
-        known = self._cache.get(account)
+        known = self._cache.get((account, self._service))
         if known is not None:
             return known
         before = self._cache.before_read()
         properties = _decode(await self._engine.get(SERVICE_PROPERTIES, account, self._service))
-        self._cache.fill(account, properties, before)
+        self._cache.fill((account, self._service), properties, before)
         return properties
 
     async def update(self, account: str, update: PropertiesUpdate) -> None:
         """Merge the roots that `update` has into an account's properties."""
 
-        def decide(current: Sequence[bytes | None], _: int) -> Mapping[str, bytes | None]:
-            merged = _decode(current[0]).merge(update)
+        def merge(current: bytes | None) -> Mapping[str, bytes | None]:
+            merged = _decode(current).merge(update)
             return {self._service: json.dumps(merged.to_json()).encode()}
 
-        with self._cache.changing(account):
-            await self._engine.commit(SERVICE_PROPERTIES, account, [self._service], decide)
+        with self._cache.changing((account, self._service)):
+            await rewrite(self._engine, SERVICE_PROPERTIES, account, self._service, merge)
 
 
 def _decode(value: bytes | None) -> ServiceProperties:

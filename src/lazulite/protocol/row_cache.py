@@ -4,6 +4,9 @@ Invariants: what is remembered is what the engine holds. A row is forgotten in t
 remembered from a read that began before such a step. Where a change neither succeeded nor was refused (the disk failed,
 the caller was cancelled), nobody knows whether it will take effect: such a row is doubtful, and read through until a
 later change of it succeeds.
+
+Where other processes change rows as well, each such change is announced before it can be seen (`hold`) and over when
+its outcome is known (`release`); between the two the row is read through.
 """
 
 from collections.abc import Hashable, Iterator
@@ -25,6 +28,7 @@ class RowCache(Generic[Key, Value]):
         self._entries_max = entries_max
         self._entries: dict[Key, Value] = {}
         self._doubtful: set[Key] = set()
+        self._held: set[Key] = set()
         self._changes = 0
 
     def get(self, key: Key) -> Value | None:
@@ -37,11 +41,27 @@ class RowCache(Generic[Key, Value]):
 
     def fill(self, key: Key, value: Value, before: int) -> None:
         """Remember what a read gave, unless something changed since it began."""
-        if before != self._changes or key in self._doubtful or len(self._doubtful) >= self._entries_max:
+        if (
+            before != self._changes
+            or key in self._doubtful
+            or key in self._held
+            or len(self._doubtful) >= self._entries_max
+        ):
             return
         if len(self._entries) >= self._entries_max:
             self._entries.clear()
         self._entries[key] = value
+
+    def hold(self, key: Key) -> None:
+        """See `engine.border.Watcher`."""
+        self._held.add(key)
+        self._changes += 1
+        self._entries.pop(key, None)
+
+    def release(self, key: Key) -> None:
+        """See `engine.border.Watcher`."""
+        self._held.discard(key)
+        self._changes += 1
 
     @contextmanager
     def changing(self, key: Key) -> Iterator[None]:

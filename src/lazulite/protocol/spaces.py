@@ -4,9 +4,10 @@ Invariants: spaces below `FIRST_FREE_SPACE` belong to the services themselves; t
 Ids are reserved durably in blocks; what is left of a block when a process ends is skipped, not reused.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from lazulite.engine.contract import Engine
+from lazulite.engine.swap import rewrite
 
 COUNTERS = 1
 """Partition `spaces`, row `next`: the first id that no block holds, 8 bytes big endian."""
@@ -37,11 +38,11 @@ class SpaceAllocator:
     async def _reserve(self) -> range:
         block = range(0)
 
-        def decide(current: Sequence[bytes | None], _: int) -> Mapping[str, bytes | None]:
+        def move(current: bytes | None) -> Mapping[str, bytes | None]:
             nonlocal block
-            start = FIRST_FREE_SPACE if current[0] is None else int.from_bytes(current[0], "big")
+            start = FIRST_FREE_SPACE if current is None else int.from_bytes(current, "big")
             block = range(start, start + BLOCK)
             return {"next": block.stop.to_bytes(8, "big")}
 
-        await self._engine.commit(COUNTERS, "spaces", ["next"], decide)
+        await rewrite(self._engine, COUNTERS, "spaces", "next", move)
         return block

@@ -9,10 +9,12 @@ after the table is gone, so a table of the same name created at once is empty.
 """
 
 import json
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
-from lazulite.engine.contract import Decide, Engine, KeyRange
+from lazulite.engine.border import Watcher
+from lazulite.engine.contract import Engine, Key, KeyRange
+from lazulite.engine.swap import rewrite
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.row_cache import RowCache
 from lazulite.protocol.spaces import TABLES, SpaceAllocator
@@ -52,7 +54,12 @@ class Catalog:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._spaces = SpaceAllocator(engine)
-        self._cache: RowCache[tuple[str, str], Table] = RowCache()
+        self._cache: RowCache[Key, Table] = RowCache()
+
+    @property
+    def watcher(self) -> Watcher:
+        """What is to be told when others change the rows of `TABLES`."""
+        return self._cache
 
     async def get(self, account: str, name: str) -> Table | None:
         """Return a table, whatever the case of `name`."""
@@ -92,12 +99,12 @@ class Catalog:
             raise ServiceError("TableAlreadyExists")
         table = Table(name, await self._spaces.allocate())
 
-        def decide(current: Sequence[bytes | None], _: int) -> Mapping[str, bytes | None]:
-            if current[0] is not None:
+        def add(current: bytes | None) -> Mapping[str, bytes | None]:
+            if current is not None:
                 raise ServiceError("TableAlreadyExists")
             return {row: table.to_bytes()}
 
-        await self._commit(account, [row], decide)
+        await self._change(account, row, add)
         return table
 
     async def delete(self, account: str, name: str) -> None:
@@ -112,12 +119,12 @@ class Catalog:
             raise ServiceError("ResourceNotFound")
         dropped = f"{DROPPED}{table.space}"
 
-        def decide(current: Sequence[bytes | None], _: int) -> Mapping[str, bytes | None]:
-            if current[0] is None or Table.from_bytes(current[0]).space != table.space:
+        def remove(current: bytes | None) -> Mapping[str, bytes | None]:
+            if current is None or Table.from_bytes(current).space != table.space:
                 raise ServiceError("ResourceNotFound")
             return {row: None, dropped: b""}
 
-        await self._commit(account, [row, dropped], decide)
+        await self._change(account, row, remove)
         await self._reclaim(account, dropped)
 
     async def set_policies(self, account: str, name: str, policies: Sequence[StoredAccessPolicy]) -> None:
@@ -128,12 +135,12 @@ class Catalog:
         """
         row = name.lower()
 
-        def decide(current: Sequence[bytes | None], _: int) -> Mapping[str, bytes | None]:
-            if current[0] is None:
+        def put(current: bytes | None) -> Mapping[str, bytes | None]:
+            if current is None:
                 raise ServiceError("ResourceNotFound")
-            return {row: replace(Table.from_bytes(current[0]), policies=tuple(policies)).to_bytes()}
+            return {row: replace(Table.from_bytes(current), policies=tuple(policies)).to_bytes()}
 
-        await self._commit(account, [row], decide)
+        await self._change(account, row, put)
 
     async def policies(self, account: str, name: str) -> Sequence[StoredAccessPolicy]:
         """Return the stored access policies of a table; none if there is no such table."""
@@ -158,8 +165,10 @@ class Catalog:
 
     async def _reclaim(self, account: str, dropped: str) -> None:
         await self._engine.drop(int(dropped.removeprefix(DROPPED)))
-        await self._engine.commit(TABLES, account, [dropped], lambda _, __: {dropped: None})
+        await rewrite(self._engine, TABLES, account, dropped, lambda _: {dropped: None})
 
-    async def _commit(self, account: str, rows: Sequence[str], decide: Decide) -> None:
-        with self._cache.changing((account, rows[0])):
-            await self._engine.commit(TABLES, account, rows, decide)
+    async def _change(
+        self, account: str, row: str, change: Callable[[bytes | None], Mapping[str, bytes | None]]
+    ) -> None:
+        with self._cache.changing((account, row)):
+            await rewrite(self._engine, TABLES, account, row, change)

@@ -14,6 +14,7 @@ from email.utils import formatdate
 from random import Random, SystemRandom
 from typing import TypeAlias
 
+from lazulite.engine.border import Watcher
 from lazulite.engine.contract import Clock, Engine, EngineUnavailableError, SpaceDroppedError
 from lazulite.protocol import cors, xml
 from lazulite.protocol.accounts import Account, AccountDirectory
@@ -26,6 +27,7 @@ from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import Request, Response
 from lazulite.protocol.properties_store import PropertiesStore
 from lazulite.protocol.query_string import parse_query_string
+from lazulite.protocol.spaces import SERVICE_PROPERTIES, TABLES
 from lazulite.protocol.timeout import REQUEST_SECONDS_MAX, read_timeout
 from lazulite.protocol.version import CORS_SINCE, NEWEST, VERSION_HEADER_SINCE, states_older, version_of
 from lazulite.table.answers import NO_CACHE, NO_SNIFF
@@ -89,6 +91,11 @@ class TableService:
         self._overdue: set[asyncio.Task[Response]] = set()
         self._date_second = -1
         self._date = ""
+
+    @property
+    def watchers(self) -> Mapping[int, Watcher]:
+        """Who is to be told when other processes change rows of these spaces, because it remembers them."""
+        return {TABLES: self._context.catalog.watcher, SERVICE_PROPERTIES: self._context.properties.watcher}
 
     async def start(self) -> None:
         """Finish what a crash interrupted."""

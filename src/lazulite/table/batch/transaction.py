@@ -20,7 +20,15 @@ from lazulite.table.batch.multipart_out import batch_response, encode_part
 from lazulite.table.call import Call
 from lazulite.table.method import effective_method
 from lazulite.table.operations.entity_queries import get_entity, query_entities
-from lazulite.table.operations.entity_writes import EntityWrite, Intent, answer, find_write, prepare
+from lazulite.table.operations.entity_writes import (
+    ApplyAll,
+    EntityWrite,
+    Intent,
+    WriteRefusedError,
+    answer,
+    find_write,
+    prepare,
+)
 from lazulite.table.payload.media import format_for_error, read_preference
 from lazulite.table.resource import Kind, parse_resource
 from lazulite.table.turn import Turn
@@ -30,15 +38,6 @@ _WITHOUT_INDEX = frozenset({"EntityAlreadyExists", "ResourceNotFound", "UpdateCo
 """What fails at execution carries no index when it is the only operation of its change set, as recorded."""
 
 
-class _OperationRefusedError(Exception):
-    """One operation's refusal, with its index."""
-
-    def __init__(self, index: int, error: ServiceError) -> None:
-        super().__init__(index)
-        self.index = index
-        self.error = error
-
-
 async def run_batch(call: Call) -> Response:
     """Run an entity group transaction, or the one query that a batch may hold instead."""
     batch = read_batch(call.request.headers.get("content-type", ""), call.request.body)
@@ -46,7 +45,7 @@ async def run_batch(call: Call) -> Response:
         return await _run_query(call, batch.parts[0])
     try:
         parts = await _run_changes(call, batch)
-    except _OperationRefusedError as refusal:
+    except WriteRefusedError as refusal:
         if isinstance(refusal.error, AuthorityError):
             raise refusal.error from None
         parts = [_refused_part(call, batch, refusal)]
@@ -128,7 +127,7 @@ async def _run_changes(call: Call, batch: BatchBody) -> list[bytes]:
             if operations:
                 _check_membership(intent, write, *operations[0], rows)
         except ServiceError as error:
-            raise _OperationRefusedError(index, error) from None
+            raise WriteRefusedError(index, error) from None
         operations.append((intent, write))
         rows.add(write.row_key)
     if not operations:
@@ -147,7 +146,7 @@ async def _run_changes(call: Call, batch: BatchBody) -> list[bytes]:
 def _intent(call: Call, head: Head, index: int) -> Intent:
     if index >= PARTS_MAX:
         # Recorded for 101 operations: the index in the message is 99.
-        raise _OperationRefusedError(PARTS_MAX - 1, ServiceError("InvalidInput", _TOO_MANY))
+        raise WriteRefusedError(PARTS_MAX - 1, ServiceError("InvalidInput", _TOO_MANY))
     inner = _inner_call(call, head)
     kind = find_write(inner)
     if kind is None:
@@ -167,26 +166,17 @@ def _check_membership(
 
 
 async def _commit(first: Call, writes: Sequence[EntityWrite]) -> int:
-    def decide(current: Sequence[bytes | None], stamp: int) -> Mapping[str, bytes | None]:
-        changes: dict[str, bytes | None] = {}
-        for index, (write, value) in enumerate(zip(writes, current, strict=True)):
-            try:
-                changes[write.row_key] = write.apply(value, stamp)
-            except ServiceError as error:
-                raise _OperationRefusedError(index, error) from None
-        return changes
-
     try:
         table = await first.context.catalog.require(first.account, first.resource.table)
         rows = [write.row_key for write in writes]
-        return await first.context.engine.commit(table.space, writes[0].partition_key, rows, decide)
+        return await first.context.engine.commit(table.space, writes[0].partition_key, rows, ApplyAll(writes))
     except SpaceDroppedError:
-        raise _OperationRefusedError(0, ServiceError("TableNotFound")) from None
+        raise WriteRefusedError(0, ServiceError("TableNotFound")) from None
     except ServiceError as error:
-        raise _OperationRefusedError(0, error) from None
+        raise WriteRefusedError(0, error) from None
 
 
-def _refused_part(call: Call, batch: BatchBody, refusal: _OperationRefusedError) -> bytes:
+def _refused_part(call: Call, batch: BatchBody, refusal: WriteRefusedError) -> bytes:
     index, error = refusal.index, refusal.error
     part = batch.parts[index].head
     alone = len(batch.parts) == 1 and error.code in _WITHOUT_INDEX

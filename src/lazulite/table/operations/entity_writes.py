@@ -56,6 +56,7 @@ MERGE = Write("MergeEntity", _needs("u"), must_exist=True, merges=True)
 INSERT_OR_REPLACE = Write("InsertOrReplaceEntity", _needs("au"), must_exist=None)
 INSERT_OR_MERGE = Write("InsertOrMergeEntity", _needs("au"), must_exist=None, merges=True)
 DELETE = Write("DeleteEntity", _needs("d"), must_exist=True, deletes=True)
+WRITES = (INSERT, REPLACE, MERGE, INSERT_OR_REPLACE, INSERT_OR_MERGE, DELETE)
 
 _WRITES: dict[tuple[Kind, str, bool], Write] = {
     (Kind.ENTITIES, "POST", False): INSERT,
@@ -69,7 +70,7 @@ _WRITES: dict[tuple[Kind, str, bool], Write] = {
     (Kind.ENTITY, "DELETE", False): DELETE,
     (Kind.ENTITY, "DELETE", True): DELETE,
 }
-WRITE_NAMES = frozenset(write.operation for write in _WRITES.values())
+WRITE_NAMES = frozenset(write.operation for write in WRITES)
 
 
 def find_write(call: Call) -> Write | None:
@@ -79,7 +80,7 @@ def find_write(call: Call) -> Write | None:
 
 @dataclass(slots=True)
 class EntityWrite:
-    """A write ready to be applied. `result` is the row it left, once applied."""
+    """A write ready to be applied. `result` is the row it left, if it was applied in this process."""
 
     kind: Write
     partition_key: str
@@ -117,6 +118,47 @@ class EntityWrite:
             encoded = encode_properties(merged)
         self.result = assemble(stamp, self.keys, encoded)
         return self.result
+
+
+class WriteRefusedError(Exception):
+    """One write of several is refused; `index` says which."""
+
+    def __init__(self, index: int, error: ServiceError) -> None:
+        super().__init__(index)
+        self.index = index
+        self.error = error
+
+
+@dataclass(frozen=True, slots=True)
+class ApplyOne:
+    """A `Decide`: apply one write to its row."""
+
+    write: EntityWrite
+
+    def __call__(self, current: Sequence[bytes | None], stamp: int) -> Mapping[str, bytes | None]:
+        """See `Decide`. Raises what `EntityWrite.apply` raises."""
+        return {self.write.row_key: self.write.apply(current[0], stamp)}
+
+
+@dataclass(frozen=True, slots=True)
+class ApplyAll:
+    """A `Decide`: apply writes, each to its row, or refuse all of them."""
+
+    writes: Sequence[EntityWrite]
+
+    def __call__(self, current: Sequence[bytes | None], stamp: int) -> Mapping[str, bytes | None]:
+        """See `Decide`.
+
+        Raises:
+            WriteRefusedError: one of them is refused, the first in their order.
+        """
+        changes: dict[str, bytes | None] = {}
+        for index, (write, value) in enumerate(zip(self.writes, current, strict=True)):
+            try:
+                changes[write.row_key] = write.apply(value, stamp)
+            except ServiceError as error:
+                raise WriteRefusedError(index, error) from None
+        return changes
 
 
 class Intent:
@@ -209,11 +251,7 @@ async def write_entity(call: Call, kind: Write) -> Response:
     """
     write = prepare(Intent(call, kind), call.request.body)
     table = await call.context.catalog.require(call.account, call.resource.table)
-
-    def decide(current: Sequence[bytes | None], stamp: int) -> Mapping[str, bytes | None]:
-        return {write.row_key: write.apply(current[0], stamp)}
-
-    stamp = await call.context.engine.commit(table.space, write.partition_key, [write.row_key], decide)
+    stamp = await call.context.engine.commit(table.space, write.partition_key, [write.row_key], ApplyOne(write))
     return answer(call, write, stamp)
 
 
@@ -228,7 +266,6 @@ def answer(call: Call, write: EntityWrite, stamp: int) -> Response:
     location = call.address.base + entity_link(table, write.partition_key, write.row_key)
     if write.preference is Preference.NO_CONTENT:
         return created_without_content(call, location, etag)
-    assert write.result is not None, "an insert leaves a row"
     wanted = call.format()
-    body = call.entity_writer(wanted).entity(write.result)
+    body = call.entity_writer(wanted).entity(write.result or assemble(stamp, write.keys, write.encoded))
     return entity_answer(call, 201, wanted, body, [*preference_applied(write.preference), ("Location", location), etag])
