@@ -50,6 +50,8 @@ class Settings:
     """What follows an account in a host name; none: accounts are addressed in the path only."""
     trusted_proxies: tuple[IPv4Network | IPv6Network, ...] = ()
     """The networks of proxies whose `X-Forwarded-` headers count."""
+    workers: int = 1
+    """Processes that answer requests, beside one that has the store; 1: that one answers them itself."""
     accounts: Mapping[str, Account] = field(default_factory=dict)
     """The accounts of the environment."""
     allow_development_key: bool = False
@@ -92,6 +94,7 @@ def settings_from(args: Namespace, environ: Mapping[str, str]) -> Settings:
         key=args.key,
         host_suffixes=() if args.path_style_only else (HOST_SUFFIX, *args.host_suffix),
         trusted_proxies=tuple(args.trusted_proxy),
+        workers=args.workers,
         accounts=accounts_from(environ),
         allow_development_key=args.allow_development_key,
         log_requests=not args.silent,

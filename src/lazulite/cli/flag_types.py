@@ -5,6 +5,8 @@ from collections.abc import Callable
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from typing import NoReturn
 
+COUNT_MAX = 64
+
 
 def host(text: str) -> str:
     """Return an address without the brackets of IPv6."""
@@ -42,6 +44,13 @@ def network(text: str) -> IPv4Network | IPv6Network:
 def no_pfx(_: str) -> NoReturn:
     """Refuse a password, which only a PFX file would need."""
     raise ArgumentTypeError("PFX files are not read; make PEM of it: openssl pkcs12 -in FILE.pfx -nodes -out FILE.pem")
+
+
+def count(text: str) -> int:
+    """Return a small number that is not 0."""
+    if not (text.isascii() and text.isdigit() and 0 < int(text) <= COUNT_MAX):
+        raise ArgumentTypeError(f"{text!r} is not a number from 1 to {COUNT_MAX}")
+    return int(text)
 
 
 def positive(number: type[int] | type[float]) -> Callable[[str], int | float]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NoReturn, TypeAlias
 
 from lazulite import __version__
-from lazulite.cli.flag_types import host, network, no_pfx, port, positive, suffix
+from lazulite.cli.flag_types import count, host, network, no_pfx, port, positive, suffix
 from lazulite.cli.help_texts import DESCRIPTION, EXAMPLES, SAS_EXAMPLES, SERVE_EXAMPLES
 
 DEFAULT_LOCATION = Path("data")
@@ -106,6 +106,13 @@ def _add_serve(commands: Commands) -> None:
         default=[],
         metavar="CIDR",
         help="believe X-Forwarded-Proto, -Host and -For of these addresses; repeatable",
+    )
+    flag(
+        "--workers",
+        type=count,
+        default=1,
+        metavar="N",
+        help="answer from N processes, beside the one that has the store; 1: one process does all (1)",
     )
     flag("--silent", "-s", action="store_true", help="write no request log to stderr")
     flag(

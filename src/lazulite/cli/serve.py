@@ -1,41 +1,40 @@
 """`lazulite serve`: the parts put together, and taken apart again in the reverse order."""
 
-import gc
-import random
+import asyncio
+import os
+import pickle
 import shlex
 import sys
 from argparse import Namespace
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from functools import partial
+from socket import socket
 
 from lazulite import __version__
+from lazulite.cli import front_end
 from lazulite.cli.backup_files import LIST
-from lazulite.cli.bearer import bearer_authentication
 from lazulite.cli.connection_string import connection_string, open_directory
 from lazulite.cli.parser import DEFAULT_HOST, DEFAULT_LOCATION, DEFAULT_PORT
 from lazulite.cli.refusal import Refusal
-from lazulite.cli.telemetry import metrics_server, new_metrics, trace_logs
+from lazulite.cli.table_server import calm_collector, open_logs, read_again, report, secure_of, table_server
+from lazulite.cli.telemetry import metrics_server, new_metrics
 from lazulite.config import ConfigError, Settings, check_development_key, settings_from, store_path
 from lazulite.engine.contract import EngineError
+from lazulite.engine.flush_meter import Meter
+from lazulite.engine.remote_server import EngineServer
 from lazulite.engine.rocksdb import RocksEngine
 from lazulite.protocol.accounts import DEVELOPMENT_ACCOUNT, AccountDirectory
-from lazulite.protocol.addressing import Addressing
 from lazulite.protocol.clock import system_clock
-from lazulite.protocol.message import Service
-from lazulite.protocol.request_id import RequestIds
+from lazulite.protocol.spaces import WATCHED
 from lazulite.server import lifecycle
-from lazulite.server.certificate import Certificate, CertificateError
+from lazulite.server.certificate import CertificateError
 from lazulite.server.control import control
-from lazulite.server.debug_log import DebugLog
 from lazulite.server.exchange_log import ExchangeLog
-from lazulite.server.health import Health
-from lazulite.server.lane import Lane
-from lazulite.server.listener import BindError, Ports, Secure, Server
-from lazulite.server.proxies import Proxied
-from lazulite.server.request_log import RequestLog
-from lazulite.table.call import QueryLimits
-from lazulite.table.service import TableService
+from lazulite.server.front_ends import Address, FrontEndError, FrontEnds
+from lazulite.server.listener import BindError, Ports, Secure
+from lazulite.server.locked_output import new_lock
+from lazulite.table.wording import TableWording
 
 
 def run(args: Namespace, environ: Mapping[str, str]) -> int:
@@ -44,79 +43,102 @@ def run(args: Namespace, environ: Mapping[str, str]) -> int:
         raise Refusal("--key and --https-port need --cert", 2)
     if args.metrics_port is None and args.metrics_host is not None:
         raise Refusal("--metrics-host needs --metrics-port", 2)
+    if args.metrics_port is not None and args.workers > 1:
+        raise Refusal("--metrics-port counts one process; it cannot be had with --workers yet", 2)
     try:
         settings = settings_from(args, environ)
-        with ExitStack() as stack:
-            logs = _open_logs(settings, stack)
-            lifecycle.run(_serve(settings, logs))
-    except (ConfigError, CertificateError, BindError, EngineError) as error:
+        if settings.workers > 1:
+            lifecycle.run(_serve_by_workers(settings))
+        else:
+            with ExitStack() as stack:
+                logs = open_logs(settings, stack)
+                lifecycle.run(_serve(settings, logs))
+    except (ConfigError, CertificateError, BindError, EngineError, FrontEndError) as error:
         raise Refusal(error) from error
     return 0
 
 
 async def _serve(settings: Settings, logs: list[ExchangeLog]) -> None:
-    directory = open_directory(settings.location, settings.accounts, _report)
+    directory, secure = _checked(settings)
+    metrics = new_metrics(settings)
+    engine = _open_engine(settings, None if metrics is None else metrics.flushed)
+    try:
+        async with (
+            control(settings.location, engine.checkpoint, report),
+            table_server(
+                settings, engine, directory, secure=secure, logs=logs if metrics is None else [*logs, metrics]
+            ) as server,
+            metrics_server(settings, metrics, server, engine) as page,
+        ):
+            metrics_port = None if page is None else page.port
+            announce = partial(_announce, settings, directory, engine.name, metrics_port)
+            on_hangup = None if secure is None else partial(read_again, secure.certificate)
+            await lifecycle.serve(server, on_ready=announce, on_hangup=on_hangup)
+    finally:
+        await engine.close()
+
+
+async def _serve_by_workers(settings: Settings) -> None:
+    """Own the store, and let front ends serve."""
+    directory, secure = _checked(settings)
+    engine = _open_engine(settings)
+    owner = EngineServer(engine, TableWording(), WATCHED, report)
+    lock = new_lock()
+    try:
+        async with control(settings.location, engine.checkpoint, report):
+            calm_collector()
+            front_ends = FrontEnds(
+                partial(front_end.command, lock),
+                pickle.dumps(settings),
+                count=settings.workers,
+                address=Address(settings.host, settings.port, settings.https_port),
+                limits=settings.limits,
+                attach=partial(_attach, owner),
+                report=report,
+                shared=[lock],
+            )
+            announce = partial(_announce, settings, directory, engine.name, None)
+            on_hangup = None if secure is None else front_ends.reload
+            await lifecycle.serve(front_ends, on_ready=announce, on_hangup=on_hangup)
+    finally:
+        await engine.close()
+        os.close(lock)
+
+
+async def _attach(owner: EngineServer, stream: socket, kill: Callable[[], None]) -> None:
+    link = owner.link(kill)
+    await asyncio.get_running_loop().create_unix_connection(lambda: link, sock=stream)
+
+
+def _checked(settings: Settings) -> tuple[AccountDirectory, Secure | None]:
+    """Return the accounts and the certificate.
+
+    Raises:
+        ConfigError: something is not as it should be, and no file has been touched.
+        CertificateError: likewise.
+    """
+    directory = open_directory(settings.location, settings.accounts, report)
     check_development_key(settings, directory)
-    secure = None
-    if settings.cert is not None and settings.https_port is not None:
-        secure = Secure(settings.https_port, Certificate(settings.cert, settings.key))
+    secure = secure_of(settings)
     location = settings.location
     if location is not None and (location / LIST).exists():
         raise ConfigError(
             f"{location} is a backup, which serving would change; lazulite restore makes a location of it"
         )
-    metrics = new_metrics(settings)
-    store = None if location is None else store_path(location)
-    engine = RocksEngine.open(store, system_clock, meter=None if metrics is None else metrics.flushed)
-
-    try:
-        async with (
-            bearer_authentication(settings.bearer, _report) as bearer,
-            control(location, engine.checkpoint, _report),
-        ):
-            addressing = Addressing(settings.host_suffixes)
-            limits = QueryLimits(page_seconds=settings.page_seconds)
-            lane = Lane()
-            tables = TableService(
-                engine, directory, limits=limits, addressing=addressing, bearer=bearer, paced=lane.paced
-            )
-            await tables.start()
-            service: Service = Health(tables, engine.check_writable)
-            if settings.trusted_proxies:
-                service = Proxied(service, settings.trusted_proxies)
-            _calm_collector()
-            server = Server(
-                service,
-                host=settings.host,
-                port=settings.port,
-                secure=secure,
-                new_request_id=RequestIds(random.SystemRandom()).next,
-                limits=settings.limits,
-                logs=logs if metrics is None else [*logs, metrics],
-                lane=lane,
-            )
-            on_hangup = None if secure is None else partial(_read_again, secure.certificate)
-            async with metrics_server(settings, metrics, server, engine) as page:
-
-                def announce(ports: Ports) -> None:
-                    metrics_port = None if page is None else page.port
-                    lines = announcement(settings, directory, engine.name, ports, metrics_port)
-                    sys.stdout.writelines(f"{line}\n" for line in lines)
-                    sys.stdout.flush()
-
-                await lifecycle.serve(server, on_ready=announce, on_hangup=on_hangup)
-    finally:
-        await engine.close()
+    return directory, secure
 
 
-def _calm_collector() -> None:
-    """Keep the cycle collector off what lives as long as the process, and rarely at the rest.
+def _open_engine(settings: Settings, meter: Meter | None = None) -> RocksEngine:
+    location = settings.location
+    return RocksEngine.open(None if location is None else store_path(location), system_clock, meter=meter)
 
-    Requests leave next to no cycles behind, so the default thresholds make it look for nothing, and often.
-    """
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(10_000, 20, 50)
+
+def _announce(
+    settings: Settings, directory: AccountDirectory, store: str, metrics_port: int | None, ports: Ports
+) -> None:
+    lines = announcement(settings, directory, store, ports, metrics_port)
+    sys.stdout.writelines(f"{line}\n" for line in lines)
+    sys.stdout.flush()
 
 
 def announcement(
@@ -167,35 +189,3 @@ def _hint(settings: Settings, account: str, port: int, scheme: str) -> str:
     if scheme == "https":
         words.append("--https")
     return shlex.join(words)
-
-
-def _open_logs(settings: Settings, stack: ExitStack) -> list[ExchangeLog]:
-    logs: list[ExchangeLog] = []
-    if settings.log_requests:
-        request_log = RequestLog(sys.stderr.buffer)
-        stack.callback(request_log.close)
-        logs.append(request_log)
-    if settings.debug_file is not None:
-        try:
-            debug_log = DebugLog(stack.enter_context(settings.debug_file.open("ab")))
-        except OSError as error:
-            raise ConfigError(f"cannot write {settings.debug_file}: {error.strerror}") from error
-        stack.callback(debug_log.close)
-        logs.append(debug_log)
-    for trace_log in trace_logs(settings, _report):
-        stack.callback(trace_log.close)
-        logs.append(trace_log)
-    return logs
-
-
-def _read_again(certificate: Certificate) -> None:
-    try:
-        certificate.reload()
-    except CertificateError as error:
-        _report(f"the certificate stays as it was: {error}")
-    else:
-        _report("the certificate has been read again")
-
-
-def _report(text: str) -> None:
-    print(f"lazulite: {text}", file=sys.stderr)

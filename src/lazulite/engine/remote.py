@@ -29,7 +29,9 @@ class RemoteEngine:
         self.watchers: Mapping[int, Watcher] = {}
         """By their spaces; to be told of before anything is asked."""
         self._wording = wording
-        self._lost = lost
+        self.lost = False
+        """Whether the owner is gone."""
+        self._on_lost = lost
         self._number = 0
         self._pending: dict[int, asyncio.Future[Plain]] = {}
         self._scans: dict[int, asyncio.Queue[RowSlice | Exception | None]] = {}
@@ -146,4 +148,5 @@ class RemoteEngine:
         self._pending.clear()
         for slices in self._scans.values():
             slices.put_nowait(EngineUnavailableError(self._closed))
-        self._lost()
+        self.lost = True
+        self._on_lost()

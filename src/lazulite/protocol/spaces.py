@@ -16,6 +16,9 @@ SERVICE_PROPERTIES = 2
 TABLES = 3
 """Partition = account; see table/catalog.py."""
 
+WATCHED = frozenset({SERVICE_PROPERTIES, TABLES})
+"""The spaces whose rows services remember."""
+
 FIRST_FREE_SPACE = 1024
 BLOCK = 128
 

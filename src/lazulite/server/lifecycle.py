@@ -8,10 +8,11 @@ import asyncio
 import resource
 import signal
 from collections.abc import Callable, Coroutine
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import uvloop
 
+from lazulite.server.limits import Limits
 from lazulite.server.listener import BindError, Ports, Server
 
 T = TypeVar("T")
@@ -20,8 +21,34 @@ _SPARE_FILES = 1024
 """File descriptors beside the connections': the store's, the logs'."""
 
 
+class Serving(Protocol):
+    """What can be served with: a `Server`, or `FrontEnds`."""
+
+    @property
+    def limits(self) -> Limits:
+        """Its bounds."""
+        ...
+
+    @property
+    def ports(self) -> Ports:
+        """What is listened on since `start`."""
+        ...
+
+    async def start(self) -> None:
+        """Begin to accept requests."""
+        ...
+
+    async def stop(self) -> None:
+        """Stop accepting, answer what is in flight, end."""
+        ...
+
+    def hurry(self) -> None:
+        """End a running or later `stop` at once."""
+        ...
+
+
 async def serve(
-    server: Server, *, on_ready: Callable[[Ports], None], on_hangup: Callable[[], None] | None = None
+    server: Serving, *, on_ready: Callable[[Ports], None], on_hangup: Callable[[], None] | None = None
 ) -> None:
     """Serve until SIGTERM or SIGINT, then drain; a second signal cuts the drain short.
 

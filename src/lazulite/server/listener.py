@@ -43,6 +43,28 @@ class Ports(NamedTuple):
     https: int | None
 
 
+class Sockets(NamedTuple):
+    """Sockets that listen already."""
+
+    http: socket.socket | None
+    https: socket.socket | None
+
+    @property
+    def ports(self) -> Ports:
+        """Where they listen."""
+        return Ports(*(None if each is None else _port_of(each) for each in self))
+
+    def descriptors(self) -> list[int]:
+        """Return the descriptors of those that there are."""
+        return [each.fileno() for each in self if each is not None]
+
+    def close(self) -> None:
+        """Close them in this process."""
+        for each in self:
+            if each is not None:
+                each.close()
+
+
 class Server:
     """Serves one service on one address. Usable by hand in tests, or through `lifecycle.serve`.
 
@@ -114,26 +136,23 @@ class Server:
         """Of request bodies, held now."""
         return self._shared.buffered_bytes
 
-    async def start(self) -> None:
-        """Listen.
+    async def start(self, sockets: Sockets | None = None) -> None:
+        """Listen, or use these sockets.
 
         Raises:
             BindError: the address is in use, unknown or not allowed.
         """
-        http, https = None, None
+        http, https = sockets or (None, None)
         if self._asked_port is not None:
-            listening = await _listen(self._host, self._asked_port)
-            http = _port_of(listening)
-            self._plain = Entrance(listening, self._receive)
+            http = http or await _listen(self._host, self._asked_port)
+            self._ports = Ports(_port_of(http), None)
+            self._plain = Entrance(http, self._receive)
             self._plain.start()
         if self._secure is not None:
-            listening = await _listen(self._host, self._secure.port)
-            https = _port_of(listening)
-            self._secured = Entrance(
-                listening, Doorman(self._secure.certificate, self._shared, self._handshakes).receive
-            )
+            https = https or await _listen(self._host, self._secure.port)
+            self._ports = Ports(self._ports.http, _port_of(https))
+            self._secured = Entrance(https, Doorman(self._secure.certificate, self._shared, self._handshakes).receive)
             self._secured.start()
-        self._ports = Ports(http, https)
         self._sweeper.start()
 
     async def stop(self) -> None:
@@ -184,8 +203,31 @@ def _port_of(listening: socket.socket) -> int:
     return port
 
 
-async def _listen(host: str, port: int) -> socket.socket:
-    """Return a bound socket.
+async def listen_together(host: str, port: int | None, count: int) -> Sequence[socket.socket | None]:
+    """Return listening sockets that share a port, among which the kernel spreads new connections; None for no port.
+
+    Raises:
+        BindError: with the reason in one line.
+    """
+    if port is None:
+        return [None] * count
+    # One that shares with nobody goes first: a port that another service has, even a sharing one, is taken.
+    first = await _listen(host, port)
+    port = _port_of(first)
+    first.close()
+    together: list[socket.socket] = []
+    try:
+        for _ in range(count):
+            together.append(await _listen(host, port, shared=True))
+    except BindError:
+        for each in together:
+            each.close()
+        raise
+    return together
+
+
+async def _listen(host: str, port: int, *, shared: bool = False) -> socket.socket:
+    """Return a listening socket, which may share the port with others of this kind.
 
     Raises:
         BindError: with the reason in one line.
@@ -204,6 +246,8 @@ async def _listen(host: str, port: int) -> socket.socket:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if family == socket.AF_INET6:
             listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, host != "::")
+        if shared:
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         listening.setblocking(False)
         listening.bind(address)
         # Bound is not enough: with SO_REUSEADDR, two sockets can be bound to a port, but only one can listen.

@@ -1,0 +1,141 @@
+"""A front end of `lazulite serve --workers N`: a process that answers requests and asks the store's owner for rows.
+
+Nobody starts it but the owner (`server.front_ends`), which tells it the settings, hands it sockets that listen and a
+stream to the store, and says when to end. Signals that people or service managers send to all processes of a service
+are the owner's to act on, and are ignored here.
+
+Invariant: it never outlives its owner. When the stream or the commands end, it closes its sockets and ends.
+"""
+
+import asyncio
+import os
+import pickle
+import signal
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from functools import partial
+from socket import socket
+
+from lazulite.cli.connection_string import open_directory
+from lazulite.cli.table_server import open_logs, read_again, report, secure_of, table_server
+from lazulite.config import Settings
+from lazulite.engine.border import Watcher
+from lazulite.engine.contract import EngineUnavailableError
+from lazulite.engine.remote import RemoteEngine
+from lazulite.server import lifecycle
+from lazulite.server.certificate import CertificateError
+from lazulite.server.front_ends import DRAIN, HURRY, READY, RELOAD
+from lazulite.server.line_writer import Output
+from lazulite.server.listener import Server, Sockets
+from lazulite.server.locked_output import LockedOutput
+from lazulite.table.wording import TableWording
+
+Share = Callable[[Output, int], Output]
+
+_STDIN, _STDOUT = 0, 1
+_NONE = "-"
+
+
+def command(lock: int, store: int, sockets: Sockets) -> Sequence[str]:
+    """Return the command line of a front end.
+
+    Args:
+        lock: the descriptor of what its logs are locked by.
+        store: that of its stream to the owner's engine.
+        sockets: those that it listens on.
+    """
+    listening = [_NONE if each is None else str(each.fileno()) for each in sockets]
+    return [sys.executable, "-m", "lazulite.cli.front_end", str(lock), str(store), *listening]
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Serve until the owner says otherwise, or is gone."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    lock, store, *listening = arguments
+    # The owner made it of its own settings; nobody else can write here.
+    settings: Settings = pickle.loads(_told())  # noqa: S301
+    sockets = Sockets(*(None if each == _NONE else socket(fileno=int(each)) for each in listening))
+
+    def share(output: Output, place: int) -> Output:
+        return LockedOutput(output, int(lock), place)
+
+    try:
+        with ExitStack() as stack:
+            return lifecycle.run(_serve(settings, socket(fileno=int(store)), sockets, stack, share))
+    except (ValueError, CertificateError, EngineUnavailableError, OSError) as error:
+        report(f"a front end ends: {error}")
+        return 1
+
+
+def _told() -> bytes:
+    return _read(int.from_bytes(_read(8), "big"))
+
+
+def _read(size: int) -> bytes:
+    """Read so much of standard input, and nothing of the commands behind it."""
+    found = b""
+    while len(found) < size:
+        part = os.read(_STDIN, size - len(found))
+        if not part:
+            raise SystemExit(1)  # The owner is gone already.
+        found += part
+    return found
+
+
+class _Commands(asyncio.Protocol):
+    """What the owner says; see `server.front_ends`."""
+
+    def __init__(self, server: Server, over: asyncio.Event, reload: Callable[[], None] | None) -> None:
+        self._server = server
+        self._over = over
+        self._reload = reload
+
+    def data_received(self, data: bytes) -> None:
+        """Obey."""
+        for at in range(len(data)):
+            said = data[at : at + 1]
+            if said == DRAIN:
+                self._over.set()
+            elif said == HURRY:
+                self._server.hurry()
+            elif said == RELOAD and self._reload is not None:
+                self._reload()
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's
+        """End, as there is no store any more."""
+        self._server.hurry()
+        self._over.set()
+
+
+async def _serve(settings: Settings, store: socket, sockets: Sockets, stack: ExitStack, share: Share) -> int:
+    loop = asyncio.get_running_loop()
+    over = asyncio.Event()
+    engine = RemoteEngine(TableWording(), over.set)
+
+    async def connect(watchers: Mapping[int, Watcher]) -> None:
+        engine.watchers = watchers
+        await loop.create_unix_connection(lambda: engine.link, sock=store)
+
+    directory = open_directory(settings.location, settings.accounts, report)
+    secure = secure_of(settings)
+    logs = open_logs(settings, stack, share)
+    served = table_server(settings, engine, directory, secure=secure, logs=logs, prepare=connect)
+    async with served as server:
+        reload = None if secure is None else partial(read_again, secure.certificate)
+        commands = _Commands(server, over, reload)
+        await server.start(sockets)
+        await loop.connect_read_pipe(lambda: commands, os.fdopen(_STDIN, "rb", buffering=0, closefd=False))
+        os.write(_STDOUT, READY)
+        await over.wait()
+        orphaned = engine.lost
+        if orphaned:
+            server.hurry()
+        await server.stop()
+        await engine.close()
+        return int(orphaned)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,142 @@
+"""The Table service on an engine, and the server in front of it: what one process has, and what each of several has."""
+
+import gc
+import random
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import ExitStack, asynccontextmanager
+
+from lazulite.cli.bearer import bearer_authentication
+from lazulite.cli.telemetry import trace_logs
+from lazulite.config import ConfigError, Settings
+from lazulite.engine.border import Watcher
+from lazulite.engine.contract import Engine
+from lazulite.protocol.accounts import AccountDirectory
+from lazulite.protocol.addressing import Addressing
+from lazulite.protocol.message import Service
+from lazulite.protocol.request_id import RequestIds
+from lazulite.server.certificate import Certificate, CertificateError
+from lazulite.server.debug_log import DebugLog
+from lazulite.server.exchange_log import ExchangeLog
+from lazulite.server.health import Health
+from lazulite.server.lane import Lane
+from lazulite.server.line_writer import Output
+from lazulite.server.listener import Secure, Server
+from lazulite.server.proxies import Proxied
+from lazulite.server.request_log import RequestLog
+from lazulite.table.call import QueryLimits
+from lazulite.table.service import TableService
+
+
+@asynccontextmanager
+async def table_server(
+    settings: Settings,
+    engine: Engine,
+    directory: AccountDirectory,
+    *,
+    secure: Secure | None,
+    logs: Sequence[ExchangeLog],
+    prepare: Callable[[Mapping[int, Watcher]], Awaitable[None]] | None = None,
+) -> AsyncIterator[Server]:
+    """Yield a server, not yet started.
+
+    Args:
+        settings: of the service.
+        engine: on which it is.
+        directory: its accounts.
+        secure: its port for HTTPS.
+        logs: told of every exchange.
+        prepare: makes the engine ready, given what will remember its rows.
+
+    Raises:
+        ConfigError: the keys of an issuer cannot be read.
+    """
+    async with bearer_authentication(settings.bearer, report) as bearer:
+        addressing = Addressing(settings.host_suffixes)
+        limits = QueryLimits(page_seconds=settings.page_seconds)
+        lane = Lane()
+        tables = TableService(engine, directory, limits=limits, addressing=addressing, bearer=bearer, paced=lane.paced)
+        if prepare is not None:
+            await prepare(tables.watchers)
+        await tables.start()
+        service: Service = Health(tables, engine.check_writable)
+        if settings.trusted_proxies:
+            service = Proxied(service, settings.trusted_proxies)
+        calm_collector()
+        yield Server(
+            service,
+            host=settings.host,
+            port=settings.port,
+            secure=secure,
+            new_request_id=RequestIds(random.SystemRandom()).next,
+            limits=settings.limits,
+            logs=logs,
+            lane=lane,
+        )
+
+
+def secure_of(settings: Settings) -> Secure | None:
+    """Return the port for HTTPS and what is shown there, if there is one.
+
+    Raises:
+        CertificateError: the certificate cannot be used.
+    """
+    if settings.cert is None or settings.https_port is None:
+        return None
+    return Secure(settings.https_port, Certificate(settings.cert, settings.key))
+
+
+def read_again(certificate: Certificate) -> None:
+    """Read a certificate again, or keep it, and tell which."""
+    try:
+        certificate.reload()
+    except CertificateError as error:
+        report(f"the certificate stays as it was: {error}")
+    else:
+        report("the certificate has been read again")
+
+
+def open_logs(
+    settings: Settings, stack: ExitStack, share: Callable[[Output, int], Output] = lambda output, _: output
+) -> list[ExchangeLog]:
+    """Return what the settings want to be told of exchanges, closed by `stack`.
+
+    Args:
+        settings: of the service.
+        stack: closes them.
+        share: makes of a file, and a number of its own, what other processes may write to as well.
+
+    Raises:
+        ConfigError: a file cannot be written.
+    """
+    logs: list[ExchangeLog] = []
+    if settings.log_requests:
+        request_log = RequestLog(share(sys.stderr.buffer, 0))
+        stack.callback(request_log.close)
+        logs.append(request_log)
+    if settings.debug_file is not None:
+        try:
+            debug_log = DebugLog(share(stack.enter_context(settings.debug_file.open("ab")), 1))
+        except OSError as error:
+            raise ConfigError(f"cannot write {settings.debug_file}: {error.strerror}") from error
+        stack.callback(debug_log.close)
+        logs.append(debug_log)
+    for trace_log in trace_logs(settings, report):
+        stack.callback(trace_log.close)
+        logs.append(trace_log)
+    return logs
+
+
+def calm_collector() -> None:
+    """Keep the cycle collector off what lives as long as the process, and rarely at the rest.
+
+    Requests leave next to no cycles behind, so the default thresholds make it look for nothing, and often.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(10_000, 20, 50)
+
+
+def report(text: str) -> None:
+    """Tell people something."""
+    print(f"lazulite: {text}", file=sys.stderr)
