@@ -18,7 +18,8 @@ from tests.collector import attributes, collecting
 from tests.server.wire import Echo
 
 from lazulite.cli.parser import build_parser
-from lazulite.cli.serve import _open_logs, announcement
+from lazulite.cli.serve import announcement
+from lazulite.cli.table_server import open_logs
 from lazulite.cli.telemetry import metrics_server, new_metrics, trace_logs
 from lazulite.config import Settings, settings_from
 from lazulite.engine.rocksdb import RocksEngine
@@ -207,7 +208,7 @@ async def test_without_the_flags_nothing_is_installed() -> None:
     metrics = new_metrics(settings)
     assert metrics is None
     with ExitStack() as stack:
-        assert _open_logs(settings, stack) == []
+        assert open_logs(settings, stack) == []
     engine = RocksEngine.open(None, system_clock)
     server = Server(Echo(), host="127.0.0.1", port=0, new_request_id=lambda: "")
     async with metrics_server(settings, metrics, server, engine) as page:
@@ -218,10 +219,10 @@ async def test_without_the_flags_nothing_is_installed() -> None:
 def test_without_the_flags_nothing_is_imported() -> None:
     code = (
         "import sys, asyncio, contextlib\n"
-        "from lazulite.cli import parser, serve, telemetry\n"
+        "from lazulite.cli import parser, table_server, telemetry\n"
         "from lazulite.config import settings_from\n"
         "settings = settings_from(parser.build_parser().parse_args(['serve', '-s']), {})\n"
-        "serve._open_logs(settings, contextlib.ExitStack())\n"
+        "table_server.open_logs(settings, contextlib.ExitStack())\n"
         "telemetry.new_metrics(settings)\n"
         "print([name for name in sys.modules if name.startswith(('prometheus_client', 'opentelemetry'))])\n"
     )

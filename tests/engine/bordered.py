@@ -100,4 +100,5 @@ class BorderedEngine:
 
     async def close(self) -> None:
         await (await self._joined()).close()
+        await self._server.close()
         await self._engine.close()

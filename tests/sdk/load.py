@@ -29,6 +29,8 @@ class Fuse:
         self._left = acknowledgements
         self._lock = threading.Lock()
         self.blown = threading.Event()
+        self.over = threading.Event()
+        """Set where a server lives on, and so does not end the work by being gone."""
 
     def burn(self) -> None:
         """Count an acknowledgement."""
@@ -51,12 +53,12 @@ class Worker:
         self.journal = Journal(lambda key: key in mine or key[0] == self._own[0])
 
     def run(self, service: TableServiceClient, seed: int, fuse: Fuse) -> None:
-        """Work until the server is gone, which it may be once the fuse has blown."""
+        """Work until the server is gone, which it may be once the fuse has blown, or until the fuse says so."""
         self._random = random.Random(f"{seed}/{self._number}")
         self._service = service
         self._table = service.get_table_client(SHARED)
         steps = [self._insert, self._update, self._upsert, self._delete, self._transact, self._refused, self._own_table]
-        while True:
+        while not fuse.over.is_set():
             step = self._random.choices(steps, [3, 4, 4, 2, 8, 1, 4])[0]
             try:
                 if step():

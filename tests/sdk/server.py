@@ -122,9 +122,10 @@ class Server:
         """Send a signal."""
         self._process.send_signal(number)
 
-    def kill(self) -> None:
+    def kill(self) -> bool:
         """Send SIGKILL; may be called from any thread, and returns without waiting."""
         self._process.kill()
+        return True
 
     def join(self) -> int:
         """Wait until the process is gone and release what it held; return its exit code."""

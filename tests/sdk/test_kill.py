@@ -4,6 +4,7 @@ import random
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Protocol
 
 from azure.data.tables import TableServiceClient
 
@@ -47,7 +48,17 @@ def verify(account: Account, workers: list[Worker]) -> list[str]:
     return problems
 
 
-def load_until_killed(server: Server, workers: list[Worker], seed: int) -> None:
+class Mortal(Protocol):
+    """A server, or what dies in its stead."""
+
+    account: Account
+
+    def kill(self) -> bool:
+        """Return whether there is no server any more."""
+        ...
+
+
+def load_until_killed(server: Mortal, workers: list[Worker], seed: int) -> None:
     """Let all workers write, and kill the server after as many acknowledgements as the seed says.
 
     It is this thread that kills, so the worker with the last acknowledgement is on its way to the next operation.
@@ -61,7 +72,8 @@ def load_until_killed(server: Server, workers: list[Worker], seed: int) -> None:
             # A worker that ends while the server lives has failed: do not wait for the others.
             run.add_done_callback(lambda _: fuse.blown.set())
         fuse.blown.wait()
-        server.kill()
+        if not server.kill():
+            fuse.over.set()
         for run in runs:
             run.result()
 

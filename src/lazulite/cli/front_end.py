@@ -4,7 +4,8 @@ Nobody starts it but the owner (`server.front_ends`), which tells it the setting
 stream to the store, and says when to end. Signals that people or service managers send to all processes of a service
 are the owner's to act on, and are ignored here.
 
-Invariant: it never outlives its owner. When the stream or the commands end, it closes its sockets and ends.
+Invariant: it never outlives its owner. When the stream or the commands end, it ends, and its clients lose their
+connections as they would if there were one process only.
 """
 
 import asyncio
@@ -16,6 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from socket import socket
+from typing import NoReturn
 
 from lazulite.cli.connection_string import open_directory
 from lazulite.cli.table_server import open_logs, read_again, report, secure_of, table_server
@@ -63,10 +65,11 @@ def main(arguments: Sequence[str]) -> int:
 
     try:
         with ExitStack() as stack:
-            return lifecycle.run(_serve(settings, socket(fileno=int(store)), sockets, stack, share))
+            lifecycle.run(_serve(settings, socket(fileno=int(store)), sockets, stack, share))
     except (ValueError, CertificateError, EngineUnavailableError, OSError) as error:
         report(f"a front end ends: {error}")
         return 1
+    return 0
 
 
 def _told() -> bytes:
@@ -82,6 +85,11 @@ def _read(size: int) -> bytes:
             raise SystemExit(1)  # The owner is gone already.
         found += part
     return found
+
+
+def _end() -> NoReturn:
+    """End at once, as the owner did: what is remembered here may be true no more, if another has the store."""
+    os._exit(1)
 
 
 class _Commands(asyncio.Protocol):
@@ -105,14 +113,13 @@ class _Commands(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's
         """End, as there is no store any more."""
-        self._server.hurry()
-        self._over.set()
+        _end()
 
 
-async def _serve(settings: Settings, store: socket, sockets: Sockets, stack: ExitStack, share: Share) -> int:
+async def _serve(settings: Settings, store: socket, sockets: Sockets, stack: ExitStack, share: Share) -> None:
     loop = asyncio.get_running_loop()
     over = asyncio.Event()
-    engine = RemoteEngine(TableWording(), over.set)
+    engine = RemoteEngine(TableWording(), _end)
 
     async def connect(watchers: Mapping[int, Watcher]) -> None:
         engine.watchers = watchers
@@ -129,12 +136,8 @@ async def _serve(settings: Settings, store: socket, sockets: Sockets, stack: Exi
         await loop.connect_read_pipe(lambda: commands, os.fdopen(_STDIN, "rb", buffering=0, closefd=False))
         os.write(_STDOUT, READY)
         await over.wait()
-        orphaned = engine.lost
-        if orphaned:
-            server.hurry()
         await server.stop()
         await engine.close()
-        return int(orphaned)
 
 
 if __name__ == "__main__":

@@ -101,6 +101,7 @@ async def _serve_by_workers(settings: Settings) -> None:
             on_hangup = None if secure is None else front_ends.reload
             await lifecycle.serve(front_ends, on_ready=announce, on_hangup=on_hangup)
     finally:
+        await owner.close()
         await engine.close()
         os.close(lock)
 

@@ -47,6 +47,7 @@ class Link(asyncio.Protocol):
         self._outgoing: list[Message] = []
         self._incoming = bytearray()
         self._ended = False
+        self._gone = asyncio.Event()
 
     def post(self, message: Message) -> None:
         """Send a message soon; it goes nowhere if the other end is gone."""
@@ -57,9 +58,11 @@ class Link(asyncio.Protocol):
             self.send()
 
     def send(self) -> None:
-        """Send what waits, now."""
+        """Send what waits, now, or as soon as there is a stream."""
+        if self._transport is None:
+            return
         outgoing, self._outgoing = self._outgoing, []
-        if outgoing and self._transport is not None and not self._ended:
+        if outgoing and not self._ended:
             frame = marshal.dumps(outgoing, _MARSHAL_VERSION)
             self._transport.write(len(frame).to_bytes(_HEAD_BYTES, "big") + frame)
 
@@ -69,12 +72,18 @@ class Link(asyncio.Protocol):
         if self._transport is not None:
             self._transport.close()
 
+    async def closed(self) -> None:
+        """Return when this end has ended."""
+        if self._transport is not None:
+            await self._gone.wait()
+
     # What asyncio calls.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin."""
         self._transport = cast("asyncio.Transport", transport)
         self._transport.set_write_buffer_limits(_UNSENT_BYTES_MAX)
+        self.send()
 
     def data_received(self, data: bytes) -> None:
         """Take what has arrived."""
@@ -96,6 +105,7 @@ class Link(asyncio.Protocol):
         """End."""
         if not self._ended:
             self._ended = True
+            self._gone.set()
             self._lost()
 
     def pause_writing(self) -> None:

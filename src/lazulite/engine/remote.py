@@ -20,7 +20,7 @@ class RemoteEngine:
 
     Args:
         wording: the owner's too.
-        lost: called when the owner is gone.
+        lost: called when the owner is gone, unless `close` was.
     """
 
     def __init__(self, wording: Wording, lost: Callable[[], None] = lambda: None) -> None:
@@ -29,9 +29,7 @@ class RemoteEngine:
         self.watchers: Mapping[int, Watcher] = {}
         """By their spaces; to be told of before anything is asked."""
         self._wording = wording
-        self.lost = False
-        """Whether the owner is gone."""
-        self._on_lost = lost
+        self._lost = lost
         self._number = 0
         self._pending: dict[int, asyncio.Future[Plain]] = {}
         self._scans: dict[int, asyncio.Queue[RowSlice | Exception | None]] = {}
@@ -89,6 +87,7 @@ class RemoteEngine:
         if self._pending:
             await asyncio.wait(list(self._pending.values()))
         self.link.close()
+        await self.link.closed()
 
     # --- calls
 
@@ -141,6 +140,7 @@ class RemoteEngine:
         return ENGINE_ERRORS[message[2]](message[3])
 
     def _gone(self) -> None:
+        closing = self._closed != ""
         self._closed = self._closed or "the store's process is gone"
         for answer in self._pending.values():
             if not answer.done():
@@ -148,5 +148,5 @@ class RemoteEngine:
         self._pending.clear()
         for slices in self._scans.values():
             slices.put_nowait(EngineUnavailableError(self._closed))
-        self.lost = True
-        self._on_lost()
+        if not closing:
+            self._lost()

@@ -68,6 +68,14 @@ class EngineServer:
             visitor.link.post((border.HOLD, 0, space, [key]))
         return visitor.link
 
+    async def close(self) -> None:
+        """Hang up on all front ends; what they asked for may go on."""
+        visitors = list(self._visitors)
+        for visitor in visitors:
+            visitor.link.close()
+        for visitor in visitors:
+            await visitor.link.closed()
+
     async def commit(self, space: int, partition: str, rows: Sequence[str], told: Plain) -> int:
         """Commit what a front end decided, with the others' knowledge if need be."""
         decide = self.wording.decision(told)
