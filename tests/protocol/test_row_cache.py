@@ -61,3 +61,19 @@ def test_it_is_bounded_in_rows_and_in_doubts() -> None:
             raise OSError("x")
     cache.fill("z", 1, cache.before_read())
     assert cache.get("z") is None
+
+
+def test_a_held_row_is_read_through_until_it_is_released() -> None:
+    cache = _filled()
+    before = cache.before_read()
+    cache.hold("a")
+    assert cache.get("a") is None
+    for moment in (before, cache.before_read()):
+        cache.fill("a", 1, moment)
+        assert cache.get("a") is None
+    during = cache.before_read()
+    cache.release("a")
+    cache.fill("a", 1, during)
+    assert cache.get("a") is None, "read before the change was over"
+    cache.fill("a", 2, cache.before_read())
+    assert cache.get("a") == 2
