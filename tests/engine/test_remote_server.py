@@ -53,6 +53,8 @@ class Slow:
         front_end = cls()
         cls.all.append(front_end)
         await join(front_end.link, server.link(front_end.killed.set))
+        front_end.link.post((border.CHECK, 0))
+        await front_end.told(border.DONE)
         return front_end
 
     def _hear(self, message: Message) -> None:
@@ -140,7 +142,7 @@ async def test_rows_of_other_spaces_are_nobodys_business(parts: Parts) -> None:
     slow = await Slow.of(parts[0])
     writer, _ = await watching(parts)
     await writer.commit(FREE, "p", ["r"], put(b"new"))
-    assert slow.heard == []
+    assert slow.of_kind(border.HOLD) == []
     await writer.close()
 
 
@@ -185,6 +187,16 @@ async def test_a_later_front_end_is_told_what_is_held(parts: Parts) -> None:
     slow.link.post((border.HELD, number))
     await change
     await late.told(border.RELEASE)
+    await writer.close()
+
+
+async def test_who_has_asked_nothing_is_not_waited_for(parts: Parts) -> None:
+    starting = Slow()
+    Slow.all.append(starting)
+    await join(starting.link, parts[0].link(starting.killed.set))
+    writer, _ = await watching(parts)
+    await writer.commit(WATCHED, "p", ["r"], put(b"new"))
+    assert starting.heard == []
     await writer.close()
 
 

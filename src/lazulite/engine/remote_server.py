@@ -8,7 +8,8 @@ What must hold, beside the engine's own promises, which it passes on:
 2. Where nobody knows what became of a change (the disk failed), the row stays held until a later change of it succeeds.
 3. A front end that does not say so in time is killed, and the change goes on once it is gone: a process that may
    remember what no longer holds must not answer anybody.
-4. A front end that comes later is told of all rows that are held before it can ask for anything.
+4. A front end counts from its first question on: before, it remembers nothing, and need not be waited for. It is told
+   of all rows that are held before it is answered anything.
 5. What waits for a slow front end is bounded: `SLICES_AHEAD` slices of each of its scans and the answers to what it has
    asked; and while much of that is unsent it is not listened to.
 """
@@ -62,11 +63,17 @@ class EngineServer:
 
     def link(self, kill: Callable[[], None]) -> Link:
         """Return the end for a new front end, to be connected at once. `kill` must make it end, whatever it does."""
-        visitor = _Visitor(self, kill, self._visitors.discard)
+        return _Visitor(self, kill).link
+
+    def welcome(self, visitor: "_Visitor") -> None:
+        """Count a front end among those that remember."""
         self._visitors.add(visitor)
         for space, key in {*self._changing, *self._doubtful}:
             visitor.link.post((border.HOLD, 0, space, [key]))
-        return visitor.link
+
+    def forget(self, visitor: "_Visitor") -> None:
+        """Count it no more."""
+        self._visitors.discard(visitor)
 
     async def close(self) -> None:
         """Hang up on all front ends; what they asked for may go on."""
@@ -120,12 +127,12 @@ class EngineServer:
 class _Visitor:
     """One front end."""
 
-    def __init__(self, server: EngineServer, kill: Callable[[], None], gone: Callable[["_Visitor"], None]) -> None:
+    def __init__(self, server: EngineServer, kill: Callable[[], None]) -> None:
         self.link = Link(self._received, self._lost, patient=True)
         self.kill = kill
         self._server = server
         self._engine = server.engine
-        self._gone = gone
+        self._welcome = False
         self._holds: dict[int, asyncio.Future[None]] = {}
         self._scans: dict[int, tuple[asyncio.Task[None], asyncio.Semaphore]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -138,6 +145,9 @@ class _Visitor:
         return held
 
     def _received(self, message: Message) -> None:
+        if not self._welcome:
+            self._welcome = True
+            self._server.welcome(self)
         kind, number = message[0], message[1]
         if kind == border.GET:
             self._get(number, *message[2:])
@@ -214,7 +224,7 @@ class _Visitor:
 
     def _lost(self) -> None:
         """End its scans; its commits go on, as half of one would leave what nobody expects."""
-        self._gone(self)
+        self._server.forget(self)
         for task, _ in self._scans.values():
             task.cancel()
         for held in self._holds.values():
