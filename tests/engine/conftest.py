@@ -34,8 +34,8 @@ def rocksdb_in_memory(directory: Path) -> EngineFactory:
 
 
 def behind_a_border(directory: Path) -> EngineFactory:
-    """What a front-end process has."""
-    return EngineFactory(lambda clock: BorderedEngine(RocksEngine.open(directory / "store", clock)), keeps=True)
+    """What a front-end process has. What outlives a restart is its owner's matter."""
+    return EngineFactory(lambda clock: BorderedEngine(RocksEngine.open(None, clock)), keeps=False)
 
 
 def dictionary(directory: Path) -> EngineFactory:

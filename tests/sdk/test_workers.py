@@ -192,7 +192,7 @@ class Victim:
 def test_nothing_acknowledged_is_lost_whoever_dies(tmp_path: Path) -> None:
     """Front ends are killed, then the owner: what they leave is whole, and nobody keeps the port or the store."""
     workers = [Worker(number) for number in range(WORKERS)]
-    for seed in range(0, 6, 3):
+    for seed in (0, 3):
         server = Server.start(tmp_path / "data", *FRONT_ENDS)
         port = ("127.0.0.1", int(server.account.host.rpartition(":")[2]))
         try:
@@ -213,7 +213,8 @@ def test_nothing_acknowledged_is_lost_whoever_dies(tmp_path: Path) -> None:
 
 
 def test_a_stop_answers_what_is_in_flight_and_leaves_nobody(tmp_path: Path) -> None:
-    with serving(tmp_path / "data", *FRONT_ENDS) as server:
+    server = Server.start(tmp_path / "data", *FRONT_ENDS)
+    try:
         pids = children(server)
         seats = [Seat(server.account) for _ in range(4)]
         body = b'{"TableName":"late"}'
@@ -221,7 +222,6 @@ def test_a_stop_answers_what_is_in_flight_and_leaves_nobody(tmp_path: Path) -> N
             seat.connection.putrequest("POST", f"/{server.account.name}/Tables")
             seat.connection.putheader("Content-Length", str(len(body)))
             seat.connection.endheaders(body[:5])
-            assert seat.connection.sock is not None
         server.signal(signal.SIGTERM)
         _wait_until_refused(server.account)
         for seat in seats:
@@ -230,7 +230,10 @@ def test_a_stop_answers_what_is_in_flight_and_leaves_nobody(tmp_path: Path) -> N
             assert (answer.status, answer.headers["Connection"]) == (401, "close")
             answer.read()
             seat.connection.close()
-        wait_until_gone(pids)
+    finally:
+        code = server.join()
+    assert code == 0
+    wait_until_gone(pids)
 
 
 def _wait_until_refused(account: Account) -> None:
