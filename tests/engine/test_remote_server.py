@@ -1,7 +1,7 @@
 """What the owner of a store owes to several front ends; that each of them has an `Engine` is test_contract's."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar, Self
 
@@ -249,6 +249,27 @@ async def test_a_scan_is_only_so_far_ahead_of_its_reader(engine: RocksEngine, pa
         assert len(slow.of_kind(border.SLICE)) == SLICES_AHEAD + used
         slow.link.post((border.MORE, 1))
     slow.link.close()
+
+
+async def test_scans_give_others_their_turns_and_short_calls_are_noted(engine: RocksEngine) -> None:
+    paced: list[Coroutine[object, None, None]] = []
+    passed: list[None] = []
+
+    def pace(work: Coroutine[object, None, None]) -> Coroutine[object, None, None]:
+        paced.append(work)
+        return work
+
+    wording = ByNumber()
+    server = EngineServer(engine, wording, (), print, paced=pace, passed=lambda: passed.append(None))
+    remote = await connect(server, wording)
+    await remote.commit(FREE, "p", ["r"], put(b"x"))
+    await remote.get(FREE, "p", "r")
+    assert (len(passed), len(paced)) == (2, 0)
+    async for _ in remote.scan(FREE, [ALL]):
+        pass
+    assert (len(passed), len(paced)) == (2, 1)
+    await remote.close()
+    await server.close()
 
 
 @pytest.mark.parametrize("way", ["the reader stops", "the front end is gone"])

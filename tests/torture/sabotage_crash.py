@@ -65,7 +65,7 @@ def forget_drops() -> None:
     async def create_over(catalog: Catalog, account: str, name: str) -> Table:
         row = name.lower()
         if (account, row) in gone:
-            await catalog._commit(account, [row], lambda _, __: {row: None})
+            await catalog._change(account, row, lambda _: {row: None})
             del gone[account, row]
         return await create(catalog, account, name)
 

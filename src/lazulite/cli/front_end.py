@@ -58,18 +58,24 @@ def main(arguments: Sequence[str]) -> int:
     lock, store, *listening = arguments
     # The owner made it of its own settings; nobody else can write here.
     settings: Settings = pickle.loads(_told())  # noqa: S301
-    sockets = Sockets(*(None if each == _NONE else socket(fileno=int(each)) for each in listening))
+    sockets = Sockets(*(None if each == _NONE else _socket(each) for each in listening))
 
     def share(output: Output, place: int) -> Output:
         return LockedOutput(output, int(lock), place)
 
     try:
         with ExitStack() as stack:
-            lifecycle.run(_serve(settings, socket(fileno=int(store)), sockets, stack, share))
+            lifecycle.run(_serve(settings, _socket(store), sockets, stack, share))
     except (ValueError, CertificateError, EngineUnavailableError, OSError) as error:
         report(f"a front end ends: {error}")
         return 1
     return 0
+
+
+def _socket(descriptor: str) -> socket:
+    inherited = socket(fileno=int(descriptor))
+    inherited.setblocking(False)
+    return inherited
 
 
 def _told() -> bytes:

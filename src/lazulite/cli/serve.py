@@ -32,6 +32,7 @@ from lazulite.server.certificate import CertificateError
 from lazulite.server.control import control
 from lazulite.server.exchange_log import ExchangeLog
 from lazulite.server.front_ends import Address, FrontEndError, FrontEnds
+from lazulite.server.lane import Lane
 from lazulite.server.listener import BindError, Ports, Secure
 from lazulite.server.locked_output import new_lock
 from lazulite.table.wording import TableWording
@@ -82,7 +83,8 @@ async def _serve_by_workers(settings: Settings) -> None:
     """Own the store, and let front ends serve."""
     directory, secure = _checked(settings)
     engine = _open_engine(settings)
-    owner = EngineServer(engine, TableWording(), WATCHED, report)
+    lane = Lane()
+    owner = EngineServer(engine, TableWording(), WATCHED, report, paced=lane.paced, passed=lane.passed)
     lock = new_lock()
     try:
         async with control(settings.location, engine.checkpoint, report):
@@ -101,6 +103,7 @@ async def _serve_by_workers(settings: Settings) -> None:
             on_hangup = None if secure is None else front_ends.reload
             await lifecycle.serve(front_ends, on_ready=announce, on_hangup=on_hangup)
     finally:
+        lane.close()
         await owner.close()
         await engine.close()
         os.close(lock)

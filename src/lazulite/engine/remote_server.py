@@ -18,7 +18,7 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Sequence
 from contextlib import aclosing, asynccontextmanager
-from typing import Any
+from typing import Any, TypeAlias
 
 from lazulite.engine import border
 from lazulite.engine.border import ENGINE_ERRORS, SLICES_AHEAD, Wording
@@ -29,6 +29,7 @@ from lazulite.engine.rocksdb import RocksEngine
 HELD_SECONDS_MAX = 5.0
 """How long a front end may take to say that it holds a row."""
 
+Work: TypeAlias = Coroutine[object, None, None]
 _Row = tuple[int, Key]
 
 
@@ -40,6 +41,8 @@ class EngineServer:
         wording: the front ends' too.
         watched: the spaces whose rows front ends remember.
         report: told, in a line for people, of calls that failed for no reason that an engine has.
+        paced: makes of long work the same work with turns for others.
+        passed: called when a short call was answered.
         held_seconds: see `HELD_SECONDS_MAX`.
     """
 
@@ -49,11 +52,16 @@ class EngineServer:
         wording: Wording,
         watched: Collection[int],
         report: Callable[[str], None],
+        *,
+        paced: Callable[[Work], Work] = lambda work: work,
+        passed: Callable[[], None] = lambda: None,
         held_seconds: float = HELD_SECONDS_MAX,
     ) -> None:
         self.engine = engine
         self.wording = wording
         self.report = report
+        self.paced = paced
+        self.passed = passed
         self._watched = frozenset(watched)
         self._held_seconds = held_seconds
         self._visitors: set[_Visitor] = set()
@@ -164,7 +172,7 @@ class _Visitor:
                 held.set_result(None)
         elif kind == border.SCAN:
             credit = asyncio.Semaphore(SLICES_AHEAD)
-            self._scans[number] = self._begin(self._scan(number, credit, *message[2:])), credit
+            self._scans[number] = self._begin(self._server.paced(self._scan(number, credit, *message[2:]))), credit
         else:
             self._begin(self._answer(number, _CALLS[kind](self._server, *message[2:])))
 
@@ -181,6 +189,7 @@ class _Visitor:
             reading.send(None)
         except StopIteration as result:
             self.link.post((border.DONE, number, result.value))
+            self._server.passed()
         except Exception as failure:  # noqa: BLE001 - whatever it is, the caller waits for an answer
             self._fail(number, failure)
         else:
@@ -194,6 +203,7 @@ class _Visitor:
             self._fail(number, failure)
         else:
             self.link.post((border.DONE, number, result))
+            self._server.passed()
 
     async def _scan(self, number: int, credit: asyncio.Semaphore, space: int, told: Plain, limit: int | None) -> None:
         ranges = [KeyRange(lower, upper) for lower, upper in told]

@@ -72,6 +72,10 @@ class Lane:
         """Return what some work of so many seconds took without what others had the processor meanwhile."""
         return min(seconds, self._work_clock() - self._noted_work_s)
 
+    def passed(self) -> None:
+        """Note that a short request was answered."""
+        self.passed_count += 1
+
     def owe(self, seconds: float) -> None:
         """Account for slow work that was done."""
         self._owed_s += seconds
