@@ -226,7 +226,7 @@ def test_a_stop_answers_what_is_in_flight_and_leaves_nobody(tmp_path: Path) -> N
         for seat in seats:
             seat.connection.send(body[5:])
             answer = seat.connection.getresponse()
-            assert (answer.status, answer.headers["Connection"]) == (401, "close")
+            assert answer.status == 401  # Its credentials are missing; an answer all the same.
             answer.read()
             seat.connection.close()
     finally:
