@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import Callable, Coroutine
-from itertools import count
+from itertools import count, groupby
 
 import pytest
 
@@ -37,13 +37,13 @@ class WatchedLane(Lane):
     async def _rest(self, seconds: float) -> None:
         self.rests.append(seconds)
 
-    def enter(self, go: Callable[[], bool]) -> None:
+    def enter(self, go: Callable[[], bool], *, goes_on: bool = False) -> None:
         def passing() -> bool:
             if self._contended:
                 self.passed_count += 1
             return go()
 
-        super().enter(passing)
+        super().enter(passing, goes_on=goes_on)
 
 
 async def _work(name: str, steps: int, done: list[str]) -> str:
@@ -67,7 +67,14 @@ async def test_many_slow_ones_get_together_what_one_gets() -> None:
     await asyncio.gather(*(paced_task(lane, _work(name, 4, done)) for name in "abcd"))
     await settle()
     assert sum(lane.rests) == pytest.approx(16 * SLOW)
-    assert done == list("abcd" * 4), "one after the other, in the order of arrival"
+    assert done == list("abcd" + "aaabbbcccddd"), "one after the other, in the order of arrival"
+
+
+async def test_turns_come_in_rows() -> None:
+    """Were each to have one turn, all that take some milliseconds would be done at the same time, and late."""
+    lane, done = WatchedLane(contended=False), list[str]()
+    await asyncio.gather(*(paced_task(lane, _work(name, 12, done)) for name in "ab"))
+    assert [(name, len(list(turns))) for name, turns in groupby(done[2:])] == [("a", 8), ("b", 8), ("a", 3), ("b", 3)]
 
 
 async def test_the_lane_does_not_rest_while_nobody_else_wants_the_loop() -> None:

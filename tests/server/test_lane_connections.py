@@ -24,7 +24,7 @@ class Gate(Lane):
         super().__init__(clock, clock)
         self.waiting: list[Callable[[], bool]] = []
 
-    def enter(self, go: Callable[[], bool]) -> None:
+    def enter(self, go: Callable[[], bool], *, goes_on: bool = False) -> None:
         self.waiting.append(go)
 
     async def let_on(self) -> bool:

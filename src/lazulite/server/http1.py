@@ -273,7 +273,7 @@ class Connection(asyncio.Protocol):
     async def _serve(self, incoming: Incoming) -> None:
         shared = self._shared
         meter = self._meter
-        meter.total_s = meter.unpaid_s = 0.0
+        meter.begin()
         try:
             try:
                 response = await paced(shared.service.handle(incoming.request), shared.lane, meter)

@@ -1,7 +1,9 @@
 """The slow lane: what needs the event loop for long goes through it, one turn at a time, and short requests go past.
 
 Invariants:
-- Of those who wait, one at a time is let on, in the order of arrival; so everybody arrives.
+- Of those who wait, one at a time is let on, in the order of arrival and for `_TURNS_IN_A_ROW` turns. So everybody
+  arrives, and what takes some milliseconds is done before the next begins: a transaction is synced while the next one
+  is read.
 - While others want the loop too, the lane rests after each turn `_REST_RATIO` times as long as the turn took. So all
   that is slow, however many ask for it, gets a bounded share of the loop; a short request waits for one turn at most.
 - While nobody else wants the loop, the lane does not rest: nothing is slower for want of competition.
@@ -21,6 +23,7 @@ from lazulite.server.demand import demand_seconds
 
 TURN_SECONDS = 0.001
 
+_TURNS_IN_A_ROW = 8
 _NOTE_SECONDS = TURN_SECONDS / 2
 _REST_RATIO = 8
 _REST_SECONDS_MAX = 1.0
@@ -80,14 +83,17 @@ class Lane:
         """Account for slow work that was done."""
         self._owed_s += seconds
 
-    def enter(self, go: Callable[[], bool]) -> None:
-        """Call `go` when its turn has come; it returns False if nobody takes it any more."""
-        self._waiting.append(go)
+    def enter(self, go: Callable[[], bool], *, goes_on: bool = False) -> None:
+        """Call `go` when its turn has come; it returns False if nobody takes it any more.
+
+        `goes_on`: its last turn was not the last of those in a row.
+        """
+        (self._waiting.appendleft if goes_on else self._waiting.append)(go)
         if self._pump is None:
             self._pump = asyncio.get_running_loop().create_task(self._let_on())
 
-    async def turn(self) -> None:
-        """Return when the caller's turn has come."""
+    async def turn(self, *, goes_on: bool = False) -> None:
+        """Return when the caller's turn has come; `goes_on` as in `enter`."""
         come: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
         def go() -> bool:
@@ -96,7 +102,7 @@ class Lane:
             come.set_result(None)
             return True
 
-        self.enter(go)
+        self.enter(go, goes_on=goes_on)
         await come
 
     def close(self) -> None:
@@ -144,15 +150,20 @@ class Meter:
 
     Attributes:
         total_s: since the beginning.
+        turns: by the lane, since the beginning.
         unpaid_s: of that, what the lane does not know of.
         waits: the work waits for its turn.
     """
 
-    __slots__ = ("total_s", "unpaid_s", "waits")
+    __slots__ = ("total_s", "turns", "unpaid_s", "waits")
 
     def __init__(self) -> None:
-        self.total_s = 0.0
-        self.unpaid_s = 0.0
+        self.begin()
+
+    def begin(self) -> None:
+        """Forget all, for another piece of work."""
+        self.total_s = self.unpaid_s = 0.0
+        self.turns = 0
         self.waits = False
 
 
@@ -182,7 +193,9 @@ def paced(work: Coroutine[object, None, T], lane: Lane, meter: Meter) -> Generat
                 lane.owe(meter.unpaid_s)
                 meter.unpaid_s = 0.0
                 meter.waits = True
-                yield from lane.turn().__await__()
+                goes_on = meter.turns % _TURNS_IN_A_ROW != 0
+                meter.turns += 1
+                yield from lane.turn(goes_on=goes_on).__await__()
                 meter.waits = False
             else:
                 yield awaited
