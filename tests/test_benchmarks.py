@@ -26,6 +26,7 @@ from benchmarks.exchange import exchange, probe  # noqa: E402
 from benchmarks.load import run_asyncio, run_fixed  # noqa: E402
 from benchmarks.measurement import BenchmarkError, Limits, Load, latency  # noqa: E402
 from benchmarks.plots import PLOTS, draw  # noqa: E402
+from benchmarks.profile import EVENT_LOOP, shares  # noqa: E402
 from benchmarks.report import render  # noqa: E402
 from benchmarks.rows import Row, read_conditions, read_rows, write_conditions, write_rows  # noqa: E402
 from benchmarks.signing import account_sas, shared_key  # noqa: E402
@@ -275,3 +276,11 @@ def test_the_emulator_is_pinned_and_its_lockfile_names_no_registry() -> None:
     lock = json.loads((ROOT / "benchmarks/azurite/package-lock.json").read_text(encoding="utf-8"))["packages"]
     assert lock["node_modules/azurite"]["version"] == wanted["azurite"]
     assert not [name for name, package in lock.items() if "resolved" in package]
+
+
+def test_a_sample_counts_for_the_innermost_function_of_ours() -> None:
+    serve = "_serve (/srv/lazulite/src/lazulite/server/http1.py:270)"
+    decode = "raw_decode (/srv/lazulite/.venv/lib/python3.11/json/decoder.py:353)"
+    body = "read_members (/srv/lazulite/src/lazulite/table/payload/json_in.py:75)"
+    found = shares(f"run (asyncio/runners.py:118) 5\n{serve} 3\n{serve};{body};{decode} 2\n")
+    assert found == {EVENT_LOOP: 0.5, "HTTP: framing, limits, turns, answers": 0.3, "bodies in and out": 0.2}
