@@ -10,8 +10,9 @@ must hold, in whatever order things happen:
 
 import asyncio
 import random
+import sys
 import threading
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from enum import Enum, auto
 from pathlib import Path
@@ -253,6 +254,15 @@ class History:
         acknowledged = {commit for commit, fate in self.fates.items() if fate is Fate.ACKNOWLEDGED}
         assert not {commit for commit in kept if self.fates[commit] is Fate.REFUSED}, "a refused commit is there"
         assert not {commit for commit in acknowledged - kept if self.spaces[commit] not in self.dropping}, "lost"
+
+
+@pytest.fixture(autouse=True)
+def _threads_take_turns_soon() -> Iterator[None]:
+    """Whoever waits for the store keeps the loop busy; its threads would else wait 5 ms at each of their steps."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-4)
+    yield
+    sys.setswitchinterval(before)
 
 
 @pytest.mark.parametrize("seed", range(3))
