@@ -18,6 +18,7 @@ import zlib
 from pathlib import Path
 
 from lazulite.engine.contract import StoreUnusableError
+from lazulite.engine.directories import sync_directory
 
 NAME = "lazulite.mark"
 _SLOTS = (0, 512)
@@ -38,7 +39,7 @@ class Mark:
                 os.pwrite(self._file, _encode(number), slot)
                 os.fsync(self._file)
             if new:
-                _sync_directory(path)
+                sync_directory(path)
         except OSError:
             self.close()
             raise
@@ -57,14 +58,6 @@ class Mark:
     def close(self) -> None:
         """Let go of the file."""
         os.close(self._file)
-
-
-def _sync_directory(path: Path) -> None:
-    directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)
 
 
 def read_mark(path: Path) -> int | None:

@@ -45,7 +45,7 @@ def database_options(settings: RocksSettings, env: Env | None) -> Options:
     _protect(options)
     options.set_write_buffer_size(settings.write_buffer_bytes)
     options.set_max_write_buffer_number(settings.write_buffers_max)
-    # Most inserts look for a row that is not there: a filter spares them the search (measured: half of a read's time).
+    # Most inserts look for a row that is not there: a filter spares them the search.
     options.set_memtable_whole_key_filtering(True)
     options.set_memtable_prefix_bloom_ratio(0.05)
     options.set_max_open_files(settings.open_files_max)

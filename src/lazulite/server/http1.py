@@ -20,6 +20,7 @@ from typing import cast
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import Request, Response
 from lazulite.server.deadlines import Phase
+from lazulite.server.debt import Debt
 from lazulite.server.exchange_log import Exchange
 from lazulite.server.incoming import Incoming
 from lazulite.server.lane import TURN_SECONDS, Meter, paced
@@ -35,21 +36,6 @@ _NOTHING = memoryview(b"")
 
 _OVERFLOW_CONNECTIONS = 256
 """Connections over the limit that are told so at a time; beyond them, a connection is just closed."""
-
-
-_BULK_BYTES = 16 * 1024
-_BULK_SECONDS_PER_BYTE = 0.5e-9
-"""What reading a large piece of input costs: it is copied twice and looked through once."""
-
-_FRAMING_SECONDS = 30e-6
-"""What a request costs beside the service's part."""
-
-_REFUSAL_SECONDS = 100e-6
-"""What it costs to refuse a request that the service has not seen."""
-
-_UNWELCOME = frozenset({400, 401, 403, 405, 411, 413, 414, 415, 431, 501})
-"""Answers that no good client gets often: who asks for them time and again goes by the slow lane."""
-
 
 _READING = frozenset({"GET", "HEAD"})
 
@@ -79,7 +65,7 @@ class Connection(asyncio.Protocol):
         self._ending = False
         self._phase = Phase.IDLE
         self._message_count = 0
-        self._debt_s = 0.0
+        self._debt = Debt()
         self._held = False
         self._held_at_s = 0.0
         self._meter = Meter()
@@ -107,8 +93,7 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """See asyncio."""
-        if len(data) >= _BULK_BYTES:
-            self._debt_s += len(data) * _BULK_SECONDS_PER_BYTE
+        self._debt.read(len(data))
         if self._ending:
             if self._outlet is not None:
                 self._outlet.discard(len(data))
@@ -182,7 +167,7 @@ class Connection(asyncio.Protocol):
     def _advance(self) -> None:
         """Do all that can be done now: answer or start the next request, parse more input, say what is waited for."""
         queue, parser = self._queue, self._parser
-        if (self._held or self._debt_s >= TURN_SECONDS) and self._pay():
+        if (self._held or self._debt.seconds >= TURN_SECONDS) and self._pay():
             return
         while not self._ending:
             if queue and self._running is None and not self._write_paused:
@@ -238,12 +223,11 @@ class Connection(asyncio.Protocol):
 
     def _pay(self) -> bool:
         """Say whether the connection waits in the slow lane, where who owes much goes before anything else."""
-        if self._debt_s >= TURN_SECONDS and not self._held and self._outlet is not None:
+        if self._debt.seconds >= TURN_SECONDS and not self._held and self._outlet is not None:
             self._held = True
             self._held_at_s = self._shared.clock()
             self._outlet.read(False)
-            self._shared.lane.owe(self._debt_s)
-            self._debt_s = 0.0
+            self._shared.lane.owe(self._debt.pay())
             self._shared.lane.enter(self._go_on)
         return self._held
 
@@ -295,11 +279,8 @@ class Connection(asyncio.Protocol):
         return self._shared.service.refuse(request, ServiceError("InternalError"))
 
     def _answer(self, incoming: Incoming, response: Response) -> None:
-        meter = self._meter
-        if meter.total_s >= TURN_SECONDS or response.status in _UNWELCOME or incoming.request.method == "OPTIONS":
-            self._debt_s += meter.unpaid_s + _FRAMING_SECONDS
-        else:
-            self._shared.lane.passed_count += 1
+        if self._debt.answered(incoming.request.method, response.status, self._meter):
+            self._shared.lane.passed()
         if self._running is incoming:
             self._running = None
         if not incoming.answered:
@@ -311,7 +292,7 @@ class Connection(asyncio.Protocol):
 
     def _refuse(self, incoming: Incoming) -> None:
         assert incoming.error is not None
-        self._debt_s += _REFUSAL_SECONDS
+        self._debt.refused()
         incoming.started_s = self._shared.clock()
         self._respond(incoming, self._shared.service.refuse(incoming.request, incoming.error))
 

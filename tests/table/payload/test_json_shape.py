@@ -74,6 +74,8 @@ def test_what_was_remembered_changes_nothing(members: list[tuple[str, Json]]) ->
         (b'{"A":[]}', False),
         (b'{"A":"%s"}' % (b"x" * 40_000), False),
         (body_of([(f"A{number}", 1) for number in range(MEMBERS_MAX + 1)]), False),
+        (body_of([("odata." + "x" * 300, 1)]), False),
+        (body_of([("x" * 300 + "@odata.type", "Edm.Int64")]), False),
     ],
 )
 def test_what_goes_the_short_way(body: bytes, plain: bool) -> None:

@@ -52,23 +52,23 @@ async def run_batch(call: Call) -> Response:
     return batch_response(parts, in_change_set=True, random=call.context.random)
 
 
-def _inner_call(call: Call, part: Head, body: bytes = b"") -> Call:
+def _inner_call(call: Call, head: Head) -> Call:
     """Return the call that a part makes, as if it had come by itself with the batch's credentials."""
-    path, _, query = part.url.partition("?")
+    path, _, query = head.url.partition("?")
     _, separator, rest = path.partition("://")
     if separator:
         path = rest.partition("/")[2]
     root = call.address.root
     # With a path-style endpoint some clients leave the account out of inner URLs.
     path = path.lstrip("/").removeprefix(root[1:])
-    request = Request(part.method, root + path, query, part.headers, body, id=call.request.id)
+    request = Request(head.method, root + path, query, head.headers, id=call.request.id)
     parameters = parse_query_string(query)
     return Call(
         call.context,
         request,
         call.address,
         parameters,
-        _inner_version(call, part, parameters),
+        _inner_version(call, head, parameters),
         call.grant,
         parse_resource(path),
         effective_method(request),
@@ -77,7 +77,7 @@ def _inner_call(call: Call, part: Head, body: bytes = b"") -> Call:
     )
 
 
-def _inner_version(call: Call, part: Head, parameters: Mapping[str, str]) -> str:
+def _inner_version(call: Call, head: Head, parameters: Mapping[str, str]) -> str:
     """Return the version of a part: the batch's; of one that names none, what the part itself makes believe.
 
     Raises:
@@ -86,15 +86,15 @@ def _inner_version(call: Call, part: Head, parameters: Mapping[str, str]) -> str
     version = call.version
     if version < JSON_SINCE:
         if version == UNSTATED and not stated_version(call.request.headers, call.parameters):
-            version = assumed_version(part.headers, parameters)
+            version = assumed_version(head.headers, parameters)
         if version < JSON_SINCE:
-            check_odata_version(version, part.headers, parameters)
+            check_odata_version(version, head.headers, parameters)
     return version
 
 
 async def _run_query(call: Call, part: Part) -> Response:
     try:
-        inner = _inner_call(call, part.head, part.body)
+        inner = _inner_call(call, part.head)
         query = {Kind.ENTITY: get_entity, Kind.ENTITIES: query_entities}.get(inner.resource.kind)
         if inner.method != "GET" or query is None:
             raise ServiceError("InvalidInput")
@@ -118,11 +118,14 @@ async def _run_changes(call: Call, batch: BatchBody) -> list[bytes]:
     context = call.context
     turn = Turn(context.limits.turn_seconds, context.monotonic)
     for index, part in enumerate(batch.parts):
+        if index >= PARTS_MAX:
+            # Recorded for 101 operations: the index in the message is 99.
+            raise WriteRefusedError(PARTS_MAX - 1, ServiceError("InvalidInput", _TOO_MANY))
         await turn.look()
         try:
             intent = intents.get(part.head)
-            if intent is None or index >= PARTS_MAX:
-                intent = intents[part.head] = _intent(call, part.head, index)
+            if intent is None:
+                intent = intents[part.head] = _intent(call, part.head)
             write = prepare(intent, part.body)
             if operations:
                 _check_membership(intent, write, *operations[0], rows)
@@ -143,10 +146,7 @@ async def _run_changes(call: Call, batch: BatchBody) -> list[bytes]:
     return answers
 
 
-def _intent(call: Call, head: Head, index: int) -> Intent:
-    if index >= PARTS_MAX:
-        # Recorded for 101 operations: the index in the message is 99.
-        raise WriteRefusedError(PARTS_MAX - 1, ServiceError("InvalidInput", _TOO_MANY))
+def _intent(call: Call, head: Head) -> Intent:
     inner = _inner_call(call, head)
     kind = find_write(inner)
     if kind is None:
@@ -178,14 +178,14 @@ async def _commit(first: Call, writes: Sequence[EntityWrite]) -> int:
 
 def _refused_part(call: Call, batch: BatchBody, refusal: WriteRefusedError) -> bytes:
     index, error = refusal.index, refusal.error
-    part = batch.parts[index].head
+    head = batch.parts[index].head
     alone = len(batch.parts) == 1 and error.code in _WITHOUT_INDEX
-    applied = preference_applied(read_preference(part.headers, call.version)) if part.method == "POST" else []
-    return encode_part(_refusal(call, part, error, "" if alone else f"{index}:", applied), part.content_id)
+    applied = preference_applied(read_preference(head.headers, call.version)) if head.method == "POST" else []
+    return encode_part(_refusal(call, head, error, "" if alone else f"{index}:", applied), head.content_id)
 
 
-def _refusal(call: Call, part: Head, error: ServiceError, prefix: str, applied: list[tuple[str, str]]) -> Response:
-    wanted = format_for_error(call.version, part.headers, "")
+def _refusal(call: Call, head: Head, error: ServiceError, prefix: str, applied: list[tuple[str, str]]) -> Response:
+    wanted = format_for_error(call.version, head.headers, "")
     prefixed = ServiceError(error.code, f"{prefix}{error.message}", status=error.status)
     body = wanted.error(prefixed, call.request.id, call.context.time())
     return batch_error(error, wanted, body, applied)

@@ -5,7 +5,7 @@ means is worked out once and remembered; of each body only the values are looked
 
 Invariants: whatever is wrong or unusual is left to the long way (`encode_plain` returns None), so that no refusal is
 spelled here; the result is what the long way gives. What is remembered is bounded: `SHAPES_MAX` shapes of at most
-`MEMBERS_MAX` members, whose names are valid and so short.
+`MEMBERS_MAX` members with names of at most `_NAME_MAX` characters.
 """
 
 from collections.abc import Callable
@@ -15,12 +15,13 @@ from typing import NamedTuple, cast
 from lazulite.protocol.errors import ServiceError
 from lazulite.table.edm import BOOLEAN, DOUBLE, INT32, STRING, TYPES, Json
 from lazulite.table.entity import KEYS, EncodedEntity
-from lazulite.table.names import check_property_name
+from lazulite.table.names import PROPERTY_NAME_MAX, check_property_name
 from lazulite.table.row import in_order, member_prefix
 
 SHAPES_MAX = 512
 MEMBERS_MAX = 64
 ANNOTATION = "@odata.type"
+_NAME_MAX = PROPERTY_NAME_MAX + len(ANNOTATION)
 
 Members = tuple[tuple[str, Json], ...]
 """The members of a JSON object, in order."""
@@ -84,7 +85,9 @@ def _shape_of(names: tuple[str, ...], types: tuple[Json, ...]) -> _Shape:
     """
     annotations = [name for name in names if "@" in name]
     bare = [name for name in names if "@" not in name and name != "Timestamp" and not name.startswith("odata.")]
-    if len(names) > MEMBERS_MAX or len(set(names)) < len(names) or not all(map(_is_annotation, annotations)):
+    if len(names) > MEMBERS_MAX or max(map(len, names), default=0) > _NAME_MAX:
+        raise _UnusualError
+    if len(set(names)) < len(names) or not all(map(_is_annotation, annotations)):
         raise _UnusualError
     declared = {
         name.removesuffix(ANNOTATION): TYPES[cast("str", type_name)]  # A KeyError if it is not even a text.

@@ -1,0 +1,50 @@
+"""What a connection owes to the slow lane: for bulk, for slow requests, and for requests that are refused.
+
+Invariant: what good clients do costs nothing here, however often they do it. The prices are no measurements but their
+order of magnitude, enough to tell a client that sends little from one that sends much.
+"""
+
+from lazulite.server.lane import TURN_SECONDS, Meter
+
+_BULK_BYTES = 16 * 1024
+_BULK_SECONDS_PER_BYTE = 0.5e-9
+"""What reading a large piece of input costs: it is copied twice and looked through once."""
+
+_FRAMING_SECONDS = 30e-6
+"""What a request costs beside the service's part."""
+
+_REFUSAL_SECONDS = 100e-6
+"""What it costs to refuse a request that the service has not seen."""
+
+_UNWELCOME = frozenset({400, 401, 403, 405, 411, 413, 414, 415, 431, 501})
+"""Answers that no good client gets often: who asks for them time and again goes by the slow lane."""
+
+
+class Debt:
+    """Of one connection; `seconds` of the event loop's time, to be paid once they are a turn."""
+
+    __slots__ = ("seconds",)
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def read(self, size: int) -> None:
+        """Account for so many bytes that arrived at once."""
+        if size >= _BULK_BYTES:
+            self.seconds += size * _BULK_SECONDS_PER_BYTE
+
+    def refused(self) -> None:
+        """Account for a request that the service has not seen."""
+        self.seconds += _REFUSAL_SECONDS
+
+    def answered(self, method: str, status: int, meter: Meter) -> bool:
+        """Account for a request that the service has answered; return whether it was a short one, and good."""
+        if meter.total_s < TURN_SECONDS and status not in _UNWELCOME and method != "OPTIONS":
+            return True
+        self.seconds += meter.unpaid_s + _FRAMING_SECONDS
+        return False
+
+    def pay(self) -> float:
+        """Return what is owed, which it is no more."""
+        seconds, self.seconds = self.seconds, 0.0
+        return seconds
