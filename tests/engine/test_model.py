@@ -44,9 +44,10 @@ class EngineMachine(RuleBasedStateMachine):
         self.runner = asyncio.Runner()
         self.factory = type(self).kind(self.directory)
         self.now = 1000
-        self.last_stamp = 0
+        self.last_stamps: dict[tuple[int, str], int] = {}
         self.model: dict[int, dict[Key, bytes]] = {}
         self.dropped: set[int] = set()
+        self.ever_dropped: set[int] = set()
         self.engine = self.factory.open(lambda: self.now)
 
     def run(self, work: Coroutine[None, None, T]) -> T:
@@ -64,7 +65,7 @@ class EngineMachine(RuleBasedStateMachine):
 
         def decide(current: Sequence[bytes | None], stamp: int) -> Mapping[str, bytes | None]:
             assert list(current) == expected
-            assert stamp > self.last_stamp
+            assert stamp > self.last_stamps.get((space, partition), 0)
             if refuse:
                 raise RefusalError
             return change
@@ -72,7 +73,7 @@ class EngineMachine(RuleBasedStateMachine):
         try:
             stamp = self.run(self.engine.commit(space, partition, rows, decide))
         except SpaceDroppedError:
-            assert space in self.dropped
+            assert space in self.ever_dropped
             return
         except RefusalError:
             assert refuse
@@ -80,7 +81,7 @@ class EngineMachine(RuleBasedStateMachine):
         assert not refuse
         assert space not in self.dropped
         if change:  # Nothing keeps the stamp of a commit that wrote nothing.
-            self.last_stamp = stamp
+            self.last_stamps[space, partition] = stamp
         for row, value in change.items():
             if value is None:
                 self.space(space).pop((partition, row), None)
@@ -122,6 +123,7 @@ class EngineMachine(RuleBasedStateMachine):
         self.run(self.engine.drop(space))
         self.model.pop(space, None)
         self.dropped.add(space)
+        self.ever_dropped.add(space)
 
     @rule(step=st.integers(-500, 500))
     def let_the_clock_step(self, step: int) -> None:

@@ -84,13 +84,17 @@ def check_condition(condition: str | None, ticks: int) -> None:
     Raises:
         ServiceError: `UpdateConditionNotSatisfied`.
     """
-    if condition is None or condition == ANY or condition == etag_of(ticks):
+    if condition is None or condition == ANY or condition == etag_of(ticks) or ticks_meant(condition) == ticks:
         return
-    match = _INSTANT.fullmatch(condition)
-    if match is not None:
-        try:
-            if parse_datetime(unquote(match[1])) == ticks:
-                return
-        except ValueError:
-            pass
     raise ServiceError("UpdateConditionNotSatisfied")
+
+
+def ticks_meant(condition: str) -> int | None:
+    """Return the Timestamp that the text of an entity tag means; None if it means none."""
+    match = _INSTANT.fullmatch(condition)
+    if match is None:
+        return None
+    try:
+        return parse_datetime(unquote(match[1]))
+    except ValueError:
+        return None

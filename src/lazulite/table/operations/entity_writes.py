@@ -9,13 +9,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from lazulite.engine.foresight import Expect, Foreseeing, Foreseen
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.grant import Requirement
 from lazulite.protocol.message import Response
 from lazulite.protocol.version import UPSERT_SINCE
 from lazulite.table.answers import created_without_content, entity_answer, no_content, preference_applied
 from lazulite.table.call import Call
-from lazulite.table.condition import check_condition, read_condition, refuse_conditions, require_condition
+from lazulite.table.condition import (
+    ANY,
+    check_condition,
+    read_condition,
+    refuse_conditions,
+    require_condition,
+    ticks_meant,
+)
 from lazulite.table.entity import check_limits
 from lazulite.table.names import check_new_key
 from lazulite.table.payload.formats import Format
@@ -119,6 +127,23 @@ class EntityWrite:
         self.result = assemble(stamp, self.keys, encoded)
         return self.result
 
+    def foresee(self) -> Foreseen | None:
+        """Return what the entity should be for this write to need nothing of it; None if it must be seen."""
+        kind = self.kind
+        if kind.merges:
+            return None
+        if not kind.must_exist:
+            return Foreseen(Expect.ANYTHING if kind.must_exist is None else Expect.ABSENT)
+        if self.condition is None or self.condition == ANY:
+            return Foreseen(Expect.PRESENT, kind.deletes)
+        stamp = ticks_meant(self.condition)
+        return None if stamp is None else Foreseen(Expect.PRESENT, kind.deletes, stamp)
+
+    def blind(self, stamp: int) -> bytes | None:
+        """Return what the entity becomes if it is as foreseen, at the commit's stamp."""
+        self.result = None if self.kind.deletes else assemble(stamp, self.keys, self.encoded)
+        return self.result
+
 
 class WriteRefusedError(Exception):
     """One write of several is refused; `index` says which."""
@@ -130,7 +155,7 @@ class WriteRefusedError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class ApplyOne:
+class ApplyOne(Foreseeing):
     """A `Decide`: apply one write to its row."""
 
     write: EntityWrite
@@ -138,6 +163,14 @@ class ApplyOne:
     def __call__(self, current: Sequence[bytes | None], stamp: int) -> Mapping[str, bytes | None]:
         """See `Decide`. Raises what `EntityWrite.apply` raises."""
         return {self.write.row_key: self.write.apply(current[0], stamp)}
+
+    def foresee(self) -> Foreseen | None:
+        """See `Foreseeing`."""
+        return self.write.foresee()
+
+    def value(self, stamp: int) -> bytes | None:
+        """See `Foreseeing`."""
+        return self.write.blind(stamp)
 
 
 @dataclass(frozen=True, slots=True)

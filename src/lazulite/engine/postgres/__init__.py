@@ -1,0 +1,1 @@
+"""The scale-out engine: any number of processes on one database that speaks PostgreSQL's wire protocol."""

@@ -1,0 +1,117 @@
+"""Dropped spaces: closed at once, known to every process soon, emptied in bounded steps by any one of them.
+
+A space that is dropped stands in `dropped` until it is surely empty: rows may still come from a process that had not
+heard of it, so it is looked at again until `_SETTLED` has passed. Who empties it holds a lease; if it dies, the lease
+ends by the database's clock and another one goes on.
+"""
+
+import asyncio
+import contextlib
+
+from lazulite.engine.contract import EngineError
+from lazulite.engine.postgres.pool import Pool
+
+STEP_ROWS = 1000
+
+_NOTE = "INSERT INTO lazulite.dropped (space) VALUES ($1) ON CONFLICT (space) DO NOTHING"
+_ALL = "SELECT space FROM lazulite.dropped"
+_DUE = """
+SELECT space, since < now() - interval '15 minutes' AS settled FROM lazulite.dropped
+WHERE since < now() - interval '5 seconds' AND leased_until < now() ORDER BY leased_until LIMIT 1
+"""
+"""Five seconds: by then the others know, and none of them shows what is half gone."""
+_LEASE = """
+UPDATE lazulite.dropped SET leased_until = now() + interval '1 minute' WHERE space = $1 AND leased_until < now()
+RETURNING space
+"""
+_RENEW = "UPDATE lazulite.dropped SET leased_until = now() + interval '1 minute' WHERE space = $1"
+_FORGET = "DELETE FROM lazulite.dropped WHERE space = $1"
+
+_ROWS = (
+    """
+SELECT partition_key, row_key FROM lazulite.rows WHERE space = $1 AND (partition_key, row_key) > ($2, $3)
+ORDER BY partition_key, row_key LIMIT 1 OFFSET $4
+""",
+    """
+DELETE FROM lazulite.rows WHERE space = $1 AND (partition_key, row_key) > ($2, $3)
+    AND (partition_key, row_key) <= ($4, $5)
+""",
+    "DELETE FROM lazulite.rows WHERE space = $1",
+)
+"""The key of the row that ends a step; delete up to it; delete all, which are few."""
+_HEADS = (
+    """
+SELECT partition_key FROM lazulite.partitions WHERE space = $1 AND partition_key > $2
+ORDER BY partition_key LIMIT 1 OFFSET $3
+""",
+    "DELETE FROM lazulite.partitions WHERE space = $1 AND partition_key > $2 AND partition_key <= $3",
+    "DELETE FROM lazulite.partitions WHERE space = $1",
+)
+
+
+class Drops:
+    """The spaces that were dropped, as far as this process knows.
+
+    Args:
+        pool: of connections.
+        seconds: how often it is looked what others dropped, and what is to be emptied.
+    """
+
+    def __init__(self, pool: Pool, seconds: float) -> None:
+        self._pool = pool
+        self._seconds = seconds
+        self._mine: set[int] = set()
+        self._known: set[int] = set()
+        self._watch: asyncio.Task[None] | None = None
+
+    def __contains__(self, space: int) -> bool:
+        return space in self._known or space in self._mine
+
+    async def drop(self, space: int) -> None:
+        """Close a space."""
+        await self._pool.fetch(_NOTE, space)
+        self._mine.add(space)
+
+    async def look(self) -> None:
+        """Learn what others dropped."""
+        self._known = {record[0] for record in await self._pool.fetch(_ALL, reads=True)}
+
+    def start(self) -> None:
+        """Begin to watch and to empty."""
+        self._watch = asyncio.create_task(self._watched())
+
+    async def close(self) -> None:
+        """End that; what is half emptied another process finishes, or this one when it starts again."""
+        if self._watch is not None:
+            self._watch.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._watch
+
+    async def _watched(self) -> None:
+        while True:
+            await asyncio.sleep(self._seconds)
+            with contextlib.suppress(EngineError):  # The database is away; it is asked again.
+                await self.look()
+                await self.reclaim()
+
+    async def reclaim(self) -> bool:
+        """Empty one space that is due, if no other process is about it; say whether there was one."""
+        due = await self._pool.fetch(_DUE, reads=True)
+        if not due:
+            return False
+        space, settled = due[0]
+        if not await self._pool.fetch(_LEASE, space):
+            return False
+        await self._empty(space, _ROWS, (b"", b""))
+        await self._empty(space, _HEADS, (b"",))
+        if settled:
+            await self._pool.fetch(_FORGET, space)
+        return True
+
+    async def _empty(self, space: int, statements: tuple[str, str, str], start: tuple[bytes, ...]) -> None:
+        boundary, delete, delete_rest = statements
+        while end := await self._pool.fetch(boundary, space, *start, STEP_ROWS - 1, reads=True):
+            await self._pool.fetch(delete, space, *start, *end[0])
+            await self._pool.fetch(_RENEW, space)
+            start = tuple(end[0])
+        await self._pool.fetch(delete_rest, space)

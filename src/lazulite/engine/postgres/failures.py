@@ -1,0 +1,59 @@
+"""What the database and the way to it raise, and what that means to a caller."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import asyncpg
+
+from lazulite.engine.contract import EngineError, EngineUnavailableError
+
+AGAIN = (asyncpg.SerializationError, asyncpg.DeadlockDetectedError)
+"""The database undid the statement for the sake of another one: it may be sent again."""
+
+_AWAY = (
+    OSError,  # Also TimeoutError.
+    asyncpg.InterfaceError,
+    asyncpg.InternalClientError,
+    asyncpg.PostgresConnectionError,
+    asyncpg.OperatorInterventionError,
+    asyncpg.InsufficientResourcesError,
+    asyncpg.ReadOnlySQLTransactionError,
+    asyncpg.InvalidAuthorizationSpecificationError,
+    asyncpg.InvalidCatalogNameError,
+    asyncpg.LockNotAvailableError,
+    *AGAIN,
+)
+"""The database cannot be reached, is stopping, starting, full, a standby, or out of something."""
+
+LOST = (
+    OSError,
+    asyncpg.InterfaceError,
+    asyncpg.InternalClientError,
+    asyncpg.PostgresConnectionError,
+    asyncpg.OperatorInterventionError,
+    asyncpg.ReadOnlySQLTransactionError,
+)
+"""The connection is of no use any more, and others of that age may be of none either."""
+
+
+@contextmanager
+def database_errors() -> Iterator[None]:
+    """Raise what the database raises as errors of engines. Texts of the database hold no values and no password."""
+    try:
+        yield
+    except _AWAY as error:
+        raise EngineUnavailableError(f"the database cannot serve now: {_line(error)}") from error
+    except asyncpg.PostgresError as error:
+        raise EngineError(f"the database refused: {_line(error)}") from error
+
+
+def _line(error: BaseException) -> str:
+    text = str(error).strip() or type(error).__name__
+    return text.splitlines()[0]
+
+
+def again(error: EngineError) -> EngineError:
+    """Return an error of its own for one of many waiters, since a traceback grows where one is raised twice."""
+    another = type(error)(str(error))
+    another.__cause__ = error
+    return another

@@ -1,0 +1,168 @@
+"""Commits that must see their rows: a partition's are settled together, by one read and one write.
+
+What waits for a partition is decided in the order it came, each decision on what the ones before it leave; all of it is
+then written on condition that the head of the partition is the one that was read with the rows. If it is not, another
+process has committed meanwhile, and everything is read and decided anew: somebody always gets on.
+"""
+
+import asyncio
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from lazulite.engine.contract import Decide, EngineError, EngineUnavailableError
+from lazulite.engine.postgres.failures import again
+from lazulite.engine.postgres.keys import encode_text, form, whole_if_long
+from lazulite.engine.postgres.pool import Pool
+from lazulite.engine.postgres.script import CHECK_FAILED, Place, RowChange, apply_script
+from lazulite.engine.postgres.single_writes import Partition
+from lazulite.engine.postgres.stamps import Stamps
+from lazulite.engine.postgres.statements import APPLY, READ
+
+_ROWS_MAX = 200
+"""How many rows are settled together, unless one commit has more."""
+_SECONDS_MAX = 20.0
+"""How long a commit is tried while others get in between."""
+_PAUSE_SECONDS = 0.002
+
+
+@dataclass(slots=True, eq=False)
+class _Commit:
+    rows: Sequence[str]
+    decide: Decide
+    answer: "asyncio.Future[int]"
+    keys: dict[str, bytes] = field(init=False)
+    """By row, the form of its key."""
+
+    def __post_init__(self) -> None:
+        self.keys = {row: form(encode_text(row)) for row in self.rows}
+
+
+class Partitions:
+    """See above.
+
+    Args:
+        pool: of connections.
+        stamps: of this process.
+        busy: the partitions that better wait, and for what.
+        scripts: whether changes are sent as scripts.
+    """
+
+    def __init__(
+        self, pool: Pool, stamps: Stamps, busy: dict[Partition, asyncio.Future[None]], *, scripts: bool
+    ) -> None:
+        self._pool = pool
+        self._stamps = stamps
+        self._busy = busy
+        self._scripts = scripts
+        self._waiting: dict[Partition, list[_Commit]] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def has(self, place: Place) -> bool:
+        """Say whether commits of a partition are being settled."""
+        return (place.space, place.partition_key) in self._waiting
+
+    async def commit(self, place: Place, rows: Sequence[str], decide: Decide) -> int:
+        """See `Engine.commit`."""
+        answer: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        commit = _Commit(rows, decide, answer)
+        partition = place.space, place.partition_key
+        waiting = self._waiting.get(partition)
+        if waiting is not None:
+            waiting.append(commit)
+        else:
+            self._waiting[partition] = [commit]
+            task = asyncio.create_task(self._settle_all(place, partition))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+        return await answer
+
+    async def _settle_all(self, place: Place, partition: Partition) -> None:
+        waiting = self._waiting[partition]
+        while busy := self._busy.get(partition):
+            await busy
+        done = self._busy[partition] = asyncio.get_running_loop().create_future()
+        try:
+            while waiting:
+                commits = _together(waiting)
+                del waiting[: len(commits)]
+                await self._settle(place, commits)
+        finally:
+            del self._waiting[partition]
+            del self._busy[partition]
+            done.set_result(None)
+
+    async def _settle(self, place: Place, commits: Sequence[_Commit]) -> None:
+        try:
+            async with asyncio.timeout(_SECONDS_MAX):
+                outcomes = await self._settled(place, commits)
+        except TimeoutError:
+            outcomes = [EngineUnavailableError("too many others write to the partition")] * len(commits)
+        except EngineError as error:
+            outcomes = [error] * len(commits)
+        for commit, outcome in zip(commits, outcomes, strict=True):
+            if commit.answer.done():
+                continue  # Somebody who does not wait any more.
+            if isinstance(outcome, int):
+                commit.answer.set_result(outcome)
+            else:
+                commit.answer.set_exception(again(outcome) if isinstance(outcome, EngineError) else outcome)
+
+    async def _settled(self, place: Place, commits: Sequence[_Commit]) -> "Sequence[int | Exception]":
+        """Return what came of each: its stamp, or its refusal."""
+        keys = {key for commit in commits for key in commit.keys.values()}
+        pause = _PAUSE_SECONDS
+        while True:
+            found = await self._pool.fetch(READ, place.space, place.partition_key, list(keys), reads=True)
+            before = next((record[2] for record in found if record[0] is None), 0)
+            current = {record[0]: record[1] for record in found}
+            first = self._stamps.take(len(commits), above=before)
+            outcomes, changes = _decide(commits, current, first)
+            if not changes or await self._applied(place, before, first + len(commits) - 1, changes):
+                return outcomes
+            await asyncio.sleep(pause * random.random())  # noqa: S311 - so that two do not keep step
+            pause *= 2
+
+    async def _applied(self, place: Place, before: int, after: int, changes: Sequence[RowChange]) -> bool:
+        if self._scripts:
+            try:
+                await self._pool.run(apply_script(place, before, after, changes))
+            except CHECK_FAILED:
+                return False
+            return True
+        space, partition_key, long_partition_key = place
+        gone = [change.row_key for change in changes if change.value is None]
+        kept = [change for change in changes if change.value is not None]
+        row_keys, long_row_keys, stamps, values = zip(*kept, strict=True) if kept else ((), (), (), ())
+        written = (row_keys, stamps, values, long_partition_key, long_row_keys)
+        return bool(await self._pool.fetch(APPLY, space, partition_key, after, before, gone, *written))
+
+
+def _together(waiting: Sequence[_Commit]) -> Sequence[_Commit]:
+    """Return the first commits, as many as are settled together."""
+    rows = 0
+    for index, commit in enumerate(waiting):
+        rows += len(commit.rows)
+        if index and rows > _ROWS_MAX:
+            return waiting[:index]
+    return list(waiting)
+
+
+def _decide(
+    commits: Sequence[_Commit], current: dict[bytes, bytes | None], first: int
+) -> "tuple[list[int | Exception], list[RowChange]]":
+    """Decide commits one after the other, each with a stamp of its own."""
+    outcomes: list[int | Exception] = []
+    changes: dict[bytes, RowChange] = {}
+    for stamp, commit in enumerate(commits, first):
+        values = [current.get(commit.keys[row]) for row in commit.rows]
+        try:
+            decided = [(commit.keys[row], row, value) for row, value in commit.decide(values, stamp).items()]
+        except Exception as refusal:  # noqa: BLE001 - any refusal at all; it is handed to whoever asked.
+            outcomes.append(refusal)
+            continue
+        for key, row, value in decided:
+            current[key] = value
+            changes[key] = RowChange(key, whole_if_long(encode_text(row)), stamp, value)
+        outcomes.append(stamp)
+    return outcomes, list(changes.values())

@@ -1,0 +1,186 @@
+"""Connections to the database: few, kept, and never trusted to be alive.
+
+Invariants: there are never more than `connections_max`; a connection that raised anything which may leave it in an
+unknown state is not used again; when one is found lost all idle ones go, since a server that is gone took them along.
+While the database cannot be reached, most callers are told so at once: one in `_PATIENCE_SECONDS` tries.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import TypeAlias
+
+import asyncpg
+
+from lazulite.engine.contract import EngineUnavailableError
+from lazulite.engine.postgres.connection import Connection, connect
+from lazulite.engine.postgres.failures import AGAIN, LOST, database_errors
+from lazulite.engine.postgres.settings import PostgresSettings
+
+Argument: TypeAlias = object
+
+_PATIENCE_SECONDS = 0.25
+_TRIES_MAX = 10
+"""How often a statement is sent that the database undid for the sake of others."""
+
+
+class Pool:
+    """The connections of one engine.
+
+    Args:
+        settings: where to, and how many.
+        prepare: makes a new connection ready.
+    """
+
+    def __init__(self, settings: PostgresSettings, prepare: Callable[[Connection], Awaitable[None]]) -> None:
+        self._settings = settings
+        self._prepare = prepare
+        self._room = asyncio.Semaphore(settings.connections_max)
+        self._idle: list[Connection] = []
+        self._away_until = 0.0
+        self._away = ""
+        self._closed = False
+
+    async def fetch(self, statement: str, *arguments: Argument, reads: bool = False) -> list[asyncpg.Record]:
+        """Run one statement, in a transaction of its own.
+
+        Args:
+            statement: in SQL.
+            arguments: its parameters.
+            reads: whether it changes nothing, and so may be sent again after the connection was lost.
+
+        Raises:
+            EngineUnavailableError: the database cannot serve; if the statement writes, nobody knows whether it did.
+            EngineError: the database refused it.
+        """
+        tries = 0
+        while True:
+            tries += 1
+            try:
+                async with self.connection() as connection:
+                    return await connection.fetch(statement, *arguments)
+            except AGAIN as error:
+                with database_errors():
+                    await self._again(tries, error)
+            except LOST as error:
+                with database_errors():
+                    if not reads or tries > 1:
+                        raise error from None
+            except asyncpg.PostgresError:
+                with database_errors():
+                    raise
+
+    async def run(self, script: str) -> None:
+        """Run a script of statements without parameters as one transaction.
+
+        Raises:
+            asyncpg.DataError: a check of the script failed, and nothing was done.
+            EngineUnavailableError: see `fetch`.
+            EngineError: likewise.
+        """
+        tries = 0
+        while True:
+            tries += 1
+            try:
+                async with self.connection() as connection:
+                    await connection.execute(script)
+                    return
+            except AGAIN as error:
+                with database_errors():
+                    await self._again(tries, error)
+            except asyncpg.DataError:
+                raise
+            except (*LOST, asyncpg.PostgresError):
+                with database_errors():
+                    raise
+
+    @asynccontextmanager
+    async def snapshot(self) -> AsyncIterator[Connection]:
+        """Surround reads that see one snapshot.
+
+        Raises:
+            EngineUnavailableError: the database cannot serve.
+        """
+        with database_errors():
+            async with (
+                self.connection() as connection,
+                connection.transaction(isolation="repeatable_read", readonly=True),
+            ):
+                yield connection
+
+    async def _again(self, tries: int, error: Exception) -> None:
+        if tries >= _TRIES_MAX:
+            raise error
+        await asyncio.sleep(0.001 * 2 ** min(tries, 6))
+
+    @asynccontextmanager
+    async def connection(self) -> AsyncIterator[Connection]:
+        """Lend a connection. Raises what the database and the way to it raise (see `failures`)."""
+        if self._closed:
+            raise EngineUnavailableError("the store is closing")
+        async with self._room:
+            connection = await self._open()
+            try:
+                yield connection
+            except LOST:
+                connection.terminate()
+                self._forget_idle()
+                raise
+            except asyncpg.PostgresError:
+                self._keep(connection)
+                raise
+            except BaseException:
+                connection.terminate()
+                raise
+            else:
+                self._keep(connection)
+
+    async def _open(self) -> Connection:
+        while self._idle:
+            connection = self._idle.pop()
+            if not connection.is_closed():
+                return connection
+        now = asyncio.get_running_loop().time()
+        if now < self._away_until:
+            raise EngineUnavailableError(self._away)
+        self._away_until = now + _PATIENCE_SECONDS if self._away else 0.0
+        try:
+            connection = await self._connect()
+        except (*LOST, asyncpg.PostgresError) as error:
+            self._away = f"the database cannot be reached: {error}"
+            self._away_until = asyncio.get_running_loop().time() + _PATIENCE_SECONDS
+            raise
+        self._away, self._away_until = "", 0.0
+        return connection
+
+    async def _connect(self) -> Connection:
+        settings = self._settings
+        async with asyncio.timeout(settings.connect_seconds):
+            connection = await connect(settings)
+            try:
+                await self._prepare(connection)
+            except BaseException:
+                connection.terminate()
+                raise
+        return connection
+
+    def _keep(self, connection: Connection) -> None:
+        if self._closed or connection.is_closed() or connection.is_in_transaction():
+            connection.terminate()
+        else:
+            self._idle.append(connection)
+
+    def _forget_idle(self) -> None:
+        idle, self._idle = self._idle, []
+        for connection in idle:
+            connection.terminate()
+
+    async def close(self) -> None:
+        """Let go of all connections, those in use when they are given back."""
+        self._closed = True
+        idle, self._idle = self._idle, []
+        for connection in idle:
+            try:
+                await connection.close(timeout=self._settings.connect_seconds)
+            except (*LOST, asyncpg.PostgresError):
+                connection.terminate()

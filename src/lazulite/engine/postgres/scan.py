@@ -1,0 +1,195 @@
+"""A scan: pages of rows by key, each one statement, bounded in rows and bytes, over one snapshot.
+
+Most scans end within their first page, which is a snapshot by itself. One that does not begins anew in a transaction
+that has one.
+
+A page is read in the order of forms (see `keys`). Where it meets a group of long keys, whose forms are in no useful
+order, it ends there; the group is read by itself, sorted by the whole keys, and then the scan goes on behind it.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Iterator, Sequence
+
+import asyncpg
+
+from lazulite.engine.contract import Key, KeyRange
+from lazulite.engine.keys import decode_text
+from lazulite.engine.postgres.keys import PREFIX_BYTES, after_group, encode_text, form, in_group
+from lazulite.engine.postgres.pool import Argument, Pool
+
+PAGE_ROWS = 1024
+PAGE_BYTES = 4 << 20
+"""A page ends with the row that makes it this large."""
+_SLICE_ROWS = 256
+_SLICE_BYTES = 1 << 20
+_ABOVE_ALL = b"\xff"
+"""Above every key: no byte of CESU-8 is FF."""
+
+_PAGE = """
+SELECT partition_key, row_key, value, before FROM (
+    SELECT partition_key, row_key, value, by_partition, by_row,
+        sum(octet_length(value)) OVER (ORDER BY by_partition, by_row ROWS UNBOUNDED PRECEDING) - octet_length(value)
+            AS before
+    FROM (
+        SELECT COALESCE(long_partition_key, partition_key) AS partition_key, COALESCE(long_row_key, row_key) AS row_key,
+            value, {order}
+        FROM lazulite.rows WHERE space = $1 AND {where} ORDER BY by_partition, by_row LIMIT $2
+    ) AS page
+) AS sized WHERE before < $3 ORDER BY by_partition, by_row
+"""
+_BY_FORMS = "partition_key AS by_partition, row_key AS by_row"
+_WHOLE_ROW = "COALESCE(long_row_key, row_key)"
+
+IN_PARTITION = _PAGE.format(order=_BY_FORMS, where="partition_key = $4 AND row_key >= $5 AND row_key < $6")
+IN_SPACE = _PAGE.format(
+    order=_BY_FORMS, where="(partition_key, row_key) >= ($4, $5) AND (partition_key, row_key) < ($6, $7)"
+)
+ROW_GROUP = _PAGE.format(
+    order="partition_key AS by_partition, long_row_key AS by_row",
+    where="partition_key = $4 AND row_key > $5 AND row_key < $6 AND long_row_key >= $7 AND long_row_key < $8",
+)
+PARTITION_GROUP = _PAGE.format(
+    order=f"long_partition_key AS by_partition, {_WHOLE_ROW} AS by_row",
+    where=f"partition_key > $4 AND partition_key < $5 AND (long_partition_key, {_WHOLE_ROW}) >= ($6, $7)"
+    f" AND (long_partition_key, {_WHOLE_ROW}) < ($8, $9)",
+)
+
+_Whole = tuple[bytes, bytes]
+
+
+class PageSlice:
+    """A `Slice` of a page."""
+
+    __slots__ = ("_keys", "values")
+
+    def __init__(self, records: Sequence[asyncpg.Record]) -> None:
+        self.values: list[bytes] = [record[2] for record in records]
+        self._keys: list[_Whole] = [(record[0], record[1]) for record in records]
+
+    def key(self, index: int) -> Key:
+        """See `Slice`."""
+        partition_key, row_key = self._keys[index]
+        return decode_text(partition_key), decode_text(row_key)
+
+
+class _Walk:
+    """Where a scan of one range is."""
+
+    def __init__(self, space: int, key_range: KeyRange) -> None:
+        lower, upper = key_range
+        self._space = space
+        self._at: _Whole = encode_text(lower[0]), encode_text(lower[1])
+        self._end: _Whole = (_ABOVE_ALL, b"") if upper is None else (encode_text(upper[0]), encode_text(upper[1]))
+        self._asked = 0
+        self._behind: _Whole | None = None
+        """What comes after the group that is read now; None: none is."""
+
+    @property
+    def over(self) -> bool:
+        """Whether all of the range was read."""
+        return self._at >= self._end
+
+    def ask(self, rows: int) -> tuple[str, Sequence[Argument]]:
+        """Return the statement for the next page, of so many rows at most, and its arguments."""
+        self._asked = rows
+        partition_key, row_key = self._at
+        statement, where = self._where(partition_key, row_key)
+        return statement, (self._space, rows, PAGE_BYTES, *where)
+
+    def _where(self, partition_key: bytes, row_key: bytes) -> tuple[str, Sequence[Argument]]:
+        end_partition, end_row = self._end
+        self._behind = None
+        one = self._in_one_partition()
+        if in_group(partition_key) and not one:
+            self._behind = after_group(partition_key), b""
+            return PARTITION_GROUP, (partition_key[:PREFIX_BYTES], self._behind[0], *self._at, *self._end)
+        row_end = end_row if partition_key == end_partition else _ABOVE_ALL
+        if in_group(row_key):
+            self._behind = partition_key, after_group(row_key)
+            group = row_key[:PREFIX_BYTES], self._behind[1]
+            return ROW_GROUP, (form(partition_key), *group, row_key, row_end)
+        if one:
+            return IN_PARTITION, (form(partition_key), row_key, _form_end(row_end))
+        if in_group(end_partition):
+            return IN_SPACE, (*self._at, after_group(end_partition), b"")
+        return IN_SPACE, (*self._at, end_partition, _form_end(end_row))
+
+    def _in_one_partition(self) -> bool:
+        partition_key = self._at[0]
+        return self._end[0] == partition_key or self._end == (partition_key + b"\0", b"")
+
+    def take(self, page: Sequence[asyncpg.Record]) -> Sequence[asyncpg.Record]:
+        """Return the rows of a page that are next, and move behind them."""
+        cut = len(page) == self._asked or bool(page and page[-1][3] + len(page[-1][2]) >= PAGE_BYTES)
+        if self._behind is None:
+            group = self._first_of_group(page)
+            if group is not None:
+                partition_key, row_key = page[group][0], page[group][1]
+                if in_group(row_key) and (self._in_one_partition() or not in_group(partition_key)):
+                    self._at = partition_key, row_key[:PREFIX_BYTES] + b"\0"
+                else:
+                    self._at = partition_key[:PREFIX_BYTES] + b"\0", b""
+                return page[:group]
+        if cut:
+            self._at = page[-1][0], page[-1][1] + b"\0"
+        else:
+            self._at = self._behind or self._end
+        return page
+
+    def _first_of_group(self, page: Sequence[asyncpg.Record]) -> int | None:
+        one = self._in_one_partition()
+        for index, record in enumerate(page):
+            if len(record[1]) > PREFIX_BYTES or (len(record[0]) > PREFIX_BYTES and not one):
+                return index
+        return None
+
+
+def _form_end(key: bytes) -> bytes:
+    """Return a bound of forms that lets in all short keys below a bound, and no other short ones."""
+    return after_group(key) if in_group(key) else key
+
+
+async def scan(
+    pool: Pool, space: int, ranges: Sequence[KeyRange], limit: int | None
+) -> AsyncGenerator[PageSlice, None]:
+    """Yield the rows of some ranges, see `Engine.scan`."""
+    walks = _walks(space, ranges)
+    if not walks or limit == 0:
+        return
+    if len(walks) == 1:
+        statement, arguments = walks[0].ask(_rows(limit))
+        page = walks[0].take(await pool.fetch(statement, *arguments, reads=True))
+        if walks[0].over or len(page) == limit:
+            for part in _slices(page):
+                yield part
+                await asyncio.sleep(0)
+            return
+    async with pool.snapshot() as connection:
+        left = limit
+        for walk in _walks(space, ranges):
+            while not walk.over and left != 0:
+                statement, arguments = walk.ask(_rows(left))
+                page = walk.take(await connection.fetch(statement, *arguments))
+                left = None if left is None else left - len(page)
+                for part in _slices(page):
+                    yield part
+                    await asyncio.sleep(0)
+
+
+def _walks(space: int, ranges: Sequence[KeyRange]) -> list[_Walk]:
+    return [walk for key_range in ranges if not (walk := _Walk(space, key_range)).over]
+
+
+def _rows(left: int | None) -> int:
+    return PAGE_ROWS if left is None else min(left, PAGE_ROWS)
+
+
+def _slices(page: Sequence[asyncpg.Record]) -> Iterator[PageSlice]:
+    start = size = 0
+    for index, record in enumerate(page):
+        if index > start and (index - start >= _SLICE_ROWS or size + len(record[2]) > _SLICE_BYTES):
+            yield PageSlice(page[start:index])
+            start, size = index, 0
+        size += len(record[2])
+    if start < len(page):
+        yield PageSlice(page[start:])

@@ -1,0 +1,157 @@
+"""The tables in the database: made on first use, versioned, upgraded when somebody says so.
+
+    rows        one row of the engine: its key's form (see `keys`), the stamp of the commit that wrote it, its value
+    partitions  the head of each partition ever written: the greatest stamp given there (see `statements`)
+    dropped     the spaces that are gone and perhaps not yet empty (see `drops`)
+    store       facts about the store: `format`, the version of all this
+
+On Citus rows and partitions are distributed by their partition key, side by side.
+"""
+
+from typing import NamedTuple
+
+import asyncpg
+
+from lazulite.engine.contract import StoreUnusableError
+from lazulite.engine.postgres.connection import Connection, connect
+from lazulite.engine.postgres.failures import database_errors
+from lazulite.engine.postgres.settings import PostgresSettings
+
+FORMAT = 1
+"""The version that this program writes and reads."""
+
+_TABLES = """
+CREATE SCHEMA lazulite;
+CREATE TABLE lazulite.store (name text PRIMARY KEY, value text NOT NULL);
+CREATE TABLE lazulite.rows (
+    space bigint NOT NULL,
+    partition_key bytea NOT NULL,
+    row_key bytea NOT NULL,
+    stamp bigint NOT NULL,
+    value bytea NOT NULL,
+    long_partition_key bytea,
+    long_row_key bytea,
+    PRIMARY KEY (space, partition_key, row_key)
+);
+CREATE TABLE lazulite.partitions (
+    space bigint NOT NULL,
+    partition_key bytea NOT NULL,
+    stamp bigint NOT NULL,
+    PRIMARY KEY (space, partition_key)
+);
+CREATE TABLE lazulite.dropped (
+    space bigint PRIMARY KEY,
+    since timestamptz NOT NULL DEFAULT now(),
+    leased_until timestamptz NOT NULL DEFAULT now()
+)
+"""
+
+_TUNED = "ALTER TABLE lazulite.partitions SET (fillfactor = 70)"
+"""Room on each page for the next version of a head, which is then found without a change of the index."""
+
+_DISTRIBUTED = """
+SELECT create_distributed_table('lazulite.rows', 'partition_key');
+SELECT create_distributed_table('lazulite.partitions', 'partition_key', colocate_with => 'lazulite.rows')
+"""
+
+_UPGRADES: dict[int, str] = {}
+"""By the version they begin with: what makes of it the next one."""
+
+
+class Kind(NamedTuple):
+    """What kind of database this is."""
+
+    version: str
+    citus: bool
+    settings: bool
+    """Whether it has PostgreSQL's settings of a session."""
+
+    @property
+    def scripts(self) -> bool:
+        """Whether changes must be sent as scripts."""
+        return self.citus or "CockroachDB" in self.version
+
+
+async def kind_of(connection: Connection) -> Kind:
+    """Ask what kind of database it is."""
+    version = await connection.fetchval("SELECT version()")
+    citus = await connection.fetchval("SELECT count(*) FROM pg_catalog.pg_extension WHERE extname = 'citus'")
+    return Kind(version, bool(citus), "CockroachDB" not in version)
+
+
+async def open_schema(connection: Connection, kind: Kind) -> None:
+    """Make the tables if there are none.
+
+    Raises:
+        StoreUnusableError: they are of another version.
+    """
+    found = await _format(connection)
+    if found is None:
+        found = await _make(connection, kind)
+    if found > FORMAT:
+        raise StoreUnusableError(
+            f"the tables in the database are of format {found}, newer than this program knows ({FORMAT});"
+            " install the version of Lazulite that made them, or a later one"
+        )
+    if found < FORMAT:
+        raise StoreUnusableError(
+            f"the tables in the database are of format {found}, and this program needs {FORMAT}; once no older"
+            " program serves from them, run lazulite upgrade --engine with the same database"
+        )
+
+
+async def upgrade(settings: PostgresSettings) -> tuple[int, int]:
+    """Bring the tables to this program's format; return what it was and what it is.
+
+    Raises:
+        StoreUnusableError: there are none, or they are of a newer format.
+        EngineUnavailableError: the database cannot be reached.
+    """
+    with database_errors():
+        connection = await connect(settings)
+        try:
+            found = await _format(connection)
+            if found is None:
+                raise StoreUnusableError("there are no tables of Lazulite in this database")
+            if found > FORMAT:
+                await open_schema(connection, await kind_of(connection))
+            for version in range(found, FORMAT):
+                async with connection.transaction():
+                    await connection.execute(_UPGRADES[version])
+                    await _note(connection, version + 1)
+            return found, FORMAT
+        finally:
+            await connection.close()
+
+
+async def _make(connection: Connection, kind: Kind) -> int:
+    try:
+        async with connection.transaction():
+            await connection.execute(_TABLES)
+            if kind.settings:
+                await connection.execute(_TUNED)
+            if kind.citus:
+                await connection.execute(_DISTRIBUTED)
+            await _note(connection, FORMAT)
+    except (asyncpg.DuplicateSchemaError, asyncpg.DuplicateTableError, asyncpg.UniqueViolationError):
+        pass  # Another process was first; its transaction is over, or this one would still wait for it.
+    found = await _format(connection)
+    if found is None:
+        raise StoreUnusableError("the database has a schema lazulite that is not Lazulite's")
+    return found
+
+
+async def _format(connection: Connection) -> int | None:
+    try:
+        found = await connection.fetchval("SELECT value FROM lazulite.store WHERE name = 'format'")
+    except (asyncpg.UndefinedTableError, asyncpg.InvalidSchemaNameError):
+        return None
+    return None if found is None else int(found)
+
+
+async def _note(connection: Connection, version: int) -> None:
+    await connection.execute(
+        "INSERT INTO lazulite.store (name, value) VALUES ('format', $1)"
+        " ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+        str(version),
+    )

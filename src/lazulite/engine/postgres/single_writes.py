@@ -1,0 +1,169 @@
+"""Commits of one row that need not be read: written on condition, in one round trip.
+
+Those that come while others are on their way are gathered into one statement, which locks the heads of its partitions
+in order. Each has a stamp of its own, and all of them are above `base`, below which the heads must be; a head that is
+not, or a row that is not as foreseen, leaves its write undone, and whoever asked for it does it the long way.
+
+A partition is in one statement at a time: of two, the one that gets the lock later would find the head above its base.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lazulite.engine.contract import EngineError
+from lazulite.engine.foresight import Expect, Foreseeing, Foreseen
+from lazulite.engine.postgres.failures import again
+from lazulite.engine.postgres.pool import Argument, Pool
+from lazulite.engine.postgres.script import CHECK_FAILED, Place, RowChange, write_script
+from lazulite.engine.postgres.stamps import Stamps
+from lazulite.engine.postgres.statements import DELETE_PRESENT, INSERT, REPLACE, UPDATE_PRESENT
+
+_UNDER_WAY_MAX = 3
+"""Statements of each kind."""
+_GROUP_MAX = 64
+
+Partition = tuple[int, bytes]
+"""A space, and the form of a partition key."""
+
+
+@dataclass(slots=True, eq=False)
+class SingleWrite:
+    """A write that waits."""
+
+    place: Place
+    row_key: bytes
+    long_row_key: bytes | None
+    decision: Foreseeing
+    foreseen: Foreseen
+    answer: "asyncio.Future[int | None]"
+
+    @property
+    def partition(self) -> Partition:
+        """Where it is."""
+        return self.place[0], self.place[1]
+
+
+class SingleWrites:
+    """See above.
+
+    Args:
+        pool: of connections.
+        stamps: of this process.
+        scripts: whether each write goes by itself, as a script.
+    """
+
+    def __init__(self, pool: Pool, stamps: Stamps, *, scripts: bool) -> None:
+        self._pool = pool
+        self._stamps = stamps
+        self._scripts = scripts
+        self._waiting: dict[str, list[SingleWrite]] = {}
+        self._under_way: dict[str, int] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.busy: dict[Partition, asyncio.Future[None]] = {}
+        """The partitions that a statement is on its way to, and what is done when it is not."""
+
+    async def write(self, write: SingleWrite) -> int | None:
+        """Return the stamp of a write; None if its row, or the head of its partition, was not as foreseen."""
+        if self._scripts:
+            return await self._write_script(write)
+        statement = _statement(write.foreseen)
+        waiting = self._waiting.setdefault(statement, [])
+        waiting.append(write)
+        if len(waiting) == 1:
+            asyncio.get_running_loop().call_soon(self._send, statement)
+        return await write.answer
+
+    def _send(self, statement: str) -> None:
+        while self._under_way.get(statement, 0) < _UNDER_WAY_MAX:
+            group = self._next_group(statement)
+            if not group:
+                return
+            self._under_way[statement] = self._under_way.get(statement, 0) + 1
+            done = asyncio.get_running_loop().create_future()
+            self.busy.update(dict.fromkeys((write.partition for write in group), done))
+            task = asyncio.create_task(self._write(statement, group, done))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    def _next_group(self, statement: str) -> list[SingleWrite]:
+        """Take the writes that can go now: none to a busy partition, and none to the row of another one."""
+        group: list[SingleWrite] = []
+        later: list[SingleWrite] = []
+        rows: set[tuple[Partition, bytes]] = set()
+        for write in self._waiting.get(statement, ()):
+            row = write.partition, write.row_key
+            if len(group) >= _GROUP_MAX or write.partition in self.busy or row in rows:
+                later.append(write)
+            else:
+                group.append(write)
+                rows.add(row)
+        self._waiting[statement] = later
+        return group
+
+    async def _write(self, statement: str, group: list[SingleWrite], done: "asyncio.Future[None]") -> None:
+        base = self._stamps.take(len(group))
+        try:
+            written = await self._pool.fetch(statement, *_arguments(base, group))
+        except EngineError as error:
+            for write in group:
+                if not write.answer.done():
+                    write.answer.set_exception(again(error))
+        else:
+            stamps = {record[0] for record in written}
+            for index, write in enumerate(group):
+                if not write.answer.done():  # Somebody who does not wait any more.
+                    write.answer.set_result(base + index if base + index in stamps else None)
+        finally:
+            for write in group:
+                self.busy.pop(write.partition, None)
+            done.set_result(None)
+            self._under_way[statement] -= 1
+            for each in list(self._waiting):
+                self._send(each)
+
+    async def _write_script(self, write: SingleWrite) -> int | None:
+        stamp = self._stamps.take()
+        expects, _, expected = write.foreseen
+        change = RowChange(write.row_key, write.long_row_key, stamp, write.decision.value(stamp))
+        absent, present = expects is Expect.ABSENT, expects is Expect.PRESENT
+        try:
+            await self._pool.run(write_script(write.place, change, expected, absent=absent, present=present))
+        except CHECK_FAILED:
+            return None
+        return stamp
+
+
+def _statement(foreseen: Foreseen) -> str:
+    if foreseen.expects is Expect.PRESENT:
+        return DELETE_PRESENT if foreseen.deletes else UPDATE_PRESENT
+    return INSERT if foreseen.expects is Expect.ABSENT else REPLACE
+
+
+def _arguments(base: int, group: Sequence[SingleWrite]) -> Sequence[Argument]:
+    heads: dict[Partition, int] = {}
+    rows = []
+    for stamp, write in enumerate(group, base):
+        heads[write.partition] = stamp
+        space, partition_key, long_partition_key = write.place
+        value = write.decision.value(stamp)
+        rows.append(
+            (
+                space,
+                partition_key,
+                write.row_key,
+                stamp,
+                value,
+                long_partition_key,
+                write.long_row_key,
+                write.foreseen.stamp,
+            )
+        )
+    locked = sorted(heads)
+    return [
+        [space for space, _ in locked],
+        [partition_key for _, partition_key in locked],
+        [heads[partition] for partition in locked],
+        base,
+        *zip(*rows, strict=True),
+    ]

@@ -1,0 +1,114 @@
+"""The statements that run again and again, in SQL.
+
+A *head* is a partition's row in `partitions`. Each commit that writes sets its head to the commit's stamp, which is
+greater; the lock on the head, held until the commit is durable, puts the commits of a partition in one order. So a
+partition whose head is what it was has not changed.
+
+Heads and rows are changed by one statement with `WITH`: it is a transaction by itself, and its rows are written only
+for heads that were. `read committed` is enough: a head that another commit holds is waited for and then judged as it is
+by then, and where it is judged to be the one that was read, nothing else of the partition can have changed since.
+"""
+
+GET = """
+SELECT row_at.value FROM unnest($1::bigint[], $2::bytea[], $3::bytea[])
+    WITH ORDINALITY AS asked (space, partition_key, row_key, place)
+LEFT JOIN lazulite.rows AS row_at USING (space, partition_key, row_key)
+ORDER BY place
+"""
+"""The values of many rows, in the order asked."""
+
+GET_ONE = "SELECT value FROM lazulite.rows WHERE space = $1 AND partition_key = $2 AND row_key = $3"
+
+READ = """
+SELECT NULL::bytea AS row_key, NULL::bytea AS value, stamp FROM lazulite.partitions
+    WHERE space = $1 AND partition_key = $2
+UNION ALL
+SELECT row_key, value, 0 FROM lazulite.rows WHERE space = $1 AND partition_key = $2 AND row_key = ANY ($3::bytea[])
+"""
+"""A partition's head, and some of its rows."""
+
+_COLUMNS = "space, partition_key, row_key, stamp, value, long_partition_key, long_row_key"
+_ON_CONFLICT_REPLACE = """
+ON CONFLICT (space, partition_key, row_key) DO UPDATE SET stamp = excluded.stamp, value = excluded.value
+"""
+
+_HEADS = """
+WITH head AS (
+    INSERT INTO lazulite.partitions AS known (space, partition_key, stamp)
+    SELECT * FROM unnest($1::bigint[], $2::bytea[], $3::bigint[])
+    ON CONFLICT (space, partition_key) DO UPDATE SET stamp = excluded.stamp WHERE known.stamp < $4
+    RETURNING space, partition_key
+), told AS (
+    SELECT * FROM unnest($5::bigint[], $6::bytea[], $7::bytea[], $8::bigint[], $9::bytea[], $10::bytea[], $11::bytea[],
+        $12::bigint[]) AS each (space, partition_key, row_key, stamp, value, long_partition_key, long_row_key, expected)
+    JOIN head USING (space, partition_key)
+)
+"""
+"""Heads are set if they are below $4; `told` is what to do with one row each, in the partitions whose heads were."""
+
+
+INSERT = f"""{_HEADS}
+INSERT INTO lazulite.rows ({_COLUMNS}) SELECT {_COLUMNS} FROM told
+ON CONFLICT (space, partition_key, row_key) DO NOTHING
+RETURNING stamp
+"""
+"""Writes the rows that are not there."""
+
+REPLACE = f"""{_HEADS}
+INSERT INTO lazulite.rows ({_COLUMNS}) SELECT {_COLUMNS} FROM told {_ON_CONFLICT_REPLACE}
+RETURNING stamp
+"""
+"""Writes rows, there or not."""
+
+_MEANT = """
+known.space = told.space AND known.partition_key = told.partition_key AND known.row_key = told.row_key
+    AND (told.expected IS NULL OR known.stamp = told.expected)
+"""
+
+UPDATE_PRESENT = f"""{_HEADS}
+UPDATE lazulite.rows AS known SET stamp = told.stamp, value = told.value FROM told WHERE {_MEANT}
+RETURNING told.stamp
+"""
+"""Writes the rows that are there, with the stamp expected if there is one."""
+
+DELETE_PRESENT = f"""{_HEADS}
+DELETE FROM lazulite.rows AS known USING told WHERE {_MEANT}
+RETURNING told.stamp
+"""
+"""Deletes likewise."""
+
+APPLY = f"""
+WITH head AS (
+    INSERT INTO lazulite.partitions AS known (space, partition_key, stamp) VALUES ($1, $2, $3)
+    ON CONFLICT (space, partition_key) DO UPDATE SET stamp = excluded.stamp WHERE known.stamp = $4
+    RETURNING space, partition_key
+), gone AS (
+    DELETE FROM lazulite.rows AS known USING head
+    WHERE known.space = head.space AND known.partition_key = head.partition_key AND known.row_key = ANY ($5::bytea[])
+), written AS (
+    INSERT INTO lazulite.rows ({_COLUMNS})
+    SELECT head.space, head.partition_key, row_key, stamp, value, $9::bytea, long_row_key
+    FROM head, unnest($6::bytea[], $7::bigint[], $8::bytea[], $10::bytea[])
+        AS each (row_key, stamp, value, long_row_key)
+    {_ON_CONFLICT_REPLACE}
+)
+SELECT 1 FROM head
+"""
+"""Deletes and writes rows of a partition, if its head is $4."""
+
+CHECK_WRITABLE = """
+INSERT INTO lazulite.store (name, value) VALUES ('written', now()::text)
+ON CONFLICT (name) DO UPDATE SET value = excluded.value
+"""
+
+SESSION = """
+SET enable_seqscan = off;
+SET enable_bitmapscan = off;
+SET enable_hashjoin = off;
+SET enable_mergejoin = off;
+SET enable_sort = off;
+SET plan_cache_mode = force_generic_plan;
+SET jit = off
+"""
+"""Each statement has one right plan, by the primary keys, whatever the statistics say of a table that was empty when
+they were gathered. Only PostgreSQL itself, and what is built of it, knows these settings."""
