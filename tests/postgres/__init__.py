@@ -1,0 +1,1 @@
+"""Real PostgreSQL servers for tests: of our own, on loopback, gone with the process that started them."""
