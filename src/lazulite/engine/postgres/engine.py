@@ -91,8 +91,8 @@ class PostgresEngine:
         return self._parts
 
     async def _start(self) -> _Parts:
-        async with self._pool.connection() as connection:
-            with database_errors():
+        with database_errors():
+            async with self._pool.connection() as connection:
                 kind = self._kind = await schema.kind_of(connection)
                 await self._prepare(connection)
                 await schema.open_schema(connection, kind)

@@ -10,6 +10,9 @@ from lazulite.engine.contract import EngineError, EngineUnavailableError
 AGAIN = (asyncpg.SerializationError, asyncpg.DeadlockDetectedError)
 """The database undid the statement for the sake of another one: it may be sent again."""
 
+CHECK_FAILED = (asyncpg.DivisionByZeroError, asyncpg.UniqueViolationError)
+"""A check of a script failed (see `script`): nothing of it was done."""
+
 _AWAY = (
     OSError,  # Also TimeoutError.
     asyncpg.InterfaceError,

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from lazulite.engine.contract import Decide, EngineError, EngineUnavailableError
-from lazulite.engine.postgres.failures import again
+from lazulite.engine.postgres.failures import CHECK_FAILED, again
 from lazulite.engine.postgres.keys import encode_text, form, whole_if_long
 from lazulite.engine.postgres.pool import Pool
-from lazulite.engine.postgres.script import CHECK_FAILED, Place, RowChange, apply_script
+from lazulite.engine.postgres.script import Place, RowChange, apply_script
 from lazulite.engine.postgres.single_writes import Partition
 from lazulite.engine.postgres.stamps import Stamps
 from lazulite.engine.postgres.statements import APPLY, READ

@@ -14,7 +14,7 @@ import asyncpg
 
 from lazulite.engine.contract import EngineUnavailableError
 from lazulite.engine.postgres.connection import Connection, connect
-from lazulite.engine.postgres.failures import AGAIN, LOST, database_errors
+from lazulite.engine.postgres.failures import AGAIN, CHECK_FAILED, LOST, database_errors
 from lazulite.engine.postgres.settings import PostgresSettings
 
 Argument: TypeAlias = object
@@ -74,7 +74,7 @@ class Pool:
         """Run a script of statements without parameters as one transaction.
 
         Raises:
-            asyncpg.DataError: a check of the script failed, and nothing was done.
+            CHECK_FAILED: a check of the script did, and nothing was done.
             EngineUnavailableError: see `fetch`.
             EngineError: likewise.
         """
@@ -88,7 +88,7 @@ class Pool:
             except AGAIN as error:
                 with database_errors():
                     await self._again(tries, error)
-            except asyncpg.DataError:
+            except CHECK_FAILED:
                 raise
             except (*LOST, asyncpg.PostgresError):
                 with database_errors():

@@ -28,28 +28,40 @@ _ABOVE_ALL = b"\xff"
 _PAGE = """
 SELECT partition_key, row_key, value, before FROM (
     SELECT partition_key, row_key, value, by_partition, by_row,
-        sum(octet_length(value)) OVER (ORDER BY by_partition, by_row ROWS UNBOUNDED PRECEDING) - octet_length(value)
-            AS before
+        sum(octet_length(value)) OVER (ORDER BY {order} ROWS UNBOUNDED PRECEDING) - octet_length(value) AS before
     FROM (
         SELECT COALESCE(long_partition_key, partition_key) AS partition_key, COALESCE(long_row_key, row_key) AS row_key,
-            value, {order}
-        FROM lazulite.rows WHERE space = $1 AND {where} ORDER BY by_partition, by_row LIMIT $2
+            value, {by_partition} AS by_partition, {by_row} AS by_row
+        FROM lazulite.rows WHERE space = $1 AND {where} ORDER BY {order} LIMIT $2
     ) AS page
-) AS sized WHERE before < $3 ORDER BY by_partition, by_row
+) AS sized WHERE before < $3 ORDER BY {order}
 """
-_BY_FORMS = "partition_key AS by_partition, row_key AS by_row"
+"""A page of at most $2 rows; it ends with the one that makes it $3 bytes large."""
+_BOTH = "by_partition, by_row"
 _WHOLE_ROW = "COALESCE(long_row_key, row_key)"
 
-IN_PARTITION = _PAGE.format(order=_BY_FORMS, where="partition_key = $4 AND row_key >= $5 AND row_key < $6")
+IN_PARTITION = _PAGE.format(
+    by_partition="partition_key",
+    by_row="row_key",
+    order="by_row",
+    where="partition_key = $4 AND row_key >= $5 AND row_key < $6",
+)
 IN_SPACE = _PAGE.format(
-    order=_BY_FORMS, where="(partition_key, row_key) >= ($4, $5) AND (partition_key, row_key) < ($6, $7)"
+    by_partition="partition_key",
+    by_row="row_key",
+    order=_BOTH,
+    where="(partition_key, row_key) >= ($4, $5) AND (partition_key, row_key) < ($6, $7)",
 )
 ROW_GROUP = _PAGE.format(
-    order="partition_key AS by_partition, long_row_key AS by_row",
+    by_partition="partition_key",
+    by_row="long_row_key",
+    order="by_row",
     where="partition_key = $4 AND row_key > $5 AND row_key < $6 AND long_row_key >= $7 AND long_row_key < $8",
 )
 PARTITION_GROUP = _PAGE.format(
-    order=f"long_partition_key AS by_partition, {_WHOLE_ROW} AS by_row",
+    by_partition="long_partition_key",
+    by_row=_WHOLE_ROW,
+    order=_BOTH,
     where=f"partition_key > $4 AND partition_key < $5 AND (long_partition_key, {_WHOLE_ROW}) >= ($6, $7)"
     f" AND (long_partition_key, {_WHOLE_ROW}) < ($8, $9)",
 )

@@ -2,16 +2,12 @@
 
 For databases that do not take the statements with `WITH` of `statements`: Citus routes each of these to one shard, and
 CockroachDB refuses to change a table twice in one statement. A check that fails divides by zero, or meets a key that
-should not be there, which undoes the script; callers tell that apart from everything else (`CHECK_FAILED`). Values
+should not be there, which undoes the script and is told apart from everything else (`failures.CHECK_FAILED`). Values
 stand in the text as hexadecimal digits and numbers as digits, so nothing of it is a caller's text.
 """
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
-
-import asyncpg
-
-CHECK_FAILED = (asyncpg.DivisionByZeroError, asyncpg.UniqueViolationError)
 
 ROWS_MAX = 100
 """How many rows one INSERT holds."""

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 from lazulite.engine.contract import EngineError
 from lazulite.engine.foresight import Expect, Foreseeing, Foreseen
-from lazulite.engine.postgres.failures import again
+from lazulite.engine.postgres.failures import CHECK_FAILED, again
 from lazulite.engine.postgres.pool import Argument, Pool
-from lazulite.engine.postgres.script import CHECK_FAILED, Place, RowChange, write_script
+from lazulite.engine.postgres.script import Place, RowChange, write_script
 from lazulite.engine.postgres.stamps import Stamps
 from lazulite.engine.postgres.statements import DELETE_PRESENT, INSERT, REPLACE, UPDATE_PRESENT
 

@@ -1,0 +1,53 @@
+"""A database that tests empty one after the other, and engines on it."""
+
+from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
+from functools import cache
+
+import pytest
+
+from lazulite.engine.contract import Clock
+from lazulite.engine.postgres.engine import PostgresEngine
+from lazulite.engine.postgres.settings import PostgresSettings
+from lazulite.protocol.clock import system_clock
+from tests.postgres.server import shared
+
+Open = Callable[..., PostgresEngine]
+
+
+@cache
+def _database() -> str:
+    return shared().create_database()
+
+
+def execute(statement: str, *arguments: object) -> list[tuple[object, ...]]:
+    """Execute a statement in the database, past the engine."""
+    return [tuple(record) for record in shared().execute(statement, *arguments, database=_database())]
+
+
+@pytest.fixture(name="settings")
+def _settings() -> PostgresSettings:
+    """Of an empty database."""
+    execute("DROP SCHEMA IF EXISTS lazulite CASCADE")
+    return PostgresSettings(dsn=shared().dsn(_database()), drop_poll_seconds=3600)
+
+
+@pytest.fixture(name="open_engine")
+async def _open_engine(settings: PostgresSettings) -> AsyncIterator[Open]:
+    """Opens engines on one database; they are closed in the end."""
+    engines = []
+
+    def opened(clock: Clock = system_clock, **changes: object) -> PostgresEngine:
+        engine = PostgresEngine(replace(settings, **changes), clock)  # type: ignore[arg-type]  # a test's own
+        engines.append(engine)
+        return engine
+
+    yield opened
+    for engine in engines:
+        await engine.close()
+
+
+@pytest.fixture(name="engine", params=[False, True], ids=["statements", "scripts"])
+def _engine(open_engine: Open, request: pytest.FixtureRequest) -> PostgresEngine:
+    """An engine that writes by statements, and one that writes by scripts."""
+    return open_engine(scripts=request.param)

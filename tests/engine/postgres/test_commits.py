@@ -1,0 +1,182 @@
+"""How commits reach the database: in how many statements, and beside those of other processes."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+
+import pytest
+
+from lazulite.engine.contract import SpaceDroppedError
+from lazulite.engine.foresight import Expect, Foreseeing, Foreseen
+from lazulite.engine.postgres.engine import PostgresEngine
+from tests.engine.postgres.conftest import Open
+
+
+class RefusedError(Exception):
+    pass
+
+
+class Foretold(Foreseeing):
+    """Writes `value` to `row` if it is as expected, else refuses."""
+
+    def __init__(self, row: str, value: bytes | None, expects: Expect, stamp: int | None = None) -> None:
+        self.row = row
+        self.new = value
+        self.foreseen = Foreseen(expects, value is None, stamp)
+        self.asked = 0
+
+    def __call__(self, current: Sequence[bytes | None], stamp: int) -> Mapping[str, bytes | None]:
+        self.asked += 1
+        absent = current[0] is None
+        if self.foreseen.expects is (Expect.PRESENT if absent else Expect.ABSENT):
+            raise RefusedError
+        if self.foreseen.stamp is not None and current[0] != b"%d" % self.foreseen.stamp:
+            raise RefusedError
+        return {self.row: self.value(stamp)}
+
+    def foresee(self) -> Foreseen | None:
+        return self.foreseen
+
+    def value(self, stamp: int) -> bytes | None:
+        return b"%d" % stamp if self.new == b"stamp" else self.new
+
+
+async def test_what_is_as_foreseen_is_written_without_asking(engine: PostgresEngine) -> None:
+    insert = Foretold("r", b"stamp", Expect.ABSENT)
+    stamp = await engine.commit(1, "p", ["r"], insert)
+    assert await engine.get(1, "p", "r") == b"%d" % stamp
+    update = Foretold("r", b"stamp", Expect.PRESENT, stamp)
+    stamp = await engine.commit(1, "p", ["r"], update)
+    replace = Foretold("r", b"stamp", Expect.ANYTHING)
+    last = await engine.commit(1, "p", ["r"], replace)
+    assert last > stamp
+    assert await engine.get(1, "p", "r") == b"%d" % last
+    delete = Foretold("r", None, Expect.PRESENT, last)
+    await engine.commit(1, "p", ["r"], delete)
+    assert await engine.get(1, "p", "r") is None
+    assert [each.asked for each in (insert, update, replace, delete)] == [0, 0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("expects", "value", "there", "stamp"),
+    [
+        (Expect.ABSENT, b"new", True, None),
+        (Expect.PRESENT, b"new", False, None),
+        (Expect.PRESENT, b"new", True, 7),
+        (Expect.PRESENT, None, False, None),
+        (Expect.PRESENT, None, True, 7),
+    ],
+)
+async def test_what_is_not_as_foreseen_is_asked(
+    engine: PostgresEngine, expects: Expect, value: bytes | None, there: bool, stamp: int | None
+) -> None:
+    if there:
+        await engine.commit(1, "p", ["r"], lambda *_: {"r": b"old"})
+    decision = Foretold("r", value, expects, stamp)
+    with pytest.raises(RefusedError):
+        await engine.commit(1, "p", ["r"], decision)
+    assert decision.asked == 1
+    assert await engine.get(1, "p", "r") == (b"old" if there else None)
+
+
+async def test_a_row_copied_with_another_stamp_is_updated_all_the_same(engine: PostgresEngine) -> None:
+    await engine.commit(1, "p", ["r"], lambda *_: {"r": b"7"})
+    decision = Foretold("r", b"new", Expect.PRESENT, 7)
+    await engine.commit(1, "p", ["r"], decision)
+    assert decision.asked == 1
+    assert await engine.get(1, "p", "r") == b"new"
+
+
+async def test_of_many_inserts_of_one_row_one_succeeds(engine: PostgresEngine) -> None:
+    async def insert() -> bool:
+        try:
+            await engine.commit(1, "p", ["r"], Foretold("r", b"x", Expect.ABSENT))
+        except RefusedError:
+            return False
+        return True
+
+    assert sum(await asyncio.gather(*(insert() for _ in range(50)))) == 1
+
+
+async def test_stamps_differ_and_grow_in_the_order_of_commits(engine: PostgresEngine) -> None:
+    async def write(number: int) -> int:
+        row = f"r{number % 30}"
+        if number % 3:
+            return await engine.commit(1, "p", [row], Foretold(row, b"stamp", Expect.ANYTHING))
+        return await engine.commit(1, "p", [row], lambda _, stamp: {row: b"%d" % stamp})
+
+    stamps = await asyncio.gather(*(write(number) for number in range(300)))
+    assert len(set(stamps)) == 300
+    rows = {row: int(await engine.get(1, "p", row) or b"0") for row in {f"r{number}" for number in range(30)}}
+    assert all(rows[f"r{at}"] == max(stamps[at::30]) for at in range(30))
+
+
+@pytest.mark.parametrize("skew", [0, 10**9, -(10**9)])
+async def test_stamps_grow_over_processes_with_skewed_clocks(open_engine: Open, skew: int) -> None:
+    now = 10**15
+    engines = [open_engine(lambda: now), open_engine(lambda: now + skew, scripts=True), open_engine(lambda: now - 1)]
+    last = 0
+    for number in range(30):
+        engine = engines[number % 3]
+        decision = Foretold("r", b"x", Expect.ANYTHING)
+        if number % 2:
+            stamp = await engine.commit(1, "p", ["r"], decision)
+        else:
+            stamp = await engine.commit(1, "p", ["r"], lambda *_: {"r": b"y"})
+        assert stamp > last
+        last = stamp
+
+
+async def test_processes_lose_no_update_of_each_other(open_engine: Open) -> None:
+    engines = [open_engine(scripts=number % 2 == 1) for number in range(4)]
+
+    def increment(current: Sequence[bytes | None], stamp: int) -> Mapping[str, bytes | None]:
+        count, last = (int(part) for part in (current[0] or b"0 0").split())
+        assert stamp > last
+        return {"n": b"%d %d" % (count + 1, stamp), "m": b"%d %d" % (count + 1, stamp)}
+
+    async def work(engine: PostgresEngine) -> None:
+        for _ in range(25):
+            await engine.commit(1, "p", ["n", "m"], increment)
+
+    await asyncio.gather(*(work(engine) for engine in engines))
+    value = await engines[0].get(1, "p", "n")
+    assert value is not None
+    assert value.split()[0] == b"100"
+    assert await engines[1].get(1, "p", "m") == value
+
+
+async def test_a_single_write_is_one_statement_and_a_batch_two(
+    open_engine: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = open_engine()
+    await engine.start()
+    sent = []
+    fetch = engine._pool.fetch
+
+    async def counted(statement: str, *arguments: object, reads: bool = False) -> object:
+        sent.append(statement)
+        return await fetch(statement, *arguments, reads=reads)
+
+    monkeypatch.setattr(engine._pool, "fetch", counted)
+    for value, expects in ((b"", Expect.ABSENT), (b"", Expect.ANYTHING), (b"", Expect.PRESENT), (None, Expect.PRESENT)):
+        await engine.commit(1, "p", ["r"], Foretold("r", value, expects))
+        assert len(sent) == 1
+        sent.clear()
+    rows = [f"{number:03}" for number in range(100)]
+    await engine.commit(1, "p", rows, lambda *_: dict.fromkeys(rows, b"x"))
+    assert len(sent) == 2
+    sent.clear()
+    halves: dict[str, bytes | None] = {row: b"y" if number % 2 else None for number, row in enumerate(rows)}
+    await engine.commit(1, "p", rows, lambda *_: halves)
+    assert len(sent) == 2
+
+
+async def test_a_drop_closes_a_space_to_others_when_they_look(open_engine: Open) -> None:
+    one, other = open_engine(), open_engine()
+    await one.commit(7, "p", ["r"], lambda *_: {"r": b"x"})
+    assert await other.get(7, "p", "r") == b"x"
+    await one.drop(7)
+    await (await other._started()).drops.look()
+    assert await other.get(7, "p", "r") is None
+    with pytest.raises(SpaceDroppedError):
+        await other.commit(7, "p", ["r"], lambda *_: {"r": b"x"})

@@ -1,0 +1,135 @@
+"""Dropped spaces are emptied in bounded steps, by one process at a time, and nothing stays stuck."""
+
+import asyncio
+
+import pytest
+
+from lazulite.engine.contract import EngineUnavailableError
+from lazulite.engine.postgres import drops as module
+from lazulite.engine.postgres.engine import PostgresEngine
+from tests.engine.postgres.conftest import Open, execute
+
+_AGE = "UPDATE lazulite.dropped SET since = since - interval '1 minute'"
+_EXPIRE = "UPDATE lazulite.dropped SET leased_until = now() - interval '1 second'"
+
+
+async def fill(engine: PostgresEngine, space: int) -> None:
+    for partition in ("", "p", "q", "é" * 1000):
+        rows = ["", *(f"{number:03}" for number in range(24))]
+        await engine.commit(space, partition, rows, lambda *_, rows=rows: dict.fromkeys(rows, b"x"))
+
+
+def left(space: int) -> tuple[int, int]:
+    rows = execute("SELECT count(*) FROM lazulite.rows WHERE space = $1", space)[0][0]
+    heads = execute("SELECT count(*) FROM lazulite.partitions WHERE space = $1", space)[0][0]
+    assert isinstance(rows, int)
+    assert isinstance(heads, int)
+    return rows, heads
+
+
+@pytest.mark.parametrize("step", [1, 7, 1000])
+async def test_a_space_is_emptied_and_its_neighbours_are_not(
+    open_engine: Open, monkeypatch: pytest.MonkeyPatch, step: int
+) -> None:
+    monkeypatch.setattr(module, "STEP_ROWS", step)
+    engine = open_engine()
+    for space in (1, 2, 3):
+        await fill(engine, space)
+    await engine.drop(2)
+    assert not await engine.reclaim(), "others may not know yet"
+    execute(_AGE)
+    assert await engine.reclaim()
+    assert [left(space) for space in (1, 2, 3)] == [(100, 4), (0, 0), (100, 4)]
+
+
+async def test_a_step_is_bounded(open_engine: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "STEP_ROWS", 10)
+    engine = open_engine()
+    await fill(engine, 2)
+    await engine.drop(2)
+    execute(_AGE)
+    counts = []
+    fetch = engine._pool.fetch
+
+    async def counted(statement: str, *arguments: object, reads: bool = False) -> object:
+        before = left(2)[0]
+        found = await fetch(statement, *arguments, reads=reads)
+        counts.append(before - left(2)[0])
+        return found
+
+    monkeypatch.setattr(engine._pool, "fetch", counted)
+    await engine.reclaim()
+    assert sum(counts) == 100
+    assert max(counts) == 10
+
+
+async def test_who_dies_half_way_leaves_nothing_stuck(open_engine: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "STEP_ROWS", 10)
+    one, other = open_engine(), open_engine()
+    await fill(one, 2)
+    await one.drop(2)
+    execute(_AGE)
+    fetch, steps = one._pool.fetch, []
+
+    async def die(statement: str, *arguments: object, reads: bool = False) -> object:
+        steps.append(statement)
+        if len(steps) > 8:
+            raise EngineUnavailableError("dead")
+        return await fetch(statement, *arguments, reads=reads)
+
+    monkeypatch.setattr(one._pool, "fetch", die)
+    with pytest.raises(EngineUnavailableError):
+        await one.reclaim()
+    assert 0 < left(2)[0] < 100
+    assert not await other.reclaim(), "it is somebody's"
+    execute(_EXPIRE)
+    assert await other.reclaim()
+    assert left(2) == (0, 0)
+
+
+async def test_what_comes_late_goes_too_and_then_it_is_forgotten(open_engine: Open) -> None:
+    one, late = open_engine(), open_engine()
+    await fill(late, 2)
+    await one.drop(2)
+    execute(_AGE)
+    assert await one.reclaim()
+    await late.commit(2, "p", ["r"], lambda *_: {"r": b"late"})
+    assert left(2) == (1, 1)
+    execute("UPDATE lazulite.dropped SET since = since - interval '1 hour', leased_until = now() - interval '1 second'")
+    assert await one.reclaim()
+    assert left(2) == (0, 0)
+    assert execute("SELECT space FROM lazulite.dropped") == []
+    assert await one.get(2, "p", "r") is None
+
+
+async def test_the_background_looks_and_empties(open_engine: Open) -> None:
+    engine = open_engine()
+    await fill(engine, 2)
+    await engine.drop(2)
+    execute(_AGE)
+    looks = open_engine(drop_poll_seconds=0)
+    await looks.start()
+    parts = await looks._started()
+    while left(2) != (0, 0):
+        assert parts.drops._watch is not None
+        assert not parts.drops._watch.done()
+        await parts.drops.look()
+
+
+async def test_an_abandoned_engine_survives_the_database_being_away(
+    open_engine: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = open_engine(drop_poll_seconds=0)
+    await engine.start()
+    watch = (await engine._started()).drops._watch
+    asked = asyncio.Semaphore(0)
+
+    async def away(*_: object, **__: object) -> object:
+        asked.release()
+        raise EngineUnavailableError("away")
+
+    monkeypatch.setattr(engine._pool, "fetch", away)
+    for _ in range(3):
+        await asked.acquire()
+    assert watch is not None
+    assert not watch.done()

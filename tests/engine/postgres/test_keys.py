@@ -1,0 +1,29 @@
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lazulite.engine.postgres.keys import FORM_BYTES_MAX, PREFIX_BYTES, after_group, encode_text, form, in_group
+from tests.engine.postgres.odd_keys import odd_texts
+
+keys = odd_texts.map(encode_text)
+
+
+@given(st.lists(keys, min_size=2, max_size=2, unique=True))
+def test_forms_differ_and_keep_the_order_of_keys_outside_a_group(two: list[bytes]) -> None:
+    lower, upper = sorted(two)
+    assert form(lower) != form(upper)
+    together = in_group(lower) and in_group(upper) and lower[:PREFIX_BYTES] == upper[:PREFIX_BYTES]
+    assert together or form(lower) < form(upper)
+
+
+@given(st.lists(keys.filter(in_group), min_size=1, max_size=1), keys)
+def test_a_group_is_a_range_of_forms(long: list[bytes], other: bytes) -> None:
+    key = long[0]
+    member = in_group(other) and other[:PREFIX_BYTES] == key[:PREFIX_BYTES]
+    assert (key[:PREFIX_BYTES] < form(other) < after_group(key)) == member
+    assert (other < after_group(key)) == (form(other) < after_group(key))
+
+
+@given(st.text(max_size=1024))
+def test_a_form_fits_into_the_index(text: str) -> None:
+    assert len(form(encode_text(text))) <= FORM_BYTES_MAX
+    assert 2 * FORM_BYTES_MAX + 8 + 8 + 2 * 4 + 8 <= 2704

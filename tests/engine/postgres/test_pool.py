@@ -1,0 +1,88 @@
+"""Connections: bounded, kept, and replaced when they are lost."""
+
+import asyncio
+
+import pytest
+
+from lazulite.engine.contract import EngineUnavailableError, KeyRange
+from tests.engine.postgres.conftest import Open, execute
+
+_OURS = "application_name = 'lazulite' AND datname = current_database() AND pid <> pg_backend_pid()"
+COUNT = f"SELECT count(*) FROM pg_stat_activity WHERE {_OURS}"
+CUT = f"SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE {_OURS}"
+
+
+async def test_there_are_never_more_connections_than_allowed(open_engine: Open) -> None:
+    engine = open_engine(connections_max=3)
+    await engine.start()
+
+    async def work(number: int) -> None:
+        await engine.commit(1, f"p{number}", ["r"], lambda *_: {"r": b"x"})
+        await engine.get(1, f"p{number}", "r")
+        async for _ in engine.scan(1, [KeyRange(("", ""), None)], 5):
+            pass
+
+    await asyncio.gather(*(work(number) for number in range(40)))
+    assert 1 <= int(str(execute(COUNT)[0][0])) <= 3
+    await engine.close()
+    while execute(COUNT)[0][0]:  # The server takes a moment to notice.
+        continue
+
+
+async def test_reads_go_on_by_themselves_when_idle_connections_were_cut(open_engine: Open) -> None:
+    engine = open_engine()
+    await engine.commit(1, "p", ["r"], lambda *_: {"r": b"x"})
+    for _ in range(3):
+        assert all(cut for (cut,) in execute(CUT))
+        assert await engine.get(1, "p", "r") == b"x"
+
+
+async def test_a_failed_statement_costs_no_connection(open_engine: Open) -> None:
+    engine = open_engine(connections_max=1)
+    await engine.commit(1, "p", ["r"], lambda *_: {"r": b"x"})
+    execute("ALTER TABLE lazulite.rows ADD CONSTRAINT never CHECK (space <> 2)")
+    before = execute(f"SELECT pid FROM pg_stat_activity WHERE {_OURS}")
+    with pytest.raises(Exception, match="the database refused"):
+        await engine.commit(2, "p", ["r"], lambda *_: {"r": b"x"})
+    assert await engine.get(1, "p", "r") == b"x"
+    assert execute(f"SELECT pid FROM pg_stat_activity WHERE {_OURS}") == before
+
+
+async def test_an_abandoned_scan_gives_its_connection_back(open_engine: Open) -> None:
+    engine = open_engine(connections_max=1)
+    rows = [f"{number:04}" for number in range(3000)]
+    await engine.commit(1, "p", rows, lambda *_: dict.fromkeys(rows, b"x"))
+    for _ in range(3):
+        scan = engine.scan(1, [KeyRange(("", ""), None)])
+        await anext(scan)
+        await scan.aclose()
+    assert await engine.get(1, "p", "0000") == b"x"
+
+
+async def test_a_caller_who_leaves_does_not_take_the_connection_along(open_engine: Open) -> None:
+    engine = open_engine(connections_max=1)
+    await engine.commit(1, "p", ["r"], lambda *_: {"r": b"x"})
+    for _ in range(20):
+        call = asyncio.create_task(engine.get(1, "p", "r"))
+        await asyncio.sleep(0)
+        call.cancel()
+        await asyncio.wait([call])
+    assert await engine.get(1, "p", "r") == b"x"
+
+
+async def test_while_the_database_is_away_most_are_told_at_once(
+    open_engine: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = open_engine(dsn="postgresql://nobody@127.0.0.1:1/nothing")
+    tried = []
+    connect = engine._pool._connect
+
+    async def counted() -> object:
+        tried.append(1)
+        return await connect()
+
+    monkeypatch.setattr(engine._pool, "_connect", counted)
+    for _ in range(20):
+        with pytest.raises(EngineUnavailableError):
+            await engine.get(1, "p", "r")
+    assert len(tried) < 20

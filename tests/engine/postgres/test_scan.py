@@ -1,0 +1,127 @@
+"""Scans of long keys and large rows; what any scan must do is in test_contract and test_model."""
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from lazulite.engine.contract import Engine, Key, KeyRange
+from lazulite.engine.order import ordinal
+from lazulite.engine.postgres import scan as module
+from lazulite.engine.postgres.engine import PostgresEngine
+from lazulite.engine.postgres.settings import PostgresSettings
+from lazulite.protocol.clock import system_clock
+from tests.engine.postgres.odd_keys import odd_texts
+
+keys = st.tuples(odd_texts, odd_texts)
+
+
+def order(key: Key) -> tuple[bytes, bytes]:
+    return ordinal(key[0]), ordinal(key[1])
+
+
+def ranges_between(bounds: Sequence[Key]) -> list[KeyRange]:
+    ends = sorted(bounds, key=order)
+    return [KeyRange(ends[at], ends[at + 1] if at + 1 < len(ends) else None) for at in range(0, len(ends), 2)]
+
+
+async def found(engine: Engine, ranges: Sequence[KeyRange], limit: int | None) -> list[tuple[Key, bytes]]:
+    rows = []
+    async for part in engine.scan(1, ranges, limit):
+        rows += [(part.key(at), value) for at, value in enumerate(part.values)]
+    return rows
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    rows=st.dictionaries(keys, st.binary(max_size=30), max_size=12),
+    bounds=st.lists(keys, min_size=1, max_size=4, unique=True),
+    partition=odd_texts,
+    limit=st.none() | st.integers(1, 6),
+    page_rows=st.sampled_from([1, 2, 3, 1024]),
+)
+def test_long_keys_come_in_their_order(
+    rows: dict[Key, bytes], bounds: list[Key], partition: str, limit: int | None, page_rows: int
+) -> None:
+    ranges = ranges_between(bounds)
+    whole = [KeyRange((partition, ""), (partition + "\0", ""))]
+
+    def expected(asked: Sequence[KeyRange]) -> list[tuple[Key, bytes]]:
+        kept = [
+            (key, value)
+            for key, value in sorted(rows.items(), key=lambda item: order(item[0]))
+            if any(order(low) <= order(key) and (end is None or order(key) < order(end)) for low, end in asked)
+        ]
+        return kept[:limit]
+
+    async def run() -> None:
+        engine = PostgresEngine(POSTGRES[0], system_clock)
+        try:
+            await empty(engine)
+            for (partition_key, row_key), value in rows.items():
+                await engine.commit(1, partition_key, [row_key], lambda *_, r=row_key, v=value: {r: v})
+            for (partition_key, row_key), value in rows.items():
+                assert await engine.get(1, partition_key, row_key) == value
+            assert await found(engine, ranges, limit) == expected(ranges)
+            assert await found(engine, whole, limit) == expected(whole)
+        finally:
+            await engine.close()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "PAGE_ROWS", page_rows)
+        asyncio.run(run())
+
+
+POSTGRES: list[PostgresSettings] = []
+
+
+@pytest.fixture(autouse=True, name="database")
+def _database(settings: PostgresSettings) -> None:
+    POSTGRES[:] = [settings]
+
+
+async def empty(engine: PostgresEngine) -> None:
+    await engine.start()
+    async with engine._pool.connection() as connection:
+        await connection.execute("TRUNCATE lazulite.rows, lazulite.partitions")
+
+
+async def test_a_page_is_bounded_in_bytes_whatever_the_rows(
+    settings: PostgresSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "PAGE_BYTES", 1000)
+    engine = PostgresEngine(settings, system_clock)
+    sizes = [10, 2000, 500, 499, 1, 3000, 1]
+    for at, size in enumerate(sizes):
+        await engine.commit(1, "p", [str(at)], lambda *_, at=at, size=size: {str(at): bytes(size)})
+    pages = []
+    take = module._Walk.take
+
+    def noted(walk: module._Walk, page: Sequence[tuple[bytes, bytes, bytes, int]]) -> object:
+        pages.append([len(record[2]) for record in page])
+        return take(walk, page)  # type: ignore[arg-type]  # records
+
+    monkeypatch.setattr(module._Walk, "take", noted)
+    rows = await found(engine, [KeyRange(("", ""), None)], None)
+    assert [len(value) for _, value in rows] == sizes
+    assert pages[1:] == [[10, 2000], [500, 499, 1], [3000], [1]]
+    await engine.close()
+
+
+async def test_a_page_is_one_statement(settings: PostgresSettings, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = PostgresEngine(settings, system_clock)
+    names = [f"{number:04}" for number in range(1001)]
+    await engine.commit(1, "p", names, lambda *_: dict.fromkeys(names, b"x"))
+    sent = []
+    fetch = engine._pool.fetch
+
+    async def counted(statement: str, *arguments: object, reads: bool = False) -> object:
+        sent.append(statement)
+        return await fetch(statement, *arguments, reads=reads)
+
+    monkeypatch.setattr(engine._pool, "fetch", counted)
+    assert len(await found(engine, [KeyRange(("p", ""), ("p\0", ""))], 1001)) == 1001
+    assert sent == [module.IN_PARTITION]
+    await engine.close()

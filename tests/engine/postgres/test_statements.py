@@ -1,0 +1,47 @@
+"""Plans: each statement goes by a primary key, whatever the statistics say."""
+
+import pytest
+
+from lazulite.engine.postgres import scan, statements
+from tests.engine.postgres.conftest import Open
+
+_HEADS = "ARRAY[1::bigint], ARRAY['p'::bytea], ARRAY[9::bigint]"
+_TOLD = (
+    "ARRAY[1::bigint], ARRAY['p'::bytea], ARRAY['r'::bytea], ARRAY[9::bigint], ARRAY['v'::bytea], ARRAY[NULL::bytea],"
+    " ARRAY[NULL::bytea], ARRAY[NULL::bigint]"
+)
+_SINGLE = f"{_HEADS}, 9, {_TOLD}"
+
+PLANS = {
+    "get": (statements.GET, "ARRAY[1::bigint], ARRAY['p'::bytea], ARRAY['r'::bytea]"),
+    "get one": (statements.GET_ONE, "1, 'p', 'r'"),
+    "read": (statements.READ, "1, 'p', ARRAY['r'::bytea]"),
+    "insert": (statements.INSERT, _SINGLE),
+    "replace": (statements.REPLACE, _SINGLE),
+    "update": (statements.UPDATE_PRESENT, _SINGLE),
+    "delete": (statements.DELETE_PRESENT, _SINGLE),
+    "apply": (
+        statements.APPLY,
+        "1, 'p', 9, 8, ARRAY['r'::bytea], ARRAY['s'::bytea], ARRAY[9::bigint], ARRAY['v'::bytea], NULL,"
+        " ARRAY[NULL::bytea]",
+    ),
+    "page in a partition": (scan.IN_PARTITION, "1, 10, 1000, 'p', '', 'z'"),
+    "page in a space": (scan.IN_SPACE, "1, 10, 1000, 'p', '', 'z', ''"),
+    "group of rows": (scan.ROW_GROUP, "1, 10, 1000, 'p', 'a', 'b', 'a', 'b'"),
+    "group of partitions": (scan.PARTITION_GROUP, "1, 10, 1000, 'a', 'b', 'a', '', 'b', ''"),
+}
+
+
+@pytest.mark.parametrize("name", PLANS)
+async def test_a_statement_goes_by_the_primary_key(open_engine: Open, name: str) -> None:
+    statement, arguments = PLANS[name]
+    engine = open_engine()
+    await engine.start()
+    async with engine._pool.connection() as connection:
+        await connection.execute(f"PREPARE asked AS {statement}")
+        plan = "\n".join(line for (line,) in await connection.fetch(f"EXPLAIN (COSTS OFF) EXECUTE asked ({arguments})"))
+        await connection.execute("DEALLOCATE asked")
+    assert "Seq Scan" not in plan, plan
+    assert "Hash" not in plan, plan
+    assert "_pkey" in plan or name in ("insert", "replace"), plan
+    assert ("Sort" in plan) == name.startswith("group") or name == "get", plan
