@@ -180,3 +180,28 @@ async def test_a_drop_closes_a_space_to_others_when_they_look(open_engine: Open)
     assert await other.get(7, "p", "r") is None
     with pytest.raises(SpaceDroppedError):
         await other.commit(7, "p", ["r"], lambda *_: {"r": b"x"})
+
+
+async def test_a_decision_that_fails_harms_no_neighbour(engine: PostgresEngine) -> None:
+    class Broken(Foretold):
+        def value(self, stamp: int) -> bytes | None:
+            raise RefusedError
+
+    calls = [engine.commit(1, f"p{at}", ["r"], Foretold("r", b"x", Expect.ABSENT)) for at in range(5)]
+    broken = engine.commit(1, "q", ["r"], Broken("r", b"x", Expect.ABSENT))
+    outcomes = await asyncio.gather(*calls, broken, return_exceptions=True)
+    assert [type(outcome) for outcome in outcomes] == [int] * 5 + [RefusedError]
+
+
+@pytest.mark.parametrize("foreseen", [False, True])
+async def test_close_waits_for_what_nobody_waits_for_any_more(engine: PostgresEngine, foreseen: bool) -> None:
+    await engine.start()
+    decision = Foretold("r", b"x", Expect.ABSENT) if foreseen else lambda *_: {"r": b"x"}
+    commit = asyncio.create_task(engine.commit(1, "p", ["r"], decision))
+    read = asyncio.create_task(engine.get(1, "p", "r"))
+    for _ in range(3):
+        await asyncio.sleep(0)
+    commit.cancel()
+    read.cancel()
+    await engine.close()
+    assert asyncio.all_tasks() - {asyncio.current_task(), commit, read} == set()

@@ -44,6 +44,12 @@ class _Parts:
         self.partitions = Partitions(pool, stamps, self.single.busy, scripts=scripts)
         self.drops = Drops(pool, settings.drop_poll_seconds)
 
+    async def close(self) -> None:
+        """Return when nothing is on its way, even what nobody waits for any more."""
+        await self.drops.close()
+        for each in (self.partitions, self.single, self.reads):
+            await each.finished()
+
 
 class PostgresEngine:
     """See above. Connects when it is first used, or started.
@@ -104,7 +110,7 @@ class PostgresEngine:
 
     async def _prepare(self, connection: Connection) -> None:
         if self._kind is not None and self._kind.settings:
-            await connection.execute(SESSION)
+            await connection.execute(SESSION.format(milliseconds=int(self._settings.statement_seconds * 1000)))
 
     # --- reading
 
@@ -196,5 +202,5 @@ class PostgresEngine:
         if self._calls:
             await self._answered.wait()
         if self._parts is not None:
-            await self._parts.drops.close()
+            await self._parts.close()
         await self._pool.close()

@@ -55,8 +55,10 @@ def _line(error: BaseException) -> str:
     return text.splitlines()[0]
 
 
-def again(error: EngineError) -> EngineError:
+def again(error: Exception) -> Exception:
     """Return an error of its own for one of many waiters, since a traceback grows where one is raised twice."""
+    if not isinstance(error, EngineError):
+        return error
     another = type(error)(str(error))
     another.__cause__ = error
     return another

@@ -10,7 +10,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from lazulite.engine.contract import Decide, EngineError, EngineUnavailableError
+from lazulite.engine.contract import Decide, EngineUnavailableError
 from lazulite.engine.postgres.failures import CHECK_FAILED, again
 from lazulite.engine.postgres.keys import encode_text, form, whole_if_long
 from lazulite.engine.postgres.pool import Pool
@@ -62,6 +62,11 @@ class Partitions:
         """Say whether commits of a partition are being settled."""
         return (place.space, place.partition_key) in self._waiting
 
+    async def finished(self) -> None:
+        """Return when nothing is on its way."""
+        if self._tasks:
+            await asyncio.wait(list(self._tasks))
+
     async def commit(self, place: Place, rows: Sequence[str], decide: Decide) -> int:
         """See `Engine.commit`."""
         answer: asyncio.Future[int] = asyncio.get_running_loop().create_future()
@@ -93,12 +98,13 @@ class Partitions:
             done.set_result(None)
 
     async def _settle(self, place: Place, commits: Sequence[_Commit]) -> None:
+        outcomes: Sequence[int | Exception]
         try:
             async with asyncio.timeout(_SECONDS_MAX):
                 outcomes = await self._settled(place, commits)
         except TimeoutError:
             outcomes = [EngineUnavailableError("too many others write to the partition")] * len(commits)
-        except EngineError as error:
+        except Exception as error:  # noqa: BLE001 - whatever it is, nobody may wait for ever.
             outcomes = [error] * len(commits)
         for commit, outcome in zip(commits, outcomes, strict=True):
             if commit.answer.done():
@@ -106,7 +112,7 @@ class Partitions:
             if isinstance(outcome, int):
                 commit.answer.set_result(outcome)
             else:
-                commit.answer.set_exception(again(outcome) if isinstance(outcome, EngineError) else outcome)
+                commit.answer.set_exception(again(outcome))
 
     async def _settled(self, place: Place, commits: Sequence[_Commit]) -> "Sequence[int | Exception]":
         """Return what came of each: its stamp, or its refusal."""

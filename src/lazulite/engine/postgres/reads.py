@@ -3,7 +3,6 @@
 import asyncio
 from typing import NamedTuple
 
-from lazulite.engine.contract import EngineError
 from lazulite.engine.postgres.failures import again
 from lazulite.engine.postgres.pool import Pool
 from lazulite.engine.postgres.statements import GET, GET_ONE
@@ -45,6 +44,11 @@ class Reads:
             loop.call_soon(self._send)
         return await answer
 
+    async def finished(self) -> None:
+        """Return when nothing is on its way."""
+        while self._under_way:
+            await asyncio.wait(list(self._under_way))
+
     def _send(self) -> None:
         while self._waiting and len(self._under_way) < _UNDER_WAY_MAX:
             group, self._waiting = self._waiting[:_GROUP_MAX], self._waiting[_GROUP_MAX:]
@@ -60,7 +64,7 @@ class Reads:
         spaces, partition_keys, row_keys, answers = zip(*group, strict=True)
         try:
             found = await self._pool.fetch(GET, spaces, partition_keys, row_keys, reads=True)
-        except EngineError as error:
+        except Exception as error:  # noqa: BLE001 - whatever it is, nobody may wait for ever.
             for answer in answers:
                 if not answer.done():
                     answer.set_exception(again(error))

@@ -11,7 +11,6 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lazulite.engine.contract import EngineError
 from lazulite.engine.foresight import Expect, Foreseeing, Foreseen
 from lazulite.engine.postgres.failures import CHECK_FAILED, again
 from lazulite.engine.postgres.pool import Argument, Pool
@@ -63,6 +62,11 @@ class SingleWrites:
         self.busy: dict[Partition, asyncio.Future[None]] = {}
         """The partitions that a statement is on its way to, and what is done when it is not."""
 
+    async def finished(self) -> None:
+        """Return when nothing is on its way."""
+        if self._tasks:
+            await asyncio.wait(list(self._tasks))
+
     async def write(self, write: SingleWrite) -> int | None:
         """Return the stamp of a write; None if its row, or the head of its partition, was not as foreseen."""
         if self._scripts:
@@ -102,18 +106,12 @@ class SingleWrites:
         return group
 
     async def _write(self, statement: str, group: list[SingleWrite], done: "asyncio.Future[None]") -> None:
-        base = self._stamps.take(len(group))
         try:
-            written = await self._pool.fetch(statement, *_arguments(base, group))
-        except EngineError as error:
+            await self._write_group(statement, group)
+        except Exception as error:  # noqa: BLE001 - whatever it is, nobody may wait for ever.
             for write in group:
                 if not write.answer.done():
                     write.answer.set_exception(again(error))
-        else:
-            stamps = {record[0] for record in written}
-            for index, write in enumerate(group):
-                if not write.answer.done():  # Somebody who does not wait any more.
-                    write.answer.set_result(base + index if base + index in stamps else None)
         finally:
             for write in group:
                 self.busy.pop(write.partition, None)
@@ -121,6 +119,22 @@ class SingleWrites:
             self._under_way[statement] -= 1
             for each in list(self._waiting):
                 self._send(each)
+
+    async def _write_group(self, statement: str, group: Sequence[SingleWrite]) -> None:
+        base = self._stamps.take(len(group))
+        rows = []
+        for stamp, write in enumerate(group, base):
+            try:
+                rows.append((stamp, write, write.decision.value(stamp)))
+            except Exception as refusal:  # noqa: BLE001 - of this one only; it is handed to whoever asked.
+                if not write.answer.done():
+                    write.answer.set_exception(refusal)
+        if not rows:
+            return
+        stamps = {record[0] for record in await self._pool.fetch(statement, *_arguments(base, rows))}
+        for stamp, write, _ in rows:
+            if not write.answer.done():  # Somebody who does not wait any more.
+                write.answer.set_result(stamp if stamp in stamps else None)
 
     async def _write_script(self, write: SingleWrite) -> int | None:
         stamp = self._stamps.take()
@@ -140,30 +154,17 @@ def _statement(foreseen: Foreseen) -> str:
     return INSERT if foreseen.expects is Expect.ABSENT else REPLACE
 
 
-def _arguments(base: int, group: Sequence[SingleWrite]) -> Sequence[Argument]:
-    heads: dict[Partition, int] = {}
-    rows = []
-    for stamp, write in enumerate(group, base):
-        heads[write.partition] = stamp
-        space, partition_key, long_partition_key = write.place
-        value = write.decision.value(stamp)
-        rows.append(
-            (
-                space,
-                partition_key,
-                write.row_key,
-                stamp,
-                value,
-                long_partition_key,
-                write.long_row_key,
-                write.foreseen.stamp,
-            )
-        )
+def _arguments(base: int, rows: Sequence[tuple[int, SingleWrite, bytes | None]]) -> Sequence[Argument]:
+    heads = {write.partition: stamp for stamp, write, _ in rows}
     locked = sorted(heads)
+    told = [
+        (*write.place[:2], write.row_key, stamp, value, write.place[2], write.long_row_key, write.foreseen.stamp)
+        for stamp, write, value in rows
+    ]
     return [
         [space for space, _ in locked],
         [partition_key for _, partition_key in locked],
         [heads[partition] for partition in locked],
         base,
-        *zip(*rows, strict=True),
+        *zip(*told, strict=True),
     ]
