@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from hashlib import sha256
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -11,6 +12,7 @@ from lazulite.engine.contract import Engine, Key, KeyRange
 from lazulite.engine.order import ordinal
 from lazulite.engine.postgres import scan as module
 from lazulite.engine.postgres.engine import PostgresEngine
+from lazulite.engine.postgres.keys import PREFIX_BYTES
 from lazulite.engine.postgres.settings import PostgresSettings
 from lazulite.protocol.clock import system_clock
 from tests.engine.postgres.odd_keys import odd_texts
@@ -124,4 +126,34 @@ async def test_a_page_is_one_statement(settings: PostgresSettings, monkeypatch: 
     monkeypatch.setattr(engine._pool, "fetch", counted)
     assert len(await found(engine, [KeyRange(("p", ""), ("p\0", ""))], 1001)) == 1001
     assert sent == [module.IN_PARTITION]
+    await engine.close()
+
+
+@pytest.mark.parametrize("long_partition", [False, True])
+async def test_a_group_is_found_whatever_its_digests(settings: PostgresSettings, long_partition: bool) -> None:
+    """Also if every form in it is above the end of the range, or below its start."""
+    start = "z" * PREFIX_BYTES
+
+    def digest(end: str) -> bytes:
+        return sha256((start + end).encode()).digest()
+
+    middle = [chr(code) for code in range(0x30, 0x40)]
+    high = [end for end in middle if digest(end) > b"\x7f"]
+    low = [end for end in middle if digest(end) < b"\x21"]
+    engine = PostgresEngine(settings, system_clock)
+
+    def key(end: str) -> Key:
+        return (start + end, "r") if long_partition else ("p", start + end)
+
+    for ends in (high, low):
+        assert ends
+        space = 1 if ends is high else 2
+        for end in ends:
+            partition_key, row_key = key(end)
+            await engine.commit(space, partition_key, [row_key], lambda *_, row_key=row_key: {row_key: b"x"})
+        for lower in (("", ""), key("!"), ("p", "a")):
+            slices = engine.scan(space, [KeyRange(lower, key("~"))])
+            assert [part.key(at) async for part in slices for at in range(len(part.values))] == [
+                key(end) for end in ends
+            ]
     await engine.close()
