@@ -133,3 +133,20 @@ async def test_an_abandoned_engine_survives_the_database_being_away(
         await asked.acquire()
     assert watch is not None
     assert not watch.done()
+
+
+async def test_of_two_who_find_a_space_due_one_empties_it(open_engine: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    one, other = open_engine(), open_engine()
+    await fill(one, 2)
+    await one.drop(2)
+    execute(_AGE)
+    fetch = other._pool.fetch
+
+    async def late(statement: str, *arguments: object, reads: bool = False) -> object:
+        found = await fetch(statement, *arguments, reads=reads)
+        if statement == module._DUE:
+            assert await one.reclaim()
+        return found
+
+    monkeypatch.setattr(other._pool, "fetch", late)
+    assert not await other.reclaim()

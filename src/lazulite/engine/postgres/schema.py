@@ -5,7 +5,7 @@
     dropped     the spaces that are gone and perhaps not yet empty (see `drops`)
     store       facts about the store: `format`, the version of all this
 
-On Citus rows and partitions are distributed by their partition key, side by side.
+On Citus rows and partitions are distributed by their partition key, side by side, and the others are on every node.
 """
 
 from typing import NamedTuple
@@ -51,7 +51,9 @@ _TUNED = "ALTER TABLE lazulite.partitions SET (fillfactor = 70)"
 
 _DISTRIBUTED = """
 SELECT create_distributed_table('lazulite.rows', 'partition_key');
-SELECT create_distributed_table('lazulite.partitions', 'partition_key', colocate_with => 'lazulite.rows')
+SELECT create_distributed_table('lazulite.partitions', 'partition_key', colocate_with => 'lazulite.rows');
+SELECT create_reference_table('lazulite.dropped');
+SELECT create_reference_table('lazulite.store')
 """
 
 _UPGRADES: dict[int, str] = {}
