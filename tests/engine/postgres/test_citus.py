@@ -29,7 +29,7 @@ SCRIPTS = {
     "update": write_script(PLACE, CHANGES[0], 8, absent=False, present=True),
     "delete": write_script(PLACE, CHANGES[1], None, absent=False, present=True),
 }
-ONE_SHARD = (statements.GET_ONE, statements.READ, scan.IN_PARTITION, scan.ROW_GROUP)
+ONE_SHARD = (statements.GET_ONE, statements.READ_ONE, scan.IN_PARTITION, scan.ROW_GROUP)
 ALL_SHARDS = (scan.IN_SPACE, scan.PARTITION_GROUP)
 
 

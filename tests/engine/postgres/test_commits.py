@@ -134,15 +134,35 @@ async def test_processes_lose_no_update_of_each_other(open_engine: Open) -> None
         assert stamp > last
         return {"n": b"%d %d" % (count + 1, stamp), "m": b"%d %d" % (count + 1, stamp)}
 
-    async def work(engine: PostgresEngine) -> None:
-        for _ in range(25):
-            await engine.commit(1, "p", ["n", "m"], increment)
+    async def work(engine: PostgresEngine, partition: str) -> None:
+        for _ in range(15):
+            await engine.commit(1, partition, ["n", "m"], increment)
 
-    await asyncio.gather(*(work(engine) for engine in engines))
-    value = await engines[0].get(1, "p", "n")
-    assert value is not None
-    assert value.split()[0] == b"100"
-    assert await engines[1].get(1, "p", "m") == value
+    await asyncio.gather(*(work(engine, partition) for engine in engines for partition in "pqr"))
+    for partition in "pqr":
+        value = await engines[0].get(1, partition, "n")
+        assert value is not None
+        assert value.split()[0] == b"60"
+        assert await engines[1].get(1, partition, "m") == value
+
+
+async def test_commits_of_many_partitions_go_together(open_engine: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = open_engine()
+    await engine.start()
+    sent = []
+    fetch = engine._pool.fetch
+
+    async def counted(statement: str, *arguments: object, reads: bool = False) -> object:
+        sent.append(statement)
+        return await fetch(statement, *arguments, reads=reads)
+
+    monkeypatch.setattr(engine._pool, "fetch", counted)
+    await asyncio.gather(*(engine.commit(1, str(at), ["r"], lambda *_: {"r": b"x"}) for at in range(64)))
+    assert len(sent) <= 8
+    rows = [f"{at:04}" for at in range(150)]
+    sent.clear()
+    await asyncio.gather(*(engine.commit(2, str(at), rows, lambda *_: dict.fromkeys(rows, b"x")) for at in range(4)))
+    assert len(sent) == 8, "groups are bounded"
 
 
 async def test_a_single_write_is_one_statement_and_a_batch_two(

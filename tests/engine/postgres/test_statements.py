@@ -15,15 +15,21 @@ _SINGLE = f"{_HEADS}, 9, {_TOLD}"
 PLANS = {
     "get": (statements.GET, "ARRAY[1::bigint], ARRAY['p'::bytea], ARRAY['r'::bytea]"),
     "get one": (statements.GET_ONE, "1, 'p', 'r'"),
-    "read": (statements.READ, "1, 'p', ARRAY['r'::bytea]"),
+    "read": (
+        statements.READ,
+        "ARRAY[1::bigint], ARRAY['p'::bytea], ARRAY[1::bigint], ARRAY[1::bigint], ARRAY['p'::bytea], ARRAY['r'::bytea]",
+    ),
+    "read one": (statements.READ_ONE, "1, 'p', ARRAY['r'::bytea]"),
     "insert": (statements.INSERT, _SINGLE),
     "replace": (statements.REPLACE, _SINGLE),
     "update": (statements.UPDATE_PRESENT, _SINGLE),
     "delete": (statements.DELETE_PRESENT, _SINGLE),
     "apply": (
         statements.APPLY,
-        "1, 'p', 9, 8, ARRAY['r'::bytea], ARRAY['s'::bytea], ARRAY[9::bigint], ARRAY['v'::bytea], NULL,"
-        " ARRAY[NULL::bytea]",
+        "ARRAY[1::bigint], ARRAY['p'::bytea], ARRAY[8::bigint], ARRAY[9::bigint],"
+        " ARRAY[1::bigint], ARRAY['p'::bytea], ARRAY['s'::bytea],"
+        " ARRAY[1::bigint], ARRAY['p'::bytea], ARRAY['r'::bytea], ARRAY[9::bigint], ARRAY['v'::bytea],"
+        " ARRAY[NULL::bytea], ARRAY[NULL::bytea]",
     ),
     "page in a partition": (scan.IN_PARTITION, "1, 10, 1000, 'p', '', 'z'"),
     "page in a space": (scan.IN_SPACE, "1, 10, 1000, 'p', '', 'z', ''"),

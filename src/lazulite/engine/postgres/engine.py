@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from lazulite.engine.contract import Clock, Decide, EngineUnavailableError, KeyRange, SpaceDroppedError
 from lazulite.engine.foresight import Expect, Foreseeing
 from lazulite.engine.postgres import durability, schema
+from lazulite.engine.postgres.changes import ByScripts, ByStatements
 from lazulite.engine.postgres.connection import Connection
 from lazulite.engine.postgres.drops import Drops
 from lazulite.engine.postgres.failures import database_errors
@@ -41,7 +42,8 @@ class _Parts:
         scripts = kind.scripts if settings.scripts is None else settings.scripts
         self.reads = Reads(pool, gather=not kind.citus)
         self.single = SingleWrites(pool, stamps, scripts=scripts)
-        self.partitions = Partitions(pool, stamps, self.single.busy, scripts=scripts)
+        changes = ByScripts(pool) if scripts else ByStatements(pool)
+        self.partitions = Partitions(changes, stamps, self.single.busy)
         self.drops = Drops(pool, settings.drop_poll_seconds)
 
     async def close(self) -> None:

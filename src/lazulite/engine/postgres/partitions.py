@@ -1,4 +1,4 @@
-"""Commits that must see their rows: a partition's are settled together, by one read and one write.
+"""Commits that must see their rows: a partition's are settled together, by one read and one change.
 
 What waits for a partition is decided in the order it came, each decision on what the ones before it leave; all of it is
 then written on condition that the head of the partition is the one that was read with the rows. If it is not, another
@@ -11,13 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from lazulite.engine.contract import Decide, EngineUnavailableError
-from lazulite.engine.postgres.failures import CHECK_FAILED, again
+from lazulite.engine.postgres.changes import Asked, Change, Changes
+from lazulite.engine.postgres.failures import again
 from lazulite.engine.postgres.keys import encode_text, form, whole_if_long
-from lazulite.engine.postgres.pool import Pool
-from lazulite.engine.postgres.script import Place, RowChange, apply_script
+from lazulite.engine.postgres.script import Place, RowChange
 from lazulite.engine.postgres.single_writes import Partition
 from lazulite.engine.postgres.stamps import Stamps
-from lazulite.engine.postgres.statements import APPLY, READ
 
 _ROWS_MAX = 200
 """How many rows are settled together, unless one commit has more."""
@@ -42,19 +41,15 @@ class Partitions:
     """See above.
 
     Args:
-        pool: of connections.
+        changes: how the database is told.
         stamps: of this process.
         busy: the partitions that better wait, and for what.
-        scripts: whether changes are sent as scripts.
     """
 
-    def __init__(
-        self, pool: Pool, stamps: Stamps, busy: dict[Partition, asyncio.Future[None]], *, scripts: bool
-    ) -> None:
-        self._pool = pool
+    def __init__(self, changes: Changes, stamps: Stamps, busy: dict[Partition, asyncio.Future[None]]) -> None:
+        self._changes = changes
         self._stamps = stamps
         self._busy = busy
-        self._scripts = scripts
         self._waiting: dict[Partition, list[_Commit]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -66,6 +61,7 @@ class Partitions:
         """Return when nothing is on its way."""
         if self._tasks:
             await asyncio.wait(list(self._tasks))
+        await self._changes.finished()
 
     async def commit(self, place: Place, rows: Sequence[str], decide: Decide) -> int:
         """See `Engine.commit`."""
@@ -119,29 +115,14 @@ class Partitions:
         keys = {key for commit in commits for key in commit.keys.values()}
         pause = _PAUSE_SECONDS
         while True:
-            found = await self._pool.fetch(READ, place.space, place.partition_key, list(keys), reads=True)
-            before = next((record[2] for record in found if record[0] is None), 0)
-            current = {record[0]: record[1] for record in found}
+            before, rows = await self._changes.read(Asked(place, list(keys)))
             first = self._stamps.take(len(commits), above=before)
-            outcomes, changes = _decide(commits, current, first)
-            if not changes or await self._applied(place, before, first + len(commits) - 1, changes):
+            outcomes, changed = _decide(commits, rows, first)
+            last = first + len(commits) - 1
+            if not changed or await self._changes.apply(Change(place, before, last, changed)):
                 return outcomes
             await asyncio.sleep(pause * random.random())  # noqa: S311 - so that two do not keep step
             pause *= 2
-
-    async def _applied(self, place: Place, before: int, after: int, changes: Sequence[RowChange]) -> bool:
-        if self._scripts:
-            try:
-                await self._pool.run(apply_script(place, before, after, changes))
-            except CHECK_FAILED:
-                return False
-            return True
-        space, partition_key, long_partition_key = place
-        gone = [change.row_key for change in changes if change.value is None]
-        kept = [change for change in changes if change.value is not None]
-        row_keys, long_row_keys, stamps, values = zip(*kept, strict=True) if kept else ((), (), (), ())
-        written = (row_keys, stamps, values, long_partition_key, long_row_keys)
-        return bool(await self._pool.fetch(APPLY, space, partition_key, after, before, gone, *written))
 
 
 def _together(waiting: Sequence[_Commit]) -> Sequence[_Commit]:

@@ -20,12 +20,23 @@ ORDER BY place
 GET_ONE = "SELECT value FROM lazulite.rows WHERE space = $1 AND partition_key = $2 AND row_key = $3"
 
 READ = """
+SELECT place, NULL::bytea AS row_key, NULL::bytea AS value, stamp
+FROM unnest($1::bigint[], $2::bytea[]) WITH ORDINALITY AS asked (space, partition_key, place)
+JOIN lazulite.partitions USING (space, partition_key)
+UNION ALL
+SELECT place, row_key, value, 0
+FROM unnest($3::bigint[], $4::bigint[], $5::bytea[], $6::bytea[]) AS asked (place, space, partition_key, row_key)
+JOIN lazulite.rows USING (space, partition_key, row_key)
+"""
+"""The heads of some partitions, and some of their rows; `place` says which partition, from 1 on."""
+
+READ_ONE = """
 SELECT NULL::bytea AS row_key, NULL::bytea AS value, stamp FROM lazulite.partitions
     WHERE space = $1 AND partition_key = $2
 UNION ALL
 SELECT row_key, value, 0 FROM lazulite.rows WHERE space = $1 AND partition_key = $2 AND row_key = ANY ($3::bytea[])
 """
-"""A partition's head, and some of its rows."""
+"""The same of one partition."""
 
 _COLUMNS = "space, partition_key, row_key, stamp, value, long_partition_key, long_row_key"
 _ON_CONFLICT_REPLACE = """
@@ -78,23 +89,29 @@ RETURNING told.stamp
 """Deletes likewise."""
 
 APPLY = f"""
-WITH head AS (
-    INSERT INTO lazulite.partitions AS known (space, partition_key, stamp) VALUES ($1, $2, $3)
-    ON CONFLICT (space, partition_key) DO UPDATE SET stamp = excluded.stamp WHERE known.stamp = $4
+WITH told AS (
+    SELECT * FROM unnest($1::bigint[], $2::bytea[], $3::bigint[], $4::bigint[])
+        AS each (space, partition_key, before, after)
+), head AS (
+    INSERT INTO lazulite.partitions AS known (space, partition_key, stamp) SELECT space, partition_key, after FROM told
+    ON CONFLICT (space, partition_key) DO UPDATE SET stamp = excluded.stamp WHERE known.stamp =
+        (SELECT before FROM told WHERE told.space = known.space AND told.partition_key = known.partition_key)
     RETURNING space, partition_key
 ), gone AS (
-    DELETE FROM lazulite.rows AS known USING head
-    WHERE known.space = head.space AND known.partition_key = head.partition_key AND known.row_key = ANY ($5::bytea[])
+    DELETE FROM lazulite.rows AS known
+    USING unnest($5::bigint[], $6::bytea[], $7::bytea[]) AS each (space, partition_key, row_key)
+        JOIN head USING (space, partition_key)
+    WHERE known.space = each.space AND known.partition_key = each.partition_key AND known.row_key = each.row_key
 ), written AS (
     INSERT INTO lazulite.rows ({_COLUMNS})
-    SELECT head.space, head.partition_key, row_key, stamp, value, $9::bytea, long_row_key
-    FROM head, unnest($6::bytea[], $7::bigint[], $8::bytea[], $10::bytea[])
-        AS each (row_key, stamp, value, long_row_key)
+    SELECT {_COLUMNS} FROM unnest($8::bigint[], $9::bytea[], $10::bytea[], $11::bigint[], $12::bytea[], $13::bytea[],
+        $14::bytea[]) AS each ({_COLUMNS})
+    JOIN head USING (space, partition_key)
     {_ON_CONFLICT_REPLACE}
 )
-SELECT 1 FROM head
+SELECT space, partition_key FROM head
 """
-"""Deletes and writes rows of a partition, if its head is $4."""
+"""Deletes and writes rows of the partitions whose heads are what they were; returns which they are."""
 
 CHECK_WRITABLE = """
 INSERT INTO lazulite.store (name, value) VALUES ('written', now()::text)

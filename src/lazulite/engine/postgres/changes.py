@@ -1,0 +1,123 @@
+"""What a partition holds and what it becomes, in the database's ways of saying it: by statements, or by scripts."""
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+from lazulite.engine.postgres.failures import CHECK_FAILED
+from lazulite.engine.postgres.gather import Gather
+from lazulite.engine.postgres.pool import Pool
+from lazulite.engine.postgres.script import Place, RowChange, apply_script
+from lazulite.engine.postgres.statements import APPLY, READ, READ_ONE
+
+
+class Reading(NamedTuple):
+    """What was read of a partition."""
+
+    head: int
+    """The stamp of its last commit; 0: there was none."""
+    rows: dict[bytes, bytes | None]
+    """The values of the rows asked for that are there, by the forms of their keys."""
+
+
+class Asked(NamedTuple):
+    """What is to be read."""
+
+    place: Place
+    row_keys: Sequence[bytes]
+    """Forms."""
+
+
+class Change(NamedTuple):
+    """What a partition becomes, if its head is `before`."""
+
+    place: Place
+    before: int
+    after: int
+    rows: Sequence[RowChange]
+
+
+class Changes(Protocol):
+    """A way of saying it."""
+
+    async def read(self, asked: Asked) -> Reading:
+        """Return a partition's head and some of its rows, of one moment."""
+        ...
+
+    async def apply(self, change: Change) -> bool:
+        """Do all of a change, or nothing if the head is another one by now; return whether it was done."""
+        ...
+
+    async def finished(self) -> None:
+        """Return when nothing is on its way."""
+        ...
+
+
+class ByStatements:
+    """One statement for the partitions of several commits."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+        self.read = Gather(self._read, lambda asked: len(asked.row_keys))
+        self.apply = Gather(self._apply, lambda change: len(change.rows))
+
+    async def finished(self) -> None:
+        """See `Changes`."""
+        await self.read.finished()
+        await self.apply.finished()
+
+    async def _read(self, group: Sequence[Asked]) -> Sequence[Reading]:
+        places = [asked.place[:2] for asked in group]
+        rows = [(at, *asked.place[:2], row_key) for at, asked in enumerate(group, 1) for row_key in asked.row_keys]
+        found = await self._pool.fetch(READ, *_columns(places, 2), *_columns(rows, 4), reads=True)
+        heads = [0] * len(group)
+        values: list[dict[bytes, bytes | None]] = [{} for _ in group]
+        for at, row_key, value, stamp in found:
+            if row_key is None:
+                heads[at - 1] = stamp
+            else:
+                values[at - 1][row_key] = value
+        return [Reading(*both) for both in zip(heads, values, strict=True)]
+
+    async def _apply(self, group: Sequence[Change]) -> Sequence[bool]:
+        ordered = sorted(group, key=lambda change: change.place[:2])  # So that no two wait for each other.
+        heads = [(*change.place[:2], change.before, change.after) for change in ordered]
+        gone, written = [], []
+        for place, _, _, rows in ordered:
+            for row_key, long_row_key, stamp, value in rows:
+                if value is None:
+                    gone.append((*place[:2], row_key))
+                else:
+                    written.append((*place[:2], row_key, stamp, value, place[2], long_row_key))
+        arguments = _columns(heads, 4), _columns(gone, 3), _columns(written, 7)
+        done = await self._pool.fetch(APPLY, *(column for columns in arguments for column in columns))
+        moved = {tuple(record) for record in done}
+        return [change.place[:2] in moved for change in group]
+
+
+class ByScripts:
+    """One statement to read and one script to write, for each partition by itself."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def read(self, asked: Asked) -> Reading:
+        """See `Changes`."""
+        space, partition_key, _ = asked.place
+        found = await self._pool.fetch(READ_ONE, space, partition_key, list(asked.row_keys), reads=True)
+        head = next((stamp for row_key, _, stamp in found if row_key is None), 0)
+        return Reading(head, {row_key: value for row_key, value, _ in found if row_key is not None})
+
+    async def apply(self, change: Change) -> bool:
+        """See `Changes`."""
+        try:
+            await self._pool.run(apply_script(*change))
+        except CHECK_FAILED:
+            return False
+        return True
+
+    async def finished(self) -> None:
+        """See `Changes`."""
+
+
+def _columns(rows: Sequence[tuple[object, ...]], count: int) -> Sequence[Sequence[object]]:
+    return list(zip(*rows, strict=True)) if rows else [()] * count
