@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from lazulite.engine.contract import SpaceDroppedError
+from lazulite.engine.contract import Decide, SpaceDroppedError
 from lazulite.engine.foresight import Expect, Foreseeing, Foreseen
 from lazulite.engine.postgres.engine import PostgresEngine
-from tests.engine.postgres.conftest import Open
+from tests.engine.postgres.conftest import Open, execute
 
 
 class RefusedError(Exception):
@@ -225,3 +225,31 @@ async def test_close_waits_for_what_nobody_waits_for_any_more(engine: PostgresEn
     read.cancel()
     await engine.close()
     assert asyncio.all_tasks() - {asyncio.current_task(), commit, read} == set()
+
+
+async def test_many_may_replace_one_row_at_once(engine: PostgresEngine) -> None:
+    async def replace() -> int:
+        return await engine.commit(1, "p", ["r"], Foretold("r", b"stamp", Expect.ANYTHING))
+
+    stamps = await asyncio.gather(*(replace() for _ in range(50)))
+    assert await engine.get(1, "p", "r") == b"%d" % max(stamps)
+
+
+async def test_processes_that_write_the_same_partitions_do_not_wait_for_each_other(open_engine: Open) -> None:
+    engines = [open_engine() for _ in range(2)]
+    partitions = [str(number) for number in range(40)]
+
+    async def work(engine: PostgresEngine, order: Sequence[str], *, foreseen: bool) -> None:
+        def decision() -> Decide:
+            return Foretold("r", b"x", Expect.ANYTHING) if foreseen else lambda *_: {"r": b"x"}
+
+        for _ in range(10):
+            await asyncio.gather(*(engine.commit(1, partition, ["r"], decision()) for partition in order))
+
+    for foreseen in (True, False):
+        calls = (work(engine, partitions[:: 1 - 2 * at], foreseen=foreseen) for at, engine in enumerate(engines))
+        await asyncio.gather(*calls)
+    for engine in engines:
+        await engine.close()
+    deadlocks = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()"
+    assert execute(deadlocks) == [(0,)]
