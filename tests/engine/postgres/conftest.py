@@ -14,6 +14,12 @@ from tests.postgres.server import shared
 
 Open = Callable[..., PostgresEngine]
 
+OURS = """
+SELECT count(*) FROM pg_stat_activity
+WHERE application_name = 'lazulite' AND datname = current_database() AND pid <> pg_backend_pid()
+"""
+"""How many connections engines have to the database."""
+
 
 @cache
 def _database() -> str:

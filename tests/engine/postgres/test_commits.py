@@ -8,7 +8,7 @@ import pytest
 from lazulite.engine.contract import Decide, SpaceDroppedError
 from lazulite.engine.foresight import Expect, Foreseeing, Foreseen
 from lazulite.engine.postgres.engine import PostgresEngine
-from tests.engine.postgres.conftest import Open, execute
+from tests.engine.postgres.conftest import OURS, Open, execute
 
 
 class RefusedError(Exception):
@@ -235,21 +235,32 @@ async def test_many_may_replace_one_row_at_once(engine: PostgresEngine) -> None:
     assert await engine.get(1, "p", "r") == b"%d" % max(stamps)
 
 
-async def test_processes_that_write_the_same_partitions_do_not_wait_for_each_other(open_engine: Open) -> None:
-    engines = [open_engine() for _ in range(2)]
-    partitions = [str(number) for number in range(40)]
+@pytest.mark.parametrize("foreseen", [True, False])
+async def test_processes_that_write_the_same_partitions_do_not_lock_each_other_out(
+    open_engine: Open, foreseen: bool
+) -> None:
+    deadlocks = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()"
+    before = execute(deadlocks)
+    one, other, holder = (open_engine() for _ in range(3))
+    partitions = [str(number) for number in range(10, 30)]
 
-    async def work(engine: PostgresEngine, order: Sequence[str], *, foreseen: bool) -> None:
+    async def write(engine: PostgresEngine, order: Sequence[str]) -> None:
         def decision() -> Decide:
             return Foretold("r", b"x", Expect.ANYTHING) if foreseen else lambda *_: {"r": b"x"}
 
-        for _ in range(10):
-            await asyncio.gather(*(engine.commit(1, partition, ["r"], decision()) for partition in order))
+        await asyncio.gather(*(engine.commit(1, partition, ["r"], decision()) for partition in order))
 
-    for foreseen in (True, False):
-        calls = (work(engine, partitions[:: 1 - 2 * at], foreseen=foreseen) for at, engine in enumerate(engines))
-        await asyncio.gather(*calls)
-    for engine in engines:
+    await write(holder, partitions)
+    await write(one, ["warm"])
+    await write(other, ["warm"])
+    async with holder._pool.connection() as connection, connection.transaction():
+        await connection.execute("SELECT 1 FROM lazulite.partitions WHERE partition_key = '20' FOR UPDATE")
+        calls = asyncio.gather(write(one, partitions), write(other, partitions[::-1]))
+        while execute(f"{OURS} AND wait_event_type = 'Lock'")[0][0] != 2:  # noqa: ASYNC110 - nobody tells.
+            await asyncio.sleep(0)
+    await calls
+    for engine in (one, other, holder):
         await engine.close()
-    deadlocks = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()"
-    assert execute(deadlocks) == [(0,)]
+    while execute(OURS)[0][0]:  # They tell of deadlocks when they end.
+        continue
+    assert execute(deadlocks) == before

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from lazulite.engine.contract import EngineUnavailableError, KeyRange
-from tests.engine.postgres.conftest import Open, execute
+from tests.engine.postgres.conftest import OURS, Open, execute
 
 _OURS = "application_name = 'lazulite' AND datname = current_database() AND pid <> pg_backend_pid()"
 COUNT = f"SELECT count(*) FROM pg_stat_activity WHERE {_OURS}"
@@ -23,9 +23,9 @@ async def test_there_are_never_more_connections_than_allowed(open_engine: Open) 
             pass
 
     await asyncio.gather(*(work(number) for number in range(40)))
-    assert 1 <= int(str(execute(COUNT)[0][0])) <= 3
+    assert 1 <= int(str(execute(OURS)[0][0])) <= 3
     await engine.close()
-    while execute(COUNT)[0][0]:  # The server takes a moment to notice.
+    while execute(OURS)[0][0]:  # The server takes a moment to notice.
         continue
 
 
