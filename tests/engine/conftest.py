@@ -2,15 +2,19 @@
 
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 from lazulite.engine.contract import Clock, Engine
+from lazulite.engine.postgres.engine import PostgresEngine
+from lazulite.engine.postgres.settings import PostgresSettings
 from lazulite.engine.rocksdb import RocksEngine
 from lazulite.protocol.clock import system_clock
 from tests.engine.bordered import BorderedEngine
 from tests.fuzz.memory import MemoryEngine
+from tests.postgres.server import shared
 
 Open = Callable[[Clock], Engine]
 """Opens an engine, always at the same location."""
@@ -43,11 +47,25 @@ def dictionary(directory: Path) -> EngineFactory:
     return EngineFactory(MemoryEngine, keeps=False)
 
 
+@cache
+def postgres_dsn() -> str:
+    """A database that tests empty one after the other, which is much quicker than to make one for each."""
+    return shared().dsn(shared().create_database())
+
+
+def postgres(directory: Path) -> EngineFactory:
+    """The scale-out engine, on an empty database."""
+    dsn = postgres_dsn()
+    shared().execute("DROP SCHEMA IF EXISTS lazulite CASCADE", database=dsn.rpartition("/")[2])
+    return EngineFactory(lambda clock: PostgresEngine(PostgresSettings(dsn=dsn), clock), keeps=True)
+
+
 ENGINES: dict[str, Callable[[Path], EngineFactory]] = {
     "rocksdb-disk": rocksdb_on_disk,
     "rocksdb-memory": rocksdb_in_memory,
     "remote": behind_a_border,
     "dictionary": dictionary,
+    "postgres": postgres,
 }
 
 

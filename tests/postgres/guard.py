@@ -4,6 +4,7 @@ A process *works below* a directory when its working directory is there: Postgre
 server's data. That stays true of no other process, whatever becomes of a process id.
 """
 
+import contextlib
 import ctypes
 import os
 import shutil
@@ -29,14 +30,19 @@ def processes(directory: Path) -> list[int]:
     return found
 
 
+def send(directory: Path, number: signal.Signals) -> bool:
+    """Send a signal to every process that works below a directory; say whether there were any."""
+    found = processes(directory)
+    for each in found:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(each, number)
+    return bool(found)
+
+
 def kill(directory: Path) -> None:
     """Kill every process that works below a directory; return when they are gone."""
-    while found := processes(directory):
-        for each in found:
-            try:
-                os.kill(each, signal.SIGKILL)
-            except ProcessLookupError:
-                continue
+    while send(directory, signal.SIGKILL):
+        continue
 
 
 def remove(directory: Path) -> None:

@@ -158,6 +158,14 @@ class PostgresServer(Postgres):
         """Kill every process of it at once."""
         self._end(lambda process: guard.kill(self._data), -signal.SIGKILL)
 
+    def pause(self) -> None:
+        """Make it silent without ending it, as a machine whose cable is pulled."""
+        guard.send(self._data, signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let it go on after a pause."""
+        guard.send(self._data, signal.SIGCONT)
+
     def _end(self, end: Callable[["subprocess.Popen[bytes]"], None], code: int) -> None:
         process, self._process = self._process, None
         if process is not None:

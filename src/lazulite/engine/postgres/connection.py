@@ -1,4 +1,4 @@
-"""One connection to the database."""
+"""The way to the database, and one connection."""
 
 from typing import TypeAlias
 
@@ -10,17 +10,39 @@ from lazulite.engine.postgres.settings import PostgresSettings
 Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 
 
-async def connect(settings: PostgresSettings) -> Connection:
-    """Connect to that one of the hosts which takes writes.
+class Way:
+    """Finds that one of the hosts which takes writes, and tries it first from then on.
 
-    Raises:
-        What the database and the way to it raise, see `failures`.
+    Each host has its own time to answer: one that is silent, as a machine that lost its network is, must not keep
+    anybody from the others.
     """
-    return await asyncpg.connect(
-        settings.dsn,
-        password=settings.password,
-        timeout=settings.connect_seconds,
-        command_timeout=settings.statement_seconds,
-        target_session_attrs=SessionAttribute.read_write,
-        server_settings={"application_name": "lazulite"},
-    )
+
+    def __init__(self, settings: PostgresSettings) -> None:
+        self._settings = settings
+        self._dsns = list(settings.dsns)
+
+    async def connect(self) -> Connection:
+        """Connect.
+
+        Raises:
+            What the database and the way to it raise, see `failures`; of several hosts, that of the last one tried.
+        """
+        *others, last = self._dsns
+        for dsn in others:
+            try:
+                return await self._connect(dsn)
+            except (OSError, asyncpg.PostgresError, asyncpg.InternalClientError):
+                continue
+        return await self._connect(last)
+
+    async def _connect(self, dsn: str) -> Connection:
+        connection = await asyncpg.connect(
+            dsn,
+            password=self._settings.password,
+            timeout=self._settings.connect_seconds,
+            command_timeout=self._settings.statement_seconds,
+            target_session_attrs=SessionAttribute.read_write,
+            server_settings={"application_name": "lazulite"},
+        )
+        self._dsns.sort(key=lambda each: each != dsn)
+        return connection

@@ -13,7 +13,7 @@ from typing import TypeAlias
 import asyncpg
 
 from lazulite.engine.contract import EngineUnavailableError
-from lazulite.engine.postgres.connection import Connection, connect
+from lazulite.engine.postgres.connection import Connection, Way
 from lazulite.engine.postgres.failures import AGAIN, CHECK_FAILED, LOST, database_errors
 from lazulite.engine.postgres.settings import PostgresSettings
 
@@ -34,6 +34,7 @@ class Pool:
 
     def __init__(self, settings: PostgresSettings, prepare: Callable[[Connection], Awaitable[None]]) -> None:
         self._settings = settings
+        self._way = Way(settings)
         self._prepare = prepare
         self._room = asyncio.Semaphore(settings.connections_max)
         self._idle: list[Connection] = []
@@ -154,14 +155,13 @@ class Pool:
         return connection
 
     async def _connect(self) -> Connection:
-        settings = self._settings
-        async with asyncio.timeout(settings.connect_seconds):
-            connection = await connect(settings)
-            try:
+        connection = await self._way.connect()
+        try:
+            async with asyncio.timeout(self._settings.connect_seconds):
                 await self._prepare(connection)
-            except BaseException:
-                connection.terminate()
-                raise
+        except BaseException:
+            connection.terminate()
+            raise
         return connection
 
     def _keep(self, connection: Connection) -> None:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import asyncpg
 
 from lazulite.engine.contract import StoreUnusableError
-from lazulite.engine.postgres.connection import Connection, connect
+from lazulite.engine.postgres.connection import Connection, Way
 from lazulite.engine.postgres.failures import database_errors
 from lazulite.engine.postgres.settings import PostgresSettings
 
@@ -110,7 +110,7 @@ async def upgrade(settings: PostgresSettings) -> tuple[int, int]:
         EngineUnavailableError: the database cannot be reached.
     """
     with database_errors():
-        connection = await connect(settings)
+        connection = await Way(settings).connect()
         try:
             found = await _format(connection)
             if found is None:

@@ -15,13 +15,20 @@ class PostgresSettings:
     connections_max: int = 16
     """How many connections are open at most."""
     connect_seconds: float = 5.0
-    """How long a connection may take to be made."""
+    """How long a host may take to make a connection."""
     statement_seconds: float = 20.0
     """How long a statement may take, here and in the database."""
     scripts: bool | None = None
     """Whether changes are sent as scripts, see `script`; None: where the database needs it."""
     drop_poll_seconds: float = 1.0
     """How often it is asked which spaces others have dropped, and what is left of them."""
+
+    @property
+    def dsns(self) -> list[str]:
+        """A URL for each of the hosts, in their order."""
+        parts = urlsplit(self.dsn)
+        user, at, hosts = parts.netloc.rpartition("@")
+        return [urlunsplit(parts._replace(netloc=user + at + host)) for host in hosts.split(",")]
 
     @property
     def name(self) -> str:
