@@ -119,7 +119,7 @@ async def test_what_the_database_undid_for_others_is_done_again(server: Postgres
     with server.database() as dsn:
         async with engine_at(dsn) as engine, Load.on(engine) as load:
             trouble = Trouble(server, dsn.rpartition("/")[2], load)
-            await trouble.execute(*refusing(f"IF random() < 0.1 THEN RAISE {condition}; END IF"))
+            await trouble.execute(*refusing(f"IF random() < 0.01 THEN RAISE {condition}; END IF"))
             await load.gets_on(50)
             assert not any(load.unavailable)
 
