@@ -7,9 +7,10 @@ from itertools import count
 import pytest
 
 from lazulite.protocol.message import Request
-from lazulite.server.lane import Lane
+from lazulite.server.lane import TURN_SECONDS, Lane
 
 from .test_http1 import GET, HOST, statuses
+from .test_lane import HandClock
 from .wire import Wire, settle
 
 BODY = b"a" * (4 << 20)
@@ -23,9 +24,13 @@ class Gate(Lane):
     def __init__(self, clock: Callable[[], float] = lambda: 0.0) -> None:
         super().__init__(clock, clock)
         self.waiting: list[Callable[[], bool]] = []
+        self.owed_s = 0.0
 
     def enter(self, go: Callable[[], bool], *, goes_on: bool = False) -> None:
         self.waiting.append(go)
+
+    def owe(self, seconds: float) -> None:
+        self.owed_s += seconds
 
     async def let_on(self) -> bool:
         taken = self.waiting.pop(0)()
@@ -40,11 +45,11 @@ def _gate(wire: Wire) -> Gate:
     return gate
 
 
-async def _ask_until_held(wire: Wire, gate: Gate) -> int:
+async def _ask_until_held(wire: Wire, gate: Gate, request: bytes = GET) -> int:
     for asked in range(ENOUGH):
         if gate.waiting:
             return asked
-        await wire.send(GET)
+        await wire.send(request)
     return ENOUGH
 
 
@@ -61,11 +66,29 @@ async def test_who_is_refused_time_and_again_waits(wire: Wire, gate: Gate, statu
     asked = await _ask_until_held(wire, gate)
     assert 1 < asked < ENOUGH
     assert gate.passed_count == 0
+    assert gate.owed_s >= TURN_SECONDS, "the lane is told what it cost"
     assert wire.transport.reading_paused
     assert len(statuses(await wire.send(GET))) == asked, "answered so far, and no more"
     assert await gate.let_on()
     assert len(statuses(wire.transport.written)) == asked + 1
     assert not wire.transport.reading_paused
+
+
+async def test_who_is_refused_before_the_service_waits_too(wire: Wire, gate: Gate) -> None:
+    assert 1 < await _ask_until_held(wire, gate, b"PURGE / HTTP/1.1\r\n" + HOST + b"\r\n") < ENOUGH
+    assert wire.service.requests == []
+
+
+async def test_what_is_thrown_away_after_a_refusal_waits(wire: Wire, gate: Gate) -> None:
+    assert statuses(await wire.send(POST.replace(b"%d" % len(BODY), b"999999999"))) == [413]
+    for _ in range(2):  # Some may have been read already.
+        await wire.send(BODY)
+        assert len(gate.waiting) == 1
+    assert wire.transport.reading_paused
+    await gate.let_on()
+    assert not wire.transport.reading_paused
+    await wire.send(BODY[:-1])
+    assert len(gate.waiting) == 1
 
 
 async def test_who_is_held_does_not_hold_others(wire: Wire, gate: Gate) -> None:
@@ -82,13 +105,18 @@ async def test_bulk_waits(wire: Wire, gate: Gate) -> None:
     assert [len(request.body) for request in wire.service.requests] == [len(BODY)]
 
 
-async def test_no_deadline_passes_while_the_server_keeps_a_client_waiting(wire: Wire, gate: Gate) -> None:
-    await wire.send(POST + BODY[:-1])
+@pytest.mark.parametrize(("late_s", "status"), [(-1, 200), (1, 408)])
+async def test_no_deadline_comes_nearer_while_the_server_keeps_a_client_waiting(
+    wire: Wire, gate: Gate, late_s: int, status: int
+) -> None:
+    await wire.send(POST + BODY[:100])
+    await wire.wait(10)
+    await wire.send(BODY[100:-1])
     await wire.wait(1000)
-    assert wire.transport.written == b""
+    assert (len(gate.waiting), wire.transport.written) == (1, b"")
     await gate.let_on()
-    await wire.wait(wire.shared.limits.body_read_seconds - 1)
-    assert statuses(await wire.send(b"a")) == [200]
+    await wire.wait(wire.shared.limits.body_read_seconds - 10 + late_s)
+    assert statuses(await wire.send(b"a")) == [status]
 
 
 async def test_who_leaves_while_it_is_held_is_passed_over(wire: Wire, gate: Gate) -> None:
@@ -131,3 +159,18 @@ async def test_a_slow_request_is_answered_and_makes_the_next_one_wait(wire: Wire
     await gate.let_on()
     await gate.let_on()
     assert statuses(wire.transport.written) == [200, 200]
+
+
+async def test_what_a_request_took_is_not_charged_to_the_next_one(wire: Wire) -> None:
+    clock = HandClock()
+    wire.shared.lane = gate = Gate(clock)
+
+    async def work(request: Request) -> None:
+        clock.now_s += 0.0 if request.method == "HEAD" else TURN_SECONDS
+
+    wire.service.before = work
+    await wire.send(GET)
+    assert (len(gate.waiting), gate.passed_count) == (1, 0)
+    await gate.let_on()
+    await wire.send(GET.replace(b"GET", b"HEAD"))
+    assert (len(gate.waiting), gate.passed_count) == (0, 1)

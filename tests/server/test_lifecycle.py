@@ -21,7 +21,8 @@ from lazulite.server.limits import Limits
 from lazulite.server.listener import BindError, Server
 
 from .test_http1 import GET, statuses
-from .wire import Echo
+from .test_lane import TiredLane
+from .wire import Echo, settle
 
 SECONDS_MAX = 20
 """What a broken drain may cost."""
@@ -229,3 +230,16 @@ def test_the_limit_of_open_files_is_raised_as_far_as_allowed() -> None:
             assert allow_files(hard + 1) == hard
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+async def test_a_stop_leaves_nothing_of_the_lane() -> None:
+    lane = TiredLane(contended=True)
+    server = Server(Echo(), host="127.0.0.1", port=0, new_request_id=ids(), lane=lane)
+    await server.start()
+    turns = [asyncio.ensure_future(lane.turn()) for _ in range(2)]
+    await settle()
+    assert not turns[1].done()
+    await server.stop()
+    await settle()
+    assert turns[1].done()
+    assert asyncio.all_tasks() == {asyncio.current_task()}

@@ -10,10 +10,12 @@ import httpx
 import pytest
 
 from lazulite.server.certificate import Certificate
+from lazulite.server.lane import TURN_SECONDS, Lane
 from lazulite.server.limits import Limits
 from lazulite.server.listener import Secure, Server
 from tests.certificates import Authority, Files
 
+from . import test_lane_connections
 from .test_http1 import GET, statuses
 from .test_lifecycle import CLOSE, SECONDS_MAX, Gate, exchange, ids
 from .wire import Echo
@@ -39,7 +41,7 @@ def trust(authority: Authority) -> ssl.SSLContext:
 class Both:
     """A server with a port for HTTP and one for HTTPS."""
 
-    def __init__(self, files: Files, limits: Limits) -> None:
+    def __init__(self, files: Files, limits: Limits, lane: Lane | None = None) -> None:
         self.service, self.now_s = Echo(), 1000.0
         self.certificate = Certificate(files.cert, files.key)
         self.server = Server(
@@ -49,6 +51,7 @@ class Both:
             secure=Secure(0, self.certificate),
             new_request_id=ids(),
             limits=limits,
+            lane=lane,
         )
 
     @property
@@ -176,6 +179,19 @@ async def test_handshakes_count_as_connections(both: Both, trust: ssl.SSLContext
         each.close()
     await until(lambda: both.server.connection_count == 0)
     assert statuses(await converse(both.port, CLOSE, trust)) == [200]
+
+
+async def test_handshakes_go_by_the_slow_lane(files: Files, limits: Limits, trust: ssl.SSLContext) -> None:
+    lane = test_lane_connections.Gate()
+    both = Both(files, limits, lane)
+    await both.server.start()
+    client = asyncio.ensure_future(converse(both.port, CLOSE, trust))
+    await until(lambda: bool(lane.waiting) or client.done())
+    assert len(lane.waiting) == 1
+    assert lane.owed_s >= TURN_SECONDS
+    await lane.let_on()
+    assert statuses(await client) == [200]
+    await both.server.stop()
 
 
 async def test_a_new_certificate_is_for_new_connections(

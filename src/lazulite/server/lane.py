@@ -62,11 +62,6 @@ class Lane:
         self._pump: asyncio.Task[None] | None = None
         self._owed_s = 0.0
 
-    @property
-    def waiting_count(self) -> int:
-        """Who waits now."""
-        return len(self._waiting)
-
     def note(self, now_s: float) -> None:
         """Look at the clock of work, for `worked`: a look costs ten times as much as one at the other clock."""
         self.noted_s, self._noted_work_s = now_s, self._work_clock()

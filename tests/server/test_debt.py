@@ -1,0 +1,64 @@
+"""What costs a connection something, and what does not."""
+
+import pytest
+
+from lazulite.server.debt import Debt
+from lazulite.server.lane import TURN_SECONDS, Meter
+
+BULK_BYTES = 16 * 1024
+GOOD = [200, 201, 202, 204, 304, 404, 406, 409, 412, 500, 503]
+UNWELCOME = [400, 401, 403, 405, 411, 413, 414, 415, 431, 501]
+
+
+def meter(total_s: float = 0.0, unpaid_s: float = 0.0) -> Meter:
+    read = Meter()
+    read.total_s, read.unpaid_s = total_s, unpaid_s
+    return read
+
+
+def test_input_costs_by_its_size_when_it_comes_in_bulk() -> None:
+    debt = Debt()
+    for _ in range(1000):
+        debt.read(BULK_BYTES - 1)
+    assert debt.seconds == 0.0
+    debt.read(BULK_BYTES)
+    once = debt.seconds
+    debt.read(3 * BULK_BYTES)
+    assert debt.seconds == pytest.approx(4 * once)
+    assert once > 0
+
+
+def test_refusals_cost() -> None:
+    debt = Debt()
+    debt.refused()
+    assert 0 < debt.seconds < TURN_SECONDS
+
+
+@pytest.mark.parametrize("status", GOOD)
+def test_short_good_answers_cost_nothing(status: int) -> None:
+    debt = Debt()
+    assert debt.answered("GET", status, meter(TURN_SECONDS / 2, TURN_SECONDS / 2))
+    assert debt.seconds == 0.0
+
+
+@pytest.mark.parametrize(
+    ("method", "status", "total_s"),
+    [*(("GET", status, 0.0) for status in UNWELCOME), ("OPTIONS", 200, 0.0), ("GET", 200, TURN_SECONDS)],
+)
+def test_other_answers_cost_what_the_lane_does_not_know_of_and_their_framing(
+    method: str, status: int, total_s: float
+) -> None:
+    debt = Debt()
+    assert not debt.answered(method, status, meter(total_s, 0.0))
+    framing = debt.seconds
+    assert framing > 0
+    assert not debt.answered(method, status, meter(total_s, 0.25))
+    assert debt.seconds == pytest.approx(2 * framing + 0.25)
+
+
+def test_what_is_paid_is_owed_no_more() -> None:
+    debt = Debt()
+    debt.refused()
+    owed = debt.seconds
+    assert debt.pay() == owed > 0
+    assert debt.pay() == 0.0
