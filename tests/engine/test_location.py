@@ -4,6 +4,7 @@ import stat
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from rocksdict import Options, Rdict
@@ -93,7 +94,9 @@ def test_other_files_are_refused_and_left_alone(tmp_path: Path) -> None:
 
 
 def test_an_unfinished_store_is_finished(tmp_path: Path) -> None:
-    for name in ("LOCK", "LOG", "IDENTITY", "000001.dbtmp"):
+    for name in ("LOCK", "LOG", "LOG.old.17", "IDENTITY", "MANIFEST-000001", "000001.dbtmp"):
+        (tmp_path / name).touch()
+    for name in ("rocksdict-config.json", "lazulite.probe", "lazulite.mark"):
         (tmp_path / name).touch()
     make_store(tmp_path)
 
@@ -206,6 +209,22 @@ def test_another_process_keeps_a_location(tmp_path: Path) -> None:
     make_store(tmp_path / "store")
 
 
+def test_another_engine_of_this_process_keeps_a_location(tmp_path: Path) -> None:
+    home = location(tmp_path)
+    database = home.open()
+    with pytest.raises(LocationInUseError, match="in use by another process"):
+        location(tmp_path).open()
+    home.close(database)
+    make_store(tmp_path)
+
+
+def test_a_closed_location_keeps_no_file_open(tmp_path: Path) -> None:
+    make_store(tmp_path)
+    before = os.listdir("/proc/self/fd")
+    make_store(tmp_path)
+    assert len(os.listdir("/proc/self/fd")) == len(before)
+
+
 def test_memory_leaves_no_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     home = location(None)
@@ -213,31 +232,78 @@ def test_memory_leaves_no_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_room_is_probed(tmp_path: Path) -> None:
+def test_room_is_probed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[int] = []
+    sync = os.fsync
+
+    def fsync(file: int) -> None:
+        synced.append(os.fstat(file).st_size)
+        sync(file)
+
     make_store(tmp_path)
+    monkeypatch.setattr(os, "fsync", fsync)
     assert location(tmp_path).has_room()
+    assert synced == [MIB]
     assert location(None).has_room()
-    assert not Location(tmp_path, RocksSettings(write_buffer_bytes=2**60)).has_room()
     assert not location(tmp_path / "missing").has_room()
     assert not (tmp_path / "lazulite.probe").exists()
 
 
-def test_a_new_store_whose_first_write_fails_is_refused_and_made_later(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("missing", "enough"), [(0, True), (1, False)])
+def test_room_is_for_a_recovery_and_the_writes_after_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, missing: int, enough: bool
 ) -> None:
+    settings = RocksSettings(write_buffer_bytes=8 * MIB)
+    free = SimpleNamespace(f_bavail=16 - missing, f_frsize=MIB)
+    monkeypatch.setattr(os, "statvfs", lambda _: free)
+    assert Location(tmp_path, settings).has_room() is enough
+
+
+def failing(monkeypatch: pytest.MonkeyPatch, method: str, error: str) -> None:
+    """Make a method of the databases that are opened from now on fail."""
+
     class Failing:
         def __init__(self, path: str, options: Options, columns: dict[str, Options] | None = None) -> None:
             self._real = Rdict(path, options, columns)
 
         def __getattr__(self, name: str) -> object:
-            return getattr(self._real, name)
+            return self._fail if name == method else getattr(self._real, name)
 
-        def write(self, *_: object) -> None:
-            raise Exception("IO error: While fdatasync: Input/output error")
+        def _fail(self, *_: object) -> None:
+            raise Exception(error)
 
+    monkeypatch.setattr("lazulite.engine.location.Rdict", Failing)
+
+
+@pytest.mark.parametrize(
+    ("method", "error", "told"),
+    [
+        ("write", "IO error: While fdatasync: Input/output error", r"cannot be opened: .*Input/output error$"),
+        ("get", "Corruption: block checksum mismatch", r"cannot be opened: .*restore it from a backup$"),
+    ],
+)
+def test_a_store_that_is_refused_after_its_opening_is_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str, error: str, told: str
+) -> None:
+    """The refusal is held on to: were its frames gone, they would have let go of the store as well."""
     home = location(tmp_path / "store")
     with monkeypatch.context() as patched:
-        patched.setattr("lazulite.engine.location.Rdict", Failing)
-        with pytest.raises(StoreUnusableError, match=r"cannot be opened: .*Input/output error$"):
+        failing(patched, method, error)
+        with pytest.raises(StoreUnusableError, match=told) as refused:
             home.open()
     home.close(home.open())
+    assert refused.value
+
+
+def test_a_store_whose_mark_cannot_be_set_is_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    make_store(tmp_path)
+    home = location(tmp_path)
+    with monkeypatch.context() as patched:
+        patched.setattr("lazulite.engine.location.Mark", fail)
+        with pytest.raises(StoreUnusableError, match="cannot be used: No space left") as refused:
+            home.open()
+    home.close(home.open())
+    assert refused.value

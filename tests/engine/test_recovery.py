@@ -125,6 +125,34 @@ def test_the_mark_is_the_greater_slot_that_is_whole(tmp_path: Path) -> None:
         read_mark(tmp_path)
 
 
+def test_a_mark_is_its_owners_only_and_stays_where_it_was_if_it_cannot_be_moved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> int:
+        raise OSError(28, "No space left on device")
+
+    mark = Mark(tmp_path, 5)
+    assert (tmp_path / NAME).stat().st_mode & 0o777 == 0o600
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "pwrite", fail)
+        mark.move(6)
+    assert read_mark(tmp_path) == 5
+    mark.move(7)
+    mark.close()
+    assert read_mark(tmp_path) == 7
+
+
+def test_a_mark_that_cannot_be_set_lets_go_of_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(5, "Input/output error")
+
+    before = os.listdir("/proc/self/fd")
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(OSError, match="Input/output"):
+        Mark(tmp_path, 5)
+    assert len(os.listdir("/proc/self/fd")) == len(before)
+
+
 def test_a_mark_that_was_never_written_says_nothing(tmp_path: Path) -> None:
     (tmp_path / NAME).touch()
     assert read_mark(tmp_path) is None

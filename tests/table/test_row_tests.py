@@ -79,9 +79,23 @@ def _row(values: dict[str, Property], ticks: int = 10**17) -> bytes:
         ("A gt 'aZ'", (edm.STRING, '"a\\"b"'), False),
         ("A ge 0", (edm.BOOLEAN, "true"), False),
         ("A lt true", (edm.BOOLEAN, "false"), True),
+        ("A lt 1", (edm.INT32, "0"), True),
+        ("A lt 1", (edm.DOUBLE, "0.5"), True),
+        ("A lt 1L", (edm.INT64, '"-5"'), True),
+        ("A eq '0'", (edm.INT32, "0"), False),
         (
             "A eq guid'c9da6455-213d-42c9-9a79-3e9149a57833'",
             (edm.STRING, '"c9da6455-213d-42c9-9a79-3e9149a57833"'),
+            False,
+        ),
+        (
+            "A eq guid'c9da6455-213d-42c9-9a79-3e9149a57833'",
+            (edm.GUID, '"c9da6455-213d-42c9-9a79-3e9149a57833"'),
+            True,
+        ),
+        (
+            "A lt 'd'",
+            (edm.GUID, '"c9da6455-213d-42c9-9a79-3e9149a57833"'),
             False,
         ),
     ],
@@ -91,9 +105,10 @@ def test_what_looks_alike_is_told_apart(text: str, literal: tuple[edm.EdmType, s
     assert isinstance(term, Comparison | BooleanProperty)
     test = row_test(term)
     assert test is not None
-    row = _row({"Z": Property(edm.STRING, '"Edm.Int64"'), "A": Property(*literal), "B": Property(edm.INT32, "1")})
-    assert test(row) is expected
-    assert compile_predicate(term, property_reader)(row) is expected
+    before, asked, after = Property(edm.STRING, '"Edm.Int64"'), Property(*literal), Property(edm.INT32, "1")
+    for row in (_row({"Z": before, "A": asked, "B": after}), _row({"A": asked})):
+        assert test(row) is expected
+        assert compile_predicate(term, property_reader)(row) is expected
 
 
 @pytest.mark.parametrize(
@@ -112,6 +127,19 @@ def test_what_bytes_cannot_tell_is_left_to_others(text: str) -> None:
     term = parse(text)
     assert isinstance(term, Comparison)
     assert row_test(term) is None
+
+
+def test_a_name_that_no_property_has_is_left_to_others() -> None:
+    assert row_test(Comparison('A","B', "eq", "x")) is None
+
+
+@pytest.mark.parametrize("name", ["A", "Absent", "AbsentAsWell"])
+@pytest.mark.parametrize("constant", ["odata.etag", "PartitionKey", ""])
+def test_what_is_absent_is_not_looked_for_at_the_beginning(name: str, constant: str) -> None:
+    for row in (_row({}), _row({}, int.from_bytes(b'"' * 8, "big"))):
+        test = row_test(Comparison(name, "eq", constant))
+        assert test is not None
+        assert not test(row)
 
 
 def test_a_time_that_spells_a_member_is_none() -> None:

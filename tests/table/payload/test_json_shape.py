@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from typing import cast
 
 import pytest
 from hypothesis import example, given
@@ -10,12 +11,17 @@ from hypothesis import strategies as st
 from lazulite.protocol.errors import ServiceError
 from lazulite.table.edm import TYPES, Json
 from lazulite.table.entity import EncodedEntity, encode_entity
+from lazulite.table.names import PROPERTY_NAME_MAX
+from lazulite.table.payload import json_shape
 from lazulite.table.payload.json_in import read_encoded, read_entity, read_members
-from lazulite.table.payload.json_shape import MEMBERS_MAX, encode_plain
+from lazulite.table.payload.json_shape import ANNOTATION, MEMBERS_MAX, SHAPES_MAX, encode_plain
+
+NAME_MAX = PROPERTY_NAME_MAX + len(ANNOTATION)
 
 NAMES = st.sampled_from(
     ["PartitionKey", "RowKey", "Timestamp", "odata.etag", "A", "b", "Zoë", "_", "", "1", "\u20ac", "\U00010400", "a@b"]
 )
+GOOD_NAMES = st.sampled_from(["PartitionKey", "RowKey", "Timestamp", "odata.etag", "b", "A", "_", "Zoë", "ñ"])
 ANNOTATIONS = st.builds("{}@odata.type".format, NAMES)
 SPELLED: list[Json] = [
     None, True, False, 0, -1, 2**31, 2**63, 1.5, 1e300, "", "a", "é\n", "5", "-5", "05", "1.50", "NaN", "-INF", "true",
@@ -25,6 +31,24 @@ SPELLED: list[Json] = [
 VALUES: st.SearchStrategy[Json] = st.sampled_from(SPELLED) | st.floats(allow_nan=False, allow_infinity=False)
 TYPE_NAMES: st.SearchStrategy[Json] = st.sampled_from([*TYPES, "Edm.Single", "", 1, None, []])
 MEMBERS = st.lists(st.tuples(NAMES, VALUES) | st.tuples(ANNOTATIONS, TYPE_NAMES), max_size=8)
+Typed = tuple[str | None, Json]
+TYPED: st.SearchStrategy[Typed] = st.sampled_from([
+    (None, None), (None, True), (None, 5), (None, 1.5), (None, "x"),
+    ("Edm.String", "x"), ("Edm.Boolean", True), ("Edm.Int32", 5), ("Edm.Int64", "5"), ("Edm.Int64", None),
+    ("Edm.Double", 5), ("Edm.Double", "1.5"), ("Edm.Binary", "AAEC"), ("Edm.Int64", "x"),
+    ("Edm.DateTime", "2024-02-29T12:34:56.7890000Z"), ("Edm.Guid", "C9F9B0E5-3D7B-4F2A-9F5D-0B7A6C1D2E3F"),
+])  # fmt: skip
+"""Types, None where the value shows it, and values, which are of that type as a rule."""
+
+
+def typed(name: str, type_name: str | None, value: Json) -> list[tuple[str, Json]]:
+    """Return a property with its annotation."""
+    return [*([] if type_name is None else [(f"{name}@odata.type", cast("Json", type_name))]), (name, value)]
+
+
+USUAL = st.dictionaries(GOOD_NAMES, TYPED, max_size=6).map(
+    lambda properties: [member for name, (edm, value) in properties.items() for member in typed(name, edm, value)]
+)
 
 
 def body_of(members: Sequence[tuple[str, Json]]) -> bytes:
@@ -47,8 +71,10 @@ def either_way(body: bytes, by_name: bool) -> EncodedEntity | str:
         return f"{error.code}: {error.message}"
 
 
-@given(members=MEMBERS, by_name=st.booleans())
+@given(members=MEMBERS | USUAL, by_name=st.booleans())
 @example(members=[("A@odata.type", "Edm.Double"), ("A", "NaN")], by_name=False)
+@example(members=[("b", 1), ("A", 2)], by_name=True)
+@example(members=[("b@odata.type", "Edm.Int64"), ("b", "1"), ("A", True)], by_name=False)
 @example(members=[("A", 1), ("A@odata.type", "Edm.Int64"), ("A@odata.type", "Edm.String")], by_name=False)
 @example(members=[("\U00010400", 1), ("\u20ac", 2), ("\uff21", 3)], by_name=True)
 @example(members=[("A@odata.type", "Edm.Boolean"), ("A", None), ("PartitionKey", 1)], by_name=False)
@@ -57,11 +83,28 @@ def test_both_ways_agree(members: list[tuple[str, Json]], by_name: bool) -> None
     assert either_way(body, by_name) == long_way(body, by_name)
 
 
-@given(st.lists(st.tuples(NAMES, st.booleans() | st.sampled_from(["x", 5])), unique_by=lambda member: member[0]))
-def test_what_was_remembered_changes_nothing(members: list[tuple[str, Json]]) -> None:
-    for values in ([value for _, value in members], ["1"] * len(members), [None] * len(members)):
-        body = body_of([(name, value) for (name, _), value in zip(members, values, strict=True)])
-        assert either_way(body, False) == long_way(body, False)
+@given(st.lists(st.tuples(GOOD_NAMES, TYPED, TYPED), unique_by=lambda each: each[0], max_size=6))
+def test_what_was_remembered_changes_nothing(properties: list[tuple[str, Typed, Typed]]) -> None:
+    """Bodies of the same names, in the same order, with other types and values."""
+    for again in (False, True):
+        members = [member for name, one, other in properties for member in typed(name, *(other if again else one))]
+        for values in (members, [(name, None if "@" not in name else value) for name, value in members]):
+            body = body_of(values)
+            assert either_way(body, False) == long_way(body, False)
+
+
+def test_what_is_remembered_is_of_use_and_has_a_bound() -> None:
+    remembered = json_shape._shape_of
+    remembered.cache_clear()
+    for number in range(SHAPES_MAX + 10):
+        assert encode_plain(((f"A{number}", 1),), False)
+        assert encode_plain(((f"A{number}", 2),), False)
+    info = remembered.cache_info()
+    assert (info.hits, info.currsize) == (SHAPES_MAX + 10, SHAPES_MAX)
+    remembered.cache_clear()
+    for _ in range(2):
+        assert encode_plain((("x" * (PROPERTY_NAME_MAX + 1), 1),), False) is None
+    assert remembered.cache_info().currsize == 0
 
 
 @pytest.mark.parametrize(
@@ -70,12 +113,17 @@ def test_what_was_remembered_changes_nothing(members: list[tuple[str, Json]]) ->
         (b'{"PartitionKey":"p","RowKey":"r","A":1,"Timestamp":"x","odata.etag":"y"}', True),
         (b'{"A":1,"B@odata.type":"Edm.Int64","B":"5"}', True),
         (b"{}", True),
+        (b'{"A":null,"B":true,"C":1.5,"D":"x"}', True),
+        (b'{"A@odata.type":"Edm.Int64","A":null}', True),
+        (b'{"A":1,"A@note":"Edm.Int64"}', False),
         (b'{"A":1,"A":2}', False),
         (b'{"A":[]}', False),
         (b'{"A":"%s"}' % (b"x" * 40_000), False),
         (body_of([(f"A{number}", 1) for number in range(MEMBERS_MAX + 1)]), False),
-        (body_of([("odata." + "x" * 300, 1)]), False),
-        (body_of([("x" * 300 + "@odata.type", "Edm.Int64")]), False),
+        (body_of(typed("x" * PROPERTY_NAME_MAX, "Edm.Int64", "5")), True),
+        (body_of([("odata.".ljust(NAME_MAX, "x"), 1)]), True),
+        (body_of([("odata.".ljust(NAME_MAX + 1, "x"), 1)]), False),
+        (body_of([("x" * (PROPERTY_NAME_MAX + 1) + ANNOTATION, "Edm.Int64")]), False),
     ],
 )
 def test_what_goes_the_short_way(body: bytes, plain: bool) -> None:

@@ -21,7 +21,7 @@ MEMBERS_MAX = 2048
 """Members of a body, annotations and nulls included; an entity has 255 properties, each annotated at most once."""
 
 _PLAIN_BYTES_MAX = 32 * 1024
-"""Longer bodies may break limits whose check needs every property."""
+"""Most longer bodies are too long for the short way, which would notice at its end."""
 
 _STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)
 """A string; also what begins as one and never ends, lest each quote in it be tried as a beginning again."""
