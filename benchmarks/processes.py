@@ -42,6 +42,11 @@ class Server(NamedTuple):
         fields = stat.rpartition(")")[2].split()  # the command's name may hold blanks; utime is field 14 of proc(5)
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
+    def children(self) -> "list[Server]":
+        """Return the processes that it has started, at the same port."""
+        pids = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text(encoding="ascii").split()
+        return [Server(self.port, int(pid)) for pid in pids]
+
     def memory(self) -> Memory | None:
         """Return its resident memory, or None where /proc does not tell."""
         try:

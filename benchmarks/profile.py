@@ -15,13 +15,12 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks import subjects
 from benchmarks.bench import Bench
-from benchmarks.catalogue import Catalogue
 from benchmarks.load import run_asyncio
 from benchmarks.measurement import BenchmarkError, Limits
 from benchmarks.plan import Plan
 from benchmarks.processes import CLIENT_CPU, SERVER_CPU, Server, can_pin, pinned
+from benchmarks.stage import stages
 from benchmarks.workload import NUMBERS_PER_RUN, Workload
 from benchmarks.wrk import run_wrk, wrk_version
 
@@ -106,15 +105,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     plan = Plan(run_asyncio, options.seconds, 1, NUMBERS_PER_RUN, 10_000, 0, 0.0, azurite=False, pin=pin)
     print(f"server on CPU {SERVER_CPU}, client on CPU {CLIENT_CPU}" if pin else "not pinned")
     with tempfile.TemporaryDirectory(prefix="lazulite-profile-") as temporary:
-        directory = Path(temporary)
-        with subjects.lazulite(directory / "data", pin=pin) as server:
-            bench, catalogue = Bench(plan, directory, "profile"), Catalogue(server.host, plan.entities)
-            bench.create_table(server, catalogue)
-            bench.store(server, catalogue.preload(), 0, plan.entities // 100, 300.0)
-            workloads = [catalogue.get(), catalogue.get_signed(), catalogue.insert(), catalogue.transaction()]
-            for workload in workloads:
+        bench = Bench(plan, Path(temporary), "profile")
+        with stages(bench, emulator=False) as [ours]:
+            catalogue = ours.catalogue
+            for workload in (catalogue.get(), catalogue.get_signed(), catalogue.insert(), catalogue.transaction()):
                 if options.only in workload.name:
-                    raw, cpu_us = _sample(server, workload, options.seconds, 2 * bench.next_first(), directory)
+                    first = 2 * bench.next_first()
+                    raw, cpu_us = _sample(ours.server, workload, options.seconds, first, bench.location)
                     _print(f"{workload.name}, {workload.connections} connections", cpu_us, shares(raw))
     return 0
 

@@ -1,7 +1,8 @@
 """Servers with a table in them, ready to be measured."""
 
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from pathlib import Path
 
 from benchmarks.bench import PRELOAD_SECONDS_MAX, Bench
 from benchmarks.catalogue import Catalogue
@@ -18,14 +19,18 @@ class Stage:
 
 
 @contextmanager
-def stages(bench: Bench, *, emulator: bool) -> Iterator[list[Stage]]:
-    """Run Lazulite and, if it takes part at all, Azurite, each with the plan's entities in its table."""
-    subjects = {LAZULITE: lazulite} | ({AZURITE: azurite} if emulator and bench.plan.azurite else {})
+def stages(bench: Bench, *, emulator: bool, options: Sequence[str] = ()) -> Iterator[list[Stage]]:
+    """Run Lazulite, with these options, and, if it takes part at all, Azurite: each with the plan's entities stored."""
+    pin = bench.plan.pin
+    starts: dict[str, Callable[[Path], AbstractContextManager[Server]]] = {
+        LAZULITE: lambda location: lazulite(location, options, pin=pin)
+    }
+    if emulator and bench.plan.azurite:
+        starts[AZURITE] = lambda location: azurite(location, pin=pin)
     with ExitStack() as stack:
         found = []
-        for subject, start in subjects.items():
-            location = bench.location / f"{bench.section}-{subject}"
-            server = stack.enter_context(start(location, pin=bench.plan.pin))
+        for subject, start in starts.items():
+            server = stack.enter_context(start(bench.location / f"{bench.section}-{subject}"))
             catalogue = Catalogue(server.host, bench.plan.entities)
             bench.say(f"{bench.plan.entities:,} entities into {subject}")
             bench.create_table(server, catalogue)

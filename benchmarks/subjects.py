@@ -5,6 +5,7 @@ import shutil
 import socket
 import subprocess
 import sys
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 
@@ -19,9 +20,9 @@ _AZURITE = Path(__file__).with_name("azurite")
 _INSTALL_SECONDS_MAX = 600
 
 
-def lazulite(location: Path, *, pin: bool) -> AbstractContextManager[Server]:
-    """Run Lazulite with its data in `location`, without a request log."""
-    options = ["--table-port", "0", "--location", str(location), "--silent"]
+def lazulite(location: Path, options: Sequence[str] = (), *, pin: bool) -> AbstractContextManager[Server]:
+    """Run Lazulite with its data in `location`, without a request log, and with whatever options are added."""
+    options = ["--table-port", "0", "--location", str(location), "--silent", *options]
     return running([sys.executable, "-m", "lazulite", "serve", *options], pin=pin)
 
 

@@ -15,21 +15,27 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+import uvloop
 
 ROOT = Path(__file__).parents[1]
 sys.path.append(str(ROOT))  # `benchmarks` is run from the repository's root, never installed
 
+from benchmarks import front_ends  # noqa: E402
 from benchmarks.background import beside  # noqa: E402  # needs the path above
+from benchmarks.bench import Bench  # noqa: E402
+from benchmarks.border import print_border  # noqa: E402
 from benchmarks.catalogue import Catalogue  # noqa: E402
 from benchmarks.entities import entity, wide_entity  # noqa: E402
 from benchmarks.exchange import exchange, probe  # noqa: E402
 from benchmarks.load import run_asyncio, run_fixed  # noqa: E402
 from benchmarks.measurement import BenchmarkError, Limits, Load, latency  # noqa: E402
+from benchmarks.plan import Plan  # noqa: E402
 from benchmarks.plots import PLOTS, draw  # noqa: E402
 from benchmarks.profile import EVENT_LOOP, shares  # noqa: E402
 from benchmarks.report import render  # noqa: E402
 from benchmarks.rows import Row, read_conditions, read_rows, write_conditions, write_rows  # noqa: E402
 from benchmarks.signing import account_sas, shared_key  # noqa: E402
+from benchmarks.stage import stages  # noqa: E402
 from benchmarks.subjects import floor, lazulite  # noqa: E402
 from benchmarks.targets import TARGETS, Results, ratio  # noqa: E402
 from benchmarks.workload import MARK, NUMBERS_PER_RUN, Workload  # noqa: E402
@@ -284,3 +290,24 @@ def test_a_sample_counts_for_the_innermost_function_of_ours() -> None:
     body = "read_members (/srv/lazulite/src/lazulite/table/payload/json_in.py:75)"
     found = shares(f"run (asyncio/runners.py:118) 5\n{serve} 3\n{serve};{body};{decode} 2\n")
     assert found == {EVENT_LOOP: 0.5, "HTTP: framing, limits, turns, answers": 0.3, "bodies in and out": 0.2}
+
+
+def test_the_border_is_measured(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    uvloop.run(print_border(tmp_path, rounds=1, gets=64, commits=64))
+    printed = capsys.readouterr().out
+    assert [tuple(each) for each in re.findall(r"^\| (get|commit) \| (\d+) \|", printed, re.MULTILINE)] == list(
+        itertools.product(("get", "commit"), ("1", "4", "16", "64"))
+    )
+
+
+@pytest.mark.parametrize(("workers", "processes"), [(1, 0), (2, 2)])
+def test_what_front_ends_take_is_told_apart_from_what_the_owner_takes(
+    tmp_path: Path, workers: int, processes: int
+) -> None:
+    bench = Bench(Plan(run_asyncio, 5.0, 1, 2000, 1000, 0, 0.0, azurite=False, pin=False), tmp_path, "front ends")
+    with stages(bench, emulator=False, options=["--workers", str(workers)]) as [stage]:
+        assert len(stage.server.children()) == processes
+        found = front_ends.load(bench, stage.server, stage.catalogue.get())
+    assert found.rate > 0
+    assert found.front_ends > 0
+    assert found.owner == 0.0 or workers > 1, "one process is no owner"
