@@ -97,6 +97,12 @@ class Bench:
             rate = row.requests / row.seconds * FIXED_SHARE
             self.fixed(contender, seconds, rate, number=number)
 
+    def warm(self, contender: Contender, seconds: float) -> None:
+        """Send each request of a workload that reads once, unmeasured, and give up after so many seconds."""
+        limits = Limits(seconds, min(len(contender.workload.requests), self.plan.requests))
+        with pinned(CLIENT_CPU, pin=self.plan.pin):
+            run_asyncio(contender.workload, contender.server.port, 0, limits)
+
     def closed(self, contender: Contender, seconds: float, *, length: int = 0, number: int = 0, name: str = "") -> Row:
         """Measure one subject in a closed loop. Answers shorter than 0.9 × `length` on average are refused."""
         limits = Limits(seconds, self.plan.requests)

@@ -1,7 +1,7 @@
 """The report: Markdown made from the raw data alone. `python -m benchmarks.report` makes it, and the plots, again."""
 
 import itertools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 
 from benchmarks.rows import CLOSED, Row, read_conditions, read_rows
@@ -10,6 +10,8 @@ from benchmarks.targets import TARGETS, Results, Target, middle, ratio
 
 DIRECTORY = Path(__file__).with_name("results")
 REPORT = Path(__file__).with_name("RESULTS.md")
+REMARK = "remark: "
+"""A condition that begins so qualifies the rows of its section, and is printed beside them."""
 CLIENT_BUSY_MAX = 0.9
 """A client busier than this may have been the limit."""
 
@@ -152,18 +154,25 @@ def _notes(rows: Sequence[Row]) -> list[str]:
     return notes
 
 
+def _remarks(conditions: Sequence[tuple[str, str]], sections: Collection[str]) -> list[str]:
+    """Return what qualifies the rows of some sections."""
+    found = [text.removeprefix(REMARK) for name, text in conditions if name in sections and text.startswith(REMARK)]
+    return [*(f"- {text}" for text in found), ""] if found else []
+
+
 def render(rows: Sequence[Row], conditions: Sequence[tuple[str, str]], plots: Sequence[str] = ()) -> str:
     """Return the report as Markdown."""
     results = Results(rows)
-    common = [text for text, _ in itertools.groupby(text for _, text in conditions)]
+    common = [text for _, text in conditions if not text.startswith(REMARK)]
     lines = ["# Results", "", "Made by `make bench` from the raw data in `benchmarks/results`; [how](README.md).", ""]
     lines += ["## Conditions", "", *(f"- {text}" for text in dict.fromkeys(common)), "", "## Targets"]
     lines += table(_TARGET_HEAD, (_target_cells(target, results) for target in TARGETS), left=4)
+    lines += _remarks(conditions, _NAMES)
     for name in plots:
         lines += [f"![{name}](results/{name})", ""]
     for section, title in _NAMES.items():
         of_section = _runs([row for row in rows if row.section == section])
-        lines += [f"## {title}", *of_section] if of_section else []
+        lines += [f"## {title}", *of_section, *_remarks(conditions, [section])] if of_section else []
     lines += ["## Memory", *_memory(rows)]
     notes = _notes(rows)
     lines += ["## Notes", "", *(f"- {note}" for note in notes)] if notes else []

@@ -22,7 +22,7 @@ sys.path.append(str(ROOT))  # `benchmarks` is run from the repository's root, ne
 
 from benchmarks import front_ends  # noqa: E402
 from benchmarks.background import beside  # noqa: E402  # needs the path above
-from benchmarks.bench import Bench  # noqa: E402
+from benchmarks.bench import Bench, Contender  # noqa: E402
 from benchmarks.border import print_border  # noqa: E402
 from benchmarks.catalogue import Catalogue  # noqa: E402
 from benchmarks.entities import entity, wide_entity  # noqa: E402
@@ -31,6 +31,7 @@ from benchmarks.load import run_asyncio, run_fixed  # noqa: E402
 from benchmarks.measurement import BenchmarkError, Limits, Load, latency  # noqa: E402
 from benchmarks.plan import Plan  # noqa: E402
 from benchmarks.plots import PLOTS, draw  # noqa: E402
+from benchmarks.processes import Server  # noqa: E402
 from benchmarks.profile import EVENT_LOOP, shares  # noqa: E402
 from benchmarks.report import render  # noqa: E402
 from benchmarks.rows import Row, read_conditions, read_rows, write_conditions, write_rows  # noqa: E402
@@ -263,6 +264,27 @@ def test_the_report_tells_which_targets_are_met() -> None:
     assert "| `lazulite --help`, median | at most 150.0 ms | – | not measured |" in text
     fast = render([replace(each, seconds=1.0) for each in ROWS], [])
     assert "| point GET, SAS, 32 connections | at least 60% of the floor | 100% of the floor | met |" in fast
+
+
+def test_warming_up_reads_all_that_will_be_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[bytes] = []
+
+    def note(workload: Workload, _: int, first: int, limits: Limits) -> None:
+        asked.extend(itertools.islice(workload.numbered(first), int(limits.requests)))
+
+    monkeypatch.setattr("benchmarks.bench.run_asyncio", note)
+    many = replace(workload(), requests=[b"%d" % number for number in range(100)])
+    plan = Plan(run_asyncio, 1.0, 1, 10**6, 1000, 0, 0.0, azurite=False, pin=False)
+    Bench(plan, tmp_path, "big").warm(Contender("lazulite", Server(0, 0), many), 60.0)
+    assert asked == many.requests
+
+
+def test_a_remark_stands_beside_the_rows_of_its_section() -> None:
+    text = render(ROWS, [("table", "on a machine"), ("table", "remark: it was raining"), ("big", "remark: no rows")])
+    targets, section = text.index("## Targets"), text.index("## The workloads of the targets")
+    assert [found.start() > targets for found in re.finditer("^- it was raining$", text, re.MULTILINE)] == [True, True]
+    assert section < text.rindex("- it was raining") < text.index("## Memory")
+    assert text.count("- no rows\n") == 1
 
 
 def test_the_plots_are_the_same_for_the_same_rows(tmp_path: Path) -> None:
