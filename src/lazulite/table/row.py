@@ -33,7 +33,6 @@ from typing import NamedTuple, TypeVar
 from lazulite.engine.order import ordinal
 from lazulite.table.edm import (
     DATETIME,
-    STRING,
     TYPES,
     DateTime,
     EdmType,
@@ -45,7 +44,7 @@ from lazulite.table.edm import (
 
 HEAD_BYTES = 9
 _VERSION = b"\x01"
-_LONGEST_TYPE = len('"Edm.DateTime"')
+_LONGEST_TYPE = len('Edm.DateTime"')
 _STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 _MEMBER = re.compile(
     r',"([^"@]++)(?:@odata\.type":"(Edm\.\w++)","\1)?":("(?:[^"\\]++|(?:\\u....)++|\\.)*+"|[^,]++)',
@@ -90,12 +89,16 @@ def in_order(properties: Mapping[str, _T]) -> dict[str, _T]:
     return {name: properties[name] for name in names}
 
 
+def type_prefix(name: str) -> str:
+    """Return what precedes the name of a property's type where that is told."""
+    return f',{quote(name)[:-1]}@odata.type":"'
+
+
 @lru_cache(maxsize=4096)
 def member_prefix(name: str, type_name: str) -> str:
     """Return what precedes a property's literal: a comma, the name, and before it the annotation if there is a type."""
-    quoted = quote(name)
-    annotation = f',{quoted[:-1]}@odata.type":"{type_name}"' if type_name else ""
-    return f"{annotation},{quoted}:"
+    annotation = f'{type_prefix(name)}{type_name}"' if type_name else ""
+    return f"{annotation},{quote(name)}:"
 
 
 def encode_properties(properties: Mapping[str, Property]) -> str:
@@ -159,28 +162,19 @@ def literal_reader(name: str) -> Callable[[bytes], Property | None]:
     """Return a function that finds one property in a row's value without decoding it; None if it is absent."""
     if name == "Timestamp":
         return _read_timestamp
-    if not name.isidentifier():
-        return lambda _: None
-    quoted = quote(name)
-    needle = f",{quoted}:".encode()
-    annotation = f',{quoted[:-1]}@odata.type":'.encode()
-    to_value = len(needle)
-    find = finder(name)
+    cut = member_cutter(name, annotated=True)
+    annotation = type_prefix(name)[1:].encode()
+    to_type, to_literal = len(annotation), len(member_prefix(name, "")) - 1
 
     def read(value: bytes) -> Property | None:
-        at = find(value, needle, HEAD_BYTES)
-        if at < 0:
+        member = cut(value)
+        if member is None:
             return None
-        start = at + to_value
-        if value[start] != 0x22:
-            end = value.find(b",", start)
-            literal = (value[start:] if end < 0 else value[start:end]).decode("ascii")
-            return Property(type_of_literal(literal), literal)
-        literal = value[start : _end_of_string(value, start)].decode("ascii")
-        type_at = value.find(b'"Edm.', at - _LONGEST_TYPE, at)
-        if type_at >= 0 and value.endswith(annotation, 0, type_at):
-            return Property(TYPES[value[type_at + 1 : at - 1].decode("ascii")], literal)
-        return Property(STRING, literal)
+        if member.startswith(annotation):
+            type_name, _, member = member[to_type:].partition(b'",')
+            return Property(TYPES[type_name.decode("ascii")], member[to_literal:].decode("ascii"))
+        literal = member[to_literal:].decode("ascii")
+        return Property(type_of_literal(literal), literal)
 
     return read
 
@@ -194,9 +188,7 @@ def member_cutter(name: str, *, annotated: bool) -> Callable[[bytes], bytes | No
     """
     if not name.isidentifier():
         return lambda _: None
-    quoted = quote(name)
-    opening = f",{quoted}:".encode()
-    annotation = f',{quoted[:-1]}@odata.type":'.encode()
+    opening, annotation = member_prefix(name, "").encode(), type_prefix(name).encode()
     to_value = len(opening)
     find = finder(name)
 
@@ -210,7 +202,7 @@ def member_cutter(name: str, *, annotated: bool) -> Callable[[bytes], bytes | No
             return value[at + 1 :] if end < 0 else value[at + 1 : end]
         end = _end_of_string(value, start)
         if annotated:
-            type_at = value.find(b'"Edm.', at - _LONGEST_TYPE, at)
+            type_at = value.find(b"Edm.", at - _LONGEST_TYPE, at)
             if type_at >= 0 and value.endswith(annotation, 0, type_at):
                 at = type_at - len(annotation)
         return value[at + 1 : end]

@@ -25,7 +25,7 @@ from lazulite.table.edm import (
     format_datetime,
 )
 from lazulite.table.filter import COMPARE, BooleanProperty, Comparison
-from lazulite.table.row import HEAD_BYTES, finder, member_prefix, property_reader
+from lazulite.table.row import HEAD_BYTES, finder, member_prefix, property_reader, type_prefix
 
 _Test = Callable[[bytes], bool]
 
@@ -45,7 +45,7 @@ def row_test(term: Comparison | BooleanProperty) -> _Test | None:
 
 def _annotation(name: str, edm: EdmType) -> str:
     """Return what stands before a member if its type is told."""
-    return f',{quote(name)[:-1]}@odata.type":"{edm.name}"'
+    return f'{type_prefix(name)}{edm.name}"'
 
 
 def _timestamp_test(term: Comparison) -> _Test | None:
