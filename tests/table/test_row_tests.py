@@ -5,7 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lazulite.table import edm
-from lazulite.table.filter import And, BooleanProperty, Comparison, Node, Not, Or, compile_predicate, parse
+from lazulite.table.filter import And, BooleanProperty, Comparison, Node, Not, Operator, Or, compile_predicate, parse
+from lazulite.table.filter.tree import MIRRORED
 from lazulite.table.row import Property, assemble, encode_keys, encode_properties, property_reader
 from lazulite.table.row_tests import row_test
 from tests.table.filter.trees import operators
@@ -127,6 +128,16 @@ def test_what_bytes_cannot_tell_is_left_to_others(text: str) -> None:
     term = parse(text)
     assert isinstance(term, Comparison)
     assert row_test(term) is None
+
+
+@pytest.mark.parametrize("operator", list(MIRRORED))
+@pytest.mark.parametrize("step", [-256, -1, 0, 1, 256])
+def test_times_are_compared_to_the_tick(operator: Operator, step: int) -> None:
+    row = _row({}, 10**17)
+    term = Comparison("Timestamp", operator, edm.DateTime(10**17 + step))
+    test = row_test(term)
+    assert test is not None
+    assert test(row) is compile_predicate(term, property_reader)(row)
 
 
 def test_a_name_that_no_property_has_is_left_to_others() -> None:
