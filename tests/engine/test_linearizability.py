@@ -24,6 +24,8 @@ from lazulite.engine.contract import EngineUnavailableError, KeyRange, SpaceDrop
 from lazulite.engine.rocks_options import RocksSettings
 from lazulite.engine.rocksdb import RocksEngine
 
+from .failing import writable_again
+
 SETTINGS = RocksSettings(
     stall_seconds_max=0, stall_retry_seconds=0, recovery_retry_seconds=0, write_buffer_bytes=1 << 16
 )
@@ -167,22 +169,12 @@ class History:
         elif isinstance(error, EngineUnavailableError):
             if commit in self.fates:
                 self.fates[commit] = Fate.REFUSED if "is behind" in str(error) else Fate.BROKEN
-            await self.writable()
+            await writable_again(self.engine)
         elif commit in self.fates:
             self.fates[commit] = Fate.BROKEN if cancelled else Fate.ACKNOWLEDGED
         elif not cancelled:
             assert error is None or isinstance(error, RefusalError)
             self.settle(self.bases[commit])
-
-    async def writable(self) -> None:
-        """Return when the engine takes commits again."""
-        while True:
-            try:
-                await self.engine.check_writable()
-            except EngineUnavailableError:
-                await asyncio.sleep(0)
-            else:
-                return
 
     async def read(self) -> None:
         space, partition, pair = self.anywhere()
@@ -192,7 +184,7 @@ class History:
             async for part in self.engine.scan(space, [KeyRange((partition, ""), (partition + "\0", ""))]):
                 rows |= {part.key(index)[1]: value for index, value in enumerate(part.values)}
         except EngineUnavailableError:
-            await self.writable()
+            await writable_again(self.engine)
             return
         for each in PAIRS:
             first, second = (Value.read(rows.get(member + each)) for member in MEMBERS)

@@ -13,11 +13,11 @@ from lazulite.engine.contract import EngineError, EngineUnavailableError, Key, K
 from lazulite.engine.link import Link, Message
 from lazulite.engine.remote import RemoteEngine
 from lazulite.engine.remote_server import EngineServer
-from lazulite.engine.rocks_options import RocksSettings
 from lazulite.engine.rocksdb import RocksEngine
 from lazulite.protocol.clock import system_clock
 
 from .bordered import ByNumber, connect, join, serve
+from .failing import QUICK, Failpoints, writable_again
 
 Parts = tuple[EngineServer, ByNumber]
 WATCHED, FREE = 3, 2000
@@ -201,26 +201,15 @@ async def test_who_has_asked_nothing_is_not_waited_for(parts: Parts) -> None:
 
 
 async def test_a_row_in_doubt_stays_held_until_a_change_of_it_succeeds(tmp_path: Path) -> None:
-    failing = [False]
-
-    def fail_once() -> None:
-        if failing[0]:
-            failing[0] = False
-            raise EngineUnavailableError("no room")
-
-    settings = RocksSettings(recovery_retry_seconds=0.001)
-    engine = RocksEngine.open(tmp_path / "store", system_clock, settings, failpoints={"before_sync": fail_once})
+    failpoints = Failpoints()
+    engine = RocksEngine.open(tmp_path / "store", system_clock, QUICK, failpoints=failpoints)
     parts = serve(engine, [WATCHED])
     writer, memory = await watching(parts)
-    failing[0] = True
+    failpoints.fail("before_sync", "IO error: No space left on device")
     with pytest.raises(EngineUnavailableError):
         await writer.commit(WATCHED, "p", ["r"], put(b"new"))
-    while True:
-        try:
-            await writer.check_writable()
-            break
-        except EngineUnavailableError:
-            await asyncio.sleep(0)
+    failpoints.armed.clear()
+    await writable_again(writer)
     assert memory.held == {ROW}
     late = await Slow.of(parts[0])
     assert (await late.told(border.HOLD))[2:] == (WATCHED, [ROW])

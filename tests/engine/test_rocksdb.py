@@ -21,33 +21,14 @@ from lazulite.engine.rocks_store import Store
 from lazulite.engine.rocksdb import RocksEngine
 from lazulite.protocol.clock import system_clock
 
+from .failing import QUICK, Failpoints, writable_again
+
 ALL = KeyRange(("", ""), None)
-QUICK = RocksSettings(recovery_retry_seconds=0.001, stall_retry_seconds=0.001, stall_seconds_max=0.01)
-
-
 SMALL = RocksSettings(write_buffer_bytes=64 << 10, write_buffers_max=2)
 
 
 class RefusalError(Exception):
     pass
-
-
-class Failpoints(dict[str, Callable[[], None]]):
-    """Failpoints that a test arms and disarms while the engine runs."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.armed: dict[str, Callable[[], None]] = {}
-        for name in ("before_write", "before_sync", "after_sync"):
-            self[name] = lambda name=name: self.armed.get(name, lambda: None)()  # type: ignore[misc]  # the default binds
-
-    def fail(self, name: str, text: str) -> None:
-        """Fail at a point as the binding does: a bare Exception."""
-
-        def raise_it() -> None:
-            raise Exception(text)
-
-        self.armed[name] = raise_it
 
 
 class HeldFlush:
@@ -208,17 +189,6 @@ async def test_commits_that_wait_behind_a_failing_flush_are_refused(
     held.let_go()
     results = await asyncio.gather(*work, return_exceptions=True)
     assert [type(result) for result in results] == [EngineUnavailableError] * 2
-
-
-async def writable_again(engine: RocksEngine) -> None:
-    async with asyncio.timeout(30):
-        while True:
-            try:
-                await engine.check_writable()
-            except EngineUnavailableError:
-                await asyncio.sleep(0)
-            else:
-                return
 
 
 @pytest.mark.parametrize("point", ["before_write", "before_sync", "after_sync"])

@@ -1,16 +1,15 @@
-import asyncio
 from pathlib import Path
 
 import pytest
 
 from lazulite.engine.contract import Engine, EngineUnavailableError
-from lazulite.engine.rocks_options import RocksSettings
 from lazulite.engine.rocksdb import RocksEngine
 from lazulite.protocol.clock import system_clock
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.spaces import FIRST_FREE_SPACE, TABLES, SpaceAllocator
 from lazulite.protocol.stored_policy import StoredAccessPolicy
 from lazulite.table.catalog import Catalog
+from tests.engine.failing import QUICK, Failpoints, writable_again
 
 
 async def test_names_are_one_whatever_their_case(engine: Engine) -> None:
@@ -62,27 +61,16 @@ async def test_an_interrupted_drop_is_finished_at_the_next_start(engine: Engine)
 
 async def test_a_deletion_that_failed_and_yet_took_effect_is_not_remembered_wrongly(tmp_path: Path) -> None:
     """Else a table would be served whose rows the next start throws away."""
-    failing = [False]
-
-    def fail_once() -> None:
-        if failing[0]:
-            failing[0] = False
-            raise EngineUnavailableError("no room")
-
-    settings = RocksSettings(recovery_retry_seconds=0.001)
-    engine = RocksEngine.open(tmp_path / "store", system_clock, settings, failpoints={"before_sync": fail_once})
+    failpoints = Failpoints()
+    engine = RocksEngine.open(tmp_path / "store", system_clock, QUICK, failpoints=failpoints)
     catalog = Catalog(engine)
     await catalog.create("a", "people")
-    failing[0] = True
+    failpoints.fail("before_sync", "IO error: No space left on device")
     with pytest.raises(EngineUnavailableError):
         await catalog.delete("a", "people")
     assert await catalog.get("a", "people") is not None
-    while True:
-        try:
-            await engine.check_writable()
-            break
-        except EngineUnavailableError:
-            await asyncio.sleep(0)
+    failpoints.armed.clear()
+    await writable_again(engine)
     assert (await catalog.get("a", "people") is None) == (await engine.get(TABLES, "a", "people") is None)
     await engine.close()
 

@@ -1,0 +1,39 @@
+"""An embedded engine's flushes, made to fail, and the wait until the store is open again."""
+
+import asyncio
+from collections.abc import Callable
+
+from lazulite.engine.contract import Engine, EngineUnavailableError
+from lazulite.engine.rocks_options import RocksSettings
+
+QUICK = RocksSettings(recovery_retry_seconds=0.001, stall_retry_seconds=0.001, stall_seconds_max=0.01)
+
+
+class Failpoints(dict[str, Callable[[], None]]):
+    """Failpoints that a test arms and disarms while the engine runs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.armed: dict[str, Callable[[], None]] = {}
+        for name in ("before_write", "before_sync", "after_sync"):
+            self[name] = lambda name=name: self.armed.get(name, lambda: None)()  # type: ignore[misc]  # the default binds
+
+    def fail(self, name: str, text: str) -> None:
+        """Fail at a point as the binding does: a bare Exception."""
+
+        def raise_it() -> None:
+            raise Exception(text)
+
+        self.armed[name] = raise_it
+
+
+async def writable_again(engine: Engine) -> None:
+    """Return when the engine takes commits."""
+    async with asyncio.timeout(30):
+        while True:
+            try:
+                await engine.check_writable()
+            except EngineUnavailableError:
+                await asyncio.sleep(0)
+            else:
+                return
