@@ -68,6 +68,7 @@ def test_readers_find_exactly_the_property_of_their_name(
     timestamp = property_reader("Timestamp")(value)
     assert timestamp == TICKS
     assert isinstance(timestamp, edm.DateTime)
+    assert literal_reader("Timestamp")(value) == Property(edm.DATETIME, f'"{edm.format_datetime(TICKS)}"')
 
 
 @given(keys, keys, properties, names)
