@@ -3,7 +3,7 @@ import asyncio
 import pytest
 
 from lazulite.protocol.errors import ServiceError
-from lazulite.protocol.row_cache import RowCache
+from lazulite.protocol.row_cache import Lifetime, RowCache
 
 
 def _filled() -> RowCache[str, int]:
@@ -75,5 +75,19 @@ def test_a_held_row_is_read_through_until_it_is_released() -> None:
     cache.release("a")
     cache.fill("a", 1, during)
     assert cache.get("a") is None, "read before the change was over"
+    cache.fill("a", 2, cache.before_read())
+    assert cache.get("a") == 2
+
+
+def test_a_lifetime_counts_from_before_the_read() -> None:
+    now_s = [5.0]
+    cache: RowCache[str, int] = RowCache(lifetime=Lifetime(1.0, lambda: now_s[0]))
+    before = cache.before_read()
+    now_s[0] += 0.5  # So long the read took.
+    cache.fill("a", 1, before)
+    now_s[0] += 0.4
+    assert cache.get("a") == 1
+    now_s[0] += 0.2
+    assert cache.get("a") is None
     cache.fill("a", 2, cache.before_read())
     assert cache.get("a") == 2

@@ -6,18 +6,24 @@ from collections.abc import Mapping
 from lazulite.engine.border import Watcher
 from lazulite.engine.contract import Engine, Key
 from lazulite.engine.swap import rewrite
-from lazulite.protocol.row_cache import RowCache
+from lazulite.protocol.row_cache import Lifetime, RowCache
 from lazulite.protocol.service_properties import PropertiesUpdate, ServiceProperties
 from lazulite.protocol.spaces import SERVICE_PROPERTIES
 
 
 class PropertiesStore:
-    """The service properties of all accounts for one service (`table`, …)."""
+    """The service properties of all accounts for one service (`table`, …).
 
-    def __init__(self, engine: Engine, service: str) -> None:
+    Args:
+        engine: where they are.
+        service: whose they are.
+        lifetime: how long they are remembered where others change them unannounced.
+    """
+
+    def __init__(self, engine: Engine, service: str, lifetime: Lifetime | None = None) -> None:
         self._engine = engine
         self._service = service
-        self._cache: RowCache[Key, ServiceProperties] = RowCache()
+        self._cache: RowCache[Key, ServiceProperties] = RowCache(lifetime=lifetime)
 
     @property
     def watcher(self) -> Watcher:

@@ -5,7 +5,8 @@ A table is a row of the space `TABLES`: partition = account, row = the table's n
 the commit that removes the table, so that a restart finishes what a crash interrupted.
 
 Invariants: a table's name is unique in its account whatever its case; its space is its own, and is never used again
-after the table is gone, so a table of the same name created at once is empty.
+after the table is gone, so a table of the same name created at once is empty. A change depends on what the engine
+holds, never on what is remembered, which other processes may have made untrue.
 """
 
 import json
@@ -16,7 +17,7 @@ from lazulite.engine.border import Watcher
 from lazulite.engine.contract import Engine, Key, KeyRange
 from lazulite.engine.swap import rewrite
 from lazulite.protocol.errors import ServiceError
-from lazulite.protocol.row_cache import RowCache
+from lazulite.protocol.row_cache import Lifetime, RowCache
 from lazulite.protocol.spaces import TABLES, SpaceAllocator
 from lazulite.protocol.stored_policy import StoredAccessPolicy
 
@@ -49,12 +50,17 @@ class Table:
 
 
 class Catalog:
-    """The tables of all accounts, kept in an engine."""
+    """The tables of all accounts, kept in an engine.
 
-    def __init__(self, engine: Engine) -> None:
+    Args:
+        engine: where they are.
+        lifetime: how long they are remembered where others change them unannounced.
+    """
+
+    def __init__(self, engine: Engine, lifetime: Lifetime | None = None) -> None:
         self._engine = engine
         self._spaces = SpaceAllocator(engine)
-        self._cache: RowCache[Key, Table] = RowCache()
+        self._cache: RowCache[Key, Table] = RowCache(lifetime=lifetime)
 
     @property
     def watcher(self) -> Watcher:
@@ -67,11 +73,16 @@ class Catalog:
         table = self._cache.get(key)
         if table is not None:
             return table
-        if name.startswith(DROPPED):
+        return await self._read(*key)
+
+    async def _read(self, account: str, row: str) -> Table | None:
+        if row.startswith(DROPPED):
             return None
+        key = (account, row)
         before = self._cache.before_read()
         value = await self._engine.get(TABLES, *key)
         if value is None:
+            self._cache.forget(key)
             return None
         table = Table.from_bytes(value)
         self._cache.fill(key, table, before)
@@ -95,7 +106,7 @@ class Catalog:
             ServiceError: `TableAlreadyExists`.
         """
         row = name.lower()
-        if await self.get(account, name) is not None:
+        if await self._read(account, row) is not None:
             raise ServiceError("TableAlreadyExists")
         table = Table(name, await self._spaces.allocate())
 
@@ -114,7 +125,7 @@ class Catalog:
             ServiceError: `ResourceNotFound`.
         """
         row = name.lower()
-        table = await self.get(account, name)
+        table = await self._read(account, row)
         if table is None:
             raise ServiceError("ResourceNotFound")
         dropped = f"{DROPPED}{table.space}"

@@ -27,6 +27,7 @@ from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import Request, Response
 from lazulite.protocol.properties_store import PropertiesStore
 from lazulite.protocol.query_string import parse_query_string
+from lazulite.protocol.row_cache import Lifetime
 from lazulite.protocol.spaces import SERVICE_PROPERTIES, TABLES
 from lazulite.protocol.timeout import REQUEST_SECONDS_MAX, read_timeout
 from lazulite.protocol.version import CORS_SINCE, NEWEST, VERSION_HEADER_SINCE, states_older, version_of
@@ -53,12 +54,14 @@ class TableService:
         engine: where everything is kept.
         accounts: who there is.
         clock: the time now, for signatures and errors.
-        monotonic: seconds that never step back, for the time limits of queries.
+        monotonic: seconds that never step back, for the time limits of queries and of memory.
         random: where the boundaries of multipart answers come from.
         limits: bounds of a page.
         addressing: how its accounts are addressed.
         bearer: checks bearer tokens; None to know no issuer of such.
         paced: makes what runs beside its request run at the same pace.
+        remembered_seconds: how long tables and service properties are remembered; None: until they change, as nobody
+            else changes them without telling the `watchers`.
     """
 
     def __init__(  # noqa: PLR0913 - all but two have a default
@@ -73,9 +76,11 @@ class TableService:
         addressing: Addressing | None = None,
         bearer: BearerAuthentication | None = None,
         paced: Callable[[Operation], Operation] = lambda operation: operation,
+        remembered_seconds: float | None = None,
     ) -> None:
-        catalog = Catalog(engine)
-        properties = PropertiesStore(engine, "table")
+        lifetime = None if remembered_seconds is None else Lifetime(remembered_seconds, monotonic)
+        catalog = Catalog(engine, lifetime)
+        properties = PropertiesStore(engine, "table", lifetime)
         self._context = Context(
             engine,
             catalog,
