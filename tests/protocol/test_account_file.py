@@ -16,7 +16,8 @@ from random import Random
 import pytest
 
 from lazulite.protocol import account_file
-from lazulite.protocol.account_file import KEY_BYTES, AccountFile, AccountFileError
+from lazulite.protocol.account_file import AccountFile
+from lazulite.protocol.stored_accounts import KEY_BYTES, AccountsError
 
 RANDOM = Random(7).randbytes
 
@@ -61,7 +62,7 @@ def test_no_bit_of_the_file_flips_unseen(file: AccountFile) -> None:
         file.path.write_bytes(damaged)
         try:
             assert file.load() == known  # A flip between two kinds of white space says nothing else.
-        except AccountFileError:
+        except AccountsError:
             continue
 
 
@@ -78,7 +79,7 @@ def test_rotate_replaces_one_key_and_leaves_the_other(file: AccountFile, which: 
 
 @pytest.mark.parametrize("name", ["", "ab", "a" * 25, "Orders", "my-account", "ördersx", "a/b", "abc\n"])
 def test_a_new_name_follows_the_services_rule(file: AccountFile, name: str) -> None:
-    with pytest.raises(AccountFileError, match="3 to 24 characters"):
+    with pytest.raises(AccountsError, match="3 to 24 characters"):
         file.add(name, RANDOM)
     assert not file.path.exists()
 
@@ -86,11 +87,11 @@ def test_a_new_name_follows_the_services_rule(file: AccountFile, name: str) -> N
 def test_a_refused_edit_changes_nothing(file: AccountFile) -> None:
     file.add("orders", RANDOM)
     before = file.path.read_bytes()
-    with pytest.raises(AccountFileError, match="exists already"):
+    with pytest.raises(AccountsError, match="exists already"):
         file.add("orders", RANDOM)
-    with pytest.raises(AccountFileError, match="there is no account"):
+    with pytest.raises(AccountsError, match="there is no account"):
         file.rotate("nobody", 1, RANDOM)
-    with pytest.raises(AccountFileError, match="key 1 and key 2"):
+    with pytest.raises(AccountsError, match="key 1 and key 2"):
         file.rotate("orders", 3, RANDOM)
     assert file.path.read_bytes() == before
 
@@ -161,7 +162,7 @@ def test_a_full_disk_leaves_the_old_state(file: AccountFile, monkeypatch: pytest
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(AccountFileError, match="No space left on device"):
+    with pytest.raises(AccountsError, match="No space left on device"):
         file.rotate("orders", 1, RANDOM)
     assert file.load() == before
 
@@ -190,7 +191,7 @@ def entry(*keys: object, name: object = "a") -> dict[str, object]:
 def test_damage_is_reported_without_a_key(file: AccountFile, text: str | bytes) -> None:
     file.path.parent.mkdir()
     file.path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    with pytest.raises(AccountFileError, match="damaged") as caught:
+    with pytest.raises(AccountsError, match="damaged") as caught:
         file.load()
     assert "c2VjcmV0" not in str(caught.value)
     assert caught.value.__cause__ is None
@@ -199,25 +200,25 @@ def test_damage_is_reported_without_a_key(file: AccountFile, text: str | bytes) 
 def test_a_newer_version_is_refused(file: AccountFile) -> None:
     file.path.parent.mkdir()
     file.path.write_text('{"version": 2}')
-    with pytest.raises(AccountFileError, match="newer Lazulite"):
+    with pytest.raises(AccountsError, match="newer Lazulite"):
         file.load()
 
 
 @pytest.mark.parametrize("edit", [lambda file: file.load(), lambda file: file.add("orders", RANDOM)])
 def test_an_unusable_path_is_one_clear_error(tmp_path: Path, edit: Callable[[AccountFile], object]) -> None:
     (tmp_path / "accounts.json").mkdir()
-    with pytest.raises(AccountFileError, match="Is a directory"):
+    with pytest.raises(AccountsError, match="Is a directory"):
         edit(AccountFile(tmp_path / "accounts.json"))
 
 
 def test_a_location_that_cannot_be_made_is_one_clear_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(AccountFileError, match="cannot write"):
+    with pytest.raises(AccountsError, match="cannot write"):
         AccountFile(tmp_path / "file" / "accounts.json").add("orders", RANDOM)
 
 
 def test_the_size_read_is_bounded(file: AccountFile, monkeypatch: pytest.MonkeyPatch) -> None:
     file.add("orders", RANDOM)
     monkeypatch.setattr(account_file, "MAX_FILE_BYTES", 100)
-    with pytest.raises(AccountFileError, match="damaged"):
+    with pytest.raises(AccountsError, match="damaged"):
         file.load()

@@ -17,7 +17,7 @@ from lazulite.protocol.accounts import (
     Account,
     AccountDirectory,
     AccountFile,
-    AccountFileError,
+    AccountsError,
     parse_accounts,
 )
 
@@ -202,7 +202,7 @@ def test_a_file_made_readable_again_is_read(file: AccountFile, monkeypatch: pyte
     good = file.add("orders", RANDOM)
     reports: list[str] = []
     directory = AccountDirectory({}, file, reports.append, monotonic=count().__next__)
-    read = Mock(side_effect=AccountFileError("cannot read"))
+    read = Mock(side_effect=AccountsError("cannot read"))
     monkeypatch.setattr(file, "read", read)
     file.path.chmod(0)
     assert keys(directory, "orders") == good
@@ -213,7 +213,7 @@ def test_a_file_made_readable_again_is_read(file: AccountFile, monkeypatch: pyte
 
 def test_damage_at_the_start_is_an_error(file: AccountFile) -> None:
     file.path.write_text("{")
-    with pytest.raises(AccountFileError):
+    with pytest.raises(AccountsError):
         AccountDirectory({}, file, monotonic=count().__next__)
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from lazulite.cli.check import verified
 from lazulite.cli.refusal import Refusal
 from lazulite.config import account_file
-from lazulite.protocol.account_file import AccountFileError
+from lazulite.protocol.stored_accounts import AccountsError
 from tests.sdk.server import Account
 
 Command = Callable[..., str | None]
@@ -72,7 +72,7 @@ class Commands:
         """Yield what is not as promised on a disk that a cut left, a sentence each."""
         try:
             yield from self._account_problems(_keys_at(root))
-        except AccountFileError as problem:
+        except AccountsError as problem:
             yield str(problem)
         there = {path.name for path in (root / "backups").glob("backup*")}
         for name in sorted(self._finished | there):

@@ -8,15 +8,15 @@ from collections.abc import Mapping
 from lazulite.cli.connection_string import connection_string, scheme_of
 from lazulite.cli.refusal import Refusal
 from lazulite.config import account_file
-from lazulite.protocol.account_file import AccountFileError
 from lazulite.protocol.accounts import Account
+from lazulite.protocol.stored_accounts import AccountsError
 
 
 def run(args: Namespace, _: Mapping[str, str]) -> int:
     """Run one of its actions."""
     try:
         _ACTIONS[args.action](args)
-    except AccountFileError as error:
+    except AccountsError as error:
         raise Refusal(error) from None
     return 0
 

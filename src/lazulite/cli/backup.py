@@ -15,7 +15,7 @@ from lazulite.engine.checkpoint import make_checkpoint
 from lazulite.engine.contract import EngineError
 from lazulite.engine.location import Location
 from lazulite.engine.rocks_options import RocksSettings
-from lazulite.protocol.account_file import AccountFileError
+from lazulite.protocol.stored_accounts import AccountsError
 from lazulite.server.control import ControlError, borrowed_checkpoint
 
 
@@ -24,7 +24,7 @@ def run(args: Namespace, _: Mapping[str, str]) -> int:
     location, target = args.location, args.destination
     try:
         count = _back_up(location, target)
-    except (BackupError, EngineError, ControlError, AccountFileError) as error:
+    except (BackupError, EngineError, ControlError, AccountsError) as error:
         raise Refusal(error) from error
     print(f"{target}: {count} files")
     if args.verify:

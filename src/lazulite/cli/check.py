@@ -11,7 +11,7 @@ from lazulite.cli.refusal import Refusal
 from lazulite.config import account_file, store_path
 from lazulite.engine.contract import EngineError
 from lazulite.engine.inspection import inspect
-from lazulite.protocol.account_file import AccountFileError
+from lazulite.protocol.stored_accounts import AccountsError
 from lazulite.table.verification import Findings, verify
 
 PROGRESS_SECONDS = 5.0
@@ -41,7 +41,7 @@ def verified(location: Path, report: Callable[[str], None]) -> Iterator[str]:
             check_list(location, read_list(location))
         accounts = account_file(location).load()
         findings = _read(store_path(location), report)
-    except (EngineError, BackupError, AccountFileError) as error:
+    except (EngineError, BackupError, AccountsError) as error:
         raise Refusal(error) from error
     for problem in findings.problems:
         report(problem)

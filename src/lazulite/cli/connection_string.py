@@ -7,8 +7,8 @@ from pathlib import Path
 
 from lazulite.cli.refusal import Refusal
 from lazulite.config import ConfigError, account_file, accounts_from
-from lazulite.protocol.account_file import AccountFileError
 from lazulite.protocol.accounts import Account, AccountDirectory
+from lazulite.protocol.stored_accounts import AccountsError
 
 _EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - read, not listened on.
 """Addresses to listen on that no client can connect to, and what it connects to instead."""
@@ -71,7 +71,7 @@ def open_directory(
     """
     try:
         return AccountDirectory(accounts, None if location is None else account_file(location), report)
-    except AccountFileError as error:
+    except AccountsError as error:
         raise Refusal(error) from None
 
 

@@ -4,7 +4,8 @@ Invariants:
 - key material is in no `repr`, exception text or log line;
 - an `Account` compares by identity, and a directory hands out the same object until the account changes, so that caches
   can hang on it and a rotated key empties them;
-- once a directory has seen an account of one's own, the development account with its public key never comes back.
+- once a directory has seen an account of one's own, the development account with its public key never comes back. Where
+  accounts are kept in a database that holds for all processes on it: what once held an account stays (`account_row`).
 """
 
 import base64
@@ -12,10 +13,11 @@ import binascii
 import os
 import re
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from lazulite.protocol.account_file import AccountFile, AccountFileError, Stamp
+from lazulite.protocol.account_file import AccountFile, Stamp
+from lazulite.protocol.stored_accounts import Accounts, AccountsError
 
 _NAME = re.compile(r"[^\s/:;?#%\\\x00-\x1f\x7f-\U0010ffff]{1,64}")
 """Emulator names are free-form (reference §1), within what one path segment and one environment variable can carry."""
@@ -29,7 +31,7 @@ __all__ = [
     "Account",
     "AccountDirectory",
     "AccountFile",
-    "AccountFileError",
+    "AccountsError",
     "parse_accounts",
 ]
 
@@ -80,15 +82,16 @@ def _decode_key(text: str, number: int) -> bytes:
 
 
 class AccountDirectory:
-    """The accounts that a running service knows: those of the environment, then those of the account file.
+    """The accounts that a running service knows: those of the environment, then those that are kept.
 
     Args:
-        fixed: accounts from the environment; they win over same-named ones of the file.
-        file: the durable accounts. A change of it is noticed by the next `get`, without a restart.
+        fixed: accounts from the environment; they win over same-named ones that are kept.
+        file: the durable accounts of a location. A change of it is noticed by the next `get`, without a restart. None:
+            they are not in a file, and whoever reads them tells of them by `adopt`.
         report: told, once for each damaged state, why the file could not be read; the last good state stays in force.
 
     Raises:
-        AccountFileError: the file is damaged or unreadable from the start.
+        AccountsError: the file is damaged or unreadable from the start.
     """
 
     def __init__(
@@ -107,10 +110,10 @@ class AccountDirectory:
         self._stamp: Stamp | None = None
         self._accounts: dict[str, Account] = {}
         self._own_seen = False
-        stored: list[tuple[str, tuple[bytes, ...]]] = []
+        stored: Accounts | None = None
         if file is not None:
             self._stamp, stored = file.read()
-        self._adopt(stored)
+        self.adopt(stored or None)
 
     def get(self, name: str) -> Account | None:
         """Return the account of that name as it is now (give or take `LOOK_SECONDS`), or None."""
@@ -145,21 +148,21 @@ class AccountDirectory:
         assert self._file is not None
         try:
             read_stamp, stored = self._file.read()
-            if read_stamp is None:
-                raise AccountFileError("the account file is gone")
-        except AccountFileError as error:
+            if stored is None:
+                raise AccountsError("the account file is gone")
+        except AccountsError as error:
             self._stamp = stamp
             self._report(f"{error}; the accounts stay as they were")
             return
         self._stamp = read_stamp
-        self._adopt(stored)
+        self.adopt(stored or None)
 
-    def _adopt(self, stored: Iterable[tuple[str, tuple[bytes, ...]]]) -> None:
-        """Put `stored` in force, keeping the object of each account that did not change."""
+    def adopt(self, stored: Accounts | None) -> None:
+        """Put `stored` in force, keeping the object of each account that did not change; None: there never were any."""
         accounts: dict[str, Account] = {}
-        for name, keys in stored:
+        for name, keys in ({} if stored is None else stored).items():
             known = self._accounts.get(name)
             accounts[name] = known if known is not None and known.keys == keys else Account(name, keys)
         accounts |= self._fixed
-        self._own_seen = self._own_seen or bool(accounts)
+        self._own_seen = self._own_seen or stored is not None or bool(accounts)
         self._accounts = accounts if self._own_seen else {DEVELOPMENT_ACCOUNT.name: DEVELOPMENT_ACCOUNT}

@@ -15,6 +15,8 @@ SERVICE_PROPERTIES = 2
 """Partition = account, row = service name (`table`): JSON of its service properties."""
 TABLES = 3
 """Partition = account; see table/catalog.py."""
+ACCOUNTS = 4
+"""Partition and row `accounts`: the accounts of a database, see account_row.py. Those of a location are in a file."""
 
 WATCHED = frozenset({SERVICE_PROPERTIES, TABLES})
 """The spaces whose rows services remember."""

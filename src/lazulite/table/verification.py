@@ -9,7 +9,7 @@ What must hold, and is looked for:
   of their types, and its Timestamp is not above the greatest stamp that the store ever gave.
 
 The *checksum* is a SHA-256 of the rows of tables, of the tables themselves and of the service properties: equal for
-equal contents, whatever files they are in.
+equal contents, whatever files they are in. Accounts are not in it, as those of a location are in a file beside.
 """
 
 import hashlib
@@ -20,7 +20,8 @@ from dataclasses import dataclass, field
 from lazulite.engine.contract import Key
 from lazulite.engine.keys import decode_key, encode_key
 from lazulite.protocol.service_properties import ServiceProperties
-from lazulite.protocol.spaces import COUNTERS, FIRST_FREE_SPACE, SERVICE_PROPERTIES, TABLES
+from lazulite.protocol.spaces import ACCOUNTS, COUNTERS, FIRST_FREE_SPACE, SERVICE_PROPERTIES, TABLES
+from lazulite.protocol.stored_accounts import read_accounts
 from lazulite.table.catalog import DROPPED, Table
 from lazulite.table.row import assemble, decode_row, encode_keys, encode_properties
 
@@ -118,6 +119,9 @@ class _Verification:
         if space == SERVICE_PROPERTIES:
             ServiceProperties.from_json(json.loads(value))
             return True
+        if space == ACCOUNTS:
+            read_accounts(value, "the list of accounts")
+            return False
         if space != TABLES:
             raise ValueError(f"nothing that Lazulite knows is in space {space} under {key}")
         if key[1].startswith(DROPPED):
