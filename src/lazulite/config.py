@@ -12,6 +12,8 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from lazulite.bearer_settings import BearerSettings, bearer_settings_from
+from lazulite.database_settings import database_settings_from
+from lazulite.engine.postgres.settings import PostgresSettings
 from lazulite.protocol.account_file import AccountFile
 from lazulite.protocol.accounts import Account, AccountDirectory, parse_accounts
 from lazulite.protocol.addressing import HOST_SUFFIX
@@ -36,7 +38,7 @@ class Settings:
     """How to serve."""
 
     location: Path | None
-    """The directory of everything durable; None keeps everything in memory."""
+    """The directory of everything durable; None keeps everything in memory, or in a database."""
     host: str
     port: int | None
     """For plain HTTP; 0: any that is free; None: none."""
@@ -50,6 +52,8 @@ class Settings:
     """What follows an account in a host name; none: accounts are addressed in the path only."""
     trusted_proxies: tuple[IPv4Network | IPv6Network, ...] = ()
     """The networks of proxies whose `X-Forwarded-` headers count."""
+    database: PostgresSettings | None = None
+    """The database of everything durable, in place of a location."""
     workers: int = 1
     """Processes that answer requests, beside one that has the store; 1: that one answers them itself."""
     accounts: Mapping[str, Account] = field(default_factory=dict)
@@ -85,8 +89,9 @@ def settings_from(args: Namespace, environ: Mapping[str, str]) -> Settings:
     port, https_port = args.table_port, args.https_port
     if args.cert is not None and https_port is None:
         port, https_port = None, args.table_port
+    database = database_from(args, environ)
     return Settings(
-        location=None if args.in_memory else args.location,
+        location=None if args.in_memory or database is not None else args.location,
         host=args.table_host,
         port=port,
         https_port=https_port,
@@ -94,6 +99,7 @@ def settings_from(args: Namespace, environ: Mapping[str, str]) -> Settings:
         key=args.key,
         host_suffixes=() if args.path_style_only else (HOST_SUFFIX, *args.host_suffix),
         trusted_proxies=tuple(args.trusted_proxy),
+        database=database,
         workers=args.workers,
         accounts=accounts_from(environ),
         allow_development_key=args.allow_development_key,
@@ -122,6 +128,18 @@ def trace_exporters_from(environ: Mapping[str, str]) -> tuple[str, ...]:
     otlp = "otlp" if protocol == TRACE_PROTOCOL else f"otlp by {protocol}"
     names = [otlp if name.strip() == "otlp" else name.strip() for name in named.split(",")]
     return tuple(dict.fromkeys(name for name in names if name not in ("", "none")))
+
+
+def database_from(args: Namespace, environ: Mapping[str, str]) -> PostgresSettings | None:
+    """Return the database that has data and accounts, None if a location (or memory) has them.
+
+    Raises:
+        ConfigError: as `database_settings_from`.
+    """
+    try:
+        return database_settings_from(args, environ)
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
 
 
 def _bearer_from(args: Namespace) -> BearerSettings | None:

@@ -1,7 +1,8 @@
 """The command `lazulite`.
 
 Invariants: whatever a user gets wrong is one line on stderr, `lazulite: …`, and a non-zero exit code (2: the command
-line, 1: the rest), never a traceback; a command's modules are imported only when that very command runs.
+line, 1: the rest), never a traceback; a command's modules are imported only when that very command runs; a password
+does not stay in the command line.
 """
 
 import os
@@ -10,6 +11,7 @@ from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 
+from lazulite.cli.hidden_passwords import hide_passwords
 from lazulite.cli.parser import build_parser
 from lazulite.cli.refusal import Refusal
 
@@ -25,6 +27,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Args:
         arguments: the command line without the program's name; None takes the process's own.
     """
+    if arguments is None:
+        hide_passwords(sys.argv[1:], sys.orig_argv, os.environ)
     parser = build_parser()
     args = parser.parse_args(arguments)
     if args.module is None:

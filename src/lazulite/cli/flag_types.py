@@ -5,6 +5,8 @@ from collections.abc import Callable
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from typing import NoReturn
 
+from lazulite.engine.postgres.url import DatabaseUrl, read_url
+
 COUNT_MAX = 64
 
 
@@ -31,6 +33,14 @@ def suffix(text: str) -> str:
     if not known or labels[-1].isdigit():
         raise ArgumentTypeError(f"{text!r} is not the end of a host's name")
     return ".".join(labels)
+
+
+def database(text: str) -> DatabaseUrl:
+    """Return the URL of a database."""
+    try:
+        return read_url(text)
+    except ValueError as error:
+        raise ArgumentTypeError(f"what it says {error}") from None
 
 
 def network(text: str) -> IPv4Network | IPv6Network:

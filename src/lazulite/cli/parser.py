@@ -3,12 +3,13 @@
 Flags that the emulator has too are taken in its camel-case spelling as well.
 """
 
-from argparse import SUPPRESS, ArgumentParser, RawDescriptionHelpFormatter, _SubParsersAction
+import re
+from argparse import SUPPRESS, Action, ArgumentParser, Namespace, RawDescriptionHelpFormatter, _SubParsersAction
 from pathlib import Path
 from typing import NoReturn, TypeAlias
 
 from lazulite import __version__
-from lazulite.cli.flag_types import count, host, network, no_pfx, port, positive, suffix
+from lazulite.cli.flag_types import count, database, host, network, no_pfx, port, positive, suffix
 from lazulite.cli.help_texts import DESCRIPTION, EXAMPLES, SAS_EXAMPLES, SERVE_EXAMPLES
 
 DEFAULT_LOCATION = Path("data")
@@ -27,11 +28,21 @@ LIMIT_FLAGS = {
 
 
 class Parser(ArgumentParser):
-    """An argument parser whose complaints are one line."""
+    """An argument parser whose complaints are one line, and show nothing of a URL: there may be a password in it."""
 
     def error(self, message: str) -> NoReturn:
         """Say what is wrong with the command line, and exit with 2."""
+        message = re.sub(r"(?<=:/).*", "…", message, flags=re.DOTALL)
         self.exit(2, f'lazulite: {" ".join(message.split())} (see "{self.prog} --help")\n')
+
+
+class Given(Action):
+    """Keeps a value under `dest`, and that it was given under `{dest}_given`."""
+
+    def __call__(self, _: ArgumentParser, namespace: Namespace, values: object, __: str | None = None) -> None:
+        """See `Action`."""
+        setattr(namespace, self.dest, values)
+        setattr(namespace, f"{self.dest}_given", True)
 
 
 Commands: TypeAlias = "_SubParsersAction[Parser]"
@@ -50,13 +61,14 @@ def build_parser() -> Parser:
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"lazulite {__version__}")
-    parser.set_defaults(module=None)
+    parser.set_defaults(module=None, location_given=False)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", parser_class=Parser)
     _add_serve(commands)
     _add_account(commands)
     _add_sas(commands)
     _add_connection_string(commands)
     _add_store(commands)
+    _add_upgrade(commands)
     return parser
 
 
@@ -112,7 +124,7 @@ def _add_serve(commands: Commands) -> None:
         type=count,
         default=1,
         metavar="N",
-        help="answer from N processes, beside the one that has the store; 1: one process does all (1)",
+        help="answer from N processes, beside the one that has the store or watches them; 1: one process does all (1)",
     )
     flag("--silent", "-s", action="store_true", help="write no request log to stderr")
     flag(
@@ -129,6 +141,12 @@ def _add_serve(commands: Commands) -> None:
     )
     flag("--metrics-port", type=port, metavar="PORT", help="answer GET /metrics for Prometheus here; 0: any free port")
     flag("--metrics-host", type=host, metavar="HOST", help=f"address for that ({DEFAULT_HOST})")
+    flag(
+        "--engine-connections",
+        type=count,
+        metavar="N",
+        help="connections to the database at a time, of each process (16)",
+    )
     _bearer_flags(parser)
     limits = parser.add_argument_group("limits")
     for name, (field, type_, text) in LIMIT_FLAGS.items():
@@ -240,6 +258,11 @@ def _add_store(commands: Commands) -> None:
     _location_flag(parser)
 
 
+def _add_upgrade(commands: Commands) -> None:
+    text = "bring the tables in a database to the form that this version needs"
+    _database_flags(_command(commands, "upgrade", "upgrade", text))
+
+
 def _account_flags(parser: Parser) -> None:
     parser.add_argument("--account", metavar="NAME", help="which account (not needed if there is only one)")
     parser.add_argument("--key", type=int, choices=(1, 2), default=1, help="which of its keys (1)")
@@ -249,7 +272,15 @@ def _account_flags(parser: Parser) -> None:
 
 def _location_flag(parser: Parser) -> None:
     text = f"directory of data and accounts (./{DEFAULT_LOCATION})"
-    parser.add_argument("--location", "-l", type=Path, default=DEFAULT_LOCATION, metavar="DIR", help=text)
+    parser.add_argument("--location", "-l", type=Path, action=Given, default=DEFAULT_LOCATION, metavar="DIR", help=text)
+    _database_flags(parser)
+
+
+def _database_flags(parser: Parser) -> None:
+    flag = parser.add_argument_group("PostgreSQL").add_argument
+    text = "the database that has data and accounts, instead of a directory: postgresql://user@host1,host2/database"
+    flag("--engine", type=database, metavar="URL", help=text)
+    flag("--engine-password-file", type=Path, metavar="FILE", help="where its password is")
 
 
 def _endpoint_flags(parser: Parser, port_hint: str = "") -> None:
