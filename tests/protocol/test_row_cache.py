@@ -91,3 +91,16 @@ def test_a_lifetime_counts_from_before_the_read() -> None:
     assert cache.get("a") is None
     cache.fill("a", 2, cache.before_read())
     assert cache.get("a") == 2
+
+
+def test_with_a_lifetime_doubt_ends_with_it() -> None:
+    now_s = [5.0]
+    cache: RowCache[str, int] = RowCache(lifetime=Lifetime(1.0, lambda: now_s[0]))
+    cache.fill("a", 1, cache.before_read())
+    with pytest.raises(OSError, match="x"), cache.changing("a"):
+        raise OSError("x")
+    assert cache.get("a") is None
+    cache.fill("a", 1, cache.before_read())
+    assert cache.get("a") == 1
+    now_s[0] += 1.0
+    assert cache.get("a") is None

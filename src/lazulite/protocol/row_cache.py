@@ -8,7 +8,7 @@ later change of it succeeds.
 Where other processes change rows as well, one of two things holds. If all of them have one owner's store, each such
 change is announced before it can be seen (`hold`) and over when its outcome is known (`release`); between the two the
 row is read through. If they share nothing but a database, nobody announces anything, and what is remembered has a
-`Lifetime`: it is never older than that, counted from before it was read.
+`Lifetime`: it is never older than that, counted from before it was read. Doubt is no older then, either.
 """
 
 from collections.abc import Callable, Hashable, Iterator
@@ -105,7 +105,8 @@ class RowCache(Generic[Key, Value]):
         except ServiceError:
             raise
         except BaseException:
-            self._doubtful.add(key)
+            if self._lifetime is None:
+                self._doubtful.add(key)
             raise
         else:
             self._doubtful.discard(key)
