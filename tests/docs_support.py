@@ -32,6 +32,8 @@ from typing import NamedTuple
 from azure.data.tables import TableClient, TableServiceClient
 
 from lazulite.cli.connection_string import connection_string
+from lazulite.config import ACCOUNT_VARIABLES
+from lazulite.database_settings import DATABASE_VARIABLES
 from lazulite.protocol.accounts import DEVELOPMENT_ACCOUNT
 
 ROOT = Path(__file__).parents[1]
@@ -146,7 +148,7 @@ class Checkout:
 
     def environment(self) -> dict[str, str]:
         """Return the environment of commands: nothing of an outer make, no accounts, no network for pip."""
-        dropped = {"MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "ARGS", "LAZULITE_ACCOUNTS", "AZURITE_ACCOUNTS"}
+        dropped = {"MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "ARGS", *ACCOUNT_VARIABLES, *DATABASE_VARIABLES}
         kept = {name: value for name, value in os.environ.items() if name not in dropped}
         string = connection_string(DEVELOPMENT_ACCOUNT, "127.0.0.1", self.port)
         return kept | {"PIP_NO_INDEX": "1", "LAZULITE_CONNECTION_STRING": string}

@@ -13,8 +13,11 @@ from io import BytesIO
 
 import pytest
 
+from lazulite.cli.flag_types import COUNT_MAX
 from lazulite.cli.parser import LIMIT_FLAGS, build_parser
 from lazulite.config import ACCOUNT_VARIABLES
+from lazulite.database_settings import DATABASE_VARIABLES
+from lazulite.engine.postgres.settings import PostgresSettings
 from lazulite.protocol import (
     bearer,
     jwks,
@@ -69,7 +72,14 @@ def test_the_defaults_of_flags_are_documented() -> None:
 
 
 def test_every_variable_is_documented() -> None:
-    assert set(ACCOUNT_VARIABLES) <= {row[0].strip("`") for row in table_rows("docs/operations.md")}
+    documented = {row[0].strip("`") for row in table_rows("docs/operations.md")}
+    assert {*ACCOUNT_VARIABLES, *DATABASE_VARIABLES} <= documented
+
+
+def test_the_bound_of_connections_to_a_database_is_documented() -> None:
+    row = next(row for row in table_rows("docs/operations.md") if row[0] == "`--engine-connections N`")
+    settings = PostgresSettings(dsn="")
+    assert f"1 to {COUNT_MAX} ({settings.connections_max})" in row[1]
 
 
 def test_every_field_of_the_log_is_documented() -> None:

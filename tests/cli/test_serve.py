@@ -22,7 +22,8 @@ from azure.data.tables import TableServiceClient
 
 from lazulite.cli.parser import build_parser
 from lazulite.cli.serve import announcement
-from lazulite.config import account_file, settings_from
+from lazulite.config import ACCOUNT_VARIABLES, account_file, settings_from
+from lazulite.database_settings import DATABASE_VARIABLES
 from lazulite.engine.location import FORMAT_KEY, Location
 from lazulite.engine.rocks_options import RocksSettings
 from lazulite.protocol.accounts import DEVELOPMENT_ACCOUNT, Account, AccountDirectory
@@ -35,7 +36,7 @@ PUBLIC_KEY = b64encode(DEVELOPMENT_ACCOUNT.keys[0]).decode()
 
 def environment(**variables: str) -> dict[str, str]:
     """This process's environment without what would choose accounts, or flush stdout in the service's stead."""
-    dropped = {"LAZULITE_ACCOUNTS", "AZURITE_ACCOUNTS", "PYTHONUNBUFFERED"}
+    dropped = {*ACCOUNT_VARIABLES, *DATABASE_VARIABLES, "PYTHONUNBUFFERED"}
     return {name: text for name, text in os.environ.items() if name not in dropped} | variables
 
 
@@ -75,8 +76,15 @@ class Running(NamedTuple):
 
 @contextmanager
 def serving(location: Path, *arguments: str, lines: int = 2, **variables: str) -> Iterator[Running]:
-    """Run `lazulite serve` until the block ends; it begins once `lines` lines are printed."""
-    command = [*COMMAND, "serve", "--location", str(location), "--table-port", "0", *arguments]
+    """Run `lazulite serve` on a location until the block ends; it begins once `lines` lines are printed."""
+    with serving_from("--location", str(location), *arguments, lines=lines, **variables) as server:
+        yield server
+
+
+@contextmanager
+def serving_from(*arguments: str, lines: int = 2, **variables: str) -> Iterator[Running]:
+    """The same, on whatever the arguments say."""
+    command = [*COMMAND, "serve", "--table-port", "0", *arguments]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, env=environment(**variables), stdout=pipe, stderr=pipe, text=True) as process:
         watchdog = threading.Timer(SECONDS_MAX, process.kill)
@@ -307,7 +315,7 @@ def test_an_unknown_host_is_refused(tmp_path: Path) -> None:
 def test_hints_can_be_pasted_into_a_shell() -> None:
     args = build_parser().parse_args(["serve", "-l", "a b", "--table-host", "::1"])
     directory = AccountDirectory({"x;y": Account("x;y", (b"k",))})
-    lines = list(announcement(settings_from(args, {}), directory, "store", Ports(10002, None)))
+    lines = list(announcement(settings_from(args, {}), directory, "RocksDB, store", Ports(10002, None)))
     assert lines[0].endswith(" listens on http://[::1]:10002/ (RocksDB, store)")
     hint = "lazulite connection-string --account 'x;y' --location 'a b' --table-host ::1"
     assert lines[1:] == [f"account x;y: {hint}"]

@@ -211,7 +211,7 @@ async def test_without_the_flags_nothing_is_installed() -> None:
         assert open_logs(settings, stack) == []
     engine = RocksEngine.open(None, system_clock)
     server = Server(Echo(), host="127.0.0.1", port=0, new_request_id=lambda: "")
-    async with metrics_server(settings, metrics, server, engine) as page:
+    async with metrics_server(settings, metrics, server, engine.statistics) as page:
         assert page is None
     await engine.close()
 

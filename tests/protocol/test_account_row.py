@@ -26,6 +26,10 @@ class Stopped(AccountStore):
     def __init__(self, row: AccountRow) -> None:
         self._row = row
 
+    @property
+    def name(self) -> str:
+        return self._row.name
+
     def load(self) -> Accounts:
         return asyncio.run(self._row.load())
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
+from lazulite.cli.stores import REMEMBERED_SECONDS as LIFETIME_SECONDS
 from lazulite.engine.contract import Engine
 from lazulite.protocol.accounts import DEVELOPMENT_ACCOUNT, AccountDirectory
 from lazulite.protocol.clock import system_clock
@@ -16,7 +17,6 @@ from tests.fuzz.memory import MemoryEngine
 
 from .client import ACCOUNT, Client
 
-LIFETIME_SECONDS = 1.0
 SECONDS_MAX = 2.0
 READERS = ServiceSas(table="people", permission="", policy_id="readers")
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from lazulite.cli.backup_files import BackupError, copy_file, copy_tree, placed, write_list
 from lazulite.cli.check import verified
+from lazulite.cli.embedded_only import refuse_database
 from lazulite.cli.refusal import Refusal
 from lazulite.config import account_file, store_path
 from lazulite.engine.checkpoint import make_checkpoint
@@ -19,8 +20,9 @@ from lazulite.protocol.stored_accounts import AccountsError
 from lazulite.server.control import ControlError, borrowed_checkpoint
 
 
-def run(args: Namespace, _: Mapping[str, str]) -> int:
+def run(args: Namespace, environ: Mapping[str, str]) -> int:
     """Make a backup."""
+    refuse_database(args, environ, "it has pg_basebackup and pg_dump")
     location, target = args.location, args.destination
     try:
         count = _back_up(location, target)

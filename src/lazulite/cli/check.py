@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from lazulite.cli.backup_files import LIST, BackupError, check_list, read_list
+from lazulite.cli.embedded_only import refuse_database
 from lazulite.cli.refusal import Refusal
 from lazulite.config import account_file, store_path
 from lazulite.engine.contract import EngineError
@@ -19,8 +20,9 @@ _PROGRESS_ROWS = 4096
 """So many rows pass between two looks at the clock."""
 
 
-def run(args: Namespace, _: Mapping[str, str]) -> int:
+def run(args: Namespace, environ: Mapping[str, str]) -> int:
     """Verify a location and print what is there."""
+    refuse_database(args, environ, "it has pg_amcheck")
     for line in verified(args.location, _report):
         print(line)
     return 0

@@ -2,13 +2,11 @@
 
 import base64
 from argparse import Namespace
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 
+from lazulite.cli.account_stores import choose_account
 from lazulite.cli.refusal import Refusal
-from lazulite.config import ConfigError, account_file, accounts_from
-from lazulite.protocol.accounts import Account, AccountDirectory
-from lazulite.protocol.stored_accounts import AccountsError
+from lazulite.protocol.accounts import Account
 
 _EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - read, not listened on.
 """Addresses to listen on that no client can connect to, and what it connects to instead."""
@@ -16,7 +14,7 @@ _EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - read, not li
 
 def run(args: Namespace, environ: Mapping[str, str]) -> int:
     """Print the connection string of an account."""
-    account = choose_account(args.location, args.account, environ)
+    account = choose_account(args, environ)
     if args.sas is None:
         print(connection_string(account, args.table_host, args.table_port, args.key, scheme_of(args)))
     else:
@@ -54,41 +52,3 @@ def connection_string(account: Account, host: str, port: int, key: int = 1, sche
         f"DefaultEndpointsProtocol={scheme};AccountName={account.name};AccountKey={secret};"
         f"TableEndpoint={table_endpoint(account.name, host, port, scheme)};"
     )
-
-
-def open_directory(
-    location: Path | None, accounts: Mapping[str, Account], report: Callable[[str], None] = lambda _: None
-) -> AccountDirectory:
-    """Return the accounts that a service serves.
-
-    Args:
-        location: where the account file is; None for none.
-        accounts: those of the environment.
-        report: told when the account file becomes unreadable later on.
-
-    Raises:
-        Refusal: the account file cannot be read.
-    """
-    try:
-        return AccountDirectory(accounts, None if location is None else account_file(location), report)
-    except AccountsError as error:
-        raise Refusal(error) from None
-
-
-def choose_account(location: Path, name: str | None, environ: Mapping[str, str]) -> Account:
-    """Return the account of that name, or without a name the only one that there is.
-
-    Raises:
-        Refusal: there is none such, or several to choose from.
-    """
-    try:
-        directory = open_directory(location, accounts_from(environ))
-    except ConfigError as error:
-        raise Refusal(error) from None
-    names = directory.names()
-    if name is None and len(names) > 1:
-        raise Refusal(f"which account? pass --account with one of {', '.join(names)}")
-    account = directory.get(name or names[0])
-    if account is None:
-        raise Refusal(f"there is no account {name}; there is {', '.join(names)}")
-    return account

@@ -1,4 +1,6 @@
-"""A front end of `lazulite serve --workers N`: a process that answers requests and asks the store's owner for rows.
+"""A front end of `lazulite serve --workers N`: a process that answers requests.
+
+Its rows are those of the store's owner, whom it asks for them, or of a database, which it opens itself.
 
 Nobody starts it but the owner (`server.front_ends`), which tells it the settings, hands it sockets that listen and a
 stream to the store, and says when to end. Signals that people or service managers send to all processes of a service
@@ -13,17 +15,18 @@ import os
 import pickle
 import signal
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import ExitStack, asynccontextmanager
 from functools import partial
 from socket import socket
 from typing import NoReturn
 
-from lazulite.cli.connection_string import open_directory
-from lazulite.cli.table_server import open_logs, read_again, report, secure_of, table_server
+from lazulite.cli.reports import report
+from lazulite.cli.stores import Store, location_accounts, open_store
+from lazulite.cli.table_server import Prepare, open_logs, read_again, secure_of, table_server
 from lazulite.config import Settings
 from lazulite.engine.border import Watcher
-from lazulite.engine.contract import EngineUnavailableError
+from lazulite.engine.contract import EngineError
 from lazulite.engine.remote import RemoteEngine
 from lazulite.server import lifecycle
 from lazulite.server.certificate import CertificateError
@@ -66,7 +69,7 @@ def main(arguments: Sequence[str]) -> int:
     try:
         with ExitStack() as stack:
             lifecycle.run(_serve(settings, _socket(store), sockets, stack, share))
-    except (ValueError, CertificateError, EngineUnavailableError, OSError) as error:
+    except (ValueError, CertificateError, EngineError, OSError) as error:
         report(f"a front end ends: {error}")
         return 1
     return 0
@@ -122,20 +125,39 @@ class _Commands(asyncio.Protocol):
         _end()
 
 
-async def _serve(settings: Settings, store: socket, sockets: Sockets, stack: ExitStack, share: Share) -> None:
-    loop = asyncio.get_running_loop()
-    over = asyncio.Event()
+@asynccontextmanager
+async def _opened(settings: Settings, stream: socket) -> AsyncIterator[tuple[Store, Prepare | None]]:
+    """Yield the store, and what makes it ready.
+
+    Args:
+        settings: of the service.
+        stream: to the owner's engine, if it has one.
+    """
+    if settings.database is not None:
+        stream.close()
+        async with open_store(settings) as store:
+            yield store, None
+        return
     engine = RemoteEngine(TableWording(), _end)
 
     async def connect(watchers: Mapping[int, Watcher]) -> None:
         engine.watchers = watchers
-        await loop.create_unix_connection(lambda: engine.link, sock=store)
+        loop = asyncio.get_running_loop()
+        await loop.create_unix_connection(lambda: engine.link, sock=stream)
 
-    directory = open_directory(settings.location, settings.accounts, report)
+    yield Store(engine, location_accounts(settings.location, settings.accounts)), connect
+    await engine.close()
+
+
+async def _serve(settings: Settings, stream: socket, sockets: Sockets, stack: ExitStack, share: Share) -> None:
+    loop = asyncio.get_running_loop()
+    over = asyncio.Event()
     secure = secure_of(settings)
     logs = open_logs(settings, stack, share)
-    served = table_server(settings, engine, directory, secure=secure, logs=logs, prepare=connect)
-    async with served as server:
+    async with (
+        _opened(settings, stream) as (store, prepare),
+        table_server(settings, store, secure=secure, logs=logs, prepare=prepare) as server,
+    ):
         reload = None if secure is None else partial(read_again, secure.certificate)
         commands = _Commands(server, over, reload)
         await server.start(sockets)
@@ -143,7 +165,6 @@ async def _serve(settings: Settings, store: socket, sockets: Sockets, stack: Exi
         os.write(_STDOUT, READY)
         await over.wait()
         await server.stop()
-        await engine.close()
 
 
 if __name__ == "__main__":

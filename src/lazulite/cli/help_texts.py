@@ -10,6 +10,9 @@ examples:
   lazulite serve                                   serve ./data on 127.0.0.1:10002
   lazulite serve -l /srv/tables --table-port 0     another place, any free port
   lazulite serve --in-memory --silent              nothing on disk, no request log
+  lazulite serve --engine postgresql://me@db/tables
+                                                   a database, for any number of
+                                                   such processes
   lazulite account add orders                      an account with keys of its own
   lazulite account rotate-key orders --key 1       key 2 goes on working meanwhile
   lazulite connection-string --account orders      what to paste into a client
@@ -23,9 +26,11 @@ everybody knows, on loopback addresses only. "lazulite COMMAND --help" says more
 SERVE_EXAMPLES = """\
 The accounts are those of the environment variable LAZULITE_ACCOUNTS (or
 AZURITE_ACCOUNTS), name:key1[:key2];…, and those of "lazulite account add"; with
-none, devstoreaccount1. The service tells on stdout where it listens, writes one
-line a request to stderr, and answers GET /health while it can write. SIGTERM
-lets it finish what is in flight, SIGHUP reads the certificate again.
+none, devstoreaccount1. The password of a database is that of a file, of its URL,
+or of LAZULITE_ENGINE_PASSWORD; LAZULITE_ENGINE may say what --engine says. The
+service tells on stdout where it listens, writes one line a request to stderr, and
+answers GET /health while it can write. SIGTERM lets it finish what is in flight,
+SIGHUP reads the certificate again.
 
 examples:
   lazulite serve --table-host 0.0.0.0 --location /srv/tables

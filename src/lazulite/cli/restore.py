@@ -6,11 +6,13 @@ from collections.abc import Mapping
 
 from lazulite.cli.backup_files import LIST, BackupError, compare, copy_tree, placed, read_list
 from lazulite.cli.check import verified
+from lazulite.cli.embedded_only import refuse_database
 from lazulite.cli.refusal import Refusal
 
 
-def run(args: Namespace, _: Mapping[str, str]) -> int:
+def run(args: Namespace, environ: Mapping[str, str]) -> int:
     """Copy a backup to a location, and put it there once it has passed what `lazulite check` looks for."""
+    refuse_database(args, environ, "it has pg_restore")
     source, location = args.source, args.location
     try:
         listing = read_list(source)

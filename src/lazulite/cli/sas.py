@@ -4,7 +4,8 @@ import re
 from argparse import Namespace
 from collections.abc import Mapping
 
-from lazulite.cli.connection_string import choose_account, scheme_of, table_endpoint
+from lazulite.cli.account_stores import choose_account
+from lazulite.cli.connection_string import scheme_of, table_endpoint
 from lazulite.cli.refusal import Refusal
 from lazulite.protocol.account_sas import AccountSas, sign_account_sas
 from lazulite.protocol.accounts import Account
@@ -23,7 +24,7 @@ _TABLE_PERMISSIONS = "raud"
 
 def run(args: Namespace, environ: Mapping[str, str]) -> int:
     """Print a token, or the URL that holds it."""
-    account = choose_account(args.location, args.account, environ)
+    account = choose_account(args, environ)
     try:
         token = sign(args, account, system_clock())
     except MalformedSasError as error:

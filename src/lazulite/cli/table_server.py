@@ -1,17 +1,20 @@
 """The Table service on an engine, and the server in front of it: what one process has, and what each of several has."""
 
+import asyncio
 import gc
 import random
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import ExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, suppress
+from typing import TypeAlias
 
 from lazulite.cli.bearer import bearer_authentication
+from lazulite.cli.reports import report
+from lazulite.cli.stores import REMEMBERED_SECONDS, Store, meanwhile
 from lazulite.cli.telemetry import trace_logs
 from lazulite.config import ConfigError, Settings
 from lazulite.engine.border import Watcher
-from lazulite.engine.contract import Engine
-from lazulite.protocol.accounts import AccountDirectory
+from lazulite.engine.contract import EngineError
 from lazulite.protocol.addressing import Addressing
 from lazulite.protocol.message import Service
 from lazulite.protocol.request_id import RequestIds
@@ -27,26 +30,30 @@ from lazulite.server.request_log import RequestLog
 from lazulite.table.call import QueryLimits
 from lazulite.table.service import TableService
 
+Prepare: TypeAlias = Callable[[Mapping[int, Watcher]], Awaitable[None]]
+"""Makes an engine ready, given who is to be told of changes of its rows."""
+
+TAKE_OVER_SECONDS = 60.0
+"""How often it is looked for what other processes on the same database have left undone."""
+
 
 @asynccontextmanager
 async def table_server(
     settings: Settings,
-    engine: Engine,
-    directory: AccountDirectory,
+    store: Store,
     *,
     secure: Secure | None,
     logs: Sequence[ExchangeLog],
-    prepare: Callable[[Mapping[int, Watcher]], Awaitable[None]] | None = None,
+    prepare: Prepare | None = None,
 ) -> AsyncIterator[Server]:
     """Yield a server, not yet started.
 
     Args:
         settings: of the service.
-        engine: on which it is.
-        directory: its accounts.
+        store: its rows and accounts.
         secure: its port for HTTPS.
         logs: told of every exchange.
-        prepare: makes the engine ready, given what will remember its rows.
+        prepare: makes the engine ready; None if it is.
 
     Raises:
         ConfigError: the keys of an issuer cannot be read.
@@ -55,24 +62,43 @@ async def table_server(
         addressing = Addressing(settings.host_suffixes)
         limits = QueryLimits(page_seconds=settings.page_seconds)
         lane = Lane()
-        tables = TableService(engine, directory, limits=limits, addressing=addressing, bearer=bearer, paced=lane.paced)
+        tables = TableService(
+            store.engine,
+            store.directory,
+            limits=limits,
+            addressing=addressing,
+            bearer=bearer,
+            paced=lane.paced,
+            remembered_seconds=REMEMBERED_SECONDS if store.shared else None,
+        )
         if prepare is not None:
             await prepare(tables.watchers)
         await tables.start()
-        service: Service = Health(tables, engine.check_writable)
+        service: Service = Health(tables, store.engine.check_writable)
         if settings.trusted_proxies:
             service = Proxied(service, settings.trusted_proxies)
         calm_collector()
-        yield Server(
-            service,
-            host=settings.host,
-            port=settings.port,
-            secure=secure,
-            new_request_id=RequestIds(random.SystemRandom()).next,
-            limits=settings.limits,
-            logs=logs,
-            lane=lane,
-        )
+        async with AsyncExitStack() as stack:
+            if store.shared:
+                await stack.enter_async_context(meanwhile(_take_over(tables)))
+            yield Server(
+                service,
+                host=settings.host,
+                port=settings.port,
+                secure=secure,
+                new_request_id=RequestIds(random.SystemRandom()).next,
+                limits=settings.limits,
+                logs=logs,
+                lane=lane,
+            )
+
+
+async def _take_over(tables: TableService) -> None:
+    """Finish, now and then, what another process on the same database died of before it was done."""
+    while True:
+        await asyncio.sleep(TAKE_OVER_SECONDS)
+        with suppress(EngineError):
+            await tables.start()
 
 
 def secure_of(settings: Settings) -> Secure | None:
@@ -135,8 +161,3 @@ def calm_collector() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(10_000, 20, 50)
-
-
-def report(text: str) -> None:
-    """Tell people something."""
-    print(f"lazulite: {text}", file=sys.stderr)

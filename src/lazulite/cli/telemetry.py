@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, get_args
 
 from lazulite import __version__
 from lazulite.config import Settings
-from lazulite.engine.rocksdb import RocksEngine
 from lazulite.protocol.request_id import RequestIds
 from lazulite.server import health
 from lazulite.server.listener import Server
@@ -31,9 +30,18 @@ def new_metrics(settings: Settings) -> "Metrics | None":
 
 @asynccontextmanager
 async def metrics_server(
-    settings: Settings, metrics: "Metrics | None", server: Server, engine: RocksEngine
+    settings: Settings,
+    metrics: "Metrics | None",
+    server: Server,
+    statistics: Callable[[], Mapping[str, float]] | None,
 ) -> AsyncIterator[Server | None]:
     """Serve `/metrics` inside the block, and so until `server`, which is told of, has drained.
+
+    Args:
+        settings: of the service.
+        metrics: what counts, if anything does.
+        server: see above.
+        statistics: the store's numbers; None if it has none.
 
     Raises:
         BindError: the address cannot be listened on.
@@ -43,12 +51,13 @@ async def metrics_server(
         return
 
     def readings() -> Mapping[str, float]:
-        store = {f"store_{name}": value for name, value in engine.statistics().items()}
+        store: Mapping[str, float] = {}
+        if statistics is not None:
+            store = {"store_writable": 0, **{f"store_{name}": value for name, value in statistics().items()}}
         return {
             "connections": server.connection_count,
             "connections_max": server.limits.connections,
             "buffered_bytes": server.buffered_bytes,
-            "store_writable": 0,
             **store,
         }
 

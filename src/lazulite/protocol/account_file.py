@@ -36,6 +36,11 @@ class AccountFile(AccountStore):
     def __init__(self, path: Path) -> None:
         self.path = path
 
+    @property
+    def name(self) -> str:
+        """See `AccountStore`."""
+        return str(self.path.parent)
+
     def load(self) -> Accounts:
         """See `AccountStore`."""
         return self.read()[1] or {}

@@ -34,6 +34,11 @@ class AccountsError(ValueError):
 class AccountStore(ABC):
     """Where accounts are kept: changed whole, or not at all, and no change is lost to another one."""
 
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """Where that is, for messages."""
+
     @abstractmethod
     def load(self) -> Accounts:
         """Return the accounts.

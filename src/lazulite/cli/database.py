@@ -1,0 +1,64 @@
+"""A database, opened for as long as it is needed, and the accounts in it, for commands that need nothing else."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+from lazulite.engine.contract import EngineError
+from lazulite.engine.postgres.engine import PostgresEngine
+from lazulite.engine.postgres.settings import PostgresSettings
+from lazulite.protocol.account_row import AccountRow
+from lazulite.protocol.clock import system_clock
+from lazulite.protocol.stored_accounts import Accounts, AccountsError, AccountStore, Change
+from lazulite.server import lifecycle
+
+
+@asynccontextmanager
+async def open_database(settings: PostgresSettings, report: Callable[[str], None]) -> AsyncIterator[PostgresEngine]:
+    """Yield an engine that is connected and has its tables.
+
+    Args:
+        settings: of the database.
+        report: told what in it endangers what is kept there.
+
+    Raises:
+        EngineError: the database cannot be reached, or is none of this version. The text has its name.
+    """
+    engine = PostgresEngine(settings, system_clock, report=report)
+    try:
+        try:
+            await engine.start()
+        except EngineError as error:
+            raise type(error)(f"{engine.name}: {error}") from error
+        yield engine
+    finally:
+        await engine.close()
+
+
+class DatabaseAccounts(AccountStore):
+    """The accounts in a database; each call opens it and closes it again."""
+
+    def __init__(self, settings: PostgresSettings) -> None:
+        self._settings = settings
+
+    @property
+    def name(self) -> str:
+        """See `AccountStore`."""
+        return self._settings.name
+
+    def load(self) -> Accounts:
+        """See `AccountStore`."""
+        return self._ask(AccountRow.load)
+
+    def edit(self, change: Change) -> Accounts:
+        """See `AccountStore`."""
+        return self._ask(lambda row: row.edit(change))
+
+    def _ask(self, call: Callable[[AccountRow], Awaitable[Accounts]]) -> Accounts:
+        async def ask() -> Accounts:
+            async with open_database(self._settings, lambda _: None) as engine:
+                return await call(AccountRow(engine, engine.name))
+
+        try:
+            return lifecycle.run(ask())
+        except EngineError as error:
+            raise AccountsError(str(error)) from error

@@ -1,0 +1,118 @@
+"""What a process serves from, opened: a location, memory, or a database, and the accounts that go with it."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from lazulite.cli.backup_files import LIST
+from lazulite.cli.reports import report
+from lazulite.config import ConfigError, Settings, account_file, check_development_key, store_path
+from lazulite.engine.contract import Engine
+from lazulite.engine.flush_meter import Meter
+from lazulite.engine.postgres.settings import PostgresSettings
+from lazulite.engine.rocksdb import RocksEngine
+from lazulite.protocol.account_row import AccountRow, AccountWatch
+from lazulite.protocol.accounts import Account, AccountDirectory
+from lazulite.protocol.clock import system_clock
+from lazulite.server.control import control
+
+REMEMBERED_SECONDS = 1.0
+"""How long rows are remembered that other processes may change: what one has changed, all know within two seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """Rows, and who may come for them."""
+
+    engine: Engine
+    directory: AccountDirectory
+    name: str = ""
+    """What people are told it is."""
+    statistics: Callable[[], Mapping[str, float]] | None = None
+    """Its numbers; None if they are the database's to tell."""
+    shared: bool = False
+    """Whether other processes change it, unannounced."""
+
+
+@asynccontextmanager
+async def open_store(settings: Settings, meter: Meter | None = None) -> AsyncIterator[Store]:
+    """Yield the store that the settings say, the accounts checked.
+
+    Raises:
+        ConfigError: it is none to be served, or the accounts are not for this address.
+        AccountsError: the accounts cannot be read.
+        EngineError: the store cannot be opened.
+    """
+    if settings.database is not None:
+        async with _database_store(settings, settings.database) as store:
+            yield store
+        return
+    async with open_location(settings, meter) as (engine, directory):
+        yield Store(engine, directory, f"RocksDB, {engine.name}", engine.statistics)
+
+
+@asynccontextmanager
+async def open_location(
+    settings: Settings, meter: Meter | None = None
+) -> AsyncIterator[tuple[RocksEngine, AccountDirectory]]:
+    """Yield the engine of a location, or of memory, and its accounts; backups can be made meanwhile.
+
+    Raises:
+        ConfigError: as `open_store`, and no file has been touched.
+        AccountsError: likewise.
+        EngineError: the store cannot be opened.
+    """
+    location = settings.location
+    directory = location_accounts(location, settings.accounts)
+    check_development_key(settings, directory)
+    if location is not None and (location / LIST).exists():
+        raise ConfigError(
+            f"{location} is a backup, which serving would change; lazulite restore makes a location of it"
+        )
+    engine = RocksEngine.open(None if location is None else store_path(location), system_clock, meter=meter)
+    try:
+        async with control(location, engine.checkpoint, report):
+            yield engine, directory
+    finally:
+        await engine.close()
+
+
+def location_accounts(location: Path | None, accounts: Mapping[str, Account]) -> AccountDirectory:
+    """Return the accounts of the environment and of a location, as they are at each moment.
+
+    Raises:
+        AccountsError: the account file cannot be read.
+    """
+    return AccountDirectory(accounts, None if location is None else account_file(location), report)
+
+
+@asynccontextmanager
+async def _database_store(settings: Settings, database: PostgresSettings) -> AsyncIterator[Store]:
+    from lazulite.cli.database import open_database  # noqa: PLC0415 - nobody waits for a client that is not used
+
+    async with open_database(database, report) as engine:
+        directory = AccountDirectory(settings.accounts)
+        watch = AccountWatch(AccountRow(engine, engine.name), directory, report)
+        await watch.start()
+        check_development_key(settings, directory)
+        async with meanwhile(watch.run()):
+            yield Store(engine, directory, f"PostgreSQL, {engine.name}", shared=True)
+
+
+@asynccontextmanager
+async def meanwhile(endless: Coroutine[object, object, None]) -> AsyncIterator[None]:
+    """Run something beside the block; if it ends by itself, people are told."""
+    task = asyncio.create_task(endless)
+    task.add_done_callback(_complain)
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.wait([task])
+
+
+def _complain(task: asyncio.Task[None]) -> None:
+    if not task.cancelled():
+        report(f"what runs in the background has ended: {type(task.exception()).__name__}; restart the service")

@@ -1,0 +1,27 @@
+"""`lazulite upgrade`: the tables in a database, brought to the form that this version needs."""
+
+from argparse import Namespace
+from collections.abc import Mapping
+
+from lazulite.cli.refusal import Refusal
+from lazulite.config import ConfigError, database_from
+from lazulite.engine.contract import EngineError
+from lazulite.engine.postgres.schema import upgrade
+from lazulite.server import lifecycle
+
+
+def run(args: Namespace, environ: Mapping[str, str]) -> int:
+    """Upgrade, and print what was done."""
+    try:
+        database = database_from(args, environ)
+    except ConfigError as error:
+        raise Refusal(error) from error
+    if database is None:
+        raise Refusal("pass --engine: only a database is upgraded so, a location needs nothing", 2)
+    try:
+        before, after = lifecycle.run(upgrade(database))
+    except EngineError as error:
+        raise Refusal(f"{database.name}: {error}") from error
+    done = f"is of format {after} already" if before == after else f"was of format {before}, and is of {after} now"
+    print(f"{database.name} {done}")
+    return 0

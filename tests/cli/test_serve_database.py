@@ -1,0 +1,240 @@
+"""`lazulite serve --engine`: on a real database, alone, beside another process, and with front ends."""
+
+import os
+import re
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from azure.core.exceptions import AzureError
+from azure.data.tables import TableServiceClient
+from tests.postgres.server import Postgres, PostgresServer, shared
+
+from lazulite.cli import main
+
+from .test_serve import SECONDS_MAX, Running, get, lazulite, serving_from, table_names
+from .test_serve_workers import children
+
+
+@pytest.fixture(name="dsn")
+def _dsn() -> Iterator[str]:
+    with shared().database() as dsn:
+        if not urlsplit(dsn).password:
+            pytest.skip("no password in LAZULITE_TEST_POSTGRES")
+        yield dsn
+
+
+def password_of(dsn: str) -> str:
+    password = urlsplit(dsn).password
+    assert password
+    return password
+
+
+def bare(dsn: str) -> str:
+    return dsn.replace(f":{password_of(dsn)}@", "@")
+
+
+def seen(pid: int) -> bytes:
+    return Path(f"/proc/{pid}/cmdline").read_bytes()
+
+
+def wait(condition: Callable[[], object]) -> None:
+    """Wait for what other processes do in their own time; of several front ends, any may answer."""
+    deadline = time.monotonic() + SECONDS_MAX
+    while not all(condition() for _ in range(4)):
+        assert time.monotonic() < deadline
+
+
+def lists(connection_string: str, server: Running) -> list[str] | None:
+    """The tables that a server names to an account, None if it does not know it."""
+    try:
+        return table_names(re.sub(r":\d+/", f":{server.port}/", connection_string))
+    except AzureError:
+        return None
+
+
+def test_it_serves_what_it_prints_and_keeps_what_it_took(dsn: str) -> None:
+    with serving_from("--engine", dsn) as server:
+        name = bare(dsn)
+        assert server.lines[0].endswith(f" listens on {server.url} (PostgreSQL, {name})\n")
+        assert get(server.url + "health") == 200
+        with TableServiceClient.from_connection_string(server.lines[1].strip(), retry_total=0) as client:
+            client.create_table("orders").create_entity({"PartitionKey": "p", "RowKey": "r"})
+        assert name.encode() in seen(server.process.pid)
+        assert password_of(dsn).encode() not in seen(server.process.pid)
+        code, log = server.stop()
+        assert code == 0
+        assert '"status":201' in log
+        assert password_of(dsn) not in "".join(server.lines) + log
+    with serving_from("--silent", LAZULITE_ENGINE=bare(dsn), LAZULITE_ENGINE_PASSWORD=password_of(dsn)) as server:
+        assert table_names(server.lines[1]) == ["orders"]
+        assert server.stop() == (0, "")
+
+
+def test_a_password_in_a_file(dsn: str, tmp_path: Path) -> None:
+    file = tmp_path / "password"
+    file.write_text(password_of(dsn) + "\n")
+    with serving_from("--silent", "--engine", bare(dsn), "--engine-password-file", str(file)) as server:
+        assert get(server.url + "health") == 200
+        assert server.stop() == (0, "")
+    assert lazulite("account", "list", "--engine", bare(dsn), PGPASSWORD=password_of(dsn)).returncode == 0
+
+
+def test_accounts_and_tables_are_those_of_all_processes(dsn: str) -> None:
+    with (
+        serving_from("--silent", "--engine", dsn) as one,
+        serving_from("--silent", "--engine", dsn, "--workers", "2") as other,
+    ):
+        public = one.lines[1]
+        assert lists(public, other) == []
+        added = lazulite("account", "add", "orders", "--engine", dsn).stdout
+        for server in (one, other):
+            wait(lambda server=server: lists(added, server) == [])  # type: ignore[misc]  # a lambda's default
+            wait(lambda server=server: lists(public, server) is None)  # type: ignore[misc]  # likewise
+        with TableServiceClient.from_connection_string(re.sub(r":\d+/", f":{one.port}/", added.strip())) as client:
+            client.create_table("items")
+        wait(lambda: lists(added, other) == ["items"])
+        rotated = lazulite("account", "rotate-key", "orders", "--key", "1", "--engine", dsn).stdout
+        wait(lambda: lists(added, other) is None)
+        wait(lambda: lists(rotated, other) == ["items"])
+        again = lazulite("connection-string", "--account", "orders", "--engine", dsn).stdout
+        assert again == rotated
+        token = lazulite("sas", "account", "--permissions", "rl", "--expiry", "1h", "--engine", dsn).stdout.strip()
+        wait(lambda: get(f"{other.url}orders/Tables?{token}") == 200)
+        assert lazulite("account", "list", "--engine", dsn).stdout == "orders\n"
+        wait(lambda: get(f"{other.url}orders/items?{token}") == 200)
+        with TableServiceClient.from_connection_string(re.sub(r":\d+/", f":{one.port}/", rotated.strip())) as client:
+            client.delete_table("items")
+        wait(lambda: get(f"{other.url}orders/items?{token}") == 404)
+        assert other.stop() == (0, "")
+        assert one.stop() == (0, "")
+
+
+def test_front_ends_are_not_told_the_password_in_sight(dsn: str) -> None:
+    with serving_from("--silent", "--engine", dsn, "--workers", "2") as server:
+        processes = [server.process.pid, *children(server.process.pid)]
+        assert len(processes) == 3
+        for pid in processes:
+            assert password_of(dsn).encode() not in seen(pid)
+        os.kill(processes[1], 9)
+        assert server.process.stderr is not None
+        assert "another takes its place" in server.process.stderr.readline()
+        wait(lambda: len(children(server.process.pid)) == 2)
+        assert all(get(server.url + "health") == 200 for _ in range(4))
+        assert server.stop() == (0, "")
+
+
+def test_it_goes_on_when_the_database_has_been_away() -> None:
+    """Also with what it looks for in the background."""
+    with PostgresServer.make() as database:
+        dsn = database.dsn("postgres")
+        with serving_from("--silent", "--engine", dsn) as server:
+            database.kill()
+            wait(lambda: get(server.url + "health") == 503)
+            assert lists(server.lines[1], server) is None
+            database.start()
+            wait(lambda: get(server.url + "health") == 200)
+            added = lazulite("account", "add", "orders", "--engine", dsn).stdout
+            wait(lambda: lists(added, server) == [])
+            code, err = server.stop()
+            assert code == 0
+            assert password_of(dsn) not in err
+            assert "Traceback" not in err
+
+
+COMMANDS = (
+    ["serve", "--table-port", "0"],
+    ["serve", "--table-port", "0", "--workers", "2"],
+    ["account", "list"],
+    ["account", "add", "orders"],
+    ["connection-string"],
+    ["upgrade"],
+)
+
+
+@pytest.fixture(name="refusal")
+def _refusal(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """Run a command that must be refused, in this process, which is quicker; return its one line."""
+
+    def refusal(*arguments: str) -> str:
+        assert main(arguments) == 1
+        output = capsys.readouterr()
+        assert output.out == ""
+        assert re.fullmatch(r"lazulite: .+\n", output.err), output.err
+        return output.err
+
+    return refusal
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_a_database_that_cannot_be_used_is_one_line(command: list[str], dsn: str, refusal: Callable[..., str]) -> None:
+    for why, url in {
+        "password authentication failed": dsn.replace(password_of(dsn), "wr0ng"),
+        'database "none" does not exist': f"{dsn.rpartition('/')[0]}/none",
+        "Connect": dsn.replace(f":{urlsplit(dsn).port}/", ":1/"),
+        "sslmode": f"{dsn}?sslmode=nonsense",
+    }.items():
+        line = refusal(*command, "--engine", url)
+        assert line.startswith(f"lazulite: {bare(dsn).rpartition(':')[0]}:"), line
+        assert why in line
+        assert "wr0ng" not in line
+        assert password_of(dsn) not in line
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_tables_of_another_format_are_refused_and_say_what_to_do(
+    command: list[str], dsn: str, refusal: Callable[..., str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    if command == ["upgrade"]:
+        assert "no tables" in refusal("upgrade", "--engine", dsn)
+    assert main(["account", "list", "--engine", dsn]) == 0
+    capsys.readouterr()
+    Postgres(dsn).execute("UPDATE lazulite.store SET value = '99' WHERE name = 'format'")
+    assert "newer than this program knows" in refusal(*command, "--engine", dsn)
+    Postgres(dsn).execute("UPDATE lazulite.store SET value = '0' WHERE name = 'format'")
+    if command != ["upgrade"]:
+        assert "lazulite upgrade --engine" in refusal(*command, "--engine", dsn)
+
+
+def test_an_upgrade_says_what_it_did(
+    dsn: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert main(["account", "list", "--engine", dsn]) == 0
+    capsys.readouterr()
+    assert main(["upgrade", "--engine", dsn]) == 0
+    assert capsys.readouterr().out == f"{bare(dsn)} is of format 1 already\n"
+
+    async def upgrade(_: object) -> tuple[int, int]:
+        return 1, 3
+
+    monkeypatch.setattr("lazulite.cli.upgrade.upgrade", upgrade)
+    assert main(["upgrade", "--engine", dsn]) == 0
+    assert capsys.readouterr().out == f"{bare(dsn)} was of format 1, and is of 3 now\n"
+    assert main(["upgrade"]) == 2
+
+
+def test_what_a_location_has_and_a_database_has_not(
+    dsn: str, tmp_path: Path, refusal: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = str(tmp_path / "copy")
+    commands = {"pg_dump": ["backup", place], "pg_restore": ["restore", place], "pg_amcheck": ["check"]}
+    for instead, command in commands.items():
+        assert instead in refusal(*command, "--engine", dsn)
+    monkeypatch.setenv("LAZULITE_ENGINE", dsn)
+    for instead, command in commands.items():
+        assert instead in refusal(*command)
+    assert "there is no store" in refusal("backup", place, "--location", place)
+
+
+def test_the_development_key_stays_on_this_machine(dsn: str, refusal: Callable[..., str]) -> None:
+    everywhere = ["--table-host", "0.0.0.0", "--table-port", "0"]
+    for workers in ("1", "2"):
+        assert "--allow-development-key" in refusal("serve", *everywhere, "--workers", workers, "--engine", dsn)
+    assert main(["account", "add", "orders", "--engine", dsn]) == 0
+    with serving_from("--silent", *everywhere, "--engine", dsn, "--metrics-port", "0", lines=3) as server:
+        assert server.lines[1].startswith("account orders: lazulite connection-string --account orders --engine ")
+        assert password_of(dsn) not in server.lines[1]
+        assert get(server.lines[2].split()[1]) == 200
+        assert server.stop() == (0, "")
