@@ -2,6 +2,8 @@
 
 import os
 import re
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -238,3 +240,10 @@ def test_the_development_key_stays_on_this_machine(dsn: str, refusal: Callable[.
         assert password_of(dsn) not in server.lines[1]
         assert get(server.lines[2].split()[1]) == 200
         assert server.stop() == (0, "")
+
+
+def test_nobody_waits_for_the_databases_client_who_does_not_use_it() -> None:
+    modules = "lazulite.cli.serve, lazulite.cli.front_end, lazulite.cli.account, lazulite.cli.sas, lazulite.cli.backup"
+    script = f"import sys, {modules}; print('asyncpg' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"

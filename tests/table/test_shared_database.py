@@ -6,7 +6,9 @@ import pytest
 
 from lazulite.cli.stores import REMEMBERED_SECONDS as LIFETIME_SECONDS
 from lazulite.engine.contract import Engine
-from lazulite.protocol.accounts import DEVELOPMENT_ACCOUNT, AccountDirectory
+from lazulite.protocol.account_row import AccountRow, AccountWatch
+from lazulite.protocol.account_sas import sign_account_sas
+from lazulite.protocol.accounts import DEVELOPMENT_ACCOUNT, Account, AccountDirectory
 from lazulite.protocol.clock import system_clock
 from lazulite.protocol.message import Request, Response
 from lazulite.protocol.service_properties import CorsRule, PropertiesUpdate
@@ -15,7 +17,7 @@ from lazulite.protocol.stored_policy import StoredAccessPolicy
 from lazulite.table.service import TableService
 from tests.fuzz.memory import MemoryEngine
 
-from .client import ACCOUNT, Client
+from .client import ACCOUNT, ALL_PERMISSIONS, Client
 
 SECONDS_MAX = 2.0
 READERS = ServiceSas(table="people", permission="", policy_id="readers")
@@ -120,6 +122,24 @@ async def test_service_properties(world: World) -> None:
     await properties.update(ACCOUNT, PropertiesUpdate(cors=()))
     world.pass_time()
     assert await crossed(world.other) == ["", ""]
+
+
+async def test_a_key_that_was_replaced_ends_a_token_that_was_verified() -> None:
+    world = World()
+    row, directory = AccountRow(world.engine, "the database"), AccountDirectory({})
+    watch = AccountWatch(row, directory, print)
+    keys = (b"first", b"second")
+    await row.edit(lambda _: {ACCOUNT: keys})
+    await watch.start()
+    client = Client(world.engine, sas=sign_account_sas(Account(ACCOUNT, keys), ALL_PERMISSIONS))
+    client.service = TableService(world.engine, directory)
+    assert (await client("GET", "Tables")).status == 200
+    await row.edit(lambda accounts: {**accounts, "items": keys})
+    await watch.look()
+    assert (await client("GET", "Tables")).status == 200
+    await row.edit(lambda accounts: {**accounts, ACCOUNT: (b"third", b"second")})
+    await watch.look()
+    assert (await client("GET", "Tables")).status == 403
 
 
 @pytest.mark.parametrize(("seconds", "reads"), [(LIFETIME_SECONDS, 3), (None, 1)])
