@@ -17,6 +17,8 @@ TABLES = 3
 """Partition = account; see table/catalog.py."""
 ACCOUNTS = 4
 """Partition and row `accounts`: the accounts of a database, see account_row.py. Those of a location are in a file."""
+COPIES = 5
+"""Partition and row `copy`: how far a copy to this store has come; see transfer/journal.py."""
 
 WATCHED = frozenset({SERVICE_PROPERTIES, TABLES})
 """The spaces whose rows services remember."""

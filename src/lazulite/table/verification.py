@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from lazulite.engine.contract import Key
 from lazulite.engine.keys import decode_key, encode_key
 from lazulite.protocol.service_properties import ServiceProperties
-from lazulite.protocol.spaces import ACCOUNTS, COUNTERS, FIRST_FREE_SPACE, SERVICE_PROPERTIES, TABLES
+from lazulite.protocol.spaces import ACCOUNTS, COPIES, COUNTERS, FIRST_FREE_SPACE, SERVICE_PROPERTIES, TABLES
 from lazulite.protocol.stored_accounts import read_accounts
 from lazulite.table.catalog import DROPPED, Table
 from lazulite.table.row import assemble, decode_row, encode_keys, encode_properties
@@ -122,6 +122,8 @@ class _Verification:
         if space == ACCOUNTS:
             read_accounts(value, "the list of accounts")
             return False
+        if space == COPIES:
+            raise ValueError("the store is an unfinished copy; the same lazulite copy finishes it")
         if space != TABLES:
             raise ValueError(f"nothing that Lazulite knows is in space {space} under {key}")
         if key[1].startswith(DROPPED):

@@ -1,0 +1,1 @@
+"""A whole store, moved from one engine to another."""
