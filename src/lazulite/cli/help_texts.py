@@ -51,3 +51,13 @@ examples:
   lazulite sas table Orders --permissions r --expiry 1h --spk 2024 --epk 2025
   lazulite sas table Orders --policy readers --url
 """
+
+COPY_EXAMPLES = """\
+A store is a location. What was broken off goes on where it was when the same
+command is given again; until it has ended well, "lazulite serve" refuses the
+target.
+
+examples:
+  lazulite copy --from data --to /srv/tables
+  lazulite copy --from data --to /srv/tables --verify-only
+"""

@@ -10,7 +10,7 @@ from typing import NoReturn, TypeAlias
 
 from lazulite import __version__
 from lazulite.cli.flag_types import count, database, host, network, no_pfx, port, positive, suffix
-from lazulite.cli.help_texts import DESCRIPTION, EXAMPLES, SAS_EXAMPLES, SERVE_EXAMPLES
+from lazulite.cli.help_texts import COPY_EXAMPLES, DESCRIPTION, EXAMPLES, SAS_EXAMPLES, SERVE_EXAMPLES
 
 DEFAULT_LOCATION = Path("data")
 DEFAULT_HOST = "127.0.0.1"
@@ -256,6 +256,14 @@ def _add_store(commands: Commands) -> None:
     parser = _command(commands, "restore", "restore", "verify a backup and make it a location again")
     parser.add_argument("source", type=Path, metavar="SOURCE", help="what lazulite backup made")
     _location_flag(parser)
+    parser = _command(commands, "copy", "copy", "move a whole store to another place, and compare both", COPY_EXAMPLES)
+    for name, dest, text in (
+        ("--from", "source", "the store to read, which nobody may write to meanwhile"),
+        ("--to", "target", "an empty place, or one where the same copy was broken off"),
+    ):
+        parser.add_argument(name, dest=dest, required=True, metavar="STORE", help=text)
+    parser.add_argument("--verify-only", action="store_true", help="copy nothing, compare what is there")
+    parser.add_argument("--silent", "-s", action="store_true", help="show no progress")
 
 
 def _add_upgrade(commands: Commands) -> None:

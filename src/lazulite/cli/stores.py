@@ -17,6 +17,7 @@ from lazulite.protocol.account_row import AccountRow, AccountWatch
 from lazulite.protocol.accounts import Account, AccountDirectory
 from lazulite.protocol.clock import system_clock
 from lazulite.server.control import control
+from lazulite.transfer.journal import refuse_unfinished
 
 REMEMBERED_SECONDS = 1.0
 """How long rows are remembered that other processes may change: what one has changed, all know within two seconds."""
@@ -73,6 +74,7 @@ async def open_location(
         )
     engine = RocksEngine.open(None if location is None else store_path(location), system_clock, meter=meter)
     try:
+        await refuse_unfinished(engine, engine.name)
         async with control(location, engine.checkpoint, report):
             yield engine, directory
     finally:
@@ -93,6 +95,7 @@ async def _database_store(settings: Settings, database: PostgresSettings) -> Asy
     from lazulite.cli.database import open_database  # noqa: PLC0415 - nobody waits for a client that is not used
 
     async with open_database(database, report) as engine:
+        await refuse_unfinished(engine, engine.name)
         directory = AccountDirectory(settings.accounts)
         watch = AccountWatch(AccountRow(engine, engine.name), directory, report)
         await watch.start()

@@ -1,0 +1,112 @@
+"""`lazulite copy`: a whole store moved to another place, which may be of another kind; then both compared."""
+
+import sys
+import time
+from argparse import Namespace
+from collections.abc import Callable, Mapping
+from contextlib import aclosing
+
+from lazulite.cli.ends import opened, same_place
+from lazulite.cli.progress_line import ProgressLine
+from lazulite.cli.refusal import Refusal
+from lazulite.engine.contract import EngineError
+from lazulite.protocol.clock import system_clock
+from lazulite.protocol.stored_accounts import AccountsError
+from lazulite.server import lifecycle
+from lazulite.transfer.comparison import Comparing, Comparison, Facts
+from lazulite.transfer.copying import Means, copy
+from lazulite.transfer.journal import Journal
+from lazulite.transfer.rising_clock import RisingClock
+from lazulite.transfer.store import Store, TransferError
+from lazulite.transfer.tally import Tally
+
+Report = Callable[[Tally], None]
+
+
+def run(args: Namespace, _: Mapping[str, str]) -> int:
+    """Copy and compare, or compare."""
+    try:
+        lifecycle.run(_run(args))
+    except (TransferError, EngineError, AccountsError) as error:
+        raise Refusal(error) from error
+    return 0
+
+
+async def _run(args: Namespace) -> None:
+    progress = None if args.silent else ProgressLine(sys.stderr)
+    clock = RisingClock(system_clock)
+    if same_place(args.source, args.target):
+        raise Refusal("--from and --to are the same place")
+    async with (
+        opened(args.source, system_clock, must_exist=True) as source,
+        opened(args.target, clock, must_exist=args.verify_only) as target,
+    ):
+        if args.verify_only:
+            if await Journal.unfinished(target.engine) is not None:
+                raise Refusal(f"{target.name} is an unfinished copy; finish it first")
+            await _verify(source, target, None, progress)
+            return
+        report = progress.show if progress is not None else _ignore
+        journal = await copy(source, target, Means(clock, time.monotonic), report)
+        await _verify(source, target, journal.progress.entities, progress)
+        await journal.end()
+
+
+async def _verify(source: Store, target: Store, entities: int | None, progress: ProgressLine | None) -> None:
+    """Compare two stores, and print what they hold.
+
+    Raises:
+        Refusal: there is a difference.
+    """
+    print(f"from      {source.name}")
+    print(f"to        {target.name}")
+    accounts = await source.accounts.load()
+    differences = [] if accounts == await target.accounts.load() else ["the accounts"]
+    print(f"accounts  {len(accounts):,}")
+    comparing = Comparing(source.engine, target.engine, _ignore if progress is None else progress.show)
+    tables = rows = 0
+    async with aclosing(comparing.run(entities)) as comparisons:
+        async for comparison in comparisons:
+            if progress is not None:
+                progress.clear()
+            if not comparison.equal:
+                differences.append(comparison.part.name)
+            if comparison.part.is_table:
+                tables += 1
+                rows += comparison.source.rows
+            for line in _lines(comparison):
+                print(line, flush=True)
+    totals = comparing.totals()
+    print(f"tables    {tables:,}")
+    print(f"entities  {rows:,}")
+    print(f"bytes     {totals.source.size_bytes:,}")
+    print(f"checksum  {totals.source.checksum}")
+    if differences:
+        raise Refusal(_complaint(differences, target))
+    print("no difference found")
+
+
+def _lines(comparison: Comparison) -> list[str]:
+    part = comparison.part
+    if comparison.equal:
+        return [f"table     {part.name}: {_told(comparison.source)}"] if part.is_table else []
+    return [
+        f"differs   {part.name}, from: {_told(comparison.source)}",
+        f"differs   {part.name}, to:   {_told(comparison.target)}",
+    ]
+
+
+def _told(facts: Facts) -> str:
+    return f"{facts.rows:,} entities, {facts.size_bytes:,} bytes, {facts.checksum}"
+
+
+def _complaint(differences: list[str], target: Store) -> str:
+    more = f" and {len(differences) - 1:,} more" if len(differences) > 1 else ""
+    return (
+        f"{target.name} is not what it was copied from: {differences[0]}{more}; "
+        "if the source was written meanwhile, empty the target and copy again"
+    )
+
+
+def _ignore(_: Tally) -> None:
+    """Tell nobody."""

@@ -1,0 +1,240 @@
+"""`lazulite copy`, as processes: moved, killed, compared, refused."""
+
+import asyncio
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from azure.core import MatchConditions
+from azure.data.tables import TableServiceClient, UpdateMode
+from tests.sdk.server import Server
+from tests.transfer.stores import put
+
+from lazulite.cli import main
+from lazulite.config import account_file, store_path
+from lazulite.engine.rocksdb import RocksEngine
+from lazulite.protocol.clock import system_clock
+from lazulite.protocol.spaces import FIRST_FREE_SPACE
+from lazulite.table.catalog import Catalog
+from lazulite.table.row import assemble, encode_keys
+from lazulite.transfer.journal import Journal
+
+PARTITIONS = 40
+BATCHES_BEFORE_DEATH = 12
+
+DYING = """
+import os, signal, sys
+from lazulite.cli import main
+from lazulite.transfer import copying, window
+from lazulite.transfer.batches import Batch
+
+window.COUNT_MAX = 2
+copying.NOTE_SECONDS = 0.0
+put, left = Batch.__call__, int(sys.argv[1])
+
+def put_or_die(batch, current, stamp):
+    global left
+    left -= 1
+    if left == 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return put(batch, current, stamp)
+
+Batch.__call__ = put_or_die
+sys.exit(main(sys.argv[2:]))
+"""
+"""`lazulite`, killed at a batch of a copy whose journal is brought up to date after each."""
+
+
+def lazulite(*arguments: str | Path) -> tuple[int, str, str]:
+    command = [sys.executable, "-m", "lazulite", *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    return done.returncode, done.stdout, done.stderr
+
+
+def copy(source: Path, target: Path, *flags: str) -> tuple[int, str, str]:
+    return lazulite("copy", "--from", source, "--to", target, *flags)
+
+
+def checksum(printed: str) -> str:
+    return next(line for line in printed.splitlines() if line.startswith("checksum"))
+
+
+async def fill(location: Path) -> None:
+    engine = RocksEngine.open(store_path(location), system_clock)
+    try:
+        table = await Catalog(engine).create("devstoreaccount1", "Orders")
+        await Catalog(engine).create("devstoreaccount1", "Empty")
+        for number in range(PARTITIONS):
+            value = assemble(system_clock(), encode_keys(f"p{number:02}", "r"), "")
+            await put(engine, table.space, f"p{number:02}", "r", value)
+    finally:
+        await engine.close()
+
+
+async def set_row(location: Path, row: str, value: bytes | None) -> None:
+    engine = RocksEngine.open(store_path(location), system_clock)
+    try:
+        await put(engine, FIRST_FREE_SPACE, "p03", row, value)
+    finally:
+        await engine.close()
+
+
+async def entities_noted(location: Path) -> int:
+    engine = RocksEngine.open(store_path(location), system_clock)
+    try:
+        journal = await Journal.unfinished(engine)
+        assert journal is not None
+        return journal.progress.entities
+    finally:
+        await engine.close()
+
+
+@pytest.fixture(name="source")
+def _source(tmp_path: Path) -> Path:
+    location = tmp_path / "source"
+    asyncio.run(fill(location))
+    account_file(location).add("orders", lambda count: b"k" * count)
+    return location
+
+
+def kill_a_copy(source: Path, target: Path) -> None:
+    command = ["copy", "--from", str(source), "--to", str(target)]
+    died = subprocess.run(
+        [sys.executable, "-c", DYING, str(BATCHES_BEFORE_DEATH), *command],
+        check=False,
+        capture_output=True,
+        timeout=120,
+    )
+    assert died.returncode == -signal.SIGKILL, died.stderr
+
+
+def test_a_copy_that_was_killed_is_not_served_and_goes_on(source: Path, tmp_path: Path) -> None:
+    target, other = tmp_path / "target", tmp_path / "other"
+    kill_a_copy(source, target)
+    assert 0 < asyncio.run(entities_noted(target)) < PARTITIONS
+    unfinished = f"lazulite: {target / 'store'} is an unfinished copy; "
+    for flags in ((), ("--workers", "2")):
+        code, printed, complaint = lazulite("serve", "-l", target, "--table-port", "0", *flags)
+        assert (code, printed) == (1, "")
+        assert complaint.startswith(unfinished)
+        assert complaint.count("\n") == 1
+    assert "unfinished copy" in lazulite("check", "-l", target)[2]
+    assert copy(source, target, "--verify-only")[2] == f"lazulite: {target} is an unfinished copy; finish it first\n"
+    assert "is itself an unfinished copy" in copy(target, tmp_path / "third")[2]
+    asyncio.run(fill(other))
+    assert f"is an unfinished copy of {source}, not of {other}" in copy(other, target)[2]
+    code, printed, complaint = copy(source, target, "--silent")
+    assert (code, complaint) == (0, "")
+    assert printed.splitlines()[-1] == "no difference found"
+    assert (
+        checksum(printed)
+        == checksum(lazulite("check", "-l", source)[1])
+        == checksum(lazulite("check", "-l", target)[1])
+    )
+    assert account_file(target).load() == account_file(source).load()
+
+
+def test_a_source_that_was_written_between_is_noticed_and_the_copy_not_served(source: Path, tmp_path: Path) -> None:
+    target = tmp_path / "target"
+    kill_a_copy(source, target)
+    asyncio.run(set_row(source, "late", assemble(system_clock(), encode_keys("p03", "late"), "")))
+    code, printed, complaint = copy(source, target)
+    assert code == 1
+    assert "differs   devstoreaccount1/Orders, from: 41 entities" in printed
+    assert "differs   devstoreaccount1/Orders, to:   40 entities" in printed
+    assert "no difference" not in printed
+    assert complaint.startswith(f"lazulite: {target} is not what it was copied from: devstoreaccount1/Orders")
+    assert complaint.count("\n") == 1
+    assert lazulite("serve", "-l", target, "--table-port", "0")[0] == 1
+
+
+def test_verifying_finds_a_broken_row_and_changes_nothing(
+    source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    target = tmp_path / "target"
+    command = ["copy", "--from", str(source), "--to", str(target)]
+    assert main(command) == 0
+    moved = capsys.readouterr().out
+    assert main([*command, "--verify-only"]) == 0
+    assert capsys.readouterr().out == moved
+    assert "table     devstoreaccount1/Orders: 40 entities, " in moved
+    assert "table     devstoreaccount1/Empty: 0 entities, " in moved
+    assert "accounts  1\n" in moved
+    asyncio.run(set_row(target, "r", assemble(system_clock(), encode_keys("p03", "R"), "")))
+    assert main([*command, "--verify-only"]) == 1
+    printed, complaint = capsys.readouterr()
+    assert printed.count("differs   devstoreaccount1/Orders") == 2
+    assert "not what it was copied from: devstoreaccount1/Orders" in complaint
+    account_file(target).add("another", lambda count: b"k" * count)
+    assert main([*command, "--verify-only"]) == 1
+    assert "the accounts and 1 more" in capsys.readouterr().err
+    assert main(command) == 1, "it is not empty"
+    assert "not empty" in capsys.readouterr().err
+
+
+def test_what_is_in_use_or_is_no_place_for_a_copy_is_refused(
+    source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    target, backup = tmp_path / "target", tmp_path / "backup"
+    assert main(["backup", str(backup), "-l", str(source)]) == 0
+    (tmp_path / "files").mkdir()
+    (tmp_path / "files" / "store").write_text("", encoding="utf-8")
+    capsys.readouterr()
+
+    def refusal(one: Path, other: Path, *flags: str) -> str:
+        assert main(["copy", "--from", str(one), "--to", str(other), *flags]) == 1
+        printed, complaint = capsys.readouterr()
+        assert printed == ""
+        assert complaint.count("\n") == 1
+        return complaint
+
+    assert f"there is no store in {target}" in refusal(target, tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+    assert f"there is no store in {target}" in refusal(source, target, "--verify-only")
+    assert "is a backup" in refusal(backup, target)
+    assert "is a backup" in refusal(source, backup)
+    assert "the same place" in refusal(source, tmp_path / "files" / ".." / "source")
+    assert "files/store" in refusal(source, tmp_path / "files")
+    assert not target.exists()
+    for one, other in ((source, target), (tmp_path / "second", source)):
+        if one != source:
+            asyncio.run(fill(one))
+        engine = RocksEngine.open(store_path(source), system_clock)
+        try:
+            code, printed, complaint = copy(one, other)
+        finally:
+            asyncio.run(engine.close())
+        assert (code, printed) == (1, "")
+        assert complaint == f"lazulite: {source / 'store'} is in use by another process; stop that first\n"
+
+
+def test_the_service_gives_the_same_entities_before_and_after(tmp_path: Path) -> None:
+    source, target = tmp_path / "source", tmp_path / "target"
+    server = Server.start(source)
+    with connect(server) as service:
+        table = service.create_table("Orders")
+        table.create_entity({"PartitionKey": "p", "RowKey": "é", "Total": 12.5})
+        before = table.get_entity("p", "é")
+        service.create_table("Dropped")
+        service.delete_table("Dropped")
+    assert server.terminate() == 0
+    assert copy(source, target)[0] == 0
+    server = Server.start(target)
+    with connect(server) as service:
+        table = service.get_table_client("Orders")
+        after = table.get_entity("p", "é")
+        assert dict(after) == dict(before)
+        assert after.metadata == before.metadata
+        etag = after.metadata["etag"]
+        table.update_entity(after, UpdateMode.REPLACE, etag=etag, match_condition=MatchConditions.IfNotModified)
+        assert str(table.get_entity("p", "é").metadata["etag"]) > str(etag)
+        table.create_entity({"PartitionKey": "p", "RowKey": "new"})
+        service.create_table("Dropped").create_entity({"PartitionKey": "p", "RowKey": "r"})
+        assert len(list(table.list_entities())) == 2
+    assert server.terminate() == 0
+
+
+def connect(server: Server) -> TableServiceClient:
+    return TableServiceClient.from_connection_string(server.account.connection_string, retry_total=0)

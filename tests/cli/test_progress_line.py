@@ -1,0 +1,71 @@
+"""Progress for people: a bar on a terminal, a line now and then elsewhere."""
+
+import io
+
+from lazulite.cli.progress_line import DRAW_SECONDS, LINE_SECONDS, ProgressLine, bar, describe
+from lazulite.transfer.tally import Tally
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+class Timer:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_a_line_is_written_now_and_then_where_there_is_no_terminal() -> None:
+    output, timer = io.StringIO(), Timer()
+    progress = ProgressLine(output, timer)
+    tally = Tally("copied", entities=500, tables=2)
+    for second in range(10):
+        timer.now = second
+        tally.entities = 500 + 100 * second
+        progress.show(tally)
+        progress.clear()
+    assert LINE_SECONDS == 5
+    assert output.getvalue() == "lazulite: copied 1,000 entities (100/s), 0 of 2 tables\n"
+
+
+def test_a_terminal_has_one_bar_that_is_drawn_anew() -> None:
+    output, timer = Terminal(), Timer()
+    progress = ProgressLine(output, timer)
+    tally = Tally("compared", entities=0, entities_total=300, tables=1)
+    for step in range(3):
+        timer.now = step * DRAW_SECONDS
+        tally.entities = step * 100
+        progress.show(tally)
+    progress.clear()
+    assert output.getvalue().split("\r\x1b[K") == [
+        "",
+        "[##########--------------------] compared 100 of 300 entities (1,000/s), 0 of 1 tables",
+        "[####################----------] compared 200 of 300 entities (1,000/s), 0 of 1 tables",
+        "",
+    ]
+
+
+def test_another_pass_has_a_rate_of_its_own() -> None:
+    output, timer = io.StringIO(), Timer()
+    progress = ProgressLine(output, timer)
+    progress.show(Tally("copied", entities=10**6))
+    timer.now = 100.0
+    tally = Tally("compared", entities=0)
+    progress.show(tally)
+    timer.now = 110.0
+    tally.entities = 50
+    progress.show(tally)
+    assert output.getvalue().splitlines()[-1] == "lazulite: compared 50 entities (5/s), 0 of 0 tables"
+
+
+def test_a_bar_is_of_tables_as_long_as_nobody_knows_how_many_entities_there_are() -> None:
+    assert bar(Tally("copied", 10, None, 4, 1)).count("#") == 7
+    assert bar(Tally("copied", 10, 40, 4, 4)).count("#") == 7
+    assert bar(Tally("compared", 50, 40)).count("#") == 30, "more than expected"
+    assert bar(Tally("compared", 0, 0)).count("#") == 0
+    assert describe(Tally("compared", 1000, 2000, 3, 1), 1234.5) == (
+        "compared 1,000 of 2,000 entities (1,234/s), 1 of 3 tables"
+    )
