@@ -102,6 +102,20 @@ async def open_schema(connection: Connection, kind: Kind) -> None:
         )
 
 
+async def is_there(settings: PostgresSettings) -> bool:
+    """Say whether a database has tables of Lazulite, whatever their format.
+
+    Raises:
+        EngineUnavailableError: the database cannot be reached.
+    """
+    with database_errors():
+        connection = await Way(settings).connect()
+        try:
+            return await _format(connection) is not None
+        finally:
+            await connection.close()
+
+
 async def upgrade(settings: PostgresSettings) -> tuple[int, int]:
     """Bring the tables to this program's format; return what it was and what it is.
 

@@ -1,0 +1,33 @@
+"""A database that cannot be used says so as engines do, from the first moment on."""
+
+from urllib.parse import urlsplit
+
+import pytest
+
+from lazulite.engine.contract import EngineUnavailableError
+from lazulite.engine.postgres import schema
+from lazulite.engine.postgres.engine import PostgresEngine
+from lazulite.engine.postgres.settings import PostgresSettings
+from lazulite.protocol.clock import system_clock
+from tests.postgres.server import shared
+
+
+@pytest.mark.parametrize("change", [{"path": "/nowhere"}, {"netloc": "nobody@127.0.0.1:1"}])
+async def test_a_database_that_lets_nobody_in_is_unavailable(change: dict[str, str]) -> None:
+    settings = PostgresSettings(dsn=urlsplit(shared().dsn())._replace(**change).geturl())
+    engine = PostgresEngine(settings, system_clock)
+    for call in (engine.start(), engine.get(1, "p", "r"), schema.is_there(settings)):
+        with pytest.raises(EngineUnavailableError, match="cannot"):
+            await call
+    await engine.close()
+
+
+async def test_whether_there_are_tables_is_asked_without_making_them() -> None:
+    with shared().database() as dsn:
+        settings = PostgresSettings(dsn=dsn)
+        assert not await schema.is_there(settings)
+        assert not await schema.is_there(settings)
+        engine = PostgresEngine(settings, system_clock)
+        await engine.start()
+        await engine.close()
+        assert await schema.is_there(settings)
