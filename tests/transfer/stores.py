@@ -22,7 +22,9 @@ FUTURE = NOW + 10**15
 Rows = dict[Key, bytes]
 Contents = dict[int, Rows]
 
-texts = st.sampled_from(["", "\0", "a", "a\0", "ab", "b", "é", "\ud7ff", "\ue000", "￿", "\U00010000", "x" * 1024])
+_SHORT = ("", "\0", "a", "a\0", "ab", "b", "é", "\ud7ff", "\ue000", "￿", "\U00010000")
+_LONG = ("x" * 1024, "x" * 1023 + "y", "x" * 1023, "\U00010000" * 512)
+texts = st.sampled_from(_SHORT) | st.sampled_from(_LONG)
 keys = st.tuples(texts, texts)
 
 

@@ -4,6 +4,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
+from lazulite.engine.foresight import Expect, Foreseeing, Foreseen
 from lazulite.transfer.parts import Row
 from lazulite.transfer.store import TransferError
 
@@ -13,7 +14,7 @@ BYTES_MAX = 256 << 10
 
 
 @dataclass(slots=True)
-class Batch:
+class Batch(Foreseeing):
     """Successive rows of one partition. As a `Decide`, it puts them where nothing or the same is."""
 
     partition: str
@@ -31,6 +32,14 @@ class Batch:
     def takes(self, row: Row) -> bool:
         """Say whether the row may go into this batch."""
         return row.partition == self.partition and len(self.rows) < ROWS_MAX and self.size_bytes < BYTES_MAX
+
+    def foresee(self) -> Foreseen | None:
+        """See `Foreseeing`."""
+        return Foreseen(Expect.ABSENT) if len(self.rows) == 1 else None
+
+    def value(self, stamp: int) -> bytes:  # noqa: ARG002 - what is copied has its own
+        """See `Foreseeing`."""
+        return self.values[0]
 
     def __call__(self, current: Sequence[bytes | None], _: int) -> Mapping[str, bytes | None]:
         """See `Decide`."""
