@@ -6,7 +6,8 @@ from argparse import Namespace
 from collections.abc import Callable, Mapping
 from contextlib import aclosing
 
-from lazulite.cli.ends import opened, same_place
+from lazulite.cli.ends import End, end_at, opened
+from lazulite.cli.hidden_passwords import VARIABLES
 from lazulite.cli.progress_line import ProgressLine
 from lazulite.cli.refusal import Refusal
 from lazulite.engine.contract import EngineError
@@ -23,23 +24,27 @@ from lazulite.transfer.tally import Tally
 Report = Callable[[Tally], None]
 
 
-def run(args: Namespace, _: Mapping[str, str]) -> int:
+def run(args: Namespace, environ: Mapping[str, str]) -> int:
     """Copy and compare, or compare."""
+    source, target = (
+        end_at(getattr(args, name), environ, VARIABLES[flag])
+        for name, flag in (("source", "--from"), ("target", "--to"))
+    )
+    if source == target:
+        raise Refusal("--from and --to are the same place")
     try:
-        lifecycle.run(_run(args))
+        lifecycle.run(_run(args, source, target))
     except (TransferError, EngineError, AccountsError) as error:
         raise Refusal(error) from error
     return 0
 
 
-async def _run(args: Namespace) -> None:
+async def _run(args: Namespace, source_end: End, target_end: End) -> None:
     progress = None if args.silent else ProgressLine(sys.stderr)
     clock = RisingClock(system_clock)
-    if same_place(args.source, args.target):
-        raise Refusal("--from and --to are the same place")
     async with (
-        opened(args.source, system_clock, must_exist=True) as source,
-        opened(args.target, clock, must_exist=args.verify_only) as target,
+        opened(source_end, system_clock, must_exist=True) as source,
+        opened(target_end, clock, must_exist=args.verify_only) as target,
     ):
         if args.verify_only:
             if await Journal.unfinished(target.engine) is not None:

@@ -3,7 +3,8 @@
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
-from lazulite.engine.contract import EngineError
+from lazulite.engine.contract import Clock, EngineError, StoreUnusableError
+from lazulite.engine.postgres import schema
 from lazulite.engine.postgres.engine import PostgresEngine
 from lazulite.engine.postgres.settings import PostgresSettings
 from lazulite.protocol.account_row import AccountRow
@@ -13,19 +14,25 @@ from lazulite.server import lifecycle
 
 
 @asynccontextmanager
-async def open_database(settings: PostgresSettings, report: Callable[[str], None]) -> AsyncIterator[PostgresEngine]:
+async def open_database(
+    settings: PostgresSettings, report: Callable[[str], None], clock: Clock = system_clock, *, must_exist: bool = False
+) -> AsyncIterator[PostgresEngine]:
     """Yield an engine that is connected and has its tables.
 
     Args:
         settings: of the database.
         report: told what in it endangers what is kept there.
+        clock: for what is written.
+        must_exist: whether to refuse a database without tables of Lazulite instead of making them.
 
     Raises:
         EngineError: the database cannot be reached, or is none of this version. The text has its name.
     """
-    engine = PostgresEngine(settings, system_clock, report=report)
+    engine = PostgresEngine(settings, clock, report=report)
     try:
         try:
+            if must_exist and not await schema.is_there(settings):
+                raise StoreUnusableError("there is no store in this database")
             await engine.start()
         except EngineError as error:
             raise type(error)(f"{engine.name}: {error}") from error

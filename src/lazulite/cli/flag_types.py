@@ -3,9 +3,10 @@
 from argparse import ArgumentTypeError
 from collections.abc import Callable
 from ipaddress import IPv4Network, IPv6Network, ip_network
+from pathlib import Path
 from typing import NoReturn
 
-from lazulite.engine.postgres.url import DatabaseUrl, read_url
+from lazulite.engine.postgres.url import SCHEMES, DatabaseUrl, read_url
 
 COUNT_MAX = 64
 
@@ -61,6 +62,11 @@ def count(text: str) -> int:
     if not (text.isascii() and text.isdigit() and 0 < int(text) <= COUNT_MAX):
         raise ArgumentTypeError(f"{text!r} is not a number from 1 to {COUNT_MAX}")
     return int(text)
+
+
+def store(text: str) -> Path | DatabaseUrl:
+    """Return a location, or the URL of a database."""
+    return database(text) if text.startswith(tuple(f"{scheme}:" for scheme in SCHEMES)) else Path(text)
 
 
 def positive(number: type[int] | type[float]) -> Callable[[str], int | float]:

@@ -53,11 +53,14 @@ examples:
 """
 
 COPY_EXAMPLES = """\
-A store is a location. What was broken off goes on where it was when the same
-command is given again; until it has ended well, "lazulite serve" refuses the
-target.
+A store is a location, or a database: postgresql://user@host1,host2/database.
+Passwords are in LAZULITE_FROM_PASSWORD and LAZULITE_TO_PASSWORD, or in files
+that LAZULITE_FROM_PASSWORD_FILE and LAZULITE_TO_PASSWORD_FILE name. What was
+broken off goes on where it was when the same command is given again; until it
+has ended well, "lazulite serve" refuses the target.
 
 examples:
   lazulite copy --from data --to /srv/tables
+  lazulite copy --from data --to postgresql://lazulite@db1,db2/tables
   lazulite copy --from data --to /srv/tables --verify-only
 """

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NoReturn, TypeAlias
 
 from lazulite import __version__
-from lazulite.cli.flag_types import count, database, host, network, no_pfx, port, positive, suffix
+from lazulite.cli.flag_types import count, database, host, network, no_pfx, port, positive, store, suffix
 from lazulite.cli.help_texts import COPY_EXAMPLES, DESCRIPTION, EXAMPLES, SAS_EXAMPLES, SERVE_EXAMPLES
 
 DEFAULT_LOCATION = Path("data")
@@ -261,7 +261,7 @@ def _add_store(commands: Commands) -> None:
         ("--from", "source", "the store to read, which nobody may write to meanwhile"),
         ("--to", "target", "an empty place, or one where the same copy was broken off"),
     ):
-        parser.add_argument(name, dest=dest, required=True, metavar="STORE", help=text)
+        parser.add_argument(name, dest=dest, type=store, required=True, metavar="STORE", help=text)
     parser.add_argument("--verify-only", action="store_true", help="copy nothing, compare what is there")
     parser.add_argument("--silent", "-s", action="store_true", help="show no progress")
 
