@@ -14,11 +14,13 @@ from tests.transfer.stores import put
 
 from lazulite.cli import main
 from lazulite.config import account_file, store_path
+from lazulite.engine.contract import EngineUnavailableError
 from lazulite.engine.rocksdb import RocksEngine
 from lazulite.protocol.clock import system_clock
 from lazulite.protocol.spaces import FIRST_FREE_SPACE
 from lazulite.table.catalog import Catalog
 from lazulite.table.row import assemble, encode_keys
+from lazulite.transfer import copying
 from lazulite.transfer.journal import Journal
 
 PARTITIONS = 40
@@ -208,6 +210,23 @@ def test_what_is_in_use_or_is_no_place_for_a_copy_is_refused(
             asyncio.run(engine.close())
         assert (code, printed) == (1, "")
         assert complaint == f"lazulite: {source / 'store'} is in use by another process; stop that first\n"
+
+
+def test_a_store_that_fails_in_the_middle_is_told_of_with_what_to_do(
+    source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = tmp_path / "target"
+    command = ["copy", "--from", str(source), "--to", str(target)]
+
+    async def full(*_: object) -> int:
+        raise EngineUnavailableError("the disk is full")
+
+    with monkeypatch.context() as patches:
+        patches.setattr(copying, "RETRY_SECONDS", ())
+        patches.setattr(RocksEngine, "commit", full)
+        assert main(command) == 1
+    assert capsys.readouterr().err == "lazulite: the disk is full; the same command goes on with the copy\n"
+    assert main(command) == 0
 
 
 def test_the_service_gives_the_same_entities_before_and_after(tmp_path: Path) -> None:

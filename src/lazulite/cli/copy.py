@@ -10,7 +10,7 @@ from lazulite.cli.ends import End, end_at, opened
 from lazulite.cli.hidden_passwords import VARIABLES
 from lazulite.cli.progress_line import ProgressLine
 from lazulite.cli.refusal import Refusal
-from lazulite.engine.contract import EngineError
+from lazulite.engine.contract import EngineError, EngineUnavailableError
 from lazulite.protocol.clock import system_clock
 from lazulite.protocol.stored_accounts import AccountsError
 from lazulite.server import lifecycle
@@ -52,7 +52,10 @@ async def _run(args: Namespace, source_end: End, target_end: End) -> None:
             await _verify(source, target, None, progress)
             return
         report = progress.show if progress is not None else _ignore
-        journal = await copy(source, target, Means(clock, time.monotonic), report)
+        try:
+            journal = await copy(source, target, Means(clock, time.monotonic), report)
+        except EngineUnavailableError as error:
+            raise Refusal(f"{error}; the same command goes on with the copy") from error
         await _verify(source, target, journal.progress.entities, progress)
         await journal.end()
 
