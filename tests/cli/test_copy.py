@@ -1,4 +1,4 @@
-"""`lazulite copy`, as processes: moved, killed, compared, refused."""
+"""`lazulite copy`: moved, killed, compared, refused."""
 
 import asyncio
 import signal
@@ -49,14 +49,27 @@ sys.exit(main(sys.argv[2:]))
 """`lazulite`, killed at a batch of a copy whose journal is brought up to date after each."""
 
 
-def lazulite(*arguments: str | Path) -> tuple[int, str, str]:
-    command = [sys.executable, "-m", "lazulite", *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
-    return done.returncode, done.stdout, done.stderr
+class Lazulite:
+    """The command line, in this process."""
+
+    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
+        self._capsys = capsys
+
+    def __call__(self, *arguments: str | Path) -> tuple[int, str, str]:
+        """Run a command; return its exit code, and what it printed."""
+        try:
+            code = main([str(argument) for argument in arguments])
+        except SystemExit as ended:
+            code = int(ended.code or 0)
+        return code, *self._capsys.readouterr()
+
+    def copy(self, source: Path, target: Path, *flags: str) -> tuple[int, str, str]:
+        return self("copy", "--from", source, "--to", target, *flags)
 
 
-def copy(source: Path, target: Path, *flags: str) -> tuple[int, str, str]:
-    return lazulite("copy", "--from", source, "--to", target, *flags)
+@pytest.fixture(name="lazulite")
+def _lazulite(capsys: pytest.CaptureFixture[str]) -> Lazulite:
+    return Lazulite(capsys)
 
 
 def checksum(printed: str) -> str:
@@ -112,7 +125,7 @@ def kill_a_copy(source: Path, target: Path) -> None:
     assert died.returncode == -signal.SIGKILL, died.stderr
 
 
-def test_a_copy_that_was_killed_is_not_served_and_goes_on(source: Path, tmp_path: Path) -> None:
+def test_a_copy_that_was_killed_is_not_served_and_goes_on(source: Path, tmp_path: Path, lazulite: Lazulite) -> None:
     target, other = tmp_path / "target", tmp_path / "other"
     kill_a_copy(source, target)
     assert 0 < asyncio.run(entities_noted(target)) < PARTITIONS
@@ -123,11 +136,11 @@ def test_a_copy_that_was_killed_is_not_served_and_goes_on(source: Path, tmp_path
         assert complaint.startswith(unfinished)
         assert complaint.count("\n") == 1
     assert "unfinished copy" in lazulite("check", "-l", target)[2]
-    assert copy(source, target, "--verify-only")[2] == f"lazulite: {target} is an unfinished copy; finish it first\n"
-    assert "is itself an unfinished copy" in copy(target, tmp_path / "third")[2]
+    assert f"{target} is an unfinished copy; finish it first" in lazulite.copy(source, target, "--verify-only")[2]
+    assert "is itself an unfinished copy" in lazulite.copy(target, tmp_path / "third")[2]
     asyncio.run(fill(other))
-    assert f"is an unfinished copy of {source}, not of {other}" in copy(other, target)[2]
-    code, printed, complaint = copy(source, target, "--silent")
+    assert f"is an unfinished copy of {source}, not of {other}" in lazulite.copy(other, target)[2]
+    code, printed, complaint = lazulite.copy(source, target, "--silent")
     assert (code, complaint) == (0, "")
     assert printed.splitlines()[-1] == "no difference found"
     assert (
@@ -138,11 +151,13 @@ def test_a_copy_that_was_killed_is_not_served_and_goes_on(source: Path, tmp_path
     assert account_file(target).load() == account_file(source).load()
 
 
-def test_a_source_that_was_written_between_is_noticed_and_the_copy_not_served(source: Path, tmp_path: Path) -> None:
+def test_a_source_that_was_written_between_is_noticed_and_the_copy_not_served(
+    source: Path, tmp_path: Path, lazulite: Lazulite
+) -> None:
     target = tmp_path / "target"
     kill_a_copy(source, target)
     asyncio.run(set_row(source, "late", assemble(system_clock(), encode_keys("p03", "late"), "")))
-    code, printed, complaint = copy(source, target)
+    code, printed, complaint = lazulite.copy(source, target)
     assert code == 1
     assert "differs   devstoreaccount1/Orders, from: 41 entities" in printed
     assert "differs   devstoreaccount1/Orders, to:   40 entities" in printed
@@ -152,43 +167,33 @@ def test_a_source_that_was_written_between_is_noticed_and_the_copy_not_served(so
     assert lazulite("serve", "-l", target, "--table-port", "0")[0] == 1
 
 
-def test_verifying_finds_a_broken_row_and_changes_nothing(
-    source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_verifying_finds_a_broken_row_and_changes_nothing(source: Path, tmp_path: Path, lazulite: Lazulite) -> None:
     target = tmp_path / "target"
-    command = ["copy", "--from", str(source), "--to", str(target)]
-    assert main(command) == 0
-    moved = capsys.readouterr().out
-    assert main([*command, "--verify-only"]) == 0
-    assert capsys.readouterr().out == moved
+    code, moved, complaint = lazulite.copy(source, target)
+    assert (code, complaint) == (0, "")
+    assert lazulite.copy(source, target, "--verify-only") == (0, moved, "")
     assert "table     devstoreaccount1/Orders: 40 entities, " in moved
     assert "table     devstoreaccount1/Empty: 0 entities, " in moved
     assert "accounts  1\n" in moved
     asyncio.run(set_row(target, "r", assemble(system_clock(), encode_keys("p03", "R"), "")))
-    assert main([*command, "--verify-only"]) == 1
-    printed, complaint = capsys.readouterr()
+    code, printed, complaint = lazulite.copy(source, target, "--verify-only")
+    assert code == 1
     assert printed.count("differs   devstoreaccount1/Orders") == 2
     assert "not what it was copied from: devstoreaccount1/Orders" in complaint
     account_file(target).add("another", lambda count: b"k" * count)
-    assert main([*command, "--verify-only"]) == 1
-    assert "the accounts and 1 more" in capsys.readouterr().err
-    assert main(command) == 1, "it is not empty"
-    assert "not empty" in capsys.readouterr().err
+    assert "the accounts and 1 more" in lazulite.copy(source, target, "--verify-only")[2]
+    assert lazulite.copy(source, target) == (1, "", f"lazulite: {target} is not empty; a copy goes to an empty place\n")
 
 
-def test_what_is_in_use_or_is_no_place_for_a_copy_is_refused(
-    source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_is_in_use_or_is_no_place_for_a_copy_is_refused(source: Path, tmp_path: Path, lazulite: Lazulite) -> None:
     target, backup = tmp_path / "target", tmp_path / "backup"
-    assert main(["backup", str(backup), "-l", str(source)]) == 0
+    assert lazulite("backup", backup, "-l", source)[0] == 0
     (tmp_path / "files").mkdir()
     (tmp_path / "files" / "store").write_text("", encoding="utf-8")
-    capsys.readouterr()
 
     def refusal(one: Path, other: Path, *flags: str) -> str:
-        assert main(["copy", "--from", str(one), "--to", str(other), *flags]) == 1
-        printed, complaint = capsys.readouterr()
-        assert printed == ""
+        code, printed, complaint = lazulite.copy(one, other, *flags)
+        assert (code, printed) == (1, "")
         assert complaint.count("\n") == 1
         return complaint
 
@@ -200,23 +205,19 @@ def test_what_is_in_use_or_is_no_place_for_a_copy_is_refused(
     assert "the same place" in refusal(source, tmp_path / "files" / ".." / "source")
     assert "files/store" in refusal(source, tmp_path / "files")
     assert not target.exists()
+    asyncio.run(fill(tmp_path / "second"))
     for one, other in ((source, target), (tmp_path / "second", source)):
-        if one != source:
-            asyncio.run(fill(one))
         engine = RocksEngine.open(store_path(source), system_clock)
         try:
-            code, printed, complaint = copy(one, other)
+            assert f"{source / 'store'} is in use by another process; stop that first" in refusal(one, other)
         finally:
             asyncio.run(engine.close())
-        assert (code, printed) == (1, "")
-        assert complaint == f"lazulite: {source / 'store'} is in use by another process; stop that first\n"
 
 
 def test_a_store_that_fails_in_the_middle_is_told_of_with_what_to_do(
-    source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    source: Path, tmp_path: Path, lazulite: Lazulite, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     target = tmp_path / "target"
-    command = ["copy", "--from", str(source), "--to", str(target)]
 
     async def full(*_: object) -> int:
         raise EngineUnavailableError("the disk is full")
@@ -224,12 +225,12 @@ def test_a_store_that_fails_in_the_middle_is_told_of_with_what_to_do(
     with monkeypatch.context() as patches:
         patches.setattr(copying, "RETRY_SECONDS", ())
         patches.setattr(RocksEngine, "commit", full)
-        assert main(command) == 1
-    assert capsys.readouterr().err == "lazulite: the disk is full; the same command goes on with the copy\n"
-    assert main(command) == 0
+        complaint = lazulite.copy(source, target)[2]
+    assert complaint == "lazulite: the disk is full; the same command goes on with the copy\n"
+    assert lazulite.copy(source, target)[0] == 0
 
 
-def test_the_service_gives_the_same_entities_before_and_after(tmp_path: Path) -> None:
+def test_the_service_gives_the_same_entities_before_and_after(tmp_path: Path, lazulite: Lazulite) -> None:
     source, target = tmp_path / "source", tmp_path / "target"
     server = Server.start(source)
     with connect(server) as service:
@@ -239,7 +240,7 @@ def test_the_service_gives_the_same_entities_before_and_after(tmp_path: Path) ->
         service.create_table("Dropped")
         service.delete_table("Dropped")
     assert server.terminate() == 0
-    assert copy(source, target)[0] == 0
+    assert lazulite.copy(source, target)[0] == 0
     server = Server.start(target)
     with connect(server) as service:
         table = service.get_table_client("Orders")

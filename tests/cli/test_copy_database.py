@@ -1,9 +1,6 @@
 """`lazulite copy` to a database and back: the same bytes, the same checksums, wherever it was broken off."""
 
 import asyncio
-import os
-import subprocess
-import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from itertools import count
@@ -32,6 +29,7 @@ from tests.transfer.stores import (
     put,
 )
 
+from lazulite.cli import main
 from lazulite.config import account_file, store_path
 from lazulite.engine.postgres.engine import PostgresEngine
 from lazulite.engine.postgres.settings import PostgresSettings
@@ -135,11 +133,28 @@ async def test_a_database_goes_on_above_every_timestamp_copied(dsn: str) -> None
 # The command.
 
 
-def lazulite(*arguments: str | Path, **variables: str) -> tuple[int, str, str]:
-    command = [sys.executable, "-m", "lazulite", *map(str, arguments)]
-    environ = {**os.environ, **variables}
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120, env=environ)
-    return done.returncode, done.stdout, done.stderr
+class Lazulite:
+    """The command line, in this process."""
+
+    def __init__(self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+        self._capsys = capsys
+        self._monkeypatch = monkeypatch
+
+    def __call__(self, *arguments: str | Path, **variables: str) -> tuple[int, str, str]:
+        """Run a command; return its exit code, and what it printed."""
+        with self._monkeypatch.context() as patches:
+            for name, value in variables.items():
+                patches.setenv(name, value)
+            try:
+                code = main([str(argument) for argument in arguments])
+            except SystemExit as ended:
+                code = int(ended.code or 0)
+        return code, *self._capsys.readouterr()
+
+
+@pytest.fixture(name="lazulite")
+def _lazulite(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Lazulite:
+    return Lazulite(capsys, monkeypatch)
 
 
 async def fill_location(location: Path) -> None:
@@ -160,7 +175,9 @@ def contents_of(printed: str) -> Mapping[str, str]:
     return dict(line for line in lines)
 
 
-def test_a_store_goes_to_a_database_and_back_and_no_password_is_shown(dsn: str, tmp_path: Path) -> None:
+def test_a_store_goes_to_a_database_and_back_and_no_password_is_shown(
+    dsn: str, tmp_path: Path, lazulite: Lazulite
+) -> None:
     emptied(dsn)
     source, back = tmp_path / "source", tmp_path / "back"
     asyncio.run(fill_location(source))
@@ -184,7 +201,9 @@ def test_a_store_goes_to_a_database_and_back_and_no_password_is_shown(dsn: str, 
     assert (code, complaint) == (1, f"lazulite: {bare} is not empty; a copy goes to an empty place\n")
 
 
-def test_databases_that_are_no_stores_are_refused_and_left_as_they_are(dsn: str, tmp_path: Path) -> None:
+def test_databases_that_are_no_stores_are_refused_and_left_as_they_are(
+    dsn: str, tmp_path: Path, lazulite: Lazulite
+) -> None:
     emptied(dsn)
     source = tmp_path / "source"
     asyncio.run(fill_location(source))
@@ -211,7 +230,7 @@ def test_databases_that_are_no_stores_are_refused_and_left_as_they_are(dsn: str,
 
 
 def test_a_service_on_the_database_gives_the_same_entities_and_half_a_copy_is_not_served(
-    dsn: str, tmp_path: Path
+    dsn: str, tmp_path: Path, lazulite: Lazulite
 ) -> None:
     emptied(dsn)
     source, back = tmp_path / "source", tmp_path / "back"
@@ -223,16 +242,10 @@ def test_a_service_on_the_database_gives_the_same_entities_and_half_a_copy_is_no
         assert server.stop()[0] == 0
     asyncio.run(half_a_copy(dsn))
     for flags in ((), ("--workers", "2")):
-        refused = subprocess.run(
-            [sys.executable, "-m", "lazulite", "serve", "--engine", dsn, "--table-port", "0", *flags],
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=60,
-        )
-        assert (refused.returncode, refused.stdout) == (1, "")
-        assert "is an unfinished copy; finish it" in refused.stderr
-        assert refused.stderr.count("\n") == 1
+        code, printed, complaint = lazulite("serve", "--engine", dsn, "--table-port", "0", *flags)
+        assert (code, printed) == (1, "")
+        assert "is an unfinished copy; finish it" in complaint
+        assert complaint.count("\n") == 1
     emptied(dsn)
     assert lazulite("copy", "--from", source, "--to", dsn)[::2] == (0, "")
     with serving_from("--silent", "--engine", dsn) as server, connected(server.lines[1]) as service:
