@@ -148,24 +148,31 @@ async def test_progress_is_told() -> None:
     assert told[-1] == Tally("compared", 2, 2, 1, 1)
 
 
-class FailingEngine(MemoryEngine):
-    """Cannot read tables."""
+class ScannedEngine(MemoryEngine):
+    """Counts the slices that were read of tables, and can read only so many."""
+
+    scanned = 0
+    slices_max = 10**9
 
     async def scan(self, space: int, ranges: Sequence[KeyRange], limit: int | None = None) -> AsyncGenerator[Run, None]:
         async for piece in super().scan(space, ranges, limit):
             if space >= SPACE:
-                raise EngineUnavailableError("gone")
+                self.scanned += 1
+                if self.scanned > self.slices_max:
+                    raise EngineUnavailableError("gone")
             yield piece
 
 
-async def test_when_one_end_fails_the_other_is_left_in_peace() -> None:
+async def test_when_one_end_fails_the_other_is_not_read_to_its_end() -> None:
     found: Contents = {
         TABLES: {("one", "t"): Table("t", SPACE).to_bytes()},
         SPACE: {("p", f"{number}"): entity(NOW) for number in range(100)},
     }
-    source, target = MemoryEngine(lambda: NOW), FailingEngine(lambda: NOW)
+    source, target = ScannedEngine(lambda: NOW), ScannedEngine(lambda: NOW)
+    target.slices_max = 3
     await fill(source, found)
     await fill(target, found)
     with pytest.raises(EngineUnavailableError, match="gone"):
         await compared(source, target)
+    assert source.scanned < 10
     assert len(asyncio.all_tasks()) == 1
