@@ -6,6 +6,8 @@ those of the protocol's reference, not of an implementation. What the reference 
 asks no more than that a client survives. Tables have fresh names and are deleted; the account's service properties
 are reset to their defaults, so use an account that nobody else is using. The cloud takes half a minute to apply
 policies and service properties: there, expect the tests of those to fail.
+
+A server of our own is on PostgreSQL if LAZULITE_TEST_ENGINE says so.
 """
 
 import os
@@ -16,6 +18,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from tests.postgres.engine_under_test import store_at
 
 from .client import Client
 from .compatibility import OUTCOMES, case_name
@@ -71,9 +74,12 @@ def endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoint]:
 
 
 def _start(location: Path, log: int) -> "subprocess.Popen[str]":
-    command = [sys.executable, "-m", "lazulite", "serve", "--table-port", "0", "--location", str(location), "--silent"]
+    store = store_at(location)
+    command = [sys.executable, "-m", "lazulite", "serve", "--table-port", "0", "--silent", *store.arguments]
     environment = {name: value for name, value in os.environ.items() if not name.endswith("_ACCOUNTS")}
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, env=environment)
+    return subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=log, text=True, env={**environment, **store.variables}
+    )
 
 
 def _printed_url(process: "subprocess.Popen[str]", log: Path) -> str:

@@ -78,6 +78,10 @@ class Postgres:
         self.execute(f"CREATE DATABASE {name}")
         return name
 
+    def databases(self) -> list[str]:
+        """Return the names of the databases that were created so and are there."""
+        return [each[0] for each in self.execute("SELECT datname FROM pg_database WHERE datname LIKE 'test\\_%'")]
+
     def drop_database(self, name: str) -> None:
         """Drop a database, whoever is connected to it."""
         self.execute(f"DROP DATABASE {name} WITH (FORCE)")

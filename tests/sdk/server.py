@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import IO, NamedTuple, Self
 
 from azure.core.credentials import AzureNamedKeyCredential
+from tests.postgres.engine_under_test import DATABASE, Store, store_at
 
 START_SECONDS_MAX = 60
 STOP_SECONDS_MAX = 60
@@ -59,16 +60,17 @@ class Account(NamedTuple):
 def spawn(
     location: Path, *arguments: str, program: Program = LAZULITE, **variables: str
 ) -> tuple["subprocess.Popen[str]", IO[str]]:
-    """Begin to serve on `location` and any free port; return the process and the file that has its stderr."""
+    """Begin to serve on `location`, or what stands for it, on any free port; return the process and its stderr."""
     inherited = {name: value for name, value in os.environ.items() if not name.endswith("_ACCOUNTS")}
     log = (location.parent / f"{location.name}.log").open("a+", encoding="utf-8")
-    options = ("--silent", "--table-port", "0", "--location", str(location))
+    store = Store((), {}) if DATABASE in variables else store_at(location)
+    options = ("--silent", "--table-port", "0", *store.arguments)
     process = subprocess.Popen(
         [sys.executable, "-m", *program, "serve", *options, *arguments],
         stdout=subprocess.PIPE,
         stderr=log,
         text=True,
-        env={**inherited, **variables},
+        env={**inherited, **store.variables, **variables},
     )
     return process, log
 
