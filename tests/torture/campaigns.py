@@ -6,12 +6,14 @@ from .clock import CLOCK
 from .crash import CRASH
 from .faults import FAULTS
 from .linearizability.campaign import LINEARIZABILITY
+from .linearizability.on_postgres import LINEARIZABILITY_ON_POSTGRES
 from .power import POWER
 
 CAMPAIGNS: dict[str, Campaign] = {
     "crash": CRASH,
     "power": POWER,
     "linearizability": LINEARIZABILITY,
+    "linearizability-postgres": LINEARIZABILITY_ON_POSTGRES,
     "faults": FAULTS,
     "clock": CLOCK,
     "abuse": ABUSE,

@@ -19,6 +19,7 @@ SABOTAGES: dict[str, Callable[[], None]] = {
     **sabotage_faults.SABOTAGES,
     **sabotage_power.SABOTAGES,
     **linearizability.SABOTAGES,
+    **linearizability.SABOTAGES_ON_POSTGRES,
 }
 
 

@@ -10,7 +10,7 @@ import itertools
 import random
 import signal
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import uvloop
@@ -57,33 +57,37 @@ class Run:
         """What was found, a sentence each."""
         return (*self._problems, *self.partitions.problems)
 
-    async def round(self, server: Server, operations: int) -> None:
-        """Look at every partition, do so many operations, and end the server while more are under way."""
+    async def round(self, servers: Sequence[Server], operations: int) -> None:
+        """Look at every partition, do so many operations, and end the servers while more are under way."""
         end = signal.SIGTERM if self._ends.random() < TERMINATED else signal.SIGKILL
-        self._left, self._end = operations, lambda: server.signal(end)
+        self._left, self._end = operations, lambda: _signal(servers, end)
         before = self.operations
         try:
             async with asyncio.timeout(ROUND_SECONDS_MAX):
-                await self._load(Wire(server.account))
+                await self._load([Wire(server.account) for server in servers])
         except TimeoutError:
             self._problems.append(f"requests were not answered in {ROUND_SECONDS_MAX} s")
-            server.kill()
+            _signal(servers, signal.SIGKILL)
         except (ConnectionError, UnavailableError, UnexpectedAnswerError) as error:
             self._problems.append(f"after the start: {error!r}")
-            server.kill()
-        code = await asyncio.to_thread(server.join)
+            _signal(servers, signal.SIGKILL)
+        codes = {await asyncio.to_thread(server.join) for server in servers}
         self._counts["kills" if end == signal.SIGKILL else "terminations"] += 1
         if operations and self.operations == before:
             self._problems.append("no operation was answered")
-        if not self._problems and code != (0 if end == signal.SIGTERM else -end):
-            self._problems.append(f"the server ended with {code} on {end.name}")
+        if not self._problems and codes != {0 if end == signal.SIGTERM else -end}:
+            self._problems.append(f"the server ended with {codes} on {end.name}")
 
-    async def _load(self, wire: Wire) -> None:
+    async def _load(self, wires: Sequence[Wire]) -> None:
         loop = asyncio.get_running_loop()
-        connections = [(await loop.create_connection(Connection, wire.host, wire.port))[1] for _ in range(CLIENTS)]
-        clients = [Client(wire, connection, self._random, self._now, self._counts) for connection in connections]
+        turns = list(itertools.islice(itertools.cycle(wires), CLIENTS))
+        connections = [(await loop.create_connection(Connection, wire.host, wire.port))[1] for wire in turns]
+        clients = [
+            Client(wire, connection, self._random, self._now, self._counts)
+            for wire, connection in zip(turns, connections, strict=True)
+        ]
         try:
-            await connections[0].exchange(wire.create_table())
+            await connections[0].exchange(wires[0].create_table())
             for recorder in self.partitions:
                 await clients[0].query(recorder)
             if self._left:
@@ -133,37 +137,41 @@ class Run:
         return Report(done, self.problems)
 
 
-async def _run(
-    budget: Budget, run: Run, location: Path, start: Callable[[Path], Server], round_operations: int
-) -> Report:
-    server = await asyncio.to_thread(start, location)
+def _signal(servers: Sequence[Server], number: signal.Signals) -> None:
+    for server in servers:
+        server.signal(number)
+
+
+Start = Callable[[Path], Sequence[Server]]
+"""Begins what serves, one process or several on the same store."""
+
+
+async def _run(budget: Budget, run: Run, location: Path, start: Start, round_operations: int) -> Report:
+    servers = await asyncio.to_thread(start, location)
     try:
         more = True
         while more and not run.problems:
             more = budget.more(run.operations)
-            await run.round(server, round_operations if more else 0)  # A look at the end, after the last kill.
+            await run.round(servers, round_operations if more else 0)  # A look at the end, after the last kill.
             starting = asyncio.create_task(asyncio.to_thread(start, location)) if more else None
             await asyncio.sleep(0)
             run.partitions.judge()
             if starting is not None:
-                server = await starting
+                servers = await starting
     finally:
-        server.kill()
-        server.join()
+        for server in servers:
+            server.kill()
+            server.join()
     return run.report()
 
 
-def _in_turn() -> Callable[[Path], Server]:
+def _in_turn() -> Start:
     programs = itertools.cycle(PROGRAMS)
-    return lambda location: Server.start(location, program=next(programs))
+    return lambda location: [Server.start(location, program=next(programs))]
 
 
 def linearizability(
-    budget: Budget,
-    seed: int,
-    directory: Path,
-    start: Callable[[Path], Server] | None = None,
-    round_operations: int = ROUND_OPERATIONS,
+    budget: Budget, seed: int, directory: Path, start: Start | None = None, round_operations: int = ROUND_OPERATIONS
 ) -> Report:
     """Run the campaign; see `Campaign.run`. `start` stands in for what begins a server."""
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:

@@ -4,12 +4,15 @@ They change the engine's classes in a running program, see `tests/torture/sabota
 """
 
 import asyncio
+import re
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 
 from lazulite.engine.contract import Decide, KeyRange, Slice
 from lazulite.engine.generation import Generation
 from lazulite.engine.group_commit import Bounds, GroupCommit
 from lazulite.engine.keys import encode_key
+from lazulite.engine.postgres import changes
+from lazulite.engine.postgres.statements import APPLY
 from lazulite.engine.rocksdb import RocksEngine
 
 
@@ -111,3 +114,13 @@ SABOTAGES: dict[str, Callable[[], None]] = {
     "commit-twice": commit_twice,
     "scan-without-snapshot": scan_without_snapshot,
 }
+
+
+def write_whatever_others_wrote() -> None:
+    """Write on a database what was decided, without a look at what other processes have written since."""
+    condition = re.compile(r"WHERE known.stamp =\s+\(.*\)")
+    vars(changes)["APPLY"], found = condition.subn("", APPLY)
+    assert found == 1
+
+
+SABOTAGES_ON_POSTGRES: dict[str, Callable[[], None]] = {"write-whatever-others-wrote": write_whatever_others_wrote}

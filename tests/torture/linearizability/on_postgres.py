@@ -1,0 +1,78 @@
+"""The campaign on PostgreSQL: three processes with clocks that differ, on one database that crashes now and then.
+
+A process that is killed leaves its last statements to the database, which may still do them; so the next round begins
+when the database is through with them, or was killed too.
+"""
+
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from tests.postgres.engine_under_test import DATABASE
+from tests.postgres.server import PostgresServer, until
+from tests.sdk.server import Program, Server
+from tests.torture.campaign import Budget, Campaign, Report
+from tests.torture.stepping_clock import VARIABLE as CLOCK
+from tests.torture.stepping_clock import SteppingClock
+
+from .campaign import ROUND_OPERATIONS, linearizability
+
+CLOCK_SECONDS = (0, 2, -3)
+"""By how much each process's clock is wrong."""
+PROGRAM = ("tests.torture.variants", "stepping_clock")
+CRASHES = 0.5
+"""The share of rounds after which the database crashes."""
+
+
+class Starts:
+    """Starts the processes, after what became of the last ones is settled."""
+
+    def __init__(self, database: PostgresServer, dice: random.Random, program: Program) -> None:
+        self._database = database
+        self._dice = dice
+        self._program = program
+        self._before = False
+        self.crashes = 0
+
+    def __call__(self, location: Path) -> Sequence[Server]:
+        """Start them."""
+        if self._before and (not self.crashes or self._dice.random() < CRASHES):
+            self._database.kill()
+            self._database.start()
+            self.crashes += 1
+        until(self._settled, "the database to finish")
+        self._before = True
+        return [self._start(location, seconds) for seconds in CLOCK_SECONDS]
+
+    def _settled(self) -> bool:
+        return not self._database.execute("SELECT FROM pg_stat_activity WHERE application_name = 'lazulite'")
+
+    def _start(self, location: Path, seconds: int) -> Server:
+        clock = SteppingClock(location.with_name(f"clock {seconds}"))
+        clock.step(seconds * 10**9)
+        clock.close()
+        variables = {DATABASE: self._database.dsn(), CLOCK: str(clock.path)}
+        return Server.start(location.with_name(f"process {seconds}"), program=self._program, **variables)
+
+
+def linearizability_on_postgres(
+    budget: Budget,
+    seed: int,
+    directory: Path,
+    program: Program = PROGRAM,
+    round_operations: int = ROUND_OPERATIONS,
+) -> Report:
+    """Run the campaign; see `Campaign.run`. `program` stands in for what serves."""
+    with PostgresServer.make() as database:
+        starts = Starts(database, random.Random(seed), program)
+        report = linearizability(budget, seed, directory, starts, round_operations)
+    return replace(report, counts={**report.counts, "crashes of the database": starts.crashes})
+
+
+LINEARIZABILITY_ON_POSTGRES = Campaign(
+    "every answer of several processes on one database fits one order of the operations on its partition",
+    "operations",
+    2,
+    linearizability_on_postgres,
+)
