@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import pytest
@@ -53,11 +53,12 @@ def postgres_dsn() -> str:
     return shared().dsn(shared().create_database())
 
 
-def postgres(directory: Path) -> EngineFactory:
+def postgres(directory: Path, *, scripts: bool = False) -> EngineFactory:
     """The scale-out engine, on an empty database."""
     dsn = postgres_dsn()
     shared().execute("DROP SCHEMA IF EXISTS lazulite CASCADE", database=dsn.rpartition("/")[2])
-    return EngineFactory(lambda clock: PostgresEngine(PostgresSettings(dsn=dsn), clock), keeps=True)
+    settings = PostgresSettings(dsn=dsn, scripts=scripts)
+    return EngineFactory(lambda clock: PostgresEngine(settings, clock), keeps=True)
 
 
 ENGINES: dict[str, Callable[[Path], EngineFactory]] = {
@@ -66,6 +67,7 @@ ENGINES: dict[str, Callable[[Path], EngineFactory]] = {
     "remote": behind_a_border,
     "dictionary": dictionary,
     "postgres": postgres,
+    "postgres-scripts": partial(postgres, scripts=True),
 }
 
 
