@@ -23,8 +23,8 @@ WHERE datname = current_database() AND pid <> pg_backend_pid()
 
 
 @asynccontextmanager
-async def engine_at(dsn: str, statement_seconds: float = 2) -> AsyncIterator[PostgresEngine]:
-    settings = PostgresSettings(dsn=dsn, connect_seconds=2, statement_seconds=statement_seconds)
+async def engine_at(dsn: str, statement_seconds: float = 2, *, scripts: bool = False) -> AsyncIterator[PostgresEngine]:
+    settings = PostgresSettings(dsn=dsn, connect_seconds=2, statement_seconds=statement_seconds, scripts=scripts)
     engine = PostgresEngine(settings, system_clock)
     await engine.start()
     try:
@@ -159,31 +159,35 @@ Pair = tuple[PostgresServer, PostgresServer]
 KINDS: dict[str, type[Insert]] = {"foreseen": Insert, "seen": Seen}
 
 
-async def test_nobody_sees_what_the_standby_does_not_have(pair: Pair) -> None:
+@pytest.mark.parametrize("scripts", [False, True])
+async def test_nobody_sees_what_the_standby_does_not_have(pair: Pair, scripts: bool) -> None:
     """Giving up on a commit must not cancel it: PostgreSQL would show what a failover then takes back."""
     primary, standby = pair
-    async with engine_at(primary.dsn()) as engine:
+    space = SPACE + scripts
+    async with engine_at(primary.dsn(), scripts=scripts) as engine:
         standby.kill()
-        assert await outcomes(engine, SPACE) == [EngineUnavailableError] * 2
-        assert [await engine.get(SPACE, name, "r") for name in KINDS] == [None, None]
+        assert await outcomes(engine, space) == [EngineUnavailableError] * 2
+        assert [await engine.get(space, name, "r") for name in KINDS] == [None, None]
         assert len(waiting(primary)) == 2
         standby.start()
         await asyncio.to_thread(until, lambda: not waiting(primary), "the standby to have it")
-        assert None not in [await engine.get(SPACE, name, "r") for name in KINDS]
+        assert None not in [await engine.get(space, name, "r") for name in KINDS]
 
 
-async def test_what_may_be_done_is_not_done_again(pair: Pair) -> None:
+@pytest.mark.parametrize("scripts", [False, True])
+async def test_what_may_be_done_is_not_done_again(pair: Pair, scripts: bool) -> None:
     """Where a connection is cut under a commit that waits for the standby, it is done, and that is not told."""
     primary, standby = pair
-    async with engine_at(primary.dsn(), SECONDS_MAX) as engine:
+    space = SPACE + 2 + scripts
+    async with engine_at(primary.dsn(), SECONDS_MAX, scripts=scripts) as engine:
         standby.kill()
-        ends = asyncio.create_task(outcomes(engine, SPACE + 1))
+        ends = asyncio.create_task(outcomes(engine, space))
         await asyncio.to_thread(until, lambda: len(waiting(primary)) == 2, "the commits to wait for the standby")
         for pid in waiting(primary):
             primary.execute("SELECT pg_terminate_backend($1)", pid)
         await asyncio.to_thread(standby.start)
         assert await ends == [EngineUnavailableError] * 2
-        assert None not in [await engine.get(SPACE + 1, name, "r") for name in KINDS]
+        assert None not in [await engine.get(space, name, "r") for name in KINDS]
 
 
 async def outcomes(engine: Engine, space: int) -> list[type]:
