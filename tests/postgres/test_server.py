@@ -83,6 +83,7 @@ def test_a_standby_has_all_that_the_primary_acknowledged() -> None:
 def test_nothing_outlives_who_made_it(number: signal.Signals) -> None:
     made = subprocess.run(
         [sys.executable, "-c", MAKE_AND_DIE.format(number=int(number))],
+        cwd=Path(__file__).parents[2],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,

@@ -4,8 +4,10 @@ import sys
 from collections.abc import Callable
 from functools import partial
 
+from lazulite import database_settings
 from lazulite.cli import main
 from lazulite.engine import rocksdb
+from lazulite.engine.postgres.settings import PostgresSettings
 from lazulite.engine.rocks_options import RocksSettings
 
 from . import stepping_clock
@@ -16,7 +18,17 @@ def small_buffers() -> None:
     vars(rocksdb)["RocksSettings"] = partial(RocksSettings, write_buffer_bytes=256 << 10)
 
 
-VARIANTS: dict[str, Callable[[], None]] = {"small_buffers": small_buffers, "stepping_clock": stepping_clock.install}
+def scripts() -> None:
+    """Write to a database by scripts, as on Citus; with a stepping clock."""
+    vars(database_settings)["PostgresSettings"] = partial(PostgresSettings, scripts=True)
+    stepping_clock.install()
+
+
+VARIANTS: dict[str, Callable[[], None]] = {
+    "small_buffers": small_buffers,
+    "stepping_clock": stepping_clock.install,
+    "scripts": scripts,
+}
 
 
 if __name__ == "__main__":

@@ -1,11 +1,13 @@
 """The campaign on PostgreSQL: three processes with clocks that differ, on one database that crashes now and then.
 
+One of them writes by scripts, as it would on Citus.
+
 A process that is killed leaves its last statements to the database, which may still do them; so the next round begins
 when the database is through with them, or was killed too.
 """
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,9 +20,12 @@ from tests.torture.stepping_clock import SteppingClock
 
 from .campaign import ROUND_OPERATIONS, linearizability
 
-CLOCK_SECONDS = (0, 2, -3)
-"""By how much each process's clock is wrong."""
-PROGRAM = ("tests.torture.variants", "stepping_clock")
+PROCESSES: Mapping[int, Program] = {
+    0: ("tests.torture.variants", "stepping_clock"),
+    2: ("tests.torture.variants", "stepping_clock"),
+    -3: ("tests.torture.variants", "scripts"),
+}
+"""By how many seconds each process's clock is wrong: what it runs."""
 CRASHES = 0.5
 """The share of rounds after which the database crashes."""
 
@@ -28,10 +33,10 @@ CRASHES = 0.5
 class Starts:
     """Starts the processes, after what became of the last ones is settled."""
 
-    def __init__(self, database: PostgresServer, dice: random.Random, program: Program) -> None:
+    def __init__(self, database: PostgresServer, dice: random.Random, processes: Mapping[int, Program]) -> None:
         self._database = database
         self._dice = dice
-        self._program = program
+        self._processes = processes
         self._before = False
         self.crashes = 0
 
@@ -43,29 +48,29 @@ class Starts:
             self.crashes += 1
         until(self._settled, "the database to finish")
         self._before = True
-        return [self._start(location, seconds) for seconds in CLOCK_SECONDS]
+        return [self._start(location, *each) for each in self._processes.items()]
 
     def _settled(self) -> bool:
         return not self._database.execute("SELECT FROM pg_stat_activity WHERE application_name = 'lazulite'")
 
-    def _start(self, location: Path, seconds: int) -> Server:
+    def _start(self, location: Path, seconds: int, program: Program) -> Server:
         clock = SteppingClock(location.with_name(f"clock {seconds}"))
         clock.step(seconds * 10**9)
         clock.close()
         variables = {DATABASE: self._database.dsn(), CLOCK: str(clock.path)}
-        return Server.start(location.with_name(f"process {seconds}"), program=self._program, **variables)
+        return Server.start(location.with_name(f"process {seconds}"), program=program, **variables)
 
 
 def linearizability_on_postgres(
     budget: Budget,
     seed: int,
     directory: Path,
-    program: Program = PROGRAM,
+    processes: Mapping[int, Program] = PROCESSES,
     round_operations: int = ROUND_OPERATIONS,
 ) -> Report:
-    """Run the campaign; see `Campaign.run`. `program` stands in for what serves."""
+    """Run the campaign; see `Campaign.run`. `processes` stands in for what serves."""
     with PostgresServer.make() as database:
-        starts = Starts(database, random.Random(seed), program)
+        starts = Starts(database, random.Random(seed), processes)
         report = linearizability(budget, seed, directory, starts, round_operations)
     return replace(report, counts={**report.counts, "crashes of the database": starts.crashes})
 

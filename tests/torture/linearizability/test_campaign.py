@@ -8,7 +8,7 @@ from tests.sdk.server import Server
 from tests.torture.campaign import Budget
 
 from .campaign import linearizability
-from .on_postgres import linearizability_on_postgres
+from .on_postgres import PROCESSES, linearizability_on_postgres
 from .sabotages import SABOTAGES, SABOTAGES_ON_POSTGRES
 
 SECONDS_MAX = 120
@@ -48,6 +48,6 @@ def test_every_answer_of_three_processes_fits_one_order(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", SABOTAGES_ON_POSTGRES)
 def test_a_sabotage_of_three_processes_is_found(tmp_path: Path, name: str) -> None:
-    program = ("tests.torture.sabotage", name)
-    report = linearizability_on_postgres(Budget(SECONDS_MAX, 20_000), 1, tmp_path, program, round_operations=1000)
+    processes = dict.fromkeys(PROCESSES, ("tests.torture.sabotage", name))
+    report = linearizability_on_postgres(Budget(SECONDS_MAX, 20_000), 1, tmp_path, processes, round_operations=1000)
     assert any("no order explains" in problem for problem in report.problems)
