@@ -126,6 +126,17 @@ async def test_stamps_grow_over_processes_with_skewed_clocks(open_engine: Open, 
         last = stamp
 
 
+async def test_a_head_that_another_process_set_meanwhile_costs_a_write_one_more_try(open_engine: Open) -> None:
+    clock = iter(range(10**15, 10**16, 100))
+    one, other = open_engine(lambda: next(clock)), open_engine(lambda: 10**15 + 50)
+    stamp = await other.commit(1, "p", ["r"], Foretold("r", b"x", Expect.ANYTHING))
+    inserts = [Foretold(row, b"stamp", Expect.ABSENT) for row in ("s", "t")]
+    taken = await asyncio.gather(*(one.commit(1, "p", [insert.row], insert) for insert in inserts))
+    assert min(taken) > stamp
+    assert [await other.get(1, "p", row) for row in ("s", "t")] == [b"%d" % each for each in taken]
+    assert [insert.asked for insert in inserts] == [0, 0]
+
+
 async def test_processes_lose_no_update_of_each_other(open_engine: Open) -> None:
     engines = [open_engine(scripts=number % 2 == 1) for number in range(4)]
 
