@@ -38,6 +38,9 @@ SELECT row_key, value, 0 FROM lazulite.rows WHERE space = $1 AND partition_key =
 """
 """The same of one partition."""
 
+LOCK = "SELECT stamp FROM lazulite.partitions WHERE space = $1 AND partition_key = $2 FOR UPDATE"
+"""Waits until nobody else writes to a partition, and keeps others from it until the transaction ends."""
+
 _COLUMNS = "space, partition_key, row_key, stamp, value, long_partition_key, long_row_key"
 _ON_CONFLICT_REPLACE = """
 ON CONFLICT (space, partition_key, row_key) DO UPDATE SET stamp = excluded.stamp, value = excluded.value
