@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from benchmarks.markdown import spell, table
 from benchmarks.rows import Row
 from benchmarks.sections.postgres import LOAD, SIZE
-from benchmarks.subjects import LAZULITE, PGBENCH, TWO
+from benchmarks.subjects import HELD, LAZULITE, PGBENCH, TWO, TWO_HELD
 from benchmarks.targets import middle, ratio
 
 SECTION = "postgres"
@@ -14,7 +14,12 @@ _RUN_HEAD = (
     *("workload", "entities", "subject", "connections", "per second", "p50 ms", "p99 ms", "p99.9 ms", "worst ms"),
     *("service, µs of CPU", "database, µs", "client, µs", "CPUs busy", "of pgbench", "of one process"),
 )
-_CORE_HEAD = ("workload", "a core of the service", "a core of the database", "the first fill the second")
+_CORE_HEAD = (
+    *("workload", "a core of the service", "a core of the database", "the same by pgbench"),
+    "cores of the service that fill one of the database",
+)
+_ONE = {TWO: LAZULITE, TWO_HELD: HELD}
+"""What two processes are compared with."""
 _LATENCIES: tuple[Callable[[Row], float | None], ...] = (
     lambda row: row.p50_ms,
     lambda row: row.p99_ms,
@@ -43,10 +48,9 @@ def _group_cells(group: Sequence[Row]) -> Iterable[list[str]]:
     by_subject: dict[tuple[str, int], list[Row]] = {}
     for row in group:
         by_subject.setdefault((row.subject, row.connections), []).append(row)
-    most = max(row.connections for row in group)
     against = [row for row in group if row.subject == PGBENCH]
     for number, ((subject, connections), rows) in enumerate(by_subject.items()):
-        one = by_subject.get((LAZULITE, most), []) if subject == TWO else []
+        one = by_subject.get((_ONE[subject], connections), []) if subject in _ONE else []
         yield [
             group[0].workload if number == 0 else "",
             f"{group[0].entities:,}",
@@ -67,10 +71,10 @@ def _core_cells(group: Sequence[Row]) -> list[str]:
     rows = [row for row in rows if row.connections == max(row.connections for row in rows)]
     units = rows[0].units
     service, database = (middle(rows, of) for of in (_service_us, _database_us))
+    theirs = middle([row for row in group if row.subject == PGBENCH], _database_us)
     return [
         f"{group[0].workload}, {group[0].entities:,} entities",
-        spell(units * 1e6 / service if service else None, ",.0f"),
-        spell(units * 1e6 / database if database else None, ",.0f"),
+        *(spell(units * 1e6 / each if each else None, ",.0f") for each in (service, database, theirs)),
         spell(service / database if service and database else None, ".1f"),
     ]
 

@@ -15,6 +15,8 @@ from benchmarks.processes import Server, running
 LAZULITE, AZURITE, FLOOR = "lazulite", "azurite", "floor"
 TWO, PGBENCH = "lazulite × 2", "pgbench"
 """Two processes on one database; the statements alone, without a service."""
+HELD, TWO_HELD = "lazulite, ¼ CPU", "lazulite × 2, ¼ CPU each"
+"""The same, each process held to a quarter of a CPU (see `throttle`)."""
 DISK = "disk"
 """The subject of rows that measure `fdatasync`."""
 

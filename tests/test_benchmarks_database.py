@@ -3,6 +3,8 @@
 import asyncio
 import re
 import shutil
+import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
@@ -17,17 +19,20 @@ from benchmarks.pgbench import Pgbench, Script, point_read, single_insert
 from benchmarks.processes import Server
 from benchmarks.rows import Row, read_rows
 from benchmarks.targets import TARGETS, Results
+from benchmarks.throttle import throttling
 from benchmarks.workload import NUMBERS_PER_RUN, Workload
 
 from lazulite.engine.postgres.engine import PostgresEngine
 from lazulite.engine.postgres.settings import PostgresSettings
 from lazulite.protocol.clock import system_clock
-from tests.postgres.server import PostgresServer, shared
+from tests.postgres.server import PostgresServer, shared, until
 from tests.test_benchmarks import TINY, run_harness
 
 SINGLE = {"point GET, SAS", "durable insert"}
 MANY = {"entity group transaction", "full-page query", "range of 100"}
 ASKED = Workload("test", "entities", 1, 4, 200, [])
+NOTHING = Measurement(1, 0, 1.0, 0, Latency(0, 0, 0, 0))
+BUSY = "while True: pass"
 VALUE = b"{" + b'"PartitionKey":"r000000000000"' + b"}"
 
 
@@ -65,12 +70,13 @@ def test_everything_is_measured(location: Path) -> None:
     assert harness.code == 0, harness.output
     rows = [row for row in read_rows(location / "results") if row.requests and row.workload != "load by SQL"]
     assert {row.workload for row in rows if row.subject == "lazulite"} == SINGLE | MANY
-    assert {row.workload for row in rows if row.subject == "lazulite × 2"} == SINGLE | MANY
+    for subject in ("lazulite × 2", "lazulite, ¼ CPU", "lazulite × 2, ¼ CPU each"):
+        assert {row.workload for row in rows if row.subject == subject} == SINGLE | MANY
     assert {(row.workload, row.connections) for row in rows if row.subject == "pgbench"} == {(w, 16) for w in SINGLE}
     assert {row.entities for row in rows} == {1000, 2000}
     assert all(row.database_cpu_s is not None and not row.errors for row in rows)
     measured = [target for target in TARGETS if target.measured(Results(rows)) is not None]
-    assert len(measured) == len([target for target in TARGETS if target.of.startswith("PostgreSQL")]) == 14
+    assert len(measured) == len([target for target in TARGETS if target.of.startswith("PostgreSQL")]) == 16
     assert re.search(r"fsync on, synchronous_commit on", harness.output)
     assert [each.name for each in location.iterdir()] == ["results"], "what was temporary stays behind"
 
@@ -139,6 +145,25 @@ def test_a_crew_is_loaded_at_once_and_apart() -> None:
     assert found == Measurement(30, 2, 4.0, 200, Latency(2, 2, 3, 4))
 
 
+def test_who_is_held_to_a_share_of_a_cpu_stops_and_goes_on() -> None:
+    with subprocess.Popen([sys.executable, "-c", BUSY]) as process:
+        server = Server(0, process.pid)
+
+        def stopped() -> bool:
+            return Path(f"/proc/{process.pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[0] == "T"
+
+        def load(_workload: Workload, _port: int, _first: int, _limits: Limits) -> Measurement:
+            until(stopped, "the process to stop")
+            spent = server.cpu_seconds() or 0.0
+            until(lambda: (server.cpu_seconds() or 0.0) > spent, "it to go on")
+            until(stopped, "it to stop again")
+            return NOTHING
+
+        assert throttling(load, [server], 0.25)(ASKED, 0, 0, Limits(1, 1)) == NOTHING
+        assert not stopped(), "it stays stopped"
+        process.kill()
+
+
 def test_the_report_says_who_took_the_processors() -> None:
     one = Row("postgres", "point GET, SAS", "lazulite", connections=64, entities=1000, requests=1000, seconds=1.0)
     one = replace(one, server_cpu_s=0.05, database_cpu_s=0.02, client_cpu_s=0.01)
@@ -148,6 +173,6 @@ def test_the_report_says_who_took_the_processors() -> None:
     assert "| lazulite | 64 | 1,000 | 0.00 | 0.00 | 0.00 | 0.00 | 50 | 20 | 10 | 0.08 | 50% | – |" in text
     assert "| pgbench | 16 | 2,000 | 0.00 | 0.00 | 0.00 | 0.00 | – | 40 | 10 | 0.10 | – | – |" in text
     assert "| 0.10 | 62% | 1.25 |" in text
-    assert "| point GET, SAS, 1,000 entities | 20,000 | 50,000 | 2.5 |" in text
+    assert "| point GET, SAS, 1,000 entities | 20,000 | 50,000 | 25,000 | 2.5 |" in text
     size = Row("postgres", "size", "lazulite", "rows", entities=1000, requests=0, disk_mb=1.5)
     assert notes([size]) == ["on PostgreSQL 1,000 entities take 2 MB; bytes of each: rows 1,500.0"]

@@ -1,5 +1,8 @@
 """The service on PostgreSQL: against pgbench on the same server, two processes against one, a large table and a small.
 
+Two processes are compared with one twice: with all of the machine, which then is full; and each held to a share of a
+CPU, so that neither the machine nor the database is.
+
 Nothing is held on a CPU: each subject, with the database and the client that it needs, has the whole machine. So each
 row says what of the processors the service took, the database, and the client.
 """
@@ -18,7 +21,8 @@ from benchmarks.pgbench import Pgbench, Script
 from benchmarks.processes import Server
 from benchmarks.rows import Row
 from benchmarks.sections.big import BIG, SMALL
-from benchmarks.subjects import LAZULITE, PGBENCH, TWO, lazulite_on
+from benchmarks.subjects import HELD, LAZULITE, PGBENCH, TWO, TWO_HELD, lazulite_on
+from benchmarks.throttle import throttling
 from benchmarks.workload import Workload
 from lazulite.engine.postgres.settings import PostgresSettings
 
@@ -26,6 +30,8 @@ CONNECTIONS, FEWER_CONNECTIONS = 64, 16
 """Of single requests, by HTTP."""
 POOL = PostgresSettings(dsn="").connections_max
 """Connections to the database: those of a Lazulite process, and so those of pgbench."""
+HELD_TO = 0.25
+"""The share of a CPU of processes that are held to one."""
 SIZE, LOAD = "size", "load by SQL"
 """The workloads of rows about what is on the disk, and how long it took to get there."""
 
@@ -100,20 +106,26 @@ def _comparisons(bench: Bench, sides: Sequence[Side], server: Database) -> Itera
         yield [
             *(_one(*each) for each in (*workloads, *fewer)),
             *(_pgbench(side, workload, server, script(side)) for side, workload in workloads),
-            _two(bench, *workloads[-1]),
+            *_processes(bench, *workloads[-1]),
         ]
     for build in MANY:
         workloads = [(side, build(side.catalogue)) for side in sides]
-        yield [*(_one(*each) for each in workloads), _two(bench, *workloads[-1])]
+        yield [*(_one(*each) for each in workloads), *_processes(bench, *workloads[-1])]
 
 
 def _one(side: Side, workload: Workload) -> Contender:
     return Contender(LAZULITE, side.servers[0], replace(workload, variant=side.variant))
 
 
-def _two(bench: Bench, side: Side, workload: Workload) -> Contender:
-    crew = Crew(side.servers)
-    return Contender(TWO, crew, replace(workload, variant=side.variant), crew.loaded_by(bench.plan.load))
+def _processes(bench: Bench, side: Side, workload: Workload) -> Iterator[Contender]:
+    """Yield two processes; and one and two that are held to a share of a CPU, with twice the connections."""
+    load, crew = bench.plan.load, Crew(side.servers)
+    asked = replace(workload, variant=side.variant)
+    yield Contender(TWO, crew, asked, crew.loaded_by(load))
+    more = replace(asked, connections=2 * asked.connections)
+    one = crew.servers[:1]
+    yield Contender(HELD, one[0], more, throttling(load, one, HELD_TO))
+    yield Contender(TWO_HELD, crew, more, throttling(crew.loaded_by(load), crew.servers, HELD_TO))
 
 
 def _pgbench(side: Side, workload: Workload, server: Database, script: Script) -> Contender:
