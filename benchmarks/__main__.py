@@ -9,7 +9,7 @@ from pathlib import Path
 
 from benchmarks import machine, subjects
 from benchmarks.bench import Bench
-from benchmarks.entities import TRANSACTION_ROWS
+from benchmarks.entities import PARTITION_ROWS, TRANSACTION_ROWS
 from benchmarks.load import run_asyncio
 from benchmarks.measurement import BenchmarkError
 from benchmarks.plan import Plan
@@ -36,6 +36,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--location", type=Path, help="directory on the disk to measure (default: the temporary one)")
     parser.add_argument("--entities", type=int, default=10_000, help="stored for the reads (default: %(default)s)")
     parser.add_argument("--big", type=int, default=10_000_000, help="in the big table; 0: none (default: %(default)s)")
+    parser.add_argument(
+        "--postgres", type=int, default=1_000_000, help="on PostgreSQL, beside 10,000; 0: none (default: %(default)s)"
+    )
     parser.add_argument("--ingest-seconds", type=float, default=600.0, help="of reads beside it (default: %(default)s)")
     parser.add_argument("--max-requests", type=int, default=10_000_000, help="of one run (default: %(default)s)")
     parser.add_argument(
@@ -47,6 +50,8 @@ def _arguments() -> argparse.Namespace:
     for size in (arguments.entities, arguments.big or TRANSACTION_ROWS):
         if size < TRANSACTION_ROWS or size % TRANSACTION_ROWS:
             parser.error(f"--entities and --big must be multiples of {TRANSACTION_ROWS}")
+    if arguments.postgres % PARTITION_ROWS:
+        parser.error(f"--postgres must be a multiple of {PARTITION_ROWS}")
     if arguments.rounds < 1 or arguments.max_requests < 1:
         parser.error("--rounds and --max-requests must be positive")
     return arguments
@@ -68,6 +73,7 @@ def _plan(arguments: argparse.Namespace, *, azurite: bool) -> tuple[Plan, str]:
         azurite=azurite,
         pin=can_pin(),
         only=arguments.only,
+        postgres=arguments.postgres,
     )
     return plan, f"wrk {version}, one thread" if version else "benchmarks/load.py (no wrk)"
 
@@ -107,6 +113,7 @@ def _measure(arguments: argparse.Namespace, directory: Path) -> bool:
                 right = False
         if not bench.rows:
             continue
+        conditions += bench.conditions
         conditions.append(f"section {name}: {time.perf_counter() - began:.0f} s")
         write_rows(directory / f"{name}.csv", bench.rows)
         write_conditions(directory, name, conditions)

@@ -11,9 +11,9 @@ from typing import NamedTuple
 from benchmarks.catalogue import Catalogue
 from benchmarks.exchange import exchange, probe
 from benchmarks.load import run_asyncio, run_fixed
-from benchmarks.measurement import BenchmarkError, Limits, Measurement, latency
+from benchmarks.measurement import BenchmarkError, Limits, Load, Measurement, latency
 from benchmarks.plan import Plan
-from benchmarks.processes import CLIENT_CPU, Server, pinned
+from benchmarks.processes import CLIENT_CPU, Counted, Served, Server, pinned
 from benchmarks.rows import CLOSED, FIXED, Row
 from benchmarks.subjects import FLOOR, floor
 from benchmarks.workload import NUMBERS_PER_RUN, Workload
@@ -26,11 +26,12 @@ PRELOAD_SECONDS_MAX = 300.0
 
 
 class Contender(NamedTuple):
-    """A subject and what is asked of it."""
+    """A subject, what is asked of it, and who asks, if it is not the plan's load generator."""
 
     subject: str
-    server: Server
+    server: Served
     workload: Workload
+    load: Load | None = None
 
 
 class Spent(NamedTuple):
@@ -38,21 +39,25 @@ class Spent(NamedTuple):
 
     server_s: float | None
     client_s: float
+    database_s: float | None = None
+    """Of the database behind the server."""
 
     @classmethod
-    def of(cls, server: Server) -> "Spent":
+    def of(cls, server: Counted, database: Counted | None = None) -> "Spent":
         """Return what was spent until now."""
-        return cls(server.cpu_seconds(), sum(os.times()[:4]))
+        return cls(server.cpu_seconds(), sum(os.times()[:4]), None if database is None else database.cpu_seconds())
 
 
 @dataclass
 class Bench:
-    """Measures for one section; `rows` is what was found."""
+    """Measures for one section; `rows` is what was found, under `conditions` of its own."""
 
     plan: Plan
     location: Path
     section: str
+    database: Counted | None = None
     rows: list[Row] = field(default_factory=list)
+    conditions: list[str] = field(default_factory=list)
     _runs: int = 0
 
     def next_first(self) -> int:
@@ -80,7 +85,7 @@ class Bench:
         if not self.wants(workload):
             return
         self.say(f"{workload.name} {workload.variant} × {workload.connections}".replace("  ", " "))
-        lengths = [len(probe(each.workload, each.server, self.next_first()).body) for each in contenders]
+        lengths = [self._length(each) for each in contenders]
         with ExitStack() as stack:
             turns = list(zip(contenders, lengths, strict=True))
             if with_floor:
@@ -89,6 +94,11 @@ class Bench:
             for number in range(self.plan.rounds):
                 for contender, length in turns:
                     self._turn(contender, length, number, fixed=fixed)
+
+    def _length(self, contender: Contender) -> int:
+        """Return how long an answer is; 0 where it is not asked by HTTP."""
+        workload = contender.workload
+        return len(probe(workload, contender.server, self.next_first()).body) if workload.requests else 0
 
     def _turn(self, contender: Contender, length: int, number: int, *, fixed: bool) -> None:
         seconds = self.plan.slice_s / (2 if contender.subject == FLOOR else 1)
@@ -107,9 +117,10 @@ class Bench:
         """Measure one subject in a closed loop. Answers shorter than 0.9 × `length` on average are refused."""
         limits = Limits(seconds, self.plan.requests)
         first = self.next_first()
-        before = Spent.of(contender.server)
+        load = contender.load or self.plan.load
+        before = Spent.of(contender.server, self.database)
         with pinned(CLIENT_CPU, pin=self.plan.pin):
-            found = self.plan.load(contender.workload, contender.server.port, first, limits)
+            found = load(contender.workload, contender.server.port, first, limits)
         # A batch that fails inside still says 202, but in fewer bytes.
         if found.received_bytes < 0.9 * found.requests * length:
             raise BenchmarkError(f"{contender.workload.name}: the answers under load are shorter than the first one")
@@ -122,7 +133,7 @@ class Bench:
         limits = Limits(seconds, self.plan.requests)
         nap_s = 0.0 if self.plan.pin and alone else SHARED_NAP_S
         first = self.next_first()
-        before = Spent.of(contender.server)
+        before = Spent.of(contender.server, self.database)
         with pinned(CLIENT_CPU, pin=self.plan.pin):
             found = run_fixed(contender.workload, contender.server.port, first, limits, rate=rate, nap_s=nap_s)
         return self.add(
@@ -133,7 +144,7 @@ class Bench:
         """Note a run, with what it took since `before`; `row` holds how it was done."""
         if found.requests == 0:
             raise BenchmarkError(f"{contender.workload.name}: no request was answered in {found.seconds:.1f} s")
-        after, memory = Spent.of(contender.server), contender.server.memory()
+        after, memory = Spent.of(contender.server, self.database), contender.server.memory()
         workload = contender.workload
         row = row or Row(self.section, "", "")
         row = replace(
@@ -147,10 +158,9 @@ class Bench:
             errors=found.errors,
             units=workload.units,
             seconds=found.seconds,
-            server_cpu_s=None
-            if before.server_s is None or after.server_s is None
-            else after.server_s - before.server_s,
+            server_cpu_s=_since(before.server_s, after.server_s),
             client_cpu_s=after.client_s - before.client_s,
+            database_cpu_s=_since(before.database_s, after.database_s),
             rss_mb=memory and memory.now_mb,
             peak_mb=memory and memory.peak_mb,
             **found.latency._asdict(),
@@ -190,3 +200,7 @@ class Bench:
         if found.requests != count or found.errors:
             raise BenchmarkError(f"{workload.name}: only {found.requests - found.errors} of {count} could be stored")
         return found
+
+
+def _since(before: float | None, after: float | None) -> float | None:
+    return None if before is None or after is None else after - before

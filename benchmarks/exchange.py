@@ -5,7 +5,7 @@ import socket
 from typing import NamedTuple
 
 from benchmarks.measurement import BenchmarkError
-from benchmarks.processes import Server
+from benchmarks.processes import Served
 from benchmarks.workload import Workload
 
 ANSWER_SECONDS_MAX = 30
@@ -28,7 +28,7 @@ def exchange(port: int, request: bytes) -> Reply:
             return Reply(response.status, response.read(), response.getheader("Server-Timing", ""))
 
 
-def probe(workload: Workload, server: Server, number: int) -> Reply:
+def probe(workload: Workload, server: Served, number: int) -> Reply:
     """Send one request of the workload and look closely at the answer.
 
     Raises:

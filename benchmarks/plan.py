@@ -16,6 +16,7 @@ class Plan:
         requests: the most of one run.
         entities: in a table, if nothing else is said.
         big: entities in the big table; 0 to do without.
+        postgres: entities in the larger table of a database; 0 to do without.
         ingest_seconds: how long reads are measured beside ingest.
         azurite: whether it takes part.
         pin: whether server and client have a CPU each.
@@ -32,6 +33,7 @@ class Plan:
     azurite: bool
     pin: bool
     only: str = ""
+    postgres: int = 0
 
     @property
     def slice_s(self) -> float:

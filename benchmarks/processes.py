@@ -3,10 +3,10 @@
 import os
 import re
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from benchmarks.measurement import BenchmarkError
 
@@ -22,6 +22,24 @@ class Memory(NamedTuple):
     peak_mb: float
 
 
+class Counted(Protocol):
+    """What uses processor time and memory."""
+
+    def cpu_seconds(self) -> float | None:
+        """Return the processor time of all its threads so far, or None where /proc does not tell."""
+
+    def memory(self) -> Memory | None:
+        """Return its resident memory, or None where /proc does not tell."""
+
+
+class Served(Counted, Protocol):
+    """Who answers: one server or several."""
+
+    @property
+    def port(self) -> int:
+        """Where, on the loopback address."""
+
+
 class Server(NamedTuple):
     """A running server: its port on the loopback address and its process id."""
 
@@ -34,13 +52,11 @@ class Server(NamedTuple):
         return f"127.0.0.1:{self.port}"
 
     def cpu_seconds(self) -> float | None:
-        """Return the processor time of all its threads so far, or None where /proc does not tell."""
+        """See `Counted`."""
         try:
-            stat = Path(f"/proc/{self.pid}/stat").read_text(encoding="ascii")
+            return cpu_times(self.pid).own_s
         except OSError:
             return None
-        fields = stat.rpartition(")")[2].split()  # the command's name may hold blanks; utime is field 14 of proc(5)
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def children(self) -> "list[Server]":
         """Return the processes that it has started, at the same port."""
@@ -48,13 +64,33 @@ class Server(NamedTuple):
         return [Server(self.port, int(pid)) for pid in pids]
 
     def memory(self) -> Memory | None:
-        """Return its resident memory, or None where /proc does not tell."""
+        """See `Counted`."""
         try:
             status = Path(f"/proc/{self.pid}/status").read_text(encoding="utf-8")
         except OSError:
             return None
         found = dict(re.findall(r"^(VmRSS|VmHWM):\s+(\d+) kB", status, re.MULTILINE))
         return Memory(int(found["VmRSS"]) * 1024 / 1e6, int(found["VmHWM"]) * 1024 / 1e6)
+
+
+class CpuTimes(NamedTuple):
+    """Processor seconds of a process, and of its children that have ended."""
+
+    own_s: float
+    ended_children_s: float
+
+
+def cpu_times(pid: int) -> CpuTimes:
+    """Return what proc(5) says of a process.
+
+    Raises:
+        OSError: it does not say anything.
+    """
+    stat = Path(f"/proc/{pid}/stat").read_text(encoding="ascii")
+    fields = stat.rpartition(")")[2].split()  # the command's name may hold blanks; utime is field 14 of proc(5)
+    own, own_kernel, children, children_kernel = map(int, fields[11:15])
+    ticks = os.sysconf("SC_CLK_TCK")
+    return CpuTimes((own + own_kernel) / ticks, (children + children_kernel) / ticks)
 
 
 def can_pin() -> bool:
@@ -77,14 +113,20 @@ def pinned(cpu: int, *, pin: bool) -> Iterator[None]:
 
 
 @contextmanager
-def running(command: Sequence[str], *, pin: bool) -> Iterator[Server]:
+def running(command: Sequence[str], *, pin: bool, variables: Mapping[str, str] | None = None) -> Iterator[Server]:
     """Run a server until the block ends. The last address in the line where it says that it is up tells the port.
+
+    Args:
+        command: the program and its arguments.
+        pin: whether it is held on a CPU.
+        variables: added to its environment.
 
     Raises:
         BenchmarkError: it ended without saying so.
     """
     with pinned(SERVER_CPU, pin=pin):
-        process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+        environment = {**os.environ, **(variables or {})}
+        process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, env=environment)
     with process:
         try:
             yield Server(_announced_port(process), process.pid)

@@ -13,9 +13,12 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 from benchmarks.bench import Bench
+from benchmarks.catalogue import PAGES
+from benchmarks.database import database
 from benchmarks.load import run_asyncio
 from benchmarks.measurement import BenchmarkError, Limits
 from benchmarks.plan import Plan
@@ -99,6 +102,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Profile the workloads that the targets name."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.profile", description="Where the server's time goes.")
     parser.add_argument("--seconds", type=float, default=8.0, help="of each workload, twice (default: %(default)s)")
+    parser.add_argument("--postgres", action="store_true", help="the service on a PostgreSQL server of its own")
     parser.add_argument("--only", default="", metavar="TEXT", help="workloads whose name contains this")
     options = parser.parse_args(arguments)
     pin = can_pin()
@@ -106,9 +110,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(f"server on CPU {SERVER_CPU}, client on CPU {CLIENT_CPU}" if pin else "not pinned")
     with tempfile.TemporaryDirectory(prefix="lazulite-profile-") as temporary:
         bench = Bench(plan, Path(temporary), "profile")
-        with stages(bench, emulator=False) as [ours]:
+        with ExitStack() as stack:
+            dsn = stack.enter_context(database(Path(tempfile.gettempdir()))).make() if options.postgres else None
+            [ours] = stack.enter_context(stages(bench, emulator=False, dsn=dsn))
             catalogue = ours.catalogue
-            for workload in (catalogue.get(), catalogue.get_signed(), catalogue.insert(), catalogue.transaction()):
+            workloads = [catalogue.get(), catalogue.get_signed(), catalogue.insert(), catalogue.transaction()]
+            workloads.append(catalogue.pages(next(iter(PAGES))))
+            for workload in workloads:
                 if options.only in workload.name:
                     first = 2 * bench.next_first()
                     raw, cpu_us = _sample(ours.server, workload, options.seconds, first, bench.location)

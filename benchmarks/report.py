@@ -4,6 +4,8 @@ import itertools
 from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 
+from benchmarks import database_report
+from benchmarks.markdown import spell, table
 from benchmarks.rows import CLOSED, Row, read_conditions, read_rows
 from benchmarks.subjects import AZURITE, FLOOR, LAZULITE
 from benchmarks.targets import TARGETS, Results, Target, middle, ratio
@@ -36,19 +38,9 @@ _NAMES = {
     "connections": "By connections, closed loop and fixed rate",
     "big": "The big table",
     "growth": "How cost grows",
+    "postgres": "On PostgreSQL",
     "startup": "Commands and idle servers",
 }
-
-
-def table(head: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1) -> list[str]:
-    """Return a Markdown table whose first `left` columns are texts, between empty lines; nothing without rows."""
-    rule = ["---"] * left + ["---:"] * (len(head) - left)
-    cells = [head, rule, *rows]
-    return ["", *("| " + " | ".join(each) + " |" for each in cells), ""] if len(cells) > 2 else []
-
-
-def _spell(value: float | None, form: str) -> str:
-    return "–" if value is None else format(value, form)
 
 
 def _target_cells(target: Target, results: Results) -> list[str]:
@@ -92,14 +84,14 @@ def _run_cells(subject: str, by_subject: dict[str, list[Row]]) -> list[str]:
         str(first.connections),
         subject,
         first.mode if asked is None else f"{asked:,.0f}/s",
-        _spell(middle(rows, lambda row: row.rate), ",.0f"),
-        *(_spell(middle(rows, of), ".2f") for of in latencies),
-        _spell(max(row.max_ms for row in rows) or None, ".2f"),
-        _spell(middle(rows, lambda row: row.cpu_per_thousand), ".3f"),
-        _spell(middle(rows, lambda row: None if row.server_cpu_s is None else row.server_cpu_s / row.seconds), ".0%"),
-        _spell(middle(rows, lambda row: row.rss_mb), ".0f"),
-        _spell(share if first.mode == CLOSED else None, ".0%"),
-        _spell(multiple if first.mode == CLOSED else None, ".1f"),
+        spell(middle(rows, lambda row: row.rate), ",.0f"),
+        *(spell(middle(rows, of), ".2f") for of in latencies),
+        spell(max(row.max_ms for row in rows) or None, ".2f"),
+        spell(middle(rows, lambda row: row.cpu_per_thousand), ".3f"),
+        spell(middle(rows, lambda row: None if row.server_cpu_s is None else row.server_cpu_s / row.seconds), ".0%"),
+        spell(middle(rows, lambda row: row.rss_mb), ".0f"),
+        spell(share if first.mode == CLOSED else None, ".0%"),
+        spell(multiple if first.mode == CLOSED else None, ".1f"),
     ]
 
 
@@ -121,7 +113,7 @@ def _memory(rows: Sequence[Row]) -> list[str]:
         idle = min((row.rss_mb for row in here if row.workload == "idle" and row.rss_mb is not None), default=None)
         peak = max((row.peak_mb for row in here if row.peak_mb is not None), default=None)
         if peak is not None:
-            cells.append([section, subject, _spell(idle, ".0f"), _spell(peak, ".0f")])
+            cells.append([section, subject, spell(idle, ".0f"), spell(peak, ".0f")])
     return table(("section", "subject", "idle MB", "peak MB"), cells, left=2)
 
 
@@ -171,10 +163,11 @@ def render(rows: Sequence[Row], conditions: Sequence[tuple[str, str]], plots: Se
     for name in plots:
         lines += [f"![{name}](results/{name})", ""]
     for section, title in _NAMES.items():
-        of_section = _runs([row for row in rows if row.section == section])
+        shown = database_report.runs if section == database_report.SECTION else _runs
+        of_section = shown([row for row in rows if row.section == section])
         lines += [f"## {title}", *of_section, *_remarks(conditions, [section])] if of_section else []
     lines += ["## Memory", *_memory(rows)]
-    notes = _notes(rows)
+    notes = [*_notes(rows), *database_report.notes(rows)]
     lines += ["## Notes", "", *(f"- {note}" for note in notes)] if notes else []
     return "\n".join(lines).rstrip() + "\n"
 

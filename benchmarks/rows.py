@@ -36,9 +36,11 @@ class Row:
         p999_ms: that 99.9 % kept.
         max_ms: the worst.
         server_cpu_s: processor time of the server.
+        database_cpu_s: of all processes of the database behind it, or that was asked itself.
         client_cpu_s: of the load generator.
         rss_mb: resident memory of the server after the run.
         peak_mb: the most that it was since the server's start.
+        disk_mb: what something takes on the disk.
     """
 
     section: str
@@ -62,6 +64,8 @@ class Row:
     client_cpu_s: float | None = None
     rss_mb: float | None = None
     peak_mb: float | None = None
+    database_cpu_s: float | None = None
+    disk_mb: float | None = None
 
     @property
     def rate(self) -> float:

@@ -8,7 +8,7 @@ from benchmarks.bench import PRELOAD_SECONDS_MAX, Bench
 from benchmarks.catalogue import Catalogue
 from benchmarks.entities import TRANSACTION_ROWS
 from benchmarks.processes import Server
-from benchmarks.subjects import AZURITE, LAZULITE, azurite, lazulite
+from benchmarks.subjects import AZURITE, LAZULITE, azurite, lazulite, lazulite_on
 
 
 class Stage:
@@ -19,11 +19,16 @@ class Stage:
 
 
 @contextmanager
-def stages(bench: Bench, *, emulator: bool, options: Sequence[str] = ()) -> Iterator[list[Stage]]:
-    """Run Lazulite, with these options, and, if it takes part at all, Azurite: each with the plan's entities stored."""
+def stages(
+    bench: Bench, *, emulator: bool, options: Sequence[str] = (), dsn: str | None = None
+) -> Iterator[list[Stage]]:
+    """Run Lazulite, with these options, and, if it takes part at all, Azurite: each with the plan's entities stored.
+
+    `dsn`: of the database that Lazulite is to serve from, if it is one.
+    """
     pin = bench.plan.pin
     starts: dict[str, Callable[[Path], AbstractContextManager[Server]]] = {
-        LAZULITE: lambda location: lazulite(location, options, pin=pin)
+        LAZULITE: lambda location: lazulite(location, options, pin=pin) if dsn is None else lazulite_on(dsn, pin=pin)
     }
     if emulator and bench.plan.azurite:
         starts[AZURITE] = lambda location: azurite(location, pin=pin)

@@ -13,6 +13,10 @@ from benchmarks.measurement import BenchmarkError
 from benchmarks.processes import Server, running
 
 LAZULITE, AZURITE, FLOOR = "lazulite", "azurite", "floor"
+TWO, PGBENCH = "lazulite × 2", "pgbench"
+"""Two processes on one database; the statements alone, without a service."""
+HELD, TWO_HELD = "lazulite, ¼ CPU", "lazulite × 2, ¼ CPU each"
+"""The same, each process held to a quarter of a CPU (see `throttle`)."""
 DISK = "disk"
 """The subject of rows that measure `fdatasync`."""
 
@@ -24,6 +28,12 @@ def lazulite(location: Path, options: Sequence[str] = (), *, pin: bool) -> Abstr
     """Run Lazulite with its data in `location`, without a request log, and with whatever options are added."""
     options = ["--table-port", "0", "--location", str(location), "--silent", *options]
     return running([sys.executable, "-m", "lazulite", "serve", *options], pin=pin)
+
+
+def lazulite_on(dsn: str, *, pin: bool) -> AbstractContextManager[Server]:
+    """Run Lazulite on a database, without a request log. The password is not on the command line."""
+    command = [sys.executable, "-m", "lazulite", "serve", "--table-port", "0", "--silent"]
+    return running(command, pin=pin, variables={"LAZULITE_ENGINE": dsn})
 
 
 def azurite(location: Path, *, pin: bool) -> AbstractContextManager[Server]:

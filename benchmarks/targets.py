@@ -10,8 +10,9 @@ from typing import TypeAlias
 
 from benchmarks.rows import CLOSED, FIXED, Row
 from benchmarks.sections.big import BIG, SMALL
+from benchmarks.sections.postgres import CONNECTIONS, FEWER_CONNECTIONS
 from benchmarks.sections.table import SYNC
-from benchmarks.subjects import AZURITE, DISK, FLOOR, LAZULITE
+from benchmarks.subjects import AZURITE, DISK, FLOOR, HELD, LAZULITE, PGBENCH, TWO_HELD
 
 Value: TypeAlias = Callable[["Results"], float | None]
 
@@ -74,12 +75,48 @@ def _single_insert(results: Results) -> float | None:
     return None if ours is None or floor is None or sync is None else ours / (sync + floor)
 
 
-def slower(workload: str) -> Value:
+def slower(workload: str, section: str = "big", **also: int) -> Value:
     """Return how many times slower an operation is on the big table than on the small one."""
 
     def value(results: Results) -> float | None:
-        small, big = (results.find("big", workload, variant=size) for size in (SMALL, BIG))
+        small, big = (results.find(section, workload, variant=size, **also) for size in (SMALL, BIG))
         return ratio(small, big, lambda row: row.rate)
+
+    return value
+
+
+def on_database(workload: str) -> Value:
+    """Return Lazulite's units a second on the larger database."""
+    return lambda results: middle(results.find("postgres", workload, variant=BIG), lambda row: row.rate)
+
+
+def of_pgbench(workload: str, connections: int) -> Value:
+    """Return Lazulite's rate on the larger database as a share of pgbench's."""
+
+    def value(results: Results) -> float | None:
+        ours = results.find("postgres", workload, variant=BIG, connections=connections)
+        return ratio(ours, results.find("postgres", workload, PGBENCH, variant=BIG), lambda row: row.rate)
+
+    return value
+
+
+def of_pgbench_by_cpu(workload: str) -> Value:
+    """Return how much more the larger database serves of Lazulite than of pgbench with the same processor time."""
+
+    def value(results: Results) -> float | None:
+        ours = results.find("postgres", workload, variant=BIG, connections=CONNECTIONS)
+        theirs = results.find("postgres", workload, PGBENCH, variant=BIG)
+        return ratio(ours, theirs, lambda row: row.requests / row.database_cpu_s if row.database_cpu_s else 0.0)
+
+    return value
+
+
+def of_one(workload: str) -> Value:
+    """Return the rate of two held processes on the larger database as a multiple of one's."""
+
+    def value(results: Results) -> float | None:
+        two, one = (results.find("postgres", workload, subject, variant=BIG) for subject in (TWO_HELD, HELD))
+        return ratio(two, one, lambda row: row.rate)
 
     return value
 
@@ -142,13 +179,16 @@ class Target:
         return f"{'at least' if self.at_least else 'at most'} {self.spell(self.bound)}"
 
 
-FLOOR_SHARE, AZURITE_TIMES, TIMES, MS, MB, PER_SECOND = (
-    "{:.0%} of the floor", "{:.1f} × Azurite", "{:.2f} ×", "{:.1f} ms", "{:.0f} MB", "{:,.0f} entities/s"
+FLOOR_SHARE, PGBENCH_SHARE, AZURITE_TIMES, TIMES, MS, MB, PER_SECOND = (
+    *("{:.0%} of the floor", "{:.0%} of pgbench", "{:.1f} × Azurite"),
+    *("{:.2f} ×", "{:.1f} ms", "{:.0f} MB", "{:,.0f} entities/s"),
 )  # fmt: skip
 GETS = ("point GET, SAS", "point GET, Shared Key")
 EGT = "entity group transaction"
 PAGE = "full-page query"
+SINGLE = ("point GET, SAS", "durable insert")
 KINDS = {"scan": "four scans of the whole table", "ingest": "ingest at full speed"}
+ON_DATABASE = {name: {"connections": CONNECTIONS} for name in SINGLE} | {EGT: {}, PAGE: {}}
 MODES = {CLOSED: "", FIXED: ", fixed rate"}
 
 TARGETS = [
@@ -198,4 +238,36 @@ TARGETS = [
     Target("resident memory, peak on the big table, load included", _peak, 400, MB, False),
     Target("`import lazulite`, median", median_ms("startup", "import lazulite"), 150, MS, False),
     Target("`lazulite --help`, median", median_ms("startup", "lazulite --help"), 150, MS, False),
+    *(
+        Target(
+            f"PostgreSQL: {name}, {connections} connections", of_pgbench(name, connections), 0.6, "{:.0%} of pgbench"
+        )
+        for name in SINGLE
+        for connections in (CONNECTIONS, FEWER_CONNECTIONS)
+    ),
+    Target(f"PostgreSQL: {EGT} of 100 inserts, 4 connections", on_database(EGT), 15_000, PER_SECOND),
+    Target(f"PostgreSQL: {PAGE}, 1,000 entities", on_database(PAGE), 100_000, PER_SECOND),
+    *(
+        Target(
+            f"PostgreSQL: {name}, for the same processor time of the database",
+            of_pgbench_by_cpu(name),
+            0.6,
+            PGBENCH_SHARE,
+        )
+        for name in SINGLE
+    ),
+    *(
+        Target(f"PostgreSQL: {name}, two processes on one database, ¼ CPU each", of_one(name), 1.5, "{:.2f} × one")
+        for name in ON_DATABASE
+    ),
+    *(
+        Target(
+            f"PostgreSQL: {name}, large table against small",
+            slower(name, "postgres", **also),
+            1.3,
+            TIMES + " slower",
+            False,
+        )
+        for name, also in ON_DATABASE.items()
+    ),
 ]

@@ -113,7 +113,7 @@ class Checkout:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.port, self.metrics_port = free_port(), free_port()
-        for name in ("Makefile", "pyproject.toml", "constraints.txt", "benchmarks"):
+        for name in ("Makefile", "pyproject.toml", "constraints.txt", "benchmarks", "tests"):
             (directory / name).symlink_to(ROOT / name)
         for name in MOVED.values():
             (directory / name).mkdir()

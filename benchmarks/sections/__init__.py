@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from benchmarks.bench import Bench
-from benchmarks.sections import big, connections, growth, startup, table
+from benchmarks.sections import big, connections, growth, postgres, startup, table
 
 SECTIONS: dict[str, Callable[[Bench], None]] = {
     "startup": startup.run,
@@ -11,4 +11,5 @@ SECTIONS: dict[str, Callable[[Bench], None]] = {
     "connections": connections.run,
     "growth": growth.run,
     "big": big.run,
+    "postgres": postgres.run,
 }

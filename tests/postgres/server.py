@@ -110,9 +110,14 @@ class PostgresServer(Postgres):
         self._process: subprocess.Popen[bytes] | None = None
 
     @classmethod
-    def make(cls, **settings: str) -> Self:
-        """Make a server, and start it. `settings` are added to SETTINGS, or override them."""
-        server = cls(_new_directory(), secrets.token_urlsafe())
+    def make(cls, parent: Path | None = None, **settings: str) -> Self:
+        """Make a server, and start it.
+
+        Args:
+            parent: the directory that its own is made in; None: where temporary files go.
+            settings: added to SETTINGS, or override them.
+        """
+        server = cls(_new_directory(parent), secrets.token_urlsafe())
         file = server._directory / "password"
         file.write_text(server._password)
         programs().own(file)
@@ -139,6 +144,12 @@ class PostgresServer(Postgres):
     def log(self) -> str:
         """What it has said."""
         return (self._directory / "log").read_text(encoding="utf-8", errors="replace")
+
+    @property
+    def pid(self) -> int:
+        """The id of its first process, which all others are children of."""
+        assert self._process is not None
+        return self._process.pid
 
     def start(self) -> None:
         """Start, and return when it accepts connections."""
@@ -220,9 +231,9 @@ class PostgresServer(Postgres):
             return programs().popen(program, *arguments, log=log, cwd=self._directory, variables=variables)
 
 
-def _new_directory() -> Path:
+def _new_directory(parent: Path | None = None) -> Path:
     """A directory for one server, whose data may go into its `data` and nowhere else."""
-    directory = shelter() / f"server-{secrets.token_hex(4)}"
+    directory = shelter(parent) / f"server-{secrets.token_hex(4)}"
     directory.mkdir()
     (directory / "data").mkdir(0o700)
     programs().own(directory / "data")

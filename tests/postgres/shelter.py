@@ -13,10 +13,17 @@ from pathlib import Path
 from . import guard
 
 
+def shelter(parent: Path | None = None) -> Path:
+    """Return this process's shelter in a directory, else where temporary files go.
+
+    Everybody may enter it, and nobody else write to it.
+    """
+    return _shelter(parent)
+
+
 @cache
-def shelter() -> Path:
-    """Return this process's shelter. Everybody may enter it, and nobody else write to it."""
-    directory = Path(tempfile.mkdtemp(prefix="lazulite-postgres-"))
+def _shelter(parent: Path | None) -> Path:
+    directory = Path(tempfile.mkdtemp(prefix="lazulite-postgres-", dir=parent))
     directory.chmod(0o755)
     waiting = subprocess.Popen(
         [sys.executable, "-S", "-E", guard.__file__, directory], stdin=subprocess.PIPE, start_new_session=True

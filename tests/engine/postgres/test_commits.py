@@ -3,11 +3,14 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 
+import asyncpg
 import pytest
 
 from lazulite.engine.contract import Decide, SpaceDroppedError
 from lazulite.engine.foresight import Expect, Foreseeing, Foreseen
+from lazulite.engine.postgres.changes import Asked, Reading
 from lazulite.engine.postgres.engine import PostgresEngine
+from lazulite.engine.postgres.script import Place
 from tests.engine.postgres.conftest import OURS, Open, execute
 
 
@@ -124,6 +127,51 @@ async def test_stamps_grow_over_processes_with_skewed_clocks(open_engine: Open, 
             stamp = await engine.commit(1, "p", ["r"], lambda *_: {"r": b"y"})
         assert stamp > last
         last = stamp
+
+
+async def test_a_head_that_another_process_set_meanwhile_costs_a_write_one_more_try(open_engine: Open) -> None:
+    clock = iter(range(10**15, 10**16, 100))
+    one, other = open_engine(lambda: next(clock)), open_engine(lambda: 10**15 + 50)
+    stamp = await other.commit(1, "p", ["r"], Foretold("r", b"x", Expect.ANYTHING))
+    inserts = [Foretold(row, b"stamp", Expect.ABSENT) for row in ("s", "t")]
+    taken = await asyncio.gather(*(one.commit(1, "p", [insert.row], insert) for insert in inserts))
+    assert min(taken) > stamp
+    assert [await other.get(1, "p", row) for row in ("s", "t")] == [b"%d" % each for each in taken]
+    assert [insert.asked for insert in inserts] == [0, 0]
+
+
+@pytest.mark.parametrize("scripts", [False, True])
+async def test_who_must_read_gets_on_beside_one_who_always_is_faster(
+    open_engine: Open, scripts: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, other = open_engine(scripts=scripts), open_engine()
+    changes = (await one._started()).partitions._changes
+    read = changes.read
+
+    async def beaten(asked: Asked) -> Reading:
+        found = await read(asked)
+        await other.commit(1, "p", ["r"], Foretold("r", b"x", Expect.ANYTHING))
+        return found
+
+    monkeypatch.setattr(changes, "read", beaten)
+    for number in (b"1", b"2"):
+        last = await other.commit(1, "p", ["q"], Foretold("q", b"x", Expect.ANYTHING))
+        assert await one.commit(1, "p", ["s"], lambda *_, number=number: {"s": number}) > last
+        assert await other.get(1, "p", "s") == number
+
+
+async def test_a_partition_is_settled_while_nobody_else_can_write_to_it(engine: PostgresEngine) -> None:
+    await engine.commit(1, "p", ["r"], lambda *_: {"r": b"x"})
+    readings = []
+
+    def decide(reading: Reading) -> None:
+        readings.append(reading.rows)
+        with pytest.raises(asyncpg.LockNotAvailableError):
+            execute("SELECT 1 FROM lazulite.partitions FOR UPDATE NOWAIT")
+
+    changes = (await engine._started()).partitions._changes
+    assert await changes.settle(Asked(Place(1, b"p", None), [b"r", b"s"]), decide)
+    assert readings == [{b"r": b"x"}]
 
 
 async def test_processes_lose_no_update_of_each_other(open_engine: Open) -> None:

@@ -20,6 +20,7 @@ PLANS = {
         "ARRAY[1::bigint], ARRAY['p'::bytea], ARRAY[1::bigint], ARRAY[1::bigint], ARRAY['p'::bytea], ARRAY['r'::bytea]",
     ),
     "read one": (statements.READ_ONE, "1, 'p', ARRAY['r'::bytea]"),
+    "lock": (statements.LOCK, "1, 'p'"),
     "insert": (statements.INSERT, _SINGLE),
     "replace": (statements.REPLACE, _SINGLE),
     "update": (statements.UPDATE_PRESENT, _SINGLE),

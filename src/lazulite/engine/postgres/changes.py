@@ -1,13 +1,16 @@
 """What a partition holds and what it becomes, in the database's ways of saying it: by statements, or by scripts."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
+import asyncpg
+
+from lazulite.engine.postgres.connection import Connection
 from lazulite.engine.postgres.failures import CHECK_FAILED
 from lazulite.engine.postgres.gather import Gather
 from lazulite.engine.postgres.pool import Pool
 from lazulite.engine.postgres.script import Place, RowChange, apply_script
-from lazulite.engine.postgres.statements import APPLY, READ, READ_ONE
+from lazulite.engine.postgres.statements import APPLY, LOCK, READ, READ_ONE
 
 
 class Reading(NamedTuple):
@@ -47,6 +50,13 @@ class Changes(Protocol):
         """Do all of a change, or nothing if the head is another one by now; return whether it was done."""
         ...
 
+    async def settle(self, asked: Asked, decide: Callable[[Reading], Change | None]) -> bool:
+        """Read a partition and change it as is decided then, while no other process writes to it.
+
+        Returns whether it was done: a partition without a head cannot be kept from others.
+        """
+        ...
+
     async def finished(self) -> None:
         """Return when nothing is on its way."""
         ...
@@ -79,19 +89,15 @@ class ByStatements:
         return [Reading(*both) for both in zip(heads, values, strict=True)]
 
     async def _apply(self, group: Sequence[Change]) -> Sequence[bool]:
-        ordered = sorted(group, key=lambda change: change.place[:2])  # So that no two wait for each other.
-        heads = [(*change.place[:2], change.before, change.after) for change in ordered]
-        gone, written = [], []
-        for place, _, _, rows in ordered:
-            for row_key, long_row_key, stamp, value in rows:
-                if value is None:
-                    gone.append((*place[:2], row_key))
-                else:
-                    written.append((*place[:2], row_key, stamp, value, place[2], long_row_key))
-        arguments = _columns(heads, 4), _columns(gone, 3), _columns(written, 7)
-        done = await self._pool.fetch(APPLY, *(column for columns in arguments for column in columns))
+        done = await self._pool.fetch(APPLY, *_apply_arguments(group))
         moved = {tuple(record) for record in done}
         return [change.place[:2] in moved for change in group]
+
+    async def settle(self, asked: Asked, decide: Callable[[Reading], Change | None]) -> bool:
+        """See `Changes`."""
+        async with self._pool.transaction() as connection:
+            change = decide(await _locked(connection, asked))
+            return change is None or bool(await connection.fetch(APPLY, *_apply_arguments([change])))
 
 
 class ByScripts:
@@ -102,10 +108,7 @@ class ByScripts:
 
     async def read(self, asked: Asked) -> Reading:
         """See `Changes`."""
-        space, partition_key, _ = asked.place
-        found = await self._pool.fetch(READ_ONE, space, partition_key, list(asked.row_keys), reads=True)
-        head = next((stamp for row_key, _, stamp in found if row_key is None), 0)
-        return Reading(head, {row_key: value for row_key, value, _ in found if row_key is not None})
+        return _reading(await self._pool.fetch(READ_ONE, *_read_arguments(asked), reads=True))
 
     async def apply(self, change: Change) -> bool:
         """See `Changes`."""
@@ -115,8 +118,46 @@ class ByScripts:
             return False
         return True
 
+    async def settle(self, asked: Asked, decide: Callable[[Reading], Change | None]) -> bool:
+        """See `Changes`."""
+        try:
+            async with self._pool.transaction() as connection:
+                change = decide(await _locked(connection, asked))
+                if change is not None:
+                    await connection.execute(apply_script(*change))
+        except CHECK_FAILED:
+            return False
+        return True
+
     async def finished(self) -> None:
         """See `Changes`."""
+
+
+async def _locked(connection: Connection, asked: Asked) -> Reading:
+    await connection.fetch(LOCK, *asked.place[:2])
+    return _reading(await connection.fetch(READ_ONE, *_read_arguments(asked)))
+
+
+def _read_arguments(asked: Asked) -> Sequence[object]:
+    return (*asked.place[:2], list(asked.row_keys))
+
+
+def _reading(found: Sequence[asyncpg.Record]) -> Reading:
+    head = next((stamp for row_key, _, stamp in found if row_key is None), 0)
+    return Reading(head, {row_key: value for row_key, value, _ in found if row_key is not None})
+
+
+def _apply_arguments(group: Sequence[Change]) -> Sequence[object]:
+    ordered = sorted(group, key=lambda change: change.place[:2])  # So that no two wait for each other.
+    heads = [(*change.place[:2], change.before, change.after) for change in ordered]
+    gone, written = [], []
+    for place, _, _, rows in ordered:
+        for row_key, long_row_key, stamp, value in rows:
+            if value is None:
+                gone.append((*place[:2], row_key))
+            else:
+                written.append((*place[:2], row_key, stamp, value, place[2], long_row_key))
+    return [*_columns(heads, 4), *_columns(gone, 3), *_columns(written, 7)]
 
 
 def _columns(rows: Sequence[tuple[object, ...]], count: int) -> Sequence[Sequence[object]]:

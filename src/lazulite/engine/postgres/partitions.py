@@ -2,16 +2,16 @@
 
 What waits for a partition is decided in the order it came, each decision on what the ones before it leave; all of it is
 then written on condition that the head of the partition is the one that was read with the rows. If it is not, another
-process has committed meanwhile, and everything is read and decided anew: somebody always gets on.
+process has committed meanwhile, and everything is read and decided anew; this time with the head locked, since a
+process that writes without reading, over and over, would always be faster.
 """
 
 import asyncio
-import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from lazulite.engine.contract import Decide, EngineUnavailableError
-from lazulite.engine.postgres.changes import Asked, Change, Changes
+from lazulite.engine.postgres.changes import Asked, Change, Changes, Reading
 from lazulite.engine.postgres.failures import again
 from lazulite.engine.postgres.keys import encode_text, form, whole_if_long
 from lazulite.engine.postgres.script import Place, RowChange
@@ -22,7 +22,6 @@ _ROWS_MAX = 200
 """How many rows are settled together, unless one commit has more."""
 _SECONDS_MAX = 20.0
 """How long a commit is tried while others get in between."""
-_PAUSE_SECONDS = 0.002
 
 
 @dataclass(slots=True, eq=False)
@@ -112,17 +111,20 @@ class Partitions:
 
     async def _settled(self, place: Place, commits: Sequence[_Commit]) -> "Sequence[int | Exception]":
         """Return what came of each: its stamp, or its refusal."""
-        keys = {key for commit in commits for key in commit.keys.values()}
-        pause = _PAUSE_SECONDS
-        while True:
-            before, rows = await self._changes.read(Asked(place, list(keys)))
-            first = self._stamps.take(len(commits), above=before)
-            outcomes, changed = _decide(commits, rows, first)
-            last = first + len(commits) - 1
-            if not changed or await self._changes.apply(Change(place, before, last, changed)):
-                return outcomes
-            await asyncio.sleep(pause * random.random())  # noqa: S311 - so that two do not keep step
-            pause *= 2
+        asked = Asked(place, list({key for commit in commits for key in commit.keys.values()}))
+        outcomes: Sequence[int | Exception] = ()
+
+        def decide(reading: Reading) -> Change | None:
+            nonlocal outcomes
+            first = self._stamps.take(len(commits), above=reading.head)
+            outcomes, changed = _decide(commits, reading.rows, first)
+            return Change(place, reading.head, first + len(commits) - 1, changed) if changed else None
+
+        change = decide(await self._changes.read(asked))
+        done = change is None or await self._changes.apply(change)
+        while not done:
+            done = await self._changes.settle(asked, decide)
+        return outcomes
 
 
 def _together(waiting: Sequence[_Commit]) -> Sequence[_Commit]:

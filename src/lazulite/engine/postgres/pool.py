@@ -109,6 +109,24 @@ class Pool:
             ):
                 yield connection
 
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[Connection]:
+        """Surround statements of one transaction, each of which sees what others have committed by then.
+
+        Raises:
+            CHECK_FAILED: a check of a script did, and nothing was done.
+            EngineUnavailableError: the database cannot serve; nobody knows whether it did.
+            EngineError: it refused.
+        """
+        try:
+            async with self.connection() as connection, connection.transaction():
+                yield connection
+        except CHECK_FAILED:
+            raise
+        except (*AGAIN, *LOST, asyncpg.PostgresError):
+            with database_errors():
+                raise
+
     async def _again(self, tries: int, error: Exception) -> None:
         if tries >= _TRIES_MAX:
             raise error

@@ -1,14 +1,15 @@
 """Commits of one row that need not be read: written on condition, in one round trip.
 
 Those that come while others are on their way are gathered into one statement, which locks the heads of its partitions
-in order. Each has a stamp of its own, and all of them are above `base`, below which the heads must be; a head that is
-not, or a row that is not as foreseen, leaves its write undone, and whoever asked for it does it the long way.
+in order. Each has a stamp of its own, and all of them are above `base`, below which the heads must be. A row that is
+not as foreseen leaves its write undone, and whoever asked for it does it the long way. So does a head that is not,
+which another process has set meanwhile; but then the write is first sent again, with a later stamp.
 
 A partition is in one statement at a time: of two, the one that gets the lock later would find the head above its base.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from lazulite.engine.foresight import Expect, Foreseeing, Foreseen
@@ -21,6 +22,8 @@ from lazulite.engine.postgres.statements import DELETE_PRESENT, INSERT, REPLACE,
 _UNDER_WAY_MAX = 3
 """Statements of each kind."""
 _GROUP_MAX = 64
+_TRIES_MAX = 4
+"""How often a write is sent: a clock that is slow would find heads above it for ever."""
 
 Partition = tuple[int, bytes]
 """A space, and the form of a partition key."""
@@ -36,6 +39,7 @@ class SingleWrite:
     decision: Foreseeing
     foreseen: Foreseen
     answer: "asyncio.Future[int | None]"
+    tries: int = 0
 
     @property
     def partition(self) -> Partition:
@@ -131,10 +135,18 @@ class SingleWrites:
                     write.answer.set_exception(refusal)
         if not rows:
             return
-        stamps = {record[0] for record in await self._pool.fetch(statement, *_arguments(base, rows))}
+        heads = {write.partition: stamp for stamp, write, _ in rows}
+        found = {record[0] for record in await self._pool.fetch(statement, *_arguments(base, heads, rows))}
+        once_more = []
         for stamp, write, _ in rows:
-            if not write.answer.done():  # Somebody who does not wait any more.
-                write.answer.set_result(stamp if stamp in stamps else None)
+            write.tries += 1
+            if write.answer.done():  # Somebody who does not wait any more.
+                continue
+            if -heads[write.partition] not in found and write.tries < _TRIES_MAX:
+                once_more.append(write)
+            else:
+                write.answer.set_result(stamp if stamp in found else None)
+        self._waiting[statement][:0] = once_more
 
     async def _write_script(self, write: SingleWrite) -> int | None:
         stamp = self._stamps.take()
@@ -154,8 +166,9 @@ def _statement(foreseen: Foreseen) -> str:
     return INSERT if foreseen.expects is Expect.ABSENT else REPLACE
 
 
-def _arguments(base: int, rows: Sequence[tuple[int, SingleWrite, bytes | None]]) -> Sequence[Argument]:
-    heads = {write.partition: stamp for stamp, write, _ in rows}
+def _arguments(
+    base: int, heads: Mapping[Partition, int], rows: Sequence[tuple[int, SingleWrite, bytes | None]]
+) -> Sequence[Argument]:
     locked = sorted(heads)
     told = [
         (*write.place[:2], write.row_key, stamp, value, write.place[2], write.long_row_key, write.foreseen.stamp)

@@ -38,37 +38,48 @@ SELECT row_key, value, 0 FROM lazulite.rows WHERE space = $1 AND partition_key =
 """
 """The same of one partition."""
 
+LOCK = "SELECT stamp FROM lazulite.partitions WHERE space = $1 AND partition_key = $2 FOR UPDATE"
+"""Waits until nobody else writes to a partition, and keeps others from it until the transaction ends."""
+
 _COLUMNS = "space, partition_key, row_key, stamp, value, long_partition_key, long_row_key"
 _ON_CONFLICT_REPLACE = """
 ON CONFLICT (space, partition_key, row_key) DO UPDATE SET stamp = excluded.stamp, value = excluded.value
 """
 
-_HEADS = """
+_SINGLE = """
 WITH head AS (
     INSERT INTO lazulite.partitions AS known (space, partition_key, stamp)
     SELECT * FROM unnest($1::bigint[], $2::bytea[], $3::bigint[])
     ON CONFLICT (space, partition_key) DO UPDATE SET stamp = excluded.stamp WHERE known.stamp < $4
-    RETURNING space, partition_key
+    RETURNING space, partition_key, stamp AS head_stamp
 ), told AS (
     SELECT * FROM unnest($5::bigint[], $6::bytea[], $7::bytea[], $8::bigint[], $9::bytea[], $10::bytea[], $11::bytea[],
         $12::bigint[]) AS each (space, partition_key, row_key, stamp, value, long_partition_key, long_row_key, expected)
     JOIN head USING (space, partition_key)
+), written AS (
+    {change}
 )
+SELECT stamp FROM written UNION ALL SELECT -head_stamp FROM head
 """
-"""Heads are set if they are below $4; `told` is what to do with one row each, in the partitions whose heads were."""
+"""Heads are set if they are below $4; `told` is what to do with one row each, in the partitions whose heads were.
+Returns the stamps of what was done, and those that heads were set to, as negative numbers."""
 
 
-INSERT = f"""{_HEADS}
-INSERT INTO lazulite.rows ({_COLUMNS}) SELECT {_COLUMNS} FROM told
-ON CONFLICT (space, partition_key, row_key) DO NOTHING
-RETURNING stamp
+INSERT = _SINGLE.format(
+    change=f"""
+    INSERT INTO lazulite.rows ({_COLUMNS}) SELECT {_COLUMNS} FROM told
+    ON CONFLICT (space, partition_key, row_key) DO NOTHING
+    RETURNING stamp
 """
+)
 """Writes the rows that are not there."""
 
-REPLACE = f"""{_HEADS}
-INSERT INTO lazulite.rows ({_COLUMNS}) SELECT {_COLUMNS} FROM told {_ON_CONFLICT_REPLACE}
-RETURNING stamp
+REPLACE = _SINGLE.format(
+    change=f"""
+    INSERT INTO lazulite.rows ({_COLUMNS}) SELECT {_COLUMNS} FROM told {_ON_CONFLICT_REPLACE}
+    RETURNING stamp
 """
+)
 """Writes rows, there or not."""
 
 _MEANT = """
@@ -76,16 +87,20 @@ known.space = told.space AND known.partition_key = told.partition_key AND known.
     AND (told.expected IS NULL OR known.stamp = told.expected)
 """
 
-UPDATE_PRESENT = f"""{_HEADS}
-UPDATE lazulite.rows AS known SET stamp = told.stamp, value = told.value FROM told WHERE {_MEANT}
-RETURNING told.stamp
+UPDATE_PRESENT = _SINGLE.format(
+    change=f"""
+    UPDATE lazulite.rows AS known SET stamp = told.stamp, value = told.value FROM told WHERE {_MEANT}
+    RETURNING told.stamp
 """
+)
 """Writes the rows that are there, with the stamp expected if there is one."""
 
-DELETE_PRESENT = f"""{_HEADS}
-DELETE FROM lazulite.rows AS known USING told WHERE {_MEANT}
-RETURNING told.stamp
+DELETE_PRESENT = _SINGLE.format(
+    change=f"""
+    DELETE FROM lazulite.rows AS known USING told WHERE {_MEANT}
+    RETURNING told.stamp
 """
+)
 """Deletes likewise."""
 
 APPLY = f"""

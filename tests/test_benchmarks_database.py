@@ -1,0 +1,178 @@
+"""The benchmark of the service on PostgreSQL runs, counts all processor time, and refuses to measure nothing."""
+
+import asyncio
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from benchmarks.crew import Crew
+from benchmarks.database import Database, multiply, sizes, stored
+from benchmarks.database_report import notes, runs
+from benchmarks.measurement import BenchmarkError, Latency, Limits, Measurement
+from benchmarks.pgbench import Pgbench, Script, point_read, single_insert
+from benchmarks.processes import Server
+from benchmarks.rows import Row, read_rows
+from benchmarks.targets import TARGETS, Results
+from benchmarks.throttle import throttling
+from benchmarks.workload import NUMBERS_PER_RUN, Workload
+
+from lazulite.engine.postgres.engine import PostgresEngine
+from lazulite.engine.postgres.settings import PostgresSettings
+from lazulite.protocol.clock import system_clock
+from tests.postgres.server import PostgresServer, shared, until
+from tests.test_benchmarks import TINY, run_harness
+
+SINGLE = {"point GET, SAS", "durable insert"}
+MANY = {"entity group transaction", "full-page query", "range of 100"}
+ASKED = Workload("test", "entities", 1, 4, 200, [])
+NOTHING = Measurement(1, 0, 1.0, 0, Latency(0, 0, 0, 0))
+BUSY = "while True: pass"
+VALUE = b"{" + b'"PartitionKey":"r000000000000"' + b"}"
+
+
+@pytest.fixture(name="location")
+def _location() -> Iterator[Path]:
+    """A directory that others can enter too: root's PostgreSQL runs as nobody."""
+    directory = Path(tempfile.mkdtemp(prefix="lazulite-test-"))
+    directory.chmod(0o755)
+    yield directory
+    shutil.rmtree(directory)
+
+
+@pytest.fixture(name="dsn", scope="module")
+def _dsn() -> Iterator[str]:
+    """Of a database with one partition of three rows."""
+
+    async def fill(dsn: str) -> None:
+        engine = PostgresEngine(PostgresSettings(dsn=dsn), system_clock)
+        rows = [f"{number:06d}" for number in range(3)]
+        await engine.commit(7, "r000000000000", rows, lambda values, stamp: dict.fromkeys(rows, VALUE))
+        await engine.close()
+
+    with shared().database() as dsn:
+        asyncio.run(fill(dsn))
+        yield dsn
+
+
+def fetch(dsn: str, statement: str) -> list[tuple[object, ...]]:
+    return [tuple(record) for record in shared().execute(statement, database=dsn.rpartition("/")[2])]
+
+
+def test_everything_is_measured(location: Path) -> None:
+    arguments = ["--section", "postgres", "--postgres", "2000", "--results", str(location / "results")]
+    harness = run_harness(location, *TINY, *arguments)
+    assert harness.code == 0, harness.output
+    rows = [row for row in read_rows(location / "results") if row.requests and row.workload != "load by SQL"]
+    assert {row.workload for row in rows if row.subject == "lazulite"} == SINGLE | MANY
+    for subject in ("lazulite × 2", "lazulite, ¼ CPU", "lazulite × 2, ¼ CPU each"):
+        assert {row.workload for row in rows if row.subject == subject} == SINGLE | MANY
+    assert {(row.workload, row.connections) for row in rows if row.subject == "pgbench"} == {(w, 16) for w in SINGLE}
+    assert {row.entities for row in rows} == {1000, 2000}
+    assert all(row.database_cpu_s is not None and not row.errors for row in rows)
+    measured = [target for target in TARGETS if target.measured(Results(rows)) is not None]
+    assert len(measured) == len([target for target in TARGETS if target.of.startswith("PostgreSQL")]) == 16
+    assert re.search(r"fsync on, synchronous_commit on", harness.output)
+    assert [each.name for each in location.iterdir()] == ["results"], "what was temporary stays behind"
+
+
+def test_the_table_grows_by_copies_of_its_first_partition(dsn: str) -> None:
+    assert stored(dsn) == (7, len(VALUE))
+    multiply(dsn, 7, 3000)
+    found = shared().execute(
+        "SELECT partition_key, value FROM lazulite.rows ORDER BY 1", database=dsn.rpartition("/")[2]
+    )
+    assert [key for key, _ in found[::3]] == [b"r%012d" % number for number in range(3)]
+    assert all(value == VALUE.replace(b"r000000000000", key) for key, value in found)
+    heads = shared().execute(
+        "SELECT count(*), min(stamp) = max(stamp) FROM lazulite.partitions", database=dsn.rpartition("/")[2]
+    )
+    assert tuple(heads[0]) == (3, True)
+    assert {"rows", "rows_pkey", "partitions", "partitions_pkey"} == {each.name for each in sizes(dsn)}
+
+
+def test_pgbench_reads_and_inserts(dsn: str) -> None:
+    read = Pgbench(dsn, Script(point_read(7, 3).text, {"space": 7, "keys": 3, "stride": 1}))
+    assert read(ASKED, 0, 0, Limits(1, 12)).requests == 12
+    insert = Pgbench(dsn, single_insert(1000))
+    assert insert(ASKED, 0, 5 * NUMBERS_PER_RUN, Limits(1, 32)).requests == 32
+    found = fetch(
+        dsn,
+        "SELECT count(*), count(DISTINCT partition_key), min(octet_length(value)), min(octet_length(row_key))"
+        " FROM lazulite.rows WHERE partition_key < 'x' AND partition_key > 'w'",
+    )
+    assert found == [(32, 16, 1000, 12)]
+    heads = fetch(
+        dsn,
+        "SELECT count(*) FROM lazulite.partitions AS head WHERE stamp = (SELECT max(stamp) FROM lazulite.rows"
+        " WHERE (space, partition_key) = (head.space, head.partition_key)) AND partition_key > 'w'",
+    )
+    assert heads == [(16,)]
+
+
+def test_pgbench_that_finds_nothing_has_measured_nothing(dsn: str) -> None:
+    elsewhere = Script(point_read(8, 3).text, {"space": 8, "keys": 3, "stride": 1})
+    with pytest.raises(BenchmarkError, match="expected one row"):
+        Pgbench(dsn, elsewhere)(ASKED, 0, 0, Limits(1, 4))
+
+
+def test_processes_that_ended_count_as_well() -> None:
+    with PostgresServer.make() as server:
+        database = Database(server)
+        before = database.cpu_seconds()
+        server.execute("SELECT count(*) FROM generate_series(1, 3000000)")
+        after = database.cpu_seconds()
+    assert before is not None
+    assert after is not None
+    assert after - before >= 0.1
+
+
+def test_a_crew_is_loaded_at_once_and_apart() -> None:
+    asked = []
+
+    def load(workload: Workload, port: int, first: int, limits: Limits) -> Measurement:
+        asked.append((workload.connections, port, first))
+        return Measurement(10 * port, 1, 2.0 * port, 100, Latency(port, 2, 3, 4))
+
+    crew = Crew([Server(1, 0), Server(2, 0)])
+    found = crew.loaded_by(load)(replace(ASKED, connections=64), 0, NUMBERS_PER_RUN, Limits(1, 10))
+    assert sorted(asked) == [(32, 1, NUMBERS_PER_RUN), (32, 2, NUMBERS_PER_RUN + NUMBERS_PER_RUN // 2)]
+    assert found == Measurement(30, 2, 4.0, 200, Latency(2, 2, 3, 4))
+
+
+def test_who_is_held_to_a_share_of_a_cpu_stops_and_goes_on() -> None:
+    with subprocess.Popen([sys.executable, "-c", BUSY]) as process:
+        server = Server(0, process.pid)
+
+        def stopped() -> bool:
+            return Path(f"/proc/{process.pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[0] == "T"
+
+        def load(_workload: Workload, _port: int, _first: int, _limits: Limits) -> Measurement:
+            until(stopped, "the process to stop")
+            spent = server.cpu_seconds() or 0.0
+            until(lambda: (server.cpu_seconds() or 0.0) > spent, "it to go on")
+            until(stopped, "it to stop again")
+            return NOTHING
+
+        assert throttling(load, [server], 0.25)(ASKED, 0, 0, Limits(1, 1)) == NOTHING
+        assert not stopped(), "it stays stopped"
+        process.kill()
+
+
+def test_the_report_says_who_took_the_processors() -> None:
+    one = Row("postgres", "point GET, SAS", "lazulite", connections=64, entities=1000, requests=1000, seconds=1.0)
+    one = replace(one, server_cpu_s=0.05, database_cpu_s=0.02, client_cpu_s=0.01)
+    alone = replace(one, subject="pgbench", connections=16, seconds=0.5, server_cpu_s=0.04, database_cpu_s=0.04)
+    two = replace(one, subject="lazulite × 2", seconds=0.8)
+    text = "\n".join(runs([one, alone, two]))
+    assert "| lazulite | 64 | 1,000 | 0.00 | 0.00 | 0.00 | 0.00 | 50 | 20 | 10 | 0.08 | 50% | – |" in text
+    assert "| pgbench | 16 | 2,000 | 0.00 | 0.00 | 0.00 | 0.00 | – | 40 | 10 | 0.10 | – | – |" in text
+    assert "| 0.10 | 62% | 1.25 |" in text
+    assert "| point GET, SAS, 1,000 entities | 20,000 | 50,000 | 25,000 | 2.5 |" in text
+    size = Row("postgres", "size", "lazulite", "rows", entities=1000, requests=0, disk_mb=1.5)
+    assert notes([size]) == ["on PostgreSQL 1,000 entities take 2 MB; bytes of each: rows 1,500.0"]
