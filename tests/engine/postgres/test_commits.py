@@ -8,10 +8,13 @@ import pytest
 
 from lazulite.engine.contract import Decide, SpaceDroppedError
 from lazulite.engine.foresight import Expect, Foreseeing, Foreseen
+from lazulite.engine.postgres import single_writes
 from lazulite.engine.postgres.changes import Asked, Reading
 from lazulite.engine.postgres.engine import PostgresEngine
 from lazulite.engine.postgres.script import Place
+from lazulite.engine.postgres.statements import APPLY, INSERT, REPLACE
 from tests.engine.postgres.conftest import OURS, Open, execute
+from tests.postgres.server import SECONDS_MAX
 
 
 class RefusedError(Exception):
@@ -273,6 +276,79 @@ async def test_close_waits_for_what_nobody_waits_for_any_more(engine: PostgresEn
     read.cancel()
     await engine.close()
     assert asyncio.all_tasks() - {asyncio.current_task(), commit, read} == set()
+
+
+class Gates:
+    """Holds back statements until they are let through."""
+
+    def __init__(self, engine: PostgresEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._fetch = engine._pool.fetch
+        self._open: dict[str, asyncio.Event] = {}
+        self.sent: list[str] = []
+        monkeypatch.setattr(engine._pool, "fetch", self._through)
+
+    def hold(self, *statements: str) -> None:
+        self._open |= {statement: asyncio.Event() for statement in statements}
+
+    def let(self, statement: str) -> None:
+        self._open[statement].set()
+
+    async def come(self, statement: str) -> None:
+        while statement not in self.sent:  # noqa: ASYNC110 - nobody tells.
+            await asyncio.sleep(0)
+
+    async def _through(self, statement: str, *arguments: object, reads: bool = False) -> object:
+        self.sent.append(statement)
+        if statement in self._open:
+            await self._open[statement].wait()
+        return await self._fetch(statement, *arguments, reads=reads)
+
+
+async def test_who_waits_for_its_turn_is_not_forgotten_for_a_batch(
+    open_engine: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also if nothing else is written any more, and if batches keep the partition for ever."""
+    monkeypatch.setattr(single_writes, "_UNDER_WAY_MAX", 1)
+    engine = open_engine()
+    gates = Gates(engine, monkeypatch)
+    await engine.start()
+    gates.hold(INSERT, APPLY)
+    first = asyncio.create_task(engine.commit(1, "first", ["r"], Foretold("r", b"x", Expect.ABSENT)))
+    await gates.come(INSERT)
+    insert = asyncio.create_task(engine.commit(1, "p", ["r"], Foretold("r", b"x", Expect.ABSENT)))
+    await asyncio.sleep(0)
+    batch = asyncio.create_task(engine.commit(1, "p", ["s"], lambda *_: {"s": b"x"}))
+    await gates.come(APPLY)
+    gates.let(INSERT)
+    await first
+    gates.let(APPLY)
+    async with asyncio.timeout(SECONDS_MAX):
+        assert await insert > await batch
+
+
+async def test_who_waits_for_a_partition_keeps_nobody_from_others(
+    open_engine: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = open_engine()
+    gates = Gates(engine, monkeypatch)
+    gates.hold(REPLACE)
+
+    def write(partition: str, expects: Expect) -> "asyncio.Task[int]":
+        return asyncio.create_task(engine.commit(1, partition, ["r"], Foretold("r", b"x", expects)))
+
+    held = write("p", Expect.ANYTHING)
+    await gates.come(REPLACE)
+    waits = write("p", Expect.ABSENT)
+    await asyncio.sleep(0)
+    try:
+        async with asyncio.timeout(SECONDS_MAX):
+            await write("q", Expect.ABSENT)
+        assert not waits.done()
+    finally:
+        gates.let(REPLACE)
+    await held
+    with pytest.raises(RefusedError):
+        await waits
 
 
 async def test_many_may_replace_one_row_at_once(engine: PostgresEngine) -> None:

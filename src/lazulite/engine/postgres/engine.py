@@ -43,7 +43,7 @@ class _Parts:
         self.reads = Reads(pool, gather=not kind.citus)
         self.single = SingleWrites(pool, stamps, scripts=scripts)
         changes = ByScripts(pool) if scripts else ByStatements(pool)
-        self.partitions = Partitions(changes, stamps, self.single.busy)
+        self.partitions = Partitions(changes, stamps, self.single)
         self.drops = Drops(pool, settings.drop_poll_seconds)
 
     async def close(self) -> None:

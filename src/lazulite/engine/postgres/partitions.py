@@ -15,7 +15,7 @@ from lazulite.engine.postgres.changes import Asked, Change, Changes, Reading
 from lazulite.engine.postgres.failures import again
 from lazulite.engine.postgres.keys import encode_text, form, whole_if_long
 from lazulite.engine.postgres.script import Place, RowChange
-from lazulite.engine.postgres.single_writes import Partition
+from lazulite.engine.postgres.single_writes import Partition, SingleWrites
 from lazulite.engine.postgres.stamps import Stamps
 
 _ROWS_MAX = 200
@@ -42,13 +42,13 @@ class Partitions:
     Args:
         changes: how the database is told.
         stamps: of this process.
-        busy: the partitions that better wait, and for what.
+        single: the writes that do without all this; a partition is theirs or ours, not both at a time.
     """
 
-    def __init__(self, changes: Changes, stamps: Stamps, busy: dict[Partition, asyncio.Future[None]]) -> None:
+    def __init__(self, changes: Changes, stamps: Stamps, single: SingleWrites) -> None:
         self._changes = changes
         self._stamps = stamps
-        self._busy = busy
+        self._single = single
         self._waiting: dict[Partition, list[_Commit]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -79,9 +79,10 @@ class Partitions:
 
     async def _settle_all(self, place: Place, partition: Partition) -> None:
         waiting = self._waiting[partition]
-        while busy := self._busy.get(partition):
+        while busy := self._single.busy.get(partition):
             await busy
-        done = self._busy[partition] = asyncio.get_running_loop().create_future()
+        done = self._single.busy[partition] = asyncio.get_running_loop().create_future()
+        self._single.give_up(partition)
         try:
             while waiting:
                 commits = _together(waiting)
@@ -89,7 +90,7 @@ class Partitions:
                 await self._settle(place, commits)
         finally:
             del self._waiting[partition]
-            del self._busy[partition]
+            del self._single.busy[partition]
             done.set_result(None)
 
     async def _settle(self, place: Place, commits: Sequence[_Commit]) -> None:

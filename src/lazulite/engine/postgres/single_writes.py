@@ -62,13 +62,15 @@ class SingleWrites:
         self._scripts = scripts
         self._waiting: dict[str, list[SingleWrite]] = {}
         self._under_way: dict[str, int] = {}
+        self._due: set[str] = set()
+        """The statements for which it will be looked in a moment what can go."""
         self._tasks: set[asyncio.Task[None]] = set()
         self.busy: dict[Partition, asyncio.Future[None]] = {}
         """The partitions that a statement is on its way to, and what is done when it is not."""
 
     async def finished(self) -> None:
         """Return when nothing is on its way."""
-        if self._tasks:
+        while self._tasks:
             await asyncio.wait(list(self._tasks))
 
     async def write(self, write: SingleWrite) -> int | None:
@@ -76,13 +78,22 @@ class SingleWrites:
         if self._scripts:
             return await self._write_script(write)
         statement = _statement(write.foreseen)
-        waiting = self._waiting.setdefault(statement, [])
-        waiting.append(write)
-        if len(waiting) == 1:
-            asyncio.get_running_loop().call_soon(self._send, statement)
+        self._waiting.setdefault(statement, []).append(write)
+        if statement not in self._due:
+            self._due.add(statement)
+            asyncio.get_running_loop().call_soon(self._send, statement)  # Others of this turn come along.
         return await write.answer
 
+    def give_up(self, partition: Partition) -> None:
+        """Leave undone what waits for a partition, since somebody else keeps it for who knows how long."""
+        for waiting in self._waiting.values():
+            for write in [each for each in waiting if each.partition == partition]:
+                waiting.remove(write)
+                if not write.answer.done():  # Somebody who does not wait any more.
+                    write.answer.set_result(None)
+
     def _send(self, statement: str) -> None:
+        self._due.discard(statement)
         while self._under_way.get(statement, 0) < _UNDER_WAY_MAX:
             group = self._next_group(statement)
             if not group:
