@@ -7,6 +7,7 @@ ends by the database's clock and another one goes on.
 
 import asyncio
 import contextlib
+from collections.abc import Awaitable, Callable
 
 from lazulite.engine.contract import EngineError
 from lazulite.engine.postgres.pool import Pool
@@ -62,7 +63,7 @@ class Drops:
         self._seconds = seconds
         self._mine: set[int] = set()
         self._known: set[int] = set()
-        self._watch: asyncio.Task[None] | None = None
+        self._tasks: list[asyncio.Task[None]] = []
 
     def __contains__(self, space: int) -> bool:
         return space in self._known or space in self._mine
@@ -77,22 +78,20 @@ class Drops:
         self._known = {record[0] for record in await self._pool.fetch(_ALL, reads=True)}
 
     def start(self) -> None:
-        """Begin to watch and to empty."""
-        self._watch = asyncio.create_task(self._watched())
+        """Begin to watch and to empty, each by itself: a large space takes long."""
+        self._tasks = [asyncio.create_task(self._repeated(each)) for each in (self.look, self.reclaim)]
 
     async def close(self) -> None:
         """End that; what is half emptied another process finishes, or this one when it starts again."""
-        if self._watch is not None:
-            self._watch.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._watch
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def _watched(self) -> None:
+    async def _repeated(self, action: Callable[[], Awaitable[object]]) -> None:
         while True:
             await asyncio.sleep(self._seconds)
             with contextlib.suppress(EngineError):  # The database is away; it is asked again.
-                await self.look()
-                await self.reclaim()
+                await action()
 
     async def reclaim(self) -> bool:
         """Empty one space that is due, if no other process is about it; say whether there was one."""
