@@ -103,6 +103,16 @@ async def test_what_comes_late_goes_too_and_then_it_is_forgotten(open_engine: Op
     assert await one.get(2, "p", "r") is None
 
 
+async def test_what_was_emptied_is_not_looked_at_again_before_it_can_be_forgotten(open_engine: Open) -> None:
+    """Else many drops would keep everybody from emptying new ones."""
+    engine = open_engine()
+    await engine.drop(2)
+    execute(_AGE)
+    assert await engine.reclaim()
+    execute("UPDATE lazulite.dropped SET leased_until = leased_until - interval '2 minutes'")
+    assert not await engine.reclaim()
+
+
 async def test_the_background_looks_and_empties(open_engine: Open) -> None:
     engine = open_engine()
     await fill(engine, 2)

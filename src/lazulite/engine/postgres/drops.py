@@ -1,8 +1,8 @@
 """Dropped spaces: closed at once, known to every process soon, emptied in bounded steps by any one of them.
 
 A space that is dropped stands in `dropped` until it is surely empty: rows may still come from a process that had not
-heard of it, so it is looked at again until `_SETTLED` has passed. Who empties it holds a lease; if it dies, the lease
-ends by the database's clock and another one goes on.
+heard of it, so it is emptied twice: soon, and when that is over for sure. Who empties it holds a lease; if it dies,
+the lease ends by the database's clock and another one goes on.
 """
 
 import asyncio
@@ -26,6 +26,7 @@ UPDATE lazulite.dropped SET leased_until = now() + interval '1 minute' WHERE spa
 RETURNING space
 """
 _RENEW = "UPDATE lazulite.dropped SET leased_until = now() + interval '1 minute' WHERE space = $1"
+_PUT_OFF = "UPDATE lazulite.dropped SET leased_until = since + interval '15 minutes' WHERE space = $1"
 _FORGET = "DELETE FROM lazulite.dropped WHERE space = $1"
 
 _ROWS = (
@@ -79,7 +80,7 @@ class Drops:
 
     def start(self) -> None:
         """Begin to watch and to empty, each by itself: a large space takes long."""
-        self._tasks = [asyncio.create_task(self._repeated(each)) for each in (self.look, self.reclaim)]
+        self._tasks = [asyncio.create_task(self._repeated(each)) for each in (self.look, self._reclaim_all)]
 
     async def close(self) -> None:
         """End that; what is half emptied another process finishes, or this one when it starts again."""
@@ -103,9 +104,12 @@ class Drops:
             return False
         await self._empty(space, _ROWS, (b"", b""))
         await self._empty(space, _HEADS, (b"",))
-        if settled:
-            await self._pool.fetch(_FORGET, space)
+        await self._pool.fetch(_FORGET if settled else _PUT_OFF, space)
         return True
+
+    async def _reclaim_all(self) -> None:
+        while await self.reclaim():
+            pass
 
     async def _empty(self, space: int, statements: tuple[str, str, str], start: tuple[bytes, ...]) -> None:
         boundary, delete, delete_rest = statements
