@@ -1,11 +1,13 @@
 """Connections: bounded, kept, and replaced when they are lost."""
 
 import asyncio
+from contextlib import aclosing
 
 import pytest
 
 from lazulite.engine.contract import EngineUnavailableError, KeyRange
 from tests.engine.postgres.conftest import OURS, Open, execute
+from tests.postgres.server import SECONDS_MAX
 
 _OURS = "application_name = 'lazulite' AND datname = current_database() AND pid <> pg_backend_pid()"
 COUNT = f"SELECT count(*) FROM pg_stat_activity WHERE {_OURS}"
@@ -57,6 +59,40 @@ async def test_an_abandoned_scan_gives_its_connection_back(open_engine: Open) ->
         await anext(scan)
         await scan.aclose()
     assert await engine.get(1, "p", "0000") == b"x"
+
+
+async def test_scans_leave_connections_to_others(open_engine: Open) -> None:
+    engine = open_engine(connections_max=4)
+    rows = [f"{number:04}" for number in range(3000)]
+    await engine.commit(1, "p", rows, lambda *_: dict.fromkeys(rows, b"x"))
+    begun = asyncio.Semaphore(0)
+
+    async def dwell() -> None:
+        async with aclosing(engine.scan(1, [KeyRange(("", ""), None)])) as scan:
+            await anext(scan)
+            begun.release()
+            await asyncio.Event().wait()
+
+    scans = [asyncio.create_task(dwell()) for _ in range(5)]
+    try:
+        async with asyncio.timeout(SECONDS_MAX):
+            for _ in range(2):
+                await begun.acquire()
+            await engine.commit(1, "p", ["s"], lambda *_: {"s": b"x"})
+            assert await engine.get(1, "p", "s") == b"x"
+        assert begun.locked()
+    finally:
+        for scan in scans:
+            scan.cancel()
+        await asyncio.wait(scans)
+
+
+async def test_who_waits_too_long_for_a_connection_is_told(open_engine: Open) -> None:
+    engine = open_engine(connections_max=1, statement_seconds=0.5)
+    await engine.start()
+    async with engine._pool.connection(), asyncio.timeout(SECONDS_MAX):
+        with pytest.raises(EngineUnavailableError, match="in use"):
+            await engine.get(1, "p", "0000")
 
 
 async def test_a_caller_who_leaves_does_not_take_the_connection_along(open_engine: Open) -> None:

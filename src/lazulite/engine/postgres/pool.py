@@ -1,8 +1,10 @@
 """Connections to the database: few, kept, and never trusted to be alive.
 
-Invariants: there are never more than `connections_max`; a connection that raised anything which may leave it in an
-unknown state is not used again; when one is found lost all idle ones go, since a server that is gone took them along.
-While the database cannot be reached, most callers are told so at once: one in `_PATIENCE_SECONDS` tries.
+Invariants: there are never more than `connections_max`; scans, which keep theirs for as long as somebody reads on, have
+half of them at most; nobody waits longer for one than for a statement. A connection that raised anything which may
+leave it in an unknown state is not used again; when one is found lost all idle ones go, since a server that is gone
+took them along. While the database cannot be reached, most callers are told so at once: one in `_PATIENCE_SECONDS`
+tries.
 """
 
 import asyncio
@@ -37,6 +39,7 @@ class Pool:
         self._way = Way(settings)
         self._prepare = prepare
         self._room = asyncio.Semaphore(settings.connections_max)
+        self._scans = asyncio.Semaphore(max(1, settings.connections_max // 2))
         self._idle: list[Connection] = []
         self._away_until = 0.0
         self._away = ""
@@ -71,6 +74,11 @@ class Pool:
                 with database_errors():
                     raise
 
+    async def fetch_page(self, statement: str, *arguments: Argument) -> list[asyncpg.Record]:
+        """Run one statement that reads rows for a scan. Raises as `fetch` does."""
+        async with self._place(self._scans):
+            return await self.fetch(statement, *arguments, reads=True)
+
     async def run(self, script: str) -> None:
         """Run a script of statements without parameters as one transaction.
 
@@ -104,6 +112,7 @@ class Pool:
         """
         with database_errors():
             async with (
+                self._place(self._scans),
                 self.connection() as connection,
                 connection.transaction(isolation="repeatable_read", readonly=True),
             ):
@@ -133,11 +142,23 @@ class Pool:
         await asyncio.sleep(0.001 * 2 ** min(tries, 6))
 
     @asynccontextmanager
+    async def _place(self, room: asyncio.Semaphore) -> AsyncIterator[None]:
+        try:
+            async with asyncio.timeout(self._settings.statement_seconds):
+                await room.acquire()
+        except TimeoutError:
+            raise EngineUnavailableError("all connections to the database are in use") from None
+        try:
+            yield
+        finally:
+            room.release()
+
+    @asynccontextmanager
     async def connection(self) -> AsyncIterator[Connection]:
         """Lend a connection. Raises what the database and the way to it raise (see `failures`)."""
         if self._closed:
             raise EngineUnavailableError("the store is closing")
-        async with self._room:
+        async with self._place(self._room):
             connection = await self._open()
             try:
                 yield connection

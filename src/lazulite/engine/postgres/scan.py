@@ -170,7 +170,7 @@ async def scan(
         return
     if len(walks) == 1:
         statement, arguments = walks[0].ask(_rows(limit))
-        page = walks[0].take(await pool.fetch(statement, *arguments, reads=True))
+        page = walks[0].take(await pool.fetch_page(statement, *arguments))
         if walks[0].over or len(page) == limit:
             for part in _slices(page):
                 yield part

@@ -17,7 +17,7 @@ class PostgresSettings:
     connect_seconds: float = 5.0
     """How long a host may take to make a connection."""
     statement_seconds: float = 20.0
-    """How long a statement may take, here and in the database."""
+    """How long a statement may take, here and in the database, and how long a connection for it is waited for."""
     scripts: bool | None = None
     """Whether changes are sent as scripts, see `script`; None: where the database needs it."""
     drop_poll_seconds: float = 1.0
