@@ -11,6 +11,7 @@ from tests.postgres.server import SECONDS_MAX
 
 _OURS = "application_name = 'lazulite' AND datname = current_database() AND pid <> pg_backend_pid()"
 COUNT = f"SELECT count(*) FROM pg_stat_activity WHERE {_OURS}"
+PIDS = f"SELECT pid FROM pg_stat_activity WHERE {_OURS}"
 CUT = f"SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE {_OURS}"
 
 
@@ -43,22 +44,24 @@ async def test_a_failed_statement_costs_no_connection(open_engine: Open) -> None
     engine = open_engine(connections_max=1)
     await engine.commit(1, "p", ["r"], lambda *_: {"r": b"x"})
     execute("ALTER TABLE lazulite.rows ADD CONSTRAINT never CHECK (space <> 2)")
-    before = execute(f"SELECT pid FROM pg_stat_activity WHERE {_OURS}")
+    before = execute(PIDS)
     with pytest.raises(Exception, match="the database refused"):
         await engine.commit(2, "p", ["r"], lambda *_: {"r": b"x"})
     assert await engine.get(1, "p", "r") == b"x"
-    assert execute(f"SELECT pid FROM pg_stat_activity WHERE {_OURS}") == before
+    assert execute(PIDS) == before
 
 
 async def test_an_abandoned_scan_gives_its_connection_back(open_engine: Open) -> None:
     engine = open_engine(connections_max=1)
     rows = [f"{number:04}" for number in range(3000)]
     await engine.commit(1, "p", rows, lambda *_: dict.fromkeys(rows, b"x"))
+    before = execute(PIDS)
     for _ in range(3):
         scan = engine.scan(1, [KeyRange(("", ""), None)])
         await anext(scan)
         await scan.aclose()
     assert await engine.get(1, "p", "0000") == b"x"
+    assert execute(PIDS) == before
 
 
 async def test_scans_leave_connections_to_others(open_engine: Open) -> None:

@@ -166,7 +166,7 @@ class Pool:
                 connection.terminate()
                 self._forget_idle()
                 raise
-            except asyncpg.PostgresError:
+            except (asyncpg.PostgresError, GeneratorExit):  # Or a scan was left between two statements.
                 self._keep(connection)
                 raise
             except BaseException:
