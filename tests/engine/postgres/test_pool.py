@@ -51,6 +51,22 @@ async def test_a_failed_statement_costs_no_connection(open_engine: Open) -> None
     assert execute(PIDS) == before
 
 
+async def test_a_cancelled_statement_costs_no_connection_and_is_not_repeated(open_engine: Open) -> None:
+    engine = open_engine(connections_max=1)
+    await engine.commit(1, "p", ["r"], lambda *_: {"r": b"x"})
+    before = execute(PIDS)
+    async with open_engine()._pool.connection() as other, other.transaction():
+        await other.execute("LOCK TABLE lazulite.rows")
+        read = asyncio.create_task(engine.get(1, "p", "r"))
+        cancel = f"SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE {_OURS} AND wait_event_type = 'Lock'"
+        while not execute(cancel):  # noqa: ASYNC110 - nobody tells.
+            await asyncio.sleep(0)
+        async with asyncio.timeout(SECONDS_MAX):
+            with pytest.raises(EngineUnavailableError, match="canceling"):
+                await read
+        assert set(before) <= set(execute(PIDS))
+
+
 async def test_an_abandoned_scan_gives_its_connection_back(open_engine: Open) -> None:
     engine = open_engine(connections_max=1)
     rows = [f"{number:04}" for number in range(3000)]

@@ -33,7 +33,9 @@ LOST = (
     asyncpg.InterfaceError,
     asyncpg.InternalClientError,
     asyncpg.PostgresConnectionError,
-    asyncpg.OperatorInterventionError,
+    asyncpg.AdminShutdownError,
+    asyncpg.CrashShutdownError,
+    asyncpg.CannotConnectNowError,
     asyncpg.ReadOnlySQLTransactionError,
 )
 """The connection is of no use any more, and others of that age may be of none either."""
