@@ -197,6 +197,32 @@ async def test_processes_lose_no_update_of_each_other(open_engine: Open) -> None
         assert await engines[1].get(1, partition, "m") == value
 
 
+ODD_SETTINGS = {
+    "bytea_output": "escape",
+    "client_encoding": "LATIN1",
+    "default_transaction_deferrable": "on",
+    "default_transaction_isolation": "serializable",
+    "escape_string_warning": "on",
+    "search_path": "nowhere",
+    "standard_conforming_strings": "off",
+}
+
+
+async def test_settings_of_the_database_change_nothing(engine: PostgresEngine) -> None:
+    database = execute("SELECT current_database()")[0][0]
+    for name, value in ODD_SETTINGS.items():
+        execute(f"ALTER DATABASE {database} SET {name} = '{value}'")
+    try:
+        value = bytes(range(256))
+        await engine.commit(1, "p\0\\'", ["r\\x41"], lambda *_: {"r\\x41": value})
+        assert await engine.get(1, "p\0\\'", "r\\x41") == value
+        async with engine._pool.connection() as connection:
+            assert await connection.fetchval("SHOW standard_conforming_strings") == "off"
+            assert await connection.fetchval("SHOW transaction_isolation") == "read committed"
+    finally:
+        execute(f"ALTER DATABASE {database} RESET ALL")
+
+
 async def test_commits_of_many_partitions_go_together(open_engine: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     engine = open_engine()
     await engine.start()

@@ -115,4 +115,4 @@ def _where(place: Place) -> str:
 
 
 def _bytea(value: bytes | None) -> str:
-    return "NULL" if value is None else f"'\\x{value.hex()}'::bytea"
+    return "NULL" if value is None else f"E'\\\\x{value.hex()}'::bytea"  # E: whatever standard_conforming_strings is.

@@ -141,9 +141,11 @@ SET enable_mergejoin = off;
 SET enable_sort = off;
 SET plan_cache_mode = force_generic_plan;
 SET jit = off;
+SET default_transaction_isolation = 'read committed';
 SET statement_timeout = {milliseconds};
 SET idle_in_transaction_session_timeout = {milliseconds}
 """
 """Each statement has one right plan, by the primary keys, whatever the statistics say of a table that was empty when
-they were gathered; and none outlives for long who sent it. Only PostgreSQL itself, and what is built of it, knows these
+they were gathered; each waits for others where it can, instead of giving up for them; and none outlives for long who
+sent it. Only PostgreSQL itself, and what is built of it, knows these
 settings."""
