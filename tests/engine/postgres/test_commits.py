@@ -8,7 +8,7 @@ import pytest
 
 from lazulite.engine.contract import Decide, SpaceDroppedError
 from lazulite.engine.foresight import Expect, Foreseeing, Foreseen
-from lazulite.engine.postgres import single_writes
+from lazulite.engine.postgres import drops, single_writes
 from lazulite.engine.postgres.changes import Asked, Reading
 from lazulite.engine.postgres.engine import PostgresEngine
 from lazulite.engine.postgres.script import Place
@@ -375,6 +375,20 @@ async def test_who_waits_for_a_partition_keeps_nobody_from_others(
     await held
     with pytest.raises(RefusedError):
         await waits
+
+
+async def test_close_ends_what_starts_meanwhile(open_engine: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = open_engine()
+    gates = Gates(engine, monkeypatch)
+    gates.hold(drops._ALL)
+    start = asyncio.create_task(engine.start())
+    await gates.come(drops._ALL)
+    close = asyncio.create_task(engine.close())
+    await asyncio.sleep(0)
+    gates.let(drops._ALL)
+    await asyncio.wait([start, close])
+    await close
+    assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
 async def test_many_may_replace_one_row_at_once(engine: PostgresEngine) -> None:

@@ -203,6 +203,8 @@ class PostgresEngine:
         self._closing = True
         if self._calls:
             await self._answered.wait()
-        if self._parts is not None:
-            await self._parts.close()
+        async with self._starting:  # Or what starts now would never be ended.
+            parts = self._parts
+        if parts is not None:
+            await parts.close()
         await self._pool.close()
