@@ -210,8 +210,8 @@ ODD_SETTINGS = {
 
 async def test_settings_of_the_database_change_nothing(engine: PostgresEngine) -> None:
     database = execute("SELECT current_database()")[0][0]
-    for name, value in ODD_SETTINGS.items():
-        execute(f"ALTER DATABASE {database} SET {name} = '{value}'")
+    for name, odd in ODD_SETTINGS.items():
+        execute(f"ALTER DATABASE {database} SET {name} = '{odd}'")
     try:
         value = bytes(range(256))
         await engine.commit(1, "p\0\\'", ["r\\x41"], lambda *_: {"r\\x41": value})
@@ -291,6 +291,36 @@ async def test_a_decision_that_fails_harms_no_neighbour(engine: PostgresEngine) 
 
 
 @pytest.mark.parametrize("foreseen", [False, True])
+@pytest.mark.parametrize(
+    ("error", "raised"),
+    [(StopIteration, RuntimeError), (asyncio.CancelledError, asyncio.CancelledError), (GeneratorExit, GeneratorExit)],
+)
+async def test_whatever_a_decision_raises_is_told_to_who_asked_alone(
+    open_engine: Open, foreseen: bool, error: type[BaseException], raised: type[BaseException]
+) -> None:
+    class Broken(Foretold):
+        def __call__(self, current: Sequence[bytes | None], stamp: int) -> Mapping[str, bytes | None]:
+            raise error
+
+        def foresee(self) -> Foreseen | None:
+            return self.foreseen if foreseen else None
+
+        def value(self, stamp: int) -> bytes | None:
+            raise error
+
+    engine = open_engine()
+    broken = asyncio.create_task(engine.commit(1, "p", ["r"], Broken("r", b"x", Expect.ABSENT)))
+    whole = asyncio.create_task(engine.commit(1, "p", ["s"], lambda *_: {"s": b"x"}))
+    _, hang = await asyncio.wait([broken, whole], timeout=SECONDS_MAX)
+    for task in hang:
+        task.cancel()
+    assert not hang
+    with pytest.raises(raised):
+        await broken
+    await whole
+
+
+@pytest.mark.parametrize("foreseen", [False, True])
 async def test_close_waits_for_what_nobody_waits_for_any_more(engine: PostgresEngine, foreseen: bool) -> None:
     await engine.start()
     decision = Foretold("r", b"x", Expect.ABSENT) if foreseen else lambda *_: {"r": b"x"}
@@ -305,12 +335,12 @@ async def test_close_waits_for_what_nobody_waits_for_any_more(engine: PostgresEn
 
 
 class Gates:
-    """Holds back statements until they are let through."""
+    """Holds back answers to statements until they are let through."""
 
     def __init__(self, engine: PostgresEngine, monkeypatch: pytest.MonkeyPatch) -> None:
         self._fetch = engine._pool.fetch
         self._open: dict[str, asyncio.Event] = {}
-        self.sent: list[str] = []
+        self.answered: list[str] = []
         monkeypatch.setattr(engine._pool, "fetch", self._through)
 
     def hold(self, *statements: str) -> None:
@@ -320,14 +350,15 @@ class Gates:
         self._open[statement].set()
 
     async def come(self, statement: str) -> None:
-        while statement not in self.sent:  # noqa: ASYNC110 - nobody tells.
+        while statement not in self.answered:  # noqa: ASYNC110 - nobody tells.
             await asyncio.sleep(0)
 
     async def _through(self, statement: str, *arguments: object, reads: bool = False) -> object:
-        self.sent.append(statement)
+        found = await self._fetch(statement, *arguments, reads=reads)
+        self.answered.append(statement)
         if statement in self._open:
             await self._open[statement].wait()
-        return await self._fetch(statement, *arguments, reads=reads)
+        return found
 
 
 async def test_who_waits_for_its_turn_is_not_forgotten_for_a_batch(

@@ -57,8 +57,12 @@ def _line(error: BaseException) -> str:
     return text.splitlines()[0]
 
 
-def again(error: Exception) -> Exception:
+def again(error: BaseException) -> BaseException:
     """Return an error of its own for one of many waiters, since a traceback grows where one is raised twice."""
+    if isinstance(error, StopIteration):  # A future takes none, and a coroutine raises it as this.
+        another: Exception = RuntimeError("a decision raised StopIteration")
+        another.__cause__ = error
+        return another
     if not isinstance(error, EngineError):
         return error
     another = type(error)(str(error))

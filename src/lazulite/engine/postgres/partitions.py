@@ -94,7 +94,7 @@ class Partitions:
             done.set_result(None)
 
     async def _settle(self, place: Place, commits: Sequence[_Commit]) -> None:
-        outcomes: Sequence[int | Exception]
+        outcomes: Sequence[int | BaseException]
         try:
             async with asyncio.timeout(_SECONDS_MAX):
                 outcomes = await self._settled(place, commits)
@@ -110,10 +110,10 @@ class Partitions:
             else:
                 commit.answer.set_exception(again(outcome))
 
-    async def _settled(self, place: Place, commits: Sequence[_Commit]) -> "Sequence[int | Exception]":
+    async def _settled(self, place: Place, commits: Sequence[_Commit]) -> "Sequence[int | BaseException]":
         """Return what came of each: its stamp, or its refusal."""
         asked = Asked(place, list({key for commit in commits for key in commit.keys.values()}))
-        outcomes: Sequence[int | Exception] = ()
+        outcomes: Sequence[int | BaseException] = ()
 
         def decide(reading: Reading) -> Change | None:
             nonlocal outcomes
@@ -140,15 +140,15 @@ def _together(waiting: Sequence[_Commit]) -> Sequence[_Commit]:
 
 def _decide(
     commits: Sequence[_Commit], current: dict[bytes, bytes | None], first: int
-) -> "tuple[list[int | Exception], list[RowChange]]":
+) -> "tuple[list[int | BaseException], list[RowChange]]":
     """Decide commits one after the other, each with a stamp of its own."""
-    outcomes: list[int | Exception] = []
+    outcomes: list[int | BaseException] = []
     changes: dict[bytes, RowChange] = {}
     for stamp, commit in enumerate(commits, first):
         values = [current.get(commit.keys[row]) for row in commit.rows]
         try:
             decided = [(commit.keys[row], row, value) for row, value in commit.decide(values, stamp).items()]
-        except Exception as refusal:  # noqa: BLE001 - any refusal at all; it is handed to whoever asked.
+        except BaseException as refusal:  # noqa: BLE001 - any refusal at all; it is handed to whoever asked.
             outcomes.append(refusal)
             continue
         for key, row, value in decided:

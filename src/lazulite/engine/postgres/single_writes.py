@@ -141,9 +141,9 @@ class SingleWrites:
         for stamp, write in enumerate(group, base):
             try:
                 rows.append((stamp, write, write.decision.value(stamp)))
-            except Exception as refusal:  # noqa: BLE001 - of this one only; it is handed to whoever asked.
+            except BaseException as refusal:  # noqa: BLE001 - of this one only; it is handed to whoever asked.
                 if not write.answer.done():
-                    write.answer.set_exception(refusal)
+                    write.answer.set_exception(again(refusal))
         if not rows:
             return
         heads = {write.partition: stamp for stamp, write, _ in rows}
