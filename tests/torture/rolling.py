@@ -9,6 +9,7 @@ What was answered is there, once: a write that had been sent to two processes wo
 """
 
 import asyncio
+import json
 import signal
 from collections import Counter
 from collections.abc import Callable
@@ -17,12 +18,14 @@ from functools import partial
 from pathlib import Path
 from random import Random
 
+from benchmarks.signing import ACCOUNT
+
 from tests.postgres.server import shared, until
 from tests.sdk.server import LAZULITE, Program
 
 from .balancers import Balancer, present
 from .campaign import Budget, Campaign, Report
-from .http_client import Connection, create_table
+from .http_client import SAS, Connection, assembled
 from .rolling_process import Process
 from .rolling_visitor import TABLE, Visitor
 
@@ -31,6 +34,7 @@ PROCESSES = 2
 KILLS_EVERY = 5
 """Every fifth end of a process is a kill."""
 FAILURES_TOLD_MAX = 20
+HOST_STYLE = f"{ACCOUNT}.table.localhost"
 
 
 class Rolling:
@@ -69,8 +73,9 @@ class Rolling:
 
     async def _prepare(self, host: str) -> None:
         connection = await Connection.open(host)
-        answer = await connection.ask(create_table(TABLE))
+        answer = await connection.ask(_create_table())
         assert answer.status == 201, answer
+        assert json.loads(answer.body)["odata.metadata"].startswith(f"http://{HOST_STYLE}/$metadata"), answer
         await connection.close()
         self._visitors = [
             Visitor(number, host, Random(self._random.random()), self.counts) for number in range(CLIENTS)
@@ -125,6 +130,14 @@ class Rolling:
                     self.counts[f"{failure.kind} lost in kills"] += 1
                 else:
                     self.problems.append(f"{self._balancer.name}: {failure.kind} failed: {failure.text}")
+
+
+def _create_table() -> bytes:
+    """Return a request that names the account in the host, and claims to have come by another proxy."""
+    claimed = {"X-Forwarded-Proto": "https", "X-Forwarded-Host": "elsewhere.example"}
+    body = json.dumps({"TableName": TABLE}).encode()
+    headers = {"Host": HOST_STYLE, "Content-Type": "application/json", **claimed}
+    return assembled("POST", f"/Tables?{SAS}", body, headers)
 
 
 async def _until(condition: Callable[[], bool], what: str) -> None:

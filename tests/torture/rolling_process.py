@@ -22,7 +22,8 @@ class Process:
         self._environment = {**os.environ, "LAZULITE_ENGINE": dsn, "LAZULITE_ACCOUNTS": "", "AZURITE_ACCOUNTS": ""}
         host, port = self.address.split(":")
         delay = str(NEVER_SECONDS if delay_seconds is None else delay_seconds)
-        flags = ("--silent", "--table-host", host, "--table-port", port, "--drain-delay-seconds", delay)
+        flags = ["--silent", "--table-host", host, "--table-port", port, "--drain-delay-seconds", delay]
+        flags += ["--keep-alive-seconds", "600", "--trusted-proxy", "127.0.0.1"]
         self._command = [sys.executable, "-m", *server, "serve", *flags]
         self._log = directory / f"{name}.log"
         self._process: subprocess.Popen[bytes] | None = None

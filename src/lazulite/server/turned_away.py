@@ -7,9 +7,9 @@ and is refused then: such a client knows that nothing of what it wanted was done
 """
 
 import contextlib
-import ctypes
 import socket
 import struct
+from array import array
 
 _SO_ATTACH_FILTER = 26
 _FLAGS_OFFSET = 13
@@ -25,8 +25,7 @@ _FILTER = (
 
 def turn_away(listening: socket.socket) -> None:
     """Have no more connections made on a listening socket; nothing happens where the kernel cannot do that."""
-    program = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *each) for each in _FILTER))
+    program = array("B", b"".join(struct.pack("HBBI", *each) for each in _FILTER))
+    address, _ = program.buffer_info()
     with contextlib.suppress(OSError):
-        listening.setsockopt(
-            socket.SOL_SOCKET, _SO_ATTACH_FILTER, struct.pack("HP", len(_FILTER), ctypes.addressof(program))
-        )
+        listening.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, struct.pack("HP", len(_FILTER), address))
