@@ -228,6 +228,17 @@ async def test_a_server_that_leaves_ends_connections_with_their_next_answer_and_
     assert wire.transport.closed
 
 
+async def test_a_request_that_is_abandoned_before_it_began_leaves_nothing_behind(wire: Wire) -> None:
+    connection = wire.transport.protocol
+    connection.data_received(PUT + b"x" * 100)  # Its task is made, and has not run.
+    assert wire.shared.buffered_bytes == 100
+    task = connection.abandon()  # type: ignore[attr-defined]  # likewise
+    await asyncio.gather(task, return_exceptions=True)
+    await settle()
+    assert not wire.shared.connections
+    assert wire.shared.buffered_bytes == 0
+
+
 async def test_a_drain_leaves_a_slow_reader_the_time_that_others_have(wire: Wire) -> None:
     wire.transport.stalled = True
     wire.shared.draining = True

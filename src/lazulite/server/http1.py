@@ -138,7 +138,7 @@ class Connection(asyncio.Protocol):
         if self._task is None:
             self._shared.forget(self)
         elif self._meter.waits and self._running is not None and self._running.request.method in _READING:
-            self._task.cancel()
+            self._cancel(self._task)
 
     # What the server calls.
 
@@ -152,7 +152,7 @@ class Connection(asyncio.Protocol):
         if self._outlet is not None:
             self._outlet.abort()
         if self._task is not None:
-            self._task.cancel()
+            self._cancel(self._task)
         return self._task
 
     def expire(self) -> None:
@@ -280,6 +280,19 @@ class Connection(asyncio.Protocol):
         except MemoryError:  # There is none left for an answer: better no connection than one that hangs.
             if self._outlet is not None:
                 self._outlet.abort()
+
+    def _cancel(self, task: "asyncio.Task[None]") -> None:
+        task.cancel()
+        task.add_done_callback(self._cancelled)
+
+    def _cancelled(self, task: "asyncio.Task[None]") -> None:
+        """Tidy up after a request that was cancelled before it began, and so could not do it itself."""
+        if self._task is task:
+            self._task = None
+            if self._running is not None:
+                self._shared.release(self._running)
+            if self._outlet is None:
+                self._shared.forget(self)
 
     def _fail(self, request: Request, failure: Exception) -> Response:
         for log in self._shared.logs:
