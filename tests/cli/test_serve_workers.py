@@ -7,6 +7,7 @@ import socket
 import ssl
 import subprocess
 import sys
+import time
 from pathlib import Path
 from urllib.request import urlopen
 
@@ -54,6 +55,21 @@ def test_a_signal_to_all_of_its_processes_ends_it_well(number: signal.Signals, t
         server.process.send_signal(number)
         out, err = server.process.communicate(timeout=SECONDS_MAX)
         assert (server.process.returncode, out, err) == (0, "", "")
+
+
+@pytest.mark.parametrize("workers", [BOTH, ()], ids=["workers", "alone"])
+def test_a_stop_is_announced_by_the_health_of_all_until_a_second_signal(
+    workers: tuple[str, ...], tmp_path: Path
+) -> None:
+    flags = (*workers, "--silent", "--drain-delay-seconds", "600")
+    with serving(tmp_path / "data", *flags) as server:
+        assert get(f"{server.url}health") == 200
+        server.process.terminate()
+        deadline = time.monotonic() + SECONDS_MAX
+        while {get(f"{server.url}health") for _ in range(10)} != {503}:
+            assert time.monotonic() < deadline
+        assert table_names(server.lines[1]) == []
+        assert server.stop() == (0, "")
 
 
 def test_a_backup_is_made_while_it_serves(tmp_path: Path) -> None:

@@ -190,15 +190,53 @@ async def test_a_refused_sender_is_listened_to_for_a_while(wire: Wire) -> None:
 
 @pytest.mark.parametrize("begun", [b"", b"GET / HT", PUT + b"x"])
 async def test_draining_finishes_what_has_begun(wire: Wire, begun: bytes) -> None:
-    if begun:
-        await wire.send(begun)
-    wire.shared.draining = True
+    await wire.send(begun or GET)
+    wire.shared.leaving = wire.shared.draining = True
     wire.transport.protocol.drain()  # type: ignore[attr-defined]  # a Connection
     assert wire.transport.closed is not bool(begun)
     if begun:
         rest = b"TP/1.1\r\n" + HOST + b"\r\n" if begun.endswith(b"HT") else b"x" * 99
         assert b"Connection: close" in await wire.send(rest)
         assert wire.transport.closed
+
+
+@pytest.mark.parametrize("age", [0, 0.9, 1])
+async def test_a_drain_waits_for_the_first_request_of_a_new_connection(age: float, wire: Wire) -> None:
+    await wire.wait(age)
+    wire.shared.leaving = wire.shared.draining = True
+    wire.transport.protocol.drain()  # type: ignore[attr-defined]  # a Connection
+    assert wire.transport.closed is (age == LIMITS.newcomer_seconds)
+    if not wire.transport.closed:
+        assert b"Connection: close" in await wire.send(GET)
+        assert wire.transport.closed
+
+
+async def test_a_drain_does_not_wait_long_for_a_first_request(wire: Wire) -> None:
+    wire.shared.leaving = wire.shared.draining = True
+    wire.transport.protocol.drain()  # type: ignore[attr-defined]  # a Connection
+    await wire.wait(LIMITS.newcomer_seconds)
+    assert wire.transport.closed
+    assert wire.transport.written == b""
+
+
+async def test_a_server_that_leaves_ends_connections_with_their_next_answer_and_not_before(wire: Wire) -> None:
+    await wire.send(GET)
+    wire.shared.leaving = True
+    await wire.wait(LIMITS.keep_alive_idle_seconds - 1)
+    assert not wire.transport.closed
+    assert b"Connection: close" in await wire.send(GET)
+    assert wire.transport.closed
+
+
+async def test_a_request_that_is_abandoned_before_it_began_leaves_nothing_behind(wire: Wire) -> None:
+    connection = wire.transport.protocol
+    connection.data_received(PUT + b"x" * 100)  # Its task is made, and has not run.
+    assert wire.shared.buffered_bytes == 100
+    task = connection.abandon()  # type: ignore[attr-defined]  # likewise
+    await asyncio.gather(task, return_exceptions=True)
+    await settle()
+    assert not wire.shared.connections
+    assert wire.shared.buffered_bytes == 0
 
 
 async def test_a_drain_leaves_a_slow_reader_the_time_that_others_have(wire: Wire) -> None:

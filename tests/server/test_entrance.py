@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import select
 import socket
 
 import pytest
@@ -38,6 +39,21 @@ def listening() -> Full:
     return listening
 
 
+class Guests:
+    """Come in, and are remembered."""
+
+    def __init__(self) -> None:
+        self.inside: list[socket.socket] = []
+
+    async def receive(self, client: socket.socket) -> None:
+        self.inside.append(client)
+
+    def leave(self) -> int:
+        for client in self.inside:
+            client.close()
+        return len(self.inside)
+
+
 async def turns(count: int) -> None:
     for _ in range(count):
         await asyncio.sleep(0)
@@ -70,3 +86,35 @@ async def test_who_waited_comes_in_once_there_is_one(listening: Full, monkeypatc
         await came.wait()
         await doors.stop(send_away=False)
     assert doors.waiting_count == 0
+
+
+async def test_whom_the_kernel_let_in_is_let_in_by_a_stop(listening: Full, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(entrance, "HANDSHAKE_SECONDS", 0)
+    listening.full = False
+    guests, clients = Guests(), []
+    doors = Entrance(listening, guests.receive)
+    for _ in range(3 * entrance.ACCEPTED_PER_TURN // 2):
+        clients.append(socket.create_connection(listening.getsockname()))
+    await doors.stop(send_away=False)
+    for client in clients:
+        client.close()
+    assert guests.leave() == len(clients)
+
+
+async def test_while_a_stop_closes_the_kernel_lets_nobody_in(listening: Full, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(entrance, "HANDSHAKE_SECONDS", 600)
+    guests, (address, port) = Guests(), listening.getsockname()
+    doors = Entrance(listening, guests.receive)
+    doors.start()
+    listening.full = False
+    stopping = asyncio.ensure_future(doors.stop(send_away=False))
+    await turns(1)
+    with socket.socket() as late:
+        late.setblocking(False)
+        assert late.connect_ex((address, port)) == errno.EINPROGRESS
+        await turns(100)
+        assert select.select([], [late], [], 0)[1] == []  # On loopback it would be connected by now.
+    stopping.cancel()
+    await asyncio.gather(stopping, return_exceptions=True)
+    listening.close()
+    assert guests.leave() == 0

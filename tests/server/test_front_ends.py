@@ -94,3 +94,15 @@ async def test_who_does_not_listen_is_killed(monkeypatch: pytest.MonkeyPatch) ->
     processes = list(stage.places._processes.values())
     await stage.end()
     assert [process.returncode for process in processes] == [-9, -9]
+
+
+LEAVER = "import os, sys; os.read(0, 16); os.write(1, b'ready\\n'); sys.exit(7 if os.read(0, 1) == b'l' else 9)"
+
+
+async def test_all_are_told_to_leave_and_so_is_one_that_begins_later() -> None:
+    stage = Stage(LEAVER, count=1)
+    await stage.places.start()
+    stage.places.leave()
+    for _ in range(2):
+        assert "ended with 7" in await stage.told.get()
+    await stage.end()

@@ -43,6 +43,15 @@ async def test_unhealthy(failure: Exception, reason: str) -> None:
     assert response.error_code == reason
 
 
+async def test_a_service_that_stops_soon_is_not_well() -> None:
+    check, inner = Check(), Echo()
+    health = Health(inner, check)
+    health.leave()
+    response = await health.handle(Request("GET", "/health"))
+    assert (response.status, json.loads(response.body), check.runs) == (503, {"status": "Stopping"}, 0)
+    assert (await health.handle(Request("GET", "/t"))).status == 200
+
+
 async def test_many_askers_share_one_check() -> None:
     check = Check()
     check.gate.clear()

@@ -218,6 +218,53 @@ def test_a_drain_is_bounded() -> None:
     assert drain_over(1, Limits(drain_seconds=0.0)) == (b"", b"", False)
 
 
+@pytest.mark.parametrize("signals", [1, 2])
+def test_a_server_that_leaves_answers_as_ever_until_the_delay_is_over(signals: int) -> None:
+    async def main() -> None:
+        async with asyncio.timeout(SECONDS_MAX):
+            await converse(asyncio.get_running_loop())
+
+    async def converse(loop: asyncio.AbstractEventLoop) -> None:
+        told, ready = asyncio.Event(), loop.create_future()
+        server = Server(
+            Echo(),
+            host="127.0.0.1",
+            port=0,
+            new_request_id=ids(),
+            on_leave=told.set,
+            limits=Limits(drain_delay_seconds=600 if signals > 1 else 0.01),
+        )
+        serving = asyncio.ensure_future(serve(server, on_ready=ready.set_result))
+        port = (await ready).http
+        os.kill(os.getpid(), signal.SIGTERM)
+        await told.wait()
+        if signals > 1:
+            assert b"Connection: close" in await exchange(port, GET)
+            assert statuses(await exchange(port, CLOSE)) == [200]
+            os.kill(os.getpid(), signal.SIGTERM)
+        await serving
+
+    run(main())
+
+
+def test_a_client_that_came_just_before_a_stop_gets_its_answer() -> None:
+    """It has sent its request, but the server has not even accepted the connection."""
+
+    async def main() -> bytes:
+        server = make(Echo())
+        await server.start()
+        client = socket.create_connection(("127.0.0.1", server.port))  # Blocking: nothing else runs meanwhile.
+        client.sendall(GET)
+        await server.stop()
+        with client:
+            client.settimeout(SECONDS_MAX)
+            return client.recv(65536)
+
+    answer = run(main())
+    assert statuses(answer) == [200]
+    assert b"Connection: close" in answer
+
+
 def test_the_limit_of_open_files_is_raised_as_far_as_allowed() -> None:
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     soft, hard = before

@@ -6,7 +6,7 @@ planned.
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -17,12 +17,18 @@ class Budget:
 
     def __init__(self, seconds: float, goal: int | None = None) -> None:
         """`goal` counts in the campaign's own unit (`Campaign.unit`); None: only the time ends it."""
+        self._seconds = seconds
         self._end = time.monotonic() + seconds
         self._goal = goal
 
     def more(self, done: int) -> bool:
         """Say whether to go on, `done` units having been done. The first unit is always granted."""
         return done == 0 or (time.monotonic() < self._end and (self._goal is None or done < self._goal))
+
+    def shares(self, count: int) -> Iterator["Budget"]:
+        """Yield as many budgets, one to be spent after the other: the time is shared out, each has the whole goal."""
+        for _ in range(count):
+            yield Budget(self._seconds / count, self._goal)
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from .faults import FAULTS
 from .linearizability.campaign import LINEARIZABILITY
 from .linearizability.on_postgres import LINEARIZABILITY_ON_POSTGRES
 from .power import POWER
+from .rolling import ROLLING
 
 CAMPAIGNS: dict[str, Campaign] = {
     "crash": CRASH,
@@ -17,4 +18,5 @@ CAMPAIGNS: dict[str, Campaign] = {
     "faults": FAULTS,
     "clock": CLOCK,
     "abuse": ABUSE,
+    "rolling": ROLLING,
 }

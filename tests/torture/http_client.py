@@ -79,7 +79,9 @@ class Connection:
                 head = await self.reader.readuntil(b"\r\n\r\n")
                 status, *lines = head.decode("latin-1").rstrip().split("\r\n")
                 headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines)}
-                body = await self.reader.readexactly(int(headers["content-length"]))
+                # A proxy takes the length of nothing away, as RFC 9110 section 8.6 would have it.
+                size = headers["content-length"] if status.split()[1] != "204" else "0"
+                body = await self.reader.readexactly(int(size))
         except (ConnectionError, asyncio.IncompleteReadError) as error:
             raise LostConnectionError(str(error)) from error
         except TimeoutError as error:

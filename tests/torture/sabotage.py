@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from lazulite.cli import main
 
-from . import sabotage_abuse, sabotage_clock, sabotage_crash, sabotage_faults, sabotage_power
+from . import sabotage_abuse, sabotage_clock, sabotage_crash, sabotage_faults, sabotage_power, sabotage_rolling
 from .linearizability import sabotages as linearizability
 
 SABOTAGES: dict[str, Callable[[], None]] = {
@@ -18,6 +18,7 @@ SABOTAGES: dict[str, Callable[[], None]] = {
     **sabotage_crash.SABOTAGES,
     **sabotage_faults.SABOTAGES,
     **sabotage_power.SABOTAGES,
+    **sabotage_rolling.SABOTAGES,
     **linearizability.SABOTAGES,
     **linearizability.SABOTAGES_ON_POSTGRES,
 }

@@ -30,7 +30,7 @@ from lazulite.engine.contract import EngineError
 from lazulite.engine.remote import RemoteEngine
 from lazulite.server import lifecycle
 from lazulite.server.certificate import CertificateError
-from lazulite.server.front_ends import DRAIN, HURRY, READY, RELOAD
+from lazulite.server.front_ends import DRAIN, HURRY, LEAVE, READY, RELOAD
 from lazulite.server.line_writer import Output
 from lazulite.server.listener import Server, Sockets
 from lazulite.server.locked_output import LockedOutput
@@ -113,7 +113,9 @@ class _Commands(asyncio.Protocol):
         """Obey."""
         for at in range(len(data)):
             said = data[at : at + 1]
-            if said == DRAIN:
+            if said == LEAVE:
+                self._server.leave()
+            elif said == DRAIN:
                 self._over.set()
             elif said == HURRY:
                 self._server.hurry()

@@ -22,6 +22,11 @@ LIMIT_FLAGS = {
     "--header-read-seconds": ("header_read_seconds", float, "how long a request's head may take to come (30)"),
     "--body-read-seconds": ("body_read_seconds", float, "how long a request's body may take to come (60)"),
     "--request-seconds": ("request_seconds", float, "how long answering a request may take (30)"),
+    "--drain-delay-seconds": (
+        "drain_delay_seconds",
+        float,
+        "how long SIGTERM lets all go on while /health says 503, for load balancers (0)",
+    ),
     "--drain-seconds": ("drain_seconds", float, "how long SIGTERM waits for requests in flight (25)"),
 }
 """Flag -> the field of `server.limits.Limits` that it sets, its type, its help (with the default)."""

@@ -74,7 +74,8 @@ async def table_server(
         if prepare is not None:
             await prepare(tables.watchers)
         await tables.start()
-        service: Service = Health(tables, store.engine.check_writable)
+        health = Health(tables, store.engine.check_writable)
+        service: Service = health
         if settings.trusted_proxies:
             service = Proxied(service, settings.trusted_proxies)
         calm_collector()
@@ -90,6 +91,7 @@ async def table_server(
                 limits=settings.limits,
                 logs=logs,
                 lane=lane,
+                on_leave=health.leave,
             )
 
 

@@ -15,6 +15,7 @@ class Phase(Enum):
     """What a connection is waiting for; the value names the limit of that wait."""
 
     IDLE = "keep_alive_idle_seconds"
+    NEWCOMER = "newcomer_seconds"
     HEAD = "header_read_seconds"
     BODY = "body_read_seconds"
     SERVICE = "request_seconds"

@@ -19,8 +19,8 @@ from typing import NamedTuple
 from lazulite.server.limits import Limits
 from lazulite.server.listener import Ports, Sockets, listen_together
 
-DRAIN, HURRY, RELOAD = b"d", b"h", b"r"
-"""Commands: finish what is in flight and end; end at once; read the certificate again."""
+LEAVE, DRAIN, HURRY, RELOAD = b"l", b"d", b"h", b"r"
+"""Commands: make clients go elsewhere; finish what is in flight and end; end at once; read the certificate again."""
 
 READY = b"ready\n"
 """What a front end prints once it accepts requests."""
@@ -80,7 +80,7 @@ class FrontEnds:
         self._sockets: list[Sockets] = []
         self._processes: dict[int, Process] = {}
         self._places: list[asyncio.Task[None]] = []
-        self._stopping = False
+        self._leaving = self._stopping = False
 
     @property
     def ports(self) -> Ports:
@@ -105,6 +105,11 @@ class FrontEnds:
     def reload(self) -> None:
         """Have the certificate read again."""
         self._tell(RELOAD)
+
+    def leave(self) -> None:
+        """Go on, but make clients go elsewhere."""
+        self._leaving = True
+        self._tell(LEAVE)
 
     def hurry(self) -> None:
         """End a running or later `stop` without waiting for requests in flight."""
@@ -151,6 +156,8 @@ class FrontEnds:
         process = self._processes[place] = await self._begin(place)
         assert process.stdin is not None
         assert process.stdout is not None
+        if self._leaving:
+            process.stdin.write(LEAVE)
         if self._stopping:
             process.stdin.write(DRAIN)
         accepts = await process.stdout.readline() == READY

@@ -1,6 +1,7 @@
 """`GET /health`: whether the service can do its work.
 
-Invariant: one check runs at a time, however many ask, and nobody waits for it longer than `seconds`.
+Invariants: one check runs at a time, however many ask, and nobody waits for it longer than `seconds`; once the service
+is about to stop it is not well, whatever the check would say.
 """
 
 import asyncio
@@ -10,6 +11,8 @@ from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import Request, Response, Service
 
 OPERATION = "Health"
+LEAVING = "Stopping"
+"""What is said of a service that stops soon."""
 _HEADERS = [("Content-Type", "application/json"), ("Cache-Control", "no-store")]
 
 
@@ -28,6 +31,11 @@ class Health:
         self._check = check
         self._seconds = seconds
         self._running: asyncio.Task[None] | None = None
+        self._leaving = False
+
+    def leave(self) -> None:
+        """Say from now on that the service is not well, because it stops soon."""
+        self._leaving = True
 
     def handle(self, request: Request) -> Coroutine[object, object, Response]:
         """See `Service`."""
@@ -48,6 +56,8 @@ class Health:
 
     async def _reason(self) -> str:
         """Return why the service is not well, in one word; empty when it is."""
+        if self._leaving:
+            return LEAVING
         running = self._running
         if running is None or running.done():
             self._running = running = asyncio.ensure_future(self._run())

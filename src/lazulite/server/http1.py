@@ -68,6 +68,7 @@ class Connection(asyncio.Protocol):
         self._debt = Debt()
         self._held = False
         self._held_at_s = 0.0
+        self._made_s = shared.clock()
         self._meter = Meter()
         self.deadline_s = 0.0
 
@@ -137,12 +138,12 @@ class Connection(asyncio.Protocol):
         if self._task is None:
             self._shared.forget(self)
         elif self._meter.waits and self._running is not None and self._running.request.method in _READING:
-            self._task.cancel()
+            self._cancel(self._task)
 
     # What the server calls.
 
     def drain(self) -> None:
-        """End after the requests that have begun to arrive; at once if there are none."""
+        """End after the requests that have begun to arrive; soon if there are none, at once if there were some."""
         if not self._ending and self._outlet is not None:
             self._advance()
 
@@ -151,7 +152,7 @@ class Connection(asyncio.Protocol):
         if self._outlet is not None:
             self._outlet.abort()
         if self._task is not None:
-            self._task.cancel()
+            self._cancel(self._task)
         return self._task
 
     def expire(self) -> None:
@@ -211,15 +212,22 @@ class Connection(asyncio.Protocol):
                 phase = Phase.BODY
             elif parser.head_begun:
                 phase = Phase.HEAD
-            elif self._shared.draining:
+            elif self._shared.draining and not self._is_newcomer():
                 self._end(linger=False)
                 return
+            elif self._shared.draining:
+                phase = Phase.NEWCOMER
             else:
                 phase = Phase.IDLE
             if phase is not self._phase or parser.message_count != self._message_count:
                 self._enter(phase)
         if self._outlet is not None:
             self._outlet.read(not self._unread and not self._crowded())
+
+    def _is_newcomer(self) -> bool:
+        """Say whether the client may have sent its first request before it could know of the drain."""
+        age_s = self._shared.clock() - self._made_s
+        return not self._parser.message_count and age_s < self._shared.limits.newcomer_seconds
 
     def _pay(self) -> bool:
         """Say whether the connection waits in the slow lane, where who owes much goes before anything else."""
@@ -273,6 +281,19 @@ class Connection(asyncio.Protocol):
             if self._outlet is not None:
                 self._outlet.abort()
 
+    def _cancel(self, task: "asyncio.Task[None]") -> None:
+        task.cancel()
+        task.add_done_callback(self._cancelled)
+
+    def _cancelled(self, task: "asyncio.Task[None]") -> None:
+        """Tidy up after a request that was cancelled before it began, and so could not do it itself."""
+        if self._task is task:
+            self._task = None
+            if self._running is not None:
+                self._shared.release(self._running)
+            if self._outlet is None:
+                self._shared.forget(self)
+
     def _fail(self, request: Request, failure: Exception) -> Response:
         for log in self._shared.logs:
             log.failed(request.id, failure)
@@ -300,7 +321,7 @@ class Connection(asyncio.Protocol):
         incoming.answered = True
         shared, request = self._shared, incoming.request
         shared.release(incoming)
-        keep_alive = incoming.keep_alive and not shared.draining
+        keep_alive = incoming.keep_alive and not shared.leaving
         head, body = encode(response, method=request.method, keep_alive=keep_alive, http_1_0=incoming.http_1_0)
         if self._outlet is not None:
             self._outlet.write(head, body)
@@ -374,6 +395,7 @@ class Connection(asyncio.Protocol):
 
 _EXPIRED: dict[Phase, Callable[[Connection], None]] = {
     Phase.IDLE: lambda connection: connection._end(linger=False),
+    Phase.NEWCOMER: lambda connection: connection._end(linger=False),
     Phase.HEAD: Connection._give_up_reading,
     Phase.BODY: Connection._give_up_reading,
     Phase.SERVICE: Connection._give_up_waiting,

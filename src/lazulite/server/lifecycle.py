@@ -1,10 +1,11 @@
-"""The life of a serving process: start, announce, serve, drain on a signal, return.
+"""The life of a serving process: start, announce, serve, leave on a signal, drain, return.
 
 Invariant: `serve` returns normally after a signal, with everything in flight answered or the drain's time used up, so
 that its caller can close the engine and exit 0.
 """
 
 import asyncio
+import contextlib
 import resource
 import signal
 from collections.abc import Callable, Coroutine
@@ -38,6 +39,10 @@ class Serving(Protocol):
         """Begin to accept requests."""
         ...
 
+    def leave(self) -> None:
+        """Go on, but make clients go elsewhere."""
+        ...
+
     async def stop(self) -> None:
         """Stop accepting, answer what is in flight, end."""
         ...
@@ -50,7 +55,7 @@ class Serving(Protocol):
 async def serve(
     server: Serving, *, on_ready: Callable[[Ports], None], on_hangup: Callable[[], None] | None = None
 ) -> None:
-    """Serve until SIGTERM or SIGINT, then drain; a second signal cuts the drain short.
+    """Serve until SIGTERM or SIGINT, then leave, then drain; each signal after the first cuts short what is on then.
 
     Args:
         server: not yet started.
@@ -62,12 +67,18 @@ async def serve(
     """
     allow_files(server.limits.connections + _SPARE_FILES)
     loop = asyncio.get_running_loop()
-    signalled = asyncio.Event()
+    signalled, left = asyncio.Event(), asyncio.Event()
+    delay_seconds = server.limits.drain_delay_seconds
+    if not delay_seconds:
+        left.set()
 
     def on_signal() -> None:
-        if signalled.is_set():
+        if not signalled.is_set():
+            signalled.set()
+        elif not left.is_set():
+            left.set()
+        else:
             server.hurry()
-        signalled.set()
 
     handlers: dict[signal.Signals, Callable[[], None]] = {signal.SIGTERM: on_signal, signal.SIGINT: on_signal}
     if on_hangup is not None:
@@ -78,6 +89,11 @@ async def serve(
         await server.start()
         on_ready(server.ports)
         await signalled.wait()
+        server.leave()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(delay_seconds):
+                await left.wait()
+        left.set()
     finally:
         await server.stop()
         for number in handlers:

@@ -65,5 +65,11 @@ class Limits:
     farewell_seconds: float = 2
     """How long a stopping server waits for a client to confirm the end of a TLS connection. Over: disconnected."""
 
+    drain_delay_seconds: float = 0
+    """How long a stopping server goes on, `/health` and the end of each connection after its next answer excepted."""
+
+    newcomer_seconds: float = 1
+    """How long a stopping server waits for the first request of a connection that is no older. Over: closed."""
+
     drain_seconds: float = 25
     """How long a stopping server waits for the requests in flight. Over: they are cancelled."""

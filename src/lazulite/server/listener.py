@@ -76,6 +76,7 @@ class Server:
         logs: are told of every exchange.
         clock: monotonic seconds.
         lane: what is slow goes by it; None for one of its own.
+        on_leave: told that the server will stop soon.
     """
 
     def __init__(  # noqa: PLR0913 - most have a default
@@ -90,10 +91,12 @@ class Server:
         logs: Sequence[ExchangeLog] = (),
         clock: Callable[[], float] = time.monotonic,
         lane: Lane | None = None,
+        on_leave: Callable[[], None] = lambda: None,
     ) -> None:
         self._host = host
         self._asked_port = port
         self._secure = secure
+        self._on_leave = on_leave
         self._gone = asyncio.Event()
         self._hurried = asyncio.Event()
         self._shared = Shared(
@@ -155,9 +158,15 @@ class Server:
             self._secured.start()
         self._sweeper.start()
 
+    def leave(self) -> None:
+        """Go on, but make clients go elsewhere: `stop` comes soon."""
+        self._shared.leaving = True
+        self._on_leave()
+
     async def stop(self) -> None:
         """Stop accepting, answer what is in flight, close the rest; bounded by the drain's seconds and `hurry`."""
         shared = self._shared
+        shared.leaving = True
         if self._plain is not None:
             await self._plain.stop(send_away=False)
         if self._secured is not None:

@@ -20,8 +20,9 @@ class Shared:
     """Handed to every connection of a server.
 
     `new_request_id`: never the same twice. `clock`: monotonic seconds. `logs`: told of every exchange. `connections`:
-    those open and those whose request still runs. `draining`: no connection is kept alive. `on_last`: called when the
-    last connection has gone. `buffered_bytes`: of request bodies, held now. `lane`: what is slow goes by it.
+    those open and those whose request still runs. `leaving`: no connection is kept alive after an answer. `draining`:
+    nor one without a request. `on_last`: called when the last connection has gone. `buffered_bytes`: of request bodies,
+    held now. `lane`: what is slow goes by it.
     """
 
     service: Service
@@ -30,6 +31,7 @@ class Shared:
     clock: Callable[[], float]
     logs: Sequence[ExchangeLog] = ()
     connections: set["Connection"] = field(default_factory=set)
+    leaving: bool = False
     draining: bool = False
     buffered_bytes: int = 0
     lane: Lane = field(default_factory=Lane)
