@@ -232,7 +232,7 @@ async def test_a_request_that_is_abandoned_before_it_began_leaves_nothing_behind
     connection = wire.transport.protocol
     connection.data_received(PUT + b"x" * 100)  # Its task is made, and has not run.
     assert wire.shared.buffered_bytes == 100
-    task = connection.abandon()  # type: ignore[attr-defined]  # likewise
+    task = connection.abandon()  # type: ignore[attr-defined]  # a Connection
     await asyncio.gather(task, return_exceptions=True)
     await settle()
     assert not wire.shared.connections

@@ -45,7 +45,10 @@ class Process:
     def join(self) -> int:
         """Return its exit code once it has ended."""
         assert self._process is not None
-        return self._process.wait(STOP_SECONDS_MAX)
+        try:
+            return self._process.wait(STOP_SECONDS_MAX)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"a process has not ended after {STOP_SECONDS_MAX} s") from None
 
     def close(self) -> None:
         """End it, whatever it does."""
