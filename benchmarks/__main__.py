@@ -37,7 +37,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--entities", type=int, default=10_000, help="stored for the reads (default: %(default)s)")
     parser.add_argument("--big", type=int, default=10_000_000, help="in the big table; 0: none (default: %(default)s)")
     parser.add_argument(
-        "--postgres", type=int, default=1_000_000, help="on PostgreSQL, beside 10,000; 0: none (default: %(default)s)"
+        "--postgres", type=int, default=10_000_000, help="on PostgreSQL, beside 10,000; 0: none (default: %(default)s)"
     )
     parser.add_argument("--ingest-seconds", type=float, default=600.0, help="of reads beside it (default: %(default)s)")
     parser.add_argument("--max-requests", type=int, default=10_000_000, help="of one run (default: %(default)s)")

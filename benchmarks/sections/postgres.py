@@ -7,6 +7,7 @@ Nothing is held on a CPU: each subject, with the database and the client that it
 row says what of the processors the service took, the database, and the client.
 """
 
+import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -16,7 +17,8 @@ from benchmarks.bench import PRELOAD_SECONDS_MAX, Bench, Contender
 from benchmarks.catalogue import PAGES, Catalogue
 from benchmarks.crew import Crew
 from benchmarks.database import Database, Stored, database, multiply, sizes, stored
-from benchmarks.entities import PARTITION_ROWS, TRANSACTION_ROWS
+from benchmarks.entities import PARTITION_ROWS, PAYLOAD_BYTES, TRANSACTION_ROWS
+from benchmarks.measurement import BenchmarkError, Limits
 from benchmarks.pgbench import Pgbench, Script
 from benchmarks.processes import Server
 from benchmarks.rows import Row
@@ -30,6 +32,9 @@ CONNECTIONS, FEWER_CONNECTIONS = 64, 16
 """Of single requests, by HTTP."""
 POOL = PostgresSettings(dsn="").connections_max
 """Connections to the database: those of a Lazulite process, and so those of pgbench."""
+WARM_SECONDS_MAX = 3.0
+DISK_BYTES_PER_ENTITY = 4 * PAYLOAD_BYTES
+"""A row, its part of the index, the log, and what is inserted meanwhile."""
 HELD_TO = 0.25
 """The share of a CPU of processes that are held to one."""
 SIZE, LOAD = "size", "load by SQL"
@@ -64,6 +69,7 @@ def run(bench: Bench) -> None:
     """Measure on a database with the plan's entities, and on a larger one, in turn."""
     if not bench.plan.postgres:
         return
+    _check_space(bench)
     bench.plan = replace(bench.plan, pin=False)
     with ExitStack() as stack:
         server = bench.database = stack.enter_context(database(bench.location.parent))
@@ -76,7 +82,15 @@ def run(bench: Bench) -> None:
             for variant, entities in ((SMALL, bench.plan.entities), (BIG, bench.plan.postgres))
         ]
         for contenders in _comparisons(bench, sides, server):
+            if bench.wants(contenders[0].workload):
+                _warm(bench, contenders)
             bench.compare(contenders, with_floor=False)
+
+
+def _check_space(bench: Bench) -> None:
+    needed, free = bench.plan.postgres * DISK_BYTES_PER_ENTITY, shutil.disk_usage(bench.location).free
+    if free < needed:
+        raise BenchmarkError(f"{needed / 1e9:.0f} GB of disk may be needed, {free / 1e9:.0f} are free: see --postgres")
 
 
 def _side(bench: Bench, server: Database, stack: ExitStack, variant: str, entities: int) -> Side:
@@ -111,6 +125,15 @@ def _comparisons(bench: Bench, sides: Sequence[Side], server: Database) -> Itera
     for build in MANY:
         workloads = [(side, build(side.catalogue)) for side in sides]
         yield [*(_one(*each) for each in workloads), *_processes(bench, *workloads[-1])]
+
+
+def _warm(bench: Bench, contenders: Sequence[Contender]) -> None:
+    """Read without measuring: what the larger table has for the first time would come from the disk for some."""
+    limits = Limits(min(WARM_SECONDS_MAX, bench.plan.seconds), bench.plan.requests)
+    for each in contenders:
+        if each.subject in (LAZULITE, PGBENCH) and each.workload.status == 200:
+            load = each.load or bench.plan.load
+            load(each.workload, each.server.port, bench.next_first(), limits)
 
 
 def _one(side: Side, workload: Workload) -> Contender:
