@@ -1,7 +1,7 @@
 """Calls gathered: those that come while others are on their way go together, as one.
 
 Invariants: a call is sent at once if nothing is on its way; at most `_UNDER_WAY_MAX` groups are; every call has an
-answer, and what fails for a group fails for each of it.
+answer, and what fails for a group fails for each of it. A call that nobody waits for any more before it is sent is not.
 """
 
 import asyncio
@@ -49,6 +49,7 @@ class Gather(Generic[Call, Result]):
             await asyncio.wait(list(self._under_way))
 
     def _send(self) -> None:
+        self._waiting = [each for each in self._waiting if not each[1].done()]  # Some do not wait any more.
         while self._waiting and len(self._under_way) < _UNDER_WAY_MAX:
             count = self._count()
             group, self._waiting = self._waiting[:count], self._waiting[count:]
