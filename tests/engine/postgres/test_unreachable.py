@@ -1,5 +1,6 @@
 """A database that cannot be used says so as engines do, from the first moment on."""
 
+import socket
 from urllib.parse import urlsplit
 
 import pytest
@@ -20,6 +21,19 @@ async def test_a_database_that_lets_nobody_in_is_unavailable(change: dict[str, s
         with pytest.raises(EngineUnavailableError, match="cannot"):
             await call
     await engine.close()
+
+
+async def test_a_silent_host_is_said_to_be_one() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        settings = PostgresSettings(dsn=f"postgresql://nobody@127.0.0.1:{port}/nothing", connect_seconds=0.05)
+        engine = PostgresEngine(settings, system_clock)
+        told: set[str] = set()
+        while len(told) < 2:  # Who tries, and who comes shortly after.
+            with pytest.raises(EngineUnavailableError, match="Timeout") as caught:
+                await engine.get(1, "p", "r")
+            told.add(str(caught.value))
+        await engine.close()
 
 
 async def test_whether_there_are_tables_is_asked_without_making_them() -> None:

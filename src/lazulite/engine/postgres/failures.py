@@ -47,12 +47,13 @@ def database_errors() -> Iterator[None]:
     try:
         yield
     except _AWAY as error:
-        raise EngineUnavailableError(f"the database cannot serve now: {_line(error)}") from error
+        raise EngineUnavailableError(f"the database cannot serve now: {line(error)}") from error
     except asyncpg.PostgresError as error:
-        raise EngineError(f"the database refused: {_line(error)}") from error
+        raise EngineError(f"the database refused: {line(error)}") from error
 
 
-def _line(error: BaseException) -> str:
+def line(error: BaseException) -> str:
+    """Return what an error says, in one line, which is never empty."""
     text = str(error).strip() or type(error).__name__
     return text.splitlines()[0]
 

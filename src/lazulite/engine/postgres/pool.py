@@ -16,7 +16,7 @@ import asyncpg
 
 from lazulite.engine.contract import EngineUnavailableError
 from lazulite.engine.postgres.connection import Connection, Way
-from lazulite.engine.postgres.failures import AGAIN, CHECK_FAILED, LOST, database_errors
+from lazulite.engine.postgres.failures import AGAIN, CHECK_FAILED, LOST, database_errors, line
 from lazulite.engine.postgres.settings import PostgresSettings
 
 Argument: TypeAlias = object
@@ -187,7 +187,7 @@ class Pool:
         try:
             connection = await self._connect()
         except (*LOST, asyncpg.PostgresError) as error:
-            self._away = f"the database cannot be reached: {error}"
+            self._away = f"the database cannot be reached: {line(error)}"
             self._away_until = asyncio.get_running_loop().time() + _PATIENCE_SECONDS
             raise
         self._away, self._away_until = "", 0.0
