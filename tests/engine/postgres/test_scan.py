@@ -1,14 +1,17 @@
 """Scans of long keys and large rows; what any scan must do is in test_contract and test_model."""
 
 import asyncio
-from collections.abc import Sequence
+import tracemalloc
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
 from hashlib import sha256
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lazulite.engine.contract import Engine, Key, KeyRange
+from lazulite.engine.contract import Engine, EngineUnavailableError, Key, KeyRange
 from lazulite.engine.order import ordinal
 from lazulite.engine.postgres import scan as module
 from lazulite.engine.postgres.engine import PostgresEngine
@@ -157,3 +160,28 @@ async def test_a_group_is_found_whatever_its_digests(settings: PostgresSettings,
                 key(end) for end in ends
             ]
     await engine.close()
+
+
+async def test_a_scan_that_waits_for_a_connection_keeps_no_page_meanwhile(settings: PostgresSettings) -> None:
+    """Many may wait."""
+    engine = PostgresEngine(replace(settings, connections_max=1), system_clock)
+    rows = [f"{number:04}" for number in range(module.PAGE_ROWS + 1)]
+    await engine.commit(1, "p", rows, lambda *_: dict.fromkeys(rows, b"x" * 1000))
+    kept: list[int] = []
+
+    @asynccontextmanager
+    async def snapshot() -> AsyncIterator[None]:
+        await engine.get(1, "p", "none")  # The connection keeps the last answer.
+        kept.append(tracemalloc.get_traced_memory()[0])
+        raise EngineUnavailableError("no connection")
+        yield
+
+    pages = engine.scan(1, [KeyRange(("", ""), None)])
+    tracemalloc.start()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(engine._pool, "snapshot", snapshot)
+        with pytest.raises(EngineUnavailableError):
+            await anext(pages)
+    tracemalloc.stop()
+    await engine.close()
+    assert kept[0] < module.PAGE_ROWS * 1000

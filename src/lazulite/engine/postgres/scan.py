@@ -176,6 +176,7 @@ async def scan(
                 yield part
                 await asyncio.sleep(0)
             return
+        del page  # It may be long until there is a connection, and many may wait for one.
     async with pool.snapshot() as connection:
         left = limit
         for walk in _walks(space, ranges):
