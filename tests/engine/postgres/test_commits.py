@@ -9,7 +9,7 @@ import pytest
 from lazulite.engine.contract import Decide, SpaceDroppedError
 from lazulite.engine.foresight import Expect, Foreseeing, Foreseen
 from lazulite.engine.postgres import drops, single_writes
-from lazulite.engine.postgres.changes import Asked, Reading
+from lazulite.engine.postgres.changes import Asked, ByScripts, ByStatements, Change, Reading
 from lazulite.engine.postgres.engine import PostgresEngine
 from lazulite.engine.postgres.script import Place
 from lazulite.engine.postgres.statements import APPLY, INSERT, REPLACE
@@ -459,3 +459,35 @@ async def test_processes_that_write_the_same_partitions_do_not_lock_each_other_o
     while execute(OURS)[0][0]:  # They tell of deadlocks when they end.
         continue
     assert execute(deadlocks) == before
+
+
+async def test_large_values_do_not_all_go_together(open_engine: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = open_engine()
+    await engine.start()
+    fetch, sizes = engine._pool.fetch, []
+
+    async def measured(statement: str, *arguments: object, reads: bool = False) -> object:
+        values = arguments[8]
+        assert isinstance(values, tuple)
+        sizes.append(sum(map(len, values)))
+        return await fetch(statement, *arguments, reads=reads)
+
+    monkeypatch.setattr(engine._pool, "fetch", measured)
+    calls = (engine.commit(1, str(at), ["r"], Foretold("r", bytes(1 << 20), Expect.ABSENT)) for at in range(20))
+    assert len(set(await asyncio.gather(*calls))) == 20
+    assert sizes == [4 << 20] * 5
+
+
+@pytest.mark.parametrize("changes", [ByStatements, ByScripts])
+async def test_what_the_database_undid_while_its_partition_was_locked_is_not_done(
+    open_engine: Open, changes: type[ByStatements | ByScripts]
+) -> None:
+    engine = open_engine()
+    await engine.start()
+
+    def undone(reading: Reading) -> Change | None:
+        raise asyncpg.SerializationError
+
+    asked = Asked(Place(1, b"p", None), [b"r"])
+    assert not await changes(engine._pool).settle(asked, undone)
+    assert await changes(engine._pool).settle(asked, lambda _: None)

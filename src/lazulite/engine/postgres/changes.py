@@ -6,7 +6,7 @@ from typing import NamedTuple, Protocol
 import asyncpg
 
 from lazulite.engine.postgres.connection import Connection
-from lazulite.engine.postgres.failures import CHECK_FAILED
+from lazulite.engine.postgres.failures import AGAIN, CHECK_FAILED
 from lazulite.engine.postgres.gather import Gather
 from lazulite.engine.postgres.pool import Pool
 from lazulite.engine.postgres.script import Place, RowChange, apply_script
@@ -53,7 +53,8 @@ class Changes(Protocol):
     async def settle(self, asked: Asked, decide: Callable[[Reading], Change | None]) -> bool:
         """Read a partition and change it as is decided then, while no other process writes to it.
 
-        Returns whether it was done: a partition without a head cannot be kept from others.
+        Returns whether it was done: a partition without a head cannot be kept from others, and the database may undo
+        it for their sake.
         """
         ...
 
@@ -95,9 +96,12 @@ class ByStatements:
 
     async def settle(self, asked: Asked, decide: Callable[[Reading], Change | None]) -> bool:
         """See `Changes`."""
-        async with self._pool.transaction() as connection:
-            change = decide(await _locked(connection, asked))
-            return change is None or bool(await connection.fetch(APPLY, *_apply_arguments([change])))
+        try:
+            async with self._pool.transaction() as connection:
+                change = decide(await _locked(connection, asked))
+                return change is None or bool(await connection.fetch(APPLY, *_apply_arguments([change])))
+        except AGAIN:
+            return False
 
 
 class ByScripts:
@@ -125,7 +129,7 @@ class ByScripts:
                 change = decide(await _locked(connection, asked))
                 if change is not None:
                     await connection.execute(apply_script(*change))
-        except CHECK_FAILED:
+        except (*CHECK_FAILED, *AGAIN):
             return False
         return True
 

@@ -124,15 +124,16 @@ class Pool:
 
         Raises:
             CHECK_FAILED: a check of a script did, and nothing was done.
+            AGAIN: the database undid all of it for the sake of others.
             EngineUnavailableError: the database cannot serve; nobody knows whether it did.
             EngineError: it refused.
         """
         try:
             async with self.connection() as connection, connection.transaction():
                 yield connection
-        except CHECK_FAILED:
+        except (*CHECK_FAILED, *AGAIN):
             raise
-        except (*AGAIN, *LOST, asyncpg.PostgresError):
+        except (*LOST, asyncpg.PostgresError):
             with database_errors():
                 raise
 

@@ -22,6 +22,8 @@ from lazulite.engine.postgres.statements import DELETE_PRESENT, INSERT, REPLACE,
 _UNDER_WAY_MAX = 3
 """Statements of each kind."""
 _GROUP_MAX = 64
+_GROUP_BYTES = 4 << 20
+"""A statement takes no more values from here on, so that sending it never holds the event loop for long."""
 _TRIES_MAX = 4
 """How often a write is sent: a clock that is slow would find heads above it for ever."""
 
@@ -137,18 +139,25 @@ class SingleWrites:
 
     async def _write_group(self, statement: str, group: Sequence[SingleWrite]) -> None:
         base = self._stamps.take(len(group))
-        rows = []
+        rows: list[tuple[int, SingleWrite, bytes | None]] = []
+        once_more = []
+        size = 0
         for stamp, write in enumerate(group, base):
+            if size >= _GROUP_BYTES:
+                once_more.append(write)
+                continue
             try:
-                rows.append((stamp, write, write.decision.value(stamp)))
+                value = write.decision.value(stamp)
             except BaseException as refusal:  # noqa: BLE001 - of this one only; it is handed to whoever asked.
                 if not write.answer.done():
                     write.answer.set_exception(again(refusal))
+            else:
+                rows.append((stamp, write, value))
+                size += len(value or b"")
         if not rows:
             return
         heads = {write.partition: stamp for stamp, write, _ in rows}
         found = {record[0] for record in await self._pool.fetch(statement, *_arguments(base, heads, rows))}
-        once_more = []
         for stamp, write, _ in rows:
             write.tries += 1
             if write.answer.done():  # Somebody who does not wait any more.
