@@ -62,3 +62,15 @@ def test_what_is_paid_is_owed_no_more() -> None:
     owed = debt.seconds
     assert debt.pay() == owed > 0
     assert debt.pay() == 0.0
+
+
+def test_a_connection_leaves_what_it_owes() -> None:
+    debt = Debt()
+    assert debt.left(meter(total_s=0.5)) == 0.0, "what was answered and good"
+    debt.refused()
+    once = debt.left(meter())
+    assert once > 0
+    assert debt.seconds == 0.0
+    abandoned = meter(total_s=0.5)
+    abandoned.waits = True
+    assert debt.left(abandoned) > 0.5

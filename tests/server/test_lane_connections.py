@@ -174,3 +174,43 @@ async def test_what_a_request_took_is_not_charged_to_the_next_one(wire: Wire) ->
     await gate.let_on()
     await wire.send(GET.replace(b"GET", b"HEAD"))
     assert (len(gate.waiting), gate.passed_count) == (0, 1)
+
+
+async def test_coming_anew_for_each_request_is_no_way_around_the_lane(wire: Wire, gate: Gate) -> None:
+    wire.service.status = 403
+    comings = count(1)
+    while next(comings) < ENOUGH:
+        newcomer = wire.connect()
+        said = await wire.send(GET, newcomer)
+        if gate.waiting:
+            break
+        assert statuses(said) == [403]
+        newcomer.close()
+        await settle()
+    assert 2 < next(comings) < ENOUGH
+    assert said == b"", "not even looked at"
+    assert await gate.let_on()
+    assert statuses(newcomer.written) == [403]
+    wire.service.status = 200
+    assert statuses(await wire.send(GET, wire.connect())) == [200], "others need not wait for that"
+
+
+async def test_who_leaves_while_slow_work_waits_leaves_its_price(wire: Wire, gate: Gate) -> None:
+    async def work(_: Request) -> None:
+        wire.clock.now_s += 2 * TURN_SECONDS
+        await asyncio.sleep(0)
+
+    gate.clock = wire.clock
+    gate._work_clock = wire.clock
+    wire.service.before = work
+    gone = wire.connect()
+    await wire.send(GET, gone)
+    assert len(gate.waiting) == 1
+    gone.close()
+    await settle()
+    wire.service.before = None
+    newcomer = wire.connect()
+    assert await wire.send(GET, newcomer) == b""
+    gate.waiting.pop(0)
+    assert await gate.let_on()
+    assert statuses(newcomer.written) == [200]

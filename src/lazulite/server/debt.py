@@ -1,7 +1,8 @@
 """What a connection owes to the slow lane: for bulk, for slow requests, and for requests that are refused.
 
-Invariant: what good clients do costs nothing here, however often they do it. The prices are no measurements but their
-order of magnitude, enough to tell a client that sends little from one that sends much.
+Invariant: what good clients do costs nothing here, however often they do it. A connection that ends leaves its debt to
+the next one that comes; so coming anew for each request is no way around the lane. The prices are no measurements but
+their order of magnitude, enough to tell a client that sends little from one that sends much.
 """
 
 from lazulite.server.lane import TURN_SECONDS, Meter
@@ -12,6 +13,9 @@ _BULK_SECONDS_PER_BYTE = 0.5e-9
 
 _FRAMING_SECONDS = 30e-6
 """What a request costs beside the service's part."""
+
+_COMING_SECONDS = 100e-6
+"""What it costs that a connection comes and goes."""
 
 _REFUSAL_SECONDS = 100e-6
 """What it costs to refuse a request that the service has not seen."""
@@ -48,3 +52,8 @@ class Debt:
         """Return what is owed, which it is no more."""
         seconds, self.seconds = self.seconds, 0.0
         return seconds
+
+    def left(self, meter: Meter) -> float:
+        """Return what a connection that ends leaves unpaid: nothing, if it never asked for anything that costs."""
+        seconds = self.pay() + (meter.total_s if meter.waits else 0.0)
+        return seconds + _COMING_SECONDS if seconds else 0.0

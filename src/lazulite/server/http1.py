@@ -82,6 +82,7 @@ class Connection(asyncio.Protocol):
         transport.set_write_buffer_limits(limits.response_buffer_bytes)
         self._outlet = outlet = Outlet(transport, self._shared.outbox, limits.discarded_bytes)
         self._enter(Phase.IDLE)
+        self._debt.seconds, self._shared.left_debt_s = self._shared.left_debt_s, 0.0
         connections = self._shared.connections
         connections.add(self)
         excess = len(connections) - limits.connections
@@ -131,6 +132,7 @@ class Connection(asyncio.Protocol):
         """See asyncio."""
         self._outlet = None
         self._ending = True
+        self._shared.left_debt_s += self._debt.left(self._meter)
         self._drop_queue()
         self._unread = _NOTHING
         self._parser.close()

@@ -22,7 +22,7 @@ class Shared:
     `new_request_id`: never the same twice. `clock`: monotonic seconds. `logs`: told of every exchange. `connections`:
     those open and those whose request still runs. `leaving`: no connection is kept alive after an answer. `draining`:
     nor one without a request. `on_last`: called when the last connection has gone. `buffered_bytes`: of request bodies,
-    held now. `lane`: what is slow goes by it.
+    held now. `lane`: what is slow goes by it. `left_debt_s`: what connections that have ended owe to it.
     """
 
     service: Service
@@ -35,6 +35,7 @@ class Shared:
     draining: bool = False
     buffered_bytes: int = 0
     lane: Lane = field(default_factory=Lane)
+    left_debt_s: float = 0.0
     outbox: Outbox = field(init=False)
 
     def __post_init__(self) -> None:
