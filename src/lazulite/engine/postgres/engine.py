@@ -3,8 +3,9 @@
 Any number of processes may be on one database; they know of each other only through it. What must hold, beside what
 `statements` says of heads:
 
-1. A commit is one statement, or one script, which the database makes durable before it answers and before it shows it
-   to anybody, if it is set to synchronous commit. It is looked at when the engine starts whether it is.
+1. A commit's writes are one transaction (a statement, a script, or with the head locked before), which the database
+   makes durable before it answers and before it shows it to anybody, if it is set to synchronous commit. It is looked
+   at when the engine starts whether it is.
 2. Stamps grow in a partition over all processes, whatever their clocks say, because its head does.
 3. Reads are of the primary, and each is one statement's snapshot, or one transaction's.
 4. Where a connection is lost under a commit nobody knows what became of it. It was done whole or not at all.
