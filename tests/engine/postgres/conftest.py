@@ -57,3 +57,16 @@ async def _open_engine(settings: PostgresSettings) -> AsyncIterator[Open]:
 def _engine(open_engine: Open, request: pytest.FixtureRequest) -> PostgresEngine:
     """An engine that writes by statements, and one that writes by scripts."""
     return open_engine(scripts=request.param)
+
+
+def statements_of(engine: PostgresEngine, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return a list to which each statement is added that an engine sends from now on."""
+    sent: list[str] = []
+    fetch = engine._pool.fetch
+
+    async def noted(statement: str, *arguments: object, reads: bool = False) -> object:
+        sent.append(statement)
+        return await fetch(statement, *arguments, reads=reads)
+
+    monkeypatch.setattr(engine._pool, "fetch", noted)
+    return sent

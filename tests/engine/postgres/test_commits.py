@@ -13,7 +13,7 @@ from lazulite.engine.postgres.changes import Asked, ByScripts, ByStatements, Cha
 from lazulite.engine.postgres.engine import PostgresEngine
 from lazulite.engine.postgres.script import Place
 from lazulite.engine.postgres.statements import APPLY, INSERT, REPLACE
-from tests.engine.postgres.conftest import OURS, Open, execute
+from tests.engine.postgres.conftest import OURS, Open, execute, statements_of
 from tests.postgres.server import SECONDS_MAX
 
 
@@ -226,20 +226,17 @@ async def test_settings_of_the_database_change_nothing(engine: PostgresEngine) -
 async def test_commits_of_many_partitions_go_together(open_engine: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     engine = open_engine()
     await engine.start()
-    sent = []
-    fetch = engine._pool.fetch
-
-    async def counted(statement: str, *arguments: object, reads: bool = False) -> object:
-        sent.append(statement)
-        return await fetch(statement, *arguments, reads=reads)
-
-    monkeypatch.setattr(engine._pool, "fetch", counted)
+    sent = statements_of(engine, monkeypatch)
     await asyncio.gather(*(engine.commit(1, str(at), ["r"], lambda *_: {"r": b"x"}) for at in range(64)))
     assert len(sent) <= 8
     rows = [f"{at:04}" for at in range(150)]
     sent.clear()
     await asyncio.gather(*(engine.commit(2, str(at), rows, lambda *_: dict.fromkeys(rows, b"x")) for at in range(4)))
     assert len(sent) == 8, "groups are bounded"
+    sent.clear()
+    large = bytes(1 << 20)
+    await asyncio.gather(*(engine.commit(3, str(at), ["r"], lambda *_: {"r": large}) for at in range(12)))
+    assert sent.count(APPLY) >= 4, "in bytes as well"
 
 
 async def test_a_single_write_is_one_statement_and_a_batch_two(
@@ -247,14 +244,7 @@ async def test_a_single_write_is_one_statement_and_a_batch_two(
 ) -> None:
     engine = open_engine()
     await engine.start()
-    sent = []
-    fetch = engine._pool.fetch
-
-    async def counted(statement: str, *arguments: object, reads: bool = False) -> object:
-        sent.append(statement)
-        return await fetch(statement, *arguments, reads=reads)
-
-    monkeypatch.setattr(engine._pool, "fetch", counted)
+    sent = statements_of(engine, monkeypatch)
     for value, expects in ((b"", Expect.ABSENT), (b"", Expect.ANYTHING), (b"", Expect.PRESENT), (None, Expect.PRESENT)):
         await engine.commit(1, "p", ["r"], Foretold("r", value, expects))
         assert len(sent) == 1

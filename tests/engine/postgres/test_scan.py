@@ -18,6 +18,7 @@ from lazulite.engine.postgres.engine import PostgresEngine
 from lazulite.engine.postgres.keys import PREFIX_BYTES
 from lazulite.engine.postgres.settings import PostgresSettings
 from lazulite.protocol.clock import system_clock
+from tests.engine.postgres.conftest import statements_of
 from tests.engine.postgres.odd_keys import odd_texts
 
 keys = st.tuples(odd_texts, odd_texts)
@@ -119,14 +120,7 @@ async def test_a_page_is_one_statement(settings: PostgresSettings, monkeypatch: 
     engine = PostgresEngine(settings, system_clock)
     names = [f"{number:04}" for number in range(1001)]
     await engine.commit(1, "p", names, lambda *_: dict.fromkeys(names, b"x"))
-    sent = []
-    fetch = engine._pool.fetch
-
-    async def counted(statement: str, *arguments: object, reads: bool = False) -> object:
-        sent.append(statement)
-        return await fetch(statement, *arguments, reads=reads)
-
-    monkeypatch.setattr(engine._pool, "fetch", counted)
+    sent = statements_of(engine, monkeypatch)
     assert len(await found(engine, [KeyRange(("p", ""), ("p\0", ""))], 1001)) == 1001
     assert sent == [module.IN_PARTITION]
     await engine.close()

@@ -12,6 +12,9 @@ from lazulite.engine.postgres.pool import Pool
 from lazulite.engine.postgres.script import Place, RowChange, apply_script
 from lazulite.engine.postgres.statements import APPLY, LOCK, READ, READ_ONE
 
+_BYTES_OF_A_ROW = 16 << 10
+"""A value weighs one row more for each of these, so that no statement of many commits grows beyond some megabytes."""
+
 
 class Reading(NamedTuple):
     """What was read of a partition."""
@@ -69,7 +72,7 @@ class ByStatements:
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
         self.read = Gather(self._read, lambda asked: len(asked.row_keys))
-        self.apply = Gather(self._apply, lambda change: len(change.rows))
+        self.apply = Gather(self._apply, _weight)
 
     async def finished(self) -> None:
         """See `Changes`."""
@@ -162,6 +165,10 @@ def _apply_arguments(group: Sequence[Change]) -> Sequence[object]:
             else:
                 written.append((*place[:2], row_key, stamp, value, place[2], long_row_key))
     return [*_columns(heads, 4), *_columns(gone, 3), *_columns(written, 7)]
+
+
+def _weight(change: Change) -> int:
+    return sum(1 + len(row.value or b"") // _BYTES_OF_A_ROW for row in change.rows)
 
 
 def _columns(rows: Sequence[tuple[object, ...]], count: int) -> Sequence[Sequence[object]]:

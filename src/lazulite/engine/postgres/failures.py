@@ -13,23 +13,8 @@ AGAIN = (asyncpg.SerializationError, asyncpg.DeadlockDetectedError)
 CHECK_FAILED = (asyncpg.DivisionByZeroError, asyncpg.UniqueViolationError)
 """A check of a script failed (see `script`): nothing of it was done."""
 
-_AWAY = (
-    OSError,  # Also TimeoutError.
-    asyncpg.InterfaceError,
-    asyncpg.InternalClientError,
-    asyncpg.PostgresConnectionError,
-    asyncpg.OperatorInterventionError,
-    asyncpg.InsufficientResourcesError,
-    asyncpg.ReadOnlySQLTransactionError,
-    asyncpg.InvalidAuthorizationSpecificationError,
-    asyncpg.InvalidCatalogNameError,
-    asyncpg.LockNotAvailableError,
-    *AGAIN,
-)
-"""The database cannot be reached, is stopping, starting, full, a standby, or out of something."""
-
 LOST = (
-    OSError,
+    OSError,  # Also TimeoutError.
     asyncpg.InterfaceError,
     asyncpg.InternalClientError,
     asyncpg.PostgresConnectionError,
@@ -40,12 +25,28 @@ LOST = (
 )
 """The connection is of no use any more, and others of that age may be of none either."""
 
+_AWAY = (
+    *LOST,
+    *AGAIN,
+    asyncpg.OperatorInterventionError,
+    asyncpg.InsufficientResourcesError,
+    asyncpg.InvalidAuthorizationSpecificationError,
+    asyncpg.InvalidCatalogNameError,
+    asyncpg.LockNotAvailableError,
+)
+"""The database cannot be reached, is stopping, starting, full, a standby, or out of something."""
+
 
 @contextmanager
-def database_errors() -> Iterator[None]:
-    """Raise what the database raises as errors of engines. Texts of the database hold no values and no password."""
+def database_errors(but: tuple[type[Exception], ...] = ()) -> Iterator[None]:
+    """Raise what the database raises as errors of engines, `but` these as they are.
+
+    Their texts are the first line of what it says, which names no password, and no row.
+    """
     try:
         yield
+    except but:
+        raise
     except _AWAY as error:
         raise EngineUnavailableError(f"the database cannot serve now: {line(error)}") from error
     except asyncpg.PostgresError as error:

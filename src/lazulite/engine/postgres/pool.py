@@ -10,7 +10,7 @@ tries.
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import asyncpg
 
@@ -20,6 +20,7 @@ from lazulite.engine.postgres.failures import AGAIN, CHECK_FAILED, LOST, databas
 from lazulite.engine.postgres.settings import PostgresSettings
 
 Argument: TypeAlias = object
+T = TypeVar("T")
 
 _PATIENCE_SECONDS = 0.25
 _TRIES_MAX = 10
@@ -57,22 +58,8 @@ class Pool:
             EngineUnavailableError: the database cannot serve; if the statement writes, nobody knows whether it did.
             EngineError: the database refused it.
         """
-        tries = 0
-        while True:
-            tries += 1
-            try:
-                async with self.connection() as connection:
-                    return await connection.fetch(statement, *arguments)
-            except AGAIN as error:
-                with database_errors():
-                    await self._again(tries, error)
-            except LOST as error:
-                with database_errors():
-                    if not reads or tries > 1:
-                        raise error from None
-            except asyncpg.PostgresError:
-                with database_errors():
-                    raise
+        with database_errors():
+            return await self._tried(lambda connection: connection.fetch(statement, *arguments), reads=reads)
 
     async def fetch_page(self, statement: str, *arguments: Argument) -> list[asyncpg.Record]:
         """Run one statement that reads rows for a scan. Raises as `fetch` does."""
@@ -87,20 +74,22 @@ class Pool:
             EngineUnavailableError: see `fetch`.
             EngineError: likewise.
         """
+        with database_errors(CHECK_FAILED):
+            await self._tried(lambda connection: connection.execute(script), reads=False)
+
+    async def _tried(self, action: Callable[[Connection], Awaitable[T]], *, reads: bool) -> T:
         tries = 0
         while True:
             tries += 1
             try:
                 async with self.connection() as connection:
-                    await connection.execute(script)
-                    return
-            except AGAIN as error:
-                with database_errors():
-                    await self._again(tries, error)
-            except CHECK_FAILED:
-                raise
-            except (*LOST, asyncpg.PostgresError):
-                with database_errors():
+                    return await action(connection)
+            except AGAIN:
+                if tries >= _TRIES_MAX:
+                    raise
+                await asyncio.sleep(0.001 * 2 ** min(tries, 6))
+            except LOST:
+                if not reads or tries > 1:
                     raise
 
     @asynccontextmanager
@@ -128,19 +117,9 @@ class Pool:
             EngineUnavailableError: the database cannot serve; nobody knows whether it did.
             EngineError: it refused.
         """
-        try:
+        with database_errors((*CHECK_FAILED, *AGAIN)):
             async with self.connection() as connection, connection.transaction():
                 yield connection
-        except (*CHECK_FAILED, *AGAIN):
-            raise
-        except (*LOST, asyncpg.PostgresError):
-            with database_errors():
-                raise
-
-    async def _again(self, tries: int, error: Exception) -> None:
-        if tries >= _TRIES_MAX:
-            raise error
-        await asyncio.sleep(0.001 * 2 ** min(tries, 6))
 
     @asynccontextmanager
     async def _place(self, room: asyncio.Semaphore) -> AsyncIterator[None]:

@@ -9,10 +9,10 @@ stand in the text as hexadecimal digits and numbers as digits, so nothing of it 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from lazulite.engine.postgres.statements import COLUMNS, ON_CONFLICT_REPLACE
+
 ROWS_MAX = 100
 """How many rows one INSERT holds."""
-
-_COLUMNS = "space, partition_key, row_key, stamp, value, long_partition_key, long_row_key"
 
 
 class Place(NamedTuple):
@@ -63,7 +63,7 @@ def _applied(place: Place, before: int, after: int, changes: Sequence[RowChange]
         yield f"DELETE FROM lazulite.rows WHERE {_where(place)} AND row_key IN ({', '.join(gone)})"
     kept = [change for change in changes if change.value is not None]
     for start in range(0, len(kept), ROWS_MAX):
-        yield _insert(place, kept[start : start + ROWS_MAX]) + _REPLACE
+        yield _insert(place, kept[start : start + ROWS_MAX]) + ON_CONFLICT_REPLACE
 
 
 def _written(place: Place, change: RowChange, expected: int | None, *, absent: bool, present: bool) -> Iterator[str]:
@@ -80,10 +80,7 @@ def _written(place: Place, change: RowChange, expected: int | None, *, absent: b
     if change.value is None:
         yield f"DELETE FROM lazulite.rows WHERE {row}"
     else:
-        yield _insert(place, [change]) + ("" if absent else _REPLACE)
-
-
-_REPLACE = " ON CONFLICT (space, partition_key, row_key) DO UPDATE SET stamp = excluded.stamp, value = excluded.value"
+        yield _insert(place, [change]) + ("" if absent else ON_CONFLICT_REPLACE)
 
 
 def _head_moves(place: Place, condition: str, after: int) -> Iterator[str]:
@@ -103,7 +100,7 @@ def _insert(place: Place, changes: Sequence[RowChange]) -> str:
         f"{head}, {_bytea(row_key)}, {stamp}, {_bytea(value)}, {tail}, {_bytea(long_row_key)})"
         for row_key, long_row_key, stamp, value in changes
     )
-    return f"INSERT INTO lazulite.rows ({_COLUMNS}) VALUES {values}"
+    return f"INSERT INTO lazulite.rows ({COLUMNS}) VALUES {values}"
 
 
 def _head(place: Place, stamp: int) -> str:

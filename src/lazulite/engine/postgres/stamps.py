@@ -1,6 +1,6 @@
-"""The stamps that one process gives, greater than all before in its own order.
+"""The stamps that one process gives: by its clock, and each only once while no partition is ahead of that clock.
 
-What other processes gave in a partition is in its head, which each commit is checked against.
+That stamps grow in a partition, whoever gives them, its head sees to, which each commit is checked against.
 """
 
 from lazulite.engine.contract import Clock

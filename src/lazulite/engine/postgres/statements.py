@@ -41,8 +41,8 @@ SELECT row_key, value, 0 FROM lazulite.rows WHERE space = $1 AND partition_key =
 LOCK = "SELECT stamp FROM lazulite.partitions WHERE space = $1 AND partition_key = $2 FOR UPDATE"
 """Waits until nobody else writes to a partition, and keeps others from it until the transaction ends."""
 
-_COLUMNS = "space, partition_key, row_key, stamp, value, long_partition_key, long_row_key"
-_ON_CONFLICT_REPLACE = """
+COLUMNS = "space, partition_key, row_key, stamp, value, long_partition_key, long_row_key"
+ON_CONFLICT_REPLACE = """
 ON CONFLICT (space, partition_key, row_key) DO UPDATE SET stamp = excluded.stamp, value = excluded.value
 """
 
@@ -67,7 +67,7 @@ Returns the stamps of what was done, and those that heads were set to, as negati
 
 INSERT = _SINGLE.format(
     change=f"""
-    INSERT INTO lazulite.rows ({_COLUMNS}) SELECT {_COLUMNS} FROM told
+    INSERT INTO lazulite.rows ({COLUMNS}) SELECT {COLUMNS} FROM told
     ON CONFLICT (space, partition_key, row_key) DO NOTHING
     RETURNING stamp
 """
@@ -76,7 +76,7 @@ INSERT = _SINGLE.format(
 
 REPLACE = _SINGLE.format(
     change=f"""
-    INSERT INTO lazulite.rows ({_COLUMNS}) SELECT {_COLUMNS} FROM told {_ON_CONFLICT_REPLACE}
+    INSERT INTO lazulite.rows ({COLUMNS}) SELECT {COLUMNS} FROM told {ON_CONFLICT_REPLACE}
     RETURNING stamp
 """
 )
@@ -118,11 +118,11 @@ WITH told AS (
         JOIN head USING (space, partition_key)
     WHERE known.space = each.space AND known.partition_key = each.partition_key AND known.row_key = each.row_key
 ), written AS (
-    INSERT INTO lazulite.rows ({_COLUMNS})
-    SELECT {_COLUMNS} FROM unnest($8::bigint[], $9::bytea[], $10::bytea[], $11::bigint[], $12::bytea[], $13::bytea[],
-        $14::bytea[]) AS each ({_COLUMNS})
+    INSERT INTO lazulite.rows ({COLUMNS})
+    SELECT {COLUMNS} FROM unnest($8::bigint[], $9::bytea[], $10::bytea[], $11::bigint[], $12::bytea[], $13::bytea[],
+        $14::bytea[]) AS each ({COLUMNS})
     JOIN head USING (space, partition_key)
-    {_ON_CONFLICT_REPLACE}
+    {ON_CONFLICT_REPLACE}
 )
 SELECT space, partition_key FROM head
 """
@@ -147,5 +147,4 @@ SET idle_in_transaction_session_timeout = {milliseconds}
 """
 """Each statement has one right plan, by the primary keys, whatever the statistics say of a table that was empty when
 they were gathered; each waits for others where it can, instead of giving up for them; and none outlives for long who
-sent it. Only PostgreSQL itself, and what is built of it, knows these
-settings."""
+sent it. Only PostgreSQL itself, and what is built of it, knows these settings."""
