@@ -1,6 +1,7 @@
 """An embedded engine's flushes, made to fail, and the wait until the store is open again."""
 
 import asyncio
+import os
 from collections.abc import Callable
 
 from lazulite.engine.contract import Engine, EngineUnavailableError
@@ -34,6 +35,11 @@ async def writable_again(engine: Engine) -> None:
             try:
                 await engine.check_writable()
             except EngineUnavailableError:
-                await asyncio.sleep(0)
+                await rest()
             else:
                 return
+
+
+async def rest() -> None:
+    """Give up the interpreter for a moment: the threads that open a store starve beside a loop that never rests."""
+    await asyncio.to_thread(os.sched_yield)

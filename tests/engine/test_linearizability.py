@@ -10,9 +10,8 @@ must hold, in whatever order things happen:
 
 import asyncio
 import random
-import sys
 import threading
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from enum import Enum, auto
 from pathlib import Path
@@ -24,7 +23,7 @@ from lazulite.engine.contract import EngineUnavailableError, KeyRange, SpaceDrop
 from lazulite.engine.rocks_options import RocksSettings
 from lazulite.engine.rocksdb import RocksEngine
 
-from .failing import writable_again
+from .failing import rest, writable_again
 
 SETTINGS = RocksSettings(
     stall_seconds_max=0, stall_retry_seconds=0, recovery_retry_seconds=0, write_buffer_bytes=1 << 16
@@ -200,7 +199,14 @@ class History:
     async def again(self, work: Callable[[], Awaitable[None]]) -> None:
         for _ in range(STEPS):
             await work()
+            await self.turn()
+
+    async def turn(self) -> None:
+        """Let the others have a turn of the loop; while the store cannot write, let its threads work as well."""
+        if self.engine.statistics().get("writable"):
             await asyncio.sleep(0)
+        else:
+            await rest()
 
     async def trouble(self) -> None:
         """Now and then another kind of trouble, and now and then a turn of the loop for a sync that is held."""
@@ -212,16 +218,16 @@ class History:
             for _ in range(20):
                 self.disk.go_on.clear()
                 for _ in range(self.dice.randrange(8)):
-                    await asyncio.sleep(0)
+                    await self.turn()
                 self.disk.go_on.set()
-                await asyncio.sleep(0)
+                await self.turn()
 
     async def settling(self) -> None:
         """Whoever was shown a value and whoever wrote it are told in one turn; their tasks run in the next ones."""
         while self.working:
             shown, self.unsettled = self.unsettled, []
             for _ in range(5):
-                await asyncio.sleep(0)
+                await self.turn()
             assert all(self.fates[commit] in (Fate.ACKNOWLEDGED, Fate.BROKEN) for commit in shown), "not durable"
 
     async def run(self) -> None:
@@ -246,15 +252,6 @@ class History:
         acknowledged = {commit for commit, fate in self.fates.items() if fate is Fate.ACKNOWLEDGED}
         assert not {commit for commit in kept if self.fates[commit] is Fate.REFUSED}, "a refused commit is there"
         assert not {commit for commit in acknowledged - kept if self.spaces[commit] not in self.dropping}, "lost"
-
-
-@pytest.fixture(autouse=True)
-def _threads_take_turns_soon() -> Iterator[None]:
-    """Whoever waits for the store keeps the loop busy; its threads would else wait 5 ms at each of their steps."""
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-4)
-    yield
-    sys.setswitchinterval(before)
 
 
 @pytest.mark.parametrize("seed", range(3))
