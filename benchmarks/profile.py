@@ -2,7 +2,8 @@
 
 A sample counts for the innermost function of Lazulite's own on the stack: what the standard library, httptools or
 RocksDB's binding do counts for who called them. What no function of Lazulite's has called is the event loop, with the
-system calls that it makes. Needs the right to trace a process of one's own (root, or `kernel.yama.ptrace_scope = 0`).
+system calls that it makes. Threads that wait for work do not count. Needs the right to trace a process of one's own
+(root, or `kernel.yama.ptrace_scope = 0`).
 """
 
 import argparse
@@ -41,6 +42,8 @@ STAGES = (
     ("engine/", "engine: commit, sync, RocksDB"),
 )
 """The beginning of a source's path in the package, and what is done there; the first that fits counts."""
+_IDLE = re.compile(r";_worker \(\S*/concurrent/futures/thread\.py:\d+\)$")
+"""py-spy takes a pool's thread that waits for work for a busy one."""
 _OURS = re.compile(r"/lazulite/((?:cli|engine|protocol|server|table)/[^:]+):")
 
 
@@ -58,6 +61,8 @@ def shares(raw: str) -> dict[str, float]:
     counts: Counter[str] = Counter()
     for line in raw.splitlines():
         stack, _, count = line.rpartition(" ")
+        if _IDLE.search(stack):
+            continue
         counts[_stage(stack)] += int(count)
     total = counts.total() or 1
     return {name: count / total for name, count in counts.most_common()}

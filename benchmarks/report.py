@@ -7,7 +7,7 @@ from pathlib import Path
 from benchmarks import database_report
 from benchmarks.markdown import spell, table
 from benchmarks.rows import CLOSED, Row, read_conditions, read_rows
-from benchmarks.subjects import AZURITE, FLOOR, LAZULITE
+from benchmarks.subjects import AZURITE, BARE, FLOOR, LAZULITE
 from benchmarks.targets import TARGETS, Results, Target, middle, ratio
 
 DIRECTORY = Path(__file__).with_name("results")
@@ -17,7 +17,7 @@ REMARK = "remark: "
 CLIENT_BUSY_MAX = 0.9
 """A client busier than this may have been the limit."""
 
-_TARGET_HEAD = ("workload", "asked", "measured", "met")
+_TARGET_HEAD = ("workload", "asked", "measured", "met", "the bare path")
 _RUN_HEAD = (
     *(
         "workload",
@@ -44,10 +44,11 @@ _NAMES = {
 
 
 def _target_cells(target: Target, results: Results) -> list[str]:
-    value = target.measured(results)
+    value, bare = target.measured(results), target.bare and target.bare(results)
+    least = "" if bare is None else target.spell(bare)
     if value is None:
-        return [target.of, target.text, "–", "not measured"]
-    return [target.of, target.text, target.spell(value), "met" if target.met(value) else "**not met**"]
+        return [target.of, target.text, "–", "not measured", least]
+    return [target.of, target.text, target.spell(value), "met" if target.met(value) else "**not met**", least]
 
 
 def _group(row: Row) -> tuple[str, str, int, str, int]:
@@ -75,7 +76,7 @@ def _run_cells(subject: str, by_subject: dict[str, list[Row]]) -> list[str]:
         lambda row: row.p999_ms or None,
     ]
     share = None if subject == FLOOR else _times(rows, by_subject.get(FLOOR, []))
-    multiple = _times(by_subject.get(LAZULITE, []), rows) if subject == AZURITE else None
+    multiple = _times(by_subject.get(LAZULITE, []), rows) if subject in (AZURITE, BARE) else None
     name = f"{first.workload} {first.variant}".strip()
     asked = middle(rows, lambda row: row.asked_rate)
     return [
@@ -91,7 +92,7 @@ def _run_cells(subject: str, by_subject: dict[str, list[Row]]) -> list[str]:
         spell(middle(rows, lambda row: None if row.server_cpu_s is None else row.server_cpu_s / row.seconds), ".0%"),
         spell(middle(rows, lambda row: row.rss_mb), ".0f"),
         spell(share if first.mode == CLOSED else None, ".0%"),
-        spell(multiple if first.mode == CLOSED else None, ".1f"),
+        spell(multiple if first.mode == CLOSED else None, ".2f" if subject == BARE else ".1f"),
     ]
 
 
@@ -158,7 +159,7 @@ def render(rows: Sequence[Row], conditions: Sequence[tuple[str, str]], plots: Se
     common = [text for _, text in conditions if not text.startswith(REMARK)]
     lines = ["# Results", "", "Made by `make bench` from the raw data in `benchmarks/results`; [how](README.md).", ""]
     lines += ["## Conditions", "", *(f"- {text}" for text in dict.fromkeys(common)), "", "## Targets"]
-    lines += table(_TARGET_HEAD, (_target_cells(target, results) for target in TARGETS), left=4)
+    lines += table(_TARGET_HEAD, (_target_cells(target, results) for target in TARGETS), left=5)
     lines += _remarks(conditions, _NAMES)
     for name in plots:
         lines += [f"![{name}](results/{name})", ""]

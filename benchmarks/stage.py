@@ -8,7 +8,7 @@ from benchmarks.bench import PRELOAD_SECONDS_MAX, Bench
 from benchmarks.catalogue import Catalogue
 from benchmarks.entities import TRANSACTION_ROWS
 from benchmarks.processes import Server
-from benchmarks.subjects import AZURITE, LAZULITE, azurite, lazulite, lazulite_on
+from benchmarks.subjects import AZURITE, BARE, LAZULITE, azurite, bare, lazulite, lazulite_on
 
 
 class Stage:
@@ -20,10 +20,11 @@ class Stage:
 
 @contextmanager
 def stages(
-    bench: Bench, *, emulator: bool, options: Sequence[str] = (), dsn: str | None = None
+    bench: Bench, *, emulator: bool, with_bare: bool = False, options: Sequence[str] = (), dsn: str | None = None
 ) -> Iterator[list[Stage]]:
-    """Run Lazulite, with these options, and, if it takes part at all, Azurite: each with the plan's entities stored.
+    """Run Lazulite, with these options, and others if asked for: each with the plan's entities stored.
 
+    `emulator`: Azurite, if it takes part at all. `with_bare`: the bare path.
     `dsn`: of the database that Lazulite is to serve from, if it is one.
     """
     pin = bench.plan.pin
@@ -32,6 +33,8 @@ def stages(
     }
     if emulator and bench.plan.azurite:
         starts[AZURITE] = lambda location: azurite(location, pin=pin)
+    if with_bare:
+        starts[BARE] = lambda location: bare(location, pin=pin)
     with ExitStack() as stack:
         found = []
         for subject, start in starts.items():

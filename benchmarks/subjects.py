@@ -1,4 +1,4 @@
-"""What is measured: Lazulite, the emulator Azurite, and the floor; how each is installed and started."""
+"""What is measured: Lazulite, the emulator Azurite, the floor and the bare path; how each is installed and started."""
 
 import json
 import shutil
@@ -12,7 +12,7 @@ from pathlib import Path
 from benchmarks.measurement import BenchmarkError
 from benchmarks.processes import Server, running
 
-LAZULITE, AZURITE, FLOOR = "lazulite", "azurite", "floor"
+LAZULITE, AZURITE, FLOOR, BARE = "lazulite", "azurite", "floor", "bare"
 TWO, PGBENCH = "lazulite × 2", "pgbench"
 """Two processes on one database; the statements alone, without a service."""
 HELD, TWO_HELD = "lazulite, ¼ CPU", "lazulite × 2, ¼ CPU each"
@@ -51,6 +51,11 @@ def floor(status: int, body_bytes: int, *, pin: bool) -> AbstractContextManager[
     """Run the floor, which gives every request this answer."""
     options = ["--status", str(status), "--body-bytes", str(body_bytes)]
     return running([sys.executable, "-m", "benchmarks.floor", *options], pin=pin)
+
+
+def bare(location: Path, *, pin: bool) -> AbstractContextManager[Server]:
+    """Run the bare path with its data in `location`."""
+    return running([sys.executable, "-m", "benchmarks.bare", "--location", str(location)], pin=pin)
 
 
 def install_azurite() -> str | None:

@@ -8,10 +8,12 @@ from benchmarks.exchange import exchange
 from benchmarks.machine import sync_seconds
 from benchmarks.measurement import BenchmarkError
 from benchmarks.stage import Stage, stages
-from benchmarks.subjects import DISK
+from benchmarks.subjects import BARE, DISK
 from benchmarks.workload import Workload
 
 SYNC = "fdatasync"
+_PAGE = next(iter(PAGES))
+"""The bare path has no queries."""
 
 
 def _compared(catalogue: Catalogue) -> list[Workload]:
@@ -22,16 +24,17 @@ def _compared(catalogue: Catalogue) -> list[Workload]:
         catalogue.insert(64),
         catalogue.insert(1),
         catalogue.transaction(),
-        catalogue.pages(next(iter(PAGES))),
+        catalogue.pages(_PAGE),
     ]
 
 
 def run(bench: Bench) -> None:
     """Measure the workloads; those that are not compared with Azurite after those that are."""
-    with stages(bench, emulator=True) as all_stages:
+    with stages(bench, emulator=True, with_bare=True) as all_stages:
         for workloads in zip(*(_compared(stage.catalogue) for stage in all_stages), strict=True):
             pairs = zip(all_stages, workloads, strict=True)
-            bench.compare([Contender(stage.subject, stage.server, workload) for stage, workload in pairs])
+            contenders = [Contender(stage.subject, stage.server, workload) for stage, workload in pairs]
+            bench.compare([each for each in contenders if each.subject != BARE or each.workload.name != _PAGE])
             if workloads[0].connections == 1 and bench.wants(workloads[0]):
                 for _ in range(bench.plan.rounds):
                     bench.note(SYNC, DISK, sync_seconds(bench.location))

@@ -1,0 +1,179 @@
+"""The bare path: what the libraries alone need for a point read, a durable insert and an entity group transaction.
+
+The same httptools, uvloop, json, RocksDB with the same options, and group commit; and nothing else. Nothing is checked
+but the signature and whether an entity is there: no names, types, limits, formats, versions, conditions or deadlines,
+no errors, no log, and what is not yet synced is shown to readers. A whole service in Python on these libraries can come
+near it, not pass it; what is between this and Lazulite is Lazulite's own code.
+"""
+
+import argparse
+import asyncio
+import base64
+import hashlib
+import hmac
+import json
+import re
+import signal
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import cast
+from urllib.parse import parse_qsl, unquote_to_bytes
+
+import httptools
+import uvloop
+from rocksdict import Rdict, WriteBatch
+
+from benchmarks.signing import ACCOUNT, KEY, account_sas
+from lazulite.engine.rocks_options import RocksSettings, database_options, write_options
+
+_ENTITY = re.compile(rb"/[^/]*/([^(]*)\(PartitionKey='(.*)',RowKey='(.*)'\)")
+_JSON = b"Content-Type: application/json;odata=minimalmetadata;streaming=true;charset=utf-8\r\n"
+_PART = b"--r\r\nContent-Type: application/http\r\n\r\nHTTP/1.1 204 No Content\r\nETag: W/\"datetime'%b'\"\r\n\r\n"
+
+
+def _answer(status: bytes, head: bytes, body: bytes) -> bytes:
+    return b"HTTP/1.1 %b\r\n%bContent-Length: %d\r\n\r\n%b" % (status, head, len(body), body)
+
+
+def _row_key(entity: bytes) -> bytes:
+    properties = json.loads(entity)
+    return f"{properties['PartitionKey']}\0{properties['RowKey']}".encode()
+
+
+class _Store:
+    """RocksDB and group commit."""
+
+    def __init__(self, location: Path) -> None:
+        options = database_options(RocksSettings(), None)
+        self.database = Rdict(str(location), options, {"default": options})
+        self._options = write_options()
+        self._worker = ThreadPoolExecutor(1)
+        self._batch = WriteBatch(raw_mode=True)
+        self._waiting: list[Callable[[], None]] = []
+        self._flush: asyncio.Task[None] | None = None
+
+    def insert(self, entities: list[bytes], done: Callable[[], None]) -> bool:
+        """Insert entities, all of them or, if one is there, none and return False; call `done` once they are synced."""
+        rows = {_row_key(entity): entity for entity in entities}
+        if any(self.database.get(key) is not None for key in rows):
+            return False
+        for key, entity in rows.items():
+            self._batch.put(key, b"%020d%b" % (time.time_ns(), entity[1:]))
+        self._waiting.append(done)
+        if self._flush is None:
+            self._flush = asyncio.create_task(self._flush_all())
+        return True
+
+    async def _flush_all(self) -> None:
+        while self._waiting:
+            waiting, self._waiting = self._waiting, []
+            batch, self._batch = self._batch, WriteBatch(raw_mode=True)
+            self.database.write(batch, self._options)
+            await asyncio.get_running_loop().run_in_executor(self._worker, self.database.flush_wal, True)
+            for done in waiting:
+                done()
+            await asyncio.sleep(0)
+        self._flush = None
+
+
+class _Bare(asyncio.Protocol):
+    def __init__(self, store: _Store, verified: set[bytes]) -> None:
+        self._store = store
+        self._verified = verified
+        self._parser = httptools.HttpRequestParser(self)
+        self._transport: asyncio.Transport
+        self._url = b""
+        self._headers: dict[bytes, bytes] = {}
+        self._body: list[bytes] = []
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+
+    def data_received(self, data: bytes) -> None:
+        self._parser.feed_data(data)
+
+    def on_url(self, url: bytes) -> None:
+        self._url = url
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._headers[name.lower()] = value
+
+    def on_body(self, part: bytes) -> None:
+        self._body.append(part)
+
+    def on_message_complete(self) -> None:
+        body, self._body = b"".join(self._body), []
+        path, _, query = self._url.partition(b"?")
+        if not (query in self._verified or self._signs(query) or self._is_signed(path)):
+            self._send(_answer(b"403 Forbidden", b"", b""))
+        elif (entity := _ENTITY.fullmatch(path)) is not None:
+            self._get(*[part if b"%" not in part else unquote_to_bytes(part) for part in entity.groups()])
+        elif path.endswith(b"/$batch"):
+            self._transact(body.split(b"--changeset_c")[1:-1])
+        elif path.endswith(b"/Tables"):
+            self._send(_answer(b"201 Created", _JSON, body))
+        else:
+            self._insert(body)
+        self._headers = {}
+
+    def _send(self, answer: bytes) -> None:
+        if not self._transport.is_closing():
+            self._transport.write(answer)
+
+    def _signs(self, query: bytes) -> bool:
+        fields = dict(parse_qsl(query.decode()))
+        good = "se" in fields and dict(parse_qsl(account_sas(fields["se"]))) == fields
+        if good:
+            self._verified.add(query)
+        return good
+
+    def _is_signed(self, path: bytes) -> bool:
+        date, method = self._headers.get(b"x-ms-date", b""), self._parser.get_method()
+        text = b"%b\n\n\n%b\n/%b%b" % (method, date, ACCOUNT.encode(), path)
+        digest = base64.b64encode(hmac.digest(base64.b64decode(KEY), text, hashlib.sha256))
+        return hmac.compare_digest(self._headers.get(b"authorization", b"").rpartition(b":")[2], digest)
+
+    def _get(self, table: bytes, partition: bytes, row: bytes) -> None:
+        value = self._store.database.get(partition + b"\0" + row)
+        if value is None:
+            self._send(_answer(b"404 Not Found", b"", b""))
+            return
+        etag = b"W/\"datetime'%b'\"" % value[:20]
+        body = b'{"odata.metadata":"%b","odata.etag":"%b",%b' % (table, etag.replace(b'"', b'\\"'), value[20:])
+        self._send(_answer(b"200 OK", b"ETag: " + etag + b"\r\n" + _JSON, body))
+
+    def _insert(self, entity: bytes) -> None:
+        done = _answer(b"204 No Content", b"", b"")
+        if not self._store.insert([entity], lambda: self._send(done)):
+            self._send(_answer(b"409 Conflict", b"", b""))
+
+    def _transact(self, parts: list[bytes]) -> None:
+        entities = [part.rpartition(b"\r\n\r\n")[2] for part in parts]
+        answers = b"".join([_PART % b"%020d" % time.time_ns() for _ in entities])
+        done = _answer(b"202 Accepted", b"Content-Type: multipart/mixed; boundary=r\r\n", answers)
+        if not self._store.insert(entities, lambda: self._send(done)):
+            self._send(_answer(b"409 Conflict", b"", b""))
+
+
+async def _serve(location: Path) -> None:
+    loop = asyncio.get_running_loop()
+    stop = asyncio.Event()
+    loop.add_signal_handler(signal.SIGTERM, stop.set)
+    store, verified = _Store(location), set[bytes]()
+    server = await loop.create_server(lambda: _Bare(store, verified), "127.0.0.1", 0)
+    print(f"The bare path listens on http://127.0.0.1:{server.sockets[0].getsockname()[1]}/", flush=True)
+    await stop.wait()
+
+
+def main() -> None:
+    """Serve on a free loopback port, which is printed, with the data in `--location`, until SIGTERM."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("--location", type=Path, required=True)
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(_serve(parser.parse_args().location))
+
+
+if __name__ == "__main__":
+    main()
