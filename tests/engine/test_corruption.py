@@ -70,7 +70,7 @@ async def test_a_damaged_filter_hides_no_row(died: Path, tmp_path: Path) -> None
     table = newest(died, "*.sst")
     size = (died / table).stat().st_size
     silent = 0
-    for at in range(size - 1400, size - 700, 10):
+    for at in range(size - 1800, size - 1100, 10):
         store = copied(died, tmp_path / "store")
         flip(store / table, at * 8)
         try:

@@ -22,7 +22,10 @@ MIB = 1 << 20
 class RocksSettings:
     """Tunables, with their units last in the name."""
 
-    block_cache_bytes: int = 64 * MIB
+    block_cache_bytes: int = 128 * MIB
+    block_bytes: int = 8 << 10
+    """What is read from a file at a time. With half of it an index is twice as large, and that of 10,000,000 entities
+    of 1 KB has no room in the cache; with twice it, single rows are read more slowly."""
     write_buffer_bytes: int = 32 * MIB
     write_buffers_max: int = 3
     open_files_max: int = 256
@@ -76,6 +79,7 @@ def _protect(options: Options) -> None:
 
 def _tables(settings: RocksSettings) -> BlockBasedOptions:
     tables = BlockBasedOptions()
+    tables.set_block_size(settings.block_bytes)
     tables.set_checksum_type(ChecksumType.xxh3())
     tables.set_bloom_filter(10, block_based=False)  # Over whole keys, for point reads.
     # Indexes and filters live in the cache, so that its size bounds them too; in pieces, because a file's whole index
