@@ -2,7 +2,7 @@
 
 import pytest
 
-from lazulite.server.debt import Debt
+from lazulite.server.debt import Debt, Estate
 from lazulite.server.lane import TURN_SECONDS, Meter
 
 BULK_BYTES = 16 * 1024
@@ -74,3 +74,15 @@ def test_a_connection_leaves_what_it_owes() -> None:
     abandoned = meter(total_s=0.5)
     abandoned.waits = True
     assert debt.left(abandoned) > 0.5
+
+
+def test_less_than_a_turn_is_for_the_next_and_more_for_many() -> None:
+    estate = Estate()
+    assert not estate.heavy
+    assert estate.inherit() == 0.0
+    estate.leave(TURN_SECONDS / 2)
+    assert not estate.heavy
+    assert estate.inherit() == TURN_SECONDS / 2
+    estate.leave(2.5 * TURN_SECONDS)
+    assert estate.heavy
+    assert [estate.inherit() for _ in range(4)] == pytest.approx([TURN_SECONDS, TURN_SECONDS, TURN_SECONDS / 2, 0.0])

@@ -214,3 +214,57 @@ async def test_who_leaves_while_slow_work_waits_leaves_its_price(wire: Wire, gat
     gate.waiting.pop(0)
     assert await gate.let_on()
     assert statuses(newcomer.written) == [200]
+
+
+async def _leave_after_slow_work(wire: Wire, gate: Gate, count: int) -> None:
+    async def work(_: Request) -> None:
+        wire.clock.now_s += 2 * TURN_SECONDS
+        await asyncio.sleep(0)
+
+    gate.clock = wire.clock
+    gate._work_clock = wire.clock
+    wire.service.before = work
+    those = [wire.connect() for _ in range(count)]
+    for each in those:
+        await wire.send(GET, each)
+    for each in those:
+        each.close()
+    await settle()
+    gate.waiting.clear()
+    wire.service.before = None
+
+
+async def test_nobody_goes_past_the_lane_while_much_is_owed_by_those_who_left(wire: Wire, gate: Gate) -> None:
+    await _leave_after_slow_work(wire, gate, 1)
+    newcomers = [wire.connect() for _ in range(5)]
+    assert [await wire.send(GET, each) for each in newcomers] == [b""] * 5
+    newcomers[0].close()
+    await settle()
+    assert not await gate.let_on(), "it has gone, and takes over nothing"
+    owed_s, left_s = gate.owed_s, wire.shared.estate.seconds
+    assert left_s >= 2 * TURN_SECONDS
+    assert await gate.let_on()
+    assert statuses(newcomers[1].written) == [200]
+    assert gate.owed_s - owed_s == left_s - wire.shared.estate.seconds == TURN_SECONDS
+    assert len(statuses(await wire.send(GET, newcomers[1]))) == 2, "once is enough"
+    while gate.waiting:
+        assert await gate.let_on()
+    assert all(statuses(each.written)[0] == 200 for each in newcomers[1:])
+    assert statuses(await wire.send(GET, wire.connect())) == [200], "all is paid"
+
+
+async def test_an_heir_is_read_from_while_it_waits_but_no_further_than_once(wire: Wire, gate: Gate) -> None:
+    await _leave_after_slow_work(wire, gate, 1)
+    newcomer = wire.connect()
+    assert await wire.send(GET, newcomer) == b""
+    assert not newcomer.reading_paused, "else nobody would see it leave"
+    assert await wire.send(GET, newcomer) == b""
+    assert newcomer.reading_paused
+    assert await gate.let_on()
+    assert statuses(newcomer.written) == [200, 200]
+    assert not newcomer.reading_paused
+
+
+async def test_what_is_owed_by_those_who_left_has_a_bound(wire: Wire, gate: Gate) -> None:
+    await _leave_after_slow_work(wire, gate, 200)
+    assert wire.shared.estate.seconds == pytest.approx(100 * TURN_SECONDS)

@@ -1,7 +1,7 @@
 """What a connection owes to the slow lane: for bulk, for slow requests, and for requests that are refused.
 
 Invariant: what good clients do costs nothing here, however often they do it. A connection that ends leaves its debt to
-the next one that comes; so coming anew for each request is no way around the lane. The prices are no measurements but
+those that come; so coming anew for each request is no way around the lane. The prices are no measurements but
 their order of magnitude, enough to tell a client that sends little from one that sends much.
 """
 
@@ -19,6 +19,9 @@ _COMING_SECONDS = 100e-6
 
 _REFUSAL_SECONDS = 100e-6
 """What it costs to refuse a request that the service has not seen."""
+
+_ESTATE_SECONDS_MAX = 100 * TURN_SECONDS
+"""Lest those who come long after an attack pay for all of it."""
 
 _UNWELCOME = frozenset({400, 401, 403, 405, 411, 413, 414, 415, 431, 501})
 """Answers that no good client gets often: who asks for them time and again goes by the slow lane."""
@@ -57,3 +60,32 @@ class Debt:
         """Return what a connection that ends leaves unpaid: nothing, if it never asked for anything that costs."""
         seconds = self.pay() + (meter.total_s if meter.waits else 0.0)
         return seconds + _COMING_SECONDS if seconds else 0.0
+
+
+class Estate:
+    """What connections that have ended owe together.
+
+    Less than a turn is for the next one that comes. While it is more, all that come wait for their turn before they are
+    listened to: however many they are, and however fast they leave again, none goes past the lane.
+
+    Attributes:
+        seconds: of the event loop's time.
+    """
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    @property
+    def heavy(self) -> bool:
+        """Whether who comes now has to wait."""
+        return self.seconds >= TURN_SECONDS
+
+    def leave(self, seconds: float) -> None:
+        """Add what a connection that ends has not paid."""
+        self.seconds = min(self.seconds + seconds, _ESTATE_SECONDS_MAX)
+
+    def inherit(self) -> float:
+        """Return what one connection takes over: a turn at most."""
+        seconds = min(self.seconds, TURN_SECONDS)
+        self.seconds -= seconds
+        return seconds

@@ -66,6 +66,8 @@ class Connection(asyncio.Protocol):
         self._phase = Phase.IDLE
         self._message_count = 0
         self._debt = Debt()
+        self._new = True
+        self._heir = False
         self._held = False
         self._held_at_s = 0.0
         self._made_s = shared.clock()
@@ -82,7 +84,6 @@ class Connection(asyncio.Protocol):
         transport.set_write_buffer_limits(limits.response_buffer_bytes)
         self._outlet = outlet = Outlet(transport, self._shared.outbox, limits.discarded_bytes)
         self._enter(Phase.IDLE)
-        self._debt.seconds, self._shared.left_debt_s = self._shared.left_debt_s, 0.0
         connections = self._shared.connections
         connections.add(self)
         excess = len(connections) - limits.connections
@@ -132,7 +133,7 @@ class Connection(asyncio.Protocol):
         """See asyncio."""
         self._outlet = None
         self._ending = True
-        self._shared.left_debt_s += self._debt.left(self._meter)
+        self._shared.estate.leave(self._debt.left(self._meter))
         self._drop_queue()
         self._unread = _NOTHING
         self._parser.close()
@@ -170,7 +171,7 @@ class Connection(asyncio.Protocol):
     def _advance(self) -> None:
         """Do all that can be done now: answer or start the next request, parse more input, say what is waited for."""
         queue, parser = self._queue, self._parser
-        if (self._held or self._debt.seconds >= TURN_SECONDS) and self._pay():
+        if (self._held or self._new or self._debt.seconds >= TURN_SECONDS) and self._pay():
             return
         while not self._ending:
             if queue and self._running is None and not self._write_paused:
@@ -232,20 +233,33 @@ class Connection(asyncio.Protocol):
         return not self._parser.message_count and age_s < self._shared.limits.newcomer_seconds
 
     def _pay(self) -> bool:
-        """Say whether the connection waits in the slow lane, where who owes much goes before anything else."""
-        if self._debt.seconds >= TURN_SECONDS and not self._held and self._outlet is not None:
+        """Say whether the connection waits in the slow lane, where who owes much goes before anything else.
+
+        Heirs are read from meanwhile, if they do not send more than one read takes: else nobody would see them leave.
+        """
+        shared, outlet = self._shared, self._outlet
+        if self._new:
+            self._new, self._heir = False, shared.estate.heavy
+            if not self._heir:
+                self._debt.seconds += shared.estate.inherit()
+        if outlet is not None and self._held:
+            outlet.read(False)
+        elif outlet is not None and (self._heir or self._debt.seconds >= TURN_SECONDS):
             self._held = True
-            self._held_at_s = self._shared.clock()
-            self._outlet.read(False)
-            self._shared.lane.owe(self._debt.pay())
-            self._shared.lane.enter(self._go_on)
+            self._held_at_s = shared.clock()
+            outlet.read(self._heir)
+            shared.lane.owe(self._debt.pay())
+            shared.lane.enter(self._go_on)
         return self._held
 
     def _go_on(self) -> bool:
-        self._held = False
-        self.deadline_s += self._shared.clock() - self._held_at_s
+        shared, self._held = self._shared, False
+        self.deadline_s += shared.clock() - self._held_at_s
         if self._outlet is None:
             return False
+        if self._heir:
+            self._heir = False
+            shared.lane.owe(shared.estate.inherit())
         if self._ending:
             self._outlet.read(True)
         else:

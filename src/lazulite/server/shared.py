@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from lazulite.protocol.message import Service
+from lazulite.server.debt import Estate
 from lazulite.server.exchange_log import ExchangeLog
 from lazulite.server.incoming import Incoming
 from lazulite.server.lane import Lane
@@ -22,7 +23,7 @@ class Shared:
     `new_request_id`: never the same twice. `clock`: monotonic seconds. `logs`: told of every exchange. `connections`:
     those open and those whose request still runs. `leaving`: no connection is kept alive after an answer. `draining`:
     nor one without a request. `on_last`: called when the last connection has gone. `buffered_bytes`: of request bodies,
-    held now. `lane`: what is slow goes by it. `left_debt_s`: what connections that have ended owe to it.
+    held now. `lane`: what is slow goes by it. `estate`: what connections that have ended owe to it.
     """
 
     service: Service
@@ -35,7 +36,7 @@ class Shared:
     draining: bool = False
     buffered_bytes: int = 0
     lane: Lane = field(default_factory=Lane)
-    left_debt_s: float = 0.0
+    estate: Estate = field(default_factory=Estate)
     outbox: Outbox = field(init=False)
 
     def __post_init__(self) -> None:
