@@ -19,6 +19,7 @@ from benchmarks.requests import MINIMAL, TABLE, Requests
 from benchmarks.workload import MARK, Workload
 
 WRITE_PARTITIONS = 16
+MANY_PARTITIONS = 1024
 SCAN_PARTITION, SCAN_ROWS = "scan", 10_000
 WIDE_ROWS = 200
 RANGE_ROWS = 100
@@ -105,6 +106,13 @@ class Catalogue:
         """Insert single entities, answered when they are on the disk."""
         requests = [self.requests.insert(entity(partition, _MARKED)) for partition in self._written()]
         return Workload("durable insert", "entities", 1, connections, 204, requests, entities=self.entities)
+
+    def insert_anywhere(self) -> Workload:
+        """Insert single entities into so many partitions that two requests for the same one seldom meet."""
+        partitions = [f"w{number:04d}" for number in range(MANY_PARTITIONS)]
+        requests = [self.requests.insert(entity(partition, _MARKED)) for partition in partitions]
+        name = f"durable insert into {MANY_PARTITIONS:,} partitions"
+        return Workload(name, "entities", 1, 64, 204, requests, entities=self.entities)
 
     def insert_wide(self, properties: int) -> Workload:
         """Insert single entities of so many properties."""

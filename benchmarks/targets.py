@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import TypeAlias
 
+from benchmarks.catalogue import MANY_PARTITIONS
 from benchmarks.rows import CLOSED, FIXED, Row
 from benchmarks.sections.big import BIG, SMALL
 from benchmarks.sections.postgres import CONNECTIONS, FEWER_CONNECTIONS
@@ -193,6 +194,7 @@ GETS = ("point GET, SAS", "point GET, Shared Key")
 EGT = "entity group transaction"
 PAGE = "full-page query"
 SINGLE = ("point GET, SAS", "durable insert")
+ANYWHERE = f"durable insert into {MANY_PARTITIONS:,} partitions"
 KINDS = {"scan": "four scans of the whole table", "ingest": "ingest at full speed"}
 ON_DATABASE = {name: {"connections": CONNECTIONS} for name in SINGLE} | {EGT: {}, PAGE: {}}
 MODES = {CLOSED: "", FIXED: ", fixed rate"}
@@ -275,7 +277,7 @@ TARGETS = [
     ),
     *(
         Target(f"PostgreSQL: {name}, two processes on one database, ¼ CPU each", of_one(name), 1.5, "{:.2f} × one")
-        for name in ON_DATABASE
+        for name in (*ON_DATABASE, ANYWHERE)
     ),
     *(
         Target(
