@@ -58,7 +58,7 @@ async def test_a_write_during_a_sync_waits_for_the_next_one() -> None:
         store = Store(cast("Rdict", database), True, database.mark, worker, RocksSettings(), time.monotonic, failpoints)
         first = asyncio.ensure_future(store.group.written())
         assert await asyncio.to_thread(entered.wait, 30)
-        store.group.change(b"key", None, b"value")
+        store.group.change([(b"key", None, b"value")])
         late = store.group.written()
         let_go.set()
         await first

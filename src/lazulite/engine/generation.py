@@ -2,10 +2,21 @@
 
 import asyncio
 from collections.abc import Iterable
+from enum import Enum, auto
 from typing import Final
 
-UNCHANGED: Final = object()
+
+class Unchanged(Enum):
+    """The type of `UNCHANGED`."""
+
+    TOKEN = auto()
+
+
+UNCHANGED: Final = Unchanged.TOKEN
 """Says that a generation has nothing about a key: look further down."""
+
+Change = tuple[bytes, bytes | None, bytes | None]
+"""A key, what it was and what it becomes; None: it is not there."""
 
 
 class Generation:
@@ -28,11 +39,15 @@ class Generation:
         self.size_bytes = 0
         self.waiters: list[asyncio.Future[None]] = []
 
-    def change(self, key: bytes, before: bytes | None, after: bytes | None) -> None:
-        """Note what a key was and what it becomes."""
-        self.undo.setdefault(key, before)
-        self.changes[key] = after
-        self.size_bytes += len(key) + (0 if after is None else len(after))
+    def change(self, changed: Iterable[Change]) -> None:
+        """Note what keys were and what they become."""
+        undo, changes = self.undo, self.changes
+        size_bytes = self.size_bytes
+        for key, before, after in changed:
+            undo.setdefault(key, before)
+            changes[key] = after
+            size_bytes += len(key) + (0 if after is None else len(after))
+        self.size_bytes = size_bytes
 
     def touches(self, keys: Iterable[bytes], space: int) -> bool:
         """Say whether the generation changed one of these keys of a space."""

@@ -31,7 +31,7 @@ from concurrent.futures import Executor
 from contextlib import asynccontextmanager
 
 from lazulite.engine.contract import EngineError, EngineUnavailableError
-from lazulite.engine.generation import UNCHANGED, Generation
+from lazulite.engine.generation import UNCHANGED, Change, Generation, Unchanged
 from lazulite.engine.rocks_errors import StalledError
 
 Bounds = tuple[bytes, bytes]
@@ -65,7 +65,7 @@ class GroupCommit:
 
     # --- what readers and commits see
 
-    def durable(self, key: bytes) -> bytes | object | None:
+    def durable(self, key: bytes) -> bytes | Unchanged | None:
         """Return a key's durable value where the database may hold a later one, else UNCHANGED."""
         return UNCHANGED if self._flushing is None else self._flushing.undo.get(key, UNCHANGED)
 
@@ -81,9 +81,9 @@ class GroupCommit:
                 found[key] = value
         return found
 
-    def latest(self, key: bytes) -> bytes | object | None:
+    def latest(self, key: bytes) -> bytes | Unchanged | None:
         """Return a key's latest value where the database may not hold it yet, else UNCHANGED."""
-        value: bytes | object | None = self._open.changes.get(key, UNCHANGED)
+        value: bytes | Unchanged | None = self._open.changes.get(key, UNCHANGED)
         if value is UNCHANGED and self._flushing is not None:
             value = self._flushing.changes.get(key, UNCHANGED)
         return value
@@ -107,9 +107,9 @@ class GroupCommit:
                 self._begun = asyncio.get_running_loop().create_future()
             await asyncio.shield(self._begun)
 
-    def change(self, key: bytes, before: bytes | None, after: bytes | None) -> None:
-        """Note what a key was and becomes."""
-        self._open.change(key, before, after)
+    def change(self, changed: Iterable[Change]) -> None:
+        """Note what keys were and become."""
+        self._open.change(changed)
 
     def drop(self, space: int) -> None:
         """Note that a space is dropped; none of its keys may be changed from now on."""

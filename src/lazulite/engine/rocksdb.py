@@ -21,7 +21,7 @@ import time
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import NamedTuple, Self, cast
+from typing import NamedTuple, Self
 
 from rocksdict import Rdict
 
@@ -131,7 +131,7 @@ class RocksEngine:
                 return None
             with STORE_ERRORS:
                 value = store.database.get(key)
-        return cast("bytes | None", value)
+        return value
 
     async def scan(
         self, space: int, ranges: Sequence[KeyRange], limit: int | None = None
@@ -187,24 +187,26 @@ class RocksEngine:
         group = store.group
         if space in self._dropped:
             return _Outcome(0, SpaceDroppedError(f"space {space} was dropped"), group.settled((), space))
-        current = {row: self._latest(store, key) for row, key in keys.items()}
+        current = self._latest(store, keys)
         stamp = max(self._clock(), store.stamp + 1)
         try:
             changes = decide([current[row] for row in rows], stamp)
             changed = [(keys[row], current[row], value) for row, value in changes.items()]
         except Exception as refusal:  # noqa: BLE001 - any refusal at all; it is raised once it may be.
             return _Outcome(0, refusal, group.settled(keys.values(), space))
-        for key, before, after in changed:
-            group.change(key, before, after)
+        group.change(changed)
         store.stamp = stamp
         return _Outcome(stamp, None, group.written() if changed else group.settled(keys.values(), space))
 
-    def _latest(self, store: Store, key: bytes) -> bytes | None:
-        value = store.group.latest(key)
-        if value is UNCHANGED:
-            with STORE_ERRORS:
-                value = store.database.get(key)
-        return cast("bytes | None", value)
+    def _latest(self, store: Store, keys: Mapping[str, bytes]) -> dict[str, bytes | None]:
+        """Return the latest values of rows, given their keys."""
+        latest, stored = store.group.latest, store.database.get
+        found: dict[str, bytes | None] = {}
+        with STORE_ERRORS:
+            for row, key in keys.items():
+                value = latest(key)
+                found[row] = stored(key) if value is UNCHANGED else value
+        return found
 
     async def drop(self, space: int) -> None:
         """See `Engine.drop`."""
