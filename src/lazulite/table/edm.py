@@ -148,16 +148,16 @@ def _boolean(value: Json) -> str:
     return text
 
 
-def _integer(value: Json, bits: int) -> int:
+def _integer(value: Json, limit: int) -> int:
     if isinstance(value, str) and _INTEGER.fullmatch(value):
         value = int(value)
-    if not isinstance(value, int) or isinstance(value, bool) or not -(1 << bits - 1) <= value < 1 << bits - 1:
+    if type(value) is not int or not -limit <= value < limit:
         raise ValueError("not an integer of this size")
     return value
 
 
 def _int32(value: Json) -> str:
-    return str(_integer(value, 32))
+    return str(_integer(value, 1 << 31))
 
 
 def _int64(value: Json) -> str:
@@ -169,24 +169,25 @@ def _int64(value: Json) -> str:
         and value[0] != "0"
     ):
         return f'"{value}"'
-    return f'"{_integer(value, 64)}"'
+    return f'"{_integer(value, 1 << 63)}"'
 
 
 def _double(value: Json) -> str:
-    if isinstance(value, str):
-        if value in _NOT_A_NUMBER:
-            return format_double(_NOT_A_NUMBER[value])
-        if _DECIMAL.fullmatch(value) is None:
-            raise ValueError("not a Double")
-    elif isinstance(value, bool) or not isinstance(value, int | float):
-        raise ValueError("not a Double")
-    try:
-        number = float(value)
-    except OverflowError:
-        number = math.inf
+    if isinstance(value, str) and value in _NOT_A_NUMBER:
+        return format_double(_NOT_A_NUMBER[value])
+    number = value if type(value) is float else _to_float(value)
     if not math.isfinite(number):
         raise ValueError("out of the range of a Double")
     return format_double(number)
+
+
+def _to_float(value: Json) -> float:
+    if type(value) is not int and not (isinstance(value, str) and _DECIMAL.fullmatch(value)):
+        raise ValueError("not a Double")
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
 
 
 def _datetime(value: Json) -> str:

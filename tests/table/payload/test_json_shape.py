@@ -83,6 +83,22 @@ def test_both_ways_agree(members: list[tuple[str, Json]], by_name: bool) -> None
     assert either_way(body, by_name) == long_way(body, by_name)
 
 
+@pytest.mark.parametrize(
+    "text", ["plain", "\x7f", "é", "\U00010400", r"\"", r"\\", r"\u0041", r"\u001f", r"\u007f", "\t", "\n", "\0"]
+)
+@pytest.mark.parametrize("before", ["", '"A@odata.type":"Edm.String",'])
+def test_both_ways_agree_on_strings_however_they_are_spelled(text: str, before: str) -> None:
+    """Also on those that are no JSON, and whatever another string of the body is."""
+    for body in (f'{{{before}"A":"{text}"}}', f'{{"A":"a",{before.replace("A", "B")}"B":"b{text}b"}}'):
+        assert either_way(body.encode(), False) == long_way(body.encode(), False)
+
+
+@pytest.mark.parametrize("value", ["1", "true", "null", "1.5", "[]", "{}"])
+def test_both_ways_agree_on_what_is_no_string_though_declared_as_one(value: str) -> None:
+    body = f'{{"A@odata.type":"Edm.String","A":{value}}}'.encode()
+    assert either_way(body, False) == long_way(body, False)
+
+
 @given(st.lists(st.tuples(GOOD_NAMES, TYPED, TYPED), unique_by=lambda each: each[0], max_size=6))
 def test_what_was_remembered_changes_nothing(properties: list[tuple[str, Typed, Typed]]) -> None:
     """Bodies of the same names, in the same order, with other types and values."""

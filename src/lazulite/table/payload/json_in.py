@@ -7,7 +7,7 @@ body that is nested deeper than `DEPTH_MAX`; whatever is wrong with the JSON its
 import json
 import re
 from codecs import BOM_UTF8
-from typing import NoReturn, cast
+from typing import NoReturn
 
 from lazulite.protocol.errors import ServiceError
 from lazulite.table.edm import Json
@@ -27,25 +27,24 @@ _STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)
 """A string; also what begins as one and never ends, lest each quote in it be tried as a beginning again."""
 _SHORTEST_MEMBER = len('"":1')
 _BLANKS = b" \t\r\n"
+_DELETE = "\x7f"
+"""Of ASCII, the one control character that JSON allows in a string as it is, and a literal does not."""
 _NOT_BRACKETS = re.compile(rb"[^\[\]{}]+")
-
-
-class _Pairs(tuple[tuple[str, Json], ...]):
-    """The members of a JSON object, as opposed to a JSON array, which is a list."""
-
-    __slots__ = ()
 
 
 def _refuse_constant(_: str) -> NoReturn:
     raise ValueError("NaN and Infinity are no JSON")
 
 
-_DECODER = json.JSONDecoder(object_pairs_hook=_Pairs, parse_constant=_refuse_constant)
+_DECODER = json.JSONDecoder(object_pairs_hook=tuple, parse_constant=_refuse_constant)
+"""An object becomes the tuple of its members, as opposed to an array, which becomes a list."""
 
 
 def _check_structure(body: bytes) -> None:
     """Refuse, before anything is built, what is nested too deeply or has far more members than an entity."""
-    shallow = _is_flat(body) or body.count(b"{") + body.count(b"[") <= DEPTH_MAX
+    # Most are flat, which shows at a glance; counting brackets costs several times as much.
+    flat = body.rfind(b"{") <= 0 and body.find(b"[") < 0
+    shallow = flat or body.count(b"{") + body.count(b"[") <= DEPTH_MAX
     if shallow and (len(body) < _SHORTEST_MEMBER * MEMBERS_MAX or body.count(b":") <= MEMBERS_MAX):
         return
     bare = _STRING.sub(b"", body)
@@ -53,11 +52,6 @@ def _check_structure(body: bytes) -> None:
         raise ServiceError("TooManyProperties")
     if _is_too_deep(bare):
         raise ServiceError("InvalidInput", MALFORMED)
-
-
-def _is_flat(body: bytes) -> bool:
-    """Tell at a glance that a body is not nested, as most are; counting brackets costs several times as much."""
-    return body.find(b"{", body.find(b"{") + 1) < 0 and b"[" not in body
 
 
 def _is_too_deep(bare: bytes) -> bool:
@@ -75,15 +69,20 @@ def read_members(body: bytes) -> Members:
     Raises:
         ServiceError: `InvalidInput`, the body is no JSON object; `TooManyProperties`, it is out of all proportion.
     """
+    return _read(body)[1]
+
+
+def _read(body: bytes) -> tuple[str, Members]:
+    """Return the text of a body, and what `read_members` does."""
     _check_structure(body)
     try:
         text = body.removeprefix(BOM_UTF8).strip(_BLANKS).decode()
         members, end = _DECODER.raw_decode(text)
     except (ValueError, RecursionError):
         raise ServiceError("InvalidInput", MALFORMED) from None
-    if end != len(text) or not isinstance(members, _Pairs):
+    if end != len(text) or not isinstance(members, tuple):
         raise ServiceError("InvalidInput", MALFORMED)
-    return cast("Members", members)
+    return text, members
 
 
 def read_entity(body: bytes) -> Entity:
@@ -101,9 +100,17 @@ def read_encoded(body: bytes, by_name: bool) -> EncodedEntity:
     Raises:
         ServiceError: as `read_entity`.
     """
-    members = read_members(body)
-    encoded = encode_plain(members, by_name) if len(body) <= _PLAIN_BYTES_MAX else None
-    return encode_entity(_build(members), by_name) if encoded is None else encoded
+    text, members = _read(body)
+    if len(body) <= _PLAIN_BYTES_MAX:
+        encoded = encode_plain(members, by_name, unescaped=_is_unescaped(text))
+        if encoded is not None:
+            return encoded
+    return encode_entity(_build(members), by_name)
+
+
+def _is_unescaped(body: str) -> bool:
+    """Tell whether every string in well-formed JSON is its literal already: nothing is escaped, nor has to be."""
+    return body.isascii() and "\\" not in body and _DELETE not in body
 
 
 def _build(members: Members) -> Entity:

@@ -33,15 +33,9 @@ class _UnusualError(ValueError):
     """Not for here."""
 
 
-class _Step(NamedTuple):
-    """One property: where its value stands among the members, what spells it, what precedes it in a row.
-
-    Without `literal` the value itself declares its type.
-    """
-
-    at: int
-    literal: _Literal | None
-    prefix: str
+_Step = tuple[int, str | None, str]
+"""One property: where its value stands among the members; the name of its type, None if the value itself tells it; what
+precedes it in a row."""
 
 
 class _Shape(NamedTuple):
@@ -53,8 +47,15 @@ class _Shape(NamedTuple):
     by_name: tuple[_Step, ...]
 
 
-def encode_plain(members: Members, by_name: bool) -> EncodedEntity | None:
-    """Encode an entity's properties as sent or by name; None if that is not for here."""
+def encode_plain(members: Members, by_name: bool, *, unescaped: bool = False) -> EncodedEntity | None:
+    """Encode an entity's properties as sent or by name; None if that is not for here.
+
+    Args:
+        members: of the body.
+        by_name: whether the properties go by name.
+        unescaped: whether no text among the members has a character that is escaped in a literal.
+    """
+    spell = _SPELL_UNESCAPED if unescaped else _SPELL
     try:
         shape = _shape_of(
             tuple([name for name, _ in members]),
@@ -63,17 +64,17 @@ def encode_plain(members: Members, by_name: bool) -> EncodedEntity | None:
         values = [value for _, value in members]
         values.append(None)  # The last one is what a key that stands nowhere is.
         parts: list[str] = []
-        for at, literal, prefix in shape.by_name if by_name else shape.as_sent:
+        for at, declared, prefix in shape.by_name if by_name else shape.as_sent:
             value = values[at]
             if value is not None:
-                parts += prefix, (literal or _BY_TYPE[type(value)])(value)
+                parts += prefix, spell[declared or type(value)](value)
     except (ServiceError, ValueError, TypeError, KeyError):
         return None
     text = "".join(parts)
     partition_key, row_key = values[shape.partition_at], values[shape.row_at]
-    if not isinstance(partition_key, str | None) or not isinstance(row_key, str | None):
+    if type(partition_key) not in _KEY_TYPES or type(row_key) not in _KEY_TYPES or 2 * len(text) > STRING.limit:
         return None
-    return EncodedEntity(partition_key, row_key, text) if 2 * len(text) <= STRING.limit else None
+    return EncodedEntity(cast("str | None", partition_key), cast("str | None", row_key), text)
 
 
 @lru_cache(maxsize=SHAPES_MAX)
@@ -98,9 +99,8 @@ def _shape_of(names: tuple[str, ...], types: tuple[Json, ...]) -> _Shape:
         if name not in KEYS:
             check_property_name(name)
             edm = declared.get(name)
-            literal = None if edm is None else _plain_double if edm is DOUBLE else edm.literal
             annotation = edm.name if edm is not None and edm.annotated else ""
-            steps[name] = _Step(names.index(name), literal, member_prefix(name, annotation))
+            steps[name] = (names.index(name), edm and edm.name, member_prefix(name, annotation))
     partition_at, row_at = (names.index(name) if name in names else -1 for name in KEYS)
     return _Shape(partition_at, row_at, tuple(steps.values()), tuple(in_order(steps).values()))
 
@@ -116,10 +116,19 @@ def _plain_double(value: Json) -> str:
     return literal
 
 
-_BY_TYPE: dict[type, _Literal] = {
+def _unescaped(text: Json) -> str:
+    return '"' + text + '"'  # type: ignore[operator]  # a TypeError if it is not even a text
+
+
+_SPELL: dict[str | type, _Literal] = {
+    **{edm.name: edm.literal for edm in TYPES.values()},
+    DOUBLE.name: _plain_double,
     str: STRING.literal,
     bool: BOOLEAN.literal,
     int: INT32.literal,
     float: DOUBLE.literal,
 }
-"""What spells a value without annotation."""
+"""What spells a value, by the name of its declared type, else by what it is."""
+
+_SPELL_UNESCAPED = _SPELL | {str: _unescaped, STRING.name: _unescaped}
+_KEY_TYPES = (str, type(None))
