@@ -68,6 +68,7 @@ class Row(NamedTuple):
     properties: dict[str, Property]
 
 
+@lru_cache(maxsize=64)
 def etag_of(ticks: int) -> str:
     """Return the ETag of an entity whose Timestamp is `ticks`."""
     return f"W/\"datetime'{format_datetime(ticks).replace(':', '%3A')}'\""
@@ -113,10 +114,15 @@ def encode_properties(properties: Mapping[str, Property]) -> str:
 
 def assemble(ticks: int, keys: str, properties: str) -> bytes:
     """Build a row's value from what `encode_keys` and `encode_properties` returned."""
-    timestamp = format_datetime(ticks)
-    etag = timestamp.replace(":", "%3A")
-    members = f'"odata.etag":"W/\\"datetime\'{etag}\'\\"",{keys},"Timestamp":"{timestamp}"{properties}'
-    return _VERSION + ticks.to_bytes(8, "big") + members.encode("ascii")
+    opening, timestamp = _system_parts(ticks)
+    return opening + f"{keys}{timestamp}{properties}".encode("ascii")
+
+
+@lru_cache(maxsize=64)
+def _system_parts(ticks: int) -> tuple[bytes, str]:
+    """Return what stands before the keys and after them; all rows of a commit have the same."""
+    etag = f'"odata.etag":{quote(etag_of(ticks))},'
+    return _VERSION + ticks.to_bytes(8, "big") + etag.encode("ascii"), f',"Timestamp":"{format_datetime(ticks)}"'
 
 
 def ticks_of(value: bytes) -> int:
