@@ -17,6 +17,11 @@ class Turn:
         self._monotonic = monotonic
         self._ends = monotonic() + seconds
 
+    @property
+    def over(self) -> bool:
+        """Whether it is time to let others have theirs: `look` does."""
+        return self._monotonic() >= self._ends
+
     async def look(self) -> float:
         """Return the time; if the turn is over, let others have theirs and begin a new one."""
         now = self._monotonic()

@@ -51,6 +51,22 @@ async def test_others_get_a_turn_between_two_operations_and_between_two_answers(
     assert turns >= 200
 
 
+async def test_inserts_without_echo_are_told_their_own_addresses(client: Client) -> None:
+    """However much of their answers they have in common, and with the same head or another."""
+    keys = ["plain", "it's", "b l", "100%", "é", "\U00010400", "RowKey='", ""]
+    quiet = {"Prefer": "return-no-content"}
+    operations = [insert(key, "p's", **quiet, **extra) for extra in ({}, {"Content-ID": "7"}) for key in keys]
+    for number, operation in enumerate(operations[len(keys) :]):
+        operation.body["RowKey"] += f"-{number}"
+    answers = parts(await client("POST", "$batch", body=change_set(*operations), headers=CONTENT_TYPE))
+    assert [answer.headers.get("Content-ID") for answer in answers] == [None] * len(keys) + ["7"] * len(keys)
+    for operation, answer in zip(operations, answers, strict=True):
+        single = insert(operation.body["RowKey"], "alone's", **quiet)
+        alone = await client("POST", single.url, body=single.body, headers=quiet)
+        assert answer.headers["Location"] == answer.headers["DataServiceId"]
+        assert answer.headers["Location"] == str(header(alone, "Location")).replace("alone", "p")
+
+
 async def test_every_kind_of_operation_in_one(client: Client) -> None:
     for row in ("replace", "merge", "delete", "upsert"):
         await client("POST", "people", body={"PartitionKey": "p", "RowKey": row, "A": 1, "B": 1})

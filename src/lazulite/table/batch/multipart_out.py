@@ -24,9 +24,9 @@ def encode_part(response: Response, content_id: str | None) -> bytes:
     return f"{head}\r\n\r\n".encode("latin-1") + response.body + b"\r\n"
 
 
-def _multipart(boundary: str, heads: Sequence[str], parts: Sequence[bytes]) -> bytes:
-    pieces = [f"--{boundary}\r\n{head}".encode("ascii") + part for head, part in zip(heads, parts, strict=True)]
-    return b"".join(pieces) + f"--{boundary}--\r\n".encode("ascii")
+def _multipart(boundary: str, head: str, parts: Sequence[bytes]) -> bytes:
+    opening = f"--{boundary}\r\n{head}".encode("ascii")
+    return opening.join([b"", *parts]) + f"--{boundary}--\r\n".encode("ascii")
 
 
 def batch_response(parts: Sequence[bytes], *, in_change_set: bool, random: Random) -> Response:
@@ -34,10 +34,10 @@ def batch_response(parts: Sequence[bytes], *, in_change_set: bool, random: Rando
     batch = f"batchresponse_{UUID(int=random.getrandbits(128))}"
     if in_change_set:
         changes = f"changesetresponse_{UUID(int=random.getrandbits(128))}"
-        inner = _multipart(changes, [_PART_HEAD] * len(parts), parts)
-        body = _multipart(batch, [f"Content-Type: multipart/mixed; boundary={changes}\r\n\r\n"], [inner])
+        inner = _multipart(changes, _PART_HEAD, parts)
+        body = _multipart(batch, f"Content-Type: multipart/mixed; boundary={changes}\r\n\r\n", [inner])
     else:
-        body = _multipart(batch, [_PART_HEAD] * len(parts), parts)
+        body = _multipart(batch, _PART_HEAD, parts)
     return Response(
         202,
         [

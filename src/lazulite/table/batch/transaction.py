@@ -15,6 +15,7 @@ from lazulite.protocol.odata_version import check_odata_version
 from lazulite.protocol.query_string import parse_query_string
 from lazulite.protocol.version import JSON_SINCE, UNSTATED, assumed_version, stated_version
 from lazulite.table.answers import batch_error, preference_applied
+from lazulite.table.batch.answer_parts import AnswerParts
 from lazulite.table.batch.multipart_in import PARTS_MAX, BatchBody, Head, Part, read_batch
 from lazulite.table.batch.multipart_out import batch_response, encode_part
 from lazulite.table.call import Call
@@ -25,7 +26,6 @@ from lazulite.table.operations.entity_writes import (
     EntityWrite,
     Intent,
     WriteRefusedError,
-    answer,
     find_write,
     prepare,
 )
@@ -121,7 +121,8 @@ async def _run_changes(call: Call, batch: BatchBody) -> list[bytes]:
         if index >= PARTS_MAX:
             # Recorded for 101 operations: the index in the message is 99.
             raise WriteRefusedError(PARTS_MAX - 1, ServiceError("InvalidInput", _TOO_MANY))
-        await turn.look()
+        if turn.over:
+            await turn.look()
         try:
             intent = intents.get(part.head)
             if intent is None:
@@ -140,9 +141,11 @@ async def _run_changes(call: Call, batch: BatchBody) -> list[bytes]:
     stamp = await _commit(operations[0][0].call, writes)
     call.request.rows_returned = len(writes)
     answers: list[bytes] = []
+    told = AnswerParts(stamp)
     for (intent, write), part in zip(operations, batch.parts, strict=True):
-        await turn.look()
-        answers.append(encode_part(answer(intent.call, write, stamp), part.head.content_id))
+        if turn.over:
+            await turn.look()
+        answers.append(told.part(intent.call, write, part.head))
     return answers
 
 

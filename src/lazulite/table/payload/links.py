@@ -20,7 +20,12 @@ def linked_key(text: str) -> str:
 
 def entity_link(table: str, partition_key: str, row_key: str) -> str:
     """Return an entity's address relative to its account."""
-    return f"{table}(PartitionKey='{linked_key(partition_key)}',RowKey='{linked_key(row_key)}')"
+    return row_link(table, partition_key, linked_key(row_key))
+
+
+def row_link(table: str, partition_key: str, linked: str) -> str:
+    """Return the address of the entity whose row key is spelled `linked`."""
+    return f"{table}(PartitionKey='{linked_key(partition_key)}',RowKey='{linked}')"
 
 
 def table_link(table: str) -> str:
