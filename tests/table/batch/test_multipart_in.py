@@ -80,6 +80,14 @@ def test_parts_share_what_stands_before_their_bodies() -> None:
     assert (first_part.body, third.body) == (b'{"a":1}', b'{"a":2}')
 
 
+@pytest.mark.parametrize("blank", ["\n\n", "\n\r\n", "\r\n\n", "\r\n\r\n", "\r\n\r\n\r\n"])
+def test_a_head_ends_at_a_blank_line_however_that_is_spelled(blank: str) -> None:
+    parts = "".join(f"--c\r\nA: b{blank}POST /T HTTP/1.1\r\nB: c{blank}{{{number}}}\r\n" for number in range(3))
+    text = f"--batch_b\nContent-Type: multipart/mixed; boundary=c{blank}{parts}--c--\n--batch_b--"
+    batch = read_batch(OUTER, text.encode())
+    assert list(map(told, batch.parts)) == [("POST", "/T", {"b": "c"}, None, b"{%d}" % number) for number in range(3)]
+
+
 def test_a_query_stands_without_a_change_set() -> None:
     text = (
         "--batch_b\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n\r\n"

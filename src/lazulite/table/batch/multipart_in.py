@@ -26,7 +26,9 @@ _REQUEST_LINE = re.compile(r"([A-Za-z]{1,20}) +(\S+) +HTTP/1\.[01]\s*", re.ASCII
 _HEADER = re.compile(r"([!-9;-~]++)\s*+:\s*+([^\x00-\x08\x0a-\x1f\x7f]*+)")
 """As a request's own head has it: no control character but the tab in a value, for some values are echoed. Linear: no
 repetition can give back what it took."""
-_BLANK_LINE = re.compile(rb"\r?\n\r?\n")
+_LINE_ENDS = re.compile(rb"[\r\n]*+")
+_BLANK_LINE = re.compile(rb"\n\r?\n")
+"""With the end of the line before, but for its carriage return: a search for one certain byte is quick."""
 _MALFORMED = "One of the request inputs is not valid."
 
 
@@ -66,18 +68,21 @@ def boundary_of(content_type: str) -> str | None:
     return None if match is None else match[1] or match[2]
 
 
-def _split(body: bytes, boundary: str) -> Iterator[bytes]:
-    """Yield what stands between the delimiter lines."""
+def _split(text: bytes, boundary: str) -> Iterator[bytes]:
+    """Yield what stands between the delimiter lines, beginning with the end of the line."""
     delimiter = b"\n--" + boundary.encode("latin-1")
     # One more than may be, so that a count can be refused; the rest stays unsplit in the last piece.
-    pieces = (b"\n" + body).split(delimiter, PARTS_MAX + 2)
+    pieces = text.split(delimiter, PARTS_MAX + 2)
     for piece in pieces[1:]:
-        if piece.startswith(b"--"):
+        if piece.startswith(b"\r\n"):  # As nearly all do, and the largest are not copied.
+            yield piece
+        elif piece.startswith(b"--"):
             return
-        line, _, content = piece.partition(b"\n")
-        if line.strip():
-            raise _malformed()
-        yield content
+        else:
+            line, end, content = piece.partition(b"\n")
+            if line.strip():
+                raise _malformed()
+            yield end + content
 
 
 def _read_headers(block: str) -> Mapping[str, str]:
@@ -102,13 +107,18 @@ def _parse_headers(block: str) -> Mapping[str, str]:
 _remembered_headers = lru_cache(maxsize=256)(_parse_headers)
 
 
-def _cut_head(text: bytes) -> tuple[str, bytes]:
-    """Split at the first blank line; blank lines before the head are skipped."""
-    text = text.lstrip(b"\r\n")
-    blank = _BLANK_LINE.search(text, 0, HEAD_BYTES_MAX)
-    if blank is None and len(text) > HEAD_BYTES_MAX:
+def _cut_head(text: bytes, start: int = 0) -> tuple[str, int]:
+    """Return what stands before the first blank line, and where the rest begins; earlier blank lines are skipped."""
+    leading = _LINE_ENDS.match(text, start)
+    assert leading is not None, "it matches nothing as well"
+    start = leading.end()
+    blank = _BLANK_LINE.search(text, start, start + HEAD_BYTES_MAX)
+    if blank is None and len(text) - start > HEAD_BYTES_MAX:
         raise _malformed()
-    head, rest = (text, b"") if blank is None else (text[: blank.start()], text[blank.end() :])
+    if blank is None:
+        head, rest = text[start:], len(text)
+    else:
+        head, rest = text[start : blank.start()].removesuffix(b"\r"), blank.end()
     return head.replace(b"\r\n", b"\n").decode("latin-1"), rest
 
 
@@ -119,11 +129,11 @@ def _read_part(content: bytes, heads: dict[bytes, Head]) -> Part:
     if head is not None:
         return Part(head, content[end:].strip())
     _, request = _cut_head(content)
-    text, body = _cut_head(request)
+    text, body = _cut_head(content, request)
     head = _read_head(text)
-    if len(body) == len(content) - end:
+    if body == end:
         heads[content[:end]] = head
-    return Part(head, body.strip())
+    return Part(head, content[body:].strip())
 
 
 def _read_head(text: str) -> Head:
@@ -150,17 +160,13 @@ def read_batch(content_type: str, body: bytes) -> BatchBody:
     boundary = boundary_of(content_type)
     if boundary is None:
         raise _malformed()
-    outer = list(_split(body, boundary))
-    change_sets = [content for content in outer if _inner_boundary(content) is not None]
-    if not change_sets:
-        if len(outer) != 1:
-            raise _malformed()
-        return BatchBody([_read_part(outer[0], {})], in_change_set=False)
+    outer = list(_split(b"\n" + body, boundary))  # The first line may be a delimiter.
     if len(outer) != 1:
         raise _malformed()
     inner = _inner_boundary(outer[0])
-    assert inner is not None, "looked up above"
     heads: dict[bytes, Head] = {}
+    if inner is None:
+        return BatchBody([_read_part(outer[0], heads)], in_change_set=False)
     return BatchBody([_read_part(content, heads) for content in _split(outer[0], inner)], in_change_set=True)
 
 
