@@ -4,6 +4,7 @@ import hmac
 import logging
 from base64 import b64encode
 from collections.abc import Callable, Sequence
+from functools import partialmethod
 from itertools import count
 from pathlib import Path
 from random import Random
@@ -27,6 +28,7 @@ from lazulite.protocol.sas_dates import parse_sas_date
 from lazulite.protocol.sas_terms import ACCOUNT_SAS_PARAMETERS, SERVICE_SAS_PARAMETERS
 from lazulite.protocol.service_sas import ServiceSas, sign_table_sas
 from lazulite.protocol.shared_key import parse_http_date, table_string_to_sign
+from lazulite.protocol.signer import Signer
 from lazulite.protocol.stored_policy import StoredAccessPolicy
 from lazulite.protocol.version import NEWEST
 
@@ -418,8 +420,8 @@ async def test_a_token_of_one_account_is_nothing_to_another() -> None:
 @pytest.fixture
 def signatures(monkeypatch: pytest.MonkeyPatch) -> Mock:
     """Counts the signatures that are computed."""
-    counter = Mock(wraps=hmac.digest)
-    monkeypatch.setattr(hmac, "digest", counter)
+    counter = Mock(wraps=Signer.sign)
+    monkeypatch.setattr(Signer, "sign", partialmethod(counter))
     return counter
 
 
