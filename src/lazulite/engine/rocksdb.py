@@ -45,7 +45,6 @@ from lazulite.engine.keys import (
 )
 from lazulite.engine.location import Location
 from lazulite.engine.reclaim import Reclaimer
-from lazulite.engine.rocks_errors import STORE_ERRORS
 from lazulite.engine.rocks_options import RocksSettings
 from lazulite.engine.rocks_scan import Cursor, RowSlice
 from lazulite.engine.rocks_store import Failpoints, Store
@@ -129,8 +128,7 @@ class RocksEngine:
             if space in self._dropped:
                 await self._emptied(store.group, space)
                 return None
-            with STORE_ERRORS:
-                value = store.database.get(key)
+            return store.read(key)
         return cast("bytes | None", value)
 
     async def scan(
@@ -201,10 +199,7 @@ class RocksEngine:
 
     def _latest(self, store: Store, key: bytes) -> bytes | None:
         value = store.group.latest(key)
-        if value is UNCHANGED:
-            with STORE_ERRORS:
-                value = store.database.get(key)
-        return cast("bytes | None", value)
+        return store.read(key) if value is UNCHANGED else cast("bytes | None", value)
 
     async def drop(self, space: int) -> None:
         """See `Engine.drop`."""
