@@ -126,7 +126,9 @@ class TableService:
             response = self._spell(request, parameters, ServiceError("ServerBusy"))
         self._finish(request, parameters, response)
         if request.account and request.method != "OPTIONS":
-            await self._add_cors(request, parameters, response)
+            properties = self._context.properties.known(request.account)
+            if properties is None or properties.cors:
+                await self._add_cors(request, parameters, response)
         return response
 
     def refuse(self, request: Request, error: ServiceError) -> Response:
@@ -192,12 +194,10 @@ class TableService:
         return Response(200, granted)
 
     async def _add_cors(self, request: Request, parameters: Mapping[str, str], response: Response) -> None:
-        properties = self._context.properties.known(request.account)
-        if properties is None:
-            try:
-                properties = await self._context.properties.get(request.account)
-            except EngineUnavailableError:
-                return
+        try:
+            properties = await self._context.properties.get(request.account)
+        except EngineUnavailableError:
+            return
         if properties.cors and not states_older(request.headers, parameters, CORS_SINCE):
             rules = properties.cors
             names = [name for name, _ in response.headers]
@@ -223,9 +223,8 @@ class TableService:
 
     def _finish(self, request: Request, parameters: Mapping[str, str], response: Response) -> Response:
         headers = response.headers
-        headers.append(("Server", SERVER))
-        headers.append(("x-ms-request-id", request.id))
-        version = _version_known(request, parameters)
+        headers += (("Server", SERVER), ("x-ms-request-id", request.id))
+        version = request.version or _version_known(request, parameters)
         if version >= VERSION_HEADER_SINCE:
             headers.append(("x-ms-version", version))
         client_id = request.headers.get("x-ms-client-request-id")
