@@ -114,7 +114,7 @@ class Authenticator:
             return SHARED_KEY_GRANT
         if "sig" in parameters or "sv" in parameters:
             try:
-                verified = self._verified(account, parameters)
+                verified = self._verified(account, request.query, parameters)
                 terms, grant = verified.terms, verified.grant
                 if verified.policy_sas is not None:
                     terms, grant = await self._completed(account, verified.policy_sas, terms)
@@ -148,8 +148,11 @@ class Authenticator:
         check_date(request, self._clock(), self._window_seconds)
         check_signature(request, address, account, comp, credentials, self._canonicalize)
 
-    def _verified(self, account: Account, parameters: Mapping[str, str]) -> VerifiedSas:
+    def _verified(self, account: Account, query: str, parameters: Mapping[str, str]) -> VerifiedSas:
         """Return the token that a query holds, its form and signature checked: now, or at an earlier request."""
+        verified = self._cache.repeated(query, account)
+        if verified is not None:
+            return verified
         # Only what the signature covers, or anybody could fill the cache with one token in many guises.
         names = SERVICE_SAS_PARAMETERS if "tn" in parameters else ACCOUNT_SAS_PARAMETERS
         values = tuple(map(parameters.get, names))
@@ -157,6 +160,7 @@ class Authenticator:
         if verified is None:
             verified = self._verify(account, parameters)
             self._cache.put(values, verified)
+        self._cache.note(query, verified)
         return verified
 
     async def _completed(self, account: Account, sas: ServiceSas, terms: Terms) -> tuple[Terms, Grant]:
