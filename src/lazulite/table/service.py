@@ -17,13 +17,14 @@ from typing import TypeAlias
 from lazulite.engine.border import Watcher
 from lazulite.engine.contract import Clock, Engine, EngineUnavailableError, SpaceDroppedError
 from lazulite.protocol import cors, xml
-from lazulite.protocol.accounts import Account, AccountDirectory
+from lazulite.protocol.accounts import AccountDirectory
 from lazulite.protocol.addressing import Address, Addressing
 from lazulite.protocol.authentication import Authenticator
 from lazulite.protocol.bearer_authentication import BearerAuthentication
 from lazulite.protocol.clock import TICKS_PER_SECOND, system_clock, unix_seconds
 from lazulite.protocol.content_md5 import check_content_md5
 from lazulite.protocol.errors import ServiceError
+from lazulite.protocol.grant import Grant
 from lazulite.protocol.message import Request, Response
 from lazulite.protocol.properties_store import PropertiesStore
 from lazulite.protocol.query_string import parse_query_string
@@ -117,7 +118,8 @@ class TableService:
             if request.method == "OPTIONS":
                 response = await self._preflight(request, address)
             else:
-                response = await self._answer(account, request, address, parameters)
+                grant = await self._authenticator.authenticate(account, request, address, parameters)
+                response = await self._operation(grant, request, address, parameters)
         except ServiceError as error:
             response = self._spell(request, parameters, error)
         except SpaceDroppedError:
@@ -139,10 +141,8 @@ class TableService:
             parameters = {}
         return self._finish(request, parameters, self._spell(request, parameters, error))
 
-    async def _answer(
-        self, account: Account, request: Request, address: Address, parameters: Mapping[str, str]
-    ) -> Response:
-        grant = await self._authenticator.authenticate(account, request, address, parameters)
+    def _operation(self, grant: Grant, request: Request, address: Address, parameters: Mapping[str, str]) -> Operation:
+        """Return what answers an authenticated request, to be awaited."""
         check_content_md5(request)
         context = self._context
         seconds = read_timeout(parameters)
@@ -159,8 +159,8 @@ class TableService:
             context.monotonic() + min(seconds, context.limits.page_seconds),
         )
         if seconds == REQUEST_SECONDS_MAX:
-            return await dispatch(call)
-        return await self._within(seconds, dispatch(call))
+            return dispatch(call)
+        return self._within(seconds, dispatch(call))
 
     async def _within(self, seconds: float, operation: Operation) -> Response:
         """Answer in time; an operation that takes longer goes on, as half of one would leave what nobody expects.
