@@ -4,6 +4,7 @@ import hmac
 import logging
 from base64 import b64encode
 from collections.abc import Callable, Sequence
+from functools import partialmethod
 from itertools import count
 from pathlib import Path
 from random import Random
@@ -24,9 +25,9 @@ from lazulite.protocol.grant import SHARED_KEY_GRANT, Grant
 from lazulite.protocol.message import Request
 from lazulite.protocol.query_string import parse_query_string
 from lazulite.protocol.sas_dates import parse_sas_date
-from lazulite.protocol.sas_terms import ACCOUNT_SAS_PARAMETERS, SERVICE_SAS_PARAMETERS
 from lazulite.protocol.service_sas import ServiceSas, sign_table_sas
 from lazulite.protocol.shared_key import parse_http_date, table_string_to_sign
+from lazulite.protocol.signer import Signer
 from lazulite.protocol.stored_policy import StoredAccessPolicy
 from lazulite.protocol.version import NEWEST
 
@@ -418,8 +419,8 @@ async def test_a_token_of_one_account_is_nothing_to_another() -> None:
 @pytest.fixture
 def signatures(monkeypatch: pytest.MonkeyPatch) -> Mock:
     """Counts the signatures that are computed."""
-    counter = Mock(wraps=hmac.digest)
-    monkeypatch.setattr(hmac, "digest", counter)
+    counter = Mock(wraps=Signer.sign)
+    monkeypatch.setattr(Signer, "sign", partialmethod(counter))
     return counter
 
 
@@ -441,21 +442,18 @@ async def test_a_wrong_signature_is_not_remembered(service: Fixture, signatures:
     assert len(service.authenticator._cache) == 0
 
 
-async def test_the_cache_is_bounded_and_keeps_what_is_used() -> None:
+async def test_the_cache_is_bounded_and_keeps_what_is_used(signatures: Mock) -> None:
     service = Fixture(entries_max=10)
-    await service.ask(sas(account_query(permission="r")))
     cache = service.authenticator._cache
+    used, again = account_query(permission="r"), account_query(permission="a")
     for number in range(100):
         await service.ask(sas(table_query(table=f"T{number}")))
-        await service.ask(sas(account_query(permission="r")))
+        signatures.reset_mock()
+        await service.ask(sas(used))
+        await service.ask(sas(f"timeout={number}&{again}"))
+        assert signatures.call_count == (0 if number else 4)
         assert len(cache) <= 10
-    assert parse_values(account_query(permission="r")) in {**cache._recent._young, **cache._recent._old}
-
-
-def parse_values(query: str) -> tuple[str | None, ...]:
-    parameters = parse_query_string(query)
-    names = SERVICE_SAS_PARAMETERS if "tn" in parameters else ACCOUNT_SAS_PARAMETERS
-    return tuple(map(parameters.get, names))
+        assert len(cache._queries) <= 10
 
 
 async def test_no_secret_leaves(service: Fixture, caplog: pytest.LogCaptureFixture) -> None:

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from lazulite.protocol.accounts import Account
 from lazulite.protocol.grant import SHARED_KEY_GRANT
-from lazulite.protocol.sas_cache import SasCache, VerifiedSas
+from lazulite.protocol.sas_cache import VALUES_LENGTH_MAX, SasCache, VerifiedSas
 from lazulite.protocol.sas_terms import parse_terms
 
 ACCOUNT = Account("acct", (b"key",))
@@ -28,6 +28,25 @@ def test_a_new_account_object_takes_the_entry_over() -> None:
     assert cache.get(("a",), after.account) is after
     assert cache.get(("a",), ACCOUNT) is None
     assert len(cache) == 1
+
+
+def test_a_query_that_comes_again_finds_its_token_for_the_same_account_object() -> None:
+    cache = SasCache(4)
+    cache.note("sv=a", ENTRY)
+    assert cache.repeated("sv=a", ACCOUNT) is ENTRY
+    assert cache.repeated("sv=b", ACCOUNT) is None
+    assert cache.repeated("sv=a", Account(ACCOUNT.name, ACCOUNT.keys)) is None
+
+
+def test_queries_are_bounded_in_number_and_length() -> None:
+    cache = SasCache(4)
+    for number in range(20):
+        cache.note(str(number), ENTRY)
+        assert len(cache._queries) <= 4
+        assert cache.repeated(str(number), ACCOUNT) is ENTRY
+    long = "a" * (VALUES_LENGTH_MAX + 1)
+    cache.note(long, ENTRY)
+    assert cache.repeated(long, ACCOUNT) is None
 
 
 @given(st.integers(1, 12), st.lists(st.tuples(st.booleans(), st.integers(0, 20)), max_size=80))

@@ -15,6 +15,7 @@ from lazulite.protocol.sas_terms import (
     signature,
     write_query,
 )
+from lazulite.protocol.signer import Signer
 
 START, EXPIRY = "2030-01-01", "2030-01-02T00:00:00Z"
 FIRST, LAST = parse_sas_date(START), parse_sas_date(EXPIRY)
@@ -124,11 +125,11 @@ def test_a_line_feed_is_refused_wherever_it_is() -> None:
 
 def test_either_key_signs_and_wrong_ones_cost_the_same() -> None:
     account = Account("a", (b"first", b"second"))
-    assert is_signed(account, "text", signature(b"first", "text"))
-    assert is_signed(account, "text", signature(b"second", "text"))
+    assert is_signed(account, "text", signature(Signer(b"first"), "text"))
+    assert is_signed(account, "text", signature(Signer(b"second"), "text"))
     for wrong in (
-        signature(b"third", "text"),
-        signature(b"first", "other"),
+        signature(Signer(b"third"), "text"),
+        signature(Signer(b"first"), "other"),
         "",
         "é",
         "\ud800".encode("utf-8", "replace").decode(),

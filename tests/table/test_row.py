@@ -19,6 +19,7 @@ from lazulite.table.row import (
     member_cutter,
     members_of,
     property_reader,
+    stored_etag,
     ticks_of,
 )
 from tests.table.strategies import keys, names, properties
@@ -47,6 +48,7 @@ def test_rows_round_trip(partition_key: str, row_key: str, values: dict[str, Pro
     value = _row(partition_key, row_key, values, ticks)
     assert decode_row(value) == Row(partition_key, row_key, ticks, values)
     assert ticks_of(value) == ticks
+    assert stored_etag(value) == etag_of(ticks)
 
 
 @given(keys, keys, properties, names)
@@ -119,8 +121,9 @@ def test_the_other_reader_reads_the_same(
 
 
 def test_a_row_of_another_format_is_not_served() -> None:
-    with pytest.raises(AssertionError, match="format"):
-        ticks_of(b"\x02" + bytes(8))
+    for read in (ticks_of, stored_etag):
+        with pytest.raises(AssertionError, match="format"):
+            read(b"\x02" + bytes(8))
 
 
 def test_properties_are_put_in_order_by_utf16_units_of_their_names() -> None:

@@ -45,7 +45,6 @@ from lazulite.engine.keys import (
 )
 from lazulite.engine.location import Location
 from lazulite.engine.reclaim import Reclaimer
-from lazulite.engine.rocks_errors import STORE_ERRORS
 from lazulite.engine.rocks_options import RocksSettings
 from lazulite.engine.rocks_scan import Cursor, RowSlice
 from lazulite.engine.rocks_store import Failpoints, Store
@@ -129,8 +128,7 @@ class RocksEngine:
             if space in self._dropped:
                 await self._emptied(store.group, space)
                 return None
-            with STORE_ERRORS:
-                value = store.database.get(key)
+            return store.read(key)
         return value
 
     async def scan(
@@ -200,12 +198,11 @@ class RocksEngine:
 
     def _latest(self, store: Store, keys: Mapping[str, bytes]) -> dict[str, bytes | None]:
         """Return the latest values of rows, given their keys."""
-        latest, stored = store.group.latest, store.database.get
+        latest, stored = store.group.latest, store.read
         found: dict[str, bytes | None] = {}
-        with STORE_ERRORS:
-            for row, key in keys.items():
-                value = latest(key)
-                found[row] = stored(key) if value is UNCHANGED else value
+        for row, key in keys.items():
+            value = latest(key)
+            found[row] = stored(key) if value is UNCHANGED else value
         return found
 
     async def drop(self, space: int) -> None:

@@ -100,5 +100,5 @@ def sign_account_sas(account: Account, sas: AccountSas, key: int = 1) -> str:
     values = {name: getattr(sas, attribute) for name, attribute in _NAMES.items()}
     read_values(values, _NAMES)
     sas.terms()
-    values["sig"] = signature(account.keys[key - 1], sas.string_to_sign(account.name))
+    values["sig"] = signature(account.signers[key - 1], sas.string_to_sign(account.name))
     return write_query(values)

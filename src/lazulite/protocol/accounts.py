@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from lazulite.protocol.account_file import AccountFile, Stamp
+from lazulite.protocol.signer import Signer
 from lazulite.protocol.stored_accounts import Accounts, AccountsError
 
 _NAME = re.compile(r"[^\s/:;?#%\\\x00-\x1f\x7f-\U0010ffff]{1,64}")
@@ -42,6 +43,12 @@ class Account:
 
     name: str
     keys: tuple[bytes, ...] = field(repr=False)
+    signers: tuple[Signer, ...] = field(init=False, repr=False)
+    """One for each key."""
+
+    def __post_init__(self) -> None:
+        """Prepare the signers."""
+        object.__setattr__(self, "signers", tuple(map(Signer, self.keys)))
 
 
 DEVELOPMENT_ACCOUNT = Account(

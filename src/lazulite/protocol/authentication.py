@@ -23,6 +23,7 @@ from lazulite.protocol.sas_terms import (
     ACCOUNT_SAS_PARAMETERS,
     SERVICE_SAS_PARAMETERS,
     MalformedSasError,
+    Terms,
 )
 from lazulite.protocol.service_sas import ServiceSas, apply_policy, parse_service_sas
 from lazulite.protocol.shared_key import (
@@ -112,7 +113,18 @@ class Authenticator:
             self._check_shared_key(request, address, account, parameters.get("comp"), header)
             return SHARED_KEY_GRANT
         if "sig" in parameters or "sv" in parameters:
-            return await self._check_sas(request, account, parameters)
+            try:
+                verified = self._verified(account, request.query, parameters)
+                terms, grant = verified.terms, verified.grant
+                if verified.policy_sas is not None:
+                    terms, grant = await self._completed(account, verified.policy_sas, terms)
+            except MalformedSasError:
+                raise ServiceError("AuthenticationFailed") from None
+            terms.check_time(self._clock())
+            terms.check_transport(request.scheme, request.client)
+            if not verified.serves:
+                raise ServiceError("AuthorizationServiceMismatch")
+            return grant
         if states_older(request.headers, parameters, REFUSALS_NAMED_SINCE):
             raise ServiceError("ResourceNotFound")  # *Unverified*: at which version 401 took the place of 404.
         raise ServiceError("NoAuthenticationInformation")
@@ -136,28 +148,25 @@ class Authenticator:
         check_date(request, self._clock(), self._window_seconds)
         check_signature(request, address, account, comp, credentials, self._canonicalize)
 
-    async def _check_sas(self, request: Request, account: Account, parameters: Mapping[str, str]) -> Grant:
+    def _verified(self, account: Account, query: str, parameters: Mapping[str, str]) -> VerifiedSas:
+        """Return the token that a query holds, its form and signature checked: now, or at an earlier request."""
+        verified = self._cache.repeated(query, account)
+        if verified is not None:
+            return verified
         # Only what the signature covers, or anybody could fill the cache with one token in many guises.
         names = SERVICE_SAS_PARAMETERS if "tn" in parameters else ACCOUNT_SAS_PARAMETERS
         values = tuple(map(parameters.get, names))
-        try:
-            verified = self._cache.get(values, account)
-            if verified is None:
-                verified = self._verify(account, parameters)
-                self._cache.put(values, verified)
-            terms, grant = verified.terms, verified.grant
-            if verified.policy_sas is not None:
-                permission, terms = apply_policy(
-                    verified.policy_sas, terms, await self._policy(account, verified.policy_sas)
-                )
-                grant = _service_grant(verified.policy_sas, permission)
-        except MalformedSasError:
-            raise ServiceError("AuthenticationFailed") from None
-        terms.check_time(self._clock())
-        terms.check_transport(request.scheme, request.client)
-        if not verified.serves:
-            raise ServiceError("AuthorizationServiceMismatch")
-        return grant
+        verified = self._cache.get(values, account)
+        if verified is None:
+            verified = self._verify(account, parameters)
+            self._cache.put(values, verified)
+        self._cache.note(query, verified)
+        return verified
+
+    async def _completed(self, account: Account, sas: ServiceSas, terms: Terms) -> tuple[Terms, Grant]:
+        """Return what a token allows together with its stored policy."""
+        permission, terms = apply_policy(sas, terms, await self._policy(account, sas))
+        return terms, _service_grant(sas, permission)
 
     async def _policy(self, account: Account, sas: ServiceSas) -> StoredAccessPolicy:
         for policy in await self._policies(account.name, sas.table.lower()):

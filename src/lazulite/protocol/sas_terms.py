@@ -7,7 +7,6 @@ Invariants:
 - an empty value means the same as an absent one, for both sign the same.
 """
 
-import binascii
 import hmac
 from collections.abc import Mapping
 from functools import lru_cache
@@ -18,6 +17,7 @@ from urllib.parse import quote
 from lazulite.protocol.accounts import Account
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.sas_dates import parse_sas_date
+from lazulite.protocol.signer import Signer
 from lazulite.protocol.version import SAS_SINCE, is_version
 
 SIGNED_VERSION = "2019-02-02"
@@ -120,16 +120,15 @@ def write_query(values: Mapping[str, str]) -> str:
     return "&".join(f"{name}={quote(value, safe='')}" for name, value in values.items() if value)
 
 
-def signature(key: bytes, string_to_sign: str) -> str:
+def signature(signer: Signer, string_to_sign: str) -> str:
     """Return the base64 HMAC-SHA256."""
-    digest = hmac.digest(key, string_to_sign.encode(), "sha256")
-    return binascii.b2a_base64(digest, newline=False).decode()
+    return signer.sign(string_to_sign.encode()).decode()
 
 
 def is_signed(account: Account, string_to_sign: str, given: str) -> bool:
     """Whether `given` is the signature by one of the account's keys. Takes the same time for any wrong one."""
     claimed = given.encode()
-    matches = [hmac.compare_digest(signature(key, string_to_sign).encode(), claimed) for key in account.keys]
+    matches = [hmac.compare_digest(signature(signer, string_to_sign).encode(), claimed) for signer in account.signers]
     return any(matches)
 
 

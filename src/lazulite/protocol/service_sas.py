@@ -160,5 +160,5 @@ def sign_table_sas(account: Account, sas: ServiceSas, key: int = 1) -> str:
         raise MalformedSasError(f"sip and spr need sv {SAS_TRANSPORT_SINCE} or later")
     values = {name: getattr(sas, attribute) for name, attribute in _NAMES.items()}
     parse_service_sas({name: value for name, value in values.items() if value}).terms()
-    values["sig"] = signature(account.keys[key - 1], sas.string_to_sign(account.name, "table"))
+    values["sig"] = signature(account.signers[key - 1], sas.string_to_sign(account.name, "table"))
     return write_query(values)

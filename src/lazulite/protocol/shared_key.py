@@ -8,7 +8,6 @@ Invariants:
 
 import hmac
 import re
-from binascii import b2a_base64
 from collections.abc import Callable, Iterator
 from datetime import date
 from functools import lru_cache
@@ -29,7 +28,6 @@ Canonicalize = Callable[[str, Request, str, str, str | None], str]
 """(scheme, request, account name, path, comp) -> string-to-sign. Each service has its own."""
 
 _SCHEMES = {"sharedkey": "SharedKey", "sharedkeylite": "SharedKeyLite"}
-_CREDENTIALS = re.compile(r"([A-Za-z]+) +([^:\s]+):(\S+)")
 _RFC_1123 = re.compile(r"[A-Z][a-z]{2}, (\d{1,2}) ([A-Z][a-z]{2}) (\d{4}) (\d\d):(\d\d):(\d\d) GMT", re.ASCII)
 _DATE_CHARACTERS_MAX = 29
 _MONTH_NAMES = "JanFebMarAprMayJunJulAugSepOctNovDec"
@@ -56,11 +54,13 @@ def parse_authorization(header: str) -> Credentials:
     Raises:
         ServiceError: `InvalidAuthenticationInfo`.
     """
-    match = _CREDENTIALS.fullmatch(header)
-    scheme = None if match is None else _SCHEMES.get(match[1].lower())
-    if match is None or scheme is None:
+    name, _, rest = header.partition(" ")
+    scheme = _SCHEMES.get(name.lower())
+    rest = rest.lstrip(" ")
+    account, _, signature = rest.partition(":")
+    if scheme is None or not account or not signature or rest.split() != [rest]:
         raise ServiceError("InvalidAuthenticationInfo")
-    return Credentials(scheme, match[2], match[3])
+    return Credentials(scheme, account, signature)
 
 
 def table_string_to_sign(scheme: str, request: Request, account: str, path: str, comp: str | None) -> str:
@@ -145,9 +145,8 @@ def check_signature(
             message = text.encode("latin-1")
         except UnicodeEncodeError:
             continue
-        for key in account.keys:
-            signature = b2a_base64(hmac.digest(key, message, "sha256"), newline=False)
-            if hmac.compare_digest(signature, claimed):
+        for signer in account.signers:
+            if hmac.compare_digest(signer.sign(message), claimed):
                 return
     raise ServiceError("AuthenticationFailed")
 

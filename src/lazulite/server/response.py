@@ -22,8 +22,7 @@ def encode(response: Response, *, method: str, keep_alive: bool, http_1_0: bool)
     """
     status = response.status
     body = b"" if status in _BODILESS else response.body
-    lines = [_STATUS_LINES.get(status) or f"HTTP/1.1 {status} "]
-    lines += [f"{name}: {value}" for name, value in response.headers]
+    lines = [_STATUS_LINES.get(status) or f"HTTP/1.1 {status} ", *map(": ".join, response.headers)]
     if status != 304:
         lines.append(f"Content-Length: {len(body)}")
     if not keep_alive:

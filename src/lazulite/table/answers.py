@@ -13,6 +13,7 @@ from lazulite.table.payload.media import Preference
 
 NO_CACHE = ("Cache-Control", "no-cache")
 NO_SNIFF = ("X-Content-Type-Options", "nosniff")
+_NO_CONTENT_PREFERRED = ("Preference-Applied", Preference.NO_CONTENT.value)
 _WITH_CONTENT = 3
 _WITHOUT_CONTENT = 1
 
@@ -46,7 +47,7 @@ def no_content(call: Call, *headers: tuple[str, str]) -> Response:
 
 def created_without_content(call: Call, location: str, *headers: tuple[str, str]) -> Response:
     """Return the 204 of an insert whose client wanted no echo."""
-    head = [NO_SNIFF, NO_CACHE, ("Preference-Applied", Preference.NO_CONTENT.value)]
+    head = [NO_SNIFF, NO_CACHE, _NO_CONTENT_PREFERRED]
     head += _odata_header(call, _WITH_CONTENT)
     return Response(204, [*head, ("Location", location), ("DataServiceId", location), *headers])
 

@@ -81,7 +81,7 @@ class Call:
         Raises:
             ServiceError: 403 (404 for old SAS versions).
         """
-        authorize(self.grant, requirement, self.resource.table.lower())
+        authorize(self.grant, requirement, self.resource.table)
 
     def require_key(self, partition_key: str, row_key: str) -> None:
         """Refuse an entity outside the key range of a SAS.

@@ -67,13 +67,13 @@ class Catalog:
         """What is to be told when others change the rows of `TABLES`."""
         return self._cache
 
+    def known(self, account: str, name: str) -> Table | None:
+        """Return a table if it is at hand, whatever the case of `name`."""
+        return self._cache.get((account, name.lower()))
+
     async def get(self, account: str, name: str) -> Table | None:
         """Return a table, whatever the case of `name`."""
-        key = (account, name.lower())
-        table = self._cache.get(key)
-        if table is not None:
-            return table
-        return await self._read(*key)
+        return self.known(account, name) or await self._read(account, name.lower())
 
     async def _read(self, account: str, row: str) -> Table | None:
         if row.startswith(DROPPED):

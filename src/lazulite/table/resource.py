@@ -5,7 +5,7 @@ whether it exists is another question.
 """
 
 import re
-from enum import Enum
+from enum import StrEnum
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -17,11 +17,17 @@ _LITERAL = r"'((?:[^']++|'')*+)'"
 _KEY = re.compile(rf"\s*(PartitionKey|RowKey)\s*=\s*{_LITERAL}\s*", re.DOTALL)
 _BOTH_KEYS = re.compile(rf"PartitionKey={_LITERAL},RowKey={_LITERAL}", re.DOTALL)
 """How every SDK writes it; other orders and blanks are read key by key."""
+_USUAL_ENTITY = re.compile(
+    r"((?!(?i:tables)\()[A-Za-z][A-Za-z0-9]{2,62})"
+    r"\(PartitionKey='([\w.~:@=+-]{0,1024})',RowKey='([\w.~:@=+-]{0,1024})'\)",
+    re.ASCII,
+)
+"""An entity whose keys stand for themselves: nothing of it is to be decoded, and nothing can be wrong with it."""
 _TABLE_KEY = re.compile(rf"\s*(?:TableName\s*=\s*)?{_LITERAL}\s*", re.DOTALL)
 _KEY_COUNT = "The number of keys specified in the URI does not match number of key properties for the resource '{}'."
 
 
-class Kind(Enum):
+class Kind(StrEnum):
     """The kinds of resources."""
 
     SERVICE = "the account's root"
@@ -53,6 +59,9 @@ def parse_resource(path: str) -> Resource:
     Raises:
         ServiceError: `InvalidUri`, `InvalidInput`, `InvalidResourceName`, `OutOfRangeInput`, `KeyValueTooLarge`.
     """
+    usual = _USUAL_ENTITY.fullmatch(path)
+    if usual is not None:
+        return Resource(Kind.ENTITY, *usual.groups())
     text = percent_decode(path)
     name, parenthesis, rest = text.partition("(")
     if parenthesis:

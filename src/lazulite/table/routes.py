@@ -3,7 +3,7 @@
 Entity writes have their own table, as their kind depends on If-Match too: operations/entity_writes.py.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from typing import NamedTuple
 
 from lazulite.protocol.errors import ServiceError
@@ -24,7 +24,7 @@ class Operation(NamedTuple):
     """An operation, its name in logs, and the first version that has it."""
 
     name: str
-    run: Callable[[Call], Awaitable[Response]]
+    run: Callable[[Call], Coroutine[object, None, Response]]
     since: str = ""
 
 
@@ -55,11 +55,11 @@ def answers_xml(parameters: Mapping[str, str]) -> bool:
     return parameters.get("comp", "").lower() in _XML_COMPONENTS
 
 
-async def dispatch(call: Call) -> Response:
-    """Run the operation that a call asks for.
+def dispatch(call: Call) -> Coroutine[object, None, Response]:
+    """Return the operation that a call asks for, to be awaited.
 
     Raises:
-        ServiceError: every refusal of the operation, or that there is none for this method and resource.
+        ServiceError: there is none for this method and resource; awaited, every refusal of the operation.
     """
     if call.address.secondary and call.method not in _READS:
         raise ServiceError("InsufficientAccountPermissions")
@@ -72,18 +72,18 @@ async def dispatch(call: Call) -> Response:
             # *Unverified*: before there was an operation, its address was none.
             raise ServiceError("InvalidQueryParameterValue" if component else "InvalidUri")
         call.request.operation = operation.name
-        return await operation.run(call)
+        return operation.run(call)
     write = None if component else find_write(call)
     if write is None:
         raise ServiceError("MethodNotAllowed")
-    return await write_entity(call, write)
+    return write_entity(call, write)
 
 
 def _component(call: Call) -> str:
     kind = call.resource.kind
     component = call.parameters.get("comp", "").lower()
-    restype = call.parameters.get("restype", "").lower()
     if kind is Kind.SERVICE:
+        restype = call.parameters.get("restype", "").lower()
         if not component and not restype:
             raise ServiceError("InvalidUri")
         if component not in ("properties", "stats") or restype != "service":

@@ -44,6 +44,8 @@ from lazulite.table.edm import (
 
 HEAD_BYTES = 9
 _VERSION = b"\x01"
+_ETAG_AT = HEAD_BYTES + len('"odata.etag":"')
+_AFTER_ETAG = b'","PartitionKey":'
 _LONGEST_TYPE = len('Edm.DateTime"')
 _STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 _MEMBER = re.compile(
@@ -72,6 +74,12 @@ class Row(NamedTuple):
 def etag_of(ticks: int) -> str:
     """Return the ETag of an entity whose Timestamp is `ticks`."""
     return f"W/\"datetime'{format_datetime(ticks).replace(':', '%3A')}'\""
+
+
+def stored_etag(value: bytes) -> str:
+    """Return the ETag of a row's value: what `etag_of` makes of its Timestamp, read instead of spelled anew."""
+    assert value[:1] == _VERSION, "a row of a format that this version does not know"
+    return value[_ETAG_AT : value.index(_AFTER_ETAG)].decode("ascii").replace("\\", "")
 
 
 def encode_keys(partition_key: str, row_key: str) -> str:

@@ -17,13 +17,14 @@ from typing import TypeAlias
 from lazulite.engine.border import Watcher
 from lazulite.engine.contract import Clock, Engine, EngineUnavailableError, SpaceDroppedError
 from lazulite.protocol import cors, xml
-from lazulite.protocol.accounts import Account, AccountDirectory
+from lazulite.protocol.accounts import AccountDirectory
 from lazulite.protocol.addressing import Address, Addressing
 from lazulite.protocol.authentication import Authenticator
 from lazulite.protocol.bearer_authentication import BearerAuthentication
 from lazulite.protocol.clock import TICKS_PER_SECOND, system_clock, unix_seconds
 from lazulite.protocol.content_md5 import check_content_md5
 from lazulite.protocol.errors import ServiceError
+from lazulite.protocol.grant import Grant
 from lazulite.protocol.message import Request, Response
 from lazulite.protocol.properties_store import PropertiesStore
 from lazulite.protocol.query_string import parse_query_string
@@ -117,7 +118,8 @@ class TableService:
             if request.method == "OPTIONS":
                 response = await self._preflight(request, address)
             else:
-                response = await self._answer(account, request, address, parameters)
+                grant = await self._authenticator.authenticate(account, request, address, parameters)
+                response = await self._operation(grant, request, address, parameters)
         except ServiceError as error:
             response = self._spell(request, parameters, error)
         except SpaceDroppedError:
@@ -126,7 +128,9 @@ class TableService:
             response = self._spell(request, parameters, ServiceError("ServerBusy"))
         self._finish(request, parameters, response)
         if request.account and request.method != "OPTIONS":
-            await self._add_cors(request, parameters, response)
+            properties = self._context.properties.known(request.account)
+            if properties is None or properties.cors:
+                await self._add_cors(request, parameters, response)
         return response
 
     def refuse(self, request: Request, error: ServiceError) -> Response:
@@ -137,10 +141,8 @@ class TableService:
             parameters = {}
         return self._finish(request, parameters, self._spell(request, parameters, error))
 
-    async def _answer(
-        self, account: Account, request: Request, address: Address, parameters: Mapping[str, str]
-    ) -> Response:
-        grant = await self._authenticator.authenticate(account, request, address, parameters)
+    def _operation(self, grant: Grant, request: Request, address: Address, parameters: Mapping[str, str]) -> Operation:
+        """Return what answers an authenticated request, to be awaited."""
         check_content_md5(request)
         context = self._context
         seconds = read_timeout(parameters)
@@ -157,8 +159,8 @@ class TableService:
             context.monotonic() + min(seconds, context.limits.page_seconds),
         )
         if seconds == REQUEST_SECONDS_MAX:
-            return await dispatch(call)
-        return await self._within(seconds, dispatch(call))
+            return dispatch(call)
+        return self._within(seconds, dispatch(call))
 
     async def _within(self, seconds: float, operation: Operation) -> Response:
         """Answer in time; an operation that takes longer goes on, as half of one would leave what nobody expects.
@@ -192,12 +194,10 @@ class TableService:
         return Response(200, granted)
 
     async def _add_cors(self, request: Request, parameters: Mapping[str, str], response: Response) -> None:
-        properties = self._context.properties.known(request.account)
-        if properties is None:
-            try:
-                properties = await self._context.properties.get(request.account)
-            except EngineUnavailableError:
-                return
+        try:
+            properties = await self._context.properties.get(request.account)
+        except EngineUnavailableError:
+            return
         if properties.cors and not states_older(request.headers, parameters, CORS_SINCE):
             rules = properties.cors
             names = [name for name, _ in response.headers]
@@ -223,9 +223,8 @@ class TableService:
 
     def _finish(self, request: Request, parameters: Mapping[str, str], response: Response) -> Response:
         headers = response.headers
-        headers.append(("Server", SERVER))
-        headers.append(("x-ms-request-id", request.id))
-        version = _version_known(request, parameters)
+        headers += (("Server", SERVER), ("x-ms-request-id", request.id))
+        version = request.version or _version_known(request, parameters)
         if version >= VERSION_HEADER_SINCE:
             headers.append(("x-ms-version", version))
         client_id = request.headers.get("x-ms-client-request-id")

@@ -16,7 +16,7 @@ from lazulite.table.page import Page, PageRequest, read_page
 from lazulite.table.payload.formats import Format
 from lazulite.table.payload.writers import EntityWriter
 from lazulite.table.query_options import read_select, read_top, refuse_unknown_options
-from lazulite.table.row import decoded_row_reader, etag_of, property_reader, ticks_of
+from lazulite.table.row import decoded_row_reader, property_reader, stored_etag
 from lazulite.table.row_tests import row_test
 
 READ = Requirement("o", ("r",), "r")
@@ -48,14 +48,15 @@ async def get_entity(call: Call) -> Response:
     call.require_key(resource.partition_key, resource.row_key)
     wanted = call.format()
     writer = _writer(call, wanted)
-    table = await call.context.catalog.require(call.account, resource.table)
+    catalog, account = call.context.catalog, call.account
+    table = catalog.known(account, resource.table) or await catalog.require(account, resource.table)
     started = call.context.monotonic()
     value = await call.context.engine.get(table.space, resource.partition_key, resource.row_key)
     _note(call, _POINT, 1, 0 if value is None else 1)
     if value is None:
         raise ServiceError("ResourceNotFound")
     seconds = call.context.monotonic() - started
-    headers = [("ETag", etag_of(ticks_of(value))), _server_timing(_POINT, 1, 1, seconds)]
+    headers = [("ETag", stored_etag(value)), _server_timing(_POINT, 1, 1, seconds)]
     return entity_answer(call, 200, wanted, writer.entity(value), headers)
 
 

@@ -283,7 +283,8 @@ async def write_entity(call: Call, kind: Write) -> Response:
         ServiceError: every refusal of the operation.
     """
     write = prepare(Intent(call, kind), call.request.body)
-    table = await call.context.catalog.require(call.account, call.resource.table)
+    catalog, account, name = call.context.catalog, call.account, call.resource.table
+    table = catalog.known(account, name) or await catalog.require(account, name)
     stamp = await call.context.engine.commit(table.space, write.partition_key, [write.row_key], ApplyOne(write))
     return answer(call, write, stamp)
 

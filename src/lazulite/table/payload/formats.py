@@ -4,6 +4,7 @@ Invariant: an operation holds a `Format` or a `Reader` and never asks which one 
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 from lazulite.engine.contract import Clock
@@ -14,6 +15,10 @@ from lazulite.table.payload.atom_out import AtomEntityWriter, AtomTableWriter
 from lazulite.table.payload.json_out import JsonEntityWriter, JsonTableWriter, MetadataLevel
 from lazulite.table.payload.writers import EntityWriter, TableWriter
 from lazulite.table.row import Property
+
+_REMEMBERED_LENGTH_MAX = 256
+"""Clients repeat the account's URL on each request; what spells entities below one of up to this many characters is
+made once."""
 
 
 class Format(NamedTuple):
@@ -52,9 +57,13 @@ class Reader(NamedTuple):
 
 
 def _json(level: MetadataLevel) -> Format:
+    remembered = lru_cache(maxsize=256)(partial(JsonEntityWriter, level))
+
     def entity_writer(
         base: str, account: str, table: str, _: Clock, select: Sequence[str] | None, select_text: str
     ) -> JsonEntityWriter:
+        if select is None and len(base) <= _REMEMBERED_LENGTH_MAX:
+            return remembered(base, account, table)
         return JsonEntityWriter(level, base, account, table, select, select_text)
 
     def table_writer(base: str, account: str, _: Clock) -> JsonTableWriter:

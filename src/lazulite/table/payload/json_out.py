@@ -33,7 +33,7 @@ class MetadataLevel(StrEnum):
 
 
 class JsonEntityWriter:
-    """Spells entities of one table for one request.
+    """Spells entities of one table. It does not change, so requests that want the same can share one.
 
     Args:
         level: the metadata level.
@@ -60,6 +60,8 @@ class JsonEntityWriter:
         self._link_head = f"{table}(PartitionKey='".encode("ascii")
         self._table = table
         self._suffix = "" if select is None else "&$select=" + select_text.replace(" ", "%20")
+        self._entity_metadata = self._metadata("/@Element").encode("ascii")
+        """What the payload of one entity begins with."""
         self.item: Callable[[bytes], bytes] = self._members_writer(level, select)
         """Takes a row's value to the members of its JSON object."""
 
@@ -77,7 +79,7 @@ class JsonEntityWriter:
 
     def entity(self, value: bytes) -> bytes:
         """Return the payload that one entity is."""
-        return b"{%s%s}" % (self._metadata("/@Element").encode("ascii"), self.item(value))
+        return b"{%b%b}" % (self._entity_metadata, self.item(value))
 
     def feed(self, items: Iterable[bytes]) -> bytes:
         """Return the payload of a page, from what `item` gave for each entity."""
