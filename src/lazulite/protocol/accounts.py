@@ -23,7 +23,7 @@ from lazulite.protocol.stored_accounts import Accounts, AccountsError
 _NAME = re.compile(r"[^\s/:;?#%\\\x00-\x1f\x7f-\U0010ffff]{1,64}")
 """Emulator names are free-form (reference §1), within what one path segment and one environment variable can carry."""
 
-LOOK_SECONDS = 0.001
+LOOK_SECONDS = 0.005
 """How long the account file is taken to be what it was; so often at most it is looked at, however many requests."""
 
 __all__ = [
