@@ -5,6 +5,8 @@ import pytest
 from lazulite.server.debt import Debt, Estate
 from lazulite.server.lane import TURN_SECONDS, Meter
 
+from .test_lane import HandClock
+
 BULK_BYTES = 16 * 1024
 GOOD = [200, 201, 202, 204, 304, 404, 406, 409, 412, 500, 503]
 UNWELCOME = [400, 401, 403, 405, 411, 413, 414, 415, 431, 501]
@@ -77,12 +79,26 @@ def test_a_connection_leaves_what_it_owes() -> None:
 
 
 def test_less_than_a_turn_is_for_the_next_and_more_for_many() -> None:
-    estate = Estate()
-    assert not estate.heavy
+    estate = Estate(lambda: 0.0)
+    assert not estate.is_heavy()
     assert estate.inherit() == 0.0
     estate.leave(TURN_SECONDS / 2)
-    assert not estate.heavy
+    assert not estate.is_heavy()
     assert estate.inherit() == TURN_SECONDS / 2
     estate.leave(2.5 * TURN_SECONDS)
-    assert estate.heavy
+    assert estate.is_heavy()
     assert [estate.inherit() for _ in range(4)] == pytest.approx([TURN_SECONDS, TURN_SECONDS, TURN_SECONDS / 2, 0.0])
+
+
+def test_what_was_left_is_forgotten_once_nobody_leaves_more() -> None:
+    clock = HandClock()
+    estate = Estate(clock)
+    for clock.now_s in (0.0, 0.9, 1.8):
+        estate.leave(2 * TURN_SECONDS)
+        assert estate.is_heavy()
+    clock.now_s = 2.7
+    estate.leave(0.0)
+    assert estate.is_heavy()
+    clock.now_s = 2.8
+    assert not estate.is_heavy()
+    assert estate.inherit() == 0.0

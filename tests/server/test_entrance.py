@@ -4,6 +4,7 @@ import asyncio
 import errno
 import select
 import socket
+import struct
 
 import pytest
 
@@ -99,6 +100,24 @@ async def test_whom_the_kernel_let_in_is_let_in_by_a_stop(listening: Full, monke
     for client in clients:
         client.close()
     assert guests.leave() == len(clients)
+
+
+async def test_who_has_gone_already_does_not_come_in(listening: Full) -> None:
+    listening.full = False
+    guests = Guests()
+    doors = Entrance(listening, guests.receive)
+    clients = [socket.create_connection(listening.getsockname()) for _ in range(3)]
+    clients[1].sendall(b"GET")
+    clients[2].sendall(b"GET")
+    clients[2].setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    clients[2].close()
+    doors.start()
+    await turns(20)
+    assert len(guests.inside) == 2
+    await doors.stop(send_away=True)
+    assert guests.leave()
+    for client in clients:
+        client.close()
 
 
 async def test_while_a_stop_closes_the_kernel_lets_nobody_in(listening: Full, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,23 +5,26 @@ those that come; so coming anew for each request is no way around the lane. The 
 their order of magnitude, enough to tell a client that sends little from one that sends much.
 """
 
+from collections.abc import Callable
+
 from lazulite.server.lane import TURN_SECONDS, Meter
 
 _BULK_BYTES = 16 * 1024
 _BULK_SECONDS_PER_BYTE = 0.5e-9
 """What reading a large piece of input costs: it is copied twice and looked through once."""
 
-_FRAMING_SECONDS = 30e-6
+_FRAMING_SECONDS = 60e-6
 """What a request costs beside the service's part."""
 
-_COMING_SECONDS = 100e-6
+_COMING_SECONDS = 200e-6
 """What it costs that a connection comes and goes."""
 
-_REFUSAL_SECONDS = 100e-6
+_REFUSAL_SECONDS = 200e-6
 """What it costs to refuse a request that the service has not seen."""
 
 _ESTATE_SECONDS_MAX = 100 * TURN_SECONDS
-"""Lest those who come long after an attack pay for all of it."""
+_REMEMBERED_SECONDS = 1.0
+"""Those who come after an attack do not pay for it."""
 
 _UNWELCOME = frozenset({400, 401, 403, 405, 411, 413, 414, 415, 431, 501})
 """Answers that no good client gets often: who asks for them time and again goes by the slow lane."""
@@ -63,26 +66,34 @@ class Debt:
 
 
 class Estate:
-    """What connections that have ended owe together.
+    """What connections that have ended owe together, as long as more of them do so.
 
     Less than a turn is for the next one that comes. While it is more, all that come wait for their turn before they are
     listened to: however many they are, and however fast they leave again, none goes past the lane.
+
+    Args:
+        clock: monotonic seconds.
 
     Attributes:
         seconds: of the event loop's time.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float]) -> None:
         self.seconds = 0.0
+        self._clock = clock
+        self._forgotten_s = 0.0
 
-    @property
-    def heavy(self) -> bool:
-        """Whether who comes now has to wait."""
+    def is_heavy(self) -> bool:
+        """Say whether who comes now has to wait."""
+        if self.seconds >= TURN_SECONDS and self._clock() >= self._forgotten_s:
+            self.seconds = 0.0
         return self.seconds >= TURN_SECONDS
 
     def leave(self, seconds: float) -> None:
         """Add what a connection that ends has not paid."""
-        self.seconds = min(self.seconds + seconds, _ESTATE_SECONDS_MAX)
+        if seconds:
+            self.seconds = min(self.seconds + seconds, _ESTATE_SECONDS_MAX)
+            self._forgotten_s = self._clock() + _REMEMBERED_SECONDS
 
     def inherit(self) -> float:
         """Return what one connection takes over: a turn at most."""

@@ -84,6 +84,9 @@ class Entrance:
         except ConnectionAbortedError:
             return True
         client.setblocking(False)
+        if client.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):  # Reset already; a look is cheap.
+            client.close()
+            return True
         received = self._receive(client)
         if received is not None:
             task = asyncio.get_running_loop().create_task(received)

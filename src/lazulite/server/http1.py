@@ -239,7 +239,7 @@ class Connection(asyncio.Protocol):
         """
         shared, outlet = self._shared, self._outlet
         if self._new:
-            self._new, self._heir = False, shared.estate.heavy
+            self._new, self._heir = False, shared.estate.is_heavy()
             if not self._heir:
                 self._debt.seconds += shared.estate.inherit()
         if outlet is not None and self._held:

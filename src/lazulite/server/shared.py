@@ -36,11 +36,12 @@ class Shared:
     draining: bool = False
     buffered_bytes: int = 0
     lane: Lane = field(default_factory=Lane)
-    estate: Estate = field(default_factory=Estate)
+    estate: Estate = field(init=False)
     outbox: Outbox = field(init=False)
 
     def __post_init__(self) -> None:
         self.outbox = Outbox(self.clock)
+        self.estate = Estate(self.clock)
 
     on_last: Callable[[], None] = lambda: None
 
