@@ -14,7 +14,7 @@ from lazulite.server.lane import TURN_SECONDS, Lane, Meter, paced
 from .wire import settle
 
 STEP = 2**-9
-SLOW = 8 * STEP
+SLOW = 12 * STEP
 
 
 class Clock:
