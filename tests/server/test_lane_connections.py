@@ -268,3 +268,23 @@ async def test_an_heir_is_read_from_while_it_waits_but_no_further_than_once(wire
 async def test_what_is_owed_by_those_who_left_has_a_bound(wire: Wire, gate: Gate) -> None:
     await _leave_after_slow_work(wire, gate, 200)
     assert wire.shared.estate.seconds == pytest.approx(100 * TURN_SECONDS)
+
+
+@pytest.mark.parametrize("spoke", [True, False])
+async def test_who_was_held_is_heard_before_a_drain_takes_it_for_silent(wire: Wire, gate: Gate, spoke: bool) -> None:
+    wire.service.status = 403
+    answered = await _ask_until_held(wire, gate)
+    assert wire.transport.reading_paused
+    wire.shared.leaving = wire.shared.draining = True
+    wire.transport.protocol.drain()  # type: ignore[attr-defined]  # a Connection
+    await settle()
+    assert not wire.transport.closed
+    assert gate.waiting.pop(0)()
+    assert not wire.transport.reading_paused
+    assert not wire.transport.closed, "what it said meanwhile is still with the kernel"
+    if spoke:
+        await wire.send(GET)
+    else:
+        await settle()
+    assert wire.transport.closed
+    assert len(statuses(wire.transport.written)) == answered + spoke

@@ -216,7 +216,7 @@ class Connection(asyncio.Protocol):
             elif parser.head_begun:
                 phase = Phase.HEAD
             elif self._shared.draining and not self._is_newcomer():
-                self._end(linger=False)
+                self._end_if_silent()
                 return
             elif self._shared.draining:
                 phase = Phase.NEWCOMER
@@ -226,6 +226,14 @@ class Connection(asyncio.Protocol):
                 self._enter(phase)
         if self._outlet is not None:
             self._outlet.read(not self._unread and not self._crowded())
+
+    def _end_if_silent(self) -> None:
+        """End, unless nobody has looked yet whether the client has said something: that takes a turn of the loop."""
+        if self._outlet is not None and not self._outlet.read(True):
+            loop = asyncio.get_running_loop()
+            loop.call_soon(loop.call_soon, self.drain)
+        else:
+            self._end(linger=False)
 
     def _is_newcomer(self) -> bool:
         """Say whether the client may have sent its first request before it could know of the drain."""

@@ -46,14 +46,16 @@ class Outlet:
             self._outbox.send()
             self._transport.writelines((head, body))
 
-    def read(self, wanted: bool) -> None:
-        """Turn reading on or off."""
-        if wanted is not self._reading:
+    def read(self, wanted: bool) -> bool:
+        """Turn reading on or off; return whether it was on."""
+        was = self._reading
+        if wanted is not was:
             self._reading = wanted
             if wanted:
                 self._transport.resume_reading()
             else:
                 self._transport.pause_reading()
+        return was
 
     def end(self, *, linger: bool) -> None:
         """Close once all is written; with `linger`, when the client closes or someone calls `abort`."""
