@@ -2,8 +2,8 @@
 
 Two `lazulite serve --engine` share a PostgreSQL server. Clients on kept-alive connections write, read and query through
 a balancer with the files of `deploy/`. All the while each process in turn is told to stop, ends, and is started anew.
-No request may fail of that. Of a process that is killed, only writes on their way to it may be lost: each client has
-one request on its way, so no client loses more than one. A read is asked of another process.
+No request may fail of that. Of a process that is killed, only writes on their way to it may be lost, which are those
+that were asked before it was dead: while it dies, the kernel still lets clients in. A read is asked of another process.
 
 What was answered is there, once: a write that had been sent to two processes would be refused by the second.
 """
@@ -114,9 +114,11 @@ class Rolling:
 
     async def _kill(self, process: Process) -> None:
         for visitor in self._visitors:
-            visitor.excuse = True
+            visitor.dying = visitor.excuse = True
         process.signal(signal.SIGKILL)
-        await asyncio.to_thread(process.join)
+        await asyncio.to_thread(process.join)  # Until then the kernel lets clients in who get no answer.
+        for visitor in self._visitors:
+            visitor.dying = False
         process.close()
         self.counts["kills"] += 1
 
@@ -124,7 +126,6 @@ class Rolling:
         """Take over what the clients have to say since the last time; the kill before this, if any, is over."""
         for visitor in self._visitors:
             failures, visitor.failures = visitor.failures, []
-            visitor.excuse = False
             for failure in failures:
                 if failure.excused:
                     self.counts[f"{failure.kind} lost in kills"] += 1

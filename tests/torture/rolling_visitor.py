@@ -29,8 +29,10 @@ class Visitor:
 
     def __init__(self, number: int, host: str, random: Random, counts: Counter[str]) -> None:
         self.failures: list[Failure] = []
+        self.dying = False
+        """A process is being killed: what is asked now may be on its way to it."""
         self.excuse = False
-        """One failure is a kill's, if it comes to that."""
+        """A process was being killed while what is asked now was on its way."""
         self._number = number
         self._host = host
         self._random = random
@@ -101,6 +103,7 @@ class Visitor:
 
     async def _ask(self, kind: str, request: bytes, right: Callable[[Answer], bool]) -> Answer | None:
         """Return a right answer; None if there is none, which is remembered."""
+        self.excuse = self.dying
         try:
             if self._connection is None:
                 self._connection = await Connection.open(self._host)
@@ -116,5 +119,4 @@ class Visitor:
             await self.close()
             text, excusable = f"no answer: {error}", True
         self.failures.append(Failure(kind, text, excusable and kind in WRITES and self.excuse))
-        self.excuse = False
         return None
