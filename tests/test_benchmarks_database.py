@@ -19,7 +19,7 @@ from benchmarks.pgbench import Pgbench, Script, point_read, single_insert
 from benchmarks.processes import Server
 from benchmarks.rows import Row, read_rows
 from benchmarks.targets import TARGETS, Results
-from benchmarks.throttle import throttling
+from benchmarks.throttle import Allowance, throttling
 from benchmarks.workload import NUMBERS_PER_RUN, Workload
 
 from lazulite.engine.postgres.engine import PostgresEngine
@@ -162,6 +162,16 @@ def test_who_is_held_to_a_share_of_a_cpu_stops_and_goes_on() -> None:
         assert throttling(load, [server], 0.25)(ASKED, 0, 0, Limits(1, 1)) == NOTHING
         assert not stopped(), "it stays stopped"
         process.kill()
+
+
+def test_who_waits_uses_nothing_of_its_share_and_saves_little() -> None:
+    allowance = Allowance(0.25)
+    assert allowance.go_on(0.004, 0.0)
+    assert not allowance.go_on(0.004, 0.003)
+    assert not allowance.go_on(0.003, 0.0)
+    assert allowance.go_on(0.002, 0.0)
+    assert allowance.go_on(60.0, 0.0), "it waited for a minute"
+    assert not allowance.go_on(0.0, 0.002), "a minute's share was saved up"
 
 
 def test_the_report_says_who_took_the_processors() -> None:
