@@ -39,7 +39,7 @@ def test_refusals_cost() -> None:
 @pytest.mark.parametrize("status", GOOD)
 def test_short_good_answers_cost_nothing(status: int) -> None:
     debt = Debt()
-    assert debt.answered("GET", status, meter(TURN_SECONDS / 2, TURN_SECONDS / 2))
+    assert debt.answered("GET", status, 10 * BULK_BYTES, meter(TURN_SECONDS / 2, TURN_SECONDS / 2))
     assert debt.seconds == 0.0
 
 
@@ -51,11 +51,25 @@ def test_other_answers_cost_what_the_lane_does_not_know_of_and_their_framing(
     method: str, status: int, total_s: float
 ) -> None:
     debt = Debt()
-    assert not debt.answered(method, status, meter(total_s, 0.0))
+    assert not debt.answered(method, status, 0, meter(total_s, 0.0))
     framing = debt.seconds
     assert framing > 0
-    assert not debt.answered(method, status, meter(total_s, 0.25))
+    assert not debt.answered(method, status, 0, meter(total_s, 0.25))
     assert debt.seconds == pytest.approx(2 * framing + 0.25)
+
+
+def test_a_large_answer_is_no_short_one_however_fast_it_was() -> None:
+    debt = Debt()
+    assert not debt.answered("GET", 200, 20 * BULK_BYTES, meter(TURN_SECONDS / 2, TURN_SECONDS / 2))
+    assert debt.seconds > TURN_SECONDS / 2
+
+
+def test_what_is_sent_to_who_is_slow_costs_by_its_size() -> None:
+    debt, sent, received = Debt(), Debt(), Debt()
+    for one, size in ((debt, 0), (sent, 10 * BULK_BYTES)):
+        assert not one.answered("GET", 200, size, meter(TURN_SECONDS, 0.0))
+    received.read(10 * BULK_BYTES)
+    assert sent.seconds - debt.seconds == pytest.approx(received.seconds)
 
 
 def test_what_is_paid_is_owed_no_more() -> None:

@@ -216,6 +216,26 @@ async def test_who_leaves_while_slow_work_waits_leaves_its_price(wire: Wire, gat
     assert statuses(newcomer.written) == [200]
 
 
+async def test_who_leaves_before_slow_work_is_done_leaves_its_price(wire: Wire, gate: Gate) -> None:
+    done = asyncio.Event()
+
+    async def work(_: Request) -> None:
+        wire.clock.now_s += 2 * TURN_SECONDS
+        await done.wait()
+
+    gate.clock = wire.clock
+    gate._work_clock = wire.clock
+    wire.service.before = work
+    gone = wire.connect()
+    await wire.send(GET, gone)
+    gone.close()
+    await settle()
+    assert wire.shared.estate.seconds < TURN_SECONDS
+    done.set()
+    await settle()
+    assert wire.shared.estate.seconds >= 2 * TURN_SECONDS
+
+
 async def _leave_after_slow_work(wire: Wire, gate: Gate, count: int) -> None:
     async def work(_: Request) -> None:
         wire.clock.now_s += 2 * TURN_SECONDS

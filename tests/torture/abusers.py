@@ -13,7 +13,7 @@ from benchmarks.entities import TRANSACTION_ROWS
 from benchmarks.requests import TABLE
 
 from . import probes
-from .blows import churn, deaf, flood, handshake, idle, once, scan, silent, slow, vanish
+from .blows import churn, deaf, flood, handshake, idle, neighbour, once, scan, silent, slow, vanish
 from .hostile import CUT, Abuser, Target, abuse
 
 MIB = 1 << 20
@@ -26,6 +26,8 @@ def _all(*fates: str) -> frozenset[str]:
 
 
 ABUSERS: dict[str, Abuser] = {
+    # To compare the others with: what the good client loses because the machine has more to do.
+    "a busy neighbour": Abuser(neighbour, 1, _all("worked")),
     # Connections.
     "slow heads": Abuser(slow(lambda r: r.raw("GET", TABLE, X_Slow="a" * 1000), 100), 400, _all("408")),
     "slow bodies": Abuser(slow(lambda r: probes.insert(r, b"a" * 1000), 450), 400, _all("408")),

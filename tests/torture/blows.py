@@ -14,6 +14,8 @@ from .hostile import CUT, HOST, Again, Blow, Target, Wire
 _BYTE_SECONDS = 0.2
 """Between two bytes of a slow sender."""
 
+_STEPS = 10_000
+
 _CONTINUATION = re.compile(r"x-ms-continuation-(next\w+): (\S+)", re.IGNORECASE)
 
 
@@ -65,6 +67,16 @@ def slow(make: Callable[[Requests], bytes], whole: int) -> Blow:
         wire.close()
 
     return blow
+
+
+async def neighbour(target: Target, again: Again) -> None:
+    """Do nothing to the server, but keep a processor busy: what no server can help."""
+    target.note_opened()
+    while again():
+        for _ in range(_STEPS):
+            pass
+        target.fates["worked"] += 1
+        await asyncio.sleep(0)
 
 
 async def silent(target: Target, _: Again) -> None:

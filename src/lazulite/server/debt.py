@@ -11,7 +11,10 @@ from lazulite.server.lane import TURN_SECONDS, Meter
 
 _BULK_BYTES = 16 * 1024
 _BULK_SECONDS_PER_BYTE = 0.5e-9
-"""What reading a large piece of input costs: it is copied twice and looked through once."""
+"""What reading a large piece of input costs, which is copied twice and looked through once, or sending one."""
+
+_SHORT_BYTES = 256 * 1024
+"""An answer of more has taken about a turn, or would have on another machine."""
 
 _FRAMING_SECONDS = 60e-6
 """What a request costs beside the service's part."""
@@ -47,11 +50,15 @@ class Debt:
         """Account for a request that the service has not seen."""
         self.seconds += _REFUSAL_SECONDS
 
-    def answered(self, method: str, status: int, meter: Meter) -> bool:
-        """Account for a request that the service has answered; return whether it was a short one, and good."""
-        if meter.total_s < TURN_SECONDS and status not in _UNWELCOME and method != "OPTIONS":
+    def answered(self, method: str, status: int, size: int, meter: Meter) -> bool:
+        """Account for a request that the service has answered; return whether it was a short one, and good.
+
+        `size`: of what is to be sent, in bytes.
+        """
+        is_short = meter.total_s < TURN_SECONDS and size < _SHORT_BYTES
+        if is_short and status not in _UNWELCOME and method != "OPTIONS":
             return True
-        self.seconds += meter.unpaid_s + _FRAMING_SECONDS
+        self.seconds += meter.unpaid_s + _FRAMING_SECONDS + size * _BULK_SECONDS_PER_BYTE
         return False
 
     def pay(self) -> float:

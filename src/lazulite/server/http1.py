@@ -324,8 +324,10 @@ class Connection(asyncio.Protocol):
         return self._shared.service.refuse(request, ServiceError("InternalError"))
 
     def _answer(self, incoming: Incoming, response: Response) -> None:
-        if self._debt.answered(incoming.request.method, response.status, self._meter):
+        if self._debt.answered(incoming.request.method, response.status, len(response.body), self._meter):
             self._shared.lane.passed()
+        if self._outlet is None:
+            self._shared.estate.leave(self._debt.left(self._meter))
         if self._running is incoming:
             self._running = None
         if not incoming.answered:
