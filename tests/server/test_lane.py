@@ -109,6 +109,21 @@ async def test_short_work_does_not_enter_the_lane() -> None:
     assert (lane.entered, meter.total_s) == (0, 0.0)
 
 
+async def test_a_request_of_some_steps_each_of_them_interrupted_is_not_slow() -> None:
+    clock, work_clock = HandClock(), HandClock()
+    lane, meter = WatchedLane(clock=clock, work_clock=work_clock), Meter()
+
+    async def work() -> None:
+        for _ in range(5):
+            clock.now_s += 0.9 * TURN_SECONDS
+            work_clock.now_s += 0.03 * TURN_SECONDS
+            await asyncio.sleep(0)
+
+    await paced(work(), lane, meter)
+    assert meter.total_s == pytest.approx(0.15 * TURN_SECONDS)
+    assert lane.entered == 0
+
+
 async def test_work_is_not_slow_for_others_having_had_the_processor() -> None:
     lane, meter = WatchedLane(work_clock=HandClock(), clock=Clock()), Meter()
     assert await paced(_work("a", 50, []), lane, meter) == "a"

@@ -24,7 +24,8 @@ from lazulite.server.demand import demand_seconds
 TURN_SECONDS = 0.001
 
 _TURNS_IN_A_ROW = 8
-_NOTE_SECONDS = TURN_SECONDS / 2
+_NOTE_SECONDS = TURN_SECONDS / 10
+"""How much may be taken for work that was none: a request of some steps, each of them interrupted, stays short."""
 _REST_RATIO = 12
 _REST_SECONDS_MAX = 1.0
 _TICK_SECONDS = 0.001
@@ -178,7 +179,7 @@ def paced(work: Coroutine[object, None, T], lane: Lane, meter: Meter) -> Generat
             return result
         finally:
             took_s = clock() - began_s
-            if took_s >= TURN_SECONDS:
+            if took_s >= _NOTE_SECONDS:
                 took_s = lane.worked(took_s)
             meter.total_s += took_s
             meter.unpaid_s += took_s
