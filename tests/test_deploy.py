@@ -87,7 +87,7 @@ def test_a_unit_has_a_database_and_its_password() -> None:
     args.engine_password_file = DEPLOY / "lazulite.env"
     with pytest.raises(ValueError, match="does not hold a password, in one line"):
         database_settings_from(args, variables)
-    assert int(service()["LimitNOFILE"]) >= Limits().connections + 1024
+    assert int(service()["LimitNOFILE"]) >= Limits().connections + 5 * 1024
 
 
 def test_all_speak_of_the_same_addresses() -> None:

@@ -201,7 +201,7 @@ def test_the_unit_for_systemd_starts_a_command_that_exists() -> None:
     assert program.endswith("/.venv/bin/lazulite")
     assert str(args.location) == "/var/lib/" + read["Service"]["StateDirectory"]
     assert int(read["Service"]["TimeoutStopSec"]) > Limits().drain_seconds
-    assert int(read["Service"]["LimitNOFILE"]) >= Limits().connections + 1024
+    assert int(read["Service"]["LimitNOFILE"]) >= Limits().connections + 5 * 1024
 
 
 def test_the_clients_are_those_that_run() -> None:

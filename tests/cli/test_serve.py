@@ -2,6 +2,7 @@
 
 import os
 import re
+import resource
 import signal
 import socket
 import subprocess
@@ -140,6 +141,20 @@ def test_it_is_ready_within_a_second(tmp_path: Path) -> None:
         if min(seconds) < 1:
             return
     pytest.fail(f"the best start took {min(seconds):.2f} s")
+
+
+def test_the_store_profits_from_the_files_that_the_service_may_open(tmp_path: Path) -> None:
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if before[1] < 4 * RocksSettings().open_files_max:
+        pytest.skip("this machine allows no more")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (1024, before[1]))
+    try:
+        with serving(tmp_path / "data", "-s") as server:
+            server.stop()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+    newest = max((tmp_path / "data").rglob("OPTIONS-*"))
+    assert f"max_open_files={RocksSettings().open_files_max}\n" in newest.read_text()
 
 
 def test_in_memory_nothing_touches_the_disk(tmp_path: Path) -> None:

@@ -36,6 +36,7 @@ def run(args: Namespace, environ: Mapping[str, str]) -> int:
         raise Refusal("--metrics-port counts one process; it cannot be had with --workers yet", 2)
     try:
         settings = settings_from(args, environ)
+        lifecycle.allow_connections(settings.limits)
         if settings.workers > 1:
             lifecycle.run(serve_by_workers(settings, partial(_announce, settings)))
         else:

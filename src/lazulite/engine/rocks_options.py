@@ -1,5 +1,6 @@
 """How RocksDB is set up: the engine's tunables, and what they and the engine's promises ask of RocksDB."""
 
+import resource
 from dataclasses import dataclass
 
 from rocksdict import (
@@ -28,7 +29,8 @@ class RocksSettings:
     of 1 KB has no room in the cache; with twice it, single rows are read more slowly."""
     write_buffer_bytes: int = 32 * MIB
     write_buffers_max: int = 3
-    open_files_max: int = 256
+    open_files_max: int = 4096
+    """A file of up to 64 MiB that is not kept open is opened, and parts of it read, for each row that is asked for."""
     slice_rows_max: int = 256
     slice_bytes_max: int = MIB
     slice_seconds_max: float = 0.001
@@ -37,6 +39,17 @@ class RocksSettings:
     stall_retry_seconds: float = 0.01
     recovery_retry_seconds: float = 1.0
     """How long after a failed write, and between attempts, the store waits before it is opened again."""
+
+
+_OPEN_FILES_MIN = 256
+
+
+def open_files(settings: RocksSettings) -> int:
+    """Return how many files a store may keep open: a quarter of the process's, as clients need some too."""
+    allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if allowed == resource.RLIM_INFINITY:
+        return settings.open_files_max
+    return min(settings.open_files_max, max(_OPEN_FILES_MIN, allowed // 4))
 
 
 def database_options(settings: RocksSettings, env: Env | None) -> Options:
@@ -51,7 +64,7 @@ def database_options(settings: RocksSettings, env: Env | None) -> Options:
     # Most inserts look for a row that is not there: a filter spares them the search.
     options.set_memtable_whole_key_filtering(True)
     options.set_memtable_prefix_bloom_ratio(0.05)
-    options.set_max_open_files(settings.open_files_max)
+    options.set_max_open_files(open_files(settings))
     options.set_max_background_jobs(2)
     options.set_level_compaction_dynamic_level_bytes(True)
     options.set_compression_type(DBCompressionType.lz4())

@@ -18,8 +18,8 @@ from lazulite.server.listener import BindError, Ports, Server
 
 T = TypeVar("T")
 
-_SPARE_FILES = 1024
-"""File descriptors beside the connections': the store's, the logs'."""
+_SPARE_FILES = 5 * 1024
+"""File descriptors beside the connections': a store's, which keeps up to 4,096 open, and the logs'."""
 
 
 class Serving(Protocol):
@@ -65,7 +65,7 @@ async def serve(
     Raises:
         BindError: the address cannot be listened on.
     """
-    allow_files(server.limits.connections + _SPARE_FILES)
+    allow_connections(server.limits)
     loop = asyncio.get_running_loop()
     signalled, left = asyncio.Event(), asyncio.Event()
     delay_seconds = server.limits.drain_delay_seconds
@@ -106,6 +106,14 @@ def run(main: Coroutine[object, object, T]) -> T:
         return runner.run(main)
 
 
+def allow_connections(limits: Limits) -> None:
+    """Let the process open as many files as its connections and its store need, as far as that is allowed.
+
+    A store looks at what is allowed when it is opened, so this comes first.
+    """
+    allow_files(limits.connections + _SPARE_FILES)
+
+
 def allow_files(count: int) -> int:
     """Raise the process's soft limit of open files towards `count`, as far as the hard limit lets; return the limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -116,4 +124,4 @@ def allow_files(count: int) -> int:
     return wanted
 
 
-__all__ = ["BindError", "Server", "allow_files", "run", "serve"]
+__all__ = ["BindError", "Server", "allow_connections", "allow_files", "run", "serve"]
