@@ -13,7 +13,7 @@ from benchmarks.rows import CLOSED, FIXED, Row
 from benchmarks.sections.big import BIG, SMALL
 from benchmarks.sections.postgres import CONNECTIONS, FEWER_CONNECTIONS
 from benchmarks.sections.table import SYNC
-from benchmarks.subjects import AZURITE, BARE, DISK, FLOOR, HELD, LAZULITE, PGBENCH, TWO_HELD
+from benchmarks.subjects import AZURITE, BARE, DISK, FLOOR, HELD, LAZULITE, PGBENCH, TWO, TWO_HELD
 
 Value: TypeAlias = Callable[["Results"], float | None]
 
@@ -96,11 +96,11 @@ def on_database(workload: str) -> Value:
     return lambda results: middle(results.find("postgres", workload, variant=BIG), lambda row: row.rate)
 
 
-def of_pgbench(workload: str, connections: int) -> Value:
+def of_pgbench(workload: str, connections: int, subject: str = LAZULITE) -> Value:
     """Return Lazulite's rate on the larger database as a share of pgbench's."""
 
     def value(results: Results) -> float | None:
-        ours = results.find("postgres", workload, variant=BIG, connections=connections)
+        ours = results.find("postgres", workload, subject, variant=BIG, connections=connections)
         return ratio(ours, results.find("postgres", workload, PGBENCH, variant=BIG), lambda row: row.rate)
 
     return value
@@ -263,6 +263,15 @@ TARGETS = [
         )
         for name in SINGLE
         for connections in (CONNECTIONS, FEWER_CONNECTIONS)
+    ),
+    *(
+        Target(
+            f"PostgreSQL: {name}, two processes, {CONNECTIONS} connections",
+            of_pgbench(name, CONNECTIONS, TWO),
+            0.6,
+            PGBENCH_SHARE,
+        )
+        for name in SINGLE
     ),
     Target(f"PostgreSQL: {EGT} of 100 inserts, 4 connections", on_database(EGT), 15_000, PER_SECOND),
     Target(f"PostgreSQL: {PAGE}, 1,000 entities", on_database(PAGE), 100_000, PER_SECOND),

@@ -29,3 +29,60 @@ async def test_what_nobody_waits_for_is_not_sent() -> None:
     await asyncio.wait(calls)
     assert sent == [0, 1, 2, 4]
     assert [call.result() for call in calls if not call.cancelled()] == [0, 1, 2, 4]
+
+
+class Sent:
+    """Groups as they were sent, none of which is answered before `gate` is set."""
+
+    def __init__(self, patience_seconds: float) -> None:
+        self.groups: list[list[int]] = []
+        self.gate, self.again = asyncio.Event(), asyncio.Event()
+        self.gather: Gather[int, int] = Gather(self._send, patience_seconds=patience_seconds)
+
+    async def _send(self, calls: Sequence[int]) -> Sequence[int]:
+        self.groups.append(list(calls))
+        if len(self.groups) > 1:
+            self.again.set()
+        await self.gate.wait()
+        return calls
+
+    async def call(self, *numbers: int) -> list[asyncio.Task[int]]:
+        calls = [asyncio.create_task(self.gather(number)) for number in numbers]
+        for _ in range(3):
+            await asyncio.sleep(0)
+        return calls
+
+
+async def test_who_is_patient_waits_for_the_group_on_its_way_and_goes_with_others() -> None:
+    sent = Sent(3600)
+    calls = await sent.call(0)
+    for number in range(1, 10):
+        calls += await sent.call(number)
+    assert sent.groups == [[0]]
+    sent.gate.set()
+    assert await asyncio.gather(*calls) == list(range(10))
+    assert sent.groups == [[0], list(range(1, 10))]
+    assert not sent.gather._waited_for
+
+
+async def test_enough_for_a_full_group_wait_for_nobody() -> None:
+    sent = Sent(3600)
+    calls = await sent.call(-1)
+    calls += await sent.call(*range(31))
+    assert sent.groups == [[-1]]
+    calls += await sent.call(31)
+    assert sent.groups == [[-1], list(range(32))]
+    calls += await sent.call(32)
+    sent.gate.set()
+    await asyncio.gather(*calls)
+    assert sent.groups[2:] == [[32]]
+
+
+async def test_patience_ends() -> None:
+    sent = Sent(1e-9)
+    calls = await sent.call(0)
+    calls += await sent.call(1)
+    await sent.again.wait()
+    assert sent.groups == [[0], [1]]
+    sent.gate.set()
+    assert await asyncio.gather(*calls) == [0, 1]
