@@ -76,7 +76,7 @@ def test_everything_is_measured(location: Path) -> None:
     assert {row.entities for row in rows} == {1000, 2000}
     assert all(row.database_cpu_s is not None and not row.errors for row in rows)
     measured = [target for target in TARGETS if target.measured(Results(rows)) is not None]
-    assert len(measured) == len([target for target in TARGETS if target.of.startswith("PostgreSQL")]) == 17
+    assert len(measured) == len([target for target in TARGETS if target.of.startswith("PostgreSQL")]) == 19
     assert re.search(r"fsync on, synchronous_commit on", harness.output)
     assert [each.name for each in location.iterdir()] == ["results"], "what was temporary stays behind"
 
