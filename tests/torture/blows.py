@@ -15,6 +15,7 @@ _BYTE_SECONDS = 0.2
 """Between two bytes of a slow sender."""
 
 _STEPS = 10_000
+"""Of a neighbour's work, between two looks at whether to go on."""
 
 _CONTINUATION = re.compile(r"x-ms-continuation-(next\w+): (\S+)", re.IGNORECASE)
 

@@ -7,8 +7,8 @@ from lazulite.engine.postgres.pool import Pool
 from lazulite.engine.postgres.statements import GET, GET_ONE
 
 _PATIENCE_SECONDS = 0.002
-"""What a read may wait for others at most. In one process alone it makes reads a seventh cheaper; where several of them
-and their database want more processors than there are, a quarter."""
+"""What a read may wait for others at most: fewer and larger statements are cheaper for all sides, most of all where
+several processes and their database want more processors than there are."""
 
 _Key = tuple[int, bytes, bytes]
 """A space, and the forms of both keys."""
