@@ -141,7 +141,7 @@ async def test_pipelined_requests_stop_the_reading(wire: Wire) -> None:
     small = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
     await wire.send(small * 5000)
     assert wire.transport.reading_paused
-    assert len(wire.transport.protocol._queue) < 1000  # type: ignore[attr-defined]  # the promise is about memory
+    assert len(wire.transport.protocol._inlet.queue) < 1000  # type: ignore[attr-defined]  # the promise is about memory
     gate.set()
     for _ in range(400):
         await settle()

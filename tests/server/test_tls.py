@@ -15,7 +15,7 @@ from lazulite.server.limits import Limits
 from lazulite.server.listener import Secure, Server
 from tests.certificates import Authority, Files
 
-from . import test_lane_connections
+from . import test_place
 from .test_http1 import GET, statuses
 from .test_lifecycle import CLOSE, SECONDS_MAX, Gate, exchange, ids
 from .wire import Echo
@@ -182,7 +182,7 @@ async def test_handshakes_count_as_connections(both: Both, trust: ssl.SSLContext
 
 
 async def test_handshakes_go_by_the_slow_lane(files: Files, limits: Limits, trust: ssl.SSLContext) -> None:
-    lane = test_lane_connections.Gate()
+    lane = test_place.Gate()
     both = Both(files, limits, lane)
     await both.server.start()
     client = asyncio.ensure_future(converse(both.port, CLOSE, trust))

@@ -13,26 +13,20 @@ Invariants:
 
 import asyncio
 import math
-from collections import deque
 from collections.abc import Callable
 from typing import cast
 
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import Request, Response
 from lazulite.server.deadlines import Phase
-from lazulite.server.debt import Debt
 from lazulite.server.exchange_log import Exchange
 from lazulite.server.incoming import Incoming
-from lazulite.server.lane import TURN_SECONDS, Meter, paced
+from lazulite.server.inlet import Inlet
+from lazulite.server.lane import paced
 from lazulite.server.outlet import Outlet, client_address
-from lazulite.server.request_parser import RequestParser
+from lazulite.server.place import Place
 from lazulite.server.response import CONTINUE, encode
 from lazulite.server.shared import Shared
-
-_SLICE_BYTES = 16 * 1024
-"""Input is parsed in slices of this size, so that one read of many small requests cannot overrun the queue by much."""
-
-_NOTHING = memoryview(b"")
 
 _OVERFLOW_CONNECTIONS = 256
 """Connections over the limit that are told so at a time; beyond them, a connection is just closed."""
@@ -53,11 +47,9 @@ class Connection(asyncio.Protocol):
         self._shared = shared
         self._scheme = scheme
         self._refusal = refusal
-        self._queue: deque[Incoming] = deque()
-        self._parser = RequestParser(shared.limits, self._queue, self._new_request, shared.reserve)
+        self._inlet = Inlet(shared, self._new_request)
         self._outlet: Outlet | None = None
         self._client = ""
-        self._unread = _NOTHING
         self._running: Incoming | None = None
         self._task: asyncio.Task[None] | None = None
         self._write_paused = False
@@ -65,13 +57,8 @@ class Connection(asyncio.Protocol):
         self._ending = False
         self._phase = Phase.IDLE
         self._message_count = 0
-        self._debt = Debt()
-        self._new = True
-        self._heir = False
-        self._held = False
-        self._held_at_s = 0.0
         self._made_s = shared.clock()
-        self._meter = Meter()
+        self._place = Place(shared, self._go_on)
         self.deadline_s = 0.0
 
     # What the transport calls.
@@ -96,13 +83,13 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """See asyncio."""
-        self._debt.read(len(data))
+        self._place.debt.read(len(data))
         if self._ending:
             if self._outlet is not None:
                 self._outlet.discard(len(data))
-                self._pay()
+                self._place.free(self._outlet)
             return
-        self._unread = memoryview(self._unread.tobytes() + data) if self._unread else memoryview(data)
+        self._inlet.receive(data)
         self._advance()
 
     def eof_received(self) -> bool:
@@ -113,9 +100,7 @@ class Connection(asyncio.Protocol):
             self._end(linger=False)
             return False
         self._eof = True
-        self._parser.close()
-        while self._queue and not (self._queue[-1].complete or self._queue[-1].error):
-            self._shared.release(self._queue.pop())
+        self._inlet.end()
         self._advance()
         return not self._ending
 
@@ -133,14 +118,12 @@ class Connection(asyncio.Protocol):
         """See asyncio."""
         self._outlet = None
         self._ending = True
-        self._shared.estate.leave(self._debt.left(self._meter))
-        self._drop_queue()
-        self._unread = _NOTHING
-        self._parser.close()
+        self._place.leave()
+        self._inlet.close()
         self.deadline_s = math.inf
         if self._task is None:
             self._shared.forget(self)
-        elif self._meter.waits and self._running is not None and self._running.request.method in _READING:
+        elif self._place.meter.waits and self._running is not None and self._running.request.method in _READING:
             self._cancel(self._task)
 
     # What the server calls.
@@ -160,7 +143,7 @@ class Connection(asyncio.Protocol):
 
     def expire(self) -> None:
         """Act on a passed deadline, as the phase says; not while it is the server that keeps the client waiting."""
-        if not self._held:
+        if not self._place.waits:
             _EXPIRED[self._phase](self)
 
     # From input to service.
@@ -170,8 +153,9 @@ class Connection(asyncio.Protocol):
 
     def _advance(self) -> None:
         """Do all that can be done now: answer or start the next request, parse more input, say what is waited for."""
-        queue, parser = self._queue, self._parser
-        if (self._held or self._new or self._debt.seconds >= TURN_SECONDS) and self._pay():
+        inlet = self._inlet
+        queue = inlet.queue
+        if not self._place.free(self._outlet):
             return
         while not self._ending:
             if queue and self._running is None and not self._write_paused:
@@ -184,17 +168,9 @@ class Connection(asyncio.Protocol):
                     continue
                 if first.expects_continue:
                     self._invite(first)
-            if self._unread and not parser.stopped and not self._crowded():
-                part = self._unread
-                if len(part) > _SLICE_BYTES:
-                    part, self._unread = part[:_SLICE_BYTES], part[_SLICE_BYTES:]
-                else:
-                    self._unread = _NOTHING
-                parser.feed(part)
-                continue
-            break
-        if not self._ending:
-            self._settle()
+            if not inlet.read_on():
+                self._settle()
+                return
 
     def _invite(self, incoming: Incoming) -> None:
         """Ask for a body that its client holds back."""
@@ -205,7 +181,7 @@ class Connection(asyncio.Protocol):
     def _settle(self) -> None:
         """Nothing more can be done now: choose what to wait for, or end."""
         if self._running is None:
-            parser = self._parser
+            parser = self._inlet.parser
             if self._write_paused:
                 phase = Phase.READER
             elif parser.stopped:
@@ -225,7 +201,7 @@ class Connection(asyncio.Protocol):
             if phase is not self._phase or parser.message_count != self._message_count:
                 self._enter(phase)
         if self._outlet is not None:
-            self._outlet.read(not self._unread and not self._crowded())
+            self._outlet.read(self._inlet.has_room)
 
     def _end_if_silent(self) -> None:
         """End, unless nobody has looked yet whether the client has said something: that takes a turn of the loop."""
@@ -238,47 +214,15 @@ class Connection(asyncio.Protocol):
     def _is_newcomer(self) -> bool:
         """Say whether the client may have sent its first request before it could know of the drain."""
         age_s = self._shared.clock() - self._made_s
-        return not self._parser.message_count and age_s < self._shared.limits.newcomer_seconds
+        return not self._inlet.parser.message_count and age_s < self._shared.limits.newcomer_seconds
 
-    def _pay(self) -> bool:
-        """Say whether the connection waits in the slow lane, where who owes much goes before anything else.
-
-        Heirs are read from meanwhile, if they do not send more than one read takes: else nobody would see them leave.
-        """
-        shared, outlet = self._shared, self._outlet
-        if self._new:
-            self._new, self._heir = False, shared.estate.is_heavy()
-            if not self._heir:
-                self._debt.seconds += shared.estate.inherit()
-        if outlet is not None and self._held:
-            outlet.read(False)
-        elif outlet is not None and (self._heir or self._debt.seconds >= TURN_SECONDS):
-            self._held = True
-            self._held_at_s = shared.clock()
-            outlet.read(self._heir)
-            shared.lane.owe(self._debt.pay())
-            shared.lane.enter(self._go_on)
-        return self._held
-
-    def _go_on(self) -> bool:
-        shared, self._held = self._shared, False
-        self.deadline_s += shared.clock() - self._held_at_s
-        if self._outlet is None:
-            return False
-        if self._heir:
-            self._heir = False
-            shared.lane.owe(shared.estate.inherit())
-        if self._ending:
-            self._outlet.read(True)
-        else:
+    def _go_on(self, waited_s: float) -> None:
+        """Take the turn that the connection has waited for in the slow lane; its deadline has waited too."""
+        self.deadline_s += waited_s
+        if not self._ending:
             self._advance()
-        return True
-
-    def _crowded(self) -> bool:
-        queue, limits = self._queue, self._shared.limits
-        if len(queue) < 2:
-            return False
-        return len(queue) >= limits.pipelined_requests or sum(i.received_bytes for i in queue) > limits.body_bytes
+        elif self._outlet is not None:
+            self._outlet.read(True)
 
     def _start(self, incoming: Incoming) -> None:
         incoming.started_s = self._shared.clock()
@@ -288,7 +232,7 @@ class Connection(asyncio.Protocol):
 
     async def _serve(self, incoming: Incoming) -> None:
         shared = self._shared
-        meter = self._meter
+        meter = self._place.meter
         meter.begin()
         try:
             try:
@@ -324,10 +268,9 @@ class Connection(asyncio.Protocol):
         return self._shared.service.refuse(request, ServiceError("InternalError"))
 
     def _answer(self, incoming: Incoming, response: Response) -> None:
-        if self._debt.answered(incoming.request.method, response.status, len(response.body), self._meter):
-            self._shared.lane.passed()
+        self._place.answered(incoming.request.method, response.status, len(response.body))
         if self._outlet is None:
-            self._shared.estate.leave(self._debt.left(self._meter))
+            self._place.leave()
         if self._running is incoming:
             self._running = None
         if not incoming.answered:
@@ -339,7 +282,7 @@ class Connection(asyncio.Protocol):
 
     def _refuse(self, incoming: Incoming) -> None:
         assert incoming.error is not None
-        self._debt.refused()
+        self._place.debt.refused()
         incoming.started_s = self._shared.clock()
         self._respond(incoming, self._shared.service.refuse(incoming.request, incoming.error))
 
@@ -365,29 +308,23 @@ class Connection(asyncio.Protocol):
         self._phase = phase
         seconds: float = getattr(self._shared.limits, phase.limit)
         self.deadline_s = self._shared.clock() + seconds
-        self._message_count = self._parser.message_count
+        self._message_count = self._inlet.parser.message_count
         if self._outlet is not None and phase in (Phase.READER, Phase.LINGER):
             self._outlet.progress()
 
     def _end(self, *, linger: bool) -> None:
         """Close once all is written; with `linger`, when the client has closed or the time is up."""
         self._ending = True
-        self._drop_queue()
-        self._unread = _NOTHING
-        self._parser.close()
+        self._inlet.close()
         self._enter(Phase.FAREWELL if self._shared.draining and not linger else Phase.LINGER)
         if self._outlet is not None:
             self._outlet.end(linger=linger)
 
-    def _drop_queue(self) -> None:
-        for incoming in self._queue:
-            self._shared.release(incoming)
-        self._queue.clear()
-
     def _give_up_reading(self) -> None:
         """Answer 408, unless the request that never ends is a refused one that has its answer."""
-        incoming = self._queue.popleft() if self._queue else None
-        if incoming is None and self._parser.in_body:
+        inlet = self._inlet
+        incoming = inlet.queue.popleft() if inlet.queue else None
+        if incoming is None and inlet.parser.in_body:
             self._end(linger=False)
             return
         incoming = incoming or Incoming(self._new_request())

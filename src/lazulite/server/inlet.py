@@ -1,0 +1,80 @@
+"""The reading half of a connection: what has come, and the requests in it.
+
+Invariants: what is kept is bounded: one read of the transport that is not parsed yet, and the requests that `Limits`
+lets wait; nothing is kept after `close`. Memory for bodies is the server's, and given back.
+"""
+
+from collections import deque
+from collections.abc import Callable
+
+from lazulite.protocol.message import Request
+from lazulite.server.incoming import Incoming
+from lazulite.server.request_parser import RequestParser
+from lazulite.server.shared import Shared
+
+_SLICE_BYTES = 16 * 1024
+"""Input is parsed in slices of this size, so that one read of many small requests cannot overrun the queue by much."""
+
+_NOTHING = memoryview(b"")
+
+
+class Inlet:
+    """Of one connection.
+
+    Args:
+        shared: of the server's connections.
+        new_request: as `RequestParser` has it.
+
+    Attributes:
+        queue: the requests that have begun to come and are not served yet, oldest first.
+        parser: says what is being read.
+    """
+
+    __slots__ = ("_shared", "_unread", "parser", "queue")
+
+    def __init__(self, shared: Shared, new_request: Callable[[], Request]) -> None:
+        self._shared = shared
+        self._unread = _NOTHING
+        self.queue: deque[Incoming] = deque()
+        self.parser = RequestParser(shared.limits, self.queue, new_request, shared.reserve)
+
+    def receive(self, data: bytes) -> None:
+        """Keep what has come."""
+        self._unread = memoryview(self._unread.tobytes() + data) if self._unread else memoryview(data)
+
+    def read_on(self) -> bool:
+        """Parse a slice of what has come; False if there is none, or no room for the requests in it."""
+        part, parser = self._unread, self.parser
+        if not part or parser.stopped or (len(self.queue) > 1 and self._is_crowded()):
+            return False
+        if len(part) > _SLICE_BYTES:
+            part, self._unread = part[:_SLICE_BYTES], part[_SLICE_BYTES:]
+        else:
+            self._unread = _NOTHING
+        parser.feed(part)
+        return True
+
+    @property
+    def has_room(self) -> bool:
+        """Whether more may come."""
+        return not self._unread and (len(self.queue) < 2 or not self._is_crowded())
+
+    def end(self) -> None:
+        """Nothing more comes: who has sent half a request gets no answer to it."""
+        self.parser.close()
+        queue = self.queue
+        while queue and not (queue[-1].complete or queue[-1].error):
+            self._shared.release(queue.pop())
+
+    def close(self) -> None:
+        """Forget all that has come."""
+        for incoming in self.queue:
+            self._shared.release(incoming)
+        self.queue.clear()
+        self._unread = _NOTHING
+        self.parser.close()
+
+    def _is_crowded(self) -> bool:
+        """Say whether several requests are too many; one may always come."""
+        queue, limits = self.queue, self._shared.limits
+        return len(queue) >= limits.pipelined_requests or sum(i.received_bytes for i in queue) > limits.body_bytes

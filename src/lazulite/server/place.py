@@ -1,0 +1,81 @@
+"""A connection's place in the slow lane (`lane`): what it owes, and whether it waits there.
+
+Invariants:
+- Nothing of a connection that waits is looked at before its turn has come, heirs excepted: they are read from, if they
+  do not send more than one read takes, else nobody would see them leave.
+- A connection pays for what it did, never for what others do; only who comes while much is owed by those who have
+  left waits for that too.
+"""
+
+from collections.abc import Callable
+
+from lazulite.server.debt import Debt
+from lazulite.server.lane import TURN_SECONDS, Meter
+from lazulite.server.outlet import Outlet
+from lazulite.server.shared import Shared
+
+
+class Place:
+    """Of one connection.
+
+    Args:
+        shared: of the server's connections.
+        go_on: called when the connection's turn has come, with the seconds that it has waited.
+
+    Attributes:
+        debt: what the connection owes.
+        meter: how long its request has had the event loop.
+        waits: for its turn.
+    """
+
+    __slots__ = ("_go_on", "_heir", "_new", "_shared", "_since_s", "debt", "meter", "waits")
+
+    def __init__(self, shared: Shared, go_on: Callable[[float], None]) -> None:
+        self._shared = shared
+        self._go_on: Callable[[float], None] | None = go_on
+        self._new = True
+        self._heir = False
+        self._since_s = 0.0
+        self.debt = Debt()
+        self.meter = Meter()
+        self.waits = False
+
+    def free(self, outlet: Outlet | None) -> bool:
+        """Say whether the connection may go on now; who owes much waits before anything else, and is not read."""
+        debt = self.debt
+        if not (self._new or self.waits or debt.seconds >= TURN_SECONDS):
+            return True
+        shared = self._shared
+        if self._new:
+            self._new, self._heir = False, shared.estate.is_heavy()
+            if not self._heir:
+                debt.seconds += shared.estate.inherit()
+        if outlet is not None and self.waits:
+            outlet.read(False)
+        elif outlet is not None and (self._heir or debt.seconds >= TURN_SECONDS):
+            self.waits = True
+            self._since_s = shared.clock()
+            outlet.read(self._heir)
+            shared.lane.owe(debt.pay())
+            shared.lane.enter(self._take_turn)
+        return not self.waits
+
+    def answered(self, method: str, status: int, size: int) -> None:
+        """Account for an answer of the service to a request of that method, of so many bytes."""
+        if self.debt.answered(method, status, size, self.meter):
+            self._shared.lane.passed()
+
+    def leave(self) -> None:
+        """Leave what is not paid to those that come: the connection has gone."""
+        self._go_on = None  # The connection refers to its place: nothing may be left to the cycle collector.
+        self._shared.estate.leave(self.debt.left(self.meter))
+
+    def _take_turn(self) -> bool:
+        shared, go_on, self.waits = self._shared, self._go_on, False
+        if go_on is None:
+            return False
+        if self._heir:
+            self._heir = False
+            shared.lane.owe(shared.estate.inherit())
+        go_on(shared.clock() - self._since_s)
+        return True

@@ -1,0 +1,70 @@
+"""What a connection keeps of its input, and that it lets go of it."""
+
+import pytest
+
+from lazulite.protocol.message import Request
+from lazulite.server.inlet import Inlet
+
+from .wire import Wire
+
+HEAD = b"GET /t HTTP/1.1\r\nHost: a\r\n\r\n"
+HALF = b"POST /t HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nhello"
+
+
+@pytest.fixture(name="inlet")
+def _inlet(wire: Wire) -> Inlet:
+    return Inlet(wire.shared, lambda: Request("", ""))
+
+
+def _read_all(inlet: Inlet, data: bytes) -> None:
+    inlet.receive(data)
+    while inlet.read_on():
+        pass
+
+
+async def test_requests_come_out_however_the_input_is_cut(inlet: Inlet) -> None:
+    for byte in HEAD + HEAD:
+        assert inlet.has_room
+        _read_all(inlet, bytes([byte]))
+    assert [incoming.complete for incoming in inlet.queue] == [True, True]
+
+
+async def test_reading_stops_where_requests_wait_and_goes_on_when_they_are_taken(wire: Wire, inlet: Inlet) -> None:
+    count = 5000
+    _read_all(inlet, HEAD * count)
+    assert not inlet.has_room
+    assert wire.shared.limits.pipelined_requests <= len(inlet.queue) < 1000
+    taken = 0
+    while inlet.queue:
+        inlet.queue.popleft()
+        taken += 1
+        inlet.read_on()
+    assert taken == count
+    assert inlet.has_room
+
+
+async def test_input_that_comes_while_some_is_unread_stands_behind_it(inlet: Inlet) -> None:
+    inlet.receive(HEAD[:9])
+    assert not inlet.has_room
+    _read_all(inlet, HEAD[9:])
+    assert [incoming.request.path for incoming in inlet.queue] == ["/t"]
+
+
+async def test_half_a_request_is_dropped_at_the_end_of_the_input_and_its_memory_given_back(
+    wire: Wire, inlet: Inlet
+) -> None:
+    _read_all(inlet, HEAD + HALF)
+    assert wire.shared.buffered_bytes == 5
+    inlet.end()
+    assert [incoming.request.method for incoming in inlet.queue] == ["GET"]
+    assert wire.shared.buffered_bytes == 0
+
+
+async def test_nothing_is_kept_after_the_close(wire: Wire, inlet: Inlet) -> None:
+    _read_all(inlet, HALF)
+    inlet.receive(b"rest")
+    inlet.close()
+    assert not inlet.queue
+    assert wire.shared.buffered_bytes == 0
+    assert not inlet.read_on()
+    assert inlet.has_room, "what had come is forgotten"
