@@ -125,8 +125,8 @@ class Checkout:
         _write_program(
             programs / "lazulite",
             "",
-            "-c 'import sys; from lazulite.cli import main, parser; "
-            f'parser.DEFAULT_PORT = {self.port}; sys.exit(main())\' "$@"',
+            "-c 'import sys; from lazulite.cli import flag_types, main, parser; "
+            f'flag_types.DEFAULT_PORT = parser.DEFAULT_PORT = {self.port}; sys.exit(main())\' "$@"',
         )
         for stamp in (".runtime", ".test", ".fuzz"):
             (directory / ".venv" / stamp).touch()

@@ -14,7 +14,8 @@ from io import BytesIO
 import pytest
 
 from lazulite.cli.flag_types import COUNT_MAX
-from lazulite.cli.parser import LIMIT_FLAGS, build_parser
+from lazulite.cli.parser import build_parser
+from lazulite.cli.serve_flags import LIMIT_FLAGS
 from lazulite.config import ACCOUNT_VARIABLES
 from lazulite.database_settings import DATABASE_VARIABLES
 from lazulite.engine.postgres.settings import PostgresSettings

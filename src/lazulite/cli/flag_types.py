@@ -1,4 +1,7 @@
-"""What the values of flags may be. For anything else each raises `ArgumentTypeError`, with one line for the user."""
+"""What the values of flags may be, and what some are when not given.
+
+For anything else each raises `ArgumentTypeError`, with one line for the user.
+"""
 
 from argparse import ArgumentTypeError
 from collections.abc import Callable
@@ -9,6 +12,9 @@ from typing import NoReturn
 from lazulite.engine.postgres.url import SCHEMES, DatabaseUrl, read_url
 
 COUNT_MAX = 64
+DEFAULT_LOCATION = Path("data")
+DEFAULT_HOST = "127.0.0.1"
+DEFAULT_PORT = 10002
 
 
 def host(text: str) -> str:

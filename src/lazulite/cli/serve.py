@@ -9,7 +9,7 @@ from functools import partial
 
 from lazulite import __version__
 from lazulite.cli.connection_string import connection_string
-from lazulite.cli.parser import DEFAULT_HOST, DEFAULT_LOCATION, DEFAULT_PORT
+from lazulite.cli.flag_types import DEFAULT_HOST, DEFAULT_LOCATION, DEFAULT_PORT
 from lazulite.cli.refusal import Refusal
 from lazulite.cli.serve_workers import serve_by_workers
 from lazulite.cli.stores import Store, open_store

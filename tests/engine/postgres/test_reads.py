@@ -1,0 +1,57 @@
+"""Reads that go together, without a database."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import cast
+
+from lazulite.engine.postgres.pool import Pool
+from lazulite.engine.postgres.reads import Reads
+from lazulite.engine.postgres.statements import GET, GET_ONE
+
+
+class Asked:
+    """A pool's place: notes statements, and answers with the row keys that were asked for once `gate` is set."""
+
+    def __init__(self) -> None:
+        self.statements: list[str] = []
+        self.counts: list[int] = []
+        self.gate = asyncio.Event()
+
+    async def fetch(
+        self, statement: str, _spaces: object, _partition_keys: object, row_keys: object, *, reads: bool
+    ) -> Sequence[tuple[object, ...]]:
+        assert reads
+        asked = row_keys if isinstance(row_keys, tuple) else (row_keys,)
+        self.statements.append(statement)
+        self.counts.append(len(asked))
+        await self.gate.wait()
+        return [(row_key,) for row_key in asked]
+
+
+async def _ask(reads: Reads, *numbers: int) -> list[asyncio.Task[bytes | None]]:
+    tasks = [asyncio.create_task(reads.get(1, b"p", b"%d" % number)) for number in numbers]
+    for _ in range(5):
+        await asyncio.sleep(0)
+    return tasks
+
+
+async def test_reads_that_come_while_others_are_on_their_way_wait_and_share_a_statement() -> None:
+    asked = Asked()
+    reads = Reads(cast("Pool", asked), gather=True)
+    tasks = await _ask(reads, 0)
+    for number in range(1, 6):
+        tasks += await _ask(reads, number)
+    asked.gate.set()
+    assert await asyncio.gather(*tasks) == [b"%d" % number for number in range(6)]
+    assert asked.counts == [1, 5]
+    assert asked.statements == [GET, GET]
+
+
+async def test_where_partitions_may_not_be_asked_together_each_read_goes_alone_and_at_once() -> None:
+    asked = Asked()
+    reads = Reads(cast("Pool", asked), gather=False)
+    tasks = await _ask(reads, 0)
+    tasks += await _ask(reads, 1, 2)
+    assert asked.statements == [GET_ONE] * 3
+    asked.gate.set()
+    assert await asyncio.gather(*tasks) == [b"0", b"1", b"2"]
