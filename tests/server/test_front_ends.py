@@ -5,12 +5,15 @@ import os
 import signal
 import socket
 import sys
+from asyncio.subprocess import Process
 from collections.abc import AsyncIterator, Callable
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
 from lazulite.server import front_ends
-from lazulite.server.front_ends import Address, FrontEndError, FrontEnds
+from lazulite.server.front_ends import Address, FrontEndError, FrontEnds, _say
 from lazulite.server.limits import Limits
 from lazulite.server.listener import BindError
 
@@ -106,3 +109,12 @@ async def test_all_are_told_to_leave_and_so_is_one_that_begins_later() -> None:
     for _ in range(2):
         assert "ended with 7" in await stage.told.get()
     await stage.end()
+
+
+@pytest.mark.parametrize("failure", [RuntimeError("the handler is closed"), BrokenPipeError()])
+def test_who_has_just_ended_is_told_in_vain(failure: Exception) -> None:
+    class Closed:
+        def write(self, _: bytes) -> None:
+            raise failure
+
+    _say(cast("Process", SimpleNamespace(stdin=Closed())), b"stop")

@@ -387,3 +387,50 @@ async def test_a_lost_connection_leaves_nothing_for_the_cycle_collector(wire: Wi
         assert lost() is None
     finally:
         gc.enable()
+
+
+async def test_a_body_counts_for_as_long_as_the_service_has_it(wire: Wire) -> None:
+    gate = asyncio.Event()
+
+    async def before(_: Request) -> None:
+        await gate.wait()
+
+    wire.service.before = before
+    await wire.send(b"POST / HTTP/1.1\r\n" + HOST + b"Content-Length: 5\r\n\r\nhello")
+    await wire.wait(wire.shared.limits.request_seconds + 1)
+    assert statuses(wire.transport.written) == [500], "answered"
+    assert wire.shared.buffered_bytes == 5
+    gate.set()
+    await settle()
+    assert wire.shared.buffered_bytes == 0
+
+
+async def test_a_refused_client_that_says_no_more_is_not_listened_to(wire: Wire) -> None:
+    gate = asyncio.Event()
+
+    async def before(_: Request) -> None:
+        await gate.wait()
+
+    wire.service.before = before
+    await wire.send(GET + b"rubbish\r\n\r\n")
+    wire.transport.protocol.eof_received()
+    gate.set()
+    await settle()
+    assert statuses(wire.transport.written) == [200, 400]
+    assert wire.transport.closed
+
+
+async def test_what_is_still_to_be_sent_is_part_of_what_a_client_takes(wire: Wire) -> None:
+    """A client that takes less than its last answer has all the same taken something."""
+    transport = wire.transport
+    transport.stalled = True
+    wire.service.body = b"x" * 30_000
+    await wire.send(GET + GET.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"))
+    assert transport.eof or transport.closed
+    waiting = transport.waiting_bytes
+    assert waiting > 60_000
+    transport.waiting_bytes -= 20_000
+    await wire.wait(wire.shared.limits.linger_seconds + 1)
+    assert not transport.aborted
+    await wire.wait(wire.shared.limits.linger_seconds + 1)
+    assert transport.aborted

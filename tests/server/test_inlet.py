@@ -1,8 +1,11 @@
 """What a connection keeps of its input, and that it lets go of it."""
 
+import tracemalloc
+
 import pytest
 
 from lazulite.protocol.message import Request
+from lazulite.server.debt import Debt
 from lazulite.server.inlet import Inlet
 
 from .wire import Wire
@@ -13,7 +16,7 @@ HALF = b"POST /t HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nhello"
 
 @pytest.fixture(name="inlet")
 def _inlet(wire: Wire) -> Inlet:
-    return Inlet(wire.shared, lambda: Request("", ""))
+    return Inlet(wire.shared, lambda: Request("", ""), Debt())
 
 
 def _read_all(inlet: Inlet, data: bytes) -> None:
@@ -68,3 +71,19 @@ async def test_nothing_is_kept_after_the_close(wire: Wire, inlet: Inlet) -> None
     assert wire.shared.buffered_bytes == 0
     assert not inlet.read_on()
     assert inlet.has_room, "what had come is forgotten"
+
+
+async def test_a_body_in_crumbs_takes_hardly_more_memory_than_its_bytes(inlet: Inlet) -> None:
+    crumbs, part = 100_000, b"2\r\nab\r\n"
+    _read_all(inlet, b"POST /t HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n" + part)
+    tracemalloc.start()
+    try:
+        for _ in range(crumbs // 1000):
+            _read_all(inlet, part * 1000)
+        held_bytes, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert held_bytes < 2 * 2 * crumbs
+    _read_all(inlet, b"3\r\nend\r\n" + b"%x\r\n" % 5000 + b"x" * 5000 + b"\r\n0\r\n\r\n")
+    [incoming] = inlet.queue
+    assert incoming.request.body == b"ab" * (crumbs + 1) + b"end" + b"x" * 5000

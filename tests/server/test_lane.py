@@ -1,7 +1,9 @@
 """The slow lane, with clocks that the tests wind: no test here takes longer on a slow machine."""
 
 import asyncio
+import gc
 import os
+import weakref
 from collections.abc import Callable, Coroutine
 from itertools import count, groupby
 from pathlib import Path
@@ -278,6 +280,60 @@ async def test_a_closed_lane_lets_everybody_on() -> None:
     assert asyncio.all_tasks() == {asyncio.current_task()}, "nothing of it is left"
     assert await _comes(lane), "and it can be used again"
     lane.close()
+
+
+async def test_the_lane_goes_on_when_there_was_no_memory_for_somebodys_turn() -> None:
+    lane = WatchedLane(contended=True)
+    told: list[str] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context["message"]))
+
+    def fail() -> bool:
+        raise MemoryError
+
+    let_on: list[bool] = []
+
+    def come() -> bool:
+        let_on.append(True)
+        return True
+
+    lane.enter(fail)
+    lane.enter(come)
+    await settle()
+    assert let_on
+    gc.collect()
+    assert len(told) == 1, "and it is told of"
+
+
+class _Held:
+    """Something large that a request holds."""
+
+
+async def _refused(held: list[weakref.ref[_Held]], waits: "list[asyncio.Future[None]]") -> None:
+    mine = _Held()
+    held.append(weakref.ref(mine))
+    await waits.pop()
+
+
+@pytest.mark.parametrize("end", ["failure", "cancellation"])
+async def test_what_ends_by_an_error_leaves_nothing_for_the_cycle_collector(end: str) -> None:
+    lane, held = WatchedLane(contended=False), list[weakref.ref[_Held]]()
+    wait: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    task = asyncio.ensure_future(lane.paced(_refused(held, [wait])))
+    await settle()
+    gc.collect()
+    gc.disable()
+    try:
+        if end == "failure":
+            wait.set_exception(ValueError("no"))
+        else:
+            task.cancel()
+        await asyncio.wait([task])
+        assert task.cancelled() or task.exception() is not None
+        del task, wait
+        await settle()
+        assert held[0]() is None
+    finally:
+        gc.enable()
 
 
 def test_a_meter_begins_anew() -> None:

@@ -7,6 +7,7 @@ from itertools import count
 import pytest
 
 from lazulite.protocol.message import Request
+from lazulite.server.http1 import Connection
 from lazulite.server.lane import TURN_SECONDS, Lane
 
 from .test_http1 import GET, HOST, statuses
@@ -308,3 +309,26 @@ async def test_who_was_held_is_heard_before_a_drain_takes_it_for_silent(wire: Wi
         await settle()
     assert wire.transport.closed
     assert len(statuses(wire.transport.written)) == answered + spoke
+
+
+async def test_a_body_in_crumbs_waits_and_one_in_large_parts_does_not(wire: Wire, gate: Gate) -> None:
+    head = b"POST / HTTP/1.1\r\n" + HOST + b"Transfer-Encoding: chunked\r\n\r\n"
+    other = wire.connect()
+    for _ in range(5):
+        await wire.send(head + (b"400\r\n" + b"x" * 1024 + b"\r\n") * 14 + b"0\r\n\r\n", other)
+    assert not gate.waiting
+    await wire.send(head + b"1\r\nx\r\n" * 2500)
+    assert len(gate.waiting) == 1
+    assert wire.transport.reading_paused
+
+
+async def test_nobody_who_waited_is_served_once_the_server_has_given_up(wire: Wire, gate: Gate) -> None:
+    await wire.send(POST + BODY)
+    assert len(gate.waiting) == 1
+    connection = wire.transport.protocol
+    assert isinstance(connection, Connection)
+    connection.abandon()
+    gate.waiting[0]()
+    await settle()
+    assert wire.service.requests == []
+    assert not wire.shared.connections

@@ -41,6 +41,7 @@ ABUSERS: dict[str, Abuser] = {
     "oversized heads": Abuser(once(probes.oversized), 8, _all("414", "431")),
     "endless bodies": Abuser(once(probes.endless), 4, _all("413", CUT)),
     "oversized bodies": Abuser(flood(lambda r: [probes.insert(r, b"a" * (5 * MIB))]), 4, _all("413")),
+    "bodies in crumbs": Abuser(flood(probes.crumbs), 8, _all("400")),
     "deep JSON": Abuser(flood(probes.deep), 8, _all("400")),
     "101 in a batch": Abuser(flood(probes.batches(101)), 8, _all("202/400")),
     "gzip bombs": Abuser(flood(probes.bombs), 8, _all("400")),

@@ -56,6 +56,12 @@ def endless(requests: Requests) -> list[bytes]:
     return [head + b"100000\r\n" + b"a" * _MIB + b"\r\n" + (b"100000\r\n" + b"a" * _MIB + b"\r\n") * 80]
 
 
+def crumbs(requests: Requests) -> list[bytes]:
+    """Chunks that are hardly more than their framing."""
+    head = insert(requests, b"", Transfer_Encoding="chunked")
+    return [head + b"2\r\naa\r\n" * 100_000 + b"0\r\n\r\n"]
+
+
 def deep(requests: Requests) -> list[bytes]:
     return [
         insert(requests, b'{"PartitionKey":"a","RowKey":"b","P":' + b"[" * 500_000),

@@ -105,7 +105,10 @@ class RemoteEngine:
         answer: asyncio.Future[Plain] = asyncio.get_running_loop().create_future()
         self._pending[number] = answer
         self.link.post((kind, number, *arguments))
-        return await answer
+        try:
+            return await answer
+        finally:
+            del answer  # An error's traceback has this frame, and would have itself by what is waited for.
 
     def _received(self, message: Message) -> None:
         kind, number = message[0], message[1]

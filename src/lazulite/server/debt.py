@@ -16,6 +16,9 @@ _BULK_SECONDS_PER_BYTE = 0.5e-9
 _SHORT_BYTES = 256 * 1024
 """An answer of more has taken about a turn, or would have on another machine."""
 
+_CRUMB_SECONDS = 1e-6
+"""What a part of a body costs that is hardly longer than its framing."""
+
 _FRAMING_SECONDS = 60e-6
 """What a request costs beside the service's part."""
 
@@ -45,6 +48,10 @@ class Debt:
         """Account for so many bytes that arrived at once."""
         if size >= _BULK_BYTES:
             self.seconds += size * _BULK_SECONDS_PER_BYTE
+
+    def crumbs(self, count: int) -> None:
+        """Account for so many parts of a body that are hardly worth their framing."""
+        self.seconds += count * _CRUMB_SECONDS
 
     def refused(self) -> None:
         """Account for a request that the service has not seen."""

@@ -130,8 +130,7 @@ class FrontEnds:
 
     def _tell(self, command: bytes) -> None:
         for process in self._processes.values():
-            assert process.stdin is not None
-            process.stdin.write(command)
+            _say(process, command)
 
     async def _keep(self, place: int, ready: "asyncio.Future[None]") -> None:
         """Have a process at a place until `stop`."""
@@ -157,9 +156,9 @@ class FrontEnds:
         assert process.stdin is not None
         assert process.stdout is not None
         if self._leaving:
-            process.stdin.write(LEAVE)
+            _say(process, LEAVE)
         if self._stopping:
-            process.stdin.write(DRAIN)
+            _say(process, DRAIN)
         accepts = await process.stdout.readline() == READY
         if accepts and not ready.done():
             ready.set_result(None)
@@ -176,9 +175,15 @@ class FrontEnds:
             command = self._command(theirs.fileno(), sockets)
             process = await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE, pass_fds=inherited)
         await self._attach(ours, lambda: _kill(process))
-        assert process.stdin is not None
-        process.stdin.write(self._settings)
+        _say(process, self._settings)
         return process
+
+
+def _say(process: Process, words: bytes) -> None:
+    """Tell a process something; one that has just ended does not hear it, and is waited for by who keeps its place."""
+    assert process.stdin is not None
+    with contextlib.suppress(OSError, RuntimeError):  # The latter is what uvloop says of a pipe that is closed.
+        process.stdin.write(words)
 
 
 def _kill(process: Process) -> None:

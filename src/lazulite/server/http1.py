@@ -47,7 +47,8 @@ class Connection(asyncio.Protocol):
         self._shared = shared
         self._scheme = scheme
         self._refusal = refusal
-        self._inlet = Inlet(shared, self._new_request)
+        self._place = Place(shared, self._go_on)
+        self._inlet = Inlet(shared, self._new_request, self._place.debt)
         self._outlet: Outlet | None = None
         self._client = ""
         self._running: Incoming | None = None
@@ -58,7 +59,6 @@ class Connection(asyncio.Protocol):
         self._phase = Phase.IDLE
         self._message_count = 0
         self._made_s = shared.clock()
-        self._place = Place(shared, self._go_on)
         self.deadline_s = 0.0
 
     # What the transport calls.
@@ -134,7 +134,9 @@ class Connection(asyncio.Protocol):
             self._advance()
 
     def abandon(self) -> asyncio.Task[None] | None:
-        """Disconnect, cancel what runs, and return it."""
+        """Disconnect, cancel what runs, and return it; nothing that has come is begun any more."""
+        self._ending = True
+        self._inlet.close()
         if self._outlet is not None:
             self._outlet.abort()
         if self._task is not None:
@@ -170,6 +172,8 @@ class Connection(asyncio.Protocol):
                     self._invite(first)
             if not inlet.read_on():
                 self._settle()
+                return
+            if not self._place.free(self._outlet):
                 return
 
     def _invite(self, incoming: Incoming) -> None:
@@ -284,12 +288,12 @@ class Connection(asyncio.Protocol):
         assert incoming.error is not None
         self._place.debt.refused()
         incoming.started_s = self._shared.clock()
+        self._shared.release(incoming)
         self._respond(incoming, self._shared.service.refuse(incoming.request, incoming.error))
 
     def _respond(self, incoming: Incoming, response: Response) -> None:
         incoming.answered = True
         shared, request = self._shared, incoming.request
-        shared.release(incoming)
         keep_alive = incoming.keep_alive and not shared.leaving
         head, body = encode(response, method=request.method, keep_alive=keep_alive, http_1_0=incoming.http_1_0)
         if self._outlet is not None:
@@ -300,7 +304,7 @@ class Connection(asyncio.Protocol):
             for log in shared.logs:
                 log.record(exchange)
         if not keep_alive and not self._ending:
-            self._end(linger=not incoming.complete or incoming.error is not None)
+            self._end(linger=not self._eof and (not incoming.complete or incoming.error is not None))
 
     # The end, and deadlines.
 

@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable
 
 from lazulite.protocol.message import Request
+from lazulite.server.debt import Debt
 from lazulite.server.incoming import Incoming
 from lazulite.server.request_parser import RequestParser
 from lazulite.server.shared import Shared
@@ -24,16 +25,18 @@ class Inlet:
     Args:
         shared: of the server's connections.
         new_request: as `RequestParser` has it.
+        debt: what the connection owes; told of bodies in crumbs.
 
     Attributes:
         queue: the requests that have begun to come and are not served yet, oldest first.
         parser: says what is being read.
     """
 
-    __slots__ = ("_shared", "_unread", "parser", "queue")
+    __slots__ = ("_debt", "_shared", "_unread", "parser", "queue")
 
-    def __init__(self, shared: Shared, new_request: Callable[[], Request]) -> None:
+    def __init__(self, shared: Shared, new_request: Callable[[], Request], debt: Debt) -> None:
         self._shared = shared
+        self._debt = debt
         self._unread = _NOTHING
         self.queue: deque[Incoming] = deque()
         self.parser = RequestParser(shared.limits, self.queue, new_request, shared.reserve)
@@ -52,6 +55,9 @@ class Inlet:
         else:
             self._unread = _NOTHING
         parser.feed(part)
+        if parser.crumb_count:
+            self._debt.crumbs(parser.crumb_count)
+            parser.crumb_count = 0
         return True
 
     @property

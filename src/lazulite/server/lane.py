@@ -110,16 +110,19 @@ class Lane:
             self._waiting.popleft()()
 
     async def _let_on(self) -> None:
-        while self._waiting:
-            passed_before = self.passed_count
-            if not self._waiting.popleft()():
-                continue
-            for _ in range(3):  # It works; what came meanwhile is read; and is answered.
-                await asyncio.sleep(0)
-            cost_s, self._owed_s = self._owed_s, 0.0
-            if self.passed_count != passed_before:
-                await self._rest(cost_s * _REST_RATIO)
-        self._pump = None
+        try:
+            while self._waiting:
+                passed_before = self.passed_count
+                if not self._waiting.popleft()():
+                    continue
+                for _ in range(3):  # It works; what came meanwhile is read; and is answered.
+                    await asyncio.sleep(0)
+                cost_s, self._owed_s = self._owed_s, 0.0
+                if self.passed_count != passed_before:
+                    await self._rest(cost_s * _REST_RATIO)
+        finally:  # Also when there was no memory for somebody's turn: the others still wait for theirs.
+            if self._pump is asyncio.current_task():
+                self._pump = asyncio.get_running_loop().create_task(self._let_on()) if self._waiting else None
 
     async def _rest(self, seconds: float) -> None:
         clock, demand_clock = self.clock, self._demand_clock
@@ -178,12 +181,12 @@ def paced(work: Coroutine[object, None, T], lane: Lane, meter: Meter) -> Generat
             result: T = end.value
             return result
         finally:
+            error = None  # Its traceback has this frame: nothing may be left to the cycle collector. So below.
             took_s = clock() - began_s
             if took_s >= _NOTE_SECONDS:
                 took_s = lane.worked(took_s)
             meter.total_s += took_s
             meter.unpaid_s += took_s
-        error = None
         try:
             if awaited is None and meter.unpaid_s >= TURN_SECONDS:
                 lane.owe(meter.unpaid_s)
@@ -197,4 +200,5 @@ def paced(work: Coroutine[object, None, T], lane: Lane, meter: Meter) -> Generat
                 yield awaited
         except BaseException as thrown:  # noqa: BLE001 - whatever it is, it was meant for the work.
             error = thrown
+            awaited = None
             meter.waits = False

@@ -1,13 +1,14 @@
 """The writing half of a connection, and how it ends.
 
-Invariants: what waits for a slow reader is bounded by the transport's high-water mark plus one response; after `end`,
-nothing more is written. A connection that ends while its client may still be sending lingers: input is read and
-dropped for a while, because closing a socket with unread input resets it, and a reset can take the response away from
-the client (RFC 9112 section 9.6).
+Invariants: what waits for a slow reader is bounded by the transport's high-water mark plus one response (over TLS by
+twice that: it waits as it is, and encrypted); after `end`, nothing more is written. A connection that ends while its
+client may still be sending lingers: input is read and dropped for a while, because closing a socket with unread input
+resets it, and a reset can take the response away from the client (RFC 9112 section 9.6).
 """
 
 import asyncio
 
+from lazulite.server.delivery import Delivery
 from lazulite.server.outbox import Outbox
 
 _JOIN_BYTES = 64 * 1024
@@ -36,7 +37,7 @@ class Outlet:
         self._outbox = outbox
         self._discarded_bytes_left = discarded_bytes_max
         self._reading = True
-        self._waiting_bytes = 0
+        self._delivery = Delivery(transport)
 
     def write(self, head: bytes, body: bytes) -> None:
         """Send a head and its body, with one system call as a rule."""
@@ -49,7 +50,7 @@ class Outlet:
     def read(self, wanted: bool) -> bool:
         """Turn reading on or off; return whether it was on."""
         was = self._reading
-        if wanted is not was:
+        if wanted is not was and not self._transport.is_closing():
             self._reading = wanted
             if wanted:
                 self._transport.resume_reading()
@@ -79,9 +80,9 @@ class Outlet:
     @property
     def waits(self) -> bool:
         """Whether bytes wait for a slow reader."""
-        return self._transport.get_write_buffer_size() > 0
+        return self._delivery.waits
 
     def progress(self) -> bool:
-        """Return whether a waiting response has got shorter since the last call."""
-        before_bytes, self._waiting_bytes = self._waiting_bytes, self._transport.get_write_buffer_size()
-        return 0 < self._waiting_bytes < before_bytes
+        """Return whether the client has taken some of what waits since the last call."""
+        self._outbox.send()
+        return self._delivery.progress()

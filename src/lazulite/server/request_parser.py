@@ -21,6 +21,9 @@ _CHUNK_OVERHEAD_RATIO = 16
 _LINE_OVERHEAD_BYTES = 1024
 """Allowance for what a head holds besides target and fields: method, version, line ends."""
 
+_CRUMB_BYTES = 256
+"""Shorter parts of a body are put together as they come: an object for each would take a multiple of their bytes."""
+
 _names: dict[bytes, str] = {}
 _NAMES_MAX = 1024
 
@@ -69,7 +72,9 @@ class RequestParser:
         self._raw_bytes = 0
         self._url = b""
         self._fields: list[tuple[bytes, bytes]] = []
-        self._body: list[bytes] = []
+        self._body: list[bytes | bytearray] = []
+        self.crumb_count = 0
+        """Parts of bodies shorter than `_CRUMB_BYTES`, since somebody set this to 0."""
         self.stopped = False
         """The input has ended: by its last request, by an error, or by `close`."""
         self.head_begun = False
@@ -223,13 +228,25 @@ class RequestParser:
                 incoming.refuse(ServiceError("RequestBodyTooLarge"), close=False)
             elif self._reserve(len(part)):
                 incoming.reserved_bytes += len(part)
-                self._body.append(part)
+                self._keep(part)
                 return
             else:
                 incoming.refuse(ServiceError("ServerBusy"), close=False)
             self._body = []
         if incoming.received_bytes > self._limits.discarded_bytes:
             raise HeadError(ServiceError("RequestBodyTooLarge"))
+
+    def _keep(self, part: bytes) -> None:
+        body = self._body
+        if len(part) >= _CRUMB_BYTES or not body:
+            body.append(part)
+            return
+        self.crumb_count += 1
+        last = body[-1]
+        if isinstance(last, bytearray):
+            last += part
+        else:
+            body.append(bytearray(part))
 
     def on_message_complete(self) -> None:
         """See llhttp: the end of the body, or of the head when there is none."""
@@ -240,7 +257,7 @@ class RequestParser:
             return  # The body is still to come: see `_decline_upgrade`.
         body = self._body
         if body:
-            incoming.request.body = body[0] if len(body) == 1 else b"".join(body)
+            incoming.request.body = b"".join(body)
             self._body = []
         incoming.complete = True
         self._incoming = None
