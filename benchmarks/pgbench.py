@@ -24,7 +24,7 @@ from benchmarks.catalogue import KEYS_MAX, WRITE_PARTITIONS
 from benchmarks.entities import PARTITION_ROWS
 from benchmarks.measurement import BenchmarkError, Limits, Measurement, latency
 from benchmarks.workload import MARK, Workload
-from lazulite.engine.postgres.statements import SESSION
+from lazulite.engine.postgres.statements import PLANNED_ONCE, SESSION
 
 THREADS = 2
 SAMPLED = 0.1
@@ -140,7 +140,7 @@ def _program() -> Path:
 def _environment(dsn: str) -> Mapping[str, str]:
     """Return the environment of a client: where to, and the session's settings that the engine has."""
     url = urlsplit(dsn)
-    session = " ".join(f"-c {name}={value}" for name, value in re.findall(r"SET (\w+) = (\w+)", SESSION))
+    session = " ".join(f"-c {name}={value}" for name, value in re.findall(r"SET (\w+) = (\w+)", SESSION + PLANNED_ONCE))
     return {
         **os.environ,
         "PGHOST": url.hostname or "",

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from lazulite.engine.contract import KeyRange
 from lazulite.engine.postgres import scan, statements
 from lazulite.engine.postgres.engine import PostgresEngine
 from lazulite.engine.postgres.script import Place, RowChange, apply_script, write_script
@@ -55,6 +56,26 @@ def told(statement: str) -> str:
     for number in range(len(arguments), 0, -1):
         statement = statement.replace(f"${number}", arguments[number - 1])
     return statement
+
+
+async def test_an_engine_on_it_does_what_engines_do(engine: PostgresEngine) -> None:
+    """With arguments, as an EXPLAIN has none: Citus plans a statement only when it knows them."""
+    whole = KeyRange(("", ""), None)
+    rows = [f"{number:03}" for number in range(30)]
+    for partition in ("p", "q", "é" * 1000):
+        await engine.commit(1, partition, rows, lambda *_: dict.fromkeys(rows, b"x"))
+        await engine.commit(1, partition, ["000"], lambda values, _: {"000": b"%s+" % values[0]})
+        assert await engine.get(1, partition, "000") == b"x+"
+        one = KeyRange((partition, ""), (partition + "\0", ""))
+        assert sum([len(part.values) async for part in engine.scan(1, [one])]) == 30
+    assert sum([len(part.values) async for part in engine.scan(1, [whole, whole])]) == 180
+    await engine.drop(1)
+    async with engine._pool.connection() as connection:
+        await connection.execute("UPDATE lazulite.dropped SET since = since - interval '1 minute'")
+    assert await engine.reclaim()
+    assert not await engine.reclaim(), "it is put off"
+    async with engine._pool.connection() as connection:
+        assert await connection.fetchval("SELECT count(*) FROM lazulite.rows") == 0
 
 
 @pytest.mark.parametrize("name", SCRIPTS)

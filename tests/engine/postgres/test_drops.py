@@ -64,6 +64,29 @@ async def test_a_step_is_bounded(open_engine: Open, monkeypatch: pytest.MonkeyPa
     assert max(counts) == 10
 
 
+async def test_what_is_deleted_last_begins_where_the_last_step_ended(
+    open_engine: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A space that was large would be gone through once more, dead row by dead row, in a single statement."""
+    monkeypatch.setattr(module, "STEP_ROWS", 10)
+    engine = open_engine()
+    await fill(engine, 2)
+    await engine.drop(2)
+    execute(_AGE)
+    deleted: list[tuple[object, ...]] = []
+    fetch = engine._pool.fetch
+
+    async def noted(statement: str, *arguments: object, reads: bool = False) -> object:
+        if "DELETE FROM lazulite.rows" in statement:
+            deleted.append(arguments)
+        return await fetch(statement, *arguments, reads=reads)
+
+    monkeypatch.setattr(engine._pool, "fetch", noted)
+    await engine.reclaim()
+    *_, step, last = deleted
+    assert last == (2, *step[3:])
+
+
 async def test_who_dies_half_way_leaves_nothing_stuck(open_engine: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "STEP_ROWS", 10)
     one, other = open_engine(), open_engine()

@@ -1,13 +1,19 @@
 """Connections: bounded, kept, and replaced when they are lost."""
 
 import asyncio
-from contextlib import aclosing
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, aclosing
 
 import pytest
+from asyncpg.transaction import Transaction
 
-from lazulite.engine.contract import EngineUnavailableError, KeyRange
+from lazulite.engine.contract import EngineError, EngineUnavailableError, KeyRange
+from lazulite.engine.postgres.connection import Connection
+from lazulite.engine.postgres.pool import Pool
 from tests.engine.postgres.conftest import OURS, Open, execute
 from tests.postgres.server import SECONDS_MAX
+
+Surround = Callable[[Pool], AbstractAsyncContextManager[Connection]]
 
 _OURS = "application_name = 'lazulite' AND datname = current_database() AND pid <> pg_backend_pid()"
 COUNT = f"SELECT count(*) FROM pg_stat_activity WHERE {_OURS}"
@@ -141,3 +147,82 @@ async def test_while_the_database_is_away_most_are_told_at_once(
         with pytest.raises(EngineUnavailableError):
             await engine.get(1, "p", "r")
     assert len(tried) < 20
+
+
+async def test_a_coordinator_that_cannot_reach_a_worker_is_not_lost(open_engine: Open) -> None:
+    engine = open_engine()
+    await asyncio.gather(*(engine.commit(1, f"p{number}", ["r"], lambda *_: {"r": b"x"}) for number in range(5)))
+    before = execute(PIDS)
+    told = "DO $$ BEGIN RAISE EXCEPTION 'connection to the remote node failed' USING ERRCODE = '08006'; END $$"
+    for _ in range(3):
+        with pytest.raises(EngineUnavailableError, match="remote node"):
+            await engine._pool.fetch(told)
+    assert execute(PIDS) == before
+
+
+async def test_no_statement_is_let_go_of_by_a_clock(open_engine: Open) -> None:
+    """The round trip for that has no time limit: on a silent host, who comes next would wait for ever."""
+    engine = open_engine()
+    await engine.get(1, "p", "r")
+    async with engine._pool.connection() as connection:
+        assert connection._config.max_cached_statement_lifetime == 0  # type: ignore[attr-defined]  # it tells nobody
+
+
+class _Slow:
+    """A connection that closes only when all others are about to."""
+
+    def __init__(self, barrier: asyncio.Barrier) -> None:
+        self._barrier = barrier
+
+    async def close(self, *, timeout: float) -> None:  # noqa: ASYNC109 - asyncpg's
+        async with asyncio.timeout(timeout):
+            await self._barrier.wait()
+
+
+async def test_idle_connections_are_closed_together(open_engine: Open) -> None:
+    engine, barrier = open_engine(connect_seconds=SECONDS_MAX), asyncio.Barrier(5)
+    engine._pool._idle = [_Slow(barrier) for _ in range(5)]  # type: ignore[misc]  # all that is asked of them
+    async with asyncio.timeout(SECONDS_MAX):
+        await engine._pool.close()
+    assert barrier.n_waiting == 0
+
+
+@pytest.mark.parametrize("surround", [Pool.transaction, Pool.snapshot])
+async def test_what_was_lost_in_a_transaction_is_not_waited_for_again(
+    open_engine: Open, monkeypatch: pytest.MonkeyPatch, surround: Surround
+) -> None:
+    pool, kept, told = open_engine()._pool, list[Connection](), list[Transaction]()
+
+    async def rollback(transaction: Transaction) -> None:
+        told.append(transaction)
+
+    async def lose(failure: BaseException) -> None:
+        async with surround(pool) as connection:
+            kept.append(connection)
+            raise failure
+
+    monkeypatch.setattr(Transaction, "rollback", rollback)
+    with pytest.raises(EngineUnavailableError):
+        await lose(TimeoutError())
+    with pytest.raises(asyncio.CancelledError):
+        await lose(asyncio.CancelledError())
+    assert all(connection.is_closed() for connection in kept)
+    assert not told
+
+
+@pytest.mark.parametrize("surround", [Pool.transaction, Pool.snapshot])
+async def test_a_transaction_that_is_refused_is_undone_and_keeps_its_connection(
+    open_engine: Open, surround: Surround
+) -> None:
+    pool = open_engine(connections_max=1)._pool
+    pids = []
+
+    async def be_refused() -> None:
+        async with surround(pool) as connection:
+            pids.append(await connection.fetchval("SELECT pg_backend_pid()"))
+            await connection.fetch("SELECT * FROM nothing_of_that_name")
+
+    for _ in range(3):
+        with pytest.raises(EngineError, match="does not exist"):
+            await be_refused()
+    assert len(set(pids)) == 1

@@ -52,3 +52,16 @@ async def test_a_statement_goes_by_the_primary_key(open_engine: Open, name: str)
     assert "Hash" not in plan, plan
     assert "_pkey" in plan or name in ("insert", "replace"), plan
     assert ("Sort" in plan) == name.startswith("group") or name == "get", plan
+
+
+@pytest.mark.parametrize(("citus", "mode"), [(False, "force_generic_plan"), (True, "auto")])
+async def test_plans_are_made_once_but_on_citus(open_engine: Open, citus: bool, mode: str) -> None:
+    """Which refuses what it has to plan without the arguments."""
+    engine = open_engine()
+    await engine.start()
+    assert engine._kind is not None
+    engine._kind = engine._kind._replace(citus=citus)
+    connection = await engine._pool._connect()
+    assert await connection.fetchval("SHOW plan_cache_mode") == mode
+    assert await connection.fetchval("SHOW enable_seqscan") == "off"
+    await connection.close()

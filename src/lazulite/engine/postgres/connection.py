@@ -41,6 +41,7 @@ class Way:
             password=self._settings.password,
             timeout=self._settings.connect_seconds,
             command_timeout=self._settings.statement_seconds,
+            max_cached_statement_lifetime=0,  # There are few; and one that ends is let go of without a time limit.
             target_session_attrs=SessionAttribute.read_write,
             server_settings={"application_name": "lazulite"},
         )

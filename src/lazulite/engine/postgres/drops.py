@@ -26,28 +26,30 @@ UPDATE lazulite.dropped SET leased_until = now() + interval '1 minute' WHERE spa
 RETURNING space
 """
 _RENEW = "UPDATE lazulite.dropped SET leased_until = now() + interval '1 minute' WHERE space = $1"
-_PUT_OFF = "UPDATE lazulite.dropped SET leased_until = since + interval '15 minutes' WHERE space = $1"
+_PUT_OFF = "UPDATE lazulite.dropped SET leased_until = now() + interval '15 minutes' WHERE space = $1"
+"""Reckoned from now: Citus refuses what is not immutable and takes a column."""
 _FORGET = "DELETE FROM lazulite.dropped WHERE space = $1"
 
 _ROWS = (
     """
-SELECT partition_key, row_key FROM lazulite.rows WHERE space = $1 AND (partition_key, row_key) > ($2, $3)
+SELECT partition_key, row_key FROM lazulite.rows WHERE space = $1 AND (partition_key, row_key) >= ($2, $3)
 ORDER BY partition_key, row_key LIMIT 1 OFFSET $4
 """,
     """
-DELETE FROM lazulite.rows WHERE space = $1 AND (partition_key, row_key) > ($2, $3)
+DELETE FROM lazulite.rows WHERE space = $1 AND (partition_key, row_key) >= ($2, $3)
     AND (partition_key, row_key) <= ($4, $5)
 """,
-    "DELETE FROM lazulite.rows WHERE space = $1",
+    "DELETE FROM lazulite.rows WHERE space = $1 AND (partition_key, row_key) >= ($2, $3)",
 )
-"""The key of the row that ends a step; delete up to it; delete all, which are few."""
+"""The key of the row that ends a step; delete up to it; delete the rest, which are few. Each goes on where the one
+before ended: what was deleted would be gone through again, until the database has tidied up."""
 _HEADS = (
     """
-SELECT partition_key FROM lazulite.partitions WHERE space = $1 AND partition_key > $2
+SELECT partition_key FROM lazulite.partitions WHERE space = $1 AND partition_key >= $2
 ORDER BY partition_key LIMIT 1 OFFSET $3
 """,
-    "DELETE FROM lazulite.partitions WHERE space = $1 AND partition_key > $2 AND partition_key <= $3",
-    "DELETE FROM lazulite.partitions WHERE space = $1",
+    "DELETE FROM lazulite.partitions WHERE space = $1 AND partition_key >= $2 AND partition_key <= $3",
+    "DELETE FROM lazulite.partitions WHERE space = $1 AND partition_key >= $2",
 )
 
 
@@ -117,4 +119,4 @@ class Drops:
             await self._pool.fetch(delete, space, *start, *end[0])
             await self._pool.fetch(_RENEW, space)
             start = tuple(end[0])
-        await self._pool.fetch(delete_rest, space)
+        await self._pool.fetch(delete_rest, space, *start)

@@ -33,7 +33,10 @@ from lazulite.engine.postgres.script import Place
 from lazulite.engine.postgres.settings import PostgresSettings
 from lazulite.engine.postgres.single_writes import SingleWrite, SingleWrites
 from lazulite.engine.postgres.stamps import Stamps
-from lazulite.engine.postgres.statements import CHECK_WRITABLE, SESSION
+from lazulite.engine.postgres.statements import CHECK_WRITABLE, PLANNED_ONCE, SESSION
+
+_COMMIT_RATIO = 1.25
+"""How much longer than a statement a commit may take: who waits for a silent database is told so, and in time."""
 
 
 class _Parts:
@@ -44,7 +47,7 @@ class _Parts:
         self.reads = Reads(pool, gather=not kind.citus)
         self.single = SingleWrites(pool, stamps, scripts=scripts)
         changes = ByScripts(pool) if scripts else ByStatements(pool)
-        self.partitions = Partitions(changes, stamps, self.single)
+        self.partitions = Partitions(changes, stamps, self.single, settings.statement_seconds * _COMMIT_RATIO)
         self.drops = Drops(pool, settings.drop_poll_seconds)
 
     async def close(self) -> None:
@@ -114,7 +117,8 @@ class PostgresEngine:
     async def _prepare(self, connection: Connection) -> None:
         if self._kind is not None and self._kind.settings:
             # A little before this side gives up, as a statement that the database ends costs no connection.
-            await connection.execute(SESSION.format(milliseconds=int(self._settings.statement_seconds * 900)))
+            session = SESSION.format(milliseconds=int(self._settings.statement_seconds * 900))
+            await connection.execute(session if self._kind.citus else f"{session}; {PLANNED_ONCE}")
 
     # --- reading
 

@@ -51,7 +51,10 @@ class Gather(Generic[Call, Result]):
         self._waiting.append((call, answer))
         if len(self._waiting) in (1, _GROUP_MAX) and self._goes_on():
             loop.call_soon(self._send)  # Others of this turn come along.
-        return await answer
+        try:
+            return await answer
+        finally:
+            del answer  # An error's traceback has this frame, and would have itself by what is waited for.
 
     async def finished(self) -> None:
         """Return when nothing is on its way."""

@@ -20,8 +20,6 @@ from lazulite.engine.postgres.stamps import Stamps
 
 _ROWS_MAX = 200
 """How many rows are settled together, unless one commit has more."""
-_SECONDS_MAX = 20.0
-"""How long a commit is tried while others get in between."""
 
 
 @dataclass(slots=True, eq=False)
@@ -43,12 +41,14 @@ class Partitions:
         changes: how the database is told.
         stamps: of this process.
         single: the writes that do without all this; a partition is theirs or ours, not both at a time.
+        seconds_max: how long a commit is tried while others get in between.
     """
 
-    def __init__(self, changes: Changes, stamps: Stamps, single: SingleWrites) -> None:
+    def __init__(self, changes: Changes, stamps: Stamps, single: SingleWrites, seconds_max: float) -> None:
         self._changes = changes
         self._stamps = stamps
         self._single = single
+        self._seconds_max = seconds_max
         self._waiting: dict[Partition, list[_Commit]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -75,7 +75,10 @@ class Partitions:
             task = asyncio.create_task(self._settle_all(place, partition))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
-        return await answer
+        try:
+            return await answer
+        finally:
+            del answer, commit  # An error's traceback has this frame, and would have itself by what is waited for.
 
     async def _settle_all(self, place: Place, partition: Partition) -> None:
         waiting = self._waiting[partition]
@@ -96,7 +99,7 @@ class Partitions:
     async def _settle(self, place: Place, commits: Sequence[_Commit]) -> None:
         outcomes: Sequence[int | BaseException]
         try:
-            async with asyncio.timeout(_SECONDS_MAX):
+            async with asyncio.timeout(self._seconds_max):
                 outcomes = await self._settled(place, commits)
         except TimeoutError:
             outcomes = [EngineUnavailableError("too many others write to the partition")] * len(commits)

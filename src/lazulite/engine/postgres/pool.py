@@ -10,7 +10,7 @@ tries.
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import TypeAlias, TypeVar
+from typing import Literal, TypeAlias, TypeVar
 
 import asyncpg
 
@@ -100,11 +100,7 @@ class Pool:
             EngineUnavailableError: the database cannot serve.
         """
         with database_errors():
-            async with (
-                self._place(self._scans),
-                self.connection() as connection,
-                connection.transaction(isolation="repeatable_read", readonly=True),
-            ):
+            async with self._place(self._scans), self._in_transaction(isolation="repeatable_read") as connection:
                 yield connection
 
     @asynccontextmanager
@@ -118,8 +114,27 @@ class Pool:
             EngineError: it refused.
         """
         with database_errors((*CHECK_FAILED, *AGAIN)):
-            async with self.connection() as connection, connection.transaction():
+            async with self._in_transaction() as connection:
                 yield connection
+
+    @asynccontextmanager
+    async def _in_transaction(self, isolation: Literal["repeatable_read"] | None = None) -> AsyncIterator[Connection]:
+        """Lend a connection in a transaction, which only reads where an isolation is named.
+
+        What was lost is not told to roll back: a silent host would be waited for once more.
+        """
+        async with self.connection() as connection:
+            transaction = connection.transaction(isolation=isolation, readonly=isolation is not None)
+            await transaction.start()
+            try:
+                yield connection
+            except (*LOST, asyncio.CancelledError):
+                raise
+            except BaseException:
+                await transaction.rollback()
+                raise
+            else:
+                await transaction.commit()
 
     @asynccontextmanager
     async def _place(self, room: asyncio.Semaphore) -> AsyncIterator[None]:
@@ -142,9 +157,12 @@ class Pool:
             connection = await self._open()
             try:
                 yield connection
-            except LOST:
-                connection.terminate()
-                self._forget_idle()
+            except LOST as error:
+                if isinstance(error, asyncpg.PostgresConnectionError) and not connection.is_closed():
+                    self._keep(connection)  # A coordinator tells that it cannot reach a worker; itself it is there.
+                else:
+                    connection.terminate()
+                    self._forget_idle()
                 raise
             except (asyncpg.PostgresError, GeneratorExit):  # Or a scan was left between two statements.
                 self._keep(connection)
@@ -198,8 +216,10 @@ class Pool:
         """Let go of all connections, those in use when they are given back."""
         self._closed = True
         idle, self._idle = self._idle, []
-        for connection in idle:
-            try:
-                await connection.close(timeout=self._settings.connect_seconds)
-            except (*LOST, asyncpg.PostgresError):
-                connection.terminate()
+        await asyncio.gather(*map(self._say_goodbye, idle))
+
+    async def _say_goodbye(self, connection: Connection) -> None:
+        try:
+            await connection.close(timeout=self._settings.connect_seconds)
+        except (*LOST, asyncpg.PostgresError):
+            connection.terminate()

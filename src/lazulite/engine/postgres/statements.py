@@ -139,7 +139,6 @@ SET enable_bitmapscan = off;
 SET enable_hashjoin = off;
 SET enable_mergejoin = off;
 SET enable_sort = off;
-SET plan_cache_mode = force_generic_plan;
 SET jit = off;
 SET default_transaction_isolation = 'read committed';
 SET statement_timeout = {milliseconds};
@@ -148,3 +147,7 @@ SET idle_in_transaction_session_timeout = {milliseconds}
 """Each statement has one right plan, by the primary keys, whatever the statistics say of a table that was empty when
 they were gathered; each waits for others where it can, instead of giving up for them; and none outlives for long who
 sent it. Only PostgreSQL itself, and what is built of it, knows these settings."""
+
+PLANNED_ONCE = "SET plan_cache_mode = force_generic_plan"
+"""For it is the right plan whatever the arguments. Not on Citus, which must know them to tell which shard a statement
+is for: forced to do without, it refuses all but the simplest."""
