@@ -119,9 +119,16 @@ def parse_guid(text: str) -> Guid:
     return Guid(lower)
 
 
+_PLAIN_DOUBLE_LENGTH_MAX = 16
+"""A point and at most 15 digits: in Python's spelling, the shortest that gives the number back, as in .NET's."""
+
+
 def format_double(value: float) -> str:
     """Return the JSON literal of a Double, digits as .NET's round-trip format writes them (`10.0`, `1E+15`)."""
     if math.isfinite(value):
+        text = repr(value)
+        if len(text) <= _PLAIN_DOUBLE_LENGTH_MAX and "e" not in text:
+            return text
         text = f"{value:.15g}"
         if float(text) != value:
             text = f"{value:.17g}"
