@@ -196,7 +196,9 @@ async def test_coming_anew_for_each_request_is_no_way_around_the_lane(wire: Wire
     assert statuses(await wire.send(GET, wire.connect())) == [200], "others need not wait for that"
 
 
-async def test_who_leaves_while_slow_work_waits_leaves_its_price(wire: Wire, gate: Gate) -> None:
+def _work_slowly(wire: Wire, gate: Gate) -> None:
+    """Have each request take two turns of the loop before it gives way."""
+
     async def work(_: Request) -> None:
         wire.clock.now_s += 2 * TURN_SECONDS
         await asyncio.sleep(0)
@@ -204,6 +206,10 @@ async def test_who_leaves_while_slow_work_waits_leaves_its_price(wire: Wire, gat
     gate.clock = wire.clock
     gate._work_clock = wire.clock
     wire.service.before = work
+
+
+async def test_who_leaves_while_slow_work_waits_leaves_its_price(wire: Wire, gate: Gate) -> None:
+    _work_slowly(wire, gate)
     gone = wire.connect()
     await wire.send(GET, gone)
     assert len(gate.waiting) == 1
@@ -238,13 +244,7 @@ async def test_who_leaves_before_slow_work_is_done_leaves_its_price(wire: Wire, 
 
 
 async def _leave_after_slow_work(wire: Wire, gate: Gate, count: int) -> None:
-    async def work(_: Request) -> None:
-        wire.clock.now_s += 2 * TURN_SECONDS
-        await asyncio.sleep(0)
-
-    gate.clock = wire.clock
-    gate._work_clock = wire.clock
-    wire.service.before = work
+    _work_slowly(wire, gate)
     those = [wire.connect() for _ in range(count)]
     for each in those:
         await wire.send(GET, each)
@@ -332,3 +332,23 @@ async def test_nobody_who_waited_is_served_once_the_server_has_given_up(wire: Wi
     await settle()
     assert wire.service.requests == []
     assert not wire.shared.connections
+
+
+async def test_crumbs_of_a_refused_body_cost_as_much(wire: Wire, gate: Gate) -> None:
+    head = b"POST / HTTP/1.1\r\n" + HOST + b"Transfer-Encoding: chunked\r\n\r\n"
+    large = wire.shared.limits.body_bytes + 1
+    await wire.send(head + b"%x\r\n" % large + b"x" * large + b"\r\n")
+    while gate.waiting:  # For the bulk.
+        await gate.let_on()
+    assert statuses(wire.transport.written) == [413]
+    await wire.send(b"1\r\nx\r\n" * 2500)
+    assert len(gate.waiting) == 1
+
+
+async def test_short_bodies_cost_nothing_however_many(wire: Wire, gate: Gate) -> None:
+    request = b"POST / HTTP/1.1\r\n" + HOST + b"Content-Length: 5\r\n\r\n"
+    for _ in range(1500):
+        await wire.send(request + b"hel")
+        await wire.send(b"lo")
+    assert not gate.waiting
+    assert len(wire.service.requests) == 1500

@@ -16,6 +16,9 @@ _BULK_SECONDS_PER_BYTE = 0.5e-9
 _SHORT_BYTES = 256 * 1024
 """An answer of more has taken about a turn, or would have on another machine."""
 
+_CRUMBS_FREE = 16
+"""Of a slice of input: short bodies, and the ends of those that came in two reads."""
+
 _CRUMB_SECONDS = 1e-6
 """What a part of a body costs that is hardly longer than its framing."""
 
@@ -50,8 +53,9 @@ class Debt:
             self.seconds += size * _BULK_SECONDS_PER_BYTE
 
     def crumbs(self, count: int) -> None:
-        """Account for so many parts of a body that are hardly worth their framing."""
-        self.seconds += count * _CRUMB_SECONDS
+        """Account for so many parts of bodies in a slice of input that are hardly worth their framing."""
+        if count > _CRUMBS_FREE:
+            self.seconds += count * _CRUMB_SECONDS
 
     def refused(self) -> None:
         """Account for a request that the service has not seen."""

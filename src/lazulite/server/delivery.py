@@ -21,6 +21,14 @@ class _Sent(NamedTuple):
     acked_bytes: int
     unsent_bytes: int
 
+    @property
+    def waits(self) -> bool:
+        """Whether something has not arrived."""
+        return self.unacked > 0 or self.unsent_bytes > 0
+
+
+_UNTOLD = _Sent(0, 0, 0)
+
 
 class Delivery:
     """Of one connection.
@@ -39,25 +47,22 @@ class Delivery:
     @property
     def waits(self) -> bool:
         """Whether something was sent that has not arrived."""
-        if self._transport.get_write_buffer_size() > 0:
-            return True
-        sent = self._ask()
-        return sent is not None and (sent.unacked > 0 or sent.unsent_bytes > 0)
+        return self._transport.get_write_buffer_size() > 0 or self._ask().waits
 
     def progress(self) -> bool:
         """Return whether some of what waits has arrived since the last call; False if nothing waits any more."""
         before_bytes, self._waiting_bytes = self._waiting_bytes, self._transport.get_write_buffer_size()
-        before_acked, sent = self._acked_bytes, self._ask()
-        if sent is not None:
-            self._acked_bytes = sent.acked_bytes
-        return self.waits and (0 < self._waiting_bytes < before_bytes or self._acked_bytes > before_acked)
+        sent = self._ask()
+        before_acked, self._acked_bytes = self._acked_bytes, sent.acked_bytes
+        taken = 0 < self._waiting_bytes < before_bytes or self._acked_bytes > before_acked
+        return taken and (self._waiting_bytes > 0 or sent.waits)
 
-    def _ask(self) -> _Sent | None:
+    def _ask(self) -> _Sent:
         connection = self._transport.get_extra_info("socket")
         if connection is None or _TCP_INFO is None:
-            return None
+            return _UNTOLD
         try:
             told = connection.getsockopt(socket.IPPROTO_TCP, _TCP_INFO, _LAYOUT.size)
         except OSError:
-            return None
-        return _Sent(*_LAYOUT.unpack(told)) if len(told) == _LAYOUT.size else None
+            return _UNTOLD
+        return _Sent(*_LAYOUT.unpack(told)) if len(told) == _LAYOUT.size else _UNTOLD

@@ -50,7 +50,7 @@ class Outlet:
     def read(self, wanted: bool) -> bool:
         """Turn reading on or off; return whether it was on."""
         was = self._reading
-        if wanted is not was and not self._transport.is_closing():
+        if wanted is not was:
             self._reading = wanted
             if wanted:
                 self._transport.resume_reading()

@@ -74,7 +74,7 @@ class RequestParser:
         self._fields: list[tuple[bytes, bytes]] = []
         self._body: list[bytes | bytearray] = []
         self.crumb_count = 0
-        """Parts of bodies shorter than `_CRUMB_BYTES`, since somebody set this to 0."""
+        """Parts of bodies shorter than `_CRUMB_BYTES`, of refused ones too, since somebody set this to 0."""
         self.stopped = False
         """The input has ended: by its last request, by an error, or by `close`."""
         self.head_begun = False
@@ -222,6 +222,8 @@ class RequestParser:
         """See llhttp: a part of the body, chunk framing removed."""
         incoming = self._incoming
         assert incoming is not None
+        if len(part) < _CRUMB_BYTES:
+            self.crumb_count += 1
         incoming.received_bytes += len(part)
         if incoming.error is None:
             if incoming.received_bytes > self._limits.body_bytes:
@@ -241,7 +243,6 @@ class RequestParser:
         if len(part) >= _CRUMB_BYTES or not body:
             body.append(part)
             return
-        self.crumb_count += 1
         last = body[-1]
         if isinstance(last, bytearray):
             last += part

@@ -10,7 +10,7 @@ tries.
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import Literal, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
 import asyncpg
 
@@ -100,7 +100,7 @@ class Pool:
             EngineUnavailableError: the database cannot serve.
         """
         with database_errors():
-            async with self._place(self._scans), self._in_transaction(isolation="repeatable_read") as connection:
+            async with self._place(self._scans), self._in_transaction(snapshot=True) as connection:
                 yield connection
 
     @asynccontextmanager
@@ -118,13 +118,13 @@ class Pool:
                 yield connection
 
     @asynccontextmanager
-    async def _in_transaction(self, isolation: Literal["repeatable_read"] | None = None) -> AsyncIterator[Connection]:
-        """Lend a connection in a transaction, which only reads where an isolation is named.
+    async def _in_transaction(self, *, snapshot: bool = False) -> AsyncIterator[Connection]:
+        """Lend a connection in a transaction; one of a snapshot only reads.
 
         What was lost is not told to roll back: a silent host would be waited for once more.
         """
         async with self.connection() as connection:
-            transaction = connection.transaction(isolation=isolation, readonly=isolation is not None)
+            transaction = connection.transaction(isolation="repeatable_read" if snapshot else None, readonly=snapshot)
             await transaction.start()
             try:
                 yield connection
