@@ -15,7 +15,7 @@ from tests.certificates import Authority
 from .test_lifecycle import SECONDS_MAX
 from .wire import Wire
 
-SOME = b"x" * (8 << 20)
+SOME = b"x" * (32 << 20)
 """More than the kernel takes for somebody who does not read."""
 LITTLE_BYTES = 1 << 20
 """It takes that, and cannot deliver it."""
@@ -38,7 +38,10 @@ async def _until(said: Callable[[], bool]) -> None:
             await asyncio.sleep(0)
 
 
-async def test_what_a_slow_reader_takes_is_seen(contexts: "tuple[ssl.SSLContext, ssl.SSLContext] | None") -> None:
+@pytest.mark.parametrize("first_bytes", [LITTLE_BYTES, len(SOME)])
+async def test_what_a_slow_reader_takes_is_seen(
+    contexts: "tuple[ssl.SSLContext, ssl.SSLContext] | None", first_bytes: int
+) -> None:
     writers: list[asyncio.StreamWriter] = []
     server = await asyncio.start_server(
         lambda _, writer: writers.append(writer), "127.0.0.1", 0, ssl=contexts and contexts[0]
@@ -47,25 +50,27 @@ async def test_what_a_slow_reader_takes_is_seen(contexts: "tuple[ssl.SSLContext,
     reader, client = await asyncio.open_connection("127.0.0.1", port, ssl=contexts and contexts[1], limit=1 << 16)
     await _until(lambda: bool(writers))
     transport = cast("asyncio.Transport", writers[0].transport)
-    delivery = Delivery(transport)
-    await _until(lambda: not delivery.waits)
-    transport.write(SOME[:LITTLE_BYTES])
-    await _until(lambda: not transport.get_write_buffer_size())
-    assert delivery.waits
-    transport.write(SOME[LITTLE_BYTES:])
-    assert delivery.waits
-    await _until(lambda: not delivery.progress())
-    taken = 0
-    while taken < len(SOME):
-        taken += len(await reader.read(1 << 20))
-        if taken == len(SOME) // 2:
-            await _until(delivery.progress)
-    await _until(lambda: not delivery.waits)
-    assert not delivery.progress(), "nothing is waited for any more"
-    client.transport.abort()
-    transport.abort()
-    server.close()
-    await server.wait_closed()
+    try:
+        delivery = Delivery(transport)
+        await _until(lambda: not delivery.waits)
+        transport.write(SOME[:first_bytes])
+        if first_bytes == LITTLE_BYTES:
+            await _until(lambda: not transport.get_write_buffer_size())
+        assert delivery.waits
+        transport.write(SOME[first_bytes:])
+        assert delivery.waits
+        await _until(lambda: not delivery.progress())
+        taken, seen = 0, False
+        while taken < len(SOME):
+            taken += len(await reader.read(1 << 20))
+            seen = seen or delivery.progress()
+        assert seen
+        await _until(lambda: not delivery.waits)
+        assert not delivery.progress(), "nothing is waited for any more"
+    finally:
+        client.transport.abort()
+        transport.abort()
+        server.close()
 
 
 async def test_without_a_socket_only_what_waits_in_the_transport_counts(wire: Wire) -> None:
