@@ -8,7 +8,7 @@ import pytest
 
 from lazulite.engine.contract import Decide, SpaceDroppedError
 from lazulite.engine.foresight import Expect, Foreseeing, Foreseen
-from lazulite.engine.postgres import drops, single_writes
+from lazulite.engine.postgres import drops, single_writes, traffic
 from lazulite.engine.postgres.changes import Asked, ByScripts, ByStatements, Change, Reading
 from lazulite.engine.postgres.engine import PostgresEngine
 from lazulite.engine.postgres.script import Place
@@ -355,7 +355,7 @@ async def test_who_waits_for_its_turn_is_not_forgotten_for_a_batch(
     open_engine: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also if nothing else is written any more, and if batches keep the partition for ever."""
-    monkeypatch.setattr(single_writes, "_UNDER_WAY_MAX", 1)
+    monkeypatch.setattr(traffic, "_GROUPS_MAX", 1)
     engine = open_engine()
     gates = Gates(engine, monkeypatch)
     await engine.start()
@@ -371,6 +371,28 @@ async def test_who_waits_for_its_turn_is_not_forgotten_for_a_batch(
     gates.let(APPLY)
     async with asyncio.timeout(SECONDS_MAX):
         assert await insert > await batch
+
+
+async def test_who_comes_while_many_are_written_goes_with_the_others_that_come(
+    open_engine: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(single_writes, "_PATIENCE_SECONDS", 3600.0)
+    engine = open_engine()
+    gates = Gates(engine, monkeypatch)
+    await engine.start()
+    gates.hold(INSERT)
+
+    def write(partition: str) -> "asyncio.Task[int]":
+        return asyncio.create_task(engine.commit(1, partition, ["r"], Foretold("r", b"x", Expect.ABSENT)))
+
+    writes = [write(f"first {number}") for number in range(4)]
+    await gates.come(INSERT)
+    for number in range(5):
+        writes.append(write(f"later {number}"))
+        await asyncio.sleep(0)
+    gates.let(INSERT)
+    await asyncio.gather(*writes)
+    assert gates.answered.count(INSERT) == 2
 
 
 async def test_who_waits_for_a_partition_keeps_nobody_from_others(

@@ -55,34 +55,33 @@ class Sent:
 
 async def test_who_is_patient_waits_for_the_group_on_its_way_and_goes_with_others() -> None:
     sent = Sent(3600)
-    calls = await sent.call(0)
-    for number in range(1, 10):
+    calls = await sent.call(*range(4))
+    for number in range(4, 10):
         calls += await sent.call(number)
-    assert sent.groups == [[0]]
+    assert sent.groups == [[0, 1, 2, 3]]
     sent.gate.set()
     assert await asyncio.gather(*calls) == list(range(10))
-    assert sent.groups == [[0], list(range(1, 10))]
-    assert not sent.gather._waited_for
+    assert sent.groups[1:] == [list(range(4, 10))]
 
 
 async def test_enough_for_a_full_group_wait_for_nobody() -> None:
     sent = Sent(3600)
-    calls = await sent.call(-1)
-    calls += await sent.call(*range(31))
-    assert sent.groups == [[-1]]
-    calls += await sent.call(31)
-    assert sent.groups == [[-1], list(range(32))]
-    calls += await sent.call(32)
+    calls = await sent.call(*range(-4, 0))
+    calls += await sent.call(*range(63))
+    assert len(sent.groups) == 1
+    calls += await sent.call(63)
+    assert sent.groups[1:] == [list(range(64))]
+    calls += await sent.call(64)
     sent.gate.set()
     await asyncio.gather(*calls)
-    assert sent.groups[2:] == [[32]]
+    assert sent.groups[2:] == [[64]]
 
 
 async def test_patience_ends() -> None:
     sent = Sent(1e-9)
-    calls = await sent.call(0)
-    calls += await sent.call(1)
+    calls = await sent.call(*range(4))
+    calls += await sent.call(4)
     await sent.again.wait()
-    assert sent.groups == [[0], [1]]
+    assert sent.groups == [[0, 1, 2, 3], [4]]
     sent.gate.set()
-    assert await asyncio.gather(*calls) == [0, 1]
+    assert await asyncio.gather(*calls) == list(range(5))

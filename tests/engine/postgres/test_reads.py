@@ -4,6 +4,9 @@ import asyncio
 from collections.abc import Sequence
 from typing import cast
 
+import pytest
+
+from lazulite.engine.postgres import reads as module
 from lazulite.engine.postgres.pool import Pool
 from lazulite.engine.postgres.reads import Reads
 from lazulite.engine.postgres.statements import GET, GET_ONE
@@ -35,15 +38,18 @@ async def _ask(reads: Reads, *numbers: int) -> list[asyncio.Task[bytes | None]]:
     return tasks
 
 
-async def test_reads_that_come_while_others_are_on_their_way_wait_and_share_a_statement() -> None:
+async def test_reads_that_come_while_others_are_on_their_way_wait_and_share_a_statement(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "_PATIENCE_SECONDS", 3600.0)
     asked = Asked()
     reads = Reads(cast("Pool", asked), gather=True)
-    tasks = await _ask(reads, 0)
-    for number in range(1, 6):
+    tasks = await _ask(reads, *range(4))
+    for number in range(4, 10):
         tasks += await _ask(reads, number)
     asked.gate.set()
-    assert await asyncio.gather(*tasks) == [b"%d" % number for number in range(6)]
-    assert asked.counts == [1, 5]
+    assert await asyncio.gather(*tasks) == [b"%d" % number for number in range(10)]
+    assert asked.counts == [4, 6]
     assert asked.statements == [GET, GET]
 
 

@@ -1,10 +1,7 @@
 """Calls gathered: those that come while others are on their way go together, as one.
 
-Invariants: a call is sent at once if nothing is on its way; at most `_UNDER_WAY_MAX` groups are; every call has an
-answer, and what fails for a group fails for each of it. A call that nobody waits for any more before it is sent is not.
-
-A group costs the database and this process more than a call in it, so who is patient waits for the group that is on
-its way, and goes with all others that came meanwhile.
+Invariants: groups leave as `traffic` allows; every call has an answer, and what fails for a group fails for each of it.
+A call that nobody waits for any more before it is sent is not.
 """
 
 import asyncio
@@ -12,9 +9,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Generic, TypeVar
 
 from lazulite.engine.postgres.failures import again
+from lazulite.engine.postgres.traffic import Traffic
 
-_UNDER_WAY_MAX = 3
-_GROUP_MAX = 32
+_GROUP_MAX = 64
 _WEIGHT_MAX = 200
 
 Call = TypeVar("Call")
@@ -27,7 +24,7 @@ class Gather(Generic[Call, Result]):
     Args:
         send: sends calls and returns what came of each, in their order.
         weight: of a call; a group has `_WEIGHT_MAX` at most, unless one call alone has more.
-        patience_seconds: how long a group keeps others waiting that are not enough for a full one.
+        patience_seconds: see `Traffic`.
     """
 
     def __init__(
@@ -38,9 +35,7 @@ class Gather(Generic[Call, Result]):
     ) -> None:
         self._send_group = send
         self._weight = weight
-        self._patience_seconds = patience_seconds
-        self._waited_for: dict[asyncio.Task[None], asyncio.TimerHandle] = {}
-        """Groups on their way, and what ends the patience with them."""
+        self._traffic = Traffic(_GROUP_MAX, patience_seconds, self._send)
         self._waiting: list[tuple[Call, asyncio.Future[Result]]] = []
         self._under_way: set[asyncio.Task[None]] = set()
 
@@ -49,7 +44,7 @@ class Gather(Generic[Call, Result]):
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[Result] = loop.create_future()
         self._waiting.append((call, answer))
-        if len(self._waiting) in (1, _GROUP_MAX) and self._goes_on():
+        if len(self._waiting) in (1, _GROUP_MAX) and self._traffic.allows(len(self._waiting)):
             loop.call_soon(self._send)  # Others of this turn come along.
         try:
             return await answer
@@ -61,21 +56,15 @@ class Gather(Generic[Call, Result]):
         while self._under_way:
             await asyncio.wait(list(self._under_way))
 
-    def _goes_on(self) -> bool:
-        is_patient = self._waited_for and len(self._waiting) < _GROUP_MAX
-        return len(self._under_way) < _UNDER_WAY_MAX and not is_patient
-
     def _send(self) -> None:
         self._waiting = [each for each in self._waiting if not each[1].done()]  # Some do not wait any more.
-        while self._waiting and self._goes_on():
+        while self._waiting and self._traffic.allows(len(self._waiting)):
             count = self._count()
             group, self._waiting = self._waiting[:count], self._waiting[count:]
             task = asyncio.create_task(self._answer(group))
             self._under_way.add(task)
+            self._traffic.leave(task, len(group))
             task.add_done_callback(self._done)
-            if self._patience_seconds:
-                timer = asyncio.get_running_loop().call_later(self._patience_seconds, self._wait_no_longer, task)
-                self._waited_for[task] = timer
 
     def _count(self) -> int:
         weight = 0
@@ -85,15 +74,9 @@ class Gather(Generic[Call, Result]):
                 return count
         return min(len(self._waiting), _GROUP_MAX)
 
-    def _wait_no_longer(self, task: asyncio.Task[None]) -> None:
-        self._waited_for.pop(task)
-        self._send()
-
     def _done(self, task: asyncio.Task[None]) -> None:
         self._under_way.discard(task)
-        timer = self._waited_for.pop(task, None)
-        if timer is not None:
-            timer.cancel()
+        self._traffic.arrive(task)
         self._send()
 
     async def _answer(self, group: "list[tuple[Call, asyncio.Future[Result]]]") -> None:

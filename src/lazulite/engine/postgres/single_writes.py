@@ -11,6 +11,7 @@ A partition is in one statement at a time: of two, the one that gets the lock la
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from lazulite.engine.foresight import Expect, Foreseeing, Foreseen
 from lazulite.engine.postgres.failures import CHECK_FAILED, again
@@ -18,9 +19,11 @@ from lazulite.engine.postgres.pool import Argument, Pool
 from lazulite.engine.postgres.script import Place, RowChange, write_script
 from lazulite.engine.postgres.stamps import Stamps
 from lazulite.engine.postgres.statements import DELETE_PRESENT, INSERT, REPLACE, UPDATE_PRESENT
+from lazulite.engine.postgres.traffic import Traffic
 
-_UNDER_WAY_MAX = 3
-"""Statements of each kind."""
+_STATEMENTS = (INSERT, REPLACE, UPDATE_PRESENT, DELETE_PRESENT)
+_PATIENCE_SECONDS = 0.005
+"""What a write may wait for others at most: a little longer than a statement takes on a disk that is fast."""
 _GROUP_MAX = 64
 _GROUP_BYTES = 4 << 20
 """A statement takes no more values from here on, so that sending it never holds the event loop for long."""
@@ -62,8 +65,11 @@ class SingleWrites:
         self._pool = pool
         self._stamps = stamps
         self._scripts = scripts
-        self._waiting: dict[str, list[SingleWrite]] = {}
-        self._under_way: dict[str, int] = {}
+        self._waiting: dict[str, list[SingleWrite]] = {statement: [] for statement in _STATEMENTS}
+        self._traffic = {
+            statement: Traffic(_GROUP_MAX, _PATIENCE_SECONDS, partial(self._send, statement))
+            for statement in _STATEMENTS
+        }
         self._due: set[str] = set()
         """The statements for which it will be looked in a moment what can go."""
         self._tasks: set[asyncio.Task[None]] = set()
@@ -80,7 +86,7 @@ class SingleWrites:
         if self._scripts:
             return await self._write_script(write)
         statement = _statement(write.foreseen)
-        self._waiting.setdefault(statement, []).append(write)
+        self._waiting[statement].append(write)
         if statement not in self._due:
             self._due.add(statement)
             asyncio.get_running_loop().call_soon(self._send, statement)  # Others of this turn come along.
@@ -96,12 +102,13 @@ class SingleWrites:
 
     def _send(self, statement: str) -> None:
         self._due.discard(statement)
-        while self._under_way.get(statement, 0) < _UNDER_WAY_MAX:
+        traffic = self._traffic[statement]
+        while traffic.allows(len(self._waiting[statement])):
             group = self._next_group(statement)
             if not group:
                 return
-            self._under_way[statement] = self._under_way.get(statement, 0) + 1
             done = asyncio.get_running_loop().create_future()
+            traffic.leave(done, len(group))
             self.busy.update(dict.fromkeys((write.partition for write in group), done))
             task = asyncio.create_task(self._write(statement, group, done))
             self._tasks.add(task)
@@ -112,7 +119,7 @@ class SingleWrites:
         group: list[SingleWrite] = []
         later: list[SingleWrite] = []
         rows: set[tuple[Partition, bytes]] = set()
-        for write in self._waiting.get(statement, ()):
+        for write in self._waiting[statement]:
             row = write.partition, write.row_key
             if len(group) >= _GROUP_MAX or write.partition in self.busy or row in rows:
                 later.append(write)
@@ -133,8 +140,8 @@ class SingleWrites:
             for write in group:
                 self.busy.pop(write.partition, None)
             done.set_result(None)
-            self._under_way[statement] -= 1
-            for each in list(self._waiting):
+            self._traffic[statement].arrive(done)
+            for each in _STATEMENTS:
                 self._send(each)
 
     async def _write_group(self, statement: str, group: Sequence[SingleWrite]) -> None:
