@@ -1,7 +1,8 @@
-"""Decisions that can be told without reading: what a commit of one row would write if the row is as it expects.
+"""Decisions that can be told in advance: what a commit of one row would write if the row is as it expects.
 
-An engine whose rows are a round trip away writes that on condition, in one; where the condition does not hold, the
-decision is asked as any other. An engine that has its rows at hand need not know of this.
+An engine whose rows are a round trip away writes that on condition, in one; or in two, if the decision must have seen
+the row. Where the condition does not hold, the decision is asked as any other. An engine that has its rows at hand need
+not know of this.
 """
 
 from abc import ABC, abstractmethod
@@ -38,6 +39,13 @@ class Foreseeing(ABC):
     @abstractmethod
     def foresee(self) -> Foreseen | None:
         """Return what the row should be; None if the decision must see it."""
+
+    def seen(self, current: bytes | None) -> "Foreseeing | None":  # noqa: ARG002 - for those who override it
+        """Return a decision that need not see the row any more, having seen what it is.
+
+        None if there is no such decision: the row is not what it has to be, or the decision always must see it.
+        """
+        return None
 
     @abstractmethod
     def value(self, stamp: int) -> bytes | None:

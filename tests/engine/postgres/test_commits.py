@@ -14,6 +14,7 @@ from lazulite.engine.postgres.engine import PostgresEngine
 from lazulite.engine.postgres.script import Place
 from lazulite.engine.postgres.statements import APPLY, INSERT, REPLACE
 from tests.engine.postgres.conftest import OURS, Open, execute, statements_of
+from tests.engine.postgres.gates import Gates
 from tests.postgres.server import SECONDS_MAX
 
 
@@ -322,33 +323,6 @@ async def test_close_waits_for_what_nobody_waits_for_any_more(engine: PostgresEn
     read.cancel()
     await engine.close()
     assert asyncio.all_tasks() - {asyncio.current_task(), commit, read} == set()
-
-
-class Gates:
-    """Holds back answers to statements until they are let through."""
-
-    def __init__(self, engine: PostgresEngine, monkeypatch: pytest.MonkeyPatch) -> None:
-        self._fetch = engine._pool.fetch
-        self._open: dict[str, asyncio.Event] = {}
-        self.answered: list[str] = []
-        monkeypatch.setattr(engine._pool, "fetch", self._through)
-
-    def hold(self, *statements: str) -> None:
-        self._open |= {statement: asyncio.Event() for statement in statements}
-
-    def let(self, statement: str) -> None:
-        self._open[statement].set()
-
-    async def come(self, statement: str) -> None:
-        while statement not in self.answered:  # noqa: ASYNC110 - nobody tells.
-            await asyncio.sleep(0)
-
-    async def _through(self, statement: str, *arguments: object, reads: bool = False) -> object:
-        found = await self._fetch(statement, *arguments, reads=reads)
-        self.answered.append(statement)
-        if statement in self._open:
-            await self._open[statement].wait()
-        return found
 
 
 async def test_who_waits_for_its_turn_is_not_forgotten_for_a_batch(

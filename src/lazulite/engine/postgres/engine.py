@@ -18,20 +18,21 @@ from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from lazulite.engine.contract import Clock, Decide, EngineUnavailableError, KeyRange, SpaceDroppedError
-from lazulite.engine.foresight import Expect, Foreseeing
+from lazulite.engine.foresight import Foreseeing
 from lazulite.engine.postgres import durability, schema
 from lazulite.engine.postgres.changes import ByScripts, ByStatements
 from lazulite.engine.postgres.connection import Connection
 from lazulite.engine.postgres.drops import Drops
 from lazulite.engine.postgres.failures import database_errors
 from lazulite.engine.postgres.keys import encode_text, form, whole_if_long
+from lazulite.engine.postgres.one_row import OneRow
 from lazulite.engine.postgres.partitions import Partitions
 from lazulite.engine.postgres.pool import Pool
 from lazulite.engine.postgres.reads import Reads
 from lazulite.engine.postgres.scan import PageSlice, scan
 from lazulite.engine.postgres.script import Place
 from lazulite.engine.postgres.settings import PostgresSettings
-from lazulite.engine.postgres.single_writes import SingleWrite, SingleWrites
+from lazulite.engine.postgres.single_writes import SingleWrites
 from lazulite.engine.postgres.stamps import Stamps
 from lazulite.engine.postgres.statements import CHECK_WRITABLE, PLANNED_ONCE, SESSION
 
@@ -48,6 +49,7 @@ class _Parts:
         self.single = SingleWrites(pool, stamps, scripts=scripts)
         changes = ByScripts(pool) if scripts else ByStatements(pool)
         self.partitions = Partitions(changes, stamps, self.single, settings.statement_seconds * _COMMIT_RATIO)
+        self.one_row = OneRow(self.reads, self.single, self.partitions)
         self.drops = Drops(pool, settings.drop_poll_seconds)
 
     async def close(self) -> None:
@@ -155,20 +157,11 @@ class PostgresEngine:
             parts = self._parts or await self._started()
             if space in parts.drops:
                 raise SpaceDroppedError(f"space {space} was dropped")
-            if isinstance(decide, Foreseeing) and not parts.partitions.has(place):
-                stamp = await self._foreseen(parts.single, place, rows[0], decide)
+            if isinstance(decide, Foreseeing):
+                stamp = await parts.one_row.commit(place, rows[0], decide)
                 if stamp is not None:
                     return stamp
             return await parts.partitions.commit(place, rows, decide)
-
-    async def _foreseen(self, single: SingleWrites, place: Place, row: str, decision: Foreseeing) -> int | None:
-        """Write without reading, if that can be; return the stamp if it was done."""
-        foreseen = decision.foresee()
-        if foreseen is None or (foreseen.deletes and foreseen.expects is not Expect.PRESENT):
-            return None
-        row_key = encode_text(row)
-        answer: asyncio.Future[int | None] = asyncio.get_running_loop().create_future()
-        return await single.write(SingleWrite(place, form(row_key), whole_if_long(row_key), decision, foreseen, answer))
 
     async def drop(self, space: int) -> None:
         """See `Engine.drop`."""

@@ -116,16 +116,23 @@ class EntityWrite:
             raise ServiceError("EntityAlreadyExists")
         else:
             check_condition(self.condition, ticks_of(current))
-        encoded = self.encoded
         if kind.deletes:
             self.result = None
             return None
-        if kind.merges and current is not None:
-            merged = in_order({**decode_row(current).properties, **self.properties})
-            check_limits(self.partition_key, self.row_key, merged)
-            encoded = encode_properties(merged)
-        self.result = assemble(stamp, self.keys, encoded)
+        self.result = assemble(stamp, self.keys, self._encoded_over(current))
         return self.result
+
+    def _encoded_over(self, current: bytes | None) -> str:
+        """Return the entity's members as they become.
+
+        Raises:
+            ServiceError: a limit that the merged entity breaks.
+        """
+        if current is None or not self.kind.merges:
+            return self.encoded
+        merged = in_order({**decode_row(current).properties, **self.properties})
+        check_limits(self.partition_key, self.row_key, merged)
+        return encode_properties(merged)
 
     def foresee(self) -> Foreseen | None:
         """Return what the entity should be for this write to need nothing of it; None if it must be seen."""
@@ -138,6 +145,20 @@ class EntityWrite:
             return Foreseen(Expect.PRESENT, kind.deletes)
         stamp = ticks_meant(self.condition)
         return None if stamp is None else Foreseen(Expect.PRESENT, kind.deletes, stamp)
+
+    def seen(self, current: bytes | None) -> "Merged | None":
+        """Return what a merge comes to, having seen the entity; None if it would be refused, or is no merge."""
+        if not self.kind.merges or (current is None and self.kind.must_exist):
+            return None
+        try:
+            stamp = None if current is None else ticks_of(current)
+            if stamp is not None:
+                check_condition(self.condition, stamp)
+            encoded = self._encoded_over(current)
+        except ServiceError:
+            return None
+        expects = Expect.ABSENT if current is None else Expect.PRESENT
+        return Merged(Foreseen(expects, stamp=stamp), self.keys, encoded)
 
     def blind(self, stamp: int) -> bytes | None:
         """Return what the entity becomes if it is as foreseen, at the commit's stamp."""
@@ -155,6 +176,23 @@ class WriteRefusedError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
+class Merged(Foreseeing):
+    """A merge that has seen its entity, or that there is none."""
+
+    foreseen: Foreseen
+    keys: str
+    encoded: str
+
+    def foresee(self) -> Foreseen:
+        """See `Foreseeing`."""
+        return self.foreseen
+
+    def value(self, stamp: int) -> bytes:
+        """See `Foreseeing`."""
+        return assemble(stamp, self.keys, self.encoded)
+
+
+@dataclass(frozen=True, slots=True)
 class ApplyOne(Foreseeing):
     """A `Decide`: apply one write to its row."""
 
@@ -167,6 +205,10 @@ class ApplyOne(Foreseeing):
     def foresee(self) -> Foreseen | None:
         """See `Foreseeing`."""
         return self.write.foresee()
+
+    def seen(self, current: bytes | None) -> Merged | None:
+        """See `Foreseeing`."""
+        return self.write.seen(current)
 
     def value(self, stamp: int) -> bytes | None:
         """See `Foreseeing`."""

@@ -1,0 +1,154 @@
+"""Commits of one row that must have seen it: by two statements, as long as nobody else changes that row."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+
+import pytest
+
+from lazulite.engine.foresight import Expect, Foreseeing, Foreseen
+from lazulite.engine.postgres.engine import PostgresEngine
+from lazulite.engine.postgres.statements import APPLY, GET, INSERT, READ, UPDATE_PRESENT
+from tests.engine.postgres.conftest import Open, statements_of
+from tests.engine.postgres.gates import Gates
+
+
+class RefusedError(Exception):
+    pass
+
+
+class Adds(Foreseeing):
+    """Adds a word to the row's; each value begins with its stamp. Refuses a row that has the word."""
+
+    def __init__(self, word: bytes) -> None:
+        self.word = word
+
+    def __call__(self, current: Sequence[bytes | None], stamp: int) -> Mapping[str, bytes | None]:
+        seen = self.seen(current[0])
+        if seen is None:
+            raise RefusedError
+        return {"r": seen.value(stamp)}
+
+    def foresee(self) -> None:
+        return None
+
+    def value(self, stamp: int) -> bytes:
+        raise AssertionError("it has to see the row")
+
+    def seen(self, current: bytes | None) -> "Added | None":
+        if current is None:
+            return Added(Foreseen(Expect.ABSENT), [self.word])
+        stamp, *words = current.split()
+        return None if self.word in words else Added(Foreseen(Expect.PRESENT, stamp=int(stamp)), [*words, self.word])
+
+
+class Added(Foreseeing):
+    def __init__(self, foreseen: Foreseen, words: Sequence[bytes]) -> None:
+        self.foreseen = foreseen
+        self.words = words
+
+    def foresee(self) -> Foreseen:
+        return self.foreseen
+
+    def value(self, stamp: int) -> bytes:
+        return b" ".join([b"%d" % stamp, *self.words])
+
+
+async def _add(engine: PostgresEngine, word: bytes) -> int:
+    return await engine.commit(1, "p", ["r"], Adds(word))
+
+
+async def _words(engine: PostgresEngine) -> Sequence[bytes]:
+    return (await engine.get(1, "p", "r") or b"").split()[1:]
+
+
+async def test_a_row_is_read_and_then_written_on_condition(open_engine: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = open_engine()
+    await engine.start()
+    sent = statements_of(engine, monkeypatch)
+    first = await _add(engine, b"one")
+    assert await _add(engine, b"two") > first
+    assert sent == [GET, INSERT, GET, UPDATE_PRESENT]
+    assert await _words(engine) == [b"one", b"two"]
+
+
+async def test_the_same_by_scripts(open_engine: Open) -> None:
+    engine = open_engine(scripts=True)
+    for word in (b"one", b"two"):
+        await _add(engine, word)
+    with pytest.raises(RefusedError):
+        await _add(engine, b"two")
+    assert await _words(engine) == [b"one", b"two"]
+
+
+async def test_what_is_refused_is_told_so(open_engine: Open) -> None:
+    engine = open_engine()
+    await _add(engine, b"one")
+    with pytest.raises(RefusedError):
+        await _add(engine, b"one")
+
+
+@pytest.mark.parametrize("there", [False, True])
+async def test_other_rows_of_the_partition_may_change_meanwhile(
+    open_engine: Open, monkeypatch: pytest.MonkeyPatch, there: bool
+) -> None:
+    ours, theirs = open_engine(), open_engine()
+    if there:
+        await _add(ours, b"one")
+    await ours.start()
+    gates = Gates(ours, monkeypatch)
+    gates.hold(GET)
+    adding = asyncio.create_task(_add(ours, b"two"))
+    await gates.come(GET)
+    last = await theirs.commit(1, "p", ["s"], lambda *_: {"s": b"x"})
+    gates.let(GET)
+    assert await adding > last
+    assert gates.answered == [GET, UPDATE_PRESENT if there else INSERT]
+
+
+@pytest.mark.parametrize("there", [False, True])
+async def test_a_row_that_has_changed_meanwhile_is_seen_anew(
+    open_engine: Open, monkeypatch: pytest.MonkeyPatch, there: bool
+) -> None:
+    ours, theirs = open_engine(), open_engine()
+    if there:
+        await _add(ours, b"one")
+    await ours.start()
+    gates = Gates(ours, monkeypatch)
+    gates.hold(GET)
+    adding = asyncio.create_task(_add(ours, b"two"))
+    await gates.come(GET)
+    await _add(theirs, b"between")
+    gates.let(GET)
+    await adding
+    assert await _words(ours) == [*([b"one"] if there else []), b"between", b"two"]
+
+
+async def test_of_several_for_one_row_the_others_are_settled_together(
+    open_engine: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = open_engine()
+    await engine.start()
+    sent = statements_of(engine, monkeypatch)
+    words = [b"%d" % number for number in range(20)]
+    stamps = await asyncio.gather(*(_add(engine, word) for word in words))
+    assert len(set(stamps)) == len(words)
+    assert sent.count(INSERT) <= 1
+    assert sent.count(READ) == sent.count(APPLY) <= 2
+    assert sorted(await _words(engine)) == sorted(words)
+
+
+async def test_nothing_is_left_of_a_row_that_was_seen(open_engine: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither of one that was written, nor of one whose caller has gone."""
+    engine = open_engine()
+    await _add(engine, b"one")
+    gates = Gates(engine, monkeypatch)
+    gates.hold(GET)
+    adding = asyncio.create_task(_add(engine, b"two"))
+    await gates.come(GET)
+    adding.cancel()
+    gates.let(GET)
+    await asyncio.wait([adding])
+    assert adding.cancelled()
+    await _add(engine, b"three")
+    assert engine._parts is not None
+    assert not engine._parts.one_row._seen

@@ -1,0 +1,24 @@
+"""Writes of one entity, and one that is stored."""
+
+from hypothesis import strategies as st
+
+from lazulite.table.edm import INT32, STRING
+from lazulite.table.operations.entity_writes import WRITES, EntityWrite
+from lazulite.table.row import Property, assemble, encode_keys, encode_properties, etag_of
+
+NOW = 10**17
+STORED = assemble(NOW, encode_keys("p", "r"), encode_properties({"A": Property(INT32, "1")}))
+
+properties = st.dictionaries(
+    st.sampled_from(["A", "B", "é"]),
+    st.sampled_from([Property(INT32, "7"), Property(STRING, '"x"'), Property(STRING, f'"{"x" * 33_000}"')]),
+)
+conditions = st.sampled_from([None, "*", etag_of(NOW), etag_of(NOW + 1)])
+
+
+@st.composite
+def writes(draw: st.DrawFn, row: str) -> EntityWrite:
+    some = draw(properties)
+    kind, condition = draw(st.sampled_from(WRITES)), draw(conditions)
+    merged = some if kind.merges else {}
+    return EntityWrite(kind, "p", row, condition, merged, encode_keys("p", row), encode_properties(some))
