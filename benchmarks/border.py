@@ -23,7 +23,7 @@ from lazulite.engine.remote import RemoteEngine
 from lazulite.engine.remote_server import EngineServer
 from lazulite.engine.rocksdb import RocksEngine
 from lazulite.protocol.clock import system_clock
-from lazulite.table.operations.entity_writes import INSERT, ApplyOne, EntityWrite
+from lazulite.table.operations.decisions import INSERT, ApplyOne, EntityWrite
 from lazulite.table.payload.json_in import read_encoded
 from lazulite.table.row import encode_keys
 from lazulite.table.wording import TableWording

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from lazulite.engine.contract import Decide
 from lazulite.engine.swap import RowChangedError, Swap
 from lazulite.protocol.errors import ServiceError
-from lazulite.table.operations.entity_writes import ApplyAll, ApplyOne, EntityWrite, WriteRefusedError
+from lazulite.table.operations.decisions import ApplyAll, ApplyOne, EntityWrite, WriteRefusedError
 from lazulite.table.wording import TableWording
 from tests.table.writes import NOW, STORED, writes
 

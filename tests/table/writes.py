@@ -3,7 +3,7 @@
 from hypothesis import strategies as st
 
 from lazulite.table.edm import INT32, STRING
-from lazulite.table.operations.entity_writes import WRITES, EntityWrite
+from lazulite.table.operations.decisions import WRITES, EntityWrite
 from lazulite.table.row import Property, assemble, encode_keys, encode_properties, etag_of
 
 NOW = 10**17

@@ -11,7 +11,7 @@ from lazulite.engine.link import Plain
 from lazulite.engine.swap import RowChangedError, Swap
 from lazulite.protocol.errors import ServiceError
 from lazulite.table.edm import TYPES
-from lazulite.table.operations.entity_writes import WRITES, ApplyAll, ApplyOne, EntityWrite, WriteRefusedError
+from lazulite.table.operations.decisions import WRITES, ApplyAll, ApplyOne, EntityWrite, WriteRefusedError
 from lazulite.table.row import Property
 
 _ONE, _ALL, _SWAP = range(3)

@@ -8,7 +8,8 @@ from lazulite.table.answers import created_without_content
 from lazulite.table.batch.multipart_in import Head
 from lazulite.table.batch.multipart_out import encode_part
 from lazulite.table.call import Call
-from lazulite.table.operations.entity_writes import EntityWrite, answer
+from lazulite.table.operations.decisions import EntityWrite
+from lazulite.table.operations.entity_writes import answer
 from lazulite.table.payload.links import linked_key, row_link
 from lazulite.table.payload.media import Preference
 from lazulite.table.row import etag_of

@@ -20,15 +20,9 @@ from lazulite.table.batch.multipart_in import PARTS_MAX, BatchBody, Head, Part, 
 from lazulite.table.batch.multipart_out import batch_response, encode_part
 from lazulite.table.call import Call
 from lazulite.table.method import effective_method
+from lazulite.table.operations.decisions import ApplyAll, EntityWrite, WriteRefusedError
 from lazulite.table.operations.entity_queries import get_entity, query_entities
-from lazulite.table.operations.entity_writes import (
-    ApplyAll,
-    EntityWrite,
-    Intent,
-    WriteRefusedError,
-    find_write,
-    prepare,
-)
+from lazulite.table.operations.entity_writes import Intent, find_write, prepare
 from lazulite.table.payload.media import format_for_error, read_preference
 from lazulite.table.resource import Kind, parse_resource
 from lazulite.table.turn import Turn
