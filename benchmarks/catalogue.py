@@ -19,6 +19,8 @@ from benchmarks.requests import MINIMAL, TABLE, Requests
 from benchmarks.workload import MARK, Workload
 
 WRITE_PARTITIONS = 16
+MERGED_ROWS = 100
+"""Of each of these partitions."""
 MANY_PARTITIONS = 1024
 SCAN_PARTITION, SCAN_ROWS = "scan", 10_000
 WIDE_ROWS = 200
@@ -113,6 +115,12 @@ class Catalogue:
         requests = [self.requests.insert(entity(partition, _MARKED)) for partition in partitions]
         name = f"durable insert into {MANY_PARTITIONS:,} partitions"
         return Workload(name, "entities", 1, 64, 204, requests, entities=self.entities)
+
+    def merge(self) -> Workload:
+        """Insert or merge single entities of some partitions: the first time they are inserted."""
+        keys = [(partition, f"m{row:02d}") for row in range(MERGED_ROWS) for partition in self._written()]
+        requests = [self.requests.merge(*key, entity(*key)) for key in keys]
+        return Workload("durable merge", "entities", 1, 64, 204, requests, entities=self.entities)
 
     def insert_wide(self, properties: int) -> Workload:
         """Insert single entities of so many properties."""

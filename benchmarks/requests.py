@@ -54,6 +54,11 @@ class Requests:
         """Return the request that inserts one entity and wants no echo."""
         return self.raw("POST", TABLE, body=entity, Content_Type="application/json", Prefer="return-no-content")
 
+    def merge(self, partition_key: str, row_key: str, entity: bytes) -> bytes:
+        """Return the request that merges one entity, or inserts it."""
+        path = f"{TABLE}(PartitionKey='{partition_key}',RowKey='{row_key}')"
+        return self.raw("MERGE", path, body=entity, Content_Type="application/json")
+
     def transaction(self, entities: Sequence[bytes]) -> bytes:
         """Return the entity group transaction that inserts these entities of one partition."""
         part = (

@@ -194,6 +194,7 @@ GETS = ("point GET, SAS", "point GET, Shared Key")
 EGT = "entity group transaction"
 PAGE = "full-page query"
 SINGLE = ("point GET, SAS", "durable insert")
+MERGE = "durable merge"
 ANYWHERE = f"durable insert into {MANY_PARTITIONS:,} partitions"
 KINDS = {"scan": "four scans of the whole table", "ingest": "ingest at full speed"}
 ON_DATABASE = {name: {"connections": CONNECTIONS} for name in SINGLE} | {EGT: {}, PAGE: {}}
@@ -286,7 +287,7 @@ TARGETS = [
     ),
     *(
         Target(f"PostgreSQL: {name}, two processes on one database, ¼ CPU each", of_one(name), 1.5, "{:.2f} × one")
-        for name in (*ON_DATABASE, ANYWHERE)
+        for name in (*ON_DATABASE, ANYWHERE, MERGE)
     ),
     *(
         Target(

@@ -2,7 +2,7 @@
 
 Two processes are compared with one twice: with all of the machine, which then is full; and each held to a share of a
 CPU, so that neither the machine nor the database is. Inserts are asked of them into few partitions, for which they wait
-for each other, and into many, for which they hardly do.
+for each other, and into many, for which they hardly do; merges, which must have read what they change, into few.
 
 Nothing is held on a CPU: each subject, with the database and the client that it needs, has the whole machine. So each
 row says what of the processors the service took, the database, and the client.
@@ -124,8 +124,8 @@ def _comparisons(bench: Bench, sides: Sequence[Side], server: Database) -> Itera
             *_processes(bench, *workloads[-1]),
         ]
     large = sides[-1]
-    anywhere = large.catalogue.insert_anywhere()
-    yield [_one(large, anywhere), *_processes(bench, large, anywhere)]
+    for workload in (large.catalogue.insert_anywhere(), large.catalogue.merge()):
+        yield [_one(large, workload), *_processes(bench, large, workload)]
     for build in MANY:
         workloads = [(side, build(side.catalogue)) for side in sides]
         yield [*(_one(*each) for each in workloads), *_processes(bench, *workloads[-1])]
