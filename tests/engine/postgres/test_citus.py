@@ -15,6 +15,7 @@ from lazulite.engine.postgres.engine import PostgresEngine
 from lazulite.engine.postgres.script import Place, RowChange, apply_script, write_script
 from lazulite.engine.postgres.settings import PostgresSettings
 from lazulite.protocol.clock import system_clock
+from tests.engine.postgres.adds import Adds
 from tests.engine.postgres.test_statements import PLANS
 from tests.postgres.server import Postgres
 
@@ -66,6 +67,9 @@ async def test_an_engine_on_it_does_what_engines_do(engine: PostgresEngine) -> N
         await engine.commit(1, partition, rows, lambda *_: dict.fromkeys(rows, b"x"))
         await engine.commit(1, partition, ["000"], lambda values, _: {"000": b"%s+" % values[0]})
         assert await engine.get(1, partition, "000") == b"x+"
+        for word in (b"one", b"two"):
+            await engine.commit(1, partition, ["seen"], Adds(word, "seen"))
+        assert await engine.commit(1, partition, ["seen"], lambda *_: {"seen": None})
         one = KeyRange((partition, ""), (partition + "\0", ""))
         assert sum([len(part.values) async for part in engine.scan(1, [one])]) == 30
     assert sum([len(part.values) async for part in engine.scan(1, [whole, whole])]) == 180

@@ -5,52 +5,11 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from lazulite.engine.foresight import Expect, Foreseeing, Foreseen
 from lazulite.engine.postgres.engine import PostgresEngine
 from lazulite.engine.postgres.statements import APPLY, GET, INSERT, READ, UPDATE_PRESENT
+from tests.engine.postgres.adds import Adds, RefusedError
 from tests.engine.postgres.conftest import Open, statements_of
 from tests.engine.postgres.gates import Gates
-
-
-class RefusedError(Exception):
-    pass
-
-
-class Adds(Foreseeing):
-    """Adds a word to the row's; each value begins with its stamp. Refuses a row that has the word."""
-
-    def __init__(self, word: bytes) -> None:
-        self.word = word
-
-    def __call__(self, current: Sequence[bytes | None], stamp: int) -> Mapping[str, bytes | None]:
-        seen = self.seen(current[0])
-        if seen is None:
-            raise RefusedError
-        return {"r": seen.value(stamp)}
-
-    def foresee(self) -> None:
-        return None
-
-    def value(self, stamp: int) -> bytes:
-        raise AssertionError("it has to see the row")
-
-    def seen(self, current: bytes | None) -> "Added | None":
-        if current is None:
-            return Added(Foreseen(Expect.ABSENT), [self.word])
-        stamp, *words = current.split()
-        return None if self.word in words else Added(Foreseen(Expect.PRESENT, stamp=int(stamp)), [*words, self.word])
-
-
-class Added(Foreseeing):
-    def __init__(self, foreseen: Foreseen, words: Sequence[bytes]) -> None:
-        self.foreseen = foreseen
-        self.words = words
-
-    def foresee(self) -> Foreseen:
-        return self.foreseen
-
-    def value(self, stamp: int) -> bytes:
-        return b" ".join([b"%d" % stamp, *self.words])
 
 
 async def _add(engine: PostgresEngine, word: bytes) -> int:
@@ -69,6 +28,20 @@ async def test_a_row_is_read_and_then_written_on_condition(open_engine: Open, mo
     assert await _add(engine, b"two") > first
     assert sent == [GET, INSERT, GET, UPDATE_PRESENT]
     assert await _words(engine) == [b"one", b"two"]
+
+
+async def test_what_may_be_of_one_row_and_is_of_several_reads_none_in_advance(
+    open_engine: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Several(Adds):
+        def __call__(self, current: Sequence[bytes | None], stamp: int) -> Mapping[str, bytes | None]:
+            return dict.fromkeys("rs", self.word)
+
+    engine = open_engine()
+    await engine.start()
+    sent = statements_of(engine, monkeypatch)
+    await engine.commit(1, "p", ["r", "s"], Several(b"x"))
+    assert sent == [READ, APPLY]
 
 
 async def test_the_same_by_scripts(open_engine: Open) -> None:

@@ -157,7 +157,7 @@ class PostgresEngine:
             parts = self._parts or await self._started()
             if space in parts.drops:
                 raise SpaceDroppedError(f"space {space} was dropped")
-            if isinstance(decide, Foreseeing):
+            if isinstance(decide, Foreseeing) and len(rows) == 1:
                 stamp = await parts.one_row.commit(place, rows[0], decide)
                 if stamp is not None:
                     return stamp
