@@ -33,14 +33,17 @@ class Crew(NamedTuple):
     def loaded_by(self, load: Load) -> Load:
         """Return what loads each of them with its share of the connections, by a generator of its own.
 
-        Of the latencies, the worse one counts.
+        Each begins with other requests, so that they do not change the same entities at the same time. Of the
+        latencies, the worse one counts.
         """
 
         def together(workload: Workload, _: int, first: int, limits: Limits) -> Measurement:
-            share = replace(workload, connections=max(1, workload.connections // len(self.servers)))
-            apart = NUMBERS_PER_RUN // len(self.servers)
+            requests, count = workload.requests, len(self.servers)
+            connections, apart = max(1, workload.connections // count), NUMBERS_PER_RUN // count
 
             def run(place: int, server: Server) -> Measurement:
+                begin = place * len(requests) // count
+                share = replace(workload, connections=connections, requests=[*requests[begin:], *requests[:begin]])
                 return load(share, server.port, first + place * apart, limits)
 
             with ThreadPoolExecutor(len(self.servers)) as pool:

@@ -29,7 +29,13 @@ from tests.postgres.server import PostgresServer, shared, until
 from tests.test_benchmarks import TINY, run_harness
 
 SINGLE = {"point GET, SAS", "durable insert"}
-MANY = {"entity group transaction", "full-page query", "range of 100", "durable insert into 1,024 partitions"}
+MANY = {
+    "entity group transaction",
+    "full-page query",
+    "range of 100",
+    "durable insert into 1,024 partitions",
+    "durable merge",
+}
 ASKED = Workload("test", "entities", 1, 4, 200, [])
 NOTHING = Measurement(1, 0, 1.0, 0, Latency(0, 0, 0, 0))
 BUSY = "while True: pass"
@@ -76,7 +82,7 @@ def test_everything_is_measured(location: Path) -> None:
     assert {row.entities for row in rows} == {1000, 2000}
     assert all(row.database_cpu_s is not None and not row.errors for row in rows)
     measured = [target for target in TARGETS if target.measured(Results(rows)) is not None]
-    assert len(measured) == len([target for target in TARGETS if target.of.startswith("PostgreSQL")]) == 19
+    assert len(measured) == len([target for target in TARGETS if target.of.startswith("PostgreSQL")]) == 20
     assert re.search(r"fsync on, synchronous_commit on", harness.output)
     assert [each.name for each in location.iterdir()] == ["results"], "what was temporary stays behind"
 
@@ -136,12 +142,16 @@ def test_a_crew_is_loaded_at_once_and_apart() -> None:
     asked = []
 
     def load(workload: Workload, port: int, first: int, limits: Limits) -> Measurement:
-        asked.append((workload.connections, port, first))
+        asked.append((workload.connections, port, first, *workload.requests))
         return Measurement(10 * port, 1, 2.0 * port, 100, Latency(port, 2, 3, 4))
 
     crew = Crew([Server(1, 0), Server(2, 0)])
-    found = crew.loaded_by(load)(replace(ASKED, connections=64), 0, NUMBERS_PER_RUN, Limits(1, 10))
-    assert sorted(asked) == [(32, 1, NUMBERS_PER_RUN), (32, 2, NUMBERS_PER_RUN + NUMBERS_PER_RUN // 2)]
+    workload = replace(ASKED, connections=64, requests=[b"a", b"b", b"c"])
+    found = crew.loaded_by(load)(workload, 0, NUMBERS_PER_RUN, Limits(1, 10))
+    assert sorted(asked) == [
+        (32, 1, NUMBERS_PER_RUN, b"a", b"b", b"c"),
+        (32, 2, NUMBERS_PER_RUN + NUMBERS_PER_RUN // 2, b"b", b"c", b"a"),
+    ]
     assert found == Measurement(30, 2, 4.0, 200, Latency(2, 2, 3, 4))
 
 
