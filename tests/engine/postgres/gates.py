@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from lazulite.engine.postgres.engine import PostgresEngine
+from tests.postgres.server import SECONDS_MAX
 
 
 class Gates:
@@ -23,8 +24,9 @@ class Gates:
         self._open[statement].set()
 
     async def come(self, statement: str) -> None:
-        while statement not in self.answered:  # noqa: ASYNC110 - nobody tells.
-            await asyncio.sleep(0)
+        async with asyncio.timeout(SECONDS_MAX):
+            while statement not in self.answered:  # noqa: ASYNC110 - nobody tells.
+                await asyncio.sleep(0)
 
     async def _through(self, statement: str, *arguments: object, reads: bool = False) -> object:
         found = await self._fetch(statement, *arguments, reads=reads)

@@ -369,6 +369,33 @@ async def test_who_comes_while_many_are_written_goes_with_the_others_that_come(
     assert gates.answered.count(INSERT) == 2
 
 
+async def test_who_cannot_go_is_no_company(open_engine: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor is what nobody waits for any more sent."""
+    monkeypatch.setattr(single_writes, "_PATIENCE_SECONDS", 3600.0)
+    monkeypatch.setattr(single_writes, "_GROUP_MAX", 6)
+    engine = open_engine()
+    gates = Gates(engine, monkeypatch)
+    await engine.start()
+    gates.hold(INSERT)
+
+    def write(partition: str, row: int) -> "asyncio.Task[int]":
+        return asyncio.create_task(engine.commit(1, partition, [f"{row}"], Foretold(f"{row}", b"x", Expect.ABSENT)))
+
+    writes = [write("busy", row) for row in range(4)]
+    await gates.come(INSERT)
+    writes += [write("busy", row) for row in range(10, 16)]
+    gone = write("elsewhere", 1)
+    writes.append(write("elsewhere", 2))
+    for _ in range(5):
+        await asyncio.sleep(0)
+    gone.cancel()
+    assert gates.answered.count(INSERT) == 1
+    gates.let(INSERT)
+    await asyncio.gather(*writes)
+    assert gates.answered.count(INSERT) == 3
+    assert await engine.get(1, "elsewhere", "1") is None
+
+
 async def test_who_waits_for_a_partition_keeps_nobody_from_others(
     open_engine: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:

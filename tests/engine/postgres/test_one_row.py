@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from lazulite.engine.postgres.engine import PostgresEngine
-from lazulite.engine.postgres.statements import APPLY, GET, INSERT, READ, UPDATE_PRESENT
+from lazulite.engine.postgres.statements import APPLY, GET, INSERT, READ, READ_ONE, UPDATE_PRESENT
+from lazulite.protocol.clock import system_clock
 from tests.engine.postgres.adds import Adds, RefusedError
 from tests.engine.postgres.conftest import Open, statements_of
 from tests.engine.postgres.gates import Gates
@@ -44,13 +45,38 @@ async def test_what_may_be_of_one_row_and_is_of_several_reads_none_in_advance(
     assert sent == [READ, APPLY]
 
 
-async def test_the_same_by_scripts(open_engine: Open) -> None:
+async def test_by_scripts_it_is_settled_with_its_partition(open_engine: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     engine = open_engine(scripts=True)
+    await engine.start()
+    sent = statements_of(engine, monkeypatch)
     for word in (b"one", b"two"):
         await _add(engine, word)
     with pytest.raises(RefusedError):
         await _add(engine, b"two")
+    assert sent == [READ_ONE] * 3
     assert await _words(engine) == [b"one", b"two"]
+
+
+async def test_a_row_copied_with_another_stamp_is_written_all_the_same(open_engine: Open) -> None:
+    engine = open_engine()
+    await engine.commit(1, "p", ["r"], lambda *_: {"r": b"7 copied"})
+    await _add(engine, b"two")
+    assert await _words(engine) == [b"copied", b"two"]
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+async def test_no_update_of_several_processes_is_lost(open_engine: Open, rows: int) -> None:
+    engines = [open_engine(), open_engine(lambda: system_clock() - 10**5), open_engine(), open_engine(scripts=True)]
+    words = [b"%d" % number for number in range(120)]
+
+    async def add(number: int) -> int:
+        row = f"r{number % rows}"
+        return await engines[number % len(engines)].commit(1, "p", [row], Adds(words[number], row))
+
+    stamps = await asyncio.gather(*map(add, range(len(words))))
+    assert len(set(stamps)) == len(words)
+    found = [(await engines[0].get(1, "p", f"r{row}") or b"").split()[1:] for row in range(rows)]
+    assert sorted(word for each in found for word in each) == sorted(words)
 
 
 async def test_what_is_refused_is_told_so(open_engine: Open) -> None:

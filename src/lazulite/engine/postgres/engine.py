@@ -37,7 +37,7 @@ from lazulite.engine.postgres.stamps import Stamps
 from lazulite.engine.postgres.statements import CHECK_WRITABLE, PLANNED_ONCE, SESSION
 
 _COMMIT_RATIO = 1.25
-"""How much longer than a statement a commit may take: who waits for a silent database is told so, and in time."""
+"""How much longer than a statement it may take to settle a commit: who waits for a silent database is told in time."""
 
 
 class _Parts:
@@ -49,7 +49,7 @@ class _Parts:
         self.single = SingleWrites(pool, stamps, scripts=scripts)
         changes = ByScripts(pool) if scripts else ByStatements(pool)
         self.partitions = Partitions(changes, stamps, self.single, settings.statement_seconds * _COMMIT_RATIO)
-        self.one_row = OneRow(self.reads, self.single, self.partitions)
+        self.one_row = OneRow(self.reads, self.single, self.partitions, scripts=scripts)
         self.drops = Drops(pool, settings.drop_poll_seconds)
 
     async def close(self) -> None:

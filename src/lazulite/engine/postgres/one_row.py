@@ -4,6 +4,8 @@ Invariants: what is written is what the decision makes of the row as it is, sinc
 row is what was foreseen, or seen. Of several that must see one row, one at a time goes this way, as the others would
 meet a row that it has changed. Nothing goes this way to a partition that is being settled: its writes would wait until
 somebody else's are done, and perhaps nobody comes.
+
+Where writes go by scripts, each by itself, those that must see their row are settled with their partition: together.
 """
 
 import asyncio
@@ -23,12 +25,14 @@ class OneRow:
         reads: how rows are read.
         writes: how they are written.
         partitions: where everything else is settled.
+        scripts: whether writes go by scripts.
     """
 
-    def __init__(self, reads: Reads, writes: SingleWrites, partitions: Partitions) -> None:
+    def __init__(self, reads: Reads, writes: SingleWrites, partitions: Partitions, *, scripts: bool) -> None:
         self._reads = reads
         self._writes = writes
         self._partitions = partitions
+        self._scripts = scripts
         self._seen: set[tuple[Place, bytes]] = set()
         """The rows that are written because of what was seen of them."""
 
@@ -39,7 +43,7 @@ class OneRow:
         if foreseen is not None:
             return await self._write(place, row_key, decision, foreseen)
         key = place, form(row_key)
-        if key in self._seen or self._partitions.has(place):
+        if self._scripts or key in self._seen or self._partitions.has(place):
             return None
         self._seen.add(key)
         try:

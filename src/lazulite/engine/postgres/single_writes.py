@@ -104,9 +104,10 @@ class SingleWrites:
         self._due.discard(statement)
         traffic = self._traffic[statement]
         while traffic.allows(len(self._waiting[statement])):
-            group = self._next_group(statement)
-            if not group:
+            group, later = self._next_group(statement)
+            if not group or not traffic.allows(len(group)):  # Not all that wait can go.
                 return
+            self._waiting[statement] = later
             done = asyncio.get_running_loop().create_future()
             traffic.leave(done, len(group))
             self.busy.update(dict.fromkeys((write.partition for write in group), done))
@@ -114,20 +115,21 @@ class SingleWrites:
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
-    def _next_group(self, statement: str) -> list[SingleWrite]:
-        """Take the writes that can go now: none to a busy partition, and none to the row of another one."""
+    def _next_group(self, statement: str) -> tuple[list[SingleWrite], list[SingleWrite]]:
+        """Return the writes that can go now, none to a busy partition or to the row of another one; and the others."""
         group: list[SingleWrite] = []
         later: list[SingleWrite] = []
         rows: set[tuple[Partition, bytes]] = set()
         for write in self._waiting[statement]:
             row = write.partition, write.row_key
+            if write.answer.done():  # Somebody who does not wait any more.
+                continue
             if len(group) >= _GROUP_MAX or write.partition in self.busy or row in rows:
                 later.append(write)
             else:
                 group.append(write)
                 rows.add(row)
-        self._waiting[statement] = later
-        return group
+        return group, later
 
     async def _write(self, statement: str, group: list[SingleWrite], done: "asyncio.Future[None]") -> None:
         try:
