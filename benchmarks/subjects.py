@@ -30,9 +30,9 @@ def lazulite(location: Path, options: Sequence[str] = (), *, pin: bool) -> Abstr
     return running([sys.executable, "-m", "lazulite", "serve", *options], pin=pin)
 
 
-def lazulite_on(dsn: str, *, pin: bool) -> AbstractContextManager[Server]:
+def lazulite_on(dsn: str, options: Sequence[str] = (), *, pin: bool) -> AbstractContextManager[Server]:
     """Run Lazulite on a database, without a request log. The password is not on the command line."""
-    command = [sys.executable, "-m", "lazulite", "serve", "--table-port", "0", "--silent"]
+    command = [sys.executable, "-m", "lazulite", "serve", "--table-port", "0", "--silent", *options]
     return running(command, pin=pin, variables={"LAZULITE_ENGINE": dsn})
 
 

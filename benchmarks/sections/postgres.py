@@ -32,7 +32,7 @@ from lazulite.engine.postgres.settings import PostgresSettings
 CONNECTIONS, FEWER_CONNECTIONS = 64, 16
 """Of single requests, by HTTP."""
 POOL = PostgresSettings(dsn="").connections_max
-"""Connections to the database: those of a Lazulite process, and so those of pgbench."""
+"""Connections to the database: those of pgbench, and of both Lazulite processes together."""
 WARM_SECONDS_MAX = 3.0
 DISK_BYTES_PER_ENTITY = 4 * PAYLOAD_BYTES
 """A row, its part of the index, the log, and what is inserted meanwhile."""
@@ -75,7 +75,8 @@ def run(bench: Bench) -> None:
     with ExitStack() as stack:
         server = bench.database = stack.enter_context(database(bench.location.parent))
         bench.conditions += [
-            f"section postgres: {server.conditions()}; {POOL} connections of each Lazulite process, and of pgbench",
+            f"section postgres: {server.conditions()}",
+            f"section postgres: {POOL // 2} connections of each Lazulite process, {POOL} of pgbench",
             f"section postgres: {pgbench.version()}, -M prepared; nothing is held on a CPU",
         ]
         sides = [
@@ -98,7 +99,8 @@ def _side(bench: Bench, server: Database, stack: ExitStack, variant: str, entiti
     """Make a database and fill it: the first partition, or all that is small, through the service."""
     dsn = server.make()
     bench.say(f"{entities:,} entities into a database")
-    servers = [stack.enter_context(lazulite_on(dsn, pin=False)) for _ in range(2)]
+    options = ["--engine-connections", str(POOL // 2)]
+    servers = [stack.enter_context(lazulite_on(dsn, options, pin=False)) for _ in range(2)]
     catalogue = Catalogue(servers[0].host, entities)
     bench.create_table(servers[0], catalogue)
     first = PARTITION_ROWS if variant == BIG else entities
