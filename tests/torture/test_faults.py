@@ -17,7 +17,7 @@ pytestmark = pytest.mark.skipif(not shutil.which("gcc") and not shutil.which("cc
 IN_A_HURRY = (*SABOTAGED, "in_a_hurry")
 SABOTAGES = {
     "acknowledge_failed_writes": (["full disk"], "acknowledged|to what was not done|404"),
-    "sync_again": (["I/O errors of syncs"], "acknowledged|was seen"),
+    "sync_again": (["I/O errors of syncs"], "acknowledged|was seen|neither wholly there"),
     "stay_failed": (["read-only disk"], "not back"),
     "write_one_by_one": (["full disk"] * 20, "neither wholly there"),
     "end_early": (["I/O errors of reads"] * 3, "reads wrong"),
