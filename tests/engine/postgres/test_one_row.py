@@ -1,7 +1,9 @@
 """Commits of one row that must have seen it: by two statements, as long as nobody else changes that row."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import NamedTuple
 
 import pytest
 
@@ -13,12 +15,34 @@ from tests.engine.postgres.conftest import Open, statements_of
 from tests.engine.postgres.gates import Gates
 
 
+class Adding(NamedTuple):
+    """A word that is being added."""
+
+    gates: Gates
+    task: "asyncio.Task[int]"
+
+
 async def _add(engine: PostgresEngine, word: bytes) -> int:
     return await engine.commit(1, "p", ["r"], Adds(word))
 
 
 async def _words(engine: PostgresEngine) -> Sequence[bytes]:
     return (await engine.get(1, "p", "r") or b"").split()[1:]
+
+
+@asynccontextmanager
+async def _adding(engine: PostgresEngine, monkeypatch: pytest.MonkeyPatch, word: bytes) -> AsyncIterator[Adding]:
+    """Add a word; what the block does comes between the read and the write of it."""
+    await engine.start()
+    gates = Gates(engine, monkeypatch)
+    gates.hold(GET)
+    task = asyncio.create_task(_add(engine, word))
+    await gates.come(GET)
+    try:
+        yield Adding(gates, task)
+    finally:
+        gates.let(GET)
+        await asyncio.wait([task])
 
 
 async def test_a_row_is_read_and_then_written_on_condition(open_engine: Open, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,15 +117,10 @@ async def test_other_rows_of_the_partition_may_change_meanwhile(
     ours, theirs = open_engine(), open_engine()
     if there:
         await _add(ours, b"one")
-    await ours.start()
-    gates = Gates(ours, monkeypatch)
-    gates.hold(GET)
-    adding = asyncio.create_task(_add(ours, b"two"))
-    await gates.come(GET)
-    last = await theirs.commit(1, "p", ["s"], lambda *_: {"s": b"x"})
-    gates.let(GET)
-    assert await adding > last
-    assert gates.answered == [GET, UPDATE_PRESENT if there else INSERT]
+    async with _adding(ours, monkeypatch, b"two") as adding:
+        last = await theirs.commit(1, "p", ["s"], lambda *_: {"s": b"x"})
+    assert adding.task.result() > last
+    assert adding.gates.answered == [GET, UPDATE_PRESENT if there else INSERT]
 
 
 @pytest.mark.parametrize("there", [False, True])
@@ -111,14 +130,8 @@ async def test_a_row_that_has_changed_meanwhile_is_seen_anew(
     ours, theirs = open_engine(), open_engine()
     if there:
         await _add(ours, b"one")
-    await ours.start()
-    gates = Gates(ours, monkeypatch)
-    gates.hold(GET)
-    adding = asyncio.create_task(_add(ours, b"two"))
-    await gates.come(GET)
-    await _add(theirs, b"between")
-    gates.let(GET)
-    await adding
+    async with _adding(ours, monkeypatch, b"two"):
+        await _add(theirs, b"between")
     assert await _words(ours) == [*([b"one"] if there else []), b"between", b"two"]
 
 
@@ -140,14 +153,9 @@ async def test_nothing_is_left_of_a_row_that_was_seen(open_engine: Open, monkeyp
     """Neither of one that was written, nor of one whose caller has gone."""
     engine = open_engine()
     await _add(engine, b"one")
-    gates = Gates(engine, monkeypatch)
-    gates.hold(GET)
-    adding = asyncio.create_task(_add(engine, b"two"))
-    await gates.come(GET)
-    adding.cancel()
-    gates.let(GET)
-    await asyncio.wait([adding])
-    assert adding.cancelled()
+    async with _adding(engine, monkeypatch, b"two") as adding:
+        adding.task.cancel()
+    assert adding.task.cancelled()
     await _add(engine, b"three")
     assert engine._parts is not None
     assert not engine._parts.one_row._seen

@@ -12,11 +12,7 @@ from lazulite.protocol.message import Response
 from lazulite.protocol.version import UPSERT_SINCE
 from lazulite.table.answers import created_without_content, entity_answer, no_content, preference_applied
 from lazulite.table.call import Call
-from lazulite.table.condition import (
-    read_condition,
-    refuse_conditions,
-    require_condition,
-)
+from lazulite.table.condition import read_condition, refuse_conditions, require_condition
 from lazulite.table.names import check_new_key
 from lazulite.table.operations.decisions import (
     DELETE,
@@ -34,14 +30,7 @@ from lazulite.table.payload.formats import Format
 from lazulite.table.payload.links import entity_link
 from lazulite.table.payload.media import Preference, read_preference
 from lazulite.table.resource import Kind
-from lazulite.table.row import (
-    Property,
-    assemble,
-    encode_keys,
-    encode_properties,
-    etag_of,
-    in_order,
-)
+from lazulite.table.row import Property, assemble, encode_keys, encode_properties, etag_of, in_order
 
 _WRITES: dict[tuple[Kind, str, bool], Write] = {
     (Kind.ENTITIES, "POST", False): INSERT,
