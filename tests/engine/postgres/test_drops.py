@@ -169,7 +169,7 @@ async def test_who_empties_a_large_space_hears_of_other_drops_meanwhile(
     await other.drop(3)
     drops = (await one._started()).drops
     async with asyncio.timeout(SECONDS_MAX):
-        while 3 not in drops:  # noqa: ASYNC110 - nobody tells.
+        while 3 not in drops.closed:  # noqa: ASYNC110 - nobody tells.
             await asyncio.sleep(0)
 
 

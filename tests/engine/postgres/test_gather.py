@@ -19,7 +19,7 @@ async def test_what_nobody_waits_for_is_not_sent() -> None:
     gather = Gather(send)
     calls = []
     for number in range(5):
-        calls.append(asyncio.create_task(gather(number)))
+        calls.append(asyncio.ensure_future(gather(number)))
         for _ in range(3):
             await asyncio.sleep(0)
     assert sent == [0, 1, 2]
@@ -46,8 +46,8 @@ class Sent:
         await self.gate.wait()
         return calls
 
-    async def call(self, *numbers: int) -> list[asyncio.Task[int]]:
-        calls = [asyncio.create_task(self.gather(number)) for number in numbers]
+    async def call(self, *numbers: int) -> list[asyncio.Future[int]]:
+        calls: list[asyncio.Future[int]] = [asyncio.ensure_future(self.gather(number)) for number in numbers]
         for _ in range(3):
             await asyncio.sleep(0)
         return calls

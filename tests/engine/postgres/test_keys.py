@@ -1,7 +1,15 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lazulite.engine.postgres.keys import FORM_BYTES_MAX, PREFIX_BYTES, after_group, encode_text, form, in_group
+from lazulite.engine.postgres.keys import (
+    FORM_BYTES_MAX,
+    PREFIX_BYTES,
+    after_group,
+    encode_text,
+    form,
+    in_group,
+    text_form,
+)
 from tests.engine.postgres.odd_keys import odd_texts
 
 keys = odd_texts.map(encode_text)
@@ -21,6 +29,11 @@ def test_a_group_is_a_range_of_forms(long: list[bytes], other: bytes) -> None:
     member = in_group(other) and other[:PREFIX_BYTES] == key[:PREFIX_BYTES]
     assert (key[:PREFIX_BYTES] < form(other) < after_group(key)) == member
     assert (other < after_group(key)) == (form(other) < after_group(key))
+
+
+@given(odd_texts)
+def test_the_form_of_a_text_is_that_of_its_key(text: str) -> None:
+    assert text_form(text) == form(encode_text(text))
 
 
 @given(st.text(max_size=1024))

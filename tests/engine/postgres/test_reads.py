@@ -31,8 +31,9 @@ class Asked:
         return [(row_key,) for row_key in asked]
 
 
-async def _ask(reads: Reads, *numbers: int) -> list[asyncio.Task[bytes | None]]:
-    tasks = [asyncio.create_task(reads.get(1, b"p", b"%d" % number)) for number in numbers]
+async def _ask(reads: Reads, *numbers: int) -> list[asyncio.Future[bytes | None]]:
+    asked = (reads.get(1, b"p", b"%d" % number) for number in numbers)
+    tasks: list[asyncio.Future[bytes | None]] = list(map(asyncio.ensure_future, asked))
     for _ in range(5):
         await asyncio.sleep(0)
     return tasks

@@ -1,6 +1,6 @@
 """What a partition holds and what it becomes, in the database's ways of saying it: by statements, or by scripts."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple, Protocol
 
 import asyncpg
@@ -45,12 +45,12 @@ class Change(NamedTuple):
 class Changes(Protocol):
     """A way of saying it."""
 
-    async def read(self, asked: Asked) -> Reading:
-        """Return a partition's head and some of its rows, of one moment."""
+    def read(self, asked: Asked) -> Awaitable[Reading]:
+        """Return what gives a partition's head and some of its rows, of one moment."""
         ...
 
-    async def apply(self, change: Change) -> bool:
-        """Do all of a change, or nothing if the head is another one by now; return whether it was done."""
+    def apply(self, change: Change) -> Awaitable[bool]:
+        """Return what does all of a change, or nothing if the head is another one by now, and tells whether it did."""
         ...
 
     async def settle(self, asked: Asked, decide: Callable[[Reading], Change | None]) -> bool:

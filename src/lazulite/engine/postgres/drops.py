@@ -59,26 +59,27 @@ class Drops:
     Args:
         pool: of connections.
         seconds: how often it is looked what others dropped, and what is to be emptied.
+
+    Attributes:
+        closed: the spaces.
     """
 
     def __init__(self, pool: Pool, seconds: float) -> None:
         self._pool = pool
         self._seconds = seconds
         self._mine: set[int] = set()
-        self._known: set[int] = set()
+        self.closed: set[int] = set()
         self._tasks: list[asyncio.Task[None]] = []
-
-    def __contains__(self, space: int) -> bool:
-        return space in self._known or space in self._mine
 
     async def drop(self, space: int) -> None:
         """Close a space."""
         await self._pool.fetch(_NOTE, space)
         self._mine.add(space)
+        self.closed.add(space)
 
     async def look(self) -> None:
         """Learn what others dropped."""
-        self._known = {record[0] for record in await self._pool.fetch(_ALL, reads=True)}
+        self.closed = self._mine.union(record[0] for record in await self._pool.fetch(_ALL, reads=True))
 
     def start(self) -> None:
         """Begin to watch and to empty, each by itself: a large space takes long."""

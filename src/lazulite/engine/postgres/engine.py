@@ -24,7 +24,7 @@ from lazulite.engine.postgres.changes import ByScripts, ByStatements
 from lazulite.engine.postgres.connection import Connection
 from lazulite.engine.postgres.drops import Drops
 from lazulite.engine.postgres.failures import database_errors
-from lazulite.engine.postgres.keys import encode_text, form, whole_if_long
+from lazulite.engine.postgres.keys import encode_text, form, text_form, whole_if_long
 from lazulite.engine.postgres.one_row import OneRow
 from lazulite.engine.postgres.partitions import Partitions
 from lazulite.engine.postgres.pool import Pool
@@ -128,9 +128,9 @@ class PostgresEngine:
         """See `Engine.get`."""
         self._check_open()
         parts = self._parts or await self._started()
-        if space in parts.drops:
+        if space in parts.drops.closed:
             return None
-        return await parts.reads.get(space, form(encode_text(partition)), form(encode_text(row)))
+        return await parts.reads.get(space, text_form(partition), text_form(row))
 
     async def scan(
         self, space: int, ranges: Sequence[KeyRange], limit: int | None = None
@@ -138,7 +138,7 @@ class PostgresEngine:
         """See `Engine.scan`."""
         self._check_open()
         parts = self._parts or await self._started()
-        if space in parts.drops:
+        if space in parts.drops.closed:
             return
         pages = scan(self._pool, space, ranges, limit)
         try:
@@ -155,7 +155,7 @@ class PostgresEngine:
         place = Place(space, form(partition_key), whole_if_long(partition_key))
         with self._call():
             parts = self._parts or await self._started()
-            if space in parts.drops:
+            if space in parts.drops.closed:
                 raise SpaceDroppedError(f"space {space} was dropped")
             if isinstance(decide, Foreseeing) and len(rows) == 1:
                 stamp = await parts.one_row.commit(place, rows[0], decide)

@@ -39,17 +39,14 @@ class Gather(Generic[Call, Result]):
         self._waiting: list[tuple[Call, asyncio.Future[Result]]] = []
         self._under_way: set[asyncio.Task[None]] = set()
 
-    async def __call__(self, call: Call) -> Result:
-        """Return what came of a call, or raise it."""
+    def __call__(self, call: Call) -> Awaitable[Result]:
+        """Return what gives what came of a call, or raises it."""
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[Result] = loop.create_future()
         self._waiting.append((call, answer))
         if len(self._waiting) in (1, _GROUP_MAX) and self._traffic.allows(len(self._waiting)):
             loop.call_soon(self._send)  # Others of this turn come along.
-        try:
-            return await answer
-        finally:
-            del answer  # An error's traceback has this frame, and would have itself by what is waited for.
+        return answer
 
     async def finished(self) -> None:
         """Return when nothing is on its way."""

@@ -19,12 +19,28 @@ _DIGEST_BYTES = 32
 FORM_BYTES_MAX = PREFIX_BYTES + _DIGEST_BYTES
 """Two of these, a space and what PostgreSQL adds are below 2,704 bytes, the most of an index entry."""
 
-__all__ = ["FORM_BYTES_MAX", "PREFIX_BYTES", "after_group", "encode_text", "form", "in_group", "whole_if_long"]
+__all__ = [
+    "FORM_BYTES_MAX",
+    "PREFIX_BYTES",
+    "after_group",
+    "encode_text",
+    "form",
+    "in_group",
+    "text_form",
+    "whole_if_long",
+]
 
 
 def form(key: bytes) -> bytes:
     """Return what a key is indexed by."""
     return key if len(key) <= PREFIX_BYTES else key[:PREFIX_BYTES] + sha256(key).digest()
+
+
+def text_form(text: str) -> bytes:
+    """Return what the key that some text is is indexed by."""
+    if text.isascii() and len(text) <= PREFIX_BYTES:
+        return text.encode()
+    return form(encode_text(text))
 
 
 def whole_if_long(key: bytes) -> bytes | None:

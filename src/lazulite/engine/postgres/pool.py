@@ -139,7 +139,10 @@ class Pool:
     @asynccontextmanager
     async def _place(self, room: asyncio.Semaphore) -> AsyncIterator[None]:
         try:
-            async with asyncio.timeout(self._settings.statement_seconds):
+            if room.locked():
+                async with asyncio.timeout(self._settings.statement_seconds):
+                    await room.acquire()
+            else:
                 await room.acquire()
         except TimeoutError:
             raise EngineUnavailableError("all connections to the database are in use") from None

@@ -1,6 +1,6 @@
 """Reads of single rows, gathered where the database can be asked for rows of several partitions at once."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 
 from lazulite.engine.postgres.gather import Gather
 from lazulite.engine.postgres.pool import Pool
@@ -26,10 +26,12 @@ class Reads:
         self._pool = pool
         self._gather = Gather(self._get_all, patience_seconds=_PATIENCE_SECONDS) if gather else None
 
-    async def get(self, space: int, partition_key: bytes, row_key: bytes) -> bytes | None:
-        """Return a row's value by the forms of its key."""
-        if self._gather is not None:
-            return await self._gather((space, partition_key, row_key))
+    def get(self, space: int, partition_key: bytes, row_key: bytes) -> Awaitable[bytes | None]:
+        """Return what gives a row's value by the forms of its key."""
+        key = (space, partition_key, row_key)
+        return self._get_one(*key) if self._gather is None else self._gather(key)
+
+    async def _get_one(self, space: int, partition_key: bytes, row_key: bytes) -> bytes | None:
         found = await self._pool.fetch(GET_ONE, space, partition_key, row_key, reads=True)
         return found[0][0] if found else None
 
