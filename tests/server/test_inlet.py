@@ -16,7 +16,7 @@ HALF = b"POST /t HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nhello"
 
 @pytest.fixture(name="inlet")
 def _inlet(wire: Wire) -> Inlet:
-    return Inlet(wire.shared, lambda: Request("", ""), Debt())
+    return Inlet(wire.shared, lambda method, headers: Request(method, "", headers=headers), Debt())
 
 
 def _read_all(inlet: Inlet, data: bytes) -> None:

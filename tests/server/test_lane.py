@@ -336,12 +336,14 @@ async def test_what_ends_by_an_error_leaves_nothing_for_the_cycle_collector(end:
         gc.enable()
 
 
-def test_a_meter_begins_anew() -> None:
+async def test_a_meter_begins_anew_with_other_work() -> None:
     meter = Meter()
     meter.total_s = meter.unpaid_s = 1.0
-    meter.turns, meter.waits = 5, True
-    meter.begin()
-    assert (meter.total_s, meter.unpaid_s, meter.turns, meter.waits) == (0.0, 0.0, 0, False)
+    meter.turns = 5
+    await paced(_work("a", 0, []), WatchedLane(contended=False), meter)
+    assert meter.total_s < 1
+    assert meter.unpaid_s < 1
+    assert meter.turns == 0
 
 
 async def test_paced_work_needs_no_meter_of_the_caller() -> None:

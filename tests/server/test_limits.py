@@ -89,6 +89,23 @@ async def test_url_length(wire: Wire) -> None:
     assert wire.transport.eof
 
 
+async def test_fields_that_come_again_count_as_often_as_they_come(wire: Wire) -> None:
+    wire.limit(header_count=10, headers_bytes=1000)
+    head = b"GET / HTTP/1.1\r\n" + HOST
+    assert statuses(await wire.send(head + b"A: b\r\n" * 5 + b"C%d: d\r\n" * 4 % (1, 2, 3, 4) + b"\r\n")) == [200]
+    assert wire.service.requests[0].headers["a"] == "b, b, b, b, b"
+    over = head + b"A: b\r\n" * 5 + b"C%d: d\r\n" * 5 % (1, 2, 3, 4, 5) + b"\r\n"
+    assert statuses(await wire.send(over)) == [200, 431]
+
+
+async def test_the_bytes_of_fields_that_come_again(wire: Wire) -> None:
+    wire.limit(headers_bytes=1000)
+    head = b"GET / HTTP/1.1\r\n" + HOST + b"X: y\r\nX: "
+    left = 1000 - len(HOST) - len(b"X: y\r\nX: \r\n")
+    output = await wire.send(head + b"y" * left + b"\r\n\r\n" + head + b"y" * (left + 1) + b"\r\n\r\n")
+    assert statuses(output) == [200, 431]
+
+
 async def test_header_count(wire: Wire) -> None:
     head = b"GET / HTTP/1.1\r\n" + HOST + b"".join(b"X-%d: y\r\n" % number for number in range(99))
     output = await wire.send(head + b"\r\n" + head + b"X: y\r\n\r\n")

@@ -3,6 +3,7 @@
 from collections import deque
 
 from lazulite.protocol.message import Request
+from lazulite.server.deadlines import Phase
 from lazulite.server.incoming import Incoming
 from lazulite.server.limits import Limits
 from lazulite.server.request_parser import RequestParser
@@ -12,7 +13,7 @@ from .test_http1 import GET, HOST
 
 def parser() -> tuple[RequestParser, deque[Incoming]]:
     queue: deque[Incoming] = deque()
-    return RequestParser(Limits(), queue, lambda: Request("", "")), queue
+    return RequestParser(Limits(), queue, lambda method, headers: Request(method, "", headers=headers)), queue
 
 
 def test_nothing_is_read_after_the_last_request() -> None:
@@ -36,13 +37,13 @@ def test_what_is_being_read_shows() -> None:
     seen = []
     for part in (b"", b"PUT / HT", b"TP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n", b"a", b"b"):
         reading.feed(part)
-        seen.append((reading.head_begun, reading.in_body, reading.message_count, len(queue)))
+        seen.append((reading.phase.name, reading.message_count, len(queue)))
     assert seen == [
-        (False, False, 0, 0),
-        (True, False, 1, 0),
-        (False, True, 1, 1),
-        (False, True, 1, 1),
-        (False, False, 1, 1),
+        ("IDLE", 0, 0),
+        ("HEAD", 1, 0),
+        ("BODY", 1, 1),
+        ("BODY", 1, 1),
+        ("IDLE", 1, 1),
     ]
 
 
@@ -51,7 +52,7 @@ def test_after_close_nothing_is_held_or_read() -> None:
     reading.feed(b"PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\na")
     reading.close()
     reading.feed(b"b")
-    assert not reading.in_body
+    assert reading.phase is Phase.IDLE
     assert not queue[0].complete
 
 
@@ -60,7 +61,7 @@ def test_a_body_that_finds_no_memory_is_no_fault_of_the_client() -> None:
         raise MemoryError
 
     queue: deque[Incoming] = deque()
-    reading = RequestParser(Limits(), queue, lambda: Request("", ""), exhausted)
+    reading = RequestParser(Limits(), queue, lambda method, headers: Request(method, "", headers=headers), exhausted)
     reading.feed(b"PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nab")
     assert queue[0].error is not None
     assert queue[0].error.code == "ServerBusy"

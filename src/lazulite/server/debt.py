@@ -9,7 +9,8 @@ from collections.abc import Callable
 
 from lazulite.server.lane import TURN_SECONDS, Meter
 
-_BULK_BYTES = 16 * 1024
+BULK_BYTES = 16 * 1024
+"""What comes at once and is less is no bulk."""
 _BULK_SECONDS_PER_BYTE = 0.5e-9
 """What reading a large piece of input costs, which is copied twice and looked through once, or sending one."""
 
@@ -49,7 +50,7 @@ class Debt:
 
     def read(self, size: int) -> None:
         """Account for so many bytes that arrived at once."""
-        if size >= _BULK_BYTES:
+        if size >= BULK_BYTES:
             self.seconds += size * _BULK_SECONDS_PER_BYTE
 
     def crumbs(self, count: int) -> None:

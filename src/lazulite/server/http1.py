@@ -13,7 +13,7 @@ Invariants:
 
 import asyncio
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import cast
 
 from lazulite.protocol.errors import ServiceError
@@ -31,7 +31,10 @@ from lazulite.server.shared import Shared
 _OVERFLOW_CONNECTIONS = 256
 """Connections over the limit that are told so at a time; beyond them, a connection is just closed."""
 
+_NO_HEADERS: Mapping[str, str] = {}
 _READING = frozenset({"GET", "HEAD"})
+
+_IDLE, _SERVICE, _READER, _LINGER = Phase.IDLE, Phase.SERVICE, Phase.READER, Phase.LINGER
 
 
 class Connection(asyncio.Protocol):
@@ -70,7 +73,7 @@ class Connection(asyncio.Protocol):
         self._client = client_address(transport)
         transport.set_write_buffer_limits(limits.response_buffer_bytes)
         self._outlet = outlet = Outlet(transport, self._shared.outbox, limits.discarded_bytes)
-        self._enter(Phase.IDLE)
+        self._enter(Phase.IDLE, self._made_s)
         connections = self._shared.connections
         connections.add(self)
         excess = len(connections) - limits.connections
@@ -83,8 +86,8 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """See asyncio."""
-        self._place.debt.read(len(data))
         if self._ending:
+            self._place.debt.read(len(data))
             if self._outlet is not None:
                 self._outlet.discard(len(data))
                 self._place.free(self._outlet)
@@ -150,16 +153,16 @@ class Connection(asyncio.Protocol):
 
     # From input to service.
 
-    def _new_request(self) -> Request:
-        return Request("", "", scheme=self._scheme, client=self._client, id=self._shared.new_request_id())
+    def _new_request(self, method: str = "", headers: Mapping[str, str] = _NO_HEADERS) -> Request:
+        return Request(method, "", "", headers, b"", self._scheme, self._client, self._shared.new_request_id())
 
     def _advance(self) -> None:
         """Do all that can be done now: answer or start the next request, parse more input, say what is waited for."""
-        inlet = self._inlet
+        inlet, place = self._inlet, self._place
         queue = inlet.queue
-        if not self._place.free(self._outlet):
-            return
         while not self._ending:
+            if (place.held or place.debt.seconds) and not place.free(self._outlet):
+                return
             if queue and self._running is None and not self._write_paused:
                 first = queue[0]
                 if first.error is not None:
@@ -170,10 +173,8 @@ class Connection(asyncio.Protocol):
                     continue
                 if first.expects_continue:
                     self._invite(first)
-            if not inlet.read_on():
+            if not (inlet.unread and inlet.read_on()):
                 self._settle()
-                return
-            if not self._place.free(self._outlet):
                 return
 
     def _invite(self, incoming: Incoming) -> None:
@@ -184,28 +185,22 @@ class Connection(asyncio.Protocol):
 
     def _settle(self) -> None:
         """Nothing more can be done now: choose what to wait for, or end."""
+        inlet, outlet = self._inlet, self._outlet
         if self._running is None:
-            parser = self._inlet.parser
-            if self._write_paused:
-                phase = Phase.READER
-            elif parser.stopped:
+            parser = inlet.parser
+            phase = _READER if self._write_paused else parser.phase
+            if parser.stopped and phase is not _READER:
                 self._end(linger=not self._eof)
                 return
-            elif parser.in_body:
-                phase = Phase.BODY
-            elif parser.head_begun:
-                phase = Phase.HEAD
-            elif self._shared.draining and not self._is_newcomer():
-                self._end_if_silent()
-                return
-            elif self._shared.draining:
+            if self._shared.draining and phase is _IDLE:
+                if not self._is_newcomer():
+                    self._end_if_silent()
+                    return
                 phase = Phase.NEWCOMER
-            else:
-                phase = Phase.IDLE
             if phase is not self._phase or parser.message_count != self._message_count:
-                self._enter(phase)
-        if self._outlet is not None:
-            self._outlet.read(self._inlet.has_room)
+                self._enter(phase, self._shared.clock())
+        if outlet is not None and (inlet.unread or inlet.queue or not outlet.reading):
+            outlet.read(inlet.has_room)
 
     def _end_if_silent(self) -> None:
         """End, unless nobody has looked yet whether the client has said something: that takes a turn of the loop."""
@@ -231,21 +226,20 @@ class Connection(asyncio.Protocol):
     def _start(self, incoming: Incoming) -> None:
         incoming.started_s = self._shared.clock()
         self._running = incoming
-        self._enter(Phase.SERVICE)
-        self._task = asyncio.get_running_loop().create_task(self._serve(incoming))
+        self._enter(_SERVICE, incoming.started_s)
+        self._task = asyncio.get_running_loop().create_task(self._serve(incoming), name="request")
 
     async def _serve(self, incoming: Incoming) -> None:
         shared = self._shared
-        meter = self._place.meter
-        meter.begin()
         try:
             try:
-                response = await paced(shared.service.handle(incoming.request), shared.lane, meter)
+                response = await paced(shared.service.handle(incoming.request), shared.lane, self._place.meter)
             except Exception as failure:  # noqa: BLE001 - the last line of defence: any failure gets an answer and a log line
                 response = self._fail(incoming.request, failure)
             finally:
                 self._task = None
-                shared.release(incoming)
+                if incoming.reserved_bytes:
+                    shared.release(incoming)
                 if self._outlet is None:
                     shared.forget(self)
             self._answer(incoming, response)
@@ -272,9 +266,11 @@ class Connection(asyncio.Protocol):
         return self._shared.service.refuse(request, ServiceError("InternalError"))
 
     def _answer(self, incoming: Incoming, response: Response) -> None:
-        self._place.answered(incoming.request.method, response.status, len(response.body))
+        place = self._place
+        if place.debt.answered(incoming.request.method, response.status, len(response.body), place.meter):
+            self._shared.lane.passed()
         if self._outlet is None:
-            self._place.leave()
+            place.leave()
         if self._running is incoming:
             self._running = None
         if not incoming.answered:
@@ -308,19 +304,19 @@ class Connection(asyncio.Protocol):
 
     # The end, and deadlines.
 
-    def _enter(self, phase: Phase) -> None:
+    def _enter(self, phase: Phase, now_s: float) -> None:
         self._phase = phase
         seconds: float = getattr(self._shared.limits, phase.limit)
-        self.deadline_s = self._shared.clock() + seconds
+        self.deadline_s = now_s + seconds
         self._message_count = self._inlet.parser.message_count
-        if self._outlet is not None and phase in (Phase.READER, Phase.LINGER):
+        if (phase is _READER or phase is _LINGER) and self._outlet is not None:
             self._outlet.progress()
 
     def _end(self, *, linger: bool) -> None:
         """Close once all is written; with `linger`, when the client has closed or the time is up."""
         self._ending = True
         self._inlet.close()
-        self._enter(Phase.FAREWELL if self._shared.draining and not linger else Phase.LINGER)
+        self._enter(Phase.FAREWELL if self._shared.draining and not linger else Phase.LINGER, self._shared.clock())
         if self._outlet is not None:
             self._outlet.end(linger=linger)
 
@@ -328,7 +324,7 @@ class Connection(asyncio.Protocol):
         """Answer 408, unless the request that never ends is a refused one that has its answer."""
         inlet = self._inlet
         incoming = inlet.queue.popleft() if inlet.queue else None
-        if incoming is None and inlet.parser.in_body:
+        if incoming is None and inlet.parser.phase is Phase.BODY:
             self._end(linger=False)
             return
         incoming = incoming or Incoming(self._new_request())
@@ -347,7 +343,7 @@ class Connection(asyncio.Protocol):
         """Disconnect a client that has everything but does not say goodbye, as TLS would have it."""
         if self._outlet is not None:
             if self._outlet.waits:
-                self._enter(Phase.LINGER)
+                self._enter(Phase.LINGER, self._shared.clock())
             else:
                 self._outlet.abort()
 
@@ -355,7 +351,7 @@ class Connection(asyncio.Protocol):
         """Disconnect a client that has taken nothing of its response since the last look."""
         if self._outlet is not None:
             if self._outlet.progress():
-                self._enter(self._phase)
+                self._enter(self._phase, self._shared.clock())
             else:
                 self._outlet.abort()
 

@@ -5,10 +5,10 @@ lets wait; nothing is kept after `close`. Memory for bodies is the server's, and
 """
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from lazulite.protocol.message import Request
-from lazulite.server.debt import Debt
+from lazulite.server.debt import BULK_BYTES, Debt
 from lazulite.server.incoming import Incoming
 from lazulite.server.request_parser import RequestParser
 from lazulite.server.shared import Shared
@@ -16,7 +16,7 @@ from lazulite.server.shared import Shared
 _SLICE_BYTES = 16 * 1024
 """Input is parsed in slices of this size, so that one read of many small requests cannot overrun the queue by much."""
 
-_NOTHING = memoryview(b"")
+_NOTHING = b""
 
 
 class Inlet:
@@ -30,30 +30,34 @@ class Inlet:
     Attributes:
         queue: the requests that have begun to come and are not served yet, oldest first.
         parser: says what is being read.
+        unread: what has come and is not parsed yet.
     """
 
-    __slots__ = ("_debt", "_shared", "_unread", "parser", "queue")
+    __slots__ = ("_debt", "_shared", "parser", "queue", "unread")
 
-    def __init__(self, shared: Shared, new_request: Callable[[], Request], debt: Debt) -> None:
+    def __init__(self, shared: Shared, new_request: Callable[[str, Mapping[str, str]], Request], debt: Debt) -> None:
         self._shared = shared
         self._debt = debt
-        self._unread = _NOTHING
+        self.unread: bytes | memoryview = _NOTHING
         self.queue: deque[Incoming] = deque()
         self.parser = RequestParser(shared.limits, self.queue, new_request, shared.reserve)
 
     def receive(self, data: bytes) -> None:
         """Keep what has come."""
-        self._unread = memoryview(self._unread.tobytes() + data) if self._unread else memoryview(data)
+        if len(data) >= BULK_BYTES:
+            self._debt.read(len(data))
+        self.unread = bytes(self.unread) + data if self.unread else data
 
     def read_on(self) -> bool:
         """Parse a slice of what has come; False if there is none, or no room for the requests in it."""
-        part, parser = self._unread, self.parser
+        part, parser = self.unread, self.parser
         if not part or parser.stopped or (len(self.queue) > 1 and self._is_crowded()):
             return False
         if len(part) > _SLICE_BYTES:
-            part, self._unread = part[:_SLICE_BYTES], part[_SLICE_BYTES:]
+            part = memoryview(part)
+            part, self.unread = part[:_SLICE_BYTES], part[_SLICE_BYTES:]
         else:
-            self._unread = _NOTHING
+            self.unread = _NOTHING
         parser.feed(part)
         if parser.crumb_count:
             self._debt.crumbs(parser.crumb_count)
@@ -63,7 +67,7 @@ class Inlet:
     @property
     def has_room(self) -> bool:
         """Whether more may come."""
-        return not self._unread and (len(self.queue) < 2 or not self._is_crowded())
+        return not self.unread and (len(self.queue) < 2 or not self._is_crowded())
 
     def end(self) -> None:
         """Nothing more comes: who has sent half a request gets no answer to it."""
@@ -77,7 +81,7 @@ class Inlet:
         for incoming in self.queue:
             self._shared.release(incoming)
         self.queue.clear()
-        self._unread = _NOTHING
+        self.unread = _NOTHING
         self.parser.close()
 
     def _is_crowded(self) -> bool:

@@ -157,10 +157,6 @@ class Meter:
     __slots__ = ("total_s", "turns", "unpaid_s", "waits")
 
     def __init__(self) -> None:
-        self.begin()
-
-    def begin(self) -> None:
-        """Forget all, for another piece of work."""
         self.total_s = self.unpaid_s = 0.0
         self.turns = 0
         self.waits = False
@@ -168,9 +164,11 @@ class Meter:
 
 @types.coroutine
 def paced(work: Coroutine[object, None, T], lane: Lane, meter: Meter) -> Generator[object, None, T]:
-    """Do some work, by the lane when it proves to be slow."""
+    """Do some work, by the lane when it proves to be slow; the meter forgets what it told of other work."""
     error = None
     clock = lane.clock
+    meter.total_s = meter.unpaid_s = 0.0
+    meter.turns = 0
     while True:
         began_s = clock()
         if began_s - lane.noted_s > _NOTE_SECONDS:

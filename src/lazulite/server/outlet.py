@@ -30,13 +30,16 @@ class Outlet:
     Args:
         outbox: sends what is small enough to wait for the end of the turn.
         discarded_bytes_max: what a lingering client may still send.
+
+    Attributes:
+        reading: whether the transport is read from.
     """
 
     def __init__(self, transport: asyncio.Transport, outbox: Outbox, discarded_bytes_max: int) -> None:
         self._transport = transport
         self._outbox = outbox
         self._discarded_bytes_left = discarded_bytes_max
-        self._reading = True
+        self.reading = True
         self._delivery = Delivery(transport)
 
     def write(self, head: bytes, body: bytes) -> None:
@@ -49,9 +52,9 @@ class Outlet:
 
     def read(self, wanted: bool) -> bool:
         """Turn reading on or off; return whether it was on."""
-        was = self._reading
+        was = self.reading
         if wanted is not was:
-            self._reading = wanted
+            self.reading = wanted
             if wanted:
                 self._transport.resume_reading()
             else:

@@ -24,11 +24,12 @@ class Place:
 
     Attributes:
         debt: what the connection owes.
+        held: nothing may be looked at before `free` has said so: at first, and while the connection waits.
         meter: how long its request has had the event loop.
         waits: for its turn.
     """
 
-    __slots__ = ("_go_on", "_heir", "_new", "_shared", "_since_s", "debt", "meter", "waits")
+    __slots__ = ("_go_on", "_heir", "_new", "_shared", "_since_s", "debt", "held", "meter", "waits")
 
     def __init__(self, shared: Shared, go_on: Callable[[float], None]) -> None:
         self._shared = shared
@@ -38,12 +39,13 @@ class Place:
         self._since_s = 0.0
         self.debt = Debt()
         self.meter = Meter()
+        self.held = True
         self.waits = False
 
     def free(self, outlet: Outlet | None) -> bool:
         """Say whether the connection may go on now; who owes much waits before anything else, and is not read."""
         debt = self.debt
-        if not (self._new or self.waits or debt.seconds >= TURN_SECONDS):
+        if not self.held and debt.seconds < TURN_SECONDS:
             return True
         shared = self._shared
         if self._new:
@@ -58,12 +60,8 @@ class Place:
             outlet.read(self._heir)
             shared.lane.owe(debt.pay())
             shared.lane.enter(self._take_turn)
+        self.held = self.waits
         return not self.waits
-
-    def answered(self, method: str, status: int, size: int) -> None:
-        """Account for an answer of the service to a request of that method, of so many bytes."""
-        if self.debt.answered(method, status, size, self.meter):
-            self._shared.lane.passed()
 
     def leave(self) -> None:
         """Leave what is not paid to those that come: the connection has gone."""
@@ -71,7 +69,8 @@ class Place:
         self._shared.estate.leave(self.debt.left(self.meter))
 
     def _take_turn(self) -> bool:
-        shared, go_on, self.waits = self._shared, self._go_on, False
+        shared, go_on = self._shared, self._go_on
+        self.held = self.waits = False
         if go_on is None:
             return False
         if self._heir:

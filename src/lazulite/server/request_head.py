@@ -20,6 +20,8 @@ METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH",
 """What a service is asked; every other method is refused here."""
 
 _BODY_EXPECTED = frozenset({"POST", "PUT", "PATCH", "MERGE"})
+_BODILESS = METHODS - _BODY_EXPECTED
+"""Methods of requests that have a body only if they say so."""
 
 SINGLE_FIELDS = {
     "authorization": "InvalidAuthenticationInfo",
@@ -35,6 +37,11 @@ SINGLE_FIELDS = {
 
 _HOST = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._~!$&'()*+;=%-]+)(?::[0-9]*)?")
 """RFC 9110 section 7.2: uri-host [":" port]."""
+
+_hosts: set[str | None] = set()
+"""Such as came and were found good: clients repeat theirs on each request."""
+_HOSTS_MAX = 1024
+_REMEMBERED_LENGTH_MAX = 256
 
 _ABSOLUTE = re.compile(r"(?i:https?)://([^/?#]*)([^?#]*)(?:\?([^#]*))?")
 """RFC 9112 section 3.2.2, absolute-form."""
@@ -57,39 +64,33 @@ def read_head(incoming: Incoming, target: str, version: str, limits: Limits) -> 
         HeadError: the connection has to end with the refusal.
     """
     request = incoming.request
-    if version not in ("1.1", "1.0"):
-        raise HeadError(ServiceError("InvalidInput", status=505))
-    incoming.http_1_0 = version == "1.0"
-    if request.method == "CONNECT":
+    headers, method = request.headers, request.method
+    if version != "1.1":
+        if version != "1.0":
+            raise HeadError(ServiceError("InvalidInput", status=505))
+        incoming.http_1_0 = True
+    if method == "CONNECT":
         raise HeadError(ServiceError("UnsupportedHttpVerb"))
-    headers = request.headers
     host = headers.get("host")
-    if host is None:
-        if not incoming.http_1_0:
-            raise HeadError(ServiceError("HostInformationNotPresent"))
-    elif host:
-        _check_host(host)
-    if target.startswith("/"):
-        _origin_form(request, target)
+    if host not in _hosts:
+        _check_host(host, optional=incoming.http_1_0)
+    if target[:1] == "/" and "#" not in target:
+        request.path, _, request.query = target.partition("?")
     else:
         request.headers = _other_form(request, target)
-    if host == "" and not request.headers["host"]:
+    if not host and host is not None and not request.headers["host"]:
         raise HeadError(ServiceError("HostInformationNotPresent"))
+    if method in _BODILESS and "content-length" not in headers and "transfer-encoding" not in headers:
+        return
     _read_framing(incoming, headers)
-    if request.method not in METHODS:
+    if method not in METHODS:
         incoming.refuse(ServiceError("UnsupportedHttpVerb"), close=False)
     if incoming.length != 0:
         _check_body(incoming, headers, limits)
 
 
-def _origin_form(request: Request, target: str) -> None:
-    if "#" in target:
-        raise HeadError(ServiceError("RequestUrlFailedToParse"))
-    request.path, _, request.query = target.partition("?")
-
-
 def _other_form(request: Request, target: str) -> Mapping[str, str]:
-    """Read an absolute-form or asterisk-form target; return the headers, with the target's authority as Host.
+    """Read any target but a good origin-form one; return the headers, with the target's authority as Host.
 
     The target's scheme is not believed: `https` in it does not encrypt a connection, and SAS may ask for that.
     """
@@ -100,7 +101,8 @@ def _other_form(request: Request, target: str) -> Mapping[str, str]:
     if absolute is None:
         raise HeadError(ServiceError("RequestUrlFailedToParse"))
     authority, path, query = absolute.groups()
-    _check_host(authority)
+    if not is_host(authority):
+        raise HeadError(ServiceError("InvalidHeaderValue"))
     request.path = path or ("*" if request.method == "OPTIONS" and query is None else "/")
     request.query = query or ""
     return {**request.headers, "host": authority}
@@ -111,9 +113,16 @@ def is_host(text: str) -> bool:
     return _HOST.fullmatch(text) is not None
 
 
-def _check_host(host: str) -> None:
-    if not is_host(host):
-        raise HeadError(ServiceError("InvalidHeaderValue"))
+def _check_host(host: str | None, *, optional: bool) -> None:
+    """Refuse what cannot stand in a Host header; none at all if it is not optional. An empty one is no host yet."""
+    if host is None:
+        if not optional:
+            raise HeadError(ServiceError("HostInformationNotPresent"))
+    elif host:
+        if not is_host(host):
+            raise HeadError(ServiceError("InvalidHeaderValue"))
+        if len(_hosts) < _HOSTS_MAX and len(host) <= _REMEMBERED_LENGTH_MAX:
+            _hosts.add(host)
 
 
 def _read_framing(incoming: Incoming, headers: Mapping[str, str]) -> None:

@@ -5,12 +5,13 @@ connection's input is bounded whatever the input and however it is cut; after `s
 """
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from httptools import HttpParserError, HttpParserInvalidMethodError, HttpParserUpgrade, HttpRequestParser
 
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import Request
+from lazulite.server.deadlines import Phase
 from lazulite.server.incoming import Incoming
 from lazulite.server.limits import Limits
 from lazulite.server.request_head import SINGLE_FIELDS, HeadError, read_head
@@ -24,15 +25,22 @@ _LINE_OVERHEAD_BYTES = 1024
 _CRUMB_BYTES = 256
 """Shorter parts of a body are put together as they come: an object for each would take a multiple of their bytes."""
 
-_names: dict[bytes, str] = {}
+_IDLE, _HEAD, _BODY = Phase.IDLE, Phase.HEAD, Phase.BODY
+
 _NAMES_MAX = 1024
 
 
-def _lower_name(name: bytes) -> str:
-    lower = name.decode("latin-1").lower()
-    if len(_names) < _NAMES_MAX and len(name) < 64:
-        _names[name] = lower
-    return lower
+class _Names(dict[bytes, str]):
+    """Names of fields in lower case by what came over the wire."""
+
+    def __missing__(self, name: bytes) -> str:
+        lower = name.decode("latin-1").lower()
+        if len(self) < _NAMES_MAX and len(name) < 64:
+            self[name] = lower
+        return lower
+
+
+_names = _Names()
 
 
 def _meaning(cause: BaseException | None) -> ServiceError:
@@ -42,7 +50,11 @@ def _meaning(cause: BaseException | None) -> ServiceError:
     return ServiceError("ServerBusy" if isinstance(cause, MemoryError) else "InvalidInput")
 
 
-def _no_more() -> Request:
+def _too_large() -> ServiceError:
+    return ServiceError("InvalidHeaderValue", status=431)
+
+
+def _no_more(_: str, __: Mapping[str, str]) -> Request:
     raise AssertionError("a request after the end")
 
 
@@ -51,7 +63,8 @@ class RequestParser:
 
     Args:
         queue: where requests go, oldest first.
-        new_request: makes the `Request` that a head fills in; it already has id, client and scheme.
+        new_request: takes method and headers to the `Request` that the rest of a head fills in; it already has id,
+            client and scheme.
         reserve: asked for room before bytes of a body are kept.
     """
 
@@ -59,7 +72,7 @@ class RequestParser:
         self,
         limits: Limits,
         queue: deque[Incoming],
-        new_request: Callable[[], Request],
+        new_request: Callable[[str, Mapping[str, str]], Request],
         reserve: Callable[[int], bool] = lambda _: True,
     ) -> None:
         self._limits = limits
@@ -70,30 +83,29 @@ class RequestParser:
         self._incoming: Incoming | None = None
         self._replaying = False
         self._raw_bytes = 0
+        """Of a message that is not complete, but those that came in one slice with the end of another."""
+        self._slice_bytes = 0
         self._url = b""
-        self._fields: list[tuple[bytes, bytes]] = []
+        self._headers: dict[str, str] = {}
+        self._repeated: list[str] = []
+        """Names of fields that came again."""
         self._body: list[bytes | bytearray] = []
         self.crumb_count = 0
         """Parts of bodies shorter than `_CRUMB_BYTES`, of refused ones too, since somebody set this to 0."""
         self.stopped = False
         """The input has ended: by its last request, by an error, or by `close`."""
-        self.head_begun = False
-        """A head is being read."""
+        self.phase = _IDLE
+        """What is being read: nothing, `HEAD` or `BODY` (perhaps a refused one)."""
         self.message_count = 0
         """Heads begun so far."""
 
-    @property
-    def in_body(self) -> bool:
-        """Whether a body is being read (perhaps a refused one)."""
-        return self._incoming is not None
-
     def feed(self, data: bytes | memoryview) -> None:
         """Read on. Errors become requests with an `error` in the queue."""
-        if self.stopped:
-            return
         llhttp, incoming = self._llhttp, self._incoming
-        assert llhttp is not None
-        self._raw_bytes += len(data)
+        if self.stopped or llhttp is None:
+            return
+        self._slice_bytes = len(data)
+        self._raw_bytes += self._slice_bytes
         upgrade_at = None
         try:
             llhttp.feed_data(data)
@@ -104,7 +116,7 @@ class RequestParser:
         except HttpParserError as error:
             self._fail(_meaning(error.__context__))
         else:
-            if self._incoming is incoming:
+            if self._raw_bytes and self._incoming is incoming:
                 self._check_raw(incoming)
         if upgrade_at is not None:
             # Not in the `except` above: there, an error further on would have the upgrade for its context.
@@ -113,10 +125,11 @@ class RequestParser:
     def close(self) -> None:
         """Stop, and let go of what is held: llhttp and the connection refer back to this object."""
         self.stopped = True
-        self.head_begun = False
+        self.phase = _IDLE
         self._incoming = None
         self._body = []
-        self._fields = []
+        self._headers = {}
+        self._repeated = []
         self._url = b""
         self._llhttp = None
         self._new_request = _no_more
@@ -125,36 +138,37 @@ class RequestParser:
         if not self.stopped:
             incoming = self._incoming
             if incoming is None:
-                incoming = Incoming(self._new_request())
+                incoming = Incoming(self._new_request("", {}))
                 self._queue.append(incoming)
             incoming.refuse(error, close=True)
         self.close()
 
-    def _read_fields(self) -> dict[str, str]:
-        headers: dict[str, str] = {}
-        bytes_count = 0
-        for raw_name, raw_value in self._fields:
-            bytes_count += len(raw_name) + len(raw_value) + 4
-            name = _names.get(raw_name) or _lower_name(raw_name)
-            value = raw_value.decode("latin-1").strip(" \t")
-            if name in headers:
-                if name in SINGLE_FIELDS:
-                    raise HeadError(ServiceError(SINGLE_FIELDS[name]))
-                value = f"{headers[name]}, {value}"
-            headers[name] = value
-        self._fields = []
-        if bytes_count > self._limits.headers_bytes:
-            raise HeadError(ServiceError("InvalidHeaderValue", status=431))
-        return headers
+    def _join(self, name: str, value: str) -> str:
+        """Return the value of a field that came again together with what came before."""
+        self._repeated.append(name)
+        if len(self._headers) + len(self._repeated) > self._limits.header_count:
+            raise HeadError(_too_large())
+        return f"{self._headers[name]}, {value}"
+
+    def _check_fields(self) -> None:
+        """Refuse fields that came again and must not, and too many or too long ones, as they came over the wire."""
+        headers, repeated, limits = self._headers, self._repeated, self._limits
+        for name in repeated:
+            if name in SINGLE_FIELDS:
+                raise HeadError(ServiceError(SINGLE_FIELDS[name]))
+        bytes_count = sum(len(name) + len(value) + 4 for name, value in headers.items())
+        bytes_count += sum(len(name) + 2 for name in repeated)  # The comma and the blank are among the values.
+        if len(headers) + len(repeated) > limits.header_count or bytes_count > limits.headers_bytes:
+            raise HeadError(_too_large())
 
     def _check_raw(self, incoming: Incoming | None) -> None:
         """Bound what llhttp holds back or skips without telling: unfinished header fields, chunk extensions."""
         limits = self._limits
         if incoming is None:
             if self._raw_bytes > limits.url_bytes + limits.headers_bytes + _LINE_OVERHEAD_BYTES:
-                self._fail(ServiceError("InvalidHeaderValue", status=431))
+                self._fail(_too_large())
         elif self._raw_bytes > incoming.received_bytes * _CHUNK_OVERHEAD_RATIO + limits.headers_bytes:
-            self._fail(ServiceError("InvalidHeaderValue", status=431))
+            self._fail(_too_large())
 
     def _decline_upgrade(self, rest: bytes | memoryview) -> None:
         """Go on as if no upgrade had been asked for (RFC 9110 section 7.8 allows that).
@@ -171,7 +185,8 @@ class RequestParser:
             self._replaying = True
             llhttp.feed_data(b"POST / HTTP/1.1\r\n" + framing + b"\r\n\r\n")
             self._replaying = False
-            self._fields = []
+            self._headers = {}
+            self._repeated = []
         if rest:
             self.feed(rest)
 
@@ -181,10 +196,11 @@ class RequestParser:
         """See llhttp: the first byte of a request line."""
         if self._replaying:
             return
-        self.head_begun = True
+        self.phase = _HEAD
         self.message_count += 1
         self._url = b""
-        self._fields = []
+        self._headers = {}
+        self._repeated = []
 
     def on_url(self, part: bytes) -> None:
         """See llhttp: the request target or a part of it."""
@@ -196,10 +212,12 @@ class RequestParser:
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """See llhttp: a header field or, after the body has begun, a trailer field, which is dropped."""
-        fields = self._fields
-        fields.append((name, value))
-        if len(fields) > self._limits.header_count:
-            raise HeadError(ServiceError("InvalidHeaderValue", status=431))
+        headers = self._headers
+        lower = _names[name]
+        text = value.decode("latin-1").strip(" \t")
+        headers[lower] = self._join(lower, text) if lower in headers else text
+        if len(headers) > self._limits.header_count:
+            raise HeadError(_too_large())
 
     def on_headers_complete(self) -> None:
         """See llhttp: the empty line after the head."""
@@ -207,13 +225,13 @@ class RequestParser:
             return
         llhttp = self._llhttp
         assert llhttp is not None
-        request = self._new_request()
-        request.method = llhttp.get_method().decode("ascii")
-        incoming = Incoming(request, llhttp.should_keep_alive())
-        self._incoming = incoming
+        request = self._new_request(llhttp.get_method().decode("ascii"), self._headers)
+        self._incoming = incoming = Incoming(request, llhttp.should_keep_alive())
         self._queue.append(incoming)
-        self.head_begun = False
-        request.headers = self._read_fields()
+        self.phase = _BODY
+        if self._repeated or self._raw_bytes + self._slice_bytes > self._limits.headers_bytes:  # Else they are fewer.
+            self._check_fields()
+        self._headers, self._repeated = {}, []  # Of trailer fields, which are none of the request's.
         url, self._url = self._url, b""
         read_head(incoming, url.decode("latin-1"), llhttp.get_http_version(), self._limits)
         self._raw_bytes = 0
@@ -251,16 +269,16 @@ class RequestParser:
 
     def on_message_complete(self) -> None:
         """See llhttp: the end of the body, or of the head when there is none."""
-        incoming = self._incoming
+        incoming, llhttp = self._incoming, self._llhttp
         assert incoming is not None
-        assert self._llhttp is not None
-        if incoming.length != 0 and self._llhttp.should_upgrade():
-            return  # The body is still to come: see `_decline_upgrade`.
-        body = self._body
-        if body:
-            incoming.request.body = b"".join(body)
+        assert llhttp is not None
+        if incoming.length != 0:
+            if llhttp.should_upgrade():
+                return  # The body is still to come: see `_decline_upgrade`.
+            incoming.request.body = b"".join(self._body)
             self._body = []
         incoming.complete = True
         self._incoming = None
+        self.phase = _IDLE
         self._raw_bytes = 0
         self.stopped = not incoming.keep_alive
