@@ -47,6 +47,7 @@ class Addressing:
         # The longest first: `a.table.localhost` is the account `a`, also if `localhost` is a suffix too.
         self._suffixes = sorted((f".{suffix}" for suffix in host_suffixes), key=len, reverse=True)
         self._remembered = lru_cache(maxsize=1024)(self._account_of)
+        self._remembered_root = lru_cache(maxsize=1024)(_root)
 
     def locate(self, request: Request) -> Address:
         """Tell where a request goes.
@@ -62,13 +63,12 @@ class Addressing:
             secondary = named.endswith(_SECONDARY)
             return Address(named.removesuffix(_SECONDARY), secondary, path, f"{request.scheme}://{host}/", "/")
         segment, _, resource = path.partition("/")
-        account, root = percent_decode(segment), f"/{segment}/"
-        secondary = account.endswith(_SECONDARY)
+        short = len(host) + len(segment) <= _REMEMBERED_LENGTH_MAX
+        account, secondary, base, root = (self._remembered_root if short else _root)(request.scheme, host, segment)
         if secondary:
-            account = account.removesuffix(_SECONDARY)
             # The Python SDK puts the account twice when it derives the secondary of a path-style endpoint.
             resource = resource.removeprefix(f"{account}/")
-        return Address(account, secondary, resource, f"{request.scheme}://{host}{root}", root)
+        return Address(account, secondary, resource, base, root)
 
     def _account_of(self, host: str) -> str:
         """Return the account that a host names, `-secondary` and all; "" in path style."""
@@ -77,3 +77,14 @@ class Addressing:
             if name.endswith(suffix):
                 return name.removesuffix(suffix)
         return ""
+
+
+def _root(scheme: str, host: str, segment: str) -> tuple[str, bool, str, str]:
+    """Return the account that a path's first segment names, whether it is its secondary, its URL, and that URL's path.
+
+    Raises:
+        ServiceError: see `locate`.
+    """
+    account = percent_decode(segment)
+    root = f"/{segment}/"
+    return account.removesuffix(_SECONDARY), account.endswith(_SECONDARY), f"{scheme}://{host}{root}", root

@@ -15,9 +15,16 @@ class RequestIds:
         self._prefix = f"{random.getrandbits(32):08x}-{service:04x}-"
         self._suffix = f"-{random.getrandbits(24):06x}000000"
         self._count = random.getrandbits(31)
+        self._head = self._head_of(self._count)
+
+    def _head_of(self, count: int) -> str:
+        """Return what comes before a number's last four digits."""
+        return f"{self._prefix}{count >> 16:04x}-"
 
     def next(self) -> str:
         """Return a new id, 36 characters."""
-        self._count = (self._count + 1) & 0xFFFFFFFF
-        count = f"{self._count:08x}"
-        return f"{self._prefix}{count[:4]}-{count[4:]}{self._suffix}"
+        self._count = count = (self._count + 1) & 0xFFFFFFFF
+        low = count & 0xFFFF
+        if not low:
+            self._head = self._head_of(count)
+        return f"{self._head}{low:04x}{self._suffix}"

@@ -35,10 +35,12 @@ def _server_timing(name: str, scanned: int, returned: int, seconds: float) -> tu
 
 
 def _writer(call: Call, wanted: Format) -> EntityWriter:
+    if "$select" not in call.parameters:
+        return call.entity_writer(wanted)
     select = read_select(call.parameters)
     if select is not None:
         require_odata(2, call.version, call.request.headers)
-    return call.entity_writer(wanted, select, call.parameters.get("$select", ""))
+    return call.entity_writer(wanted, select, call.parameters["$select"])
 
 
 async def get_entity(call: Call) -> Response:
