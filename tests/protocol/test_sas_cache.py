@@ -1,5 +1,7 @@
 """The memory of verified tokens: bounded, the used ones stay, another account object finds nothing."""
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -23,7 +25,7 @@ def test_the_same_account_object_is_wanted() -> None:
 def test_a_new_account_object_takes_the_entry_over() -> None:
     cache = SasCache(4)
     cache.put(("a",), ENTRY)
-    after = ENTRY._replace(account=Account("acct", (b"new",)))
+    after = replace(ENTRY, account=Account("acct", (b"new",)))
     cache.put(("a",), after)
     assert cache.get(("a",), after.account) is after
     assert cache.get(("a",), ACCOUNT) is None

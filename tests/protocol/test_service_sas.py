@@ -182,7 +182,7 @@ def test_policies() -> None:
     bare = parse_service_sas({"sv": "2019-02-02", "tn": "T", "si": "i"})
     assert apply_policy(bare, bare.terms(), StoredAccessPolicy("i", 1, 2, "r")) == (
         "r",
-        bare.terms()._replace(start=1, expiry=2),
+        replace(bare.terms(), start=1, expiry=2),
     )
     full = parse_service_sas(EVERYTHING | {"sv": "2019-02-02"})
     assert apply_policy(full, full.terms(), StoredAccessPolicy("i")) == ("p", full.terms())

@@ -7,8 +7,8 @@ account name.
 """
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
 
 from lazulite.protocol.message import Request
 from lazulite.protocol.query_string import percent_decode
@@ -21,7 +21,8 @@ _REMEMBERED_LENGTH_MAX = 256
 """Clients repeat their host on each request; one of up to this many characters is read once."""
 
 
-class Address(NamedTuple):
+@dataclass(slots=True)
+class Address:
     """Where a request goes."""
 
     account: str

@@ -4,7 +4,7 @@ Invariants: bounded; an entry counts only for the very account object that verif
 may change between two requests (time, address, stored policy) is not remembered.
 """
 
-from typing import NamedTuple
+from dataclasses import dataclass
 
 from lazulite.protocol.accounts import Account
 from lazulite.protocol.grant import Grant
@@ -22,7 +22,8 @@ VALUES_LENGTH_MAX = 1024
 """Characters of a token, or of a query string, that is remembered; a longer token is verified each time."""
 
 
-class VerifiedSas(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class VerifiedSas:
     """A token whose form and signature are right."""
 
     account: Account

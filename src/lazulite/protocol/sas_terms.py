@@ -9,6 +9,7 @@ Invariants:
 
 import hmac
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from ipaddress import AddressValueError, IPv4Address, IPv6Address
 from typing import NamedTuple
@@ -44,7 +45,8 @@ class AddressRange(NamedTuple):
     last: int
 
 
-class Terms(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Terms:
     """When, from where and how a token may be used: `st`, `se`, `sip` and `spr`, understood."""
 
     start: int | None

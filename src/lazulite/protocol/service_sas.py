@@ -5,7 +5,7 @@ alone does not exist.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from lazulite.engine.contract import KeyRange
 from lazulite.protocol.accounts import Account
@@ -130,7 +130,7 @@ def apply_policy(sas: ServiceSas, terms: Terms, policy: StoredAccessPolicy) -> t
     expiry = policy.expiry if policy.expiry is not None else terms.expiry
     if not permission or expiry is None:
         raise MalformedSasError("neither the token nor its stored policy has a permission and an expiry")
-    return permission, terms._replace(start=start, expiry=expiry)
+    return permission, replace(terms, start=start, expiry=expiry)
 
 
 def parse_service_sas(parameters: Mapping[str, str]) -> ServiceSas:

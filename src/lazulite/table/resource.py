@@ -5,9 +5,9 @@ whether it exists is another question.
 """
 
 import re
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
-from typing import NamedTuple
 
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.query_string import percent_decode
@@ -38,7 +38,8 @@ class Kind(StrEnum):
     BATCH = "the batch endpoint"
 
 
-class Resource(NamedTuple):
+@dataclass(slots=True)
+class Resource:
     """An addressed resource; `table` as the URL spells it."""
 
     kind: Kind

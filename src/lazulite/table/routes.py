@@ -4,7 +4,7 @@ Entity writes have their own table, as their kind depends on If-Match too: opera
 """
 
 from collections.abc import Callable, Coroutine, Mapping
-from typing import NamedTuple
+from dataclasses import dataclass
 
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import Response
@@ -20,7 +20,8 @@ from lazulite.table.operations.tables import create_table, delete_table, get_tab
 from lazulite.table.resource import Kind
 
 
-class Operation(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Operation:
     """An operation, its name in logs, and the first version that has it."""
 
     name: str

@@ -4,8 +4,8 @@ Invariant: an operation holds a `Format` or a `Reader` and never asks which one 
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import NamedTuple
 
 from lazulite.engine.contract import Clock
 from lazulite.protocol.errors import ServiceError
@@ -21,7 +21,8 @@ _REMEMBERED_LENGTH_MAX = 256
 made once."""
 
 
-class Format(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Format:
     """A spelling of answers. The types are written without blanks, as the service does."""
 
     entity_type: str
@@ -46,7 +47,8 @@ class Format(NamedTuple):
     """Takes an error, the request's id and the time with all seven digits of its fraction to the payload."""
 
 
-class Reader(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Reader:
     """A spelling of request bodies."""
 
     entity: Callable[[bytes], Entity]
