@@ -27,10 +27,8 @@ def odata_version(version: str, headers: Mapping[str, str]) -> int:
         version: its `x-ms-version`.
         headers: of the request, or of a part of a batch.
     """
-    most, one = headers.get("maxdataserviceversion"), headers.get("dataserviceversion")
-    if most is None and one is None:
-        return _newest(version)
-    return _governing(version, (most or "")[:_LOOKED_AT_MAX], (one or "")[:_LOOKED_AT_MAX])
+    most, one = headers.get("maxdataserviceversion", ""), headers.get("dataserviceversion", "")
+    return _governing(version, most[:_LOOKED_AT_MAX], one[:_LOOKED_AT_MAX])
 
 
 def require_odata(number: int, version: str, headers: Mapping[str, str]) -> None:

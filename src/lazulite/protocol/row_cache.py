@@ -13,6 +13,7 @@ row is read through. If they share nothing but a database, nobody announces anyt
 
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar
 
 from lazulite.protocol.errors import ServiceError
@@ -23,7 +24,8 @@ Value = TypeVar("Value")
 ENTRIES_MAX = 10_000
 
 
-class Lifetime(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Lifetime:
     """How long rows are remembered."""
 
     seconds: float

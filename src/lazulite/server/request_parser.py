@@ -198,9 +198,6 @@ class RequestParser:
             return
         self.phase = _HEAD
         self.message_count += 1
-        self._url = b""
-        self._headers = {}
-        self._repeated = []
 
     def on_url(self, part: bytes) -> None:
         """See llhttp: the request target or a part of it."""
@@ -231,7 +228,8 @@ class RequestParser:
         self.phase = _BODY
         if self._repeated or self._raw_bytes + self._slice_bytes > self._limits.headers_bytes:  # Else they are fewer.
             self._check_fields()
-        self._headers, self._repeated = {}, []  # Of trailer fields, which are none of the request's.
+            self._repeated = []
+        self._headers = {}  # Of trailer fields, which are none of the request's.
         url, self._url = self._url, b""
         read_head(incoming, url.decode("latin-1"), llhttp.get_http_version(), self._limits)
         self._raw_bytes = 0
@@ -277,6 +275,7 @@ class RequestParser:
                 return  # The body is still to come: see `_decline_upgrade`.
             incoming.request.body = b"".join(self._body)
             self._body = []
+            self._headers, self._repeated = {}, []
         incoming.complete = True
         self._incoming = None
         self.phase = _IDLE

@@ -101,8 +101,9 @@ class Call:
 
     def entity_writer(self, wanted: Format, select: Sequence[str] | None = None, text: str = "") -> EntityWriter:
         """Return what spells the entities of the addressed table; `select` and its raw `text` as `$select` has them."""
+        address = self.address
         return wanted.entity_writer(
-            self.address.base, self.account, self.resource.table, self.context.clock, select, text
+            address.base, address.account, self.resource.table, self.context.clock, select, text
         )
 
     def table_writer(self, wanted: Format) -> TableWriter:

@@ -50,11 +50,12 @@ async def get_entity(call: Call) -> Response:
     call.require_key(resource.partition_key, resource.row_key)
     wanted = call.format()
     writer = _writer(call, wanted)
-    catalog, account = call.context.catalog, call.account
+    catalog, account = call.context.catalog, call.address.account
     table = catalog.known(account, resource.table) or await catalog.require(account, resource.table)
     started = call.context.monotonic()
     value = await call.context.engine.get(table.space, resource.partition_key, resource.row_key)
-    _note(call, _POINT, 1, 0 if value is None else 1)
+    request = call.request
+    request.query_class, request.rows_scanned, request.rows_returned = _POINT, 1, 0 if value is None else 1
     if value is None:
         raise ServiceError("ResourceNotFound")
     seconds = call.context.monotonic() - started
@@ -101,14 +102,8 @@ def _within(call: Call, ranges: tuple[KeyRange, ...], start: Key | None) -> tupl
 
 def _headers(call: Call, page: Page, name: str, seconds: float) -> list[tuple[str, str]]:
     returned = len(page.items)
-    _note(call, name, page.scanned, returned)
+    request = call.request
+    request.query_class, request.rows_scanned, request.rows_returned = name, page.scanned, returned
     headers = [] if page.next is None else entity_continuation_headers(page.next)
     headers.append(_server_timing(name, page.scanned, returned, seconds))
     return headers
-
-
-def _note(call: Call, name: str, scanned: int, returned: int) -> None:
-    request = call.request
-    request.query_class = name
-    request.rows_scanned = scanned
-    request.rows_returned = returned
