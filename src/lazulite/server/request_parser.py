@@ -151,7 +151,10 @@ class RequestParser:
         return f"{self._headers[name]}, {value}"
 
     def _check_fields(self) -> None:
-        """Refuse fields that came again and must not, and too many or too long ones, as they came over the wire."""
+        """Refuse fields that came again and must not, and too many or too long ones, as they came over the wire.
+
+        Blanks behind a value are not counted; `_check_raw` bounds them.
+        """
         headers, repeated, limits = self._headers, self._repeated, self._limits
         for name in repeated:
             if name in SINGLE_FIELDS:
