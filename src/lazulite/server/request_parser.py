@@ -226,7 +226,8 @@ class RequestParser:
         llhttp = self._llhttp
         assert llhttp is not None
         request = self._new_request(llhttp.get_method().decode("ascii"), self._headers)
-        self._incoming = incoming = Incoming(request, llhttp.should_keep_alive())
+        keep_alive = llhttp.should_keep_alive()
+        self._incoming = incoming = Incoming(request, keep_alive)
         self._queue.append(incoming)
         self.phase = _BODY
         if self._repeated or self._raw_bytes + self._slice_bytes > self._limits.headers_bytes:  # Else they are fewer.
@@ -234,7 +235,10 @@ class RequestParser:
             self._repeated = []
         self._headers = {}  # Of trailer fields, which are none of the request's.
         url, self._url = self._url, b""
-        read_head(incoming, url.decode("latin-1"), llhttp.get_http_version(), self._limits)
+        # Only since 1.1 a connection is kept alive unless the client says otherwise (RFC 9112 section 9.3).
+        is_1_1 = keep_alive and "connection" not in request.headers
+        version = "1.1" if is_1_1 else llhttp.get_http_version()
+        read_head(incoming, url.decode("latin-1"), version, self._limits)
         self._raw_bytes = 0
 
     def on_body(self, part: bytes) -> None:

@@ -38,6 +38,9 @@ class Kind(StrEnum):
     BATCH = "the batch endpoint"
 
 
+_ENTITY = Kind.ENTITY
+
+
 @dataclass(slots=True)
 class Resource:
     """An addressed resource; `table` as the URL spells it."""
@@ -62,7 +65,8 @@ def parse_resource(path: str) -> Resource:
     """
     usual = _USUAL_ENTITY.fullmatch(path)
     if usual is not None:
-        return Resource(Kind.ENTITY, *usual.groups())
+        table, partition_key, row_key = usual.groups()
+        return Resource(_ENTITY, table, partition_key, row_key)
     text = percent_decode(path)
     name, parenthesis, rest = text.partition("(")
     if parenthesis:

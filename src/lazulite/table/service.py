@@ -43,6 +43,7 @@ from lazulite.table.routes import PREFLIGHT, answers_xml, dispatch
 
 SERVER = "Windows-Azure-Table/1.0 Microsoft-HTTPAPI/2.0"
 """Some SDKs look at it."""
+_SERVER_HEADER = ("Server", SERVER)
 _CLIENT_ID_MAX = 1024
 
 Operation: TypeAlias = Coroutine[object, None, Response]
@@ -96,7 +97,7 @@ class TableService:
         self._paced = paced
         self._overdue: set[asyncio.Task[Response]] = set()
         self._date_second = -1
-        self._date = ""
+        self._date = ("Date", "")
 
     @property
     def watchers(self) -> Mapping[int, Watcher]:
@@ -223,7 +224,7 @@ class TableService:
 
     def _finish(self, request: Request, parameters: Mapping[str, str], response: Response) -> Response:
         headers = response.headers
-        headers += (("Server", SERVER), ("x-ms-request-id", request.id))
+        headers += (_SERVER_HEADER, ("x-ms-request-id", request.id))
         version = request.version or _version_known(request, parameters)
         if version >= VERSION_HEADER_SINCE:
             headers.append(("x-ms-version", version))
@@ -235,14 +236,14 @@ class TableService:
             and client_id.isprintable()
         ):
             headers.append(("x-ms-client-request-id", client_id))
-        headers.append(("Date", self._http_date()))
+        headers.append(self._date_header())
         return response
 
-    def _http_date(self) -> str:
+    def _date_header(self) -> tuple[str, str]:
         ticks = self._context.clock()
         second = ticks // TICKS_PER_SECOND
         if second != self._date_second:
-            self._date = formatdate(unix_seconds(ticks), usegmt=True)
+            self._date = ("Date", formatdate(unix_seconds(ticks), usegmt=True))
             self._date_second = second
         return self._date
 
