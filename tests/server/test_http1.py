@@ -237,15 +237,17 @@ async def test_http_1_0_closes_unless_asked(wire: Wire) -> None:
     assert wire.transport.closed
 
 
-async def test_http_1_0_keeps_alive_when_asked(wire: Wire) -> None:
-    old = b"GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n"
+@pytest.mark.parametrize("field", [b"Connection", b"proxy-connection"])
+async def test_http_1_0_keeps_alive_when_asked(wire: Wire, field: bytes) -> None:
+    old = b"GET / HTTP/1.0\r\n" + field + b": keep-alive\r\n\r\n"
     output = await wire.send(old + old)
     assert output == b"".join(answer(b"GET /? ", number, b"Connection: keep-alive") for number in (1, 2))
 
 
 @pytest.mark.parametrize("version", [b"0.9", b"2.0"])
-async def test_other_versions(wire: Wire, version: bytes) -> None:
-    assert statuses(await wire.send(b"GET / HTTP/" + version + b"\r\n" + HOST + b"\r\n")) == [505]
+@pytest.mark.parametrize("said", [b"", b"Connection: keep-alive\r\n", b"Proxy-Connection: keep-alive\r\n"])
+async def test_other_versions(wire: Wire, version: bytes, said: bytes) -> None:
+    assert statuses(await wire.send(b"GET / HTTP/" + version + b"\r\n" + HOST + said + b"\r\n")) == [505]
 
 
 async def test_connection_close(wire: Wire) -> None:

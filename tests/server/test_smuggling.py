@@ -51,6 +51,7 @@ HEADS = [
     POST + b"Transfer-Encoding:\x0bchunked\r\n\r\n" + LAST,
     POST + b"Transfer-Encoding:\r\n\r\n" + LAST,
     b"POST / HTTP/1.0\r\n" + HOST + b"Transfer-Encoding: chunked\r\n\r\n" + LAST,
+    b"POST / HTTP/1.0\r\n" + HOST + b"Proxy-Connection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n" + LAST,
     POST + b"Authorization: a\r\nAuthorization: b\r\nContent-Length: 0\r\n\r\n",
 ]
 

@@ -73,7 +73,7 @@ class Connection(asyncio.Protocol):
         self._client = client_address(transport)
         transport.set_write_buffer_limits(limits.response_buffer_bytes)
         self._outlet = outlet = Outlet(transport, self._shared.outbox, limits.discarded_bytes)
-        self._enter(Phase.IDLE, self._made_s)
+        self._enter(Phase.IDLE, self._shared.clock())
         connections = self._shared.connections
         connections.add(self)
         excess = len(connections) - limits.connections

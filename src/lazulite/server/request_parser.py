@@ -25,6 +25,9 @@ _LINE_OVERHEAD_BYTES = 1024
 _CRUMB_BYTES = 256
 """Shorter parts of a body are put together as they come: an object for each would take a multiple of their bytes."""
 
+_CONNECTION = frozenset({"connection", "proxy-connection"})
+"""Where llhttp reads whether a connection is to be kept alive."""
+
 _IDLE, _HEAD, _BODY = Phase.IDLE, Phase.HEAD, Phase.BODY
 
 _NAMES_MAX = 1024
@@ -236,7 +239,7 @@ class RequestParser:
         self._headers = {}  # Of trailer fields, which are none of the request's.
         url, self._url = self._url, b""
         # Only since 1.1 a connection is kept alive unless the client says otherwise (RFC 9112 section 9.3).
-        is_1_1 = keep_alive and "connection" not in request.headers
+        is_1_1 = keep_alive and _CONNECTION.isdisjoint(request.headers)
         version = "1.1" if is_1_1 else llhttp.get_http_version()
         read_head(incoming, url.decode("latin-1"), version, self._limits)
         self._raw_bytes = 0
