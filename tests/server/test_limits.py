@@ -1,6 +1,7 @@
 """Every bound: at it, over it, and what the connection is good for afterwards."""
 
 import asyncio
+import tracemalloc
 from dataclasses import fields
 
 import pytest
@@ -98,6 +99,19 @@ async def test_fields_that_come_again_count_as_often_as_they_come(wire: Wire) ->
     assert statuses(await wire.send(over)) == [200, 431]
 
 
+async def test_fields_are_counted_as_they_come(wire: Wire) -> None:
+    wire.limit(header_count=10)
+    head = b"GET / HTTP/1.1\r\n" + HOST + b"A: b\r\n" * 5 + b"C%d: d\r\n" * 5 % (1, 2, 3, 4, 5)
+    assert statuses(await wire.send(head + b"D")) == [431], "before the head ends"
+
+
+async def test_the_bytes_of_a_head_that_began_behind_another_request(wire: Wire) -> None:
+    wire.limit(headers_bytes=1000)
+    long = b"".join(b"X-%d: %s\r\n" % (number, b"y" * 900) for number in range(15))
+    await wire.send(GET + b"GET / HTTP/1.1\r\n" + HOST + long)
+    assert statuses(await wire.send(b"\r\n")) == [200, 431]
+
+
 async def test_the_bytes_of_fields_that_come_again(wire: Wire) -> None:
     wire.limit(headers_bytes=1000)
     head = b"GET / HTTP/1.1\r\n" + HOST + b"X: y\r\nX: "
@@ -137,6 +151,33 @@ async def test_a_trailer_without_an_end_is_not_collected(wire: Wire) -> None:
 
 async def test_trailers_are_counted(wire: Wire) -> None:
     assert statuses(await wire.send(CHUNKED + b"0\r\n" + b"X: y\r\n" * 102)) == [431]
+
+
+async def test_trailers_of_many_names_are_counted(wire: Wire) -> None:
+    trailers = b"A: b\r\n" * 60 + b"".join(b"B%d: c\r\n" % number for number in range(60))
+    assert statuses(await wire.send(CHUNKED + b"0\r\n" + trailers)) == [431]
+
+
+async def test_trailers_are_dropped_whatever_they_say(wire: Wire) -> None:
+    trailers = b"Host: b\r\nHost: c\r\nX: y\r\n" + b"Z: z\r\n" * 97
+    sent = CHUNKED + b"1\r\na\r\n0\r\n" + trailers + b"\r\n"
+    assert statuses(await wire.send(sent + sent + GET)) == [200, 200, 200]
+    assert [set(request.headers) & {"x", "z"} for request in wire.service.requests] == [set()] * 3
+    assert wire.service.requests[2].headers == {"host": "a.example"}
+
+
+async def test_trailers_are_not_kept(wire: Wire) -> None:
+    wire.limit(body_bytes=10)
+    body = b"100000\r\n" + b"x" * 0x100000 + b"\r\n0\r\n"
+    tracemalloc.start()
+    try:
+        await wire.send(CHUNKED + body)
+        before, _ = tracemalloc.get_traced_memory()
+        for _ in range(20):
+            await wire.send(b"X: " + b"y" * 500_000 + b"\r\n")
+        assert tracemalloc.get_traced_memory()[0] - before < 2_000_000
+    finally:
+        tracemalloc.stop()
 
 
 async def test_chunk_extensions_without_an_end_are_not_read(wire: Wire) -> None:

@@ -102,7 +102,7 @@ def version_of(headers: Mapping[str, str], parameters: Mapping[str, str]) -> str
     version = stated_version(headers, parameters)
     if not version:
         return assumed_version(headers, parameters)
-    if len(version) != _LENGTH or not _is_date(version):
+    if not is_version(version):
         raise ServiceError(
             "InvalidHeaderValue", details=[("HeaderName", "x-ms-version"), ("HeaderValue", version[:64])]
         )

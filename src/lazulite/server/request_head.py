@@ -121,7 +121,9 @@ def _check_host(host: str | None, *, optional: bool) -> None:
     elif host:
         if not is_host(host):
             raise HeadError(ServiceError("InvalidHeaderValue"))
-        if len(_hosts) < _HOSTS_MAX and len(host) <= _REMEMBERED_LENGTH_MAX:
+        if len(host) <= _REMEMBERED_LENGTH_MAX:
+            if len(_hosts) >= _HOSTS_MAX:
+                _hosts.clear()
             _hosts.add(host)
 
 

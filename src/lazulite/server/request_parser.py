@@ -88,10 +88,15 @@ class RequestParser:
         self._raw_bytes = 0
         """Of a message that is not complete, but those that came in one slice with the end of another."""
         self._slice_bytes = 0
+        self._begun_in_bytes = 0
+        """Of the slice in which the head began."""
         self._url = b""
         self._headers: dict[str, str] = {}
         self._repeated: list[str] = []
         """Names of fields that came again."""
+        self._names_max = limits.header_count
+        """How many names there may be beside those."""
+        self._trailer_count = 0
         self._body: list[bytes | bytearray] = []
         self.crumb_count = 0
         """Parts of bodies shorter than `_CRUMB_BYTES`, of refused ones too, since somebody set this to 0."""
@@ -149,22 +154,22 @@ class RequestParser:
     def _join(self, name: str, value: str) -> str:
         """Return the value of a field that came again together with what came before."""
         self._repeated.append(name)
-        if len(self._headers) + len(self._repeated) > self._limits.header_count:
-            raise HeadError(_too_large())
+        self._names_max -= 1
         return f"{self._headers[name]}, {value}"
 
     def _check_fields(self) -> None:
-        """Refuse fields that came again and must not, and too many or too long ones, as they came over the wire.
+        """Refuse fields that came again and must not, and too long ones, as they came over the wire.
 
         Blanks behind a value are not counted; `_check_raw` bounds them.
         """
         headers, repeated, limits = self._headers, self._repeated, self._limits
+        self._repeated, self._names_max = [], limits.header_count
         for name in repeated:
             if name in SINGLE_FIELDS:
                 raise HeadError(ServiceError(SINGLE_FIELDS[name]))
         bytes_count = sum(len(name) + len(value) + 4 for name, value in headers.items())
         bytes_count += sum(len(name) + 2 for name in repeated)  # The comma and the blank are among the values.
-        if len(headers) + len(repeated) > limits.header_count or bytes_count > limits.headers_bytes:
+        if bytes_count > limits.headers_bytes:
             raise HeadError(_too_large())
 
     def _check_raw(self, incoming: Incoming | None) -> None:
@@ -191,8 +196,7 @@ class RequestParser:
             self._replaying = True
             llhttp.feed_data(b"POST / HTTP/1.1\r\n" + framing + b"\r\n\r\n")
             self._replaying = False
-            self._headers = {}
-            self._repeated = []
+            self._trailer_count = 0
         if rest:
             self.feed(rest)
 
@@ -204,6 +208,7 @@ class RequestParser:
             return
         self.phase = _HEAD
         self.message_count += 1
+        self._begun_in_bytes = self._slice_bytes
 
     def on_url(self, part: bytes) -> None:
         """See llhttp: the request target or a part of it."""
@@ -215,11 +220,16 @@ class RequestParser:
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """See llhttp: a header field or, after the body has begun, a trailer field, which is dropped."""
+        if self._incoming is not None:
+            self._trailer_count += 1
+            if self._trailer_count > self._limits.header_count:
+                raise HeadError(_too_large())
+            return
         headers = self._headers
         lower = _names[name]
         text = value.decode("latin-1").strip(" \t")
         headers[lower] = self._join(lower, text) if lower in headers else text
-        if len(headers) > self._limits.header_count:
+        if len(headers) > self._names_max:
             raise HeadError(_too_large())
 
     def on_headers_complete(self) -> None:
@@ -228,18 +238,22 @@ class RequestParser:
             return
         llhttp = self._llhttp
         assert llhttp is not None
-        request = self._new_request(llhttp.get_method().decode("ascii"), self._headers)
+        headers = self._headers
+        request = self._new_request(llhttp.get_method().decode("ascii"), headers)
         keep_alive = llhttp.should_keep_alive()
         self._incoming = incoming = Incoming(request, keep_alive)
         self._queue.append(incoming)
         self.phase = _BODY
-        if self._repeated or self._raw_bytes + self._slice_bytes > self._limits.headers_bytes:  # Else they are fewer.
+        if (
+            self._repeated or self._raw_bytes + self._begun_in_bytes > self._limits.headers_bytes
+        ):  # Else they are fewer.
+            request.headers = {}  # What is refused here is refused by nothing that they say.
             self._check_fields()
-            self._repeated = []
-        self._headers = {}  # Of trailer fields, which are none of the request's.
+            request.headers = headers
+        self._headers = {}
         url, self._url = self._url, b""
         # Only since 1.1 a connection is kept alive unless the client says otherwise (RFC 9112 section 9.3).
-        is_1_1 = keep_alive and _CONNECTION.isdisjoint(request.headers)
+        is_1_1 = keep_alive and _CONNECTION.isdisjoint(headers)
         version = "1.1" if is_1_1 else llhttp.get_http_version()
         read_head(incoming, url.decode("latin-1"), version, self._limits)
         self._raw_bytes = 0
@@ -285,7 +299,7 @@ class RequestParser:
                 return  # The body is still to come: see `_decline_upgrade`.
             incoming.request.body = b"".join(self._body)
             self._body = []
-            self._headers, self._repeated = {}, []
+            self._trailer_count = 0
         incoming.complete = True
         self._incoming = None
         self.phase = _IDLE

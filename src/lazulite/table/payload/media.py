@@ -59,8 +59,7 @@ def negotiate(version: str, headers: Mapping[str, str], format_option: str) -> F
     if len(accept) > HEADER_MAX:
         accept = accept[:HEADER_MAX].rpartition(",")[0]
     body_type = headers.get("content-type", "")[:HEADER_MAX] if version < ATOM_BEFORE else ""
-    knows_json = odata_version(version, headers) >= _ODATA_OF_JSON
-    return _negotiate(version, knows_json, accept, format_option[:HEADER_MAX], body_type)
+    return _negotiate(version, _knows_json(version, headers), accept, format_option[:HEADER_MAX], body_type)
 
 
 @lru_cache(maxsize=256)
