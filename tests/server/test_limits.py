@@ -7,6 +7,7 @@ from dataclasses import fields
 import pytest
 
 from lazulite.protocol.message import Request
+from lazulite.server import request_head
 from lazulite.server.limits import Limits
 
 from .test_http1 import CONTINUE, GET, HOST, statuses
@@ -112,14 +113,6 @@ async def test_the_bytes_of_a_head_that_began_behind_another_request(wire: Wire)
     assert statuses(await wire.send(b"\r\n")) == [200, 431]
 
 
-async def test_the_bytes_of_fields_that_come_again(wire: Wire) -> None:
-    wire.limit(headers_bytes=1000)
-    head = b"GET / HTTP/1.1\r\n" + HOST + b"X: y\r\nX: "
-    left = 1000 - len(HOST) - len(b"X: y\r\nX: \r\n")
-    output = await wire.send(head + b"y" * left + b"\r\n\r\n" + head + b"y" * (left + 1) + b"\r\n\r\n")
-    assert statuses(output) == [200, 431]
-
-
 async def test_header_count(wire: Wire) -> None:
     head = b"GET / HTTP/1.1\r\n" + HOST + b"".join(b"X-%d: y\r\n" % number for number in range(99))
     output = await wire.send(head + b"\r\n" + head + b"X: y\r\n\r\n")
@@ -128,12 +121,24 @@ async def test_header_count(wire: Wire) -> None:
     assert wire.transport.eof
 
 
-async def test_header_bytes(wire: Wire) -> None:
+@pytest.mark.parametrize("first", [b"", b"X: y\r\n"])
+async def test_header_bytes(wire: Wire, first: bytes) -> None:
     wire.limit(headers_bytes=1000)
-    head = b"GET / HTTP/1.1\r\n" + HOST + b"X: "
-    left = 1000 - len(HOST) - len(b"X: \r\n")
+    head = b"GET / HTTP/1.1\r\n" + HOST + first + b"X: "
+    left = 1000 - len(HOST) - len(first) - len(b"X: \r\n")
     output = await wire.send(head + b"y" * left + b"\r\n\r\n" + head + b"y" * (left + 1) + b"\r\n\r\n")
     assert statuses(output) == [200, 431]
+
+
+async def test_hosts_that_are_remembered_are_few_and_short(wire: Wire, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(request_head, "_hosts", hosts := set[str]())
+    for number in range(3000):
+        wire.transport.protocol.data_received(b"GET / HTTP/1.1\r\nHost: h%d\r\n\r\n" % number)
+        await settle()
+        assert len(hosts) <= 1024
+    await wire.send(b"GET / HTTP/1.1\r\nHost: " + b"h" * 257 + b"\r\n\r\n")
+    assert len(wire.service.requests) == 3001
+    assert max(map(len, hosts)) < 10
 
 
 async def test_a_header_field_without_an_end_is_not_collected(wire: Wire) -> None:

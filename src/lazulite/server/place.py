@@ -29,12 +29,11 @@ class Place:
         waits: for its turn.
     """
 
-    __slots__ = ("_go_on", "_heir", "_new", "_shared", "_since_s", "debt", "held", "meter", "waits")
+    __slots__ = ("_go_on", "_heir", "_shared", "_since_s", "debt", "held", "meter", "waits")
 
     def __init__(self, shared: Shared, go_on: Callable[[float], None]) -> None:
         self._shared = shared
         self._go_on: Callable[[float], None] | None = go_on
-        self._new = True
         self._heir = False
         self._since_s = 0.0
         self.debt = Debt()
@@ -48,8 +47,8 @@ class Place:
         if not self.held and debt.seconds < TURN_SECONDS:
             return True
         shared = self._shared
-        if self._new:
-            self._new, self._heir = False, shared.estate.is_heavy()
+        if self.held and not self.waits:
+            self._heir = shared.estate.is_heavy()
             if not self._heir:
                 debt.seconds += shared.estate.inherit()
         if outlet is not None and self.waits:

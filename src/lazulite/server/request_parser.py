@@ -244,9 +244,8 @@ class RequestParser:
         self._incoming = incoming = Incoming(request, keep_alive)
         self._queue.append(incoming)
         self.phase = _BODY
-        if (
-            self._repeated or self._raw_bytes + self._begun_in_bytes > self._limits.headers_bytes
-        ):  # Else they are fewer.
+        bytes_max = self._raw_bytes + self._begun_in_bytes
+        if self._repeated or bytes_max > self._limits.headers_bytes:
             request.headers = {}  # What is refused here is refused by nothing that they say.
             self._check_fields()
             request.headers = headers
