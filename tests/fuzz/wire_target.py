@@ -1,7 +1,7 @@
 """The target that is nearest to the network: raw bytes into a connection, the whole service behind it.
 
-What it sends back is a row of HTTP responses, the same however the bytes are cut (but for `100 Continue`, which nobody
-needs whose body is there), and when the client has gone nothing of it is kept.
+What it sends back is a row of HTTP responses, the same however the bytes are cut, but for `100 Continue`, which a client
+that sends its body does not need, and `Connection: close`. When the client has gone, nothing of it is kept.
 """
 
 import asyncio
@@ -68,7 +68,8 @@ async def _settle(connection: Connection) -> None:
     """Let everything happen that is going to."""
     for turn in range(_TURNS_MAX):
         await asyncio.sleep(0)
-        if turn >= _TURNS_AFTER and connection._task is None:
+        running = connection._running
+        if turn >= _TURNS_AFTER and (running is None or running.is_awaited):
             return
     raise BrokenPromiseError("requests end within many turns of the loop")
 
@@ -86,7 +87,8 @@ def _read_responses(written: bytes, log: Record) -> list[bytes]:
         fields = dict(line.lower().split(b": ", 1) for line in written[:end].split(b"\r\n")[1:])
         length = 0 if exchange.request.method == "HEAD" else int(fields[b"content-length"])
         require(len(written) >= end + 4 + length, "an answer is as long as it says")
-        responses.append(written[: end + 4 + length])
+        # Whether the rest of a refused body is broken is known only where it came before the refusal.
+        responses.append(written[: end + 4 + length].replace(b"Connection: close\r\n", b""))
         written = written[end + 4 + length :]
     require(written.replace(CONTINUE, b"") == b"", "an answer is as long as it says")
     return responses

@@ -113,6 +113,32 @@ async def test_a_client_that_leaves(service: Echo) -> None:
     assert not service.requests
 
 
+async def test_a_body_is_not_asked_for_before_the_credentials_are_good(service: Echo) -> None:
+    async def authenticates(_: Request) -> bool:
+        return False
+
+    service.authenticates = authenticates
+    received: list[Message] = [{"type": "http.request", "body": b"x", "more_body": True}]
+    start, _ = await call(service, received, dict(HTTP))
+    assert start["status"] == 403
+    assert len(received) == 1
+
+
+async def test_a_body_that_takes_too_long(service: Echo) -> None:
+    async def receive() -> Message:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    sent: list[Message] = []
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    async with asyncio.timeout(2):
+        await asgi_app(service, replace(LIMITS, body_read_seconds=0), lambda: "id")(dict(HTTP), receive, send)
+    assert [message.get("status") for message in sent] == [408, None]
+
+
 async def test_lifespan(service: Echo) -> None:
     events: list[Message] = [{"type": "lifespan.startup"}, {"type": "lifespan.shutdown"}]
     sent = await call(service, events, {"type": "lifespan"})

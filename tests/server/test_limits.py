@@ -8,6 +8,7 @@ import pytest
 
 from lazulite.protocol.message import Request
 from lazulite.server import request_head
+from lazulite.server.body_budget import BodyBudget
 from lazulite.server.limits import Limits
 
 from .test_http1 import CONTINUE, GET, HOST, statuses
@@ -21,7 +22,7 @@ def put(length: int, *, extra: bytes = b"") -> bytes:
 
 
 def test_names_end_with_units_and_defaults_are_the_documented_ones() -> None:
-    units = ("_bytes", "_seconds", "_count", "connections", "_requests")
+    units = ("_bytes", "_seconds", "_count", "connections", "_requests", "_bytes_per_second")
     assert all(field.name.endswith(units) for field in fields(Limits))
     limits = Limits()
     assert limits.body_bytes == 4_194_304
@@ -270,15 +271,50 @@ def test_sizes_are_positive(limit: str) -> None:
     assert getattr(Limits(), limit) > 0
 
 
-async def test_bodies_of_all_connections_together_are_bounded(wire: Wire) -> None:
+async def test_room_for_bodies_is_waited_for_and_given_in_order(wire: Wire) -> None:
+    wire.limit(buffered_bytes=15)
+    second, third = wire.connect(), wire.connect()
+    assert await wire.send(put(10) + b"x" * 9) == b""
+    assert await wire.send(put(10) + b"y" * 9, second) == b""
+    assert await wire.send(put(5), third) == b"", "it would fit, but has come later"
+    assert wire.shared.bodies.held_bytes == 10
+    await wire.wait(wire.shared.limits.slow_body_seconds + 1)
+    assert statuses(wire.transport.written) == [408]
+    assert wire.shared.bodies.held_bytes == 15
+    assert statuses(await wire.send(b"y", second)) == [200], "its time began when it had room"
+    assert statuses(await wire.send(b"zzzzz", third)) == [200]
+    assert wire.shared.buffered_bytes == 0
+
+
+async def test_a_body_that_finds_no_room_in_time_is_refused(wire: Wire, monkeypatch: pytest.MonkeyPatch) -> None:
     wire.limit(buffered_bytes=15)
     other = wire.connect()
-    assert await wire.send(put(10) + b"x" * 9) == b""
-    assert statuses(await wire.send(put(10) + b"x" * 9, other)) == [503], "refused as soon as there is no room"
-    assert statuses(await wire.send(b"x" + put(8) + b"y" * 8, other)) == [503, 503], "the connection stays usable"
-    assert statuses(await wire.send(b"x")) == [200]
-    assert wire.shared.buffered_bytes == 0
-    assert statuses(await wire.send(put(10) + b"y" * 10, other)) == [503, 503, 200]
+    await wire.send(put(10))
+
+    async def reserve(count: int, seconds: float) -> None:
+        assert (count, seconds) == (10, wire.shared.limits.request_seconds)
+        raise TimeoutError
+
+    monkeypatch.setattr(BodyBudget, "reserve", lambda _, count, seconds: reserve(count, seconds))
+    assert statuses(await wire.send(put(10) + b"x" * 9, other)) == [503]
+    assert statuses(await wire.send(b"x" + GET, other)) == [503, 200], "the connection stays usable"
+
+
+async def test_a_chunked_body_reserves_what_it_may_become_and_keeps_what_it_is(wire: Wire) -> None:
+    wire.limit(body_bytes=10)
+    go_on = asyncio.Event()
+
+    async def wait(_: Request) -> None:
+        await go_on.wait()
+
+    wire.service.before = wait
+    await wire.send(CHUNKED + b"2\r\nab\r\n")
+    assert wire.shared.bodies.held_bytes == 10
+    await wire.send(b"0\r\n\r\n")
+    assert wire.shared.bodies.held_bytes == 2
+    go_on.set()
+    await settle()
+    assert wire.shared.bodies.held_bytes == 0
 
 
 @pytest.mark.parametrize("complete", [True, False])
@@ -297,3 +333,13 @@ async def test_room_comes_back_from_clients_that_leave(wire: Wire, complete: boo
     go_on.set()
     await settle()
     assert wire.shared.buffered_bytes == 0
+
+
+async def test_room_comes_back_from_a_client_that_leaves_while_its_body_comes(wire: Wire) -> None:
+    await wire.send(put(10) + b"x" * 9)
+    assert wire.shared.buffered_bytes == 10
+    wire.transport.abort()
+    await settle()
+    assert wire.shared.buffered_bytes == 0
+    assert not wire.shared.connections
+    assert not wire.service.requests

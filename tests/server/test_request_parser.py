@@ -2,6 +2,8 @@
 
 from collections import deque
 
+import pytest
+
 from lazulite.protocol.message import Request
 from lazulite.server.deadlines import Phase
 from lazulite.server.incoming import Incoming
@@ -56,12 +58,13 @@ def test_after_close_nothing_is_held_or_read() -> None:
     assert not queue[0].complete
 
 
-def test_a_body_that_finds_no_memory_is_no_fault_of_the_client() -> None:
-    def exhausted(_: int) -> bool:
+def test_a_body_that_finds_no_memory_is_no_fault_of_the_client(monkeypatch: pytest.MonkeyPatch) -> None:
+    def exhausted(self: RequestParser, part: bytes) -> None:
         raise MemoryError
 
+    monkeypatch.setattr(RequestParser, "_keep", exhausted)
     queue: deque[Incoming] = deque()
-    reading = RequestParser(Limits(), queue, lambda method, headers: Request(method, "", headers=headers), exhausted)
+    reading = RequestParser(Limits(), queue, lambda method, headers: Request(method, "", headers=headers))
     reading.feed(b"PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nab")
     assert queue[0].error is not None
     assert queue[0].error.code == "ServerBusy"

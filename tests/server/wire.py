@@ -93,8 +93,18 @@ class Echo:
         self.before: Callable[[Request], Awaitable[None]] | None = None
         self.body: bytes | None = None
         self.status = 200
+        self.authenticates: Callable[[Request], Awaitable[bool]] | None = None
+        """Says whether the credentials are good; without it, no request has any, and all bodies are accepted."""
 
     async def handle(self, request: Request) -> Response:
+        if self.authenticates is not None:
+            request.authenticated = await self.authenticates(request)
+            if not request.authenticated:
+                return Response(403)
+        try:
+            await request.receive_body()
+        except ServiceError as error:
+            return self.refuse(request, error)
         self.requests.append(request)
         if self.before is not None:
             await self.before(request)
@@ -125,6 +135,9 @@ class Wire:
     def __init__(self, limits: Limits) -> None:
         self.clock, self.service, self.log = Clock(), Echo(), Record()
         self._count = 0
+        self._begin(limits)
+
+    def _begin(self, limits: Limits) -> None:
         self.shared = Shared(self.service, limits, self._next_id, self.clock, (self.log,))
         self.sweeper = Sweeper(self.shared.connections, self.clock)
         self.transport = self.connect()
@@ -140,10 +153,8 @@ class Wire:
         return transport
 
     def limit(self, **bounds: float) -> None:
-        """Change bounds; for connections made from now on, so the first one is made anew."""
-        self.shared.limits = replace(self.shared.limits, **bounds)  # type: ignore[arg-type]  # names and types vary
-        self.shared.connections.clear()
-        self.transport = self.connect()
+        """Change bounds, and begin anew."""
+        self._begin(replace(self.shared.limits, **bounds))  # type: ignore[arg-type]  # names and types vary
 
     async def send(self, data: bytes, transport: Transport | None = None) -> bytes:
         """Feed a client's bytes; return all that the client has been sent so far."""

@@ -1,17 +1,19 @@
 """The same service under ASGI 3: in uvicorn, in hypercorn, or in a test through `httpx.ASGITransport`.
 
 Invariant: the service gets the path and query of the wire (`raw_path`, `query_string`), because signatures cover them.
-Framing, header bounds and timeouts are the ASGI server's; the body's bound and the request's time are ours.
+Framing and header bounds are the ASGI server's; the body's bound, the time that it takes, and the request's are ours.
 """
 
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from contextlib import suppress
+from functools import partial
 from typing import cast
 from urllib.parse import quote
 
 from lazulite.protocol.errors import ServiceError
-from lazulite.protocol.message import Request, Response, Service
+from lazulite.protocol.message import ClientDisconnectedError, Request, Response, Service
 from lazulite.server.limits import Limits
 from lazulite.server.request_head import METHODS, SINGLE_FIELDS
 from lazulite.server.request_log import frames
@@ -26,10 +28,6 @@ _logger = logging.getLogger(__name__)
 _PATH_SAFE = "/!$&'()*+,;=:@-._~"
 
 
-class _ClientLeftError(Exception):
-    """The client has gone before its body was whole."""
-
-
 def asgi_app(service: Service, limits: Limits, new_request_id: Callable[[], str]) -> Application:
     """Return an ASGI 3 application that serves `service`. Lifespan events are accepted and mean nothing."""
     unfinished: set[asyncio.Task[Response]] = set()
@@ -41,7 +39,7 @@ def asgi_app(service: Service, limits: Limits, new_request_id: Callable[[], str]
             request = _request(scope, new_request_id())
             try:
                 response = await _answer(service, limits, request, scope, receive, unfinished)
-            except _ClientLeftError:
+            except ClientDisconnectedError:
                 return
             await _send(request, response, send)
         else:
@@ -96,13 +94,18 @@ async def _answer(
         request.headers = _headers(cast("Iterable[tuple[bytes, bytes]]", scope["headers"]))
         if request.method not in METHODS:
             raise ServiceError("UnsupportedHttpVerb")
-        request.body = await _body(receive, limits.body_bytes)
     except ServiceError as error:
         return service.refuse(request, error)
+    began = asyncio.Event()
+    request.body_to_come = partial(_body, receive, limits, began)
     # A task of its own: a client that leaves must not cut an operation short.
     running = asyncio.get_running_loop().create_task(_handle(service, request))
     unfinished.add(running)
     running.add_done_callback(unfinished.discard)
+    running.add_done_callback(lambda _: began.set())
+    with suppress(TimeoutError):
+        async with asyncio.timeout(limits.body_read_seconds + limits.request_seconds):
+            await began.wait()
     await asyncio.wait([running], timeout=limits.request_seconds)
     if not running.done():
         return service.refuse(request, ServiceError("OperationTimedOut"))
@@ -112,31 +115,39 @@ async def _answer(
 async def _handle(service: Service, request: Request) -> Response:
     try:
         return await service.handle(request)
+    except ClientDisconnectedError:
+        raise
     except Exception as failure:  # noqa: BLE001 - the last line of defence; the text may quote a client, so it is left out
         _logger.error("request %s: %s at %s", request.id, type(failure).__name__, frames(failure))
         return service.refuse(request, ServiceError("InternalError"))
 
 
-async def _body(receive: Receive, bytes_max: int) -> bytes:
-    """Read a whole body.
+async def _body(receive: Receive, limits: Limits, began: asyncio.Event) -> bytes:
+    """Read a whole body; with its end, the work on the request begins.
 
     Raises:
-        ServiceError: it is longer than `bytes_max`.
-        _ClientLeftError: it never became whole.
+        ServiceError: it is too long, or takes too long.
+        ClientDisconnectedError: it never became whole.
     """
     parts: list[bytes] = []
     received_bytes = 0
-    while True:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise _ClientLeftError
-        part = cast(bytes, message.get("body", b""))
-        received_bytes += len(part)
-        if received_bytes > bytes_max:
-            raise ServiceError("RequestBodyTooLarge")
-        parts.append(part)
-        if not message.get("more_body", False):
-            return b"".join(parts)
+    try:
+        async with asyncio.timeout(limits.body_read_seconds):
+            while True:
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    raise ClientDisconnectedError
+                part = cast(bytes, message.get("body", b""))
+                received_bytes += len(part)
+                if received_bytes > limits.body_bytes:
+                    raise ServiceError("RequestBodyTooLarge")
+                parts.append(part)
+                if not message.get("more_body", False):
+                    return b"".join(parts)
+    except TimeoutError:
+        raise ServiceError("OperationTimedOut", status=408) from None
+    finally:
+        began.set()
 
 
 async def _send(request: Request, response: Response, send: Send) -> None:

@@ -2,8 +2,12 @@
 
 Invariants:
 - Responses leave strictly in the order of their requests; the service sees one request of a connection at a time.
-- A request handed to the service runs to its end, whether or not its client still listens. Only the end of a drain
+- A request is handed to the service when its head is complete. No more of its body than two slices is read before the
+  service accepts it, which it does when the credentials are good; if the service answers first, the rest is dropped.
+- A request whose body is complete runs to its end, whether or not its client still listens. Only the end of a drain
   cancels it, and a query that waits in the slow lane (`lane`) for a client that has left.
+- While no request of a connection has had good credentials, all its buffers count in a budget that such connections
+  share, and so do the bodies of all requests before they are accepted; the oldest connection of a full one is ended.
 - Who owes much to the lane (for slow requests, for bulk, for requests that are refused) is read no further until its
   turn has come.
 - Every phase has a deadline (`Phase`), so no connection stays for ever; every buffer has a bound (`Limits`).
@@ -14,11 +18,12 @@ Invariants:
 import asyncio
 import math
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import cast
 
 from lazulite.protocol.errors import ServiceError
-from lazulite.protocol.message import Request, Response
-from lazulite.server.deadlines import Phase
+from lazulite.protocol.message import ClientDisconnectedError, Request, Response
+from lazulite.server.deadlines import TICK_SECONDS, Phase
 from lazulite.server.exchange_log import Exchange
 from lazulite.server.incoming import Incoming
 from lazulite.server.inlet import Inlet
@@ -34,7 +39,7 @@ _OVERFLOW_CONNECTIONS = 256
 _NO_HEADERS: Mapping[str, str] = {}
 _READING = frozenset({"GET", "HEAD"})
 
-_IDLE, _SERVICE, _READER, _LINGER = Phase.IDLE, Phase.SERVICE, Phase.READER, Phase.LINGER
+_IDLE, _BODY, _SERVICE, _READER, _LINGER = Phase.IDLE, Phase.BODY, Phase.SERVICE, Phase.READER, Phase.LINGER
 
 
 class Connection(asyncio.Protocol):
@@ -59,6 +64,10 @@ class Connection(asyncio.Protocol):
         self._write_paused = False
         self._eof = False
         self._ending = False
+        self._authenticated = False
+        self._charged = False
+        self._waits_for_room = False
+        self._body_began_s = 0.0
         self._phase = Phase.IDLE
         self._message_count = 0
         self._made_s = shared.clock()
@@ -104,6 +113,8 @@ class Connection(asyncio.Protocol):
             return False
         self._eof = True
         self._inlet.end()
+        if self._running is not None:
+            self._running.leave()
         self._advance()
         return not self._ending
 
@@ -123,6 +134,9 @@ class Connection(asyncio.Protocol):
         self._ending = True
         self._place.leave()
         self._inlet.close()
+        if self._running is not None:
+            self._running.leave()
+        self._charge()
         self.deadline_s = math.inf
         if self._task is None:
             self._shared.forget(self)
@@ -148,8 +162,26 @@ class Connection(asyncio.Protocol):
 
     def expire(self) -> None:
         """Act on a passed deadline, as the phase says; not while it is the server that keeps the client waiting."""
-        if not self._place.waits:
+        if not self._place.waits and not self._waits_for_room:
             _EXPIRED[self._phase](self)
+
+    def evict(self) -> None:
+        """End, so that others have room, if anything is still held that credentials have not been shown for."""
+        held_bytes, unaccepted_bytes = self._unearned_bytes()
+        if not held_bytes and not unaccepted_bytes:
+            return
+        outlet = self._outlet
+        if self._ending or self._running is not None or outlet is None or outlet.waiting_bytes:
+            self._ending = True
+            self._inlet.close()
+            if self._running is not None:
+                self._running.leave()
+            if outlet is not None:
+                outlet.abort()
+            return
+        refused = Incoming(self._new_request())
+        refused.refuse(ServiceError("ServerBusy"), close=True)
+        self._refuse(refused)
 
     # From input to service.
 
@@ -162,22 +194,40 @@ class Connection(asyncio.Protocol):
         queue = inlet.queue
         while not self._ending:
             if (place.held or place.debt.seconds) and not place.free(self._outlet):
-                return
+                break
             if queue and self._running is None and not self._write_paused:
-                first = queue[0]
-                if first.error is not None:
-                    self._refuse(queue.popleft())
-                    continue
-                if first.complete:
-                    self._start(queue.popleft())
-                    continue
-                if first.expects_continue:
-                    self._invite(first)
+                incoming = queue.popleft()
+                if incoming.served:
+                    self._start(incoming)
+                else:
+                    self._refuse(incoming)
+                continue
             if not (inlet.unread and inlet.read_on()):
                 self._settle()
-                return
+                break
+        if self._charged or not self._authenticated or queue or inlet.parser.incoming is not None:
+            self._charge()
 
-    def _invite(self, incoming: Incoming) -> None:
+    def _unearned_bytes(self) -> tuple[int, int]:
+        """Return what is held for a client that has shown no good credentials; and of bodies that were not accepted."""
+        inlet, running, outlet = self._inlet, self._running, self._outlet
+        unaccepted_bytes = inlet.unaccepted_bytes
+        if running is not None:
+            unaccepted_bytes += running.unaccepted_bytes
+            self._authenticated = self._authenticated or running.request.authenticated
+        if self._authenticated or outlet is None:
+            return 0, unaccepted_bytes
+        running_bytes = 0 if running is None else running.head_bytes + running.unaccepted_bytes
+        return running_bytes + inlet.held_bytes + outlet.waiting_bytes, unaccepted_bytes
+
+    def _charge(self) -> None:
+        """Account for what the client has not earned by credentials."""
+        held_bytes, unaccepted_bytes = self._unearned_bytes()
+        self._charged = held_bytes > 0 or unaccepted_bytes > 0
+        self._shared.unauthenticated.update(self, held_bytes)
+        self._shared.unaccepted.update(self, unaccepted_bytes)
+
+    def _send_continue(self, incoming: Incoming) -> None:
         """Ask for a body that its client holds back."""
         if not incoming.received_bytes and self._outlet is not None:
             self._outlet.write(CONTINUE, b"")
@@ -199,6 +249,9 @@ class Connection(asyncio.Protocol):
                 phase = Phase.NEWCOMER
             if phase is not self._phase or parser.message_count != self._message_count:
                 self._enter(phase, self._shared.clock())
+        elif self._phase is _BODY and self._running.complete:
+            self._running.started_s = self._shared.clock()
+            self._enter(_SERVICE, self._running.started_s)
         if outlet is not None and (inlet.unread or inlet.queue or not outlet.reading):
             outlet.read(inlet.has_room)
 
@@ -218,6 +271,7 @@ class Connection(asyncio.Protocol):
     def _go_on(self, waited_s: float) -> None:
         """Take the turn that the connection has waited for in the slow lane; its deadline has waited too."""
         self.deadline_s += waited_s
+        self._body_began_s += waited_s
         if not self._ending:
             self._advance()
         elif self._outlet is not None:
@@ -226,26 +280,70 @@ class Connection(asyncio.Protocol):
     def _start(self, incoming: Incoming) -> None:
         incoming.started_s = self._shared.clock()
         self._running = incoming
+        if incoming.length != 0:
+            incoming.request.body_to_come = partial(self._receive_body, incoming)
         self._enter(_SERVICE, incoming.started_s)
         self._task = asyncio.get_running_loop().create_task(self._serve(incoming), name="request")
 
     async def _serve(self, incoming: Incoming) -> None:
         shared = self._shared
+        response = None
         try:
             try:
                 response = await paced(shared.service.handle(incoming.request), shared.lane, self._place.meter)
+            except ClientDisconnectedError:
+                pass
             except Exception as failure:  # noqa: BLE001 - the last line of defence: any failure gets an answer and a log line
                 response = self._fail(incoming.request, failure)
             finally:
                 self._task = None
-                if incoming.reserved_bytes:
-                    shared.release(incoming)
+                shared.release(incoming)
                 if self._outlet is None:
                     shared.forget(self)
             self._answer(incoming, response)
         except MemoryError:  # There is none left for an answer: better no connection than one that hangs.
             if self._outlet is not None:
                 self._outlet.abort()
+
+    async def _receive_body(self, incoming: Incoming) -> bytes:
+        """Let the rest of a body come, as `Request.receive_body` says."""
+        bodies = self._shared.bodies
+        if incoming.complete:
+            incoming.accepted = True
+            incoming.reserved_bytes = incoming.received_bytes
+            bodies.take(incoming.reserved_bytes)
+            if self._charged:
+                self._charge()
+        else:
+            await self._accept(incoming)
+        body = await incoming.whole()
+        bodies.release(incoming.reserved_bytes - len(body))
+        incoming.reserved_bytes = len(body)
+        return body
+
+    async def _accept(self, incoming: Incoming) -> None:
+        """Reserve memory for a whole body, and read on.
+
+        Raises:
+            ServiceError: `ServerBusy`, there was no memory in time.
+        """
+        limits = self._shared.limits
+        reserved_bytes = limits.body_bytes if incoming.length is None else incoming.length
+        self._waits_for_room = True
+        try:
+            await self._shared.bodies.reserve(reserved_bytes, limits.request_seconds)
+        except TimeoutError:
+            raise ServiceError("ServerBusy") from None
+        finally:
+            self._waits_for_room = False
+        incoming.reserved_bytes = reserved_bytes
+        incoming.accepted = True
+        if self._ending:
+            return
+        if incoming.expects_continue:
+            self._send_continue(incoming)
+        self._enter(_BODY, self._shared.clock())
+        self._advance()
 
     def _cancel(self, task: "asyncio.Task[None]") -> None:
         task.cancel()
@@ -254,9 +352,8 @@ class Connection(asyncio.Protocol):
     def _cancelled(self, task: "asyncio.Task[None]") -> None:
         """Tidy up after a request that was cancelled before it began, and so could not do it itself."""
         if self._task is task:
-            self._task = None
-            if self._running is not None:
-                self._shared.release(self._running)
+            self._task = self._running = None
+            self._charge()
             if self._outlet is None:
                 self._shared.forget(self)
 
@@ -265,18 +362,24 @@ class Connection(asyncio.Protocol):
             log.failed(request.id, failure)
         return self._shared.service.refuse(request, ServiceError("InternalError"))
 
-    def _answer(self, incoming: Incoming, response: Response) -> None:
-        place = self._place
-        if place.debt.answered(incoming.request.method, response.status, len(response.body), place.meter):
+    def _answer(self, incoming: Incoming, response: Response | None) -> None:
+        """Send a response, unless there is none as the client has gone; go on with the next request."""
+        place, request = self._place, incoming.request
+        self._authenticated = self._authenticated or request.authenticated
+        if response is not None and place.debt.answered(
+            request.method, response.status, len(response.body), place.meter
+        ):
             self._shared.lane.passed()
         if self._outlet is None:
             place.leave()
         if self._running is incoming:
             self._running = None
-        if not incoming.answered:
+        if response is not None and not incoming.answered:
             self._respond(incoming, response)
         if not self._ending:
             self._advance()
+        elif self._charged:
+            self._charge()
 
     # From response to output.
 
@@ -287,8 +390,10 @@ class Connection(asyncio.Protocol):
         self._shared.release(incoming)
         self._respond(incoming, self._shared.service.refuse(incoming.request, incoming.error))
 
-    def _respond(self, incoming: Incoming, response: Response) -> None:
+    def _respond(self, incoming: Incoming, response: Response, *, linger: bool = False) -> None:
         incoming.answered = True
+        if not incoming.complete and not incoming.discards:
+            self._drop_body(incoming)
         shared, request = self._shared, incoming.request
         keep_alive = incoming.keep_alive and not shared.leaving
         head, body = encode(response, method=request.method, keep_alive=keep_alive, http_1_0=incoming.http_1_0)
@@ -300,7 +405,15 @@ class Connection(asyncio.Protocol):
             for log in shared.logs:
                 log.record(exchange)
         if not keep_alive and not self._ending:
-            self._end(linger=not self._eof and (not incoming.complete or incoming.error is not None))
+            linger = linger or not incoming.complete or incoming.error is not None
+            self._end(linger=linger and not self._eof)
+
+    def _drop_body(self, incoming: Incoming) -> None:
+        """Read no more of a body that the service did not want, but to find the next request behind it."""
+        if incoming.expects_continue and not incoming.received_bytes:
+            incoming.keep_alive = False  # Its client may or may not send the body: only closing is clear to both.
+        incoming.discards = True
+        self._inlet.parser.discard()
 
     # The end, and deadlines.
 
@@ -308,6 +421,9 @@ class Connection(asyncio.Protocol):
         self._phase = phase
         seconds: float = getattr(self._shared.limits, phase.limit)
         self.deadline_s = now_s + seconds
+        if phase is _BODY:
+            self._body_began_s = now_s
+            self.deadline_s = now_s + min(seconds, self._shared.limits.slow_body_seconds)
         self._message_count = self._inlet.parser.message_count
         if (phase is _READER or phase is _LINGER) and self._outlet is not None:
             self._outlet.progress()
@@ -319,10 +435,26 @@ class Connection(asyncio.Protocol):
         self._enter(Phase.FAREWELL if self._shared.draining and not linger else Phase.LINGER, self._shared.clock())
         if self._outlet is not None:
             self._outlet.end(linger=linger)
+        self._charge()
+
+    def _check_body(self) -> None:
+        """Give up a body that takes too long or comes too slowly."""
+        limits, now_s = self._shared.limits, self._shared.clock()
+        took_s = now_s - self._body_began_s
+        asked_bytes = (took_s - limits.slow_body_seconds) * limits.body_bytes_per_second
+        coming = self._inlet.parser.incoming
+        if coming is None or took_s >= limits.body_read_seconds or coming.received_bytes < asked_bytes:
+            self._give_up_reading()
+        else:
+            self.deadline_s = min(now_s + TICK_SECONDS, self._body_began_s + limits.body_read_seconds)
 
     def _give_up_reading(self) -> None:
         """Answer 408, unless the request that never ends is a refused one that has its answer."""
         inlet = self._inlet
+        if self._running is not None:
+            self._running.refuse(ServiceError("OperationTimedOut", status=408), close=True)
+            inlet.parser.discard()
+            return
         incoming = inlet.queue.popleft() if inlet.queue else None
         if incoming is None and inlet.parser.phase is Phase.BODY:
             self._end(linger=False)
@@ -336,8 +468,8 @@ class Connection(asyncio.Protocol):
         incoming = self._running
         assert incoming is not None
         incoming.keep_alive = False
-        incoming.complete = False
-        self._respond(incoming, self._shared.service.refuse(incoming.request, ServiceError("OperationTimedOut")))
+        timed_out = self._shared.service.refuse(incoming.request, ServiceError("OperationTimedOut"))
+        self._respond(incoming, timed_out, linger=True)
 
     def _take_leave(self) -> None:
         """Disconnect a client that has everything but does not say goodbye, as TLS would have it."""
@@ -360,7 +492,7 @@ _EXPIRED: dict[Phase, Callable[[Connection], None]] = {
     Phase.IDLE: lambda connection: connection._end(linger=False),
     Phase.NEWCOMER: lambda connection: connection._end(linger=False),
     Phase.HEAD: Connection._give_up_reading,
-    Phase.BODY: Connection._give_up_reading,
+    Phase.BODY: Connection._check_body,
     Phase.SERVICE: Connection._give_up_waiting,
     Phase.READER: Connection._check_progress,
     Phase.LINGER: Connection._check_progress,

@@ -1,7 +1,7 @@
 """The reading half of a connection: what has come, and the requests in it.
 
-Invariants: what is kept is bounded: one read of the transport that is not parsed yet, and the requests that `Limits`
-lets wait; nothing is kept after `close`. Memory for bodies is the server's, and given back.
+Invariants: what is kept is bounded: one read of the transport that is not parsed yet, the requests that `Limits` lets
+wait, and two slices of a body that the service has not accepted; nothing is kept after `close`.
 """
 
 from collections import deque
@@ -40,7 +40,7 @@ class Inlet:
         self._debt = debt
         self.unread: bytes | memoryview = _NOTHING
         self.queue: deque[Incoming] = deque()
-        self.parser = RequestParser(shared.limits, self.queue, new_request, shared.reserve)
+        self.parser = RequestParser(shared.limits, self.queue, new_request)
 
     def receive(self, data: bytes) -> None:
         """Keep what has come."""
@@ -49,9 +49,11 @@ class Inlet:
         self.unread = bytes(self.unread) + data if self.unread else data
 
     def read_on(self) -> bool:
-        """Parse a slice of what has come; False if there is none, or no room for the requests in it."""
+        """Parse a slice of what has come; False if there is none, no room for it, or it is not accepted yet."""
         part, parser = self.unread, self.parser
         if not part or parser.stopped or (len(self.queue) > 1 and self._is_crowded()):
+            return False
+        if parser.incoming is not None and parser.incoming.unaccepted_bytes >= _SLICE_BYTES:
             return False
         if len(part) > _SLICE_BYTES:
             part = memoryview(part)
@@ -69,17 +71,28 @@ class Inlet:
         """Whether more may come."""
         return not self.unread and (len(self.queue) < 2 or not self._is_crowded())
 
+    @property
+    def unaccepted_bytes(self) -> int:
+        """What is held of bodies that the service has not accepted, but for those of requests that were taken out."""
+        coming = self.parser.incoming
+        unread_bytes = 0 if coming is None or coming.accepted or coming.discards else len(self.unread)
+        return unread_bytes + sum(incoming.unaccepted_bytes for incoming in self.queue)
+
+    @property
+    def held_bytes(self) -> int:
+        """Memory that all takes that has come, roughly; likewise."""
+        heads_bytes = sum(incoming.head_bytes for incoming in self.queue) + self.parser.head_bytes
+        return heads_bytes + max(self.unaccepted_bytes, len(self.unread))
+
     def end(self) -> None:
         """Nothing more comes: who has sent half a request gets no answer to it."""
         self.parser.close()
         queue = self.queue
         while queue and not (queue[-1].complete or queue[-1].error):
-            self._shared.release(queue.pop())
+            queue.pop()
 
     def close(self) -> None:
         """Forget all that has come."""
-        for incoming in self.queue:
-            self._shared.release(incoming)
         self.queue.clear()
         self.unread = _NOTHING
         self.parser.close()

@@ -33,7 +33,13 @@ class Limits:
     """Request body, exactly the service's 4 MiB. Over: 413 `RequestBodyTooLarge`, answered at once."""
 
     buffered_bytes: int = 256 * MIB
-    """Request bodies held at a time, over all connections. One more: 503 `ServerBusy`."""
+    """Bodies of requests with good credentials, over all connections. One more waits; 503 `ServerBusy` at last."""
+
+    unaccepted_body_bytes: int = 16 * MIB
+    """Bodies of requests whose credentials are not checked yet. Over: the oldest one's connection is ended."""
+
+    unauthenticated_bytes: int = 128 * MIB
+    """All input and output held of connections without good credentials so far. Over: the oldest one is ended."""
 
     discarded_bytes: int = 64 * MIB
     """What is read and thrown away of a refused body, so that its sender gets to read the refusal. Over: disconnect."""
@@ -52,6 +58,12 @@ class Limits:
 
     body_read_seconds: float = 60
     """From the end of a head to the last byte of its body. Over: 408, closed."""
+
+    slow_body_seconds: float = 10
+    """How long a body may come as slowly as its client likes."""
+
+    body_bytes_per_second: int = KIB
+    """What has to come of a body for each second after that. Less: 408, closed."""
 
     request_seconds: float = 30
     """How long the service may take. Over: 500 `OperationTimedOut`, closed; the operation itself is never cut short."""

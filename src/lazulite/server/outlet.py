@@ -81,6 +81,11 @@ class Outlet:
         self._transport.abort()
 
     @property
+    def waiting_bytes(self) -> int:
+        """What waits in the transport."""
+        return self._transport.get_write_buffer_size()
+
+    @property
     def waits(self) -> bool:
         """Whether bytes wait for a slow reader."""
         return self._delivery.waits

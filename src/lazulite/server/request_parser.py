@@ -12,7 +12,7 @@ from httptools import HttpParserError, HttpParserInvalidMethodError, HttpParserU
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import Request
 from lazulite.server.deadlines import Phase
-from lazulite.server.incoming import Incoming
+from lazulite.server.incoming import FIELD_BYTES, Incoming
 from lazulite.server.limits import Limits
 from lazulite.server.request_head import SINGLE_FIELDS, HeadError, read_head
 
@@ -68,7 +68,6 @@ class RequestParser:
         queue: where requests go, oldest first.
         new_request: takes method and headers to the `Request` that the rest of a head fills in; it already has id,
             client and scheme.
-        reserve: asked for room before bytes of a body are kept.
     """
 
     def __init__(
@@ -76,20 +75,19 @@ class RequestParser:
         limits: Limits,
         queue: deque[Incoming],
         new_request: Callable[[str, Mapping[str, str]], Request],
-        reserve: Callable[[int], bool] = lambda _: True,
     ) -> None:
         self._limits = limits
-        self._reserve = reserve
         self._queue = queue
         self._new_request = new_request
         self._llhttp: HttpRequestParser | None = HttpRequestParser(self)
-        self._incoming: Incoming | None = None
+        self.incoming: Incoming | None = None
+        """The request whose body is being read."""
         self._replaying = False
         self._raw_bytes = 0
         """Of a message that is not complete, but those that came in one slice with the end of another."""
         self._slice_bytes = 0
         self._begun_in_bytes = 0
-        """Of the slice in which the head began."""
+        """Of the slice in which the head began behind another message, whose bytes are not among `_raw_bytes`."""
         self._url = b""
         self._headers: dict[str, str] = {}
         self._repeated: list[str] = []
@@ -109,7 +107,7 @@ class RequestParser:
 
     def feed(self, data: bytes | memoryview) -> None:
         """Read on. Errors become requests with an `error` in the queue."""
-        llhttp, incoming = self._llhttp, self._incoming
+        llhttp, incoming = self._llhttp, self.incoming
         if self.stopped or llhttp is None:
             return
         self._slice_bytes = len(data)
@@ -124,7 +122,7 @@ class RequestParser:
         except HttpParserError as error:
             self._fail(_meaning(error.__context__))
         else:
-            if self._raw_bytes and self._incoming is incoming:
+            if self._raw_bytes and self.incoming is incoming:
                 self._check_raw(incoming)
         if upgrade_at is not None:
             # Not in the `except` above: there, an error further on would have the upgrade for its context.
@@ -134,7 +132,7 @@ class RequestParser:
         """Stop, and let go of what is held: llhttp and the connection refer back to this object."""
         self.stopped = True
         self.phase = _IDLE
-        self._incoming = None
+        self.incoming = None
         self._body = []
         self._headers = {}
         self._repeated = []
@@ -142,9 +140,22 @@ class RequestParser:
         self._llhttp = None
         self._new_request = _no_more
 
+    def discard(self) -> None:
+        """Drop what has come of the body that is being read, and what comes."""
+        if self.incoming is not None:
+            self.incoming.discards = True
+        self._body = []
+
+    @property
+    def head_bytes(self) -> int:
+        """Memory that the head takes which is being read, roughly."""
+        if self.phase is not _HEAD:
+            return 0
+        return self._raw_bytes + self._begun_in_bytes + len(self._headers) * FIELD_BYTES
+
     def _fail(self, error: ServiceError) -> None:
         if not self.stopped:
-            incoming = self._incoming
+            incoming = self.incoming
             if incoming is None:
                 incoming = Incoming(self._new_request("", {}))
                 self._queue.append(incoming)
@@ -188,7 +199,7 @@ class RequestParser:
         by a head of our own.
         """
         self._llhttp = llhttp = HttpRequestParser(self)
-        incoming = self._incoming
+        incoming = self.incoming
         if incoming is not None:
             framing = (
                 b"Transfer-Encoding: chunked" if incoming.length is None else b"Content-Length: %d" % incoming.length
@@ -208,7 +219,7 @@ class RequestParser:
             return
         self.phase = _HEAD
         self.message_count += 1
-        self._begun_in_bytes = self._slice_bytes
+        self._begun_in_bytes = 0 if self._raw_bytes else self._slice_bytes
 
     def on_url(self, part: bytes) -> None:
         """See llhttp: the request target or a part of it."""
@@ -220,7 +231,7 @@ class RequestParser:
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """See llhttp: a header field or, after the body has begun, a trailer field, which is dropped."""
-        if self._incoming is not None:
+        if self.incoming is not None:
             self._trailer_count += 1
             if self._trailer_count > self._limits.header_count:
                 raise HeadError(_too_large())
@@ -241,7 +252,7 @@ class RequestParser:
         headers = self._headers
         request = self._new_request(llhttp.get_method().decode("ascii"), headers)
         keep_alive = llhttp.should_keep_alive()
-        self._incoming = incoming = Incoming(request, keep_alive)
+        self.incoming = incoming = Incoming(request, keep_alive)
         self._queue.append(incoming)
         self.phase = _BODY
         bytes_max = self._raw_bytes + self._begun_in_bytes
@@ -255,24 +266,21 @@ class RequestParser:
         is_1_1 = keep_alive and _CONNECTION.isdisjoint(headers)
         version = "1.1" if is_1_1 else llhttp.get_http_version()
         read_head(incoming, url.decode("latin-1"), version, self._limits)
+        incoming.served = incoming.error is None
         self._raw_bytes = 0
 
     def on_body(self, part: bytes) -> None:
         """See llhttp: a part of the body, chunk framing removed."""
-        incoming = self._incoming
+        incoming = self.incoming
         assert incoming is not None
         if len(part) < _CRUMB_BYTES:
             self.crumb_count += 1
         incoming.received_bytes += len(part)
-        if incoming.error is None:
-            if incoming.received_bytes > self._limits.body_bytes:
-                incoming.refuse(ServiceError("RequestBodyTooLarge"), close=False)
-            elif self._reserve(len(part)):
-                incoming.reserved_bytes += len(part)
+        if not incoming.discards:
+            if incoming.received_bytes <= self._limits.body_bytes:
                 self._keep(part)
                 return
-            else:
-                incoming.refuse(ServiceError("ServerBusy"), close=False)
+            incoming.refuse(ServiceError("RequestBodyTooLarge"), close=False)
             self._body = []
         if incoming.received_bytes > self._limits.discarded_bytes:
             raise HeadError(ServiceError("RequestBodyTooLarge"))
@@ -290,7 +298,7 @@ class RequestParser:
 
     def on_message_complete(self) -> None:
         """See llhttp: the end of the body, or of the head when there is none."""
-        incoming, llhttp = self._incoming, self._llhttp
+        incoming, llhttp = self.incoming, self._llhttp
         assert incoming is not None
         assert llhttp is not None
         if incoming.length != 0:
@@ -299,8 +307,8 @@ class RequestParser:
             incoming.request.body = b"".join(self._body)
             self._body = []
             self._trailer_count = 0
-        incoming.complete = True
-        self._incoming = None
+        incoming.end()
+        self.incoming = None
         self.phase = _IDLE
         self._raw_bytes = 0
         self.stopped = not incoming.keep_alive

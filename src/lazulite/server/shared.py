@@ -5,7 +5,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from lazulite.protocol.message import Service
+from lazulite.server.body_budget import BodyBudget
 from lazulite.server.debt import Estate
+from lazulite.server.evicting_budget import EvictingBudget
 from lazulite.server.exchange_log import ExchangeLog
 from lazulite.server.incoming import Incoming
 from lazulite.server.lane import Lane
@@ -22,8 +24,10 @@ class Shared:
 
     `new_request_id`: never the same twice. `clock`: monotonic seconds. `logs`: told of every exchange. `connections`:
     those open and those whose request still runs. `leaving`: no connection is kept alive after an answer. `draining`:
-    nor one without a request. `on_last`: called when the last connection has gone. `buffered_bytes`: of request bodies,
-    held now. `lane`: what is slow goes by it. `estate`: what connections that have ended owe to it.
+    nor one without a request. `on_last`: called when the last connection has gone. `bodies`: memory for bodies of
+    requests whose credentials were found good. `unaccepted`: memory for those of others. `unauthenticated`: memory for
+    all buffers of connections that have shown no good credentials yet. `lane`: what is slow goes by it. `estate`: what
+    connections that have ended owe to it.
     """
 
     service: Service
@@ -34,28 +38,32 @@ class Shared:
     connections: set["Connection"] = field(default_factory=set)
     leaving: bool = False
     draining: bool = False
-    buffered_bytes: int = 0
     lane: Lane = field(default_factory=Lane)
+    bodies: BodyBudget = field(init=False)
+    unaccepted: EvictingBudget = field(init=False)
+    unauthenticated: EvictingBudget = field(init=False)
     estate: Estate = field(init=False)
     outbox: Outbox = field(init=False)
 
     def __post_init__(self) -> None:
+        self.bodies = BodyBudget(self.limits.buffered_bytes)
+        self.unaccepted = EvictingBudget(self.limits.unaccepted_body_bytes)
+        self.unauthenticated = EvictingBudget(self.limits.unauthenticated_bytes)
         self.outbox = Outbox(self.clock)
         self.estate = Estate(self.clock)
 
     on_last: Callable[[], None] = lambda: None
 
-    def reserve(self, count: int) -> bool:
-        """Account for bytes of a body about to be held; False if there is no room for them."""
-        if self.buffered_bytes + count > self.limits.buffered_bytes:
-            return False
-        self.buffered_bytes += count
-        return True
+    @property
+    def buffered_bytes(self) -> int:
+        """Of request bodies: held, or reserved."""
+        return self.bodies.held_bytes + self.unaccepted.held_bytes
 
     def release(self, incoming: Incoming) -> None:
-        """Give back what was reserved for a request's body, which nobody will look at any more."""
-        self.buffered_bytes -= incoming.reserved_bytes
-        incoming.reserved_bytes = 0
+        """Give back what was reserved for a request's body, which is not looked at any more."""
+        if incoming.reserved_bytes:
+            self.bodies.release(incoming.reserved_bytes)
+            incoming.reserved_bytes = 0
 
     def forget(self, connection: "Connection") -> None:
         """Take a connection off the list."""

@@ -120,6 +120,9 @@ class TableService:
                 response = await self._preflight(request, address)
             else:
                 grant = await self._authenticator.authenticate(account, request, address, parameters)
+                request.authenticated = True
+                if request.body_to_come is not None:
+                    await request.receive_body()
                 response = await self._operation(grant, request, address, parameters)
         except ServiceError as error:
             response = self._spell(request, parameters, error)
