@@ -1,7 +1,7 @@
 """The target that is nearest to the network: raw bytes into a connection, the whole service behind it.
 
-What it sends back is a row of HTTP responses, the same however the bytes are cut, but for `100 Continue`, which a client
-that sends its body does not need, and `Connection: close`. When the client has gone, nothing of it is kept.
+What it sends back is a row of HTTP responses. They are the same however the bytes are cut, but for `100 Continue`,
+which a client that sends its body does not need, and `Connection: close`. When the client has gone, nothing is kept.
 """
 
 import asyncio

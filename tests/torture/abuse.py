@@ -32,7 +32,7 @@ from benchmarks.wrk import run_wrk, wrk_version
 from tests.certificates import Authority
 from tests.sdk.server import serving
 
-from .abusers import ABUSERS
+from .abusers import ABUSERS, STRANGERS
 from .campaign import Budget, Campaign, Report
 from .hostile import Target
 from .probes import preload, stored_keys
@@ -42,6 +42,9 @@ KEPT_RATIO = 0.8
 
 QUIET_RATIO = 0.85
 """The server's part of a processor, while the good client is alone, in a quiet pair."""
+
+STRANGERS_MB_MAX = 200.0
+"""What clients without credentials may add to the server's memory: 128 MiB, and what Python needs beside."""
 
 PAIRS_MIN = 3
 CONNECTIONS = 16
@@ -61,10 +64,11 @@ class Sample(NamedTuple):
 
 @dataclass
 class Findings:
-    """Of one abuser: pairs of samples, alone and beside it, and what came of what it did."""
+    """Of one abuser: pairs of samples, alone and beside it, what came of what it did, and the memory that it took."""
 
     pairs: list[tuple[Sample, Sample]] = field(default_factory=list)
     fates: Counter[str] = field(default_factory=Counter)
+    grown_mb: float = 0.0
 
     def ratio(self) -> float | None:
         """Return the median of the quiet pairs; None if there are too few."""
@@ -87,6 +91,8 @@ class Findings:
         ratio = self.ratio()
         if ratio is not None and ratio < KEPT_RATIO:
             yield f"{name}: the good client keeps {ratio:.2f} of its throughput"
+        if name in STRANGERS and self.grown_mb > STRANGERS_MB_MAX:
+            yield f"{name}: the server's memory grew by {self.grown_mb:.0f} MB"
 
 
 class GoodClient:
@@ -151,6 +157,11 @@ def _prepare(target: Target) -> None:
             raise BenchmarkError("the table could not be filled")
 
 
+def _memory_mb(pid: int) -> float:
+    memory = Process(0, pid).memory()
+    return 0.0 if memory is None else memory.now_mb
+
+
 def _run(budget: Budget, seed: int, directory: Path) -> Report:
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (limit[1], limit[1]))
@@ -175,8 +186,10 @@ def _run(budget: Budget, seed: int, directory: Path) -> Report:
                     client.rest()
                     try:
                         alone = client.sample()
+                        held_mb = _memory_mb(server.pid)
                         with _beside(name, target, found.fates):
                             found.pairs.append((alone, client.sample()))
+                            found.grown_mb = max(found.grown_mb, _memory_mb(server.pid) - held_mb)
                     except BenchmarkError as error:
                         problems.append(f"{name}: {error}")
                     done += 1

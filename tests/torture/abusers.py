@@ -31,6 +31,8 @@ ABUSERS: dict[str, Abuser] = {
     # Connections.
     "slow heads": Abuser(slow(lambda r: r.raw("GET", TABLE, X_Slow="a" * 1000), 100), 400, _all("408")),
     "slow bodies": Abuser(slow(lambda r: probes.insert(r, b"a" * 1000), 450), 400, _all("408")),
+    "strange bodies": Abuser(once(probes.strange_body), 65, _all("403", CUT)),
+    "half-sent heads": Abuser(once(probes.half_head), 2000, _all("408", "503", CUT)),
     "deaf readers": Abuser(deaf, 64, _all(CUT)),
     "half-open": Abuser(silent, 1000, _all(CUT)),
     "10,000 idle": Abuser(idle, IDLE, _all("200", CUT)),
@@ -45,7 +47,7 @@ ABUSERS: dict[str, Abuser] = {
     "deep JSON": Abuser(flood(probes.deep), 8, _all("400")),
     "101 in a batch": Abuser(flood(probes.batches(101)), 8, _all("202/400")),
     "gzip bombs": Abuser(flood(probes.bombs), 8, _all("400")),
-    "smuggling": Abuser(once(probes.smuggled), 8, _all("400", "501")),
+    "smuggling": Abuser(once(probes.smuggled), 8, _all("400", "404", "501")),
     "XML entities": Abuser(flood(probes.entities), 8, _all("400")),
     "deep filters": Abuser(flood(lambda r: [probes.query(r, "not " * 500 + "A eq 1")]), 16, _all("400")),
     "1,000 terms": Abuser(flood(probes.terms(1000)), 16, _all("400")),
@@ -62,6 +64,10 @@ ABUSERS: dict[str, Abuser] = {
     ),
     "transactions": Abuser(flood(probes.batches(TRANSACTION_ROWS)), 8, _all("202/204", "202/409")),
 }
+
+
+STRANGERS = frozenset({"strange bodies", "half-sent heads", "wrong signatures", "oversized heads"})
+"""Abusers without credentials, of which the server may keep no more than its budget for such."""
 
 
 async def _main(abuser: Abuser, target: Target) -> None:

@@ -127,6 +127,16 @@ def entities(requests: Requests) -> list[bytes]:
     ]
 
 
+def strange_body(requests: Requests) -> list[bytes]:
+    """A body of the largest size but its last byte, with a wrong signature."""
+    return [insert(requests, b"a" * (4 * _MIB)).replace(b"sig=", b"sig=AAAA", 1)[:-1]]
+
+
+def half_head(_: Requests) -> list[bytes]:
+    """A head of the largest size that never ends."""
+    return [b"GET /" + b"a" * 60_000 + b" HTTP/1.1\r\nHost: a\r\nX: " + b"b" * 60_000]
+
+
 def wrong(requests: Requests) -> list[bytes]:
     good = requests.raw("GET", f"{TABLE}(PartitionKey='r0000',RowKey='000000')")
     return [

@@ -1,7 +1,12 @@
 """How a server can break what hostile clients are to meet."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
+from lazulite.protocol.accounts import Account
+from lazulite.protocol.addressing import Address
+from lazulite.protocol.authentication import Authenticator
+from lazulite.protocol.grant import Grant
+from lazulite.protocol.message import Request
 from lazulite.server.deadlines import Sweeper
 from lazulite.server.http1 import Connection
 from lazulite.server.limits import Limits
@@ -30,8 +35,21 @@ def _no_farewell() -> None:
     Connection._end = stay  # type: ignore[method-assign]
 
 
+def _credentials_last() -> None:
+    authenticate = Authenticator.authenticate
+
+    async def late(
+        self: Authenticator, account: Account, request: Request, address: Address, parameters: Mapping[str, str]
+    ) -> Grant:
+        await request.receive_body()
+        return await authenticate(self, account, request, address, parameters)
+
+    Authenticator.authenticate = late  # type: ignore[method-assign]
+
+
 SABOTAGES: dict[str, Callable[[], None]] = {
     "deadlines": _no_deadlines,
     "bounds": _no_bounds,
     "farewell": _no_farewell,
+    "credentials": _credentials_last,
 }

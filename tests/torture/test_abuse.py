@@ -24,12 +24,14 @@ from tests.sdk.server import Server
 from .abuse import Findings, Sample
 from .abusers import ABUSERS
 from .hostile import Abuser, Target, Wire, abuse
-from .probes import preload
+from .probes import preload, strange_body
 
 AT_ONCE_MAX = 3
 WAITING = {
     "slow heads": ("--header-read-seconds", "1"),
     "slow bodies": ("--body-read-seconds", "1"),
+    "strange bodies": ("--body-read-seconds", "1"),
+    "half-sent heads": ("--header-read-seconds", "1"),
     "half-open": ("--keep-alive-seconds", "1"),
     "10,000 idle": ("--keep-alive-seconds", "1"),
 }
@@ -114,9 +116,30 @@ async def test_who_does_nothing_is_cut_off(tmp_path: Path) -> None:
             assert fates, f"{name}: nothing came of it"
 
 
+@pytest.mark.parametrize("workers", ["1", "2"])
+async def test_strangers_take_no_room_from_a_good_client(tmp_path: Path, workers: str) -> None:
+    """65 bodies of 4 MiB that never end, with wrong signatures: each was held, and kept all others from writing."""
+    async with _target(tmp_path, "--workers", workers) as target:
+        strange = [await Wire.open(target) for _ in range(65)]
+        [body] = strange_body(target.requests)
+        await asyncio.gather(*(wire.send(body) for wire in strange))
+        good = await Wire.open(target)
+        for number in range(4):
+            await good.send(target.requests.insert(entity("good", f"{number}")))
+            assert await good.fate() == "204"
+        assert [await wire.fate() for wire in strange] == ["403"] * 65
+        for wire in (*strange, good):
+            wire.close()
+
+
 @pytest.mark.parametrize(
     ("sabotage", "name", "patience_seconds"),
-    [("deadlines", "slow heads", 3), ("bounds", "oversized bodies", 60), ("farewell", "smuggling", 0.2)],
+    [
+        ("deadlines", "slow heads", 3),
+        ("bounds", "oversized bodies", 60),
+        ("farewell", "smuggling", 0.2),
+        ("credentials", "strange bodies", 0.2),
+    ],
 )
 async def test_what_a_sabotaged_server_does_is_noticed(
     tmp_path: Path, sabotage: str, name: str, patience_seconds: float
@@ -140,6 +163,12 @@ def test_a_busy_machine_proves_nothing() -> None:
     assert not list(_findings(0.7, 0.5).problems("churn"))
     assert not list(_findings(0.7, 0.95, 2).problems("churn"))
     assert _findings(0.7, 0.5).summary() == "(0.70 p99 1.0 → 2.0 ms)"
+
+
+def test_a_stranger_that_takes_much_memory_is_a_problem() -> None:
+    found = replace(_findings(1.0, 0.95), grown_mb=250.0)
+    assert list(found.problems("half-sent heads")) == ["half-sent heads: the server's memory grew by 250 MB"]
+    assert not list(found.problems("deaf readers"))
 
 
 def test_an_unexpected_fate_is_a_problem() -> None:

@@ -14,10 +14,10 @@ FIELD_BYTES = 256
 class Incoming:
     """One request of a connection.
 
-    `complete`: the whole body has come. `error`: what the server found wrong. `served`: the head is good, so the service
-    sees the request, and learns of an error in the body when it asks for that. `keep_alive`: another request may follow. `length`: the body's announced bytes, None when
-    chunked. `accepted`: the service has accepted the body, for which `reserved_bytes` of memory are reserved.
-    `discards`: what comes of the body is dropped.
+    `complete`: the whole body has come. `error`: what the server found wrong. `served`: the head is good, so the
+    service sees the request, and learns of an error in the body when it asks for that. `keep_alive`: another request
+    may follow. `length`: the body's announced bytes, None when chunked. `accepted`: the service has accepted the body,
+    for which `reserved_bytes` of memory are reserved. `discards`: what comes of the body is dropped.
     """
 
     request: Request
