@@ -121,6 +121,25 @@ async def test_a_refused_body_that_never_ends(wire: Wire) -> None:
     assert wire.transport.closed
 
 
+async def test_the_time_of_a_request_begins_with_the_end_of_its_body(wire: Wire) -> None:
+    gate = asyncio.Event()
+
+    async def before(_: Request) -> None:
+        await gate.wait()
+
+    wire.service.before = before
+    await wire.send(PUT)
+    await wire.wait(LIMITS.slow_body_seconds - 1)
+    await wire.send(b"x" * 100)
+    await wire.wait(LIMITS.request_seconds - 1)
+    assert not wire.transport.written
+    await wire.wait(1)
+    assert statuses(wire.transport.written) == [500]
+    assert wire.log.exchanges[0].elapsed_ms == LIMITS.request_seconds * 1000
+    gate.set()
+    await settle()
+
+
 @pytest.mark.parametrize("client_stays", [False, True])
 async def test_a_slow_service_is_answered_for_but_not_cut_short(wire: Wire, client_stays: bool) -> None:
     gate = asyncio.Event()

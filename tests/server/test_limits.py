@@ -286,6 +286,25 @@ async def test_room_for_bodies_is_waited_for_and_given_in_order(wire: Wire) -> N
     assert wire.shared.buffered_bytes == 0
 
 
+async def test_no_deadline_passes_while_a_body_waits_for_room(wire: Wire) -> None:
+    wire.limit(buffered_bytes=15)
+    go_on = asyncio.Event()
+
+    async def wait(_: Request) -> None:
+        await go_on.wait()
+
+    wire.service.before = wait
+    other = wire.connect()
+    await wire.send(put(10) + b"x" * 10)
+    assert await wire.send(put(10) + b"y" * 9, other) == b""
+    await wire.wait(wire.shared.limits.request_seconds + 1)
+    assert statuses(wire.transport.written) == [500]
+    assert other.written == b"", "`BodyBudget.reserve` ends the wait"
+    go_on.set()
+    await settle()
+    assert statuses(await wire.send(b"y", other)) == [200]
+
+
 async def test_a_body_that_finds_no_room_in_time_is_refused(wire: Wire, monkeypatch: pytest.MonkeyPatch) -> None:
     wire.limit(buffered_bytes=15)
     other = wire.connect()

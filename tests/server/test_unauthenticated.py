@@ -45,10 +45,20 @@ async def test_credentials_are_checked_before_the_body_comes(guarded: Wire) -> N
 
 
 async def test_a_refused_body_is_read_and_dropped_so_that_the_next_request_is_found(guarded: Wire) -> None:
+    refused: list[Request] = []
+    authenticates = guarded.service.authenticates
+    assert authenticates is not None
+
+    async def noted(request: Request) -> bool:
+        refused.append(request)
+        return await authenticates(request)
+
+    guarded.service.authenticates = noted
     await guarded.send(put(100_000) + b"x" * 10)
     await guarded.send(b"x" * 50_000)
     assert guarded.shared.buffered_bytes == 0
     assert statuses(await guarded.send(b"x" * 49_990 + GET.replace(HOST, HOST + GOOD))) == [403, 200]
+    assert refused[0].body == b"", "also what had come before the refusal"
 
 
 async def test_a_sender_that_waits_for_100_is_refused_without_and_the_connection_ends(guarded: Wire) -> None:
@@ -155,6 +165,7 @@ async def test_an_old_connection_that_has_read_its_answers_meanwhile_stays(guard
     for _ in range(20):
         await guarded.send(GET, does_not)
     assert not reads.aborted
+    assert 503 not in statuses(reads.written)
     assert does_not.aborted
 
 
@@ -164,6 +175,22 @@ async def test_a_connection_that_has_shown_credentials_does_not_count(guarded: W
     await guarded.send(b"GET /t HTTP/1.1\r\nX: " + b"y" * 50_000)
     assert guarded.shared.unauthenticated.held_bytes == 0
     assert statuses(await guarded.send(b"\r\n" + HOST + GOOD + b"\r\n")) == [200, 200]
+
+
+async def test_a_connection_whose_first_request_is_at_work_has_shown_its_credentials(guarded: Wire) -> None:
+    gate = asyncio.Event()
+
+    async def before(_: Request) -> None:
+        await gate.wait()
+
+    guarded.service.before = before
+    guarded.limit(unauthenticated_bytes=1000)
+    await guarded.send(GET.replace(HOST, HOST + GOOD))
+    await guarded.send(b"GET /t HTTP/1.1\r\nX: " + b"y" * 50_000)
+    assert guarded.shared.unauthenticated.held_bytes == 0
+    gate.set()
+    await settle()
+    assert statuses(guarded.transport.written) == [200]
 
 
 @pytest.mark.parametrize("how", ["abort", "eof"])

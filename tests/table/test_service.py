@@ -95,6 +95,23 @@ async def test_no_credentials(client: Client) -> None:
     assert header(response, "WWW-Authenticate") == "SharedKey"
 
 
+@pytest.mark.parametrize(("token", "asked"), [("", True), ("AAAA", False), (None, False)])
+async def test_a_body_is_asked_for_when_the_credentials_are_good(
+    client: Client, token: str | None, asked: bool
+) -> None:
+    received: list[bytes] = []
+
+    async def receive() -> bytes:
+        received.append(b'{"TableName":"later"}')
+        return received[0]
+
+    query = "" if token is None else client.sas.replace("sig=", f"sig={token}", 1)
+    headers = {"host": "h", "content-type": "application/json", "content-length": "21"}
+    request = Request("POST", f"/{ACCOUNT}/Tables", query, headers, body_to_come=receive)
+    response = await client.service.handle(request)
+    assert (response.status == 201, request.authenticated, len(received)) == (asked, asked, int(asked))
+
+
 async def test_an_error_the_server_found_is_spelled_alike(client: Client) -> None:
     response = client.service.refuse(Request("POST", "/", "%FF", id="id"), ServiceError("RequestBodyTooLarge"))
     assert response.status == 413
