@@ -65,7 +65,7 @@ def _inner_call(call: Call, head: Head) -> Call:
         _inner_version(call, head, parameters),
         call.grant,
         parse_resource(path),
-        effective_method(request),
+        effective_method(request, in_batch=True),
         call.deadline,
         in_batch=True,
     )
