@@ -2,6 +2,7 @@
 
 import pytest
 
+from .batches import body, insert, operation, query_body, query_part, submit, url
 from .client import FULL, Client
 from .signing import Endpoint
 from .tables import Table, entity
@@ -194,6 +195,33 @@ def test_the_secondary_does_not_write(
     answer = secondary.send(method, path.format(path=table.path, name=table.name), body=body, headers=headers)
     assert answer.refusal == (403, "InsufficientAccountPermissions", "Write operations are not allowed.")
     assert [row["RowKey"] for row in table.page().rows] == ["r"]
+
+
+def test_the_secondary_takes_a_batch_of_a_query(table: Table, secondary: Client) -> None:
+    table.add(entity("p", "r", A=1))
+    there = Table(secondary, table.name)
+    point = query_part(submit(secondary, query_body([operation("GET", url(there, there.at("p", "r")))])).expect(202))
+    assert point.json()["A"] == 1
+    every = query_part(submit(secondary, query_body([operation("GET", url(there) + "()")])).expect(202))
+    assert len(every.json()["value"]) == 1
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "GET"])
+def test_the_secondary_takes_no_change_set(table: Table, secondary: Client, method: str) -> None:
+    there = Table(secondary, table.name)
+    address = url(there) if method == "POST" else url(there, there.at("p", "r"))
+    content = None if method == "GET" else entity("p", "r")
+    answer = submit(secondary, body([operation(method, address, content)]))
+    assert answer.refusal == (403, "InsufficientAccountPermissions", "Write operations are not allowed.")
+    assert table.page().rows == []
+
+
+def test_the_secondary_takes_no_write_in_place_of_a_query(table: Table, secondary: Client) -> None:
+    there = Table(secondary, table.name)
+    for each in (insert(there, entity("p", "r")), operation("PUT", url(there, there.at("p", "r")), {})):
+        part = query_part(submit(secondary, query_body([each])).expect(202))
+        assert part.refusal[:2] == (400, "InvalidInput")
+    assert table.page().rows == []
 
 
 @pytest.mark.unverified

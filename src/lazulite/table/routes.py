@@ -62,7 +62,8 @@ def dispatch(call: Call) -> Coroutine[object, None, Response]:
     Raises:
         ServiceError: there is none for this method and resource; awaited, every refusal of the operation.
     """
-    if call.address.secondary and call.method not in _READS:
+    # Whether a batch writes, its body tells.
+    if call.address.secondary and call.method not in _READS and call.resource.kind is not Kind.BATCH:
         raise ServiceError("InsufficientAccountPermissions")
     component = _component(call)
     if call.version < JSON_SINCE and not component:
