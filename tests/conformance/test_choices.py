@@ -239,6 +239,12 @@ def test_headers_of_refused_credentials(client: Client) -> None:
         assert answer.header("Server") == "Windows-Azure-Table/1.0 Microsoft-HTTPAPI/2.0"
 
 
+def test_a_conflict_repeats_each_preference(table: Table) -> None:
+    text = f'{{"TableName":"{table.name}"}}'
+    answer = table.client.send("POST", "/Tables", body=text, headers={"Prefer": "return-content"}).expect(409)
+    assert answer.header("Preference-Applied") == "return-content"
+
+
 def test_an_unknown_account_is_a_missing_resource(client: Client) -> None:
     assert client.send("GET", "/nobody/Tables", absolute=True).code == (404, "ResourceNotFound")
 

@@ -138,6 +138,9 @@ class ServiceError(Exception):
         message: replaces the catalogue's text.
         status: replaces the catalogue's status; only for the head-level refusals that HTTP itself names (408, 431).
         details: extra XML elements (name, text) that follow the message, for XML errors only.
+
+    Attributes:
+        headers: more headers (name, value) of the answer; an operation that passes the error on may set them.
     """
 
     def __init__(
@@ -153,6 +156,7 @@ class ServiceError(Exception):
         self.status = status if status is not None else known_status
         self.message = message if message is not None else known_message
         self.details = tuple(details)
+        self.headers: Sequence[tuple[str, str]] = ()
         super().__init__(f"{self.status} {code}: {self.message}")
 
 

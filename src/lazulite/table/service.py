@@ -207,7 +207,7 @@ class TableService:
     def _spell(self, request: Request, parameters: Mapping[str, str], error: ServiceError) -> Response:
         """Turn an error into bytes: XML for the operations that speak XML, else the negotiated format."""
         time_now = self._context.time()
-        headers = [("x-ms-error-code", error.code)]
+        headers = [("x-ms-error-code", error.code), *error.headers]
         if error.status == 401:
             headers.append(("WWW-Authenticate", self._authenticator.challenge(request, parameters)))
         if answers_xml(parameters):
