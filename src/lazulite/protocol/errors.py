@@ -164,5 +164,22 @@ class AuthorityError(ServiceError):
     """A refusal because the credentials do not reach so far, whatever code and status their version calls for."""
 
 
+CREDENTIAL_REFUSALS = frozenset({"AuthenticationFailed", "InvalidAuthenticationInfo", "NoAuthenticationInformation"})
+"""Codes of credentials that prove nothing. The service's front door answers them, with headers of its own (reference
+§3)."""
+
+MESSAGE_AS_REASON = CREDENTIAL_REFUSALS | {
+    "AtomFormatNotSupported",
+    "AuthorizationProtocolMismatch",
+    "AuthorizationServiceMismatch",
+    "AuthorizationSourceIPMismatch",
+    "JsonFormatNotSupported",
+    "JsonVerboseFormatNotSupported",
+    "MediaTypeNotSupported",
+    "RequestBodyTooLarge",
+}
+"""Codes whose message is the reason phrase, too, whatever the format (reference §16). Recorded are bad credentials,
+`AuthorizationServiceMismatch`, `MediaTypeNotSupported` and `RequestBodyTooLarge`; their kin are *unverified*."""
+
 REASONS: dict[int, str] = {status.value: status.phrase for status in HTTPStatus} | {413: "Request Entity Too Large"}
-"""Reason phrases as the service writes them."""
+"""The standard reason phrases, as the service writes them."""
