@@ -153,7 +153,7 @@ def test_a_string_under_a_declared_type_is_converted(table: Table) -> None:
     assert table.row_keys("B eq false and D eq 3.14 and I eq 12345 and L eq 12345L") == ["r"]
 
 
-@pytest.mark.parametrize("path", ["{name}/{name}()", "{name}/{name}(PartitionKey='p',RowKey='r')", "{name}/Tables"])
+@pytest.mark.parametrize("path", ["{name}/{name}()", "{name}/{name}(PartitionKey='p',RowKey='r')", "{name}/Other"])
 @pytest.mark.parametrize("method", ["GET", "POST", "PUT", "DELETE"])
 def test_a_table_in_the_endpoint_url_is_a_clean_error(table: Table, method: str, path: str) -> None:
     content = None if method in {"GET", "DELETE"} else '{"PartitionKey":"p","RowKey":"r","TableName":"x"}'
