@@ -173,14 +173,17 @@ def test_a_field_that_comes_twice(shared_table: Table, spell: Callable[[str], st
         for part in sas.split("&"):
             field, value = part.split("=", 1)
             again = spell(field)
-            queries += [f"{again}={value}&{sas}", f"{sas}&{again}={value}", f"{sas}&{again}=x", f"{again}=&{sas}"]
+            queries += [f"{again}=&{sas}", f"{sas}&{again}={value}"]
         for query in queries:
             assert shared_table.client.send("GET", shared_table.path, query, signer=anonymous).code == FAILED
 
 
-def test_other_options_may_come_twice(shared_table: Table) -> None:
-    sas = table_sas(shared_table.client.endpoint, shared_table.name, {})
-    shared_table.client.send("GET", shared_table.path, f"$top=1&x=1&x=2&{sas}&$top=1", signer=anonymous).expect(200)
+@pytest.mark.unverified
+def test_other_options_may_come_twice(table: Table) -> None:
+    table.add(entity("p", "1"), entity("p", "2"))
+    sas = table_sas(table.client.endpoint, table.name, {})
+    answer = table.client.send("GET", table.path, f"$top=1&x=1&x=2&{sas}&$top=2", signer=anonymous)
+    assert len(answer.expect(200).json()["value"]) == 1
 
 
 def test_a_signature_is_not_repeated(shared_table: Table) -> None:
