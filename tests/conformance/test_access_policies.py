@@ -104,22 +104,28 @@ def test_setting_replaces_everything(table: Table) -> None:
     assert get(table) == identifiers(identifier("k", policy(START, EXPIRY, "d")))
 
 
-PARTIAL = [
+EMPTY_POLICIES = [
     identifier("i", "<AccessPolicy/>"),
     identifier("i", "<AccessPolicy />"),
     identifier("i"),
-    identifier("i", f"<AccessPolicy><Start/><Expiry>{EXPIRY}</Expiry><Permission>r</Permission></AccessPolicy>"),
     identifier("i", "<AccessPolicy><Start></Start><Expiry></Expiry><Permission></Permission></AccessPolicy>"),
+]
+PARTIAL = [
+    identifier("i", f"<AccessPolicy><Start/><Expiry>{EXPIRY}</Expiry><Permission>r</Permission></AccessPolicy>"),
     identifier("i", f"<AccessPolicy><Permission>r</Permission><Expiry>{EXPIRY}</Expiry></AccessPolicy>"),
 ]
 
 
+@pytest.mark.parametrize("given", EMPTY_POLICIES)
+def test_a_policy_without_terms_has_no_element(table: Table, given: str) -> None:
+    put(table, identifiers(given, WHOLE.replace(">i<", ">whole<"))).expect(204)
+    assert get(table) == identifiers(identifier("i"), WHOLE.replace(">i<", ">whole<"))
+
+
 @pytest.mark.parametrize("given", PARTIAL)
-def test_policies_may_be_empty_or_partial(table: Table, given: str) -> None:
+def test_policies_may_be_partial(table: Table, given: str) -> None:
     put(table, identifiers(given)).expect(204)
-    came = get(table)
-    assert "<Id>i</Id>" in came
-    assert "<Start>" not in came
+    assert get(table) == identifiers(identifier("i", policy(expiry=EXPIRY, permission="r")))
 
 
 INVALID = [identifiers(*(identifier(f"i{number}") for number in range(6)))]

@@ -2,8 +2,10 @@
 
 import pytest
 
+from .batches import PLAIN, body, insert, operation, query_body, query_part, sole_part, submit, url
 from .client import FULL, Client
-from .signing import Endpoint
+from .sas import table_sas
+from .signing import Endpoint, anonymous
 from .tables import Table, entity
 
 DECODED = [
@@ -147,6 +149,74 @@ def test_a_path_that_is_no_resource_is_refused_cleanly(client: Client, path: str
     assert answer.refusal.code != ""
 
 
+NAMES_NO_TABLE = "The specifed resource name contains invalid characters."
+NO_KEYS = "The number of keys specified in the URI does not match number of key properties for the resource '"
+
+
+@pytest.mark.parametrize("name", ["a%2F%2F", "a%2f%2f", "abc%2Fdef", "%2F%2F%2F", "abc%2F", "Tables%2F"])
+def test_an_encoded_slash_is_part_of_a_name(client: Client, name: str) -> None:
+    key = "(PartitionKey='p',RowKey='r')"
+    for method, path, query, content in [
+        ("POST", f"/{name}", "", '{"PartitionKey":"p","RowKey":"r"}'),
+        ("PATCH", f"/{name}{key}", "", "{}"),
+        ("DELETE", f"/{name}{key}", "", None),
+        ("GET", f"/{name}", "", None),
+        ("GET", f"/{name}()", "", None),
+        ("GET", f"/{name}", "comp=acl", None),
+    ]:
+        answer = client.send(method, path, query, body=content, headers={"If-Match": "*"} if not content else {})
+        assert answer.refusal == (400, "InvalidResourceName", NAMES_NO_TABLE)
+    inner = f"{client.endpoint.base.rstrip('/')}/{name}{key}"
+    part = sole_part(submit(client, body([operation("PATCH", inner, {})])).expect(202))
+    assert part.refusal[:2] == (400, "InvalidResourceName")
+
+
+@pytest.mark.parametrize("path", ["{path}/Tables", "{path}/tables", "{path}/Tables()"])
+def test_a_table_below_a_table_is_not_created(table: Table, missing: Table, path: str) -> None:
+    for text in ('{"TableName":"neverCreated"}', '{"PartitionKey":"p","RowKey":"r"}'):
+        nowhere = table.client.send("POST", path.format(path=missing.path), body=text)
+        assert nowhere.refusal == (404, "TableNotFound", "The table specified does not exist.")
+        needed = table.client.send("POST", path.format(path=table.path), body=text)
+        message = "The values are not specified for all properties in the entity."
+        assert needed.refusal == (400, "PropertiesNeedValue", message)
+    assert table.page().rows == []
+    table.client.send("GET", "/Tables('neverCreated')").expect(404)
+
+
+@pytest.mark.parametrize("written", ["Tables('{name}')", "Tables(%27{name}%27)", "tables('{name}')"])
+def test_a_table_below_a_table_is_not_deleted(table: Table, missing: Table, written: str) -> None:
+    for above in (table, missing):
+        answer = table.client.send("DELETE", f"{above.path}/{written.format(name=table.name)}")
+        assert answer.code == (400, "InvalidInput")
+        assert answer.refusal.message.startswith(NO_KEYS)
+    table.client.send("GET", f"/Tables('{table.name}')").expect(200)
+
+
+def test_a_batch_below_a_table_is_not_run(table: Table, missing: Table) -> None:
+    for above in (table, missing):
+        headers = {"Content-Type": PLAIN.content_type}
+        text = body([insert(table, entity("p", "r"))])
+        answer = table.client.send("POST", f"{above.path}/$batch", headers=headers, body=text)
+        assert answer.refusal == (415, "MediaTypeNotSupported", "None of the provided media types are supported")
+    assert table.page().rows == []
+
+
+def test_tables_below_a_table_are_not_listed(table: Table) -> None:
+    answer = table.client.send("GET", f"{table.path}/Tables")
+    message = "The requested operation is not implemented on the specified resource."
+    assert answer.refusal == (501, "NotImplemented", message)
+
+
+def test_what_lies_below_a_table_needs_its_permission(table: Table, missing: Table) -> None:
+    """Without it, nothing is told of the table."""
+    for above in (table, missing):
+        for method, letters in (("POST", "rud"), ("GET", "aud")):
+            sas = table_sas(table.client.endpoint, above.name, {"sp": letters})
+            content = "{}" if method == "POST" else None
+            answer = table.client.send(method, f"{above.path}/Tables", sas, body=content, signer=anonymous)
+            assert answer.code == (403, "AuthorizationPermissionMismatch")
+
+
 def test_a_table_name_said_twice_is_refused_cleanly(table: Table) -> None:
     for predicate in ("", "()", "(PartitionKey='p',RowKey='r')"):
         answer = table.client.send("GET", f"{table.path}{table.path}{predicate}")
@@ -194,6 +264,33 @@ def test_the_secondary_does_not_write(
     answer = secondary.send(method, path.format(path=table.path, name=table.name), body=body, headers=headers)
     assert answer.refusal == (403, "InsufficientAccountPermissions", "Write operations are not allowed.")
     assert [row["RowKey"] for row in table.page().rows] == ["r"]
+
+
+def test_the_secondary_takes_a_batch_of_a_query(table: Table, secondary: Client) -> None:
+    table.add(entity("p", "r", A=1))
+    there = Table(secondary, table.name)
+    point = query_part(submit(secondary, query_body([operation("GET", url(there, there.at("p", "r")))])).expect(202))
+    assert point.json()["A"] == 1
+    every = query_part(submit(secondary, query_body([operation("GET", url(there) + "()")])).expect(202))
+    assert len(every.json()["value"]) == 1
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "GET"])
+def test_the_secondary_takes_no_change_set(table: Table, secondary: Client, method: str) -> None:
+    there = Table(secondary, table.name)
+    address = url(there) if method == "POST" else url(there, there.at("p", "r"))
+    content = None if method == "GET" else entity("p", "r")
+    answer = submit(secondary, body([operation(method, address, content)]))
+    assert answer.refusal == (403, "InsufficientAccountPermissions", "Write operations are not allowed.")
+    assert table.page().rows == []
+
+
+def test_the_secondary_takes_no_write_in_place_of_a_query(table: Table, secondary: Client) -> None:
+    there = Table(secondary, table.name)
+    for each in (insert(there, entity("p", "r")), operation("PUT", url(there, there.at("p", "r")), {})):
+        part = query_part(submit(secondary, query_body([each])).expect(202))
+        assert part.refusal[:2] == (400, "InvalidInput")
+    assert table.page().rows == []
 
 
 @pytest.mark.unverified

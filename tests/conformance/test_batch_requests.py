@@ -39,6 +39,8 @@ KINDS = {
     "insert or merge": Kind("MERGE", {}, {"A": 1, "B": 2}),
     "insert or patch": Kind("PATCH", {}, {"A": 1, "B": 2}),
     "tunnelled merge": Kind("POST", {"X_HTTP_Method": "MERGE"}, {"A": 1, "B": 2}),
+    "repeated merge": Kind("MERGE", {"X_HTTP_Method": "MERGE", "If_Match": "*"}, {"A": 1, "B": 2}),
+    "repeated insert or merge": Kind("MERGE", {"X_HTTP_Method": "MERGE"}, {"A": 1, "B": 2}),
     "tunnelled replace": Kind("POST", {"X_HTTP_Method": "PUT", "If_Match": "*"}, {"B": 2}),
     "delete": Kind("DELETE", {"If_Match": "*"}, None),
     "tunnelled delete": Kind("POST", {"X_HTTP_Method": "DELETE", "If_Match": "*"}, None),

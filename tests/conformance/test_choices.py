@@ -233,10 +233,13 @@ def test_headers_of_refused_credentials(client: Client) -> None:
     assert xml.body.startswith(b"<?xml")
     assert xml.required("Content-Type") == "application/xml"
     data = client.send("GET", "/Tables", signer=anonymous).expect(401)
-    assert data.required("Content-Type").startswith("application/json;odata=minimalmetadata")
-    for answer in (xml, data):
-        assert answer.header("x-ms-version") == "2019-02-02"
-        assert answer.header("Server") == "Windows-Azure-Table/1.0 Microsoft-HTTPAPI/2.0"
+    assert (data.header("X-Content-Type-Options"), data.header("Cache-Control")) == ("nosniff", "no-cache")
+
+
+def test_a_conflict_repeats_each_preference(table: Table) -> None:
+    text = f'{{"TableName":"{table.name}"}}'
+    answer = table.client.send("POST", "/Tables", body=text, headers={"Prefer": "return-content"}).expect(409)
+    assert answer.header("Preference-Applied") == "return-content"
 
 
 def test_an_unknown_account_is_a_missing_resource(client: Client) -> None:
@@ -246,6 +249,26 @@ def test_an_unknown_account_is_a_missing_resource(client: Client) -> None:
 @pytest.mark.parametrize("name", ["DefaultServiceVersion", "DeleteRetentionPolicy", "StaticWebsite"])
 def test_what_belongs_to_blobs_is_unsupported(client: Client, name: str) -> None:
     assert put(client, document(f"<{name}/>")).code == (400, "UnsupportedXmlNode")
+
+
+PHRASES = {
+    "address": ({"sip": "10.9.8.7"}, True),
+    "permission": ({"sp": "d"}, False),
+    "resource type": ({"srt": "s"}, False),
+}
+"""Fields of a token that does not reach, and whether the message is the reason phrase."""
+
+
+@pytest.mark.parametrize(("fields", "is_message"), PHRASES.values(), ids=PHRASES)
+def test_reason_phrases_of_refused_tokens(shared_table: Table, fields: Fields, is_message: bool) -> None:
+    sas = account_sas(shared_table.client.endpoint, fields)
+    answer = shared_table.client.send("GET", shared_table.path, sas, signer=anonymous).expect(403)
+    assert answer.reason == (answer.refusal.message if is_message else "Forbidden")
+
+
+def test_reason_phrases_of_other_formats(shared_table: Table) -> None:
+    atom = shared_table.client.send("GET", shared_table.path, headers={"Accept": "application/atom+xml"}).expect(415)
+    assert atom.reason == "Atom format is not supported."
 
 
 SAS_FAILURES: dict[str, Fields] = {

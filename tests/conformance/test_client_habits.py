@@ -105,6 +105,31 @@ def test_old_python_batches_have_bare_line_feeds_and_short_urls(table: Table) ->
     assert [part.status for part in parts] == [201, 204]
 
 
+JAVA_8 = {
+    "X-HTTP-Method": "MERGE",
+    "Accept": "application/json;odata=minimalmetadata",
+    "Content-Type": "application/json",
+    "MaxDataServiceVersion": "3.0;NetFx",
+    "Content-ID": "0",
+}
+"""The headers of a merge in a batch of the Java SDK 8."""
+
+
+@pytest.mark.parametrize("method", ["MERGE", "POST"])
+@pytest.mark.parametrize("condition", [{"If-Match": "*"}, {}], ids=["merge", "insert or merge"])
+def test_java_8_batches_name_the_method_of_a_merge_in_a_header_too(
+    table: Table, method: str, condition: dict[str, str]
+) -> None:
+    table.add(entity("p", "1", A=1), entity("p", "2", A=1))
+    headers = tuple((JAVA_8 | condition).items())
+    changes = [operation(method, url(table, table.at("p", row)), {"B": 2})._replace(headers=headers) for row in "12"]
+    changes.append(insert(table, entity("p", "3")))
+    layout = Layout(content_length=True)
+    parts = changeset(submit(table.client, body(changes, layout), layout, headers=PYTHON).expect(202))
+    assert [part.status for part in parts] == [204, 204, 204]
+    assert [(row.get("A"), row.get("B")) for row in table.page().rows] == [(1, 2), (1, 2), (None, None)]
+
+
 def test_lower_case_headers_in_batch_parts(table: Table) -> None:
     table.add(entity("p", "r"))
     changes = [
@@ -128,7 +153,7 @@ def test_a_string_under_a_declared_type_is_converted(table: Table) -> None:
     assert table.row_keys("B eq false and D eq 3.14 and I eq 12345 and L eq 12345L") == ["r"]
 
 
-@pytest.mark.parametrize("path", ["{name}/{name}()", "{name}/{name}(PartitionKey='p',RowKey='r')", "{name}/Tables"])
+@pytest.mark.parametrize("path", ["{name}/{name}()", "{name}/{name}(PartitionKey='p',RowKey='r')", "{name}/Other"])
 @pytest.mark.parametrize("method", ["GET", "POST", "PUT", "DELETE"])
 def test_a_table_in_the_endpoint_url_is_a_clean_error(table: Table, method: str, path: str) -> None:
     content = None if method in {"GET", "DELETE"} else '{"PartitionKey":"p","RowKey":"r","TableName":"x"}'

@@ -33,6 +33,29 @@ def test_on_create_table(
     assert (answer.body == b"") is (status == 204)
 
 
+@pytest.mark.parametrize("given", [None, "return-no-content"])
+def test_on_a_table_that_exists(table: Table, given: str | None) -> None:
+    text = f'{{"TableName":"{table.name}"}}'
+    answer = table.client.send("POST", "/Tables", body=text, headers={"Prefer": given})
+    assert answer.code == (409, "TableAlreadyExists")
+    assert answer.header("Preference-Applied") == given
+
+
+@pytest.mark.unverified
+def test_on_a_table_that_exists_with_content(table: Table) -> None:
+    text = f'{{"TableName":"{table.name}"}}'
+    answer = table.client.send("POST", "/Tables", body=text, headers={"Prefer": "return-content"}).expect(409)
+    assert answer.header("Preference-Applied") in {None, "return-content"}
+
+
+@pytest.mark.unverified
+@pytest.mark.parametrize("path", ["/Tables", "{path}"])
+def test_on_other_refusals_it_is_not_applied(table: Table, path: str) -> None:
+    headers = {"Prefer": "return-no-content"}
+    answer = table.client.send("POST", path.format(path=table.path), body="{}", headers=headers).expect(400)
+    assert answer.header("Preference-Applied") is None
+
+
 @pytest.mark.parametrize("method", ["PUT", "MERGE", "PATCH"])
 @pytest.mark.parametrize("given", ["return-content", "return-no-content"])
 @pytest.mark.parametrize("condition", ["*", None])

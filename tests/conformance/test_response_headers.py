@@ -9,7 +9,9 @@ import pytest
 from .answers import Answer
 from .batches import body, insert, submit
 from .client import MINIMAL, Client, HeaderChanges
-from .signing import anonymous
+from .sas import account_sas, table_sas
+from .service_properties import QUERY as PROPERTIES
+from .signing import Endpoint, Signer, Unsigned, anonymous, shared_key
 from .tables import Table, entity
 
 GUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -204,14 +206,54 @@ def test_bodies_have_their_length(send: Send, kind: Kind) -> None:
         assert answer.header("Content-Length") == str(len(answer.body))
 
 
-@pytest.mark.parametrize("query", ["restype=service&comp=stats", "restype=service&comp=properties"])
-def test_refused_credentials_have_the_usual_headers(client: Client, query: str) -> None:
-    """The real service's front door names a shorter Server and no version; neither matters to a client."""
-    answer = client.send("GET", "/", query, headers={"Accept": "application/xml"}, signer=anonymous).expect(401)
-    assert answer.required("Server").endswith("Microsoft-HTTPAPI/2.0")
-    assert answer.header("x-ms-version") in {None, "2019-02-02"}
-    assert answer.header("x-ms-error-code") == "NoAuthenticationInformation"
-    assert answer.required("WWW-Authenticate")
+def forged(endpoint: Endpoint, _: Unsigned) -> str:
+    """A signer whose key is wrong."""
+    return f"SharedKey {endpoint.account}:{'A' * 43}="
+
+
+def malformed(_: Endpoint, __: Unsigned) -> str:
+    """A signer that knows no scheme."""
+    return "nonsense"
+
+
+BEARER = "Bearer e30.e30.e30"
+FRONT_DOOR: dict[str, tuple[Signer, str, int]] = {
+    "wrong signature": (forged, "", 403),
+    "wrong signature of a token": (anonymous, "sv=2019-02-02&tn=Tables&sp=r&se=2100-01-01&sig=AAAA", 403),
+    "malformed header": (malformed, "", 400),
+    "bearer token": (lambda _, __: BEARER, "", 401),
+    "nothing": (anonymous, "", 401),
+}
+"""Credentials that prove nothing: how they are sent, by header or by query, and the status."""
+
+
+@pytest.mark.parametrize(("signer", "query", "status"), FRONT_DOOR.values(), ids=FRONT_DOOR)
+@pytest.mark.parametrize("accept", [MINIMAL, "application/xml", "*/*"])
+def test_refused_credentials_have_the_front_doors_headers(
+    client: Client, accept: str, signer: Signer, query: str, status: int
+) -> None:
+    def refused(path: str, more: str = "") -> Answer:
+        text = "&".join(filter(None, (query, more)))
+        return client.send("GET", path, text, headers={"Accept": accept}, signer=signer).expect(status)
+
+    data, xml = refused("/Tables"), refused("/", "restype=service&comp=properties")
+    assert (data.header("Content-Type"), xml.header("Content-Type")) == ("application/json", "application/xml")
+    for answer in (data, xml):
+        assert answer.header("Server") == "Microsoft-HTTPAPI/2.0"
+        assert answer.header("x-ms-version") is None
+        assert answer.header("x-ms-error-code") == answer.refusal.code
+        assert GUID.fullmatch(answer.required("x-ms-request-id"))
+        assert RFC_1123.fullmatch(answer.required("Date"))
+        assert (answer.header("WWW-Authenticate") is not None) is (status == 401)
+
+
+def test_refused_permissions_have_the_usual_headers(table: Table) -> None:
+    """Of whoever is known."""
+    sas = table_sas(table.client.endpoint, table.name, {"sp": "r"})
+    answer = table.client.send("POST", table.path, sas, body=NEW, signer=anonymous).expect(403)
+    assert answer.header("Content-Type") == JSON_TYPE
+    assert answer.header("Server") == "Windows-Azure-Table/1.0 Microsoft-HTTPAPI/2.0"
+    assert answer.header("x-ms-version") == "2019-02-02"
 
 
 def test_request_ids_differ(client: Client) -> None:
@@ -242,9 +284,74 @@ def test_content_type_names_the_level_used(table: Table, level: str) -> None:
 
 REASONS = {200: "OK", 201: "Created", 202: "Accepted", 204: "No Content", 400: "Bad Request", 404: "Not Found"}
 REASONS |= {409: "Conflict", 412: "Precondition Failed"}
+"""Of whatever tables and entities answer."""
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 def test_reason_phrases_are_the_standard_ones(send: Send, kind: Kind) -> None:
     answer = send(kind)
     assert answer.reason == REASONS[answer.status]
+
+
+class Phrased(NamedTuple):
+    """A request whose refusal has its message's first line as the reason phrase."""
+
+    method: str
+    path: str
+    phrase: str
+    query: str = ""
+    body: str | None = None
+    headers: HeaderChanges | None = None
+    signer: Signer = shared_key
+
+
+FAILED = "Server failed to authenticate the request. "
+FORMED = FAILED + "Make sure the value of Authorization header is formed correctly including the signature."
+NOT_SYNTACTIC = "XML specified is not syntactically valid."
+NO_MEDIA_TYPE = "None of the provided media types are supported"
+PHRASED = {
+    "policies of no table": Phrased("GET", "/nosuch", "The specified resource does not exist.", "comp=acl"),
+    "policies that are no XML": Phrased("PUT", "/{table}", NOT_SYNTACTIC, "comp=acl", body="nonsense"),
+    "properties that are no XML": Phrased("PUT", "/", NOT_SYNTACTIC, PROPERTIES, body="nonsense"),
+    "wrong signature": Phrased("GET", "/Tables", FORMED, signer=forged),
+    "wrong signature of a write": Phrased("POST", "/{table}", FORMED, body=NEW, signer=forged),
+    "wrong signature, in XML": Phrased("GET", "/{table}", FORMED, "comp=acl", signer=forged),
+    "no credentials": Phrased(
+        "GET", "/Tables", FAILED + "Please refer to the information in the www-authenticate header.", signer=anonymous
+    ),
+    "body of no type": Phrased("POST", "/{table}", NO_MEDIA_TYPE, body="{}", headers={"Content-Type": "text/plain"}),
+    "answer of no type": Phrased("GET", "/{table}", NO_MEDIA_TYPE, headers={"Accept": "text/html"}),
+    "body too large": Phrased(
+        "POST",
+        "/{table}",
+        "The request body is too large and exceeds the maximum permissible limit.",
+        body="{" + " " * 4 * 1024 * 1024 + "}",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", PHRASED.values(), ids=PHRASED)
+def test_reason_phrases_of_the_front_door(table: Table, case: Phrased) -> None:
+    path = case.path.format(table=table.name)
+    answer = table.client.send(case.method, path, case.query, headers=case.headers, body=case.body, signer=case.signer)
+    assert answer.reason == case.phrase == answer.refusal.message
+
+
+def test_the_reason_phrase_of_a_token_for_another_service(table: Table) -> None:
+    sas = account_sas(table.client.endpoint, {"ss": "b"})
+    answer = table.client.send("GET", table.path, sas, signer=anonymous).expect(403)
+    assert answer.reason == "This request is not authorized to perform this operation using this service."
+
+
+def test_the_reason_phrase_of_a_key_range_is_the_standard_one(table: Table) -> None:
+    sas = table_sas(table.client.endpoint, table.name, {"spk": "x"})
+    answer = table.client.send("POST", table.path, sas, body=NEW, signer=anonymous).expect(403)
+    assert (answer.refusal.code, answer.reason) == ("AuthorizationFailure", "Forbidden")
+
+
+@pytest.mark.unverified
+def test_reason_phrases_of_other_refused_tokens(table: Table) -> None:
+    for fields in ({"sip": "10.9.8.7"}, {"sp": "d"}, {"srt": "s"}):
+        sas = account_sas(table.client.endpoint, fields)
+        answer = table.client.send("GET", table.path, sas, signer=anonymous).expect(403)
+        assert answer.reason in {"Forbidden", answer.refusal.message}

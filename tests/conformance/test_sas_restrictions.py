@@ -1,6 +1,7 @@
 """Reference §14.1, §14.2, §14.3, §14.6: versions, times, addresses, protocols, and the order of refusals."""
 
 import re
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, timezone
 from urllib.parse import quote
 
@@ -149,6 +150,40 @@ def test_a_wrong_signature(shared_table: Table, signature: str) -> None:
         answer = shared_table.client.send("GET", shared_table.path, spoiled, signer=anonymous)
         assert answer.status in {401, 403}
         assert answer.refusal.code in {"AuthenticationFailed", "NoAuthenticationInformation"}
+
+
+SPELLINGS: dict[str, Callable[[str], str]] = {
+    "alike": lambda name: name,
+    "upper case": str.upper,
+    "encoded": lambda name: f"%{ord(name[0]):x}{name[1:]}",
+}
+
+
+@pytest.mark.unverified
+@pytest.mark.parametrize("spell", SPELLINGS.values(), ids=SPELLINGS)
+def test_a_field_that_comes_twice(shared_table: Table, spell: Callable[[str], str]) -> None:
+    """Whichever of the two is signed, and be they equal."""
+    endpoint, name = shared_table.client.endpoint, shared_table.name
+    for sas in (
+        table_sas(endpoint, name, {"spk": "a", "spr": "https,http"}),
+        account_sas(endpoint, {"sip": ALL_ADDRESSES}),
+    ):
+        shared_table.client.send("GET", shared_table.path, sas, signer=anonymous).expect(200)
+        queries = [f"{sas}&st=&{spell('st')}="]
+        for part in sas.split("&"):
+            field, value = part.split("=", 1)
+            again = spell(field)
+            queries += [f"{again}=&{sas}", f"{sas}&{again}={value}"]
+        for query in queries:
+            assert shared_table.client.send("GET", shared_table.path, query, signer=anonymous).code == FAILED
+
+
+@pytest.mark.unverified
+def test_other_options_may_come_twice(table: Table) -> None:
+    table.add(entity("p", "1"), entity("p", "2"))
+    sas = table_sas(table.client.endpoint, table.name, {})
+    answer = table.client.send("GET", table.path, f"$top=1&x=1&x=2&{sas}&$top=2", signer=anonymous)
+    assert len(answer.expect(200).json()["value"]) == 1
 
 
 def test_a_signature_is_not_repeated(shared_table: Table) -> None:

@@ -61,7 +61,7 @@ def metrics(name: str, apis: str = "<IncludeAPIs>true</IncludeAPIs>", days: str 
     )
 
 
-RULE = rule("http://a.example,http://b.example", "GET,PUT", "x-ms-*,Accept", "x-ms-*", "500")
+RULE = rule("http://a.example,http://b.example", "GET,PUT", "Accept,x-ms-*", "x-ms-*", "500")
 FIVE = cors(*(rule(f"http://h{number}.example") for number in range(5)))
 SETTINGS = [
     ([logging()], [logging(), HOUR_OFF, MINUTE_OFF, "<Cors />"]),
@@ -95,6 +95,23 @@ def test_a_root_that_is_left_out_stays(client: Client) -> None:
     assert shape(get(client)) == shape(document(logging(), metrics("HourMetrics"), MINUTE_OFF, cors(RULE)))
     put(client, document("<Cors/>")).expect(202)
     assert shape(get(client)) == shape(document(logging(), metrics("HourMetrics"), MINUTE_OFF, "<Cors />"))
+
+
+ORDERS = [
+    ("data*,target*,xyz,foo", "xyz,foo,data*,target*"),
+    ("zeta,data*,alpha,target*", "zeta,alpha,data*,target*"),
+    ("*,b,a", "b,a,*"),
+    ("b,a", "b,a"),
+]
+
+
+@pytest.mark.parametrize(("given", "kept"), ORDERS)
+def test_lists_of_headers_begin_with_the_literal_ones(client: Client, given: str, kept: str) -> None:
+    origins, methods = "http://b.example,http://*.a.example,http://a.example", "PUT,GET"
+    put(client, document(cors(rule(origins, methods, given, "one")))).expect(202)
+    assert cors(rule(origins, methods, kept, "one")) in get(client)
+    put(client, document(cors(rule(origins, methods, "one", given)))).expect(202)
+    assert cors(rule(origins, methods, "one", kept)) in get(client)
 
 
 def test_children_have_any_order(client: Client) -> None:
@@ -145,7 +162,7 @@ CONTENTS = {
         cors(RULE.replace("<AllowedOrigins>http://a.example,http://b.example</AllowedOrigins>", ""))
     ),
     "rule without age": document(cors(RULE.replace("<MaxAgeInSeconds>500</MaxAgeInSeconds>", ""))),
-    "rule without allowed headers": document(cors(RULE.replace("<AllowedHeaders>x-ms-*,Accept</AllowedHeaders>", ""))),
+    "rule without allowed headers": document(cors(RULE.replace("<AllowedHeaders>Accept,x-ms-*</AllowedHeaders>", ""))),
     "rule without exposed headers": document(cors(RULE.replace("<ExposedHeaders>x-ms-*</ExposedHeaders>", ""))),
     "unknown method": document(cors(rule("*", "GET,FETCH"))),
     "empty methods": document(cors(rule("*", ""))),

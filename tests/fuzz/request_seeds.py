@@ -160,6 +160,7 @@ def sas() -> list[str]:
         "GET Tables sign",
         "DELETE Fuzz(PartitionKey='p',RowKey='r') sign",
         "GET Fuzz() sign",
+        "GET Fuzz() sign twice",
     ]
     return [f"{path}\n{text}" for path in paths for text in signed]
 

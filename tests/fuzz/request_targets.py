@@ -75,10 +75,10 @@ _NEEDS = {"GET": "r", "POST": "a", "PUT": "u", "MERGE": "u", "PATCH": "u", "DELE
 
 
 def sas(world: World, data: bytes) -> None:
-    """`METHOD path sign` and a query string; without `sign` it goes as it is.
+    """`METHOD path sign` and a query string; without `sign` it goes as it is, with `twice` it follows the signed one.
 
-    Whoever gets through has the right signature, made here from the reference and not by the server's code, and the
-    letter of what was done.
+    A request that succeeds has each field once, the right signature, made here from the reference and not by the
+    server's code, and the letter of what was done.
     """
     line, _, rest = data.partition(b"\n")
     words = line.decode("latin-1").split()
@@ -87,13 +87,15 @@ def sas(world: World, data: bytes) -> None:
     right = fields is not None and _signature(fields)
     if fields is not None and right and "sign" in words:
         fields["sig"] = right
-        query = conformance_sas.query_text(fields)
+        query = conformance_sas.query_text(fields) + (f"&{query}" if "twice" in words else "")
     path = words[1] if len(words) > 1 and words[1].isascii() else f"{world.table}()"
     method = _method(words)
     body = b"" if method in ("GET", "HEAD") else _ENTITY_BODY
     done = world.ask(method, ROOT + path, query, {"if-match": "*"} if method != "POST" else {}, body, signed=False)
     if done.status < 400 and method != "OPTIONS":
         require(fields is not None and bool(right) and fields.get("sig") == right, "a wrong signature opens nothing")
+        names = [name for name, _ in _pairs(query) or () if name in _SAS_FIELDS]
+        require(len(names) == len(set(names)), "a SAS of which a field comes twice opens nothing")
         assert fields is not None
         if "comp" not in fields:
             allowed = bool(fields.get("si")) or _NEEDS.get(method, "") in fields.get("sp", "")
@@ -105,17 +107,23 @@ def sas(world: World, data: bytes) -> None:
             require(named in (fields["tn"].lower(), "$batch"), "a table SAS opens its table only")
 
 
-def _sas_fields(query: str) -> dict[str, str] | None:
-    """The first value of each name, decoded; None if that cannot be done."""
+_SAS_FIELDS = {*conformance_sas.TABLE_LINES, *conformance_sas.ACCOUNT_LINES, "sig", "tn", "ses"} - {"R", "account"}
+
+
+def _pairs(query: str) -> list[tuple[str, str]] | None:
+    """The names and values, decoded; None if that cannot be done."""
     try:
         bare = [pair.replace("+", " ").encode("latin-1").partition(b"=") for pair in query.split("&")]
         decoded = [(unquote_to_bytes(name).decode(), unquote_to_bytes(value).decode()) for name, _, value in bare]
     except ValueError:
         return None
-    fields: dict[str, str] = {}
-    for name, value in decoded:
-        fields.setdefault(name if name.startswith("$") else name.lower(), value)
-    return fields
+    return [(name if name.startswith("$") else name.lower(), value) for name, value in decoded]
+
+
+def _sas_fields(query: str) -> dict[str, str] | None:
+    """The first value of each name, decoded; None if that cannot be done."""
+    pairs = _pairs(query)
+    return None if pairs is None else dict(reversed(pairs))
 
 
 def _signature(fields: dict[str, str]) -> str:

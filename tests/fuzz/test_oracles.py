@@ -13,6 +13,7 @@ from .mutate import Mutator
 from .oracles import BrokenPromiseError, check_answer
 from .payload_targets import json_body
 from .runner import Runner, minimise
+from .seeds import seeds
 from .targets import TARGETS
 from .words import words
 
@@ -112,6 +113,15 @@ def test_a_longer_answer_than_it_says_is_found(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(wire_target, "CONTINUE", b"HTTP/1.1 ")
     try:
         assert runner.broken(b"GET / HTTP/1.1\r\nHost: h\r\n\r\n") != ""
+    finally:
+        runner.close()
+
+
+def test_a_sas_of_which_a_field_comes_twice_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    runner = Runner("sas", cpu_seconds_max=2)
+    monkeypatch.setattr("lazulite.protocol.authentication.repeated_names", lambda _: set())
+    try:
+        assert "a SAS of which a field comes twice opens nothing" in {runner.broken(data) for data in seeds("sas")}
     finally:
         runner.close()
 

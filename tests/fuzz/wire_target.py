@@ -6,16 +6,18 @@ which a client that sends its body does not need, and `Connection: close`. When 
 
 import asyncio
 import itertools
+import re
 
 from lazulite.server.http1 import Connection
 from lazulite.server.limits import Limits
-from lazulite.server.response import CONTINUE
+from lazulite.server.response import CONTINUE, REASON_MAX
 from lazulite.server.shared import Shared
 from tests.server.wire import Record, Transport
 
 from .oracles import BrokenPromiseError, require
 from .world import World
 
+_STATUS_LINE = re.compile(rb"HTTP/1\.1 \d{3} [ -~]{0,%d}\r\n" % REASON_MAX)
 _TURNS_AFTER = 5
 """Of the event loop, for what waits to be sent."""
 _TURNS_MAX = 20_000
@@ -81,7 +83,7 @@ def _read_responses(written: bytes, log: Record) -> list[bytes]:
         while written.startswith(CONTINUE):
             written = written.removeprefix(CONTINUE)
         end = written.find(b"\r\n\r\n")
-        require(end >= 0 and written.startswith(b"HTTP/1.1 "), "each answer has a head")
+        require(end >= 0 and _STATUS_LINE.match(written) is not None, "each answer has a head")
         status = int(written[9:12])
         require(status < 500 or status == 505 or exchange.response.error_code == "NotImplemented", f"no {status}")
         fields = dict(line.lower().split(b": ", 1) for line in written[:end].split(b"\r\n")[1:])

@@ -25,6 +25,7 @@ from lazulite.protocol.grant import SHARED_KEY_GRANT, Grant
 from lazulite.protocol.message import Request
 from lazulite.protocol.query_string import parse_query_string
 from lazulite.protocol.sas_dates import parse_sas_date
+from lazulite.protocol.sas_terms import SAS_PARAMETERS
 from lazulite.protocol.service_sas import ServiceSas, sign_table_sas
 from lazulite.protocol.shared_key import parse_http_date, table_string_to_sign
 from lazulite.protocol.signer import Signer
@@ -477,6 +478,15 @@ async def test_no_secret_leaves(service: Fixture, caplog: pytest.LogCaptureFixtu
     for text in shown:
         for secret in (good, header_signature, "first", "second"):
             assert secret not in text
+
+
+@pytest.mark.parametrize("query", [account_query(), table_query()])
+@pytest.mark.parametrize("name", sorted(SAS_PARAMETERS))
+async def test_a_field_that_comes_twice(service: Fixture, query: str, name: str) -> None:
+    """The token is good, and remembered: neither makes up for the repetition."""
+    await service.ask(sas(query))
+    assert await service.code(sas(f"{query}&{name}=&{name.upper()}=")) == "AuthenticationFailed"
+    await service.ask(sas(f"{query}&other=&other="))
 
 
 async def test_what_the_signature_does_not_cover_makes_no_new_entry(service: Fixture) -> None:

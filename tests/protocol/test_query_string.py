@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lazulite.protocol.errors import ServiceError
-from lazulite.protocol.query_string import MAX_PARAMETERS, parse_query_string, percent_decode
+from lazulite.protocol.query_string import MAX_PARAMETERS, parse_query_string, percent_decode, repeated_names
 
 
 @pytest.mark.parametrize(
@@ -24,6 +24,24 @@ from lazulite.protocol.query_string import MAX_PARAMETERS, parse_query_string, p
 def test_parameters(raw: str, parameters: dict[str, str]) -> None:
     assert dict(parse_query_string(raw)) == parameters
     assert dict(parse_query_string(raw + "&" * (raw != "") + "pad=" + "x" * 2000))["pad"] == "x" * 2000
+
+
+@pytest.mark.parametrize(
+    ("raw", "names"),
+    [
+        ("", set()),
+        ("a=1&b=1", set()),
+        ("a=1&a=1", {"a"}),
+        ("a&A=2&%41=3", {"a"}),
+        ("$a=1&$A=1", set()),
+        ("%24a=1&$a=1", {"$a"}),
+        ("a+b=1&a%20b=2", {"a b"}),
+        ("=1&=2&&", set()),
+        ("a=1&b=1&a=2&b=2&c=3", {"a", "b"}),
+    ],
+)
+def test_repeated_names(raw: str, names: set[str]) -> None:
+    assert repeated_names(raw) == names
 
 
 @pytest.mark.parametrize(

@@ -72,7 +72,7 @@ def test_what_is_omitted_stays_omitted() -> None:
     policies = [StoredAccessPolicy("a", permission="ru"), StoredAccessPolicy("b")]
     assert write_signed_identifiers(policies) == HEAD + (
         b"<SignedIdentifiers><SignedIdentifier><Id>a</Id><AccessPolicy><Permission>ru</Permission></AccessPolicy>"
-        b"</SignedIdentifier><SignedIdentifier><Id>b</Id><AccessPolicy /></SignedIdentifier></SignedIdentifiers>"
+        b"</SignedIdentifier><SignedIdentifier><Id>b</Id></SignedIdentifier></SignedIdentifiers>"
     )
     assert write_signed_identifiers([]) == HEAD + b"<SignedIdentifiers />"
 

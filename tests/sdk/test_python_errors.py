@@ -12,7 +12,7 @@ from azure.core.exceptions import (
 )
 from azure.data.tables import EdmType, EntityProperty, TableClient, TableErrorCode, TableServiceClient
 
-from .failures import refused
+from .failures import code_of, refused
 from .server import Account
 
 KEYS = {"PartitionKey": "p", "RowKey": "r"}
@@ -44,12 +44,57 @@ def test_policies_of_a_missing_table(service: TableServiceClient) -> None:
             act()
 
 
-@pytest.mark.parametrize("name", ["bad-name", "1table", "ab", "x" * 64, "żółw"])
+ILLEGAL_NAMES = ["bad-name", "1table", "ab", "x" * 64, "żółw", "a//"]
+
+
+@pytest.mark.parametrize("name", ILLEGAL_NAMES)
 def test_table_names_that_the_sdk_explains(service: TableServiceClient, name: str) -> None:
     # The SDK recognises the service's code and message, and raises its own ValueError instead.
     with pytest.raises(ValueError, match="Storage table names must be alphanumeric") as caught:
         service.create_table(name)
     assert isinstance(caught.value.__context__, HttpResponseError)
+
+
+ON_A_TABLE: list[Callable[[TableClient], object]] = [
+    lambda t: t.create_entity(KEYS),
+    lambda t: t.upsert_entity(KEYS),
+    lambda t: t.delete_entity("p", "r"),
+    lambda t: t.get_table_access_policy(),
+    lambda t: t.submit_transaction([("upsert", KEYS)]),
+]
+
+
+@pytest.mark.parametrize("name", ILLEGAL_NAMES)
+@pytest.mark.parametrize("act", ON_A_TABLE)
+def test_table_names_that_the_sdk_explains_in_addresses(
+    service: TableServiceClient, act: Callable[[TableClient], object], name: str
+) -> None:
+    with pytest.raises(ValueError, match="Storage table names must be alphanumeric"):
+        act(service.get_table_client(name))
+
+
+@contextmanager
+def suspected(kind: type[HttpResponseError], code: str, status: int) -> Iterator[None]:
+    """Expect a refusal for which the SDK supposes that the account's URL ends with a table's name."""
+    with pytest.raises(kind, match="Please check your account URL") as caught:
+        yield
+    assert (code_of(caught.value), caught.value.status_code) == (code, status)
+
+
+def test_an_endpoint_that_ends_with_a_tables_name(account: Account, table: TableClient) -> None:
+    def misled(endpoint: str) -> TableClient:
+        return TableClient(endpoint, table.table_name, credential=account.credential, retry_total=0)
+
+    with misled(f"{account.endpoint}/sdkAbsent") as client, suspected(ResourceNotFoundError, "TableNotFound", 404):
+        client.create_table()
+    with misled(f"{account.endpoint}/{table.table_name}") as client:
+        with suspected(HttpResponseError, "PropertiesNeedValue", 400):
+            client.create_table()
+        with suspected(HttpResponseError, "InvalidInput", 400):
+            client.delete_table()
+        with refused(HttpResponseError, "MediaTypeNotSupported", 415):
+            client.submit_transaction([("create", KEYS)])
+    assert list(table.list_entities()) == []
 
 
 @contextmanager

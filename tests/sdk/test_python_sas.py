@@ -242,6 +242,7 @@ def test_access_policies_are_kept(table: TableClient) -> None:
     found = table.get_table_access_policy()
     assert list(found) == ["whole", "partial", "empty"]
     whole, partial = found["whole"], found["partial"]
+    assert found["empty"] is None
     assert whole is not None
     assert partial is not None
     assert (whole.start, whole.expiry, whole.permission) == (start, SOON.replace(microsecond=0), "r")

@@ -3,7 +3,7 @@
 import pytest
 
 from lazulite.protocol.message import Response
-from lazulite.server.response import encode
+from lazulite.server.response import REASON_MAX, encode
 
 
 def head(response: Response, method: str = "GET", *, keep_alive: bool = True, http_1_0: bool = False) -> bytes:
@@ -13,6 +13,26 @@ def head(response: Response, method: str = "GET", *, keep_alive: bool = True, ht
 def test_reason_phrases_are_the_services() -> None:
     assert head(Response(413)).startswith(b"HTTP/1.1 413 Request Entity Too Large\r\n")
     assert head(Response(799)).startswith(b"HTTP/1.1 799 \r\n")
+
+
+def test_a_response_may_have_a_phrase_of_its_own() -> None:
+    assert head(Response(404, reason="Not here.")).startswith(b"HTTP/1.1 404 Not here.\r\nContent-Length: 0\r\n")
+
+
+@pytest.mark.parametrize(
+    ("reason", "phrase"),
+    [
+        ("one\nRequestId:x\nTime:y", b"one"),
+        ("one\r\nSet-Cookie: x", b"one"),
+        ("one\rtwo", b"one"),
+        ("o\0n\te\x7f\x1b", b"o?n?e??"),
+        ("\u2603\u00e9\x85\u2028", b"????"),
+        ("\n", b"Bad Request"),
+        ("x" * 100_000, b"x" * REASON_MAX),
+    ],
+)
+def test_a_phrase_is_one_short_line_of_ascii(reason: str, phrase: bytes) -> None:
+    assert head(Response(400, reason=reason)) == b"HTTP/1.1 400 " + phrase + b"\r\nContent-Length: 0\r\n\r\n"
 
 
 def test_headers_stay_in_order() -> None:

@@ -1,14 +1,17 @@
 import asyncio
 import json
+from dataclasses import replace
 
 import pytest
 
 from lazulite.engine.contract import Engine, EngineUnavailableError
+from lazulite.protocol.account_sas import sign_account_sas
+from lazulite.protocol.accounts import DEVELOPMENT_ACCOUNT
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import Request
 from lazulite.protocol.spaces import TABLES
-from lazulite.table.service import SERVER
-from tests.table.client import ACCOUNT, Client, header
+from lazulite.table.service import FRONT_DOOR, SERVER
+from tests.table.client import ACCOUNT, ALL_PERMISSIONS, Client, header
 
 
 async def test_every_answer_carries_the_common_headers(client: Client) -> None:
@@ -208,10 +211,21 @@ async def test_versions_are_told_since_2009_09_19(client: Client, version: str, 
         assert header(response, "x-ms-version") == echoed
 
 
-async def test_a_request_that_was_not_authenticated_is_told_its_version(client: Client) -> None:
-    client.sas = ""
+async def test_a_request_refused_before_it_was_authorised_is_told_its_version(client: Client) -> None:
+    client.sas = sign_account_sas(DEVELOPMENT_ACCOUNT, replace(ALL_PERMISSIONS, services="b"))
     response = await client("GET", "Tables", headers={"x-ms-version": "2019-07-07"})
-    assert (response.status, header(response, "x-ms-version")) == (401, "2019-07-07")
+    assert (response.status, response.error_code) == (403, "AuthorizationServiceMismatch")
+    assert (header(response, "Server"), header(response, "x-ms-version")) == (SERVER, "2019-07-07")
+
+
+@pytest.mark.parametrize("query", ["", "comp=acl"])
+async def test_the_front_door_refuses_credentials(client: Client, query: str) -> None:
+    client.sas = ""
+    response = await client("GET", "people", query, headers={"x-ms-version": "2019-07-07"})
+    assert (response.status, response.error_code) == (401, "NoAuthenticationInformation")
+    assert (header(response, "Server"), header(response, "x-ms-version")) == (FRONT_DOOR, None)
+    assert header(response, "Content-Type") == ("application/xml" if query else "application/json")
+    assert response.reason.startswith("Server failed to authenticate the request.")
 
 
 @pytest.mark.parametrize(("version", "allowed"), [("2013-08-15", "*"), ("2012-02-12", None), (None, "*"), ("x", "*")])

@@ -2,6 +2,8 @@
 
 Invariants (reference §14.6, §15):
 - an Authorization header wins over a SAS beside it;
+- a SAS of which a field comes twice is malformed: which of the two counts, readers could take differently (*unverified*
+  on the real service);
 - a SAS is checked in this order: form, signature, time, protocol, address, service; `grant.authorize` goes on with
   resource type and permission;
 - only the form and the signature of a SAS are remembered, and only for the account object that they were checked with,
@@ -18,9 +20,11 @@ from lazulite.protocol.clock import Clock
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.grant import SHARED_KEY_GRANT, Grant
 from lazulite.protocol.message import Request
+from lazulite.protocol.query_string import repeated_names
 from lazulite.protocol.sas_cache import SAS_CACHE_ENTRIES_MAX, SasCache, VerifiedSas
 from lazulite.protocol.sas_terms import (
     ACCOUNT_SAS_PARAMETERS,
+    SAS_PARAMETERS,
     SERVICE_SAS_PARAMETERS,
     MalformedSasError,
     Terms,
@@ -149,10 +153,17 @@ class Authenticator:
         check_signature(request, address, account, comp, credentials, self._canonicalize)
 
     def _verified(self, account: Account, query: str, parameters: Mapping[str, str]) -> VerifiedSas:
-        """Return the token that a query holds, its form and signature checked: now, or at an earlier request."""
+        """Return the token that a query holds, its form and signature checked: now, or at an earlier request.
+
+        Raises:
+            MalformedSasError: the form is wrong.
+            ServiceError: `AuthenticationFailed`, the signature is.
+        """
         verified = self._cache.repeated(query, account)
         if verified is not None:
             return verified
+        if not SAS_PARAMETERS.isdisjoint(repeated_names(query)):
+            raise MalformedSasError("a field comes twice")
         # Only what the signature covers, or anybody could fill the cache with one token in many guises.
         names = SERVICE_SAS_PARAMETERS if "tn" in parameters else ACCOUNT_SAS_PARAMETERS
         values = tuple(map(parameters.get, names))

@@ -138,6 +138,9 @@ class ServiceError(Exception):
         message: replaces the catalogue's text.
         status: replaces the catalogue's status; only for the head-level refusals that HTTP itself names (408, 431).
         details: extra XML elements (name, text) that follow the message, for XML errors only.
+
+    Attributes:
+        headers: more headers (name, value) of the answer; an operation that passes the error on may set them.
     """
 
     def __init__(
@@ -153,6 +156,7 @@ class ServiceError(Exception):
         self.status = status if status is not None else known_status
         self.message = message if message is not None else known_message
         self.details = tuple(details)
+        self.headers: Sequence[tuple[str, str]] = ()
         super().__init__(f"{self.status} {code}: {self.message}")
 
 
@@ -160,5 +164,22 @@ class AuthorityError(ServiceError):
     """A refusal because the credentials do not reach so far, whatever code and status their version calls for."""
 
 
+CREDENTIAL_REFUSALS = frozenset({"AuthenticationFailed", "InvalidAuthenticationInfo", "NoAuthenticationInformation"})
+"""Codes of credentials that prove nothing. The service's front door answers them, with headers of its own (reference
+§3)."""
+
+MESSAGE_AS_REASON = CREDENTIAL_REFUSALS | {
+    "AtomFormatNotSupported",
+    "AuthorizationProtocolMismatch",
+    "AuthorizationServiceMismatch",
+    "AuthorizationSourceIPMismatch",
+    "JsonFormatNotSupported",
+    "JsonVerboseFormatNotSupported",
+    "MediaTypeNotSupported",
+    "RequestBodyTooLarge",
+}
+"""Codes whose message is the reason phrase, too, whatever the format (reference §16). Recorded are bad credentials,
+`AuthorizationServiceMismatch`, `MediaTypeNotSupported` and `RequestBodyTooLarge`; their kin are *unverified*."""
+
 REASONS: dict[int, str] = {status.value: status.phrase for status in HTTPStatus} | {413: "Request Entity Too Large"}
-"""Reason phrases as the service writes them."""
+"""The standard reason phrases, as the service writes them."""

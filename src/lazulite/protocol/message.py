@@ -56,12 +56,16 @@ class Request:
 
 @dataclass(slots=True)
 class Response:
-    """One HTTP response. `headers` are in wire order, without Content-Length and Connection, which the server adds."""
+    """One HTTP response. `headers` are in wire order, without Content-Length and Connection, which the server adds.
+
+    `reason` is the reason phrase, of which the server sends one short line; "" for the standard one of the status.
+    """
 
     status: int
     headers: list[tuple[str, str]] = field(default_factory=list)
     body: bytes = b""
     error_code: str = ""
+    reason: str = ""
 
 
 class Service(Protocol):

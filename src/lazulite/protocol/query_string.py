@@ -1,9 +1,11 @@
 """The query string of a request URL, decoded once.
 
 Rules (reference §1): OData options (`$filter`, …) keep their case; every other name is case-insensitive, kept in lower
-case. `+` means a blank here (and only here, never in a path). Of a repeated name the first value counts.
+case. `+` means a blank here (and only here, never in a path). Of a repeated name the first value counts, but a field
+of a SAS may not be repeated: `Authenticator` refuses it by `repeated_names`.
 """
 
+from collections import Counter
 from collections.abc import Mapping
 from functools import lru_cache
 from urllib.parse import unquote_to_bytes
@@ -45,12 +47,21 @@ def _parse(raw: str) -> Mapping[str, str]:
     parameters: dict[str, str] = {}
     for pair in pairs:
         name, _, value = pair.partition("=")
-        name = percent_decode(name.replace("+", " "))
-        if name and name[0] != "$":
-            name = name.lower()
+        name = _read_name(name)
         if name and name not in parameters:
             parameters[name] = percent_decode(value.replace("+", " "))
     return parameters
+
+
+def _read_name(raw: str) -> str:
+    name = percent_decode(raw.replace("+", " "))
+    return name if name.startswith("$") else name.lower()
+
+
+def repeated_names(raw: str) -> set[str]:
+    """Return the names that come more than once, in a query string that `parse_query_string` has read."""
+    counts = Counter(_read_name(pair.partition("=")[0]) for pair in raw.split("&"))
+    return {name for name, count in counts.items() if count > 1 and name}
 
 
 _parse_remembered = lru_cache(maxsize=1024)(_parse)

@@ -6,6 +6,7 @@ document has two parts, `Logging` and `Metrics`, and always both; `Metrics` is w
 """
 
 import re
+from collections.abc import Sequence
 
 from lazulite.protocol import xml
 from lazulite.protocol.service_properties import (
@@ -203,10 +204,15 @@ def _rule(rule: CorsRule) -> str:
         "CorsRule",
         xml.leaf("AllowedMethods", ",".join(rule.allowed_methods)),
         xml.leaf("AllowedOrigins", ",".join(rule.allowed_origins)),
-        xml.leaf("AllowedHeaders", ",".join(rule.allowed_headers)),
-        xml.leaf("ExposedHeaders", ",".join(rule.exposed_headers)),
+        xml.leaf("AllowedHeaders", _headers(rule.allowed_headers)),
+        xml.leaf("ExposedHeaders", _headers(rule.exposed_headers)),
         xml.leaf("MaxAgeInSeconds", str(rule.max_age)),
     )
+
+
+def _headers(names: Sequence[str]) -> str:
+    """Return a list of header names, the literal ones first, otherwise in the order sent (recorded)."""
+    return ",".join(sorted(names, key=lambda name: name.endswith("*")))
 
 
 def _boolean(name: str, value: bool) -> str:

@@ -82,7 +82,7 @@ def _read_permission(node: xml.Node, permissions: str) -> str | None:
 
 
 def write_signed_identifiers(policies: Iterable[StoredAccessPolicy]) -> bytes:
-    """Return the document; terms that a policy lacks are left out."""
+    """Return the document; terms that a policy lacks are left out, and the policy itself if it has none (recorded)."""
     return xml.document(xml.element("SignedIdentifiers", *map(_policy, policies)))
 
 
@@ -92,8 +92,9 @@ def _policy(policy: StoredAccessPolicy) -> str:
         ("Expiry", None if policy.expiry is None else format_time(policy.expiry)),
         ("Permission", policy.permission),
     )
-    leaves = (xml.leaf(name, text) for name, text in terms if text is not None)
-    return xml.element("SignedIdentifier", xml.leaf("Id", policy.id), xml.element("AccessPolicy", *leaves))
+    leaves = [xml.leaf(name, text) for name, text in terms if text is not None]
+    content = [xml.element("AccessPolicy", *leaves)] if leaves else []
+    return xml.element("SignedIdentifier", xml.leaf("Id", policy.id), *content)
 
 
 def format_time(ticks: int) -> str:

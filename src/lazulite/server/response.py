@@ -1,15 +1,22 @@
 """A `Response` as bytes.
 
-Invariants: one head, one body, nothing else: no header value can start another line; Content-Length always tells
-where the body ends, so the connection stays usable.
+Invariants: one head, one body, nothing else: neither a header value nor a reason phrase can start another line;
+Content-Length always tells where the body ends, so the connection stays usable.
 """
+
+import re
 
 from lazulite.protocol.errors import REASONS
 from lazulite.protocol.message import Response
 
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
+REASON_MAX = 256
+"""Characters of a reason phrase."""
+
 _STATUS_LINES = {status: f"HTTP/1.1 {status} {reason}" for status, reason in REASONS.items()}
+
+_NOT_IN_REASON = re.compile(r"[^ -~]")
 
 _BODILESS = frozenset({204, 304})
 
@@ -22,7 +29,7 @@ def encode(response: Response, *, method: str, keep_alive: bool, http_1_0: bool)
     """
     status = response.status
     body = b"" if status in _BODILESS else response.body
-    lines = [_STATUS_LINES.get(status) or f"HTTP/1.1 {status} ", *map(": ".join, response.headers)]
+    lines = [_status_line(status, response.reason), *map(": ".join, response.headers)]
     if status != 304:
         lines.append(f"Content-Length: {len(body)}")
     if not keep_alive:
@@ -34,6 +41,14 @@ def encode(response: Response, *, method: str, keep_alive: bool, http_1_0: bool)
         lines = [_one_line(line) for line in lines]
     head = "\r\n".join(lines)
     return head.encode("latin-1", "replace") + b"\r\n\r\n", b"" if method == "HEAD" else body
+
+
+def _status_line(status: int, reason: str) -> str:
+    """Return the first line of a head, with the first line of `reason`, if it has one, as the phrase."""
+    line = re.split(r"[\r\n]", reason[:REASON_MAX], maxsplit=1)[0] if reason else ""
+    if line:
+        return f"HTTP/1.1 {status} {_NOT_IN_REASON.sub('?', line)}"
+    return _STATUS_LINES.get(status) or f"HTTP/1.1 {status} "
 
 
 def _one_line(line: str) -> str:

@@ -19,6 +19,8 @@ MEMBERS_MAX = 4 * PROPERTIES_MAX
 ENTITY_MAX_BYTES = 1024 * 1024
 _PROPERTY_OVERHEAD_BYTES = 8
 KEYS = ("PartitionKey", "RowKey")
+_STRING_TYPES = (None, STRING.name)
+"""What a body may declare a string as."""
 MALFORMED = "An error occurred while processing this request."
 """What the service says of a body that is wrong in no way that has a code of its own."""
 
@@ -30,6 +32,8 @@ class Entity:
     partition_key: str | None
     row_key: str | None
     properties: dict[str, Property]
+    keys_are_strings: bool = True
+    """False: the body declares a key as another type, which inserts alone refuse."""
 
 
 class EncodedEntity(NamedTuple):
@@ -38,6 +42,7 @@ class EncodedEntity(NamedTuple):
     partition_key: str | None
     row_key: str | None
     members: str
+    keys_are_strings: bool = True
 
 
 def build_entity(values: dict[str, Json], types: Mapping[str, Json]) -> Entity:
@@ -68,13 +73,14 @@ def build_entity(values: dict[str, Json], types: Mapping[str, Json]) -> Entity:
     except ValueError:
         raise ServiceError("InvalidInput", MALFORMED) from None
     check_limits(keys[0] or "", keys[1] or "", properties)
-    return Entity(keys[0], keys[1], properties)
+    return Entity(keys[0], keys[1], properties, all(types.get(name) in _STRING_TYPES for name in KEYS))
 
 
 def encode_entity(entity: Entity, by_name: bool) -> EncodedEntity:
     """Encode an entity, its properties as sent or by name."""
     properties = in_order(entity.properties) if by_name else entity.properties
-    return EncodedEntity(entity.partition_key, entity.row_key, encode_properties(properties))
+    members = encode_properties(properties)
+    return EncodedEntity(entity.partition_key, entity.row_key, members, entity.keys_are_strings)
 
 
 def _key(value: Json) -> str | None:

@@ -1,4 +1,4 @@
-"""What a URL of the Table service addresses. Source: reference §1.
+"""What a URL of the Table service addresses. Source: reference §1, §24.
 
 Invariants: keys are decoded exactly once, their doubled quotes made single. A resource that is returned is well formed;
 whether it exists is another question.
@@ -23,6 +23,9 @@ _USUAL_ENTITY = re.compile(
     re.ASCII,
 )
 """An entity whose keys stand for themselves: nothing of it is to be decoded, and nothing can be wrong with it."""
+_BELOW = re.compile(r"([^/(]*+)/(.*)", re.DOTALL)
+"""A path of more than one segment. An encoded slash parts none: it belongs to a name, which no table can have."""
+_BELOW_TABLE = re.compile(r"(?:\$batch|(?i:tables)(?:\((.*)\))?)/?", re.DOTALL)
 _TABLE_KEY = re.compile(rf"\s*(?:TableName\s*=\s*)?{_LITERAL}\s*", re.DOTALL)
 _KEY_COUNT = "The number of keys specified in the URI does not match number of key properties for the resource '{}'."
 
@@ -36,6 +39,7 @@ class Kind(StrEnum):
     ENTITIES = "the entities of a table"
     ENTITY = "one entity"
     BATCH = "the batch endpoint"
+    BELOW_TABLE = "the set of tables or the batch endpoint, behind a table's name"
 
 
 _ENTITY = Kind.ENTITY
@@ -67,22 +71,27 @@ def parse_resource(path: str) -> Resource:
     if usual is not None:
         table, partition_key, row_key = usual.groups()
         return Resource(_ENTITY, table, partition_key, row_key)
-    text = percent_decode(path)
+    below = _BELOW.fullmatch(path)
+    if below is not None and below[2]:
+        return _below_table(percent_decode(below[1]), percent_decode(below[2]))
+    return _named(percent_decode(path if below is None else below[1]))
+
+
+def _named(text: str) -> Resource:
+    """Return the resource of a path of one segment, decoded."""
     name, parenthesis, rest = text.partition("(")
     if parenthesis:
         if not rest.endswith(")"):
             raise ServiceError("InvalidInput", "Bad Request - Error in query syntax.")
         predicate = rest[:-1]
     else:
-        name, predicate = name.removesuffix("/"), ""
+        predicate = ""
     if name.lower() == "tables":
         return _table(predicate)
     if name == "$batch" and not parenthesis:
         return Resource(Kind.BATCH)
     if not name and not parenthesis:
         return Resource(Kind.SERVICE)
-    if "/" in name:
-        raise ServiceError("InvalidUri")
     if not predicate.strip():
         return _set_of_entities(name)
     return _entity(name, predicate)
@@ -95,6 +104,16 @@ def _table(predicate: str) -> Resource:
     if match is None:
         raise ServiceError("InvalidInput", "Bad Request - Error in query syntax.")
     return Resource(Kind.TABLE, match[1].replace("''", "'"))
+
+
+def _below_table(table: str, rest: str) -> Resource:
+    match = _BELOW_TABLE.fullmatch(rest)
+    if not table or match is None:
+        raise ServiceError("InvalidUri")
+    check_addressed_table(table)
+    if match[1] is not None and match[1].strip():
+        raise ServiceError("InvalidInput", _KEY_COUNT.format(table))
+    return Resource(Kind.BELOW_TABLE, table)
 
 
 def _entity(table: str, predicate: str) -> Resource:

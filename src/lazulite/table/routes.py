@@ -13,6 +13,8 @@ from lazulite.protocol.version import ACL_SINCE, BATCH_SINCE, JSON_SINCE, STATS_
 from lazulite.table.batch.transaction import run_batch
 from lazulite.table.call import Call
 from lazulite.table.operations.acl import get_acl, set_acl
+from lazulite.table.operations.below_table import refuse_insert, refuse_query
+from lazulite.table.operations.decisions import INSERT
 from lazulite.table.operations.entity_queries import get_entity, query_entities
 from lazulite.table.operations.entity_writes import WRITE_NAMES, find_write, write_entity
 from lazulite.table.operations.service import get_properties, get_stats, set_properties
@@ -42,6 +44,8 @@ _OPERATIONS: dict[tuple[Kind, str, str], Operation] = {
     (Kind.ENTITIES, "acl", "PUT"): Operation("SetTableAcl", set_acl, ACL_SINCE),
     (Kind.ENTITIES, "", "GET"): Operation("QueryEntities", query_entities),
     (Kind.ENTITY, "", "GET"): Operation("QueryEntity", get_entity),
+    (Kind.BELOW_TABLE, "", "POST"): Operation(INSERT.operation, refuse_insert),
+    (Kind.BELOW_TABLE, "", "GET"): Operation("QueryEntities", refuse_query),
     (Kind.BATCH, "", "POST"): Operation("EntityGroupTransaction", run_batch, BATCH_SINCE),
 }
 PREFLIGHT = "TablePreflightRequest"
@@ -62,7 +66,8 @@ def dispatch(call: Call) -> Coroutine[object, None, Response]:
     Raises:
         ServiceError: there is none for this method and resource; awaited, every refusal of the operation.
     """
-    if call.address.secondary and call.method not in _READS:
+    # Whether a batch writes, its body tells.
+    if call.address.secondary and call.method not in _READS and call.resource.kind is not Kind.BATCH:
         raise ServiceError("InsufficientAccountPermissions")
     component = _component(call)
     if call.version < JSON_SINCE and not component:

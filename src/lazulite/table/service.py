@@ -1,9 +1,9 @@
 """The Table service: a request in, a response out, errors spelled in exactly one place.
 
 Invariants: `handle` raises nothing but cancellation and what is a defect; every response carries the request's id and
-the time and, unless the version is older than that header, the version; nothing of a request is acted on before its
-credentials were found good, but for a CORS preflight, which has none; nothing is looked up, remembered or logged under
-the name of an account that does not exist.
+the time; it carries the version, too, unless it refuses credentials or the version is older than that header; nothing
+of a request is acted on before its credentials were found good, but for a CORS preflight, which has none; nothing is
+looked up, remembered or logged under the name of an account that does not exist.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ from lazulite.protocol.authentication import Authenticator
 from lazulite.protocol.bearer_authentication import BearerAuthentication
 from lazulite.protocol.clock import TICKS_PER_SECOND, system_clock, unix_seconds
 from lazulite.protocol.content_md5 import check_content_md5
-from lazulite.protocol.errors import ServiceError
+from lazulite.protocol.errors import CREDENTIAL_REFUSALS, MESSAGE_AS_REASON, ServiceError
 from lazulite.protocol.grant import Grant
 from lazulite.protocol.message import Request, Response
 from lazulite.protocol.properties_store import PropertiesStore
@@ -43,7 +43,10 @@ from lazulite.table.routes import PREFLIGHT, answers_xml, dispatch
 
 SERVER = "Windows-Azure-Table/1.0 Microsoft-HTTPAPI/2.0"
 """Some SDKs look at it."""
+FRONT_DOOR = "Microsoft-HTTPAPI/2.0"
+"""What refuses credentials, as recorded (reference §3)."""
 _SERVER_HEADER = ("Server", SERVER)
+_FRONT_DOOR_HEADER = ("Server", FRONT_DOOR)
 _CLIENT_ID_MAX = 1024
 
 Operation: TypeAlias = Coroutine[object, None, Response]
@@ -210,27 +213,34 @@ class TableService:
     def _spell(self, request: Request, parameters: Mapping[str, str], error: ServiceError) -> Response:
         """Turn an error into bytes: XML for the operations that speak XML, else the negotiated format."""
         time_now = self._context.time()
-        headers = [("x-ms-error-code", error.code)]
+        headers = [("x-ms-error-code", error.code), *error.headers]
         if error.status == 401:
             headers.append(("WWW-Authenticate", self._authenticator.challenge(request, parameters)))
         if answers_xml(parameters):
             text = f"{error.message}\nRequestId:{request.id}\nTime:{time_now}"
             body = xml.error_document(error.code, text, error.details)
-            return Response(error.status, [("Content-Type", "application/xml"), *headers], body, error.code)
+            head = [("Content-Type", "application/xml"), *headers]
+            return Response(error.status, head, body, error.code, error.message)
         version = _version_known(request, parameters) or NEWEST
         wanted = format_for_error(version, request.headers, parameters.get("$format", ""))
         body = wanted.error(error, request.id, time_now)
         # As recorded, the refusal of a filter is the one that says nothing of caches.
         caching = [] if isinstance(error, FilterSyntaxError) else [NO_CACHE]
-        head = [("Content-Type", wanted.error_type), NO_SNIFF, *caching, *headers]
-        return Response(error.status, head, body, error.code)
+        content_type = wanted.error_type
+        if error.code in CREDENTIAL_REFUSALS:
+            content_type = content_type.partition(";")[0]
+        head = [("Content-Type", content_type), NO_SNIFF, *caching, *headers]
+        return Response(error.status, head, body, error.code, error.message if error.code in MESSAGE_AS_REASON else "")
 
     def _finish(self, request: Request, parameters: Mapping[str, str], response: Response) -> Response:
         headers = response.headers
-        headers += (_SERVER_HEADER, ("x-ms-request-id", request.id))
-        version = request.version or _version_known(request, parameters)
-        if version >= VERSION_HEADER_SINCE:
-            headers.append(("x-ms-version", version))
+        if response.error_code in CREDENTIAL_REFUSALS:
+            headers += (_FRONT_DOOR_HEADER, ("x-ms-request-id", request.id))
+        else:
+            headers += (_SERVER_HEADER, ("x-ms-request-id", request.id))
+            version = request.version or _version_known(request, parameters)
+            if version >= VERSION_HEADER_SINCE:
+                headers.append(("x-ms-version", version))
         client_id = request.headers.get("x-ms-client-request-id")
         if (
             client_id is not None

@@ -33,10 +33,17 @@ _WITHOUT_INDEX = frozenset({"EntityAlreadyExists", "ResourceNotFound", "UpdateCo
 
 
 async def run_batch(call: Call) -> Response:
-    """Run an entity group transaction, or the one query that a batch may hold instead."""
+    """Run an entity group transaction, or the one query that a batch may hold instead.
+
+    Raises:
+        ServiceError: `InvalidInput`; `InsufficientAccountPermissions`, a change set on the secondary; 403 (404 for old
+            SAS versions), the credentials do not permit an operation.
+    """
     batch = read_batch(call.request.headers.get("content-type", ""), call.request.body)
     if not batch.in_change_set:
         return await _run_query(call, batch.parts[0])
+    if call.address.secondary:
+        raise ServiceError("InsufficientAccountPermissions")
     try:
         parts = await _run_changes(call, batch)
     except WriteRefusedError as refusal:
@@ -65,7 +72,7 @@ def _inner_call(call: Call, head: Head) -> Call:
         _inner_version(call, head, parameters),
         call.grant,
         parse_resource(path),
-        effective_method(request),
+        effective_method(request, in_batch=True),
         call.deadline,
         in_batch=True,
     )

@@ -13,6 +13,7 @@ from lazulite.protocol.version import UPSERT_SINCE
 from lazulite.table.answers import created_without_content, entity_answer, no_content, preference_applied
 from lazulite.table.call import Call
 from lazulite.table.condition import read_condition, refuse_conditions, require_condition
+from lazulite.table.entity import MALFORMED, EncodedEntity
 from lazulite.table.names import check_new_key
 from lazulite.table.operations.decisions import (
     DELETE,
@@ -110,7 +111,7 @@ def prepare(intent: Intent, body: bytes) -> EntityWrite:
         assert reader is not None, "not a delete"
         entity = reader.encoded(body, False)
         encoded = entity.members
-        partition_key, row_key = _new_keys(entity.partition_key, entity.row_key)
+        partition_key, row_key = _new_keys(entity)
         wanted, preference = intent.wish()
         if wanted.check is not None and preference is not Preference.NO_CONTENT:
             wanted.check(partition_key, row_key, reader.entity(body).properties)
@@ -126,9 +127,13 @@ def prepare(intent: Intent, body: bytes) -> EntityWrite:
     return EntityWrite(kind, partition_key, row_key, intent.condition, properties, keys, encoded, preference)
 
 
-def _new_keys(partition_key: str | None, row_key: str | None) -> tuple[str, str]:
+def _new_keys(entity: EncodedEntity) -> tuple[str, str]:
+    partition_key, row_key = entity.partition_key, entity.row_key
     if partition_key is None or row_key is None:
         raise ServiceError("PropertiesNeedValue")
+    if not entity.keys_are_strings:
+        # *Unverified*: the code; recorded is the status.
+        raise ServiceError("InvalidInput", MALFORMED)
     check_new_key("PartitionKey", partition_key)
     check_new_key("RowKey", row_key)
     return partition_key, row_key

@@ -23,14 +23,22 @@ DELETE = Requirement("c", ("d",), None)
 
 
 async def create_table(call: Call) -> Response:
-    """Create the table that the body names."""
+    """Create the table that the body names.
+
+    Raises:
+        ServiceError: `TableAlreadyExists`, with the preference as applied; 400, 403 or 415.
+    """
     call.authorize(CREATE)
     refuse_conditions(call.request.headers)
     name = call.read_table_name()
     wanted = call.format()
     preference = read_preference(call.request.headers, call.version)
     check_table_name(name)
-    await call.context.catalog.create(call.account, name)
+    try:
+        await call.context.catalog.create(call.account, name)
+    except ServiceError as error:
+        error.headers = preference_applied(preference)  # As recorded, of all refusals this one repeats it.
+        raise
     location = call.address.base + table_link(name)
     if preference is Preference.NO_CONTENT:
         return created_without_content(call, location)

@@ -94,6 +94,8 @@ def _shape_of(names: tuple[str, ...], types: tuple[Json, ...]) -> _Shape:
         name.removesuffix(ANNOTATION): TYPES[cast("str", type_name)]  # A KeyError if it is not even a text.
         for name, type_name in zip(annotations, types, strict=True)
     }
+    if any(declared.get(name, STRING) is not STRING for name in KEYS):
+        raise _UnusualError
     steps: dict[str, _Step] = {}
     for name in bare:
         if name not in KEYS:
