@@ -85,6 +85,7 @@ async def test_the_secondary_reads_but_does_not_write(client: Client) -> None:
 async def test_errors_of_xml_operations_are_xml(client: Client) -> None:
     response = await client("GET", "", "restype=service&comp=stats")
     assert header(response, "Content-Type") == "application/xml"
+    assert header(response, "X-Content-Type-Options") == "nosniff"
     assert b"<m:code>InvalidQueryParameterValue</m:code>" in response.body
 
 

@@ -213,7 +213,7 @@ class TableService:
         if answers_xml(parameters):
             text = f"{error.message}\nRequestId:{request.id}\nTime:{time_now}"
             body = xml.error_document(error.code, text, error.details)
-            return Response(error.status, [("Content-Type", "application/xml"), *headers], body, error.code)
+            return Response(error.status, [("Content-Type", "application/xml"), NO_SNIFF, *headers], body, error.code)
         version = _version_known(request, parameters) or NEWEST
         wanted = format_for_error(version, request.headers, parameters.get("$format", ""))
         body = wanted.error(error, request.id, time_now)
