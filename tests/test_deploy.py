@@ -1,6 +1,6 @@
 """The files of `deploy/` agree with the command, with one another, and with what the documentation says of them.
 
-That the load balancers' files work: torture/test_rolling.py.
+That the load balancers' files work: torture/test_rolling.py and torture/test_balancers.py.
 """
 
 import configparser
@@ -75,6 +75,17 @@ def test_a_load_balancer_notices_a_stop_in_time_and_is_the_first_to_end_a_connec
         assert seconds("haproxy.cfg", f"timeout {timeout}") < args.keep_alive_idle_seconds
     assert seconds("haproxy.cfg", "timeout check") > HEALTH_SECONDS
     assert seconds("haproxy.cfg", "timeout server") > Limits().request_seconds
+
+
+def test_no_balancer_sends_a_write_again_that_a_process_may_have_taken() -> None:
+    manual = (DEPLOY.parent / "docs" / "operations.md").read_text(encoding="utf-8")
+    for passed in (text("nginx.conf"), manual):
+        assert re.findall(r"^ *proxy_next_upstream\b *(.*?);", passed, re.MULTILINE) == ["off"]
+    second_try = re.findall(r"^map .*?^}", text("nginx.conf"), re.MULTILINE | re.DOTALL)
+    assert [re.findall(r'^ +(\S+|"[^"]*") +(\S+);$', each, re.MULTILINE) for each in second_try] == [
+        [("default", '""'), ('"~^(GET|HEAD) "', "yes"), ('"~ 0$"', "yes")]
+    ]
+    assert "\n    http-request disable-l7-retry if !METH_GET\n" in text("haproxy.cfg")
 
 
 def test_a_unit_has_a_database_and_its_password() -> None:
