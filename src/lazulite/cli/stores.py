@@ -13,6 +13,7 @@ from lazulite.engine.contract import Engine
 from lazulite.engine.flush_meter import Meter
 from lazulite.engine.postgres.settings import PostgresSettings
 from lazulite.engine.rocksdb import RocksEngine
+from lazulite.engine.write_check import KEPT_SECONDS
 from lazulite.protocol.account_row import AccountRow, AccountWatch
 from lazulite.protocol.accounts import Account, AccountDirectory
 from lazulite.protocol.clock import system_clock
@@ -35,6 +36,8 @@ class Store:
     """Its numbers; None if they are the database's to tell."""
     shared: bool = False
     """Whether other processes change it, unannounced."""
+    check_seconds: float = KEPT_SECONDS
+    """How long the result of a health check stands; 0 where the engine's owner keeps it for all."""
 
 
 @asynccontextmanager

@@ -74,7 +74,7 @@ async def table_server(
         if prepare is not None:
             await prepare(tables.watchers)
         await tables.start()
-        health = Health(tables, store.engine.check_writable)
+        health = Health(tables, store.engine.check_writable, kept_seconds=store.check_seconds)
         service: Service = health
         if settings.trusted_proxies:
             service = Proxied(service, settings.trusted_proxies)
