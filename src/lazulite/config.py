@@ -50,6 +50,10 @@ class Settings:
     """The file of its key; None: the certificate's own."""
     host_suffixes: tuple[str, ...] = (HOST_SUFFIX,)
     """What follows an account in a host name; none: accounts are addressed in the path only."""
+    allowed_hosts: tuple[str, ...] = ()
+    """Hosts that are answered also while the development key is served, beside addresses and `localhost`."""
+    allowed_suffixes: tuple[str, ...] = ()
+    """Names that are, together with all names below them."""
     trusted_proxies: tuple[IPv4Network | IPv6Network, ...] = ()
     """The networks of proxies whose `X-Forwarded-` headers count."""
     database: PostgresSettings | None = None
@@ -98,6 +102,8 @@ def settings_from(args: Namespace, environ: Mapping[str, str]) -> Settings:
         cert=args.cert,
         key=args.key,
         host_suffixes=() if args.path_style_only else (HOST_SUFFIX, *args.host_suffix),
+        allowed_hosts=tuple(args.allowed_host),
+        allowed_suffixes=tuple(args.host_suffix),
         trusted_proxies=tuple(args.trusted_proxy),
         database=database,
         workers=args.workers,

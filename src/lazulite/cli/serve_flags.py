@@ -6,7 +6,7 @@ Light, as `parser` is: only Python's own modules here.
 from argparse import SUPPRESS, ArgumentParser
 from pathlib import Path
 
-from lazulite.cli.flag_types import DEFAULT_HOST, count, host, network, no_pfx, port, positive, suffix
+from lazulite.cli.flag_types import DEFAULT_HOST, count, host, host_name, network, no_pfx, port, positive, suffix
 
 LIMIT_FLAGS = {
     "--connections": ("connections", int, "connections at a time (20000)"),
@@ -61,6 +61,14 @@ def _address_flags(parser: ArgumentParser) -> None:
         "--disableProductStyleUrl",
         action="store_true",
         help="the account is always the first segment of the path",
+    )
+    flag(
+        "--allowed-host",
+        type=host_name,
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="answer requests for this host also while the development key is served; repeatable",
     )
     flag(
         "--trusted-proxy",

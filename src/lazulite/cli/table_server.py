@@ -22,6 +22,7 @@ from lazulite.server.certificate import Certificate, CertificateError
 from lazulite.server.debug_log import DebugLog
 from lazulite.server.exchange_log import ExchangeLog
 from lazulite.server.health import Health
+from lazulite.server.host_guard import HostGuard
 from lazulite.server.lane import Lane
 from lazulite.server.line_writer import Output
 from lazulite.server.listener import Secure, Server
@@ -74,7 +75,14 @@ async def table_server(
         if prepare is not None:
             await prepare(tables.watchers)
         await tables.start()
-        health = Health(tables, store.engine.check_writable, kept_seconds=store.check_seconds)
+        guard = HostGuard(
+            tables,
+            lambda: store.directory.development,
+            names=(settings.host, *settings.allowed_hosts),
+            suffixes=settings.allowed_suffixes,
+            report=report,
+        )
+        health = Health(guard, store.engine.check_writable, kept_seconds=store.check_seconds)
         service: Service = health
         if settings.trusted_proxies:
             service = Proxied(service, settings.trusted_proxies)
