@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lazulite.cli.backup_files import LIST
+from lazulite.cli.location_modes import check_modes
 from lazulite.cli.reports import report
 from lazulite.config import ConfigError, Settings, account_file, check_development_key, store_path
 from lazulite.engine.contract import Engine
@@ -69,6 +70,8 @@ async def open_location(
         EngineError: the store cannot be opened.
     """
     location = settings.location
+    if location is not None:
+        check_modes(location, report)
     directory = location_accounts(location, settings.accounts)
     check_development_key(settings, directory)
     if location is not None and (location / LIST).exists():

@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import os
 import random
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -152,7 +153,7 @@ def open_logs(
         logs.append(request_log)
     if settings.debug_file is not None:
         try:
-            debug_log = DebugLog(share(stack.enter_context(settings.debug_file.open("ab")), 1))
+            debug_log = DebugLog(share(stack.enter_context(open(settings.debug_file, "ab", opener=_private)), 1))
         except OSError as error:
             raise ConfigError(f"cannot write {settings.debug_file}: {error.strerror}") from error
         stack.callback(debug_log.close)
@@ -161,6 +162,11 @@ def open_logs(
         stack.callback(trace_log.close)
         logs.append(trace_log)
     return logs
+
+
+def _private(path: str, flags: int) -> int:
+    """Open a file that is its owner's only if it is made now."""
+    return os.open(path, flags, 0o600)
 
 
 def calm_collector() -> None:

@@ -1,0 +1,44 @@
+"""Who else on the machine could change or read a location: the modes of its files, looked at before it is served.
+
+Whoever may write the location can replace the accounts and the store, so that is refused. Whoever may read the keys or
+the rows needs no account, so the operator is told. What Lazulite makes itself is its owner's only.
+"""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from lazulite.config import ConfigError, account_file, store_path
+
+_WRITABLE = 0o022
+_ACCESSIBLE = 0o077
+
+
+def check_modes(location: Path, report: Callable[[str], None]) -> None:
+    """Look at the modes of a location, which may be missing.
+
+    Args:
+        location: the directory.
+        report: told, in a line for people, what others may read.
+
+    Raises:
+        ConfigError: others than its owner may write to it.
+    """
+    secret = (store_path(location), account_file(location).path)
+    for path in (location, *secret):
+        mode = _mode(path)
+        if mode & _WRITABLE:
+            raise ConfigError(
+                f"others than its owner may write {path} (mode {mode:04o}): chmod go-w {path}, "
+                "or serve a new directory below it, which will be its owner's only"
+            )
+        if path in secret and mode & _ACCESSIBLE:
+            report(f"others than its owner may read {path} (mode {mode:04o}): chmod go= {path}")
+
+
+def _mode(path: Path) -> int:
+    """Return the permissions of a file; 0 if it is missing, or cannot be looked at, which its user finds out."""
+    try:
+        return os.stat(path).st_mode & 0o7777
+    except OSError:
+        return 0
