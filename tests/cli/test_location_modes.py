@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lazulite.cli.location_modes import check_modes
+from lazulite.cli.location_modes import refuse_writable, tell_readable
 from lazulite.config import ConfigError
 
 from .test_serve import lazulite, refused, serving
@@ -32,7 +32,7 @@ def no_umask() -> Iterator[None]:
 
 def told(location: Path) -> list[str]:
     reports: list[str] = []
-    check_modes(location, reports.append)
+    tell_readable(location, reports.append)
     return reports
 
 
@@ -41,7 +41,7 @@ def told(location: Path) -> list[str]:
 def test_what_others_may_write_is_refused(location: Path, name: str, mode: int) -> None:
     (location / name).chmod(mode)
     with pytest.raises(ConfigError, match=rf"{location / name} \(mode {mode:04o}\): chmod go-w "):
-        told(location)
+        refuse_writable(location)
 
 
 @pytest.mark.parametrize("name", ["store", "accounts.json"])
@@ -53,9 +53,9 @@ def test_what_others_may_read_is_told(location: Path, name: str, mode: int) -> N
 
 
 def test_nothing_is_said_of_what_is_the_owners_or_missing(location: Path) -> None:
-    assert told(location) == []
-    assert told(location / "missing") == []
-    assert told(location / "accounts.json" / "below") == []
+    for place in (location, location / "missing", location / "accounts.json" / "below"):
+        refuse_writable(place)
+        assert told(place) == []
 
 
 @pytest.mark.parametrize("workers", [(), ("--workers", "2")], ids=["alone", "workers"])

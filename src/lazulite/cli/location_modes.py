@@ -14,26 +14,31 @@ _WRITABLE = 0o022
 _ACCESSIBLE = 0o077
 
 
-def check_modes(location: Path, report: Callable[[str], None]) -> None:
-    """Look at the modes of a location, which may be missing.
-
-    Args:
-        location: the directory.
-        report: told, in a line for people, what others may read.
+def refuse_writable(location: Path) -> None:
+    """Refuse a location that others than its owner may write to; it may be missing.
 
     Raises:
-        ConfigError: others than its owner may write to it.
+        ConfigError: it is one. The text says what to do.
     """
-    secret = (store_path(location), account_file(location).path)
-    for path in (location, *secret):
+    for path in (location, *_secrets(location)):
         mode = _mode(path)
         if mode & _WRITABLE:
             raise ConfigError(
                 f"others than its owner may write {path} (mode {mode:04o}): chmod go-w {path}, "
                 "or serve a new directory below it, which will be its owner's only"
             )
-        if path in secret and mode & _ACCESSIBLE:
+
+
+def tell_readable(location: Path, report: Callable[[str], None]) -> None:
+    """Report, in a line for people each, what of a location's keys and rows others than its owner may read."""
+    for path in _secrets(location):
+        mode = _mode(path)
+        if mode & _ACCESSIBLE:
             report(f"others than its owner may read {path} (mode {mode:04o}): chmod go= {path}")
+
+
+def _secrets(location: Path) -> tuple[Path, ...]:
+    return store_path(location), account_file(location).path
 
 
 def _mode(path: Path) -> int:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lazulite.cli.backup_files import LIST
-from lazulite.cli.location_modes import check_modes
+from lazulite.cli.location_modes import refuse_writable, tell_readable
 from lazulite.cli.reports import report
 from lazulite.config import ConfigError, Settings, account_file, check_development_key, store_path
 from lazulite.engine.contract import Engine
@@ -71,13 +71,15 @@ async def open_location(
     """
     location = settings.location
     if location is not None:
-        check_modes(location, report)
+        refuse_writable(location)
     directory = location_accounts(location, settings.accounts)
     check_development_key(settings, directory)
     if location is not None and (location / LIST).exists():
         raise ConfigError(
             f"{location} is a backup, which serving would change; lazulite restore makes a location of it"
         )
+    if location is not None:
+        tell_readable(location, report)
     engine = RocksEngine.open(None if location is None else store_path(location), system_clock, meter=meter)
     try:
         await refuse_unfinished(engine, engine.name)

@@ -153,7 +153,8 @@ def open_logs(
         logs.append(request_log)
     if settings.debug_file is not None:
         try:
-            debug_log = DebugLog(share(stack.enter_context(open(settings.debug_file, "ab", opener=_private)), 1))
+            debug_file = os.open(settings.debug_file, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+            debug_log = DebugLog(share(stack.enter_context(os.fdopen(debug_file, "ab")), 1))
         except OSError as error:
             raise ConfigError(f"cannot write {settings.debug_file}: {error.strerror}") from error
         stack.callback(debug_log.close)
@@ -162,11 +163,6 @@ def open_logs(
         stack.callback(trace_log.close)
         logs.append(trace_log)
     return logs
-
-
-def _private(path: str, flags: int) -> int:
-    """Open a file that is its owner's only if it is made now."""
-    return os.open(path, flags, 0o600)
 
 
 def calm_collector() -> None:
