@@ -63,6 +63,8 @@ class Settings:
     accounts: Mapping[str, Account] = field(default_factory=dict)
     """The accounts of the environment."""
     allow_development_key: bool = False
+    accept_clock_jump: bool = False
+    """Whether stamps may be far ahead of the clock, and the clock far ahead of the time that went by."""
     log_requests: bool = True
     """One line a request on stderr."""
     debug_file: Path | None = None
@@ -109,6 +111,7 @@ def settings_from(args: Namespace, environ: Mapping[str, str]) -> Settings:
         workers=args.workers,
         accounts=accounts_from(environ),
         allow_development_key=args.allow_development_key,
+        accept_clock_jump=args.accept_clock_jump,
         log_requests=not args.silent,
         debug_file=args.debug,
         page_seconds=args.page_seconds,

@@ -32,6 +32,7 @@ def add(parser: ArgumentParser) -> None:
     _certificate_flags(parser)
     _address_flags(parser)
     _process_flags(parser)
+    _clock_flags(parser)
     _log_flags(parser)
     _bearer_flags(parser)
     _limit_flags(parser)
@@ -99,6 +100,14 @@ def _process_flags(parser: ArgumentParser) -> None:
         type=count,
         metavar="N",
         help="connections to the database at a time, of each process (16)",
+    )
+
+
+def _clock_flags(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--accept-clock-jump",
+        action="store_true",
+        help="serve although the clock has jumped, or Timestamps are ahead of it, by more than a day",
     )
 
 

@@ -21,7 +21,7 @@ from lazulite.protocol.accounts import AccountDirectory
 from lazulite.protocol.addressing import Address, Addressing
 from lazulite.protocol.authentication import Authenticator
 from lazulite.protocol.bearer_authentication import BearerAuthentication
-from lazulite.protocol.clock import TICKS_PER_SECOND, system_clock, unix_seconds
+from lazulite.protocol.clock import TICKS_PER_SECOND, system_clock, unix_seconds, until_9999
 from lazulite.protocol.content_md5 import check_content_md5
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.grant import Grant
@@ -80,6 +80,7 @@ class TableService:
         paced: Callable[[Operation], Operation] = lambda operation: operation,
         remembered_seconds: float | None = None,
     ) -> None:
+        clock = until_9999(clock)
         lifetime = None if remembered_seconds is None else Lifetime(remembered_seconds, monotonic)
         catalog = Catalog(engine, lifetime)
         properties = PropertiesStore(engine, "table", lifetime)
