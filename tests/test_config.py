@@ -89,7 +89,9 @@ def test_a_certificate_makes_https_of_the_port_unless_it_has_its_own() -> None:
 
 def test_hosts_and_proxies() -> None:
     assert settings("--host-suffix", "a.b").host_suffixes == ("table.localhost", "a.b")
-    assert settings("--host-suffix", "a.b", "--path-style-only").host_suffixes == ()
+    paths_only = settings("--host-suffix", "a.b", "--path-style-only", "--allowed-host", "C.d.", "--allowed-host", "e")
+    assert (paths_only.host_suffixes, paths_only.allowed_suffixes) == ((), ("a.b",))
+    assert paths_only.allowed_hosts == ("c.d", "e")
     proxies = settings("--trusted-proxy", "10.0.0.0/8", "--trusted-proxy", "::1").trusted_proxies
     assert proxies == (ip_network("10.0.0.0/8"), ip_network("::1"))
 

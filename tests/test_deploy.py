@@ -1,23 +1,35 @@
 """The files of `deploy/` agree with the command, with one another, and with what the documentation says of them.
 
-That the load balancers' files work: torture/test_rolling.py.
+That the load balancers' files work: torture/test_rolling.py and torture/test_balancers.py.
 """
 
 import configparser
 import json
 import re
 import shlex
+import shutil
+import subprocess
+import tomllib
+import venv
 from argparse import Namespace
+from importlib.metadata import requires
+from ipaddress import ip_network
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
+from lazulite import __version__
 from lazulite.cli.parser import build_parser
 from lazulite.database_settings import DATABASE_VARIABLES, database_settings_from
 from lazulite.server.limits import Limits
+from tests.docs_support import fences
 from tests.torture.balancers import ADDRESSES
 
-DEPLOY = Path(__file__).parents[1] / "deploy"
+ROOT = Path(__file__).parents[1]
+DEPLOY = ROOT / "deploy"
+(BUILD,) = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["build-system"]["requires"]
+HARDENING = "Limit|NoNew|Capability|Protect|Private|Restrict|Lock|System|UMask"
 SPARE_SECONDS = 10
 """For closing the database and whatever else is done at the end."""
 HEALTH_SECONDS = 5
@@ -28,11 +40,45 @@ def text(name: str) -> str:
     return (DEPLOY / name).read_text(encoding="utf-8")
 
 
-def service() -> dict[str, str]:
+def service(name: str = "lazulite@.service") -> dict[str, str]:
     read = configparser.ConfigParser(strict=True, interpolation=None)
     read.optionxform = str  # type: ignore[assignment,method-assign]  # the documented way to keep the case of names
-    read.read_string(text("lazulite@.service"))
+    read.read_string(text(name))
     return dict(read["Service"])
+
+
+def pip_commands() -> list[list[str]]:
+    """The arguments of pip in each step of the image."""
+    found = re.findall(r"^RUN pip (.*)$", text("Dockerfile"), re.MULTILINE)
+    return [shlex.split(command) for command in found]
+
+
+def copies() -> list[tuple[list[str], str]]:
+    """What is copied into the image: from where, and to where."""
+    found = re.findall(r"^COPY (.*) (\S+)$", text("Dockerfile"), re.MULTILINE)
+    return [(sources.split(), target) for sources, target in found]
+
+
+def normal(name: str) -> str:
+    """The normal form of a package's name (PyPA's)."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def pinned(lines: str) -> dict[str, str]:
+    return {normal(name): version for name, version in re.findall(r"^([\w.-]+)==(\S+)", lines, re.MULTILINE)}
+
+
+def needed(name: str) -> set[str]:
+    """The packages that a package needs, directly or not."""
+    found: set[str] = set()
+    names = [name]
+    while names:
+        for required in map(Requirement, requires(names.pop()) or ()):
+            applies = required.marker is None or required.marker.evaluate({"extra": ""})
+            if applies and normal(required.name) not in found:
+                found.add(normal(required.name))
+                names.append(required.name)
+    return found
 
 
 def of_the_unit() -> Namespace:
@@ -77,6 +123,17 @@ def test_a_load_balancer_notices_a_stop_in_time_and_is_the_first_to_end_a_connec
     assert seconds("haproxy.cfg", "timeout server") > Limits().request_seconds
 
 
+def test_no_balancer_sends_a_write_again_that_a_process_may_have_taken() -> None:
+    manual = (DEPLOY.parent / "docs" / "operations.md").read_text(encoding="utf-8")
+    for passed in (text("nginx.conf"), manual):
+        assert re.findall(r"^ *proxy_next_upstream\b *(.*?);", passed, re.MULTILINE) == ["off"]
+    second_try = re.findall(r"^map .*?^}", text("nginx.conf"), re.MULTILINE | re.DOTALL)
+    assert [re.findall(r'^ +(\S+|"[^"]*") +(\S+);$', each, re.MULTILINE) for each in second_try] == [
+        [("default", '""'), ('"~^(GET|HEAD) "', "yes"), ('"~ 0$"', "yes")]
+    ]
+    assert "\n    http-request disable-l7-retry if !METH_GET\n" in text("haproxy.cfg")
+
+
 def test_a_unit_has_a_database_and_its_password() -> None:
     variables = dict(line.split("=", 1) for line in text("lazulite.env").splitlines() if not line.startswith("#"))
     assert set(variables) <= set(DATABASE_VARIABLES)
@@ -93,21 +150,102 @@ def test_a_unit_has_a_database_and_its_password() -> None:
 def test_all_speak_of_the_same_addresses() -> None:
     assert tuple(re.findall(r"^ +server lazulite-\d (\S+)$", text("haproxy.cfg"), re.MULTILINE)) == ADDRESSES
     assert tuple(re.findall(r"^ +server (\S+) ", text("nginx.conf"), re.MULTILINE)) == ADDRESSES
-    hosts = re.findall(r"ipv4_address: (\S+)}", text("compose.yaml"))
+    hosts = re.findall(r"^  lazulite-\d:\n.*\n.*\n +inside: {ipv4_address: (\S+)}", text("compose.yaml"), re.MULTILINE)
     port = of_the_compose_file().table_port
     assert tuple(f"{host}:{port}" for host in hosts) == ADDRESSES
 
 
 def test_what_the_compose_file_and_the_image_name_is_there() -> None:
     compose = text("compose.yaml")
-    assert "dockerfile: deploy/Dockerfile}" in compose
+    assert "dockerfile: deploy/Dockerfile," in compose
     assert "./haproxy.cfg:" in compose
-    assert set(re.findall(r"LAZULITE_\w+", compose)) <= set(DATABASE_VARIABLES)
-    copied = re.findall(r"^COPY (.*) \S+$", text("Dockerfile"), re.MULTILINE)
-    sources = [source for line in copied for source in line.split()]
+    assert set(re.findall(r"(?<!\{)LAZULITE_\w+", compose)) <= set(DATABASE_VARIABLES)
+    sources = [source for line, _ in copies() for source in line]
     assert sources
     assert all((DEPLOY.parent / source).exists() for source in sources)
     assert sorted(f"!{source}" for source in sources) == sorted(text("Dockerfile.dockerignore").split()[1:])
+
+
+def test_the_packages_of_the_image_are_the_pinned_ones_each_with_its_hashes() -> None:
+    lines = text("requirements.txt")
+    packages = pinned(lines)
+    assert packages.items() <= (pinned((ROOT / "constraints.txt").read_text()) | pinned(BUILD)).items()
+    assert packages.keys() == needed("lazulite") | pinned(BUILD).keys()
+    for entry in re.split(r"\n(?=\w)", lines[lines.index("\nasyncpg==") + 1 :].strip()):
+        assert re.fullmatch(r"\S+==\S+( \\\n    --hash=sha256:[0-9a-f]{64})+", entry), entry
+    install, build = pip_commands()
+    assert {"--require-hashes", "--only-binary", ":all:", "-r", "requirements.txt"} <= set(install)
+    assert {"--no-index", "--no-deps", "--no-build-isolation", "."} <= set(build)
+
+
+def test_the_base_image_is_an_argument_that_docs_pin_by_its_digest() -> None:
+    image = re.search(r"^ARG BASE=(\S+)\nFROM \$\{BASE\}$", text("Dockerfile"), re.MULTILINE)
+    assert image
+    assert text("Dockerfile").count("FROM ") == 1
+    assert f"${{LAZULITE_BASE:-{image[1]}}}" in text("compose.yaml")
+    manual = (ROOT / "docs" / "scale-out.md").read_text(encoding="utf-8")
+    assert f"docker buildx imagetools inspect {image[1]}" in manual
+    assert f"--build-arg BASE={image[1]}@sha256:" in manual
+    command = next(line for line in text("requirements.txt").splitlines() if "uv pip compile" in line).strip("# ")
+    assert f"echo {BUILD} | {command}" in manual
+
+
+def test_the_steps_of_the_image_install_the_command(tmp_path: Path) -> None:
+    """In a virtual environment, as there may be no container engine."""
+    pip = [str(tmp_path / "venv" / "bin" / "pip"), "--disable-pip-version-check"]
+    venv.create(tmp_path / "venv", with_pip=True)
+    asked = [*pip, "install", "--dry-run", "--no-deps", "--ignore-installed", "--only-binary", ":all:", BUILD]
+    if subprocess.run(asked, capture_output=True, check=False, cwd=tmp_path).returncode:
+        pytest.skip("no package index can be reached")
+    for sources, _ in copies():
+        for source in sources:
+            copy = shutil.copytree if (ROOT / source).is_dir() else shutil.copy
+            copy(ROOT / source, tmp_path / Path(source).name)
+    for arguments in pip_commands():
+        done = subprocess.run([*pip, *arguments], capture_output=True, text=True, check=False, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+    command = [str(tmp_path / "venv" / "bin" / "lazulite"), "--version"]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == f"lazulite {__version__}\n"
+
+
+def test_the_compose_file_trusts_its_balancer_alone() -> None:
+    balancer = re.search(
+        r"^  haproxy:\n(?:    .*\n)*?      inside: \{ipv4_address: (\S+)\}$", text("compose.yaml"), re.M
+    )
+    assert balancer
+    assert of_the_compose_file().trusted_proxy == [ip_network(balancer[1])]
+
+
+@pytest.mark.parametrize("name", ["lazulite.service", "lazulite@.service"])
+def test_units_keep_secrets_out_of_core_dumps_and_system_calls_to_those_of_services(name: str) -> None:
+    unit = service(name)
+    assert (unit["LimitCORE"], unit["SystemCallFilter"], unit["SystemCallArchitectures"]) == (
+        "0",
+        "@system-service",
+        "native",
+    )
+    hardening = {key: value for key, value in service("lazulite@.service").items() if re.match(HARDENING, key)}
+    assert hardening.items() <= unit.items()
+    assert len(hardening) > 15
+    assert "time-sync.target" in text(name)
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="no systemd-analyze here")
+@pytest.mark.parametrize("name", ["lazulite.service", "lazulite@10003.service"])
+def test_systemd_has_nothing_to_say_about_the_units(name: str, tmp_path: Path) -> None:
+    source = name.replace("10003", "")
+    unit = text(source).replace("/opt/lazulite/.venv/bin/lazulite", "/bin/true")
+    unit = unit.replace("/etc/lazulite/lazulite.env", str(DEPLOY / "lazulite.env"))
+    (tmp_path / name).write_text(unit)
+    verify = ["systemd-analyze", "verify", "--man=no", "--recursive-errors=no", str(tmp_path / name)]
+    done = subprocess.run(verify, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_manual_shows_the_unit_as_it_is() -> None:
+    assert [fence.text for fence in fences("docs/operations.md") if fence.language == "ini"] == [
+        text("lazulite.service")
+    ]
 
 
 def test_no_secret_can_be_checked_in() -> None:

@@ -114,7 +114,8 @@ def test_every_attribute_of_a_span_is_documented() -> None:
     documented = {
         name for row in rows for name in re.findall(r"`((?:http|url|client|db|error|lazulite)\.[a-z_.]+)`", row[0])
     }
-    assert documented == set(tracing._attributes(busy()))
+    files = {"lazulite.clock", "lazulite.sock"}  # In the location, and in a table of that section.
+    assert documented - files == set(tracing._attributes(busy()))
 
 
 def test_the_bounds_are_documented() -> None:

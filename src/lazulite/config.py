@@ -50,6 +50,10 @@ class Settings:
     """The file of its key; None: the certificate's own."""
     host_suffixes: tuple[str, ...] = (HOST_SUFFIX,)
     """What follows an account in a host name; none: accounts are addressed in the path only."""
+    allowed_hosts: tuple[str, ...] = ()
+    """Hosts that are answered also while the development key is served, beside addresses and `localhost`."""
+    allowed_suffixes: tuple[str, ...] = ()
+    """Names that are, together with all names below them."""
     trusted_proxies: tuple[IPv4Network | IPv6Network, ...] = ()
     """The networks of proxies whose `X-Forwarded-` headers count."""
     database: PostgresSettings | None = None
@@ -59,6 +63,8 @@ class Settings:
     accounts: Mapping[str, Account] = field(default_factory=dict)
     """The accounts of the environment."""
     allow_development_key: bool = False
+    accept_clock_jump: bool = False
+    """Whether stamps may be far ahead of the clock, and the clock far ahead of the time that went by."""
     log_requests: bool = True
     """One line a request on stderr."""
     debug_file: Path | None = None
@@ -98,11 +104,14 @@ def settings_from(args: Namespace, environ: Mapping[str, str]) -> Settings:
         cert=args.cert,
         key=args.key,
         host_suffixes=() if args.path_style_only else (HOST_SUFFIX, *args.host_suffix),
+        allowed_hosts=tuple(args.allowed_host),
+        allowed_suffixes=tuple(args.host_suffix),
         trusted_proxies=tuple(args.trusted_proxy),
         database=database,
         workers=args.workers,
         accounts=accounts_from(environ),
         allow_development_key=args.allow_development_key,
+        accept_clock_jump=args.accept_clock_jump,
         log_requests=not args.silent,
         debug_file=args.debug,
         page_seconds=args.page_seconds,

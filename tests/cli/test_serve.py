@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 from urllib.error import HTTPError
-from urllib.request import urlopen
+from urllib.request import Request, urlopen
 
 import pytest
 from azure.core.exceptions import ClientAuthenticationError, HttpResponseError
@@ -98,7 +98,7 @@ def serving_from(*arguments: str, lines: int = 2, **variables: str) -> Iterator[
             process.kill()
 
 
-def get(url: str) -> int:
+def get(url: str | Request) -> int:
     try:
         with urlopen(url, timeout=SECONDS_MAX) as response:
             return int(response.status)

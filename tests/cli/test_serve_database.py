@@ -14,7 +14,8 @@ from azure.core.exceptions import AzureError
 from azure.data.tables import TableServiceClient
 from tests.postgres.server import Postgres, PostgresServer, shared
 
-from lazulite.cli import main
+from lazulite.cli import clock_checks, main
+from lazulite.protocol.clock import TICKS_PER_DAY, system_clock
 
 from .test_serve import SECONDS_MAX, Running, get, lazulite, serving_from, table_names
 from .test_serve_workers import children
@@ -240,6 +241,18 @@ def test_the_development_key_stays_on_this_machine(dsn: str, refusal: Callable[.
         assert password_of(dsn) not in server.lines[1]
         assert get(server.lines[2].split()[1]) == 200
         assert server.stop() == (0, "")
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_clock_far_ahead_of_the_databases_is_refused(
+    workers: str, dsn: str, refusal: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ahead() -> int:
+        return system_clock() + 2 * TICKS_PER_DAY
+
+    monkeypatch.setattr(clock_checks, "system_clock", ahead)
+    serve = ["serve", "--table-port", "0", "--workers", workers, "--engine", dsn]
+    assert f"2.0 days ahead of that of {bare(dsn)}" in refusal(*serve)
 
 
 def test_nobody_waits_for_the_databases_client_who_does_not_use_it() -> None:

@@ -129,7 +129,7 @@ def test_a_stop_drains_the_service_and_then_the_page(tmp_path: Path) -> None:
     with serving(tmp_path / "data", "-s", "--metrics-port", "0", lines=3) as server:
         here = ("127.0.0.1", int(server.port))
         with socket.create_connection(here, SECONDS_MAX) as client:
-            client.sendall(b"POST /x HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\na")
+            client.sendall(b"POST /x HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\na")
             while series(scrape(server))["connections",] < 1:
                 pass  # It has not been accepted yet.
             server.process.send_signal(signal.SIGTERM)

@@ -1,5 +1,6 @@
 """`lazulite serve --workers N`: the command, and what it shares with the service in one process."""
 
+import asyncio
 import json
 import os
 import signal
@@ -8,11 +9,19 @@ import ssl
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from urllib.request import urlopen
 
 import pytest
 from tests.certificates import Authority
+
+from lazulite.cli import serve_workers
+from lazulite.config import Settings
+from lazulite.engine.remote import RemoteEngine
+from lazulite.engine.rocksdb import RocksEngine
+from lazulite.engine.write_check import WriteCheck
+from lazulite.table.wording import TableWording
 
 from .test_serve import SECONDS_MAX, get, lazulite, refused, serving, table_names
 
@@ -116,3 +125,30 @@ def test_nobody_else_can_start_a_front_end() -> None:
     command = ["-m", "lazulite.cli.front_end", "0", "0", "-", "-"]
     done = subprocess.run([sys.executable, *command], stdin=subprocess.DEVNULL, check=False, timeout=SECONDS_MAX)
     assert done.returncode == 1
+
+
+async def test_front_ends_share_the_durable_write_of_their_health(monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = 0
+    check_writable = RocksEngine.check_writable
+
+    async def counted(engine: RocksEngine) -> None:
+        nonlocal runs
+        runs += 1
+        await check_writable(engine)
+
+    monkeypatch.setattr(RocksEngine, "check_writable", counted)
+    monkeypatch.setattr(serve_workers, "WriteCheck", partial(WriteCheck, clock=lambda: 0.0))
+    settings = Settings(location=None, host="127.0.0.1", port=0, workers=2)
+    async with serve_workers._behind(settings) as (_, attach):
+        engines = [RemoteEngine(TableWording()) for _ in range(settings.workers)]
+        for engine in engines:
+            ours, theirs = socket.socketpair()
+            for end in (ours, theirs):
+                end.setblocking(False)
+            await attach(ours, lambda: None)
+            await asyncio.get_running_loop().create_unix_connection(partial(getattr, engine, "link"), sock=theirs)
+        for _ in range(2):
+            await asyncio.gather(*(engine.check_writable() for engine in engines for _ in range(20)))
+        assert runs == 1
+        for engine in engines:
+            await engine.close()

@@ -1,6 +1,8 @@
 """What a process does beside answering: it finishes what others left, and tells people when it cannot go on."""
 
 import asyncio
+from dataclasses import replace
+from ipaddress import ip_network
 
 import pytest
 from tests.fuzz.memory import MemoryEngine
@@ -12,6 +14,7 @@ from lazulite.config import Settings
 from lazulite.engine.contract import EngineUnavailableError
 from lazulite.protocol.accounts import AccountDirectory
 from lazulite.protocol.clock import system_clock
+from lazulite.protocol.message import Request
 from lazulite.protocol.spaces import TABLES
 
 SETTINGS = Settings(location=None, host="127.0.0.1", port=0)
@@ -37,6 +40,23 @@ async def test_what_a_dead_process_left_is_finished_where_others_may_have_died(
         for _ in range(TURNS):
             await asyncio.sleep(0)
         assert (await engine.get(TABLES, "a", "!1024") is None) is shared
+
+
+async def test_given_hosts_are_answered_as_a_trusted_proxy_tells_them(capsys: pytest.CaptureFixture[str]) -> None:
+    settings = replace(SETTINGS, host="devbox", allowed_hosts=("other",), trusted_proxies=(ip_network("192.0.2.1"),))
+    store = Store(MemoryEngine(system_clock), AccountDirectory({}))
+    async with table_server(settings, store, secure=None, logs=[]) as server:
+
+        async def code(host: str, forwarded: str = "") -> str:
+            headers = {"host": host} | ({"x-forwarded-host": forwarded} if forwarded else {})
+            request = Request("GET", "/devstoreaccount1/", headers=headers, client="192.0.2.1")
+            return (await server._shared.service.handle(request)).error_code
+
+        assert {await code("devbox:1"), await code("other"), await code("third", "other")} == {
+            "NoAuthenticationInformation"
+        }
+        assert {await code("third"), await code("other", "third")} == {"InvalidHeaderValue"}
+    assert "--allowed-host third" in capsys.readouterr().err
 
 
 async def test_people_are_told_when_something_beside_has_ended(capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,9 +13,11 @@ from lazulite.engine.contract import (
     KeyRange,
     SpaceDroppedError,
 )
+from lazulite.engine.foresight import Expect, Foreseen
 from lazulite.engine.order import ordinal
 from lazulite.protocol.clock import system_clock
 from tests.engine.conftest import EngineFactory
+from tests.engine.postgres.adds import Added, Adds
 
 ALL = KeyRange(("", ""), None)
 ODD = ["", "\0", "\0\0", "a", "a\0", "a\0b", "ab", "é", "\ud7ff", "\ue000", "￿", "\U00010000", "\U0010ffff"]
@@ -221,6 +223,45 @@ async def test_decide_gets_the_stamp_that_the_commit_returns(engine: Engine) -> 
 
     stamp = await engine.commit(1, "p", ["r"], note)
     assert seen[-1] == stamp
+
+
+class Puts(Added):
+    """Need not see its row."""
+
+    def __call__(self, _: Sequence[bytes | None], stamp: int) -> Mapping[str, bytes | None]:
+        return {"r": self.value(stamp)}
+
+
+async def test_a_clock_that_cannot_be_believed_refuses_what_needs_a_stamp_and_nothing_else(
+    engine_factory: EngineFactory,
+) -> None:
+    jumped = False
+
+    def clock() -> int:
+        if jumped:
+            raise EngineUnavailableError("the clock has jumped")
+        return system_clock()
+
+    engine = engine_factory.open(clock)
+    await put(engine, 1, "p", "r", b"before")
+    await engine.commit(2, "p", ["r"], Adds(b"a"))
+    jumped = True
+    for refused in (
+        put(engine, 1, "p", "r", b"meanwhile"),
+        engine.commit(1, "p", ["a", "b"], write({"a": b"1", "b": b"2"})),
+        engine.commit(2, "p", ["r"], Adds(b"b")),
+        engine.commit(2, "p", ["r"], Puts(Foreseen(Expect.ANYTHING), [b"c"])),
+        engine.check_writable(),
+    ):
+        with pytest.raises(EngineUnavailableError, match="the clock has jumped"):
+            await refused
+    assert await engine.get(1, "p", "r") == b"before"
+    assert await rows_of(engine, 1) == [(("p", "r"), b"before")]
+    jumped = False
+    await engine.check_writable()
+    await put(engine, 1, "p", "r", b"after")
+    assert await engine.get(1, "p", "r") == b"after"
+    await engine.close()
 
 
 async def test_a_closed_engine_refuses(engine_factory: EngineFactory) -> None:

@@ -94,6 +94,7 @@ class MemoryEngine:
 
     async def check_writable(self) -> None:
         self._check_open()
+        self._clock()
 
     async def close(self) -> None:
         self._closed = True

@@ -9,7 +9,7 @@ from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import Request
 from lazulite.server.health import Health
 
-from .wire import Echo
+from .wire import Clock, Echo
 
 
 class Check:
@@ -62,8 +62,39 @@ async def test_many_askers_share_one_check() -> None:
     check.gate.set()
     assert {response.status for response in await asyncio.gather(*askers)} == {200}
     assert check.runs == 1
-    await health.handle(Request("GET", "/health"))
+
+
+@pytest.mark.parametrize(("failure", "status"), [(None, 200), (OSError(), 503)])
+async def test_a_result_stands_for_a_second(failure: Exception | None, status: int) -> None:
+    check, clock = Check(), Clock()
+    check.failure = failure
+    check.gate.clear()
+    health = Health(Echo(), check, clock=clock)
+    asker = asyncio.ensure_future(health.handle(Request("GET", "/health")))
+    await asyncio.sleep(0)
+    clock.now_s += 3  # The second begins when the result is there.
+    check.gate.set()
+    assert (await asker).status == status
+    check.failure = None if failure else OSError()
+    clock.now_s += 0.99
+    assert {(await health.handle(Request("GET", "/health"))).status for _ in range(9)} == {status}
+    assert check.runs == 1
+    clock.now_s += 0.01
+    assert (await health.handle(Request("GET", "/health"))).status == (200 if failure else 503)
     assert check.runs == 2
+
+
+async def test_an_asker_who_leaves_does_not_end_the_check() -> None:
+    check = Check()
+    check.gate.clear()
+    health = Health(Echo(), check)
+    leaver, stayer = (asyncio.ensure_future(health.handle(Request("GET", "/health"))) for _ in range(2))
+    await asyncio.sleep(0)
+    leaver.cancel()
+    await asyncio.wait([leaver])
+    check.gate.set()
+    assert (await stayer).status == 200
+    assert check.runs == 1
 
 
 async def test_a_check_that_hangs_is_not_waited_for_and_not_piled_up() -> None:

@@ -5,8 +5,9 @@ from dataclasses import replace
 import pytest
 
 from lazulite.engine.contract import Engine, EngineUnavailableError
-from lazulite.protocol.account_sas import sign_account_sas
+from lazulite.protocol.account_sas import AccountSas, sign_account_sas
 from lazulite.protocol.accounts import DEVELOPMENT_ACCOUNT
+from lazulite.protocol.clock import LAST_TICK
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import Request
 from lazulite.protocol.spaces import TABLES
@@ -88,6 +89,7 @@ async def test_the_secondary_reads_but_does_not_write(client: Client) -> None:
 async def test_errors_of_xml_operations_are_xml(client: Client) -> None:
     response = await client("GET", "", "restype=service&comp=stats")
     assert header(response, "Content-Type") == "application/xml"
+    assert header(response, "X-Content-Type-Options") == "nosniff"
     assert b"<m:code>InvalidQueryParameterValue</m:code>" in response.body
 
 
@@ -113,6 +115,21 @@ async def test_a_body_is_asked_for_when_the_credentials_are_good(
     request = Request("POST", f"/{ACCOUNT}/Tables", query, headers, body_to_come=receive)
     response = await client.service.handle(request)
     assert (response.status == 201, request.authenticated, len(received)) == (asked, asked, int(asked))
+
+
+@pytest.mark.parametrize("beyond", [1, 10**19])
+async def test_requests_past_the_last_year_are_answered(engine: Engine, beyond: int) -> None:
+    last = AccountSas(services="t", resource_types="sco", permission="rl", expiry="9999-12-31T23:59:59Z")
+    late = Client(engine, clock=lambda: LAST_TICK + beyond, sas=sign_account_sas(DEVELOPMENT_ACCOUNT, last))
+    answers = [
+        await late("GET", "Tables"),
+        await late("GET", "Tables", "api-version=2014-02-14", headers={"accept": "application/atom+xml"}),
+        await late("GET", "missing"),
+        await late("GET", "", "restype=service&comp=nothing"),
+        late.service.refuse(Request("POST", "/", id="id"), ServiceError("RequestBodyTooLarge")),
+    ]
+    assert [answer.status for answer in answers] == [200, 200, 404, 400, 413]
+    assert {header(answer, "Date") for answer in answers} == {"Fri, 31 Dec 9999 23:59:59 GMT"}
 
 
 async def test_an_error_the_server_found_is_spelled_alike(client: Client) -> None:

@@ -132,7 +132,7 @@ class Clock:
 
     async def _round(self, end: signal.Signals) -> None:
         environment = {VARIABLE: str(self._clock.path)}
-        limit = ("--header-read-seconds", str(HEAD_SECONDS))
+        limit = ("--header-read-seconds", str(HEAD_SECONDS), "--accept-clock-jump")
         server = Server.start(self._location, *limit, program=self._program, **environment)
         gone = threading.Event()
         load: asyncio.Task[list[str]] | None = None

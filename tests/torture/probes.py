@@ -38,7 +38,7 @@ def query(requests: Requests, text: str) -> bytes:
 def without_signature(requests: Requests, method: str, *lines: str, query: str = "") -> bytes:
     """A request without good credentials."""
     path = requests.raw("GET", TABLE).partition(b"?")[0]
-    head = path.replace(b"GET", method.encode(), 1) + f"()?{query} HTTP/1.1\r\nHost: a\r\n".encode()
+    head = path.replace(b"GET", method.encode(), 1) + f"()?{query} HTTP/1.1\r\nHost: localhost\r\n".encode()
     return head + "".join(f"{line}\r\n" for line in ("x-ms-version: 2019-02-02", *lines)).encode() + b"\r\n"
 
 
@@ -98,11 +98,11 @@ def planned(requests: Requests) -> list[bytes]:
 
 def smuggled(requests: Requests) -> list[bytes]:
     get = requests.raw("GET", TABLE)
-    host, post = b"Host: a\r\n", b"POST / HTTP/1.1\r\nHost: a\r\n"
+    host, post = b"Host: localhost\r\n", b"POST / HTTP/1.1\r\nHost: localhost\r\n"
     return [
         probe + get
         for probe in (
-            b"GET / HTTP/1.1\nHost: a\n\n",
+            b"GET / HTTP/1.1\nHost: localhost\n\n",
             b"GET / HTTP/1.1\r\n" + host + b"X: a\r\n b\r\n\r\n",
             b"GET / HTTP/1.1\r\n" + host + b"X : a\r\n\r\n",
             post + b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",

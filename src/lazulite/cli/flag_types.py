@@ -34,11 +34,20 @@ def port(text: str) -> int:
 
 def suffix(text: str) -> str:
     """Return the end of a host's name, in lower case and without dots around it."""
+    return _labels(text, "the end of a host's name")
+
+
+def host_name(text: str) -> str:
+    """Return a host's name, in lower case and without a dot at its end."""
+    return _labels(text, "a host's name, without scheme and port")
+
+
+def _labels(text: str, wanted: str) -> str:
     labels = text.strip(".").lower().split(".")
     known = all(label and label.isascii() and label.replace("-", "").replace("_", "").isalnum() for label in labels)
     # After a number, what looks like a name is an IPv4 address.
     if not known or labels[-1].isdigit():
-        raise ArgumentTypeError(f"{text!r} is not the end of a host's name")
+        raise ArgumentTypeError(f"{text!r} is not {wanted}")
     return ".".join(labels)
 
 

@@ -147,7 +147,7 @@ async def _opened(settings: Settings, stream: socket) -> AsyncIterator[tuple[Sto
         loop = asyncio.get_running_loop()
         await loop.create_unix_connection(lambda: engine.link, sock=stream)
 
-    yield Store(engine, location_accounts(settings.location, settings.accounts)), connect
+    yield Store(engine, location_accounts(settings.location, settings.accounts), check_seconds=0), connect
     await engine.close()
 
 

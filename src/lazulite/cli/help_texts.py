@@ -39,6 +39,9 @@ examples:
                                                    HTTP and HTTPS
   lazulite serve --metrics-port 9464               GET /metrics there, for Prometheus
   lazulite serve --host-suffix table.example.org   orders.table.example.org is orders
+  lazulite serve --table-host 0.0.0.0 --allow-development-key --allowed-host lazulite
+                                                   for other containers, which call
+                                                   this one lazulite
   LAZULITE_ACCOUNTS="orders:$KEY1:$KEY2" lazulite serve
 """
 

@@ -6,7 +6,7 @@ Light, as `parser` is: only Python's own modules here.
 from argparse import SUPPRESS, ArgumentParser
 from pathlib import Path
 
-from lazulite.cli.flag_types import DEFAULT_HOST, count, host, network, no_pfx, port, positive, suffix
+from lazulite.cli.flag_types import DEFAULT_HOST, count, host, host_name, network, no_pfx, port, positive, suffix
 
 LIMIT_FLAGS = {
     "--connections": ("connections", int, "connections at a time (20000)"),
@@ -32,6 +32,7 @@ def add(parser: ArgumentParser) -> None:
     _certificate_flags(parser)
     _address_flags(parser)
     _process_flags(parser)
+    _clock_flags(parser)
     _log_flags(parser)
     _bearer_flags(parser)
     _limit_flags(parser)
@@ -63,6 +64,14 @@ def _address_flags(parser: ArgumentParser) -> None:
         help="the account is always the first segment of the path",
     )
     flag(
+        "--allowed-host",
+        type=host_name,
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="answer requests for this host also while the development key is served; repeatable",
+    )
+    flag(
         "--trusted-proxy",
         type=network,
         action="append",
@@ -91,6 +100,14 @@ def _process_flags(parser: ArgumentParser) -> None:
         type=count,
         metavar="N",
         help="connections to the database at a time, of each process (16)",
+    )
+
+
+def _clock_flags(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--accept-clock-jump",
+        action="store_true",
+        help="serve although the clock has jumped, or Timestamps are ahead of it, by more than a day",
     )
 
 

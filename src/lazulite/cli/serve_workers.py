@@ -19,6 +19,7 @@ from lazulite.cli.stores import Store, open_location, open_store
 from lazulite.cli.table_server import calm_collector, secure_of
 from lazulite.config import Settings
 from lazulite.engine.remote_server import EngineServer
+from lazulite.engine.write_check import WriteCheck
 from lazulite.protocol.spaces import WATCHED
 from lazulite.server import lifecycle
 from lazulite.server.front_ends import Address, FrontEnds
@@ -67,8 +68,10 @@ async def _behind(settings: Settings) -> AsyncIterator[tuple[Store, Attach]]:
         yield store, _leave
         return
     async with open_location(settings) as (engine, directory):
-        lane = Lane()
-        owner = EngineServer(engine, TableWording(), WATCHED, report, paced=lane.paced, passed=lane.passed)
+        lane, check = Lane(), WriteCheck(engine.check_writable)
+        owner = EngineServer(
+            engine, TableWording(), WATCHED, report, paced=lane.paced, passed=lane.passed, check=check.passed
+        )
         try:
             yield Store(engine, directory, f"RocksDB, {engine.name}"), partial(_join, owner)
         finally:

@@ -7,15 +7,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lazulite.cli.backup_files import LIST
+from lazulite.cli.clock_checks import check_database_time, check_newest_stamp, check_since_boot, note_boot, stamp_clock
+from lazulite.cli.location_modes import refuse_writable, tell_readable
 from lazulite.cli.reports import report
 from lazulite.config import ConfigError, Settings, account_file, check_development_key, store_path
 from lazulite.engine.contract import Engine
 from lazulite.engine.flush_meter import Meter
 from lazulite.engine.postgres.settings import PostgresSettings
 from lazulite.engine.rocksdb import RocksEngine
+from lazulite.engine.write_check import KEPT_SECONDS
 from lazulite.protocol.account_row import AccountRow, AccountWatch
 from lazulite.protocol.accounts import Account, AccountDirectory
-from lazulite.protocol.clock import system_clock
 from lazulite.server.control import control
 from lazulite.transfer.journal import refuse_unfinished
 
@@ -35,6 +37,8 @@ class Store:
     """Its numbers; None if they are the database's to tell."""
     shared: bool = False
     """Whether other processes change it, unannounced."""
+    check_seconds: float = KEPT_SECONDS
+    """How long the result of a health check stands; 0 where the engine's owner keeps it for all."""
 
 
 @asynccontextmanager
@@ -66,14 +70,25 @@ async def open_location(
         EngineError: the store cannot be opened.
     """
     location = settings.location
+    if location is not None:
+        refuse_writable(location)
     directory = location_accounts(location, settings.accounts)
     check_development_key(settings, directory)
     if location is not None and (location / LIST).exists():
         raise ConfigError(
             f"{location} is a backup, which serving would change; lazulite restore makes a location of it"
         )
-    engine = RocksEngine.open(None if location is None else store_path(location), system_clock, meter=meter)
+    clock = stamp_clock(settings)
+    if location is not None:
+        tell_readable(location, report)
+        if not settings.accept_clock_jump:
+            check_since_boot(location, clock.boot_tick)
+    engine = RocksEngine.open(None if location is None else store_path(location), clock, meter=meter)
     try:
+        if not settings.accept_clock_jump:
+            check_newest_stamp(engine.name, engine.newest_stamp)
+        if location is not None:
+            note_boot(location, clock.boot_tick)
         await refuse_unfinished(engine, engine.name)
         async with control(location, engine.checkpoint, report):
             yield engine, directory
@@ -94,7 +109,9 @@ def location_accounts(location: Path | None, accounts: Mapping[str, Account]) ->
 async def _database_store(settings: Settings, database: PostgresSettings) -> AsyncIterator[Store]:
     from lazulite.cli.database import open_database  # noqa: PLC0415 - nobody waits for a client that is not used
 
-    async with open_database(database, report) as engine:
+    async with open_database(database, report, stamp_clock(settings)) as engine:
+        if not settings.accept_clock_jump:
+            check_database_time(engine.name, await engine.unix_seconds())
         await refuse_unfinished(engine, engine.name)
         directory = AccountDirectory(settings.accounts)
         watch = AccountWatch(AccountRow(engine, engine.name), directory, report)

@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import os
 import random
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -22,6 +23,7 @@ from lazulite.server.certificate import Certificate, CertificateError
 from lazulite.server.debug_log import DebugLog
 from lazulite.server.exchange_log import ExchangeLog
 from lazulite.server.health import Health
+from lazulite.server.host_guard import HostGuard
 from lazulite.server.lane import Lane
 from lazulite.server.line_writer import Output
 from lazulite.server.listener import Secure, Server
@@ -74,7 +76,14 @@ async def table_server(
         if prepare is not None:
             await prepare(tables.watchers)
         await tables.start()
-        health = Health(tables, store.engine.check_writable)
+        guard = HostGuard(
+            tables,
+            lambda: store.directory.development,
+            names=(settings.host, *settings.allowed_hosts),
+            suffixes=settings.allowed_suffixes,
+            report=report,
+        )
+        health = Health(guard, store.engine.check_writable, kept_seconds=store.check_seconds)
         service: Service = health
         if settings.trusted_proxies:
             service = Proxied(service, settings.trusted_proxies)
@@ -144,7 +153,8 @@ def open_logs(
         logs.append(request_log)
     if settings.debug_file is not None:
         try:
-            debug_log = DebugLog(share(stack.enter_context(settings.debug_file.open("ab")), 1))
+            debug_file = os.open(settings.debug_file, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+            debug_log = DebugLog(share(stack.enter_context(os.fdopen(debug_file, "ab")), 1))
         except OSError as error:
             raise ConfigError(f"cannot write {settings.debug_file}: {error.strerror}") from error
         stack.callback(debug_log.close)

@@ -22,7 +22,8 @@ Key = tuple[str, str]
 """(partition, row), the address of a row inside its space."""
 
 Clock = Callable[[], int]
-"""The time now in ticks: units of 100 ns since 1601-01-01T00:00:00Z (a FILETIME). May step back."""
+"""The time now in ticks: units of 100 ns since 1601-01-01T00:00:00Z (a FILETIME). May step back; one that cannot be
+believed may raise `EngineUnavailableError`, which refuses the commit."""
 
 Decide = Callable[[Sequence[bytes | None], int], Mapping[str, bytes | None]]
 """Given the current values of the rows a commit named, in that order (None = absent), and the commit's stamp in ticks:

@@ -16,7 +16,7 @@ What must hold, beside the engine's own promises, which it passes on:
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Sequence
 from contextlib import aclosing, asynccontextmanager
 from typing import Any, TypeAlias
 
@@ -44,6 +44,7 @@ class EngineServer:
         paced: makes of long work the same work with turns for others.
         passed: called when a short call was answered.
         held_seconds: see `HELD_SECONDS_MAX`.
+        check: makes the durable write that front ends ask for; None for the engine's own.
     """
 
     def __init__(
@@ -56,8 +57,10 @@ class EngineServer:
         paced: Callable[[Work], Work] = lambda work: work,
         passed: Callable[[], None] = lambda: None,
         held_seconds: float = HELD_SECONDS_MAX,
+        check: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self.engine = engine
+        self.check = check or engine.check_writable
         self.wording = wording
         self.report = report
         self.paced = paced
@@ -247,7 +250,7 @@ async def _drop(server: EngineServer, space: int) -> None:
 
 
 async def _check(server: EngineServer) -> None:
-    await server.engine.check_writable()
+    await server.check()
 
 
 _CALLS: dict[int, Callable[..., Coroutine[Any, Any, Plain]]] = {

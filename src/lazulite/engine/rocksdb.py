@@ -113,6 +113,11 @@ class RocksEngine:
         """Where the store lives, for messages."""
         return self._location.name
 
+    @property
+    def newest_stamp(self) -> int:
+        """The greatest stamp given so far, 0 at first."""
+        return self._opened().stamp
+
     def statistics(self) -> dict[str, int]:
         """Return some numbers of the store, see `rocks_store.STATISTICS`; none while it is not open."""
         return {} if self._store is None else self._store.statistics()
@@ -219,6 +224,7 @@ class RocksEngine:
 
     async def check_writable(self) -> None:
         """See `Engine.check_writable`."""
+        self._clock()  # Raises if commits could have no stamp.
         await self._writable().group.written()
 
     async def checkpoint(self, path: Path) -> None:

@@ -116,6 +116,7 @@ class AccountDirectory:
         self._look_again_s = 0.0
         self._stamp: Stamp | None = None
         self._accounts: dict[str, Account] = {}
+        self._development = False
         self._own_seen = False
         stored: Accounts | None = None
         if file is not None:
@@ -124,11 +125,7 @@ class AccountDirectory:
 
     def get(self, name: str) -> Account | None:
         """Return the account of that name as it is now (give or take `LOOK_SECONDS`), or None."""
-        if self._path is not None:
-            now_s = self._monotonic()
-            if now_s >= self._look_again_s:
-                self._look_again_s = now_s + LOOK_SECONDS
-                self._look(self._path)
+        self._refresh()
         return self._accounts.get(name)
 
     def names(self) -> list[str]:
@@ -137,9 +134,16 @@ class AccountDirectory:
 
     @property
     def development(self) -> bool:
-        """Whether an account in force signs with the public development key."""
-        public = DEVELOPMENT_ACCOUNT.keys[0]
-        return any(public in account.keys for account in self._accounts.values())
+        """Whether an account in force signs with the public development key, as of now likewise."""
+        self._refresh()
+        return self._development
+
+    def _refresh(self) -> None:
+        if self._path is not None:
+            now_s = self._monotonic()
+            if now_s >= self._look_again_s:
+                self._look_again_s = now_s + LOOK_SECONDS
+                self._look(self._path)
 
     def _look(self, path: str) -> None:
         """Read the file again if it is not the one that was read last."""
@@ -173,3 +177,5 @@ class AccountDirectory:
         accounts |= self._fixed
         self._own_seen = self._own_seen or stored is not None or bool(accounts)
         self._accounts = accounts if self._own_seen else {DEVELOPMENT_ACCOUNT.name: DEVELOPMENT_ACCOUNT}
+        public = DEVELOPMENT_ACCOUNT.keys[0]
+        self._development = any(public in account.keys for account in self._accounts.values())

@@ -5,8 +5,15 @@ import time
 from lazulite.engine.contract import Clock
 
 TICKS_PER_SECOND = 10_000_000
+TICKS_PER_DAY = 86_400 * TICKS_PER_SECOND
 UNIX_EPOCH_TICKS = 116_444_736_000_000_000
 """1970-01-01T00:00:00Z in ticks."""
+LAST_TICK = 2_650_467_743_999_999_999
+"""9999-12-31T23:59:59.9999999Z, after which no date can be spelled."""
+_LAST_SECOND = LAST_TICK // TICKS_PER_SECOND * TICKS_PER_SECOND
+
+_SINCE_BOOT: int = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+"""Counts while the machine is suspended, too, where there is such a clock."""
 
 
 def system_clock() -> int:
@@ -14,9 +21,29 @@ def system_clock() -> int:
     return time.time_ns() // 100 + UNIX_EPOCH_TICKS
 
 
+def ticks_since_boot() -> int:
+    """Return how long the machine has been running, in ticks, which setting its clock does not change."""
+    return time.clock_gettime_ns(_SINCE_BOOT) // 100
+
+
+def until_9999(clock: Clock) -> Clock:
+    """Return a clock that stands still at the last second that can be spelled."""
+    return lambda: min(clock(), _LAST_SECOND)
+
+
 def unix_seconds(ticks: int) -> float:
     """Return ticks as seconds since 1970."""
     return (ticks - UNIX_EPOCH_TICKS) / TICKS_PER_SECOND
 
 
-__all__ = ["TICKS_PER_SECOND", "UNIX_EPOCH_TICKS", "Clock", "system_clock", "unix_seconds"]
+__all__ = [
+    "LAST_TICK",
+    "TICKS_PER_DAY",
+    "TICKS_PER_SECOND",
+    "UNIX_EPOCH_TICKS",
+    "Clock",
+    "system_clock",
+    "ticks_since_boot",
+    "unix_seconds",
+    "until_9999",
+]

@@ -1,12 +1,14 @@
 """`GET /health`: whether the service can do its work.
 
-Invariants: one check runs at a time, however many ask, and nobody waits for it longer than `seconds`; once the service
-is about to stop it is not well, whatever the check would say.
+Invariants: however many ask, one check runs at a time, and its result stands for a second; an answer waits for it no
+longer than `seconds`; once the service is about to stop it is not well, whatever the check would say.
 """
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Coroutine
 
+from lazulite.engine.write_check import KEPT_SECONDS, WriteCheck
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import Request, Response, Service
 
@@ -24,13 +26,21 @@ class Health:
         check: returns when all is well; raises otherwise. A `ServiceError`'s code, or else the exception's type, is
             the reason that the answer gives.
         seconds: how long one asker waits.
+        kept_seconds: how long a result stands.
+        clock: monotonic seconds.
     """
 
-    def __init__(self, inner: Service, check: Callable[[], Awaitable[None]], seconds: float = 5) -> None:
+    def __init__(
+        self,
+        inner: Service,
+        check: Callable[[], Awaitable[None]],
+        seconds: float = 5,
+        kept_seconds: float = KEPT_SECONDS,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._inner = inner
-        self._check = check
+        self._check = WriteCheck(check, kept_seconds, clock)
         self._seconds = seconds
-        self._running: asyncio.Task[None] | None = None
         self._leaving = False
 
     def leave(self) -> None:
@@ -58,10 +68,7 @@ class Health:
         """Return why the service is not well, in one word; empty when it is."""
         if self._leaving:
             return LEAVING
-        running = self._running
-        if running is None or running.done():
-            self._running = running = asyncio.ensure_future(self._run())
-            running.add_done_callback(_seen)
+        running = self._check.start()
         await asyncio.wait([running], timeout=self._seconds)
         if not running.done():
             return "Timeout"
@@ -71,12 +78,3 @@ class Health:
         if failure is None:
             return ""
         return failure.code if isinstance(failure, ServiceError) else type(failure).__name__
-
-    async def _run(self) -> None:
-        await self._check()
-
-
-def _seen(check: asyncio.Task[None]) -> None:
-    """Look at the outcome, lest asyncio warns of a failure that everybody was too impatient to hear of."""
-    if not check.cancelled():
-        check.exception()

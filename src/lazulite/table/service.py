@@ -21,7 +21,7 @@ from lazulite.protocol.accounts import AccountDirectory
 from lazulite.protocol.addressing import Address, Addressing
 from lazulite.protocol.authentication import Authenticator
 from lazulite.protocol.bearer_authentication import BearerAuthentication
-from lazulite.protocol.clock import TICKS_PER_SECOND, system_clock, unix_seconds
+from lazulite.protocol.clock import TICKS_PER_SECOND, system_clock, unix_seconds, until_9999
 from lazulite.protocol.content_md5 import check_content_md5
 from lazulite.protocol.errors import CREDENTIAL_REFUSALS, MESSAGE_AS_REASON, ServiceError
 from lazulite.protocol.grant import Grant
@@ -83,6 +83,7 @@ class TableService:
         paced: Callable[[Operation], Operation] = lambda operation: operation,
         remembered_seconds: float | None = None,
     ) -> None:
+        clock = until_9999(clock)
         lifetime = None if remembered_seconds is None else Lifetime(remembered_seconds, monotonic)
         catalog = Catalog(engine, lifetime)
         properties = PropertiesStore(engine, "table", lifetime)
@@ -219,7 +220,7 @@ class TableService:
         if answers_xml(parameters):
             text = f"{error.message}\nRequestId:{request.id}\nTime:{time_now}"
             body = xml.error_document(error.code, text, error.details)
-            head = [("Content-Type", "application/xml"), *headers]
+            head = [("Content-Type", "application/xml"), NO_SNIFF, *headers]
             return Response(error.status, head, body, error.code, error.message)
         version = _version_known(request, parameters) or NEWEST
         wanted = format_for_error(version, request.headers, parameters.get("$format", ""))

@@ -34,7 +34,7 @@ from lazulite.engine.postgres.script import Place
 from lazulite.engine.postgres.settings import PostgresSettings
 from lazulite.engine.postgres.single_writes import SingleWrites
 from lazulite.engine.postgres.stamps import Stamps
-from lazulite.engine.postgres.statements import CHECK_WRITABLE, PLANNED_ONCE, SESSION
+from lazulite.engine.postgres.statements import CHECK_WRITABLE, PLANNED_ONCE, SESSION, TIME
 
 _COMMIT_RATIO = 1.25
 """How much longer than a statement it may take to settle a commit: who waits for a silent database is told in time."""
@@ -173,7 +173,14 @@ class PostgresEngine:
         """See `Engine.check_writable`."""
         with self._call():
             await self._started()
+            self._stamps.take()  # Raises if commits could have none.
             await self._pool.fetch(CHECK_WRITABLE)
+
+    async def unix_seconds(self) -> float:
+        """Return the database's time."""
+        with self._call():
+            await self._started()
+            return float((await self._pool.fetch(TIME))[0][0])
 
     async def reclaim(self) -> bool:
         """Empty a dropped space that is due, as is done in the background; say whether there was one."""

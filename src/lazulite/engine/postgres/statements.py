@@ -133,6 +133,9 @@ INSERT INTO lazulite.store (name, value) VALUES ('written', now()::text)
 ON CONFLICT (name) DO UPDATE SET value = excluded.value
 """
 
+TIME = "SELECT extract(epoch FROM clock_timestamp())"
+"""The database's time, in seconds since 1970."""
+
 SESSION = """
 SET enable_seqscan = off;
 SET enable_bitmapscan = off;

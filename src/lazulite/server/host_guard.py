@@ -1,0 +1,91 @@
+"""The hosts that are answered while a service has a key that is public.
+
+A web page can lead a name of its own to an address of this machine (DNS rebinding). For a browser, requests to that
+name are then the page's own, and the public key signs them. The name stands in `Host`: a request is refused unless its
+host is an IP address, a name below `localhost`, or a name that the operator gave.
+
+A request without a host passes: it is HTTP/1.0, which no browser speaks.
+"""
+
+from collections.abc import Callable, Coroutine, Iterable
+from functools import lru_cache
+from ipaddress import ip_address
+
+from lazulite.protocol.errors import ServiceError
+from lazulite.protocol.message import Request, Response, Service
+
+REPORTS_MAX = 16
+"""Refused hosts that the operator is told of."""
+_HOST_LENGTH_MAX = 253 + len(".:65535")
+"""The longest DNS name, its dot and a port."""
+_LOCAL = "localhost"
+
+
+class HostGuard:
+    """A service that refuses requests for unknown hosts with `InvalidHeaderValue`, and hands on all others.
+
+    Args:
+        inner: what it hands on to.
+        guarded: whether hosts matter now: whether the service has a public key.
+        names: hosts that are known.
+        suffixes: names that are known together with all names below them; `localhost` always is.
+        report: told, in a line for people, of the first hosts that are refused.
+    """
+
+    def __init__(
+        self,
+        inner: Service,
+        guarded: Callable[[], bool],
+        *,
+        names: Iterable[str],
+        suffixes: Iterable[str],
+        report: Callable[[str], None],
+    ) -> None:
+        self._inner = inner
+        self._guarded = guarded
+        known = (_LOCAL, *suffixes)
+        self._names = frozenset((*known, *(name.lower() for name in names)))
+        self._endings = tuple(f".{suffix}" for suffix in known)
+        self._report = report
+        self._reported: set[str] = set()
+        self._knows = lru_cache(maxsize=1024)(self._is_known)
+
+    def handle(self, request: Request) -> Coroutine[object, object, Response]:
+        """See `Service`."""
+        host = request.headers.get("host")
+        if host is None or (len(host) <= _HOST_LENGTH_MAX and self._knows(host)) or not self._guarded():
+            return self._inner.handle(request)
+        return self._refused(request, host)
+
+    def refuse(self, request: Request, error: ServiceError) -> Response:
+        """See `Service`."""
+        return self._inner.refuse(request, error)
+
+    async def _refused(self, request: Request, host: str) -> Response:
+        name = _name(host)
+        if len(host) <= _HOST_LENGTH_MAX and name not in self._reported and len(self._reported) < REPORTS_MAX:
+            self._reported.add(name)
+            self._report(
+                f"refused a request for the host {name}: with the public development key, only IP addresses, localhost "
+                f"and names that are given are served (--allowed-host {name})"
+            )
+        return self._inner.refuse(request, ServiceError("InvalidHeaderValue"))
+
+    def _is_known(self, host: str) -> bool:
+        name = _name(host)
+        return name in self._names or name.endswith(self._endings) or _is_address(name)
+
+
+def _name(host: str) -> str:
+    """Return a host without its port, and without the brackets of an IPv6 address."""
+    if host.startswith("["):
+        return host[1:].partition("]")[0]
+    return host.partition(":")[0].lower().removesuffix(".")
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ip_address(name)
+    except ValueError:
+        return False
+    return True
