@@ -37,15 +37,22 @@ def told(location: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("name", [".", "store", "accounts.json"])
-@pytest.mark.parametrize("mode", [0o720, 0o702, 0o777, 0o1777])
-def test_what_others_may_write_is_refused(location: Path, name: str, mode: int) -> None:
+@pytest.mark.parametrize("mode", [0o702, 0o777, 0o1777])
+def test_what_every_user_may_write_is_refused(location: Path, name: str, mode: int) -> None:
     (location / name).chmod(mode)
     with pytest.raises(ConfigError, match=rf"{location / name} \(mode {mode:04o}\): chmod go-w "):
         refuse_writable(location)
 
 
+def test_a_location_that_its_group_may_write_is_told(location: Path) -> None:
+    """As a volume of Kubernetes is, and what `mkdir` makes where a user has a group of its own."""
+    location.chmod(0o2775)
+    refuse_writable(location)
+    assert told(location) == [f"others than its owner may write {location} (mode 2775): chmod go-w {location}"]
+
+
 @pytest.mark.parametrize("name", ["store", "accounts.json"])
-@pytest.mark.parametrize("mode", [0o740, 0o704, 0o755, 0o644])
+@pytest.mark.parametrize("mode", [0o720, 0o740, 0o704, 0o755, 0o644])
 def test_what_others_may_read_is_told(location: Path, name: str, mode: int) -> None:
     (location / name).chmod(mode)
     path = location / name
