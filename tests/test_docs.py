@@ -8,6 +8,7 @@ import pytest
 from azure.data.tables import TableClient
 
 from .docs_support import PAGES, ROOT, RUN, Checkout, Fence, Reader, fences, page_text, prints
+from .markdown import links
 
 RUN_PAGES = [page for page in PAGES if any(fence.language in RUN for fence in fences(page))]
 SKIPPED = {
@@ -149,23 +150,10 @@ def test_the_javascript_client_runs(checkout: Checkout) -> None:
 # Links.
 
 
-def anchors(page: Path) -> set[str]:
-    """Return the anchors of a page's headings, as GitHub makes them."""
-    headings = re.findall(
-        r"^#+ (.+)$", re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.M | re.S), re.M
-    )
-    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
-
-
 @pytest.mark.parametrize("page", PAGES)
 def test_links_lead_somewhere(page: str) -> None:
-    for link in re.findall(r"\]\(([^)\s]+)\)", page_text(page)):
-        if link.startswith("https://"):
-            continue
-        path, _, anchor = link.partition("#")
-        target = (ROOT / page).parent / path if path else ROOT / page
-        assert target.exists(), link
-        assert not anchor or anchor in anchors(target), link
+    for link in links(page_text(page)):
+        assert link.target.startswith("https://") or link.leads_somewhere(ROOT / page), link
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -20,6 +20,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from tests import protocol_reference
+from tests.markdown import Heading
 
 HERE = Path(__file__).parent
 TESTS = HERE.parent
@@ -124,8 +126,8 @@ What the Table service of Azure does, request by request, and whether Lazulite d
 - **unverified**: the service's behaviour is neither recorded nor clearly documented; the row says what Lazulite does.
 
 `make compatibility` writes this page from `tests/conformance/behaviours/`, after a run of the conformance suite in
-which every test that is named here passed. The suite speaks HTTP only. The sections are those of the protocol's
-reference that the code cites, too.
+which every test that is named here passed. The suite speaks HTTP only. The sections are those of the
+[protocol reference](protocol/README.md).
 
 """
 
@@ -135,18 +137,21 @@ def page(sections: list[Section]) -> str:
     lines = [f"| Section | {' | '.join(VERDICTS)} | all |", "|---|---:|---:|---:|---:|"]
     total = Section("", "", tuple(row for section in sections for row in section.behaviours))
     for section in sections:
-        label = f"[{section.reference} {section.title}](#{_anchor(section)})"
+        heading = Heading(2, f"{section.reference} {section.title}")
+        label = f"[{heading.title}](#{heading.anchor})"
         lines.append(f"| {label} | {_counts(section)} |")
     lines.append(f"| **All** | {_counts(total)} |")
     for section in sections:
-        lines += ["", f"## {section.reference} {section.title}", "", "| Id | Behaviour | Verdict | Shown by |"]
+        lines += ["", f"## {section.reference} {section.title}", "", f"Reference: {_references(section)}.", ""]
+        lines.append("| Id | Behaviour | Verdict | Shown by |")
         lines += ["|---|---|---|---|", *(_line(behaviour) for behaviour in section.behaviours)]
     return HEAD + "\n".join(lines) + "\n"
 
 
-def _anchor(section: Section) -> str:
-    text = f"{section.reference} {section.title}".lower()
-    return "".join(char for char in text if char.isalnum() or char in " -").replace(" ", "-")
+def _references(section: Section) -> str:
+    sections = protocol_reference.sections()
+    numbers = protocol_reference.citations(section.reference)
+    return ", ".join(f"[{protocol_reference.SIGN}{each}]({sections[each].target(PAGE)})" for each in numbers)
 
 
 def _counts(section: Section) -> str:

@@ -26,7 +26,7 @@ WRITE = "LAZULITE_WRITE_COMPATIBILITY"
 
 
 def section(*tests: str) -> list[Section]:
-    return [Section("§0", "Nothing", (Behaviour("row", "Does | something.", "same", "", tests),))]
+    return [Section("§17", "Nothing", (Behaviour("row", "Does | something.", "same", "", tests),))]
 
 
 def test_a_test_that_did_not_pass_shows_nothing() -> None:
@@ -44,7 +44,7 @@ def test_a_test_that_did_not_pass_shows_nothing() -> None:
 
 
 def test_a_row_needs_a_reason_and_a_test(tmp_path: Path) -> None:
-    head = 'reference = "§0"\ntitle = "T"\n[row]\n'
+    head = 'reference = "§17"\ntitle = "T"\n[row]\n'
     for text, fine in [
         ('does = "x"\nshown_by = ["test_a::test_b"]', True),
         ('does = "x"\nshown_by = ["test_a::test_b"]\ndiffers = "why"', True),
@@ -66,7 +66,8 @@ def test_a_row_needs_a_reason_and_a_test(tmp_path: Path) -> None:
 
 def test_a_page_has_a_line_for_each_row() -> None:
     text = page(section("test_a::test_x_y", "test_a::test_z[PUT-*]"))
-    assert "| [§0 Nothing](#0-nothing) | 1 | 0 | 0 | 1 |\n| **All** | 1 | 0 | 0 | 1 |" in text
+    assert "| [§17 Nothing](#17-nothing) | 1 | 0 | 0 | 1 |\n| **All** | 1 | 0 | 0 | 1 |" in text
+    assert "\n## §17 Nothing\n\nReference: [§17](protocol/errors.md#17-throttling).\n" in text
     links = r"[x y](../tests/conformance/test_a.py), [z: PUT-\*](../tests/conformance/test_a.py)"
     assert f"| `row` | Does \\| something. | same | {links} |\n" in text
 

@@ -6,7 +6,7 @@ Invariants:
 - any text whatever is either a token that proves something or a `BadTokenError`;
 - no error text holds a part of the token.
 
-Source: reference §14.7; RFC 7519, RFC 7515, OpenID Connect Core §3.1.3.7.
+Source: reference §14.7; RFC 7519, RFC 7515, OpenID Connect Core section 3.1.3.7.
 """
 
 import json
@@ -149,7 +149,7 @@ def _bare(audience: str) -> str:
 
 
 def _seconds(claim: object) -> float:
-    """Return a NumericDate (RFC 7519 §2)."""
+    """Return a NumericDate (RFC 7519 section 2)."""
     try:
         if isinstance(claim, int | float) and not isinstance(claim, bool) and not math.isnan(claim):
             return float(claim)

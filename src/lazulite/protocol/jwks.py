@@ -1,4 +1,4 @@
-"""JSON Web Key Sets: the public keys that verify bearer tokens. Source: RFC 7517, RFC 7518 §6.
+"""JSON Web Key Sets: the public keys that verify bearer tokens. Source: RFC 7517, RFC 7518 section 6.
 
 Invariants:
 - only the public members of asymmetric keys are read, so a shared secret in a set can verify nothing, and a private key
@@ -62,7 +62,7 @@ class KeySet:
 
 
 def parse_jwks(text: bytes) -> KeySet:
-    """Read a key set. Keys that can verify no token (RFC 7517 §5) are left out.
+    """Read a key set. Keys that can verify no token (RFC 7517 section 5) are left out.
 
     Raises:
         JwksError: it is too large, has too many keys, is not a key set, or has no usable key.

@@ -1,4 +1,4 @@
-"""The signing keys of an OpenID Connect issuer, fetched, kept and renewed. Source: OpenID Connect Discovery 1.0 §4.
+"""The signing keys of an OpenID Connect issuer, fetched, kept, renewed. Source: OpenID Connect Discovery 1.0 section 4.
 
 Invariants:
 - one fetch at a time, bounded in time and bytes; requests wait for one only if a token names a key that is not known,

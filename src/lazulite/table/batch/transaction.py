@@ -3,7 +3,7 @@
 Invariants: nothing is written unless everything is; the first refusal, in the order of the operations, is the answer.
 A lack of permission or a malformed body refuses the batch as a whole; everything else is answered inside a 202, with
 the index of the operation before its message. The event loop is held no longer than `turn_seconds` and one operation,
-but for the commit. Source: reference §11.2–11.4.
+but for the commit. Source: reference §11.2–§11.4.
 """
 
 from collections.abc import Mapping, Sequence

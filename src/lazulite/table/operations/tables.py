@@ -1,4 +1,4 @@
-"""Create, get, list and delete tables. Source: reference §8.1–8.4."""
+"""Create, get, list and delete tables. Source: reference §8.1–§8.4."""
 
 from collections.abc import Callable
 
