@@ -1,4 +1,4 @@
-"""What a URL of the Table service addresses. Source: reference §1, §24.
+"""What a URL of the Table service addresses. Source: reference §1.
 
 Invariants: keys are decoded exactly once, their doubled quotes made single. A resource that is returned is well formed;
 whether it exists is another question.
