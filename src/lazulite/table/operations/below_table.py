@@ -3,7 +3,7 @@
 An endpoint that ends with a table's name leads there, which is a frequent mistake: SDKs recognise the service's answers
 and explain it. A `POST` is answered as an insert into T of an entity without keys. Invariant: nothing is ever written.
 
-Source: reference §9; that a query is `NotImplemented` is what tests of the Python SDK expect, and *unverified* where
+Source: reference §1; that a query is `NotImplemented` is what tests of the Python SDK expect, and *unverified* where
 T does not exist.
 """
 
