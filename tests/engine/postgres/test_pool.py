@@ -113,6 +113,7 @@ async def test_scans_leave_connections_to_others(open_engine: Open) -> None:
 
 
 async def test_who_waits_too_long_for_a_connection_is_told(open_engine: Open) -> None:
+    await open_engine().start()  # To make the tables may take longer than that.
     engine = open_engine(connections_max=1, statement_seconds=0.5)
     await engine.start()
     async with engine._pool.connection(), asyncio.timeout(SECONDS_MAX):
