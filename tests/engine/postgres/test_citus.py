@@ -20,7 +20,7 @@ from lazulite.engine.postgres.settings import PostgresSettings
 from lazulite.protocol.clock import system_clock
 from tests.engine.postgres.adds import Adds
 from tests.engine.postgres.load import Load
-from tests.engine.postgres.test_statements import PLANS
+from tests.engine.postgres.test_statements import PLANS, told
 from tests.postgres.server import CITUS, Coordinator, Postgres, until
 
 pytestmark = pytest.mark.skipif(not CITUS, reason="LAZULITE_TEST_CITUS names no coordinator")
@@ -37,6 +37,7 @@ SCRIPTS = {
     "delete": write_script(PLACE, CHANGES[1], None, absent=False, present=True),
 }
 ONE_SHARD = (statements.GET_ONE, statements.READ_ONE, scan.IN_PARTITION, scan.ROW_GROUP)
+ARGUMENTS = dict(PLANS.values())
 ALL_SHARDS = (scan.IN_SPACE, scan.PARTITION_GROUP)
 
 
@@ -65,14 +66,6 @@ async def _engine(dsn: str) -> AsyncIterator[PostgresEngine]:
 async def plan(engine: PostgresEngine, statement: str) -> str:
     async with engine._pool.connection() as connection:
         return "\n".join(line for (line,) in await connection.fetch(f"EXPLAIN (COSTS OFF) {statement}"))
-
-
-def told(statement: str) -> str:
-    """Return a statement with its arguments in their places."""
-    arguments = next(arguments for text, arguments in PLANS.values() if text == statement).split(", ")
-    for number in range(len(arguments), 0, -1):
-        statement = statement.replace(f"${number}", arguments[number - 1])
-    return statement
 
 
 async def test_an_engine_on_it_does_what_engines_do(engine: PostgresEngine) -> None:
@@ -105,12 +98,12 @@ async def test_each_statement_of_a_script_goes_to_one_shard(engine: PostgresEngi
 
 @pytest.mark.parametrize("statement", ONE_SHARD)
 async def test_reads_of_one_partition_go_to_one_shard(engine: PostgresEngine, statement: str) -> None:
-    assert "Task Count: 1\n" in await plan(engine, told(statement))
+    assert "Task Count: 1\n" in await plan(engine, told(statement, *ARGUMENTS[statement].split(", ")))
 
 
 @pytest.mark.parametrize("statement", ALL_SHARDS)
 async def test_a_scan_over_partitions_pushes_its_limit_down(engine: PostgresEngine, statement: str) -> None:
-    text = await plan(engine, told(statement))
+    text = await plan(engine, told(statement, *ARGUMENTS[statement].split(", ")))
     assert "Limit" in text.partition("Tasks Shown")[2], text
 
 

@@ -71,12 +71,20 @@ FILL = (
 )
 _BIG = Place(1, b"big", None)
 _TWO = [RowChange(key, None, 9, None) for key in (b"000007", b"019999")]
+
+
+def told(statement: str, *arguments: str) -> str:
+    """Return a statement with its arguments in their places."""
+    for number, argument in reversed(list(enumerate(arguments, 1))):
+        statement = statement.replace(f"${number}", argument)
+    return statement
+
+
 UNSET = {
-    "get one": [statements.GET_ONE.replace("$1", "1").replace("$2", "'big'").replace("$3", "'000007'")],
-    "read one": [
-        statements.READ_ONE.replace("$1", "1").replace("$2", "'big'").replace("$3", "ARRAY['000007'::bytea, '019999']")
-    ],
-    "lock": [statements.LOCK.replace("$1", "1").replace("$2", "'big'")],
+    "get one": [told(statements.GET_ONE, "1", "'big'", "'000007'")],
+    "read one": [told(statements.READ_ONE, "1", "'big'", "ARRAY['000007'::bytea, '019999']")],
+    "lock": [told(statements.LOCK, "1", "'big'")],
+    "page in a partition": [told(scan.IN_PARTITION, "1", "10", "1000000", "'big'", "'000007'", "'019999'")],
     "apply": apply_script(_BIG, 8, 9, [*_TWO, RowChange(b"000008", None, 9, b"v")]).split(";\n"),
     "apply one": apply_script(_BIG, 8, 9, _TWO[:1]).split(";\n"),
     "update": write_script(_BIG, RowChange(b"000008", None, 9, b"v"), 1, absent=False, present=True).split(";\n"),
