@@ -222,7 +222,8 @@ async def test_settings_of_the_database_change_nothing(engine: PostgresEngine) -
             assert await connection.fetchval("SHOW standard_conforming_strings") == "on"
             assert await connection.fetchval("SHOW transaction_isolation") == "read committed"
     finally:
-        execute(f"ALTER DATABASE {database} RESET ALL")
+        for name in ODD_SETTINGS:
+            execute(f"ALTER DATABASE {database} RESET {name}")
 
 
 @by_statements

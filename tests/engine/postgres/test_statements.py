@@ -101,7 +101,7 @@ async def test_with_stale_statistics_and_no_settings_only_the_rows_asked_for_are
     await open_engine().start()
     for table in ("rows", "partitions"):
         execute(f"ALTER TABLE lazulite.{table} SET (autovacuum_enabled = off)")
-    execute(FILL.format(partition="convert_to('p' || number, 'utf8')", rows=2000))
+    execute(FILL.format(partition="convert_to('p' || number, 'utf8')", rows=6000))
     execute(
         "INSERT INTO lazulite.partitions (space, partition_key, stamp) SELECT DISTINCT 1, partition_key, 8"
         " FROM lazulite.rows UNION ALL SELECT 1, 'big'::bytea, 8"
