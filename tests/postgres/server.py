@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -125,7 +125,7 @@ class Coordinator(Postgres):
     def drop_database(self, name: str) -> None:
         """Drop a database on every node, whoever is connected to it."""
         for each in (self, *self.workers()):
-            Postgres.drop_database(each, name)
+            until(partial(_drop, each, name), "the extension's own sessions to leave the database")
 
     def workers(self) -> list[Postgres]:
         """Return the workers, in the order of their addresses."""
@@ -134,6 +134,14 @@ class Coordinator(Postgres):
         )
         user = self._url.netloc.rpartition("@")[0]
         return [Postgres(self._url._replace(netloc=f"{user}@{host}:{port}").geturl()) for host, port in nodes]
+
+
+def _drop(node: Postgres, name: str) -> bool:
+    try:
+        node.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+    except asyncpg.ObjectInUseError:
+        return False
+    return True
 
 
 class PostgresServer(Postgres):
