@@ -53,7 +53,7 @@ def postgres_dsn() -> str:
     return shared().dsn(shared().create_database())
 
 
-def postgres(directory: Path, *, scripts: bool = False) -> EngineFactory:
+def postgres(directory: Path, *, scripts: bool | None = None) -> EngineFactory:
     """The scale-out engine, on an empty database."""
     dsn = postgres_dsn()
     shared().execute("DROP SCHEMA IF EXISTS lazulite CASCADE", database=dsn.rpartition("/")[2])
@@ -69,6 +69,7 @@ ENGINES: dict[str, Callable[[Path], EngineFactory]] = {
     "postgres": postgres,
     "postgres-scripts": partial(postgres, scripts=True),
 }
+"""The last two are on the server that tests share: on Citus where the environment names a coordinator."""
 
 
 @pytest.fixture(params=ENGINES, name="engine_factory")

@@ -1,7 +1,8 @@
 """Which engine the servers of tests serve from: one parameter for all suites that start servers.
 
-`LAZULITE_TEST_ENGINE=postgres` in the environment puts every location on a database of its own; a test that says of a
-server that it is `--in-memory` still gets what it says. Anything else leaves locations what they are.
+`LAZULITE_TEST_ENGINE=postgres` in the environment puts every location on a database of its own, on a Citus cluster if
+`LAZULITE_TEST_CITUS` names its coordinator. A test that says of a server that it is `--in-memory` still gets what it
+says. Anything else leaves locations what they are.
 """
 
 import os

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -26,10 +26,14 @@ from . import guard
 from .programs import programs
 from .shelter import shelter
 
+CITUS = os.environ.get("LAZULITE_TEST_CITUS", "")
+"""The URL of a Citus coordinator; empty: there is none. Its databases belong to who runs the tests."""
 USER = "lazulite"
 HOST = "127.0.0.2"
 """Connections to it come from 127.0.0.1, so none can have taken a server's port when that starts again."""
 SECONDS_MAX = 60
+SHARDS = 6
+"""Of a table on Citus: enough for several on each worker, and few enough to make for each test."""
 SETTINGS = {
     "listen_addresses": HOST,
     "unix_socket_directories": "",
@@ -58,6 +62,11 @@ class Postgres:
         """Return a DSN of a database, on this server or the first of the others that will do."""
         place = ",".join([self._url.netloc, *(other._url.netloc.rpartition("@")[2] for other in others)])
         return self._url._replace(netloc=place, path=self._url.path if database is None else f"/{database}").geturl()
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Its host and port."""
+        return self._url.hostname or HOST, self._url.port or 5432
 
     def execute(self, statement: str, *arguments: object, database: str | None = None) -> list[asyncpg.Record]:
         """Execute a statement, on a connection of its own; may be called with or without a running event loop."""
@@ -94,6 +103,45 @@ class Postgres:
             yield self.dsn(name)
         finally:
             self.drop_database(name)
+
+
+class Coordinator(Postgres):
+    """A coordinator of Citus that runs. Its databases have the extension, and each worker has its part of them."""
+
+    def create_database(self) -> str:
+        """Create a database on every node; return its name."""
+        workers = self.workers()
+        name = super().create_database()
+        for worker in workers:
+            worker.execute(f"CREATE DATABASE {name}")
+            worker.execute("CREATE EXTENSION citus", database=name)
+        self.execute("CREATE EXTENSION citus", database=name)
+        self.execute(f"ALTER DATABASE {name} SET citus.shard_count = {SHARDS}")
+        self.execute("SELECT citus_set_coordinator_host($1, $2)", *self.address, database=name)
+        for worker in workers:
+            self.execute("SELECT citus_add_node($1, $2)", *worker.address, database=name)
+        return name
+
+    def drop_database(self, name: str) -> None:
+        """Drop a database on every node, whoever is connected to it."""
+        for each in (self, *self.workers()):
+            until(partial(_drop, each, name), "the extension's own sessions to leave the database")
+
+    def workers(self) -> list[Postgres]:
+        """Return the workers, in the order of their addresses."""
+        nodes = self.execute(
+            "SELECT nodename, nodeport FROM pg_dist_node WHERE noderole = 'primary' AND groupid <> 0 ORDER BY 1, 2"
+        )
+        user = self._url.netloc.rpartition("@")[0]
+        return [Postgres(self._url._replace(netloc=f"{user}@{host}:{port}").geturl()) for host, port in nodes]
+
+
+def _drop(node: Postgres, name: str) -> bool:
+    try:
+        node.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+    except asyncpg.ObjectInUseError:
+        return False
+    return True
 
 
 class PostgresServer(Postgres):
@@ -242,6 +290,11 @@ def _new_directory(parent: Path | None = None) -> Path:
 
 @cache
 def shared() -> Postgres:
-    """Return the server that all tests of a run share: the one that LAZULITE_TEST_POSTGRES names, or one of our own."""
+    """Return the server that all tests of a run share.
+
+    LAZULITE_TEST_CITUS names a coordinator, LAZULITE_TEST_POSTGRES a server; without both it is one of our own.
+    """
+    if CITUS:
+        return Coordinator(CITUS)
     named = os.environ.get("LAZULITE_TEST_POSTGRES")
     return Postgres(named) if named else PostgresServer.make()

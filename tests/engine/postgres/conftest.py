@@ -10,9 +10,14 @@ from lazulite.engine.contract import Clock
 from lazulite.engine.postgres.engine import PostgresEngine
 from lazulite.engine.postgres.settings import PostgresSettings
 from lazulite.protocol.clock import system_clock
-from tests.postgres.server import shared
+from tests.postgres.server import CITUS, shared
 
 Open = Callable[..., PostgresEngine]
+
+SCRIPTS = [True] if CITUS else [False, True]
+"""How commits may be sent: Citus takes scripts only."""
+
+by_statements = pytest.mark.skipif(bool(CITUS), reason="Citus gets scripts instead of statements")
 
 OURS = """
 SELECT count(*) FROM pg_stat_activity
@@ -53,7 +58,7 @@ async def _open_engine(settings: PostgresSettings) -> AsyncIterator[Open]:
         await engine.close()
 
 
-@pytest.fixture(name="engine", params=[False, True], ids=["statements", "scripts"])
+@pytest.fixture(name="engine", params=SCRIPTS, ids=lambda scripts: "scripts" if scripts else "statements")
 def _engine(open_engine: Open, request: pytest.FixtureRequest) -> PostgresEngine:
     """An engine that writes by statements, and one that writes by scripts."""
     return open_engine(scripts=request.param)

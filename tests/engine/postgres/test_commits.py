@@ -13,9 +13,9 @@ from lazulite.engine.postgres.changes import Asked, ByScripts, ByStatements, Cha
 from lazulite.engine.postgres.engine import PostgresEngine
 from lazulite.engine.postgres.script import Place
 from lazulite.engine.postgres.statements import APPLY, INSERT, REPLACE
-from tests.engine.postgres.conftest import OURS, Open, execute, statements_of
+from tests.engine.postgres.conftest import OURS, SCRIPTS, Open, by_statements, execute, statements_of
 from tests.engine.postgres.gates import Gates
-from tests.postgres.server import SECONDS_MAX
+from tests.postgres.server import CITUS, SECONDS_MAX
 
 
 class RefusedError(Exception):
@@ -133,6 +133,7 @@ async def test_stamps_grow_over_processes_with_skewed_clocks(open_engine: Open, 
         last = stamp
 
 
+@by_statements
 async def test_a_head_that_another_process_set_meanwhile_costs_a_write_one_more_try(open_engine: Open) -> None:
     clock = iter(range(10**15, 10**16, 100))
     one, other = open_engine(lambda: next(clock)), open_engine(lambda: 10**15 + 50)
@@ -144,7 +145,7 @@ async def test_a_head_that_another_process_set_meanwhile_costs_a_write_one_more_
     assert [insert.asked for insert in inserts] == [0, 0]
 
 
-@pytest.mark.parametrize("scripts", [False, True])
+@pytest.mark.parametrize("scripts", SCRIPTS)
 async def test_who_must_read_gets_on_beside_one_who_always_is_faster(
     open_engine: Open, scripts: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -171,7 +172,7 @@ async def test_a_partition_is_settled_while_nobody_else_can_write_to_it(engine: 
     def decide(reading: Reading) -> None:
         readings.append(reading.rows)
         with pytest.raises(asyncpg.LockNotAvailableError):
-            execute("SELECT 1 FROM lazulite.partitions FOR UPDATE NOWAIT")
+            execute("SELECT 1 FROM lazulite.partitions WHERE partition_key = 'p' FOR UPDATE NOWAIT")
 
     changes = (await engine._started()).partitions._changes
     assert await changes.settle(Asked(Place(1, b"p", None), [b"r", b"s"]), decide)
@@ -179,7 +180,7 @@ async def test_a_partition_is_settled_while_nobody_else_can_write_to_it(engine: 
 
 
 async def test_processes_lose_no_update_of_each_other(open_engine: Open) -> None:
-    engines = [open_engine(scripts=number % 2 == 1) for number in range(4)]
+    engines = [open_engine(scripts=SCRIPTS[number % len(SCRIPTS)]) for number in range(4)]
 
     def increment(current: Sequence[bytes | None], stamp: int) -> Mapping[str, bytes | None]:
         count, last = (int(part) for part in (current[0] or b"0 0").split())
@@ -218,12 +219,14 @@ async def test_settings_of_the_database_change_nothing(engine: PostgresEngine) -
         await engine.commit(1, "p\0\\'", ["r\\x41"], lambda *_: {"r\\x41": value})
         assert await engine.get(1, "p\0\\'", "r\\x41") == value
         async with engine._pool.connection() as connection:
-            assert await connection.fetchval("SHOW standard_conforming_strings") == "off"
+            assert await connection.fetchval("SHOW standard_conforming_strings") == "on"
             assert await connection.fetchval("SHOW transaction_isolation") == "read committed"
     finally:
-        execute(f"ALTER DATABASE {database} RESET ALL")
+        for name in ODD_SETTINGS:
+            execute(f"ALTER DATABASE {database} RESET {name}")
 
 
+@by_statements
 async def test_commits_of_many_partitions_go_together(open_engine: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     engine = open_engine()
     await engine.start()
@@ -240,6 +243,7 @@ async def test_commits_of_many_partitions_go_together(open_engine: Open, monkeyp
     assert sent.count(APPLY) >= 4, "in bytes as well"
 
 
+@by_statements
 async def test_a_single_write_is_one_statement_and_a_batch_two(
     open_engine: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -325,6 +329,7 @@ async def test_close_waits_for_what_nobody_waits_for_any_more(engine: PostgresEn
     assert asyncio.all_tasks() - {asyncio.current_task(), commit, read} == set()
 
 
+@by_statements
 async def test_who_waits_for_its_turn_is_not_forgotten_for_a_batch(
     open_engine: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -347,6 +352,7 @@ async def test_who_waits_for_its_turn_is_not_forgotten_for_a_batch(
         assert await insert > await batch
 
 
+@by_statements
 async def test_who_comes_while_many_are_written_goes_with_the_others_that_come(
     open_engine: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -369,6 +375,7 @@ async def test_who_comes_while_many_are_written_goes_with_the_others_that_come(
     assert gates.answered.count(INSERT) == 2
 
 
+@by_statements
 async def test_who_cannot_go_is_no_company(open_engine: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nor is what nobody waits for any more sent."""
     monkeypatch.setattr(single_writes, "_PATIENCE_SECONDS", 3600.0)
@@ -396,6 +403,7 @@ async def test_who_cannot_go_is_no_company(open_engine: Open, monkeypatch: pytes
     assert await engine.get(1, "elsewhere", "1") is None
 
 
+@by_statements
 async def test_who_waits_for_a_partition_keeps_nobody_from_others(
     open_engine: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -443,6 +451,7 @@ async def test_many_may_replace_one_row_at_once(engine: PostgresEngine) -> None:
     assert await engine.get(1, "p", "r") == b"%d" % max(stamps)
 
 
+@by_statements
 @pytest.mark.parametrize("foreseen", [True, False])
 async def test_processes_that_write_the_same_partitions_do_not_lock_each_other_out(
     open_engine: Open, foreseen: bool
@@ -474,6 +483,7 @@ async def test_processes_that_write_the_same_partitions_do_not_lock_each_other_o
     assert execute(deadlocks) == before
 
 
+@by_statements
 async def test_large_values_do_not_all_go_together(open_engine: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     engine = open_engine()
     await engine.start()
@@ -491,7 +501,7 @@ async def test_large_values_do_not_all_go_together(open_engine: Open, monkeypatc
     assert sizes == [4 << 20] * 5
 
 
-@pytest.mark.parametrize("changes", [ByStatements, ByScripts])
+@pytest.mark.parametrize("changes", [ByScripts] if CITUS else [ByStatements, ByScripts])
 async def test_what_the_database_undid_while_its_partition_was_locked_is_not_done(
     open_engine: Open, changes: type[ByStatements | ByScripts]
 ) -> None:

@@ -10,7 +10,7 @@ from lazulite.engine.postgres.engine import PostgresEngine
 from tests.engine.postgres.conftest import Open, execute
 from tests.postgres.server import SECONDS_MAX
 
-_AGE = "UPDATE lazulite.dropped SET since = since - interval '1 minute'"
+_AGE = "UPDATE lazulite.dropped SET since = now() - interval '1 minute'"
 _EXPIRE = "UPDATE lazulite.dropped SET leased_until = now() - interval '1 second'"
 
 
@@ -119,7 +119,7 @@ async def test_what_comes_late_goes_too_and_then_it_is_forgotten(open_engine: Op
     assert await one.reclaim()
     await late.commit(2, "p", ["r"], lambda *_: {"r": b"late"})
     assert left(2) == (1, 1)
-    execute("UPDATE lazulite.dropped SET since = since - interval '1 hour', leased_until = now() - interval '1 second'")
+    execute("UPDATE lazulite.dropped SET since = now() - interval '1 hour', leased_until = now() - interval '1 second'")
     assert await one.reclaim()
     assert left(2) == (0, 0)
     assert execute("SELECT space FROM lazulite.dropped") == []
@@ -132,7 +132,7 @@ async def test_what_was_emptied_is_not_looked_at_again_before_it_can_be_forgotte
     await engine.drop(2)
     execute(_AGE)
     assert await engine.reclaim()
-    execute("UPDATE lazulite.dropped SET leased_until = leased_until - interval '2 minutes'")
+    assert execute("SELECT leased_until > now() + interval '10 minutes' FROM lazulite.dropped") == [(True,)]
     assert not await engine.reclaim()
 
 

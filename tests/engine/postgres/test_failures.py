@@ -6,10 +6,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from typing import NamedTuple
 
+import asyncpg
 import pytest
 
-from lazulite.engine.contract import Engine, EngineUnavailableError
+from lazulite.engine.contract import Engine, EngineError, EngineUnavailableError
 from lazulite.engine.postgres.engine import PostgresEngine
+from lazulite.engine.postgres.failures import database_errors, worker_errors
 from lazulite.engine.postgres.settings import PostgresSettings
 from lazulite.protocol.clock import system_clock
 from tests.engine.postgres.load import SPACE, Insert, Load
@@ -20,6 +22,51 @@ CUT = """
 SELECT pg_terminate_backend(pid) FROM pg_stat_activity
 WHERE datname = current_database() AND pid <> pg_backend_pid()
 """
+
+
+WORKER = "while executing command on 10.0.0.7:5432"
+
+
+@pytest.mark.parametrize(
+    ("message", "context"),
+    [
+        ("server closed the connection unexpectedly\n\tThis probably means the server terminated abnormally", WORKER),
+        ("could not receive data from server: Connection timed out", WORKER),
+        ("could not send data to server: Broken pipe", f"SQL function\n{WORKER}"),
+        ("no connection to the server", WORKER),
+        ("SSL SYSCALL error: EOF detected", WORKER),
+        ("", WORKER),
+        ("failure on connection marked as essential: 10.0.0.7:5432", None),
+        ("could not commit transaction for shard 102062 on at least one active node", None),
+    ],
+)
+def test_a_worker_that_a_coordinator_lost_is_an_unavailable_database(message: str, context: str | None) -> None:
+    with pytest.raises(EngineUnavailableError, match="worker"), database_errors(), worker_errors():
+        raise internal_error(message, context)
+
+
+@pytest.mark.parametrize(
+    ("message", "context"),
+    [
+        ("cache lookup failed for type 17", None),
+        ("cache lookup failed for type 17", WORKER),
+        ("function said: server closed the connection unexpectedly", WORKER),
+        ("server closed the connection unexpectedly", None),
+        ("", None),
+    ],
+)
+def test_an_internal_error_otherwise_is_one(message: str, context: str | None) -> None:
+    with pytest.raises(EngineError) as caught, database_errors(), worker_errors():
+        raise internal_error(message, context)
+    assert type(caught.value) is EngineError
+
+
+def internal_error(message: str, context: str | None) -> asyncpg.PostgresError:
+    """What asyncpg makes of a server's XX000."""
+    fields = {"S": "ERROR", "C": "XX000", "M": message} | ({} if context is None else {"W": context})
+    error = asyncpg.PostgresError.new(fields)
+    assert isinstance(error, asyncpg.InternalServerError)
+    return error
 
 
 @asynccontextmanager

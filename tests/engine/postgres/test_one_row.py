@@ -11,7 +11,7 @@ from lazulite.engine.postgres.engine import PostgresEngine
 from lazulite.engine.postgres.statements import APPLY, GET, INSERT, READ, READ_ONE, UPDATE_PRESENT
 from lazulite.protocol.clock import system_clock
 from tests.engine.postgres.adds import Adds, RefusedError
-from tests.engine.postgres.conftest import Open, statements_of
+from tests.engine.postgres.conftest import Open, by_statements, statements_of
 from tests.engine.postgres.gates import Gates
 
 
@@ -45,6 +45,7 @@ async def _adding(engine: PostgresEngine, monkeypatch: pytest.MonkeyPatch, word:
         await asyncio.wait([task])
 
 
+@by_statements
 async def test_a_row_is_read_and_then_written_on_condition(open_engine: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     engine = open_engine()
     await engine.start()
@@ -55,6 +56,7 @@ async def test_a_row_is_read_and_then_written_on_condition(open_engine: Open, mo
     assert await _words(engine) == [b"one", b"two"]
 
 
+@by_statements
 async def test_what_may_be_of_one_row_and_is_of_several_reads_none_in_advance(
     open_engine: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -110,6 +112,7 @@ async def test_what_is_refused_is_told_so(open_engine: Open) -> None:
         await _add(engine, b"one")
 
 
+@by_statements
 @pytest.mark.parametrize("there", [False, True])
 async def test_other_rows_of_the_partition_may_change_meanwhile(
     open_engine: Open, monkeypatch: pytest.MonkeyPatch, there: bool
@@ -123,6 +126,7 @@ async def test_other_rows_of_the_partition_may_change_meanwhile(
     assert adding.gates.answered == [GET, UPDATE_PRESENT if there else INSERT]
 
 
+@by_statements
 @pytest.mark.parametrize("there", [False, True])
 async def test_a_row_that_has_changed_meanwhile_is_seen_anew(
     open_engine: Open, monkeypatch: pytest.MonkeyPatch, there: bool
@@ -135,6 +139,7 @@ async def test_a_row_that_has_changed_meanwhile_is_seen_anew(
     assert await _words(ours) == [*([b"one"] if there else []), b"between", b"two"]
 
 
+@by_statements
 async def test_of_several_for_one_row_the_others_are_settled_together(
     open_engine: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -149,6 +154,7 @@ async def test_of_several_for_one_row_the_others_are_settled_together(
     assert sorted(await _words(engine)) == sorted(words)
 
 
+@by_statements
 async def test_nothing_is_left_of_a_row_that_was_seen(open_engine: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither of one that was written, nor of one whose caller has gone."""
     engine = open_engine()

@@ -113,6 +113,7 @@ async def test_scans_leave_connections_to_others(open_engine: Open) -> None:
 
 
 async def test_who_waits_too_long_for_a_connection_is_told(open_engine: Open) -> None:
+    await open_engine().start()  # To make the tables may take longer than that.
     engine = open_engine(connections_max=1, statement_seconds=0.5)
     await engine.start()
     async with engine._pool.connection(), asyncio.timeout(SECONDS_MAX):
@@ -149,13 +150,22 @@ async def test_while_the_database_is_away_most_are_told_at_once(
     assert len(tried) < 20
 
 
-async def test_a_coordinator_that_cannot_reach_a_worker_is_not_lost(open_engine: Open) -> None:
+@pytest.mark.parametrize(
+    ("state", "message"),
+    [
+        ("08006", "connection to the remote node failed"),
+        ("XX000", "could not commit transaction for shard 102062 on at least one active node"),
+    ],
+)
+async def test_a_coordinator_that_cannot_reach_a_worker_is_not_lost(
+    open_engine: Open, state: str, message: str
+) -> None:
     engine = open_engine()
     await asyncio.gather(*(engine.commit(1, f"p{number}", ["r"], lambda *_: {"r": b"x"}) for number in range(5)))
     before = execute(PIDS)
-    told = "DO $$ BEGIN RAISE EXCEPTION 'connection to the remote node failed' USING ERRCODE = '08006'; END $$"
+    told = f"DO $$ BEGIN RAISE EXCEPTION '{message}' USING ERRCODE = '{state}'; END $$"
     for _ in range(3):
-        with pytest.raises(EngineUnavailableError, match="remote node"):
+        with pytest.raises(EngineUnavailableError, match=message):
             await engine._pool.fetch(told)
     assert execute(PIDS) == before
 

@@ -19,7 +19,7 @@ from contextlib import contextmanager
 
 from lazulite.engine.contract import Clock, Decide, EngineUnavailableError, KeyRange, SpaceDroppedError
 from lazulite.engine.foresight import Foreseeing
-from lazulite.engine.postgres import durability, schema
+from lazulite.engine.postgres import durability, literals, schema
 from lazulite.engine.postgres.changes import ByScripts, ByStatements
 from lazulite.engine.postgres.connection import Connection
 from lazulite.engine.postgres.drops import Drops
@@ -91,7 +91,7 @@ class PostgresEngine:
         """Connect, and make or check the tables.
 
         Raises:
-            StoreUnusableError: the tables are of another version.
+            StoreUnusableError: the tables are of another version, or the database would change keys and values.
             EngineUnavailableError: the database cannot be reached.
         """
         await self._started()
@@ -109,6 +109,9 @@ class PostgresEngine:
             async with self._pool.connection() as connection:
                 kind = self._kind = await schema.kind_of(connection)
                 await self._prepare(connection)
+                if kind.citus:
+                    for warning in await literals.check_workers(connection, self._settings.connect_seconds):
+                        self._report(warning)
                 await schema.open_schema(connection, kind)
                 for warning in await durability.warnings(connection) if kind.settings else ():
                     self._report(warning)

@@ -1,5 +1,6 @@
 """What the database and the way to it raise, and what that means to a caller."""
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -35,6 +36,42 @@ _AWAY = (
     asyncpg.LockNotAvailableError,
 )
 """The database cannot be reached, is stopping, starting, full, a standby, or out of something."""
+
+_OF_A_WORKER = "while executing command on "
+"""What Citus' context says of an error that came to it by its connection to a worker."""
+_LOST_BY_LIBPQ = re.compile(
+    r"server closed the connection unexpectedly|could not (send data to|receive data from) server"
+    r"|no connection to the server|connection not open|SSL (SYSCALL error|connection has been closed)|$"
+)
+"""How the message begins where libpq lost that connection, and so has no SQLSTATE; it may have no message either."""
+_LOST_BY_CITUS = ("failure on connection marked as essential: ", "could not commit transaction for shard ")
+"""How the message begins where a statement or a commit failed on a worker, and whether it was done is unknown."""
+
+
+@contextmanager
+def worker_errors() -> Iterator[None]:
+    """Raise the loss of a connection to a worker as that: Citus calls it an internal error (XX000).
+
+    The texts are those of Citus 13, in `remote_commands.c`, `remote_transaction.c` and `placement_connection.c`. Any
+    other internal error stays one.
+
+    Raises:
+        asyncpg.ConnectionFailureError: the coordinator lost a worker.
+    """
+    try:
+        yield
+    except asyncpg.InternalServerError as error:
+        if not _lost_worker(error):
+            raise
+        raise asyncpg.ConnectionFailureError(f"a worker of the database was lost: {line(error)}") from error
+
+
+def _lost_worker(error: asyncpg.InternalServerError) -> bool:
+    text = str(error).strip()
+    if text.startswith(_LOST_BY_CITUS):
+        return True
+    of_a_worker = _OF_A_WORKER in str(getattr(error, "context", None) or "")
+    return of_a_worker and _LOST_BY_LIBPQ.match(text) is not None
 
 
 @contextmanager

@@ -16,7 +16,7 @@ import asyncpg
 
 from lazulite.engine.contract import EngineUnavailableError
 from lazulite.engine.postgres.connection import Connection, Way
-from lazulite.engine.postgres.failures import AGAIN, CHECK_FAILED, LOST, database_errors, line
+from lazulite.engine.postgres.failures import AGAIN, CHECK_FAILED, LOST, database_errors, line, worker_errors
 from lazulite.engine.postgres.settings import PostgresSettings
 
 Argument: TypeAlias = object
@@ -159,7 +159,8 @@ class Pool:
         async with self._place(self._room):
             connection = await self._open()
             try:
-                yield connection
+                with worker_errors():
+                    yield connection
             except LOST as error:
                 if isinstance(error, asyncpg.PostgresConnectionError) and not connection.is_closed():
                     self._keep(connection)  # A coordinator tells that it cannot reach a worker; itself it is there.

@@ -34,9 +34,13 @@ READ_ONE = """
 SELECT NULL::bytea AS row_key, NULL::bytea AS value, stamp FROM lazulite.partitions
     WHERE space = $1 AND partition_key = $2
 UNION ALL
-SELECT row_key, value, 0 FROM lazulite.rows WHERE space = $1 AND partition_key = $2 AND row_key = ANY ($3::bytea[])
+SELECT found.row_key, found.value, 0 FROM unnest($3::bytea[]) AS asked (row_key) CROSS JOIN LATERAL (
+    SELECT row_key, value FROM lazulite.rows
+    WHERE space = $1 AND partition_key = $2 AND row_key = asked.row_key LIMIT 1
+) AS found
 """
-"""The same of one partition."""
+"""The same of one partition. The limit has each row looked up by its whole key: otherwise a worker of Citus, which
+`SESSION` does not reach, reads the whole partition once its statistics say that the partition is small."""
 
 LOCK = "SELECT stamp FROM lazulite.partitions WHERE space = $1 AND partition_key = $2 FOR UPDATE"
 """Waits until nobody else writes to a partition, and keeps others from it until the transaction ends."""
@@ -149,7 +153,8 @@ SET idle_in_transaction_session_timeout = {milliseconds}
 """
 """Each statement has one right plan, by the primary keys, whatever the statistics say of a table that was empty when
 they were gathered; each waits for others where it can, instead of giving up for them; and none outlives for long who
-sent it. Only PostgreSQL itself, and what is built of it, knows these settings."""
+sent it. Only PostgreSQL itself, and what is built of it, knows these settings, and they do not reach the workers of
+Citus: what is sent there reads the rows asked for and no others without them."""
 
 PLANNED_ONCE = "SET plan_cache_mode = force_generic_plan"
 """For it is the right plan whatever the arguments. Not on Citus, which must know them to tell which shard a statement
