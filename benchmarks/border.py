@@ -23,6 +23,7 @@ from lazulite.engine.remote import RemoteEngine
 from lazulite.engine.remote_server import EngineServer
 from lazulite.engine.rocksdb import RocksEngine
 from lazulite.protocol.clock import system_clock
+from lazulite.protocol.steps import finish
 from lazulite.table.operations.decisions import INSERT, ApplyOne, EntityWrite
 from lazulite.table.payload.json_in import read_encoded
 from lazulite.table.row import encode_keys
@@ -33,7 +34,7 @@ ROWS = 1000
 SPACE, PARTITION = 2000, "p"
 
 Operation = Callable[[Engine, int], Awaitable[None]]
-_MEMBERS = [read_encoded(entity(PARTITION, str(number)), by_name=False).members for number in range(ROWS)]
+_MEMBERS = [finish(read_encoded(entity(PARTITION, str(number)), by_name=False)).members for number in range(ROWS)]
 _new_numbers = count(ROWS)
 
 

@@ -31,11 +31,15 @@ class Requests:
         target = f"/{ACCOUNT}/{resource}?{query + '&' if query else ''}{self._sas}"
         return self._assemble(method, target, body, {"Accept": accept} | headers)
 
-    def signed(self, method: str, resource: str) -> bytes:
-        """Return a request without body, authorized by Shared Key."""
+    def signed(self, method: str, resource: str, query: str = "", body: bytes = b"", content_type: str = "") -> bytes:
+        """Return a request authorized by Shared Key. Of a query, its `comp` is signed and must come first."""
         path = f"/{ACCOUNT}/{resource}"
-        authorization = shared_key(method, path, self._date)
-        return self._assemble(method, path, b"", {"Accept": MINIMAL, "Authorization": authorization})
+        component = query.partition("&")[0]
+        authorization = shared_key(method, f"{path}?{component}" if component else path, self._date, content_type)
+        headers = {"Accept": MINIMAL, "Authorization": authorization}
+        if content_type:
+            headers["Content-Type"] = content_type
+        return self._assemble(method, f"{path}?{query}" if query else path, body, headers)
 
     def _assemble(self, method: str, target: str, body: bytes, headers: dict[str, str]) -> bytes:
         lines = {"Host": self._host, "x-ms-version": "2019-02-02", "x-ms-date": self._date}

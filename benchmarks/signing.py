@@ -27,5 +27,12 @@ def account_sas(expiry: str) -> str:
 
 
 def shared_key(method: str, path: str, date: str, content_type: str = "") -> str:
-    """Return the value of an Authorization header for a request to `path` (as sent, without query) dated `date`."""
+    """Return the value of an Authorization header.
+
+    Args:
+        method: of the request.
+        path: of the request as sent, with `comp` and no more of its query.
+        date: the `x-ms-date` header.
+        content_type: the header, if there is one.
+    """
     return f"SharedKey {ACCOUNT}:" + _sign(f"{method}\n\n{content_type}\n{date}\n/{ACCOUNT}{path}")

@@ -358,3 +358,10 @@ def test_what_front_ends_take_is_told_apart_from_what_the_owner_takes(
     assert found.rate > 0
     assert found.front_ends > 0
     assert found.owner == 0.0 or workers > 1, "one process is no owner"
+
+
+def test_the_longest_stretches_are_printed() -> None:
+    command = [sys.executable, "-W", "error", "-m", "benchmarks.stretches", "--repeats", "1", "--only", "among objects"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=120)
+    assert "400 | table: a table among objects" in done.stdout
+    assert done.stdout.splitlines()[-1].startswith("1 requests")

@@ -40,7 +40,7 @@ from lazulite.table import edm, entity, names, query_options
 from lazulite.table.batch import multipart_in
 from lazulite.table.call import QueryLimits
 from lazulite.table.filter import DEPTH_MAX, TERMS_MAX, TEXT_MAX
-from lazulite.table.payload import atom_in, json_in
+from lazulite.table.payload import atom_in, json_walk
 
 from .docs_support import PAGES, ROOT, fences, page_text, table_rows
 
@@ -127,9 +127,10 @@ def test_every_setting_of_queries_is_documented() -> None:
         ("PartitionKey, RowKey, UTF-16 units each", names.KEY_MAX_UTF16),
         ("properties, without the keys and Timestamp", entity.PROPERTIES_MAX),
         ("entity, by the formula below", f"{entity.ENTITY_MAX_BYTES // MIB} MiB"),
+        ("Double as a string, characters", edm.DECIMAL_LENGTH_MAX),
         ("String", (edm.STRING.limit - 4) // 2),
         ("Binary", edm.BINARY.limit - 4),
-        ("brackets open at one time in a JSON body", json_in.DEPTH_MAX),
+        ("brackets open at one time in a JSON body", json_walk.DEPTH_MAX),
         ("elements of an Atom body", atom_in.ELEMENTS_MAX),
         ("elements of an Atom body within one another", xml.MAX_DEPTH),
         ("`$top`", f"0 to {query_options.TOP_MAX:,}"),
@@ -152,6 +153,7 @@ def test_every_setting_of_queries_is_documented() -> None:
         ("XML elements", xml.MAX_ELEMENTS),
         ("XML depth", xml.MAX_DEPTH),
         ("attributes of an XML element", xml_tree.MAX_ATTRIBUTES),
+        ("a tag, comment or instruction of an XML document, bytes", xml_tree.MAX_MARKUP),
         ("name of an XML namespace, characters", xml_tree.MAX_NAMESPACE),
         ("query parameters", query_string.MAX_PARAMETERS),
         ("addresses of an `X-Forwarded-For`", proxies.HOPS_MAX),

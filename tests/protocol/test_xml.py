@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lxml import etree
 
-from lazulite.protocol import xml
+from lazulite.protocol import xml, xml_tree
 from lazulite.protocol.errors import ServiceError
-from lazulite.protocol.xml_tree import MAX_ATTRIBUTES, MAX_NAMESPACE
+from lazulite.protocol.xml_tree import MAX_ATTRIBUTES, MAX_MARKUP, MAX_NAMESPACE
 
 DECLARATION = b'<?xml version="1.0" encoding="utf-8"?>'
 
@@ -17,6 +17,8 @@ BILLION_LAUGHS = b"""<?xml version="1.0"?>
 EXTERNAL_ENTITY = b'<!DOCTYPE a [<!ENTITY e SYSTEM "file:///etc/passwd">]><a>&e;</a>'
 
 LOOKALIKES = "x='y' " * 99
+
+MARKUP = ["<b>", "</b>", "<b c='d>'/>", "<!--", "-->", "<![CDATA[", "]]>", "<?p", "?>", "&lt;", "&#13;", "\r\n", "中"]
 
 xml_text = st.text(st.characters(exclude_categories=["Cs", "Cc"], exclude_characters="\ufffe\uffff"))
 
@@ -170,6 +172,75 @@ def test_attributes_are_counted_before_they_are_read(monkeypatch: pytest.MonkeyP
 )
 def test_what_only_looks_like_attributes_is_not_counted(text: str) -> None:
     assert xml.read(f"<a>{text.format(LOOKALIKES)}</a>".encode()).name == "a"
+
+
+@pytest.mark.parametrize("markup", ["<b c='{}'/>", "<b {}/>", "<!--{}-->", "<?b {}?>"])
+def test_length_of_markup_is_bounded(markup: str) -> None:
+    """Expat reads each tag, comment and instruction in one call."""
+    length = MAX_MARKUP - len(markup.format(""))
+    for blanks in (length, length + 1):
+        document = f"<a>{markup.format(' ' * blanks)}</a>".encode()
+        if blanks == length:
+            assert large(document).name == "a"
+        else:
+            (reason,) = refusal(document, max_bytes=1 << 22, max_elements=2048).details
+            assert reason == ("Reason", "A tag, comment or instruction is longer than 65536 bytes.")
+
+
+def large(body: bytes) -> xml.Node:
+    return xml.read(body, max_bytes=1 << 22, max_elements=2048)
+
+
+@pytest.mark.parametrize("text", ["x", "\n", "&amp;", "]", "中", "<![CDATA[ ]]"])
+def test_long_documents_are_read_piece_by_piece(text: str) -> None:
+    repeated = text if "CDATA" not in text else f"<b>{text}{'x' * 9_000}]]></b>"
+    body = f"<a>{repeated * (1_000_000 // len(repeated))}</a>".encode()
+    pauses = sum(1 for _ in xml.reading(body, max_bytes=1 << 22, max_elements=2048))
+    assert pauses > len(body) // (64 * 1024)
+
+
+@given(
+    st.from_regex(rb"\A<a>[<>/ab&!\[\]\-?;'\"= \r\n]{0,60}</a>\Z")
+    | st.lists(
+        st.sampled_from(
+            [
+                "<b>",
+                "</b>",
+                "<b c='d>'/>",
+                "<!--",
+                "-->",
+                "<![CDATA[",
+                "]]>",
+                "<?p",
+                "?>",
+                "&lt;",
+                "&#13;",
+                "\r\n",
+                "中",
+                "x",
+            ]
+        ),
+        max_size=12,
+    ).map(lambda parts: f"<a>{''.join(parts)}</a>".encode())
+)
+def test_pieces_make_no_difference(body: bytes) -> None:
+    def read(piece_bytes: int) -> xml.Node | dict[str, str]:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(xml_tree, "_PIECE", piece_bytes)
+            try:
+                return xml.read(body)
+            except ServiceError as error:
+                return dict(error.details)
+
+    assert read(5) == read(1 << 20)
+
+
+@pytest.mark.parametrize("length", range(12))
+def test_the_end_of_a_section_is_found_wherever_the_search_pauses(length: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(xml_tree, "_PIECE", 5)
+    body = f"<a><![CDATA[{'x' * length}]]><b {LOOKALIKES}/></a>".encode()
+    (reason,) = refusal(body).details
+    assert reason == ("Reason", "An element has more than 64 attributes.")
 
 
 @pytest.mark.parametrize("text", ["<![CDATA[", "<!--", "<?b "])

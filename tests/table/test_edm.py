@@ -148,3 +148,30 @@ def test_types_by_the_shape_of_the_json(value: edm.Json, edm_type: edm.EdmType) 
 def test_what_is_no_primitive_has_no_type(value: edm.Json) -> None:
     with pytest.raises(ValueError, match="primitive"):
         edm.type_of_json(value)
+
+
+@given(
+    st.sampled_from([0, 21_846]),
+    st.text("AQRgx+/=éA", max_size=12) | st.binary(max_size=9).map(lambda data: base64.b64encode(data).decode()),
+)
+def test_binaries_are_spelled_canonically_or_refused(groups: int, text: str) -> None:
+    """Also those that are too large, which are told from what is no base64 in another way."""
+    before = "QUFB" * groups
+    try:
+        canonical = base64.b64encode(base64.b64decode(before + text, validate=True))
+    except ValueError:
+        with pytest.raises(ValueError, match=r"base64|(?i:ascii)"):
+            edm.BINARY.literal(before + text)
+        return
+    literal = edm.BINARY.literal(before + text)
+    assert literal[:-5] == f'"{canonical.decode()}"'[:-5]
+    if not before:
+        assert literal == f'"{canonical.decode()}"'
+    assert (edm.BINARY.size(literal) > edm.BINARY.limit) is (len(base64.b64decode(canonical)) > 65_536)
+
+
+def test_doubles_in_strings_have_a_bound() -> None:
+    digits = "0." + "1" * (edm.DECIMAL_LENGTH_MAX - 2)
+    assert edm.DOUBLE.literal(digits) == edm.DOUBLE.literal(float(digits))
+    with pytest.raises(ValueError, match="Double"):
+        edm.DOUBLE.literal(digits + "1")

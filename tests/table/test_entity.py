@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from lazulite.protocol.errors import ServiceError
+from lazulite.protocol.steps import finish
 from lazulite.table import edm
 from lazulite.table.edm import Json
 from lazulite.table.entity import Entity
@@ -16,7 +17,7 @@ KEYS: list[tuple[str, Json]] = [("PartitionKey", "p"), ("RowKey", "r")]
 
 def _build(members: Sequence[tuple[str, Json]]) -> Entity:
     texts = (f"{json.dumps(name)}:{json.dumps(value)}" for name, value in members)
-    return read_entity(f"{{{','.join(texts)}}}".encode())
+    return finish(read_entity(f"{{{','.join(texts)}}}".encode()))
 
 
 def _refusal(*members: tuple[str, Json]) -> ServiceError:
@@ -120,3 +121,16 @@ def test_the_size_is_the_billing_formulas_to_the_byte() -> None:
     exact: list[tuple[str, Json]] = [*((name, "x" * 32_768) for name in names), ("z", "x" * last)]
     _build([*KEYS, *exact])
     assert _refusal(*exact[:-1], ("z", "x" * (last + 1))).code == "EntityTooLarge"
+
+
+@pytest.mark.parametrize(
+    ("members", "code"),
+    [
+        ([("A", "a" * 32_769), *((f"P{i}", i) for i in range(252))], "TooManyProperties"),
+        ([("A", "a" * 524_289)], "EntityTooLarge"),
+        ([("A", "a" * 32_769), ("B", "x"), ("B@odata.type", "Edm.Int64")], "InvalidInput"),
+        ([("A", "a" * 32_769), ("A@odata.type", "Edm.Int64")], "InvalidInput"),
+    ],
+)
+def test_a_string_that_is_too_large_is_judged_with_the_rest(members: list[tuple[str, Json]], code: str) -> None:
+    assert _refusal(*members).code == code

@@ -87,3 +87,10 @@ def test_keys_too_long(key: str) -> None:
         check_new_key("RowKey", key)
     with pytest.raises(ServiceError, match="KeyValueTooLarge"):
         check_addressed_key(key)
+
+
+@pytest.mark.parametrize(("key", "code"), [("a" * 70_000 + "/", "KeyValueTooLarge"), ("/" * 70_000, "OutOfRangeInput")])
+def test_a_bounded_part_of_a_key_is_looked_at_and_shown(key: str, code: str) -> None:
+    with pytest.raises(ServiceError, match=code) as caught:
+        check_new_key("PartitionKey", key)
+    assert len(caught.value.message) < 70_000

@@ -19,6 +19,7 @@ from lazulite.table.row import (
     member_cutter,
     members_of,
     property_reader,
+    split_members,
     stored_etag,
     ticks_of,
 )
@@ -103,6 +104,18 @@ def test_a_string_that_looks_like_members_is_no_member() -> None:
     assert literal_reader("B")(value) is None
     assert literal_reader("C")(value) is None
     assert property_reader("A")(value) == trap
+
+
+@pytest.mark.parametrize("text", ["\n,", '",', ",", ",,", '\\,"', '","', 'a",b":c,'])
+@pytest.mark.parametrize("last", [True, False])
+def test_a_string_may_end_with_a_comma(text: str, last: bool) -> None:
+    """And so seem to open a member."""
+    values = {"A": Property(edm.STRING, edm.STRING.literal(text))} | ({} if last else {"B": Property(edm.INT32, "1")})
+    value = _row(text, text, values)
+    assert decode_row(value) == Row(text, text, TICKS, values)
+    assert member_cutter("A", annotated=False)(value) == b'"A":' + values["A"].literal.encode()
+    assert split_members(value, annotated=True)[b"A"] == b'"A":' + values["A"].literal.encode()
+    assert literal_reader("A")(value) == values["A"]
 
 
 def test_a_string_named_like_a_type_before_a_string_is_no_annotation() -> None:

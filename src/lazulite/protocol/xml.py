@@ -18,6 +18,7 @@ from lazulite.protocol.xml_tree import (
     details_of,
     invalid_document,
     read,
+    reading,
 )
 
 __all__ = [
@@ -35,6 +36,7 @@ __all__ = [
     "leaf",
     "only_children",
     "read",
+    "reading",
     "text_of",
 ]
 

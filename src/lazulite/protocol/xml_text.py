@@ -49,8 +49,11 @@ def _is_read(document: str) -> bool:
 
 def content(text: str) -> str:
     """Return a text as it stands between tags; what XML cannot carry becomes U+FFFD."""
-    if not is_text(text):
-        text = _ILLEGAL.sub("\ufffd", text)
+    return escaped(text if is_text(text) else _ILLEGAL.sub("\ufffd", text))
+
+
+def escaped(text: str) -> str:
+    """Return a text that XML can carry as it stands between tags."""
     for character, escape in _CONTENT_ESCAPES:
         text = text.replace(character, escape)
     return text

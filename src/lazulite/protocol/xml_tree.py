@@ -17,6 +17,7 @@ from typing import NamedTuple
 from xml.parsers import expat
 
 from lazulite.protocol.errors import ServiceError
+from lazulite.protocol.steps import Steps, finish
 
 MAX_BYTES = 64 * 1024
 MAX_ELEMENTS = 1_000
@@ -26,13 +27,19 @@ MAX_ATTRIBUTES = 64
 MAX_NAMESPACE = 256
 """Characters of a namespace's name."""
 
-_CROWDED_TAG = re.compile(
-    rb"<!\[CDATA\[.*?(?:\]\]>|\Z)|<!--.*?(?:-->|\Z)|<\?.*?(?:\?>|\Z)"
-    rb"""|<([^<>"']*+(?:"[^"<]*+"[^<>"']*+|'[^'<]*+'[^<>"']*+){%d})""" % (MAX_ATTRIBUTES + 1),
-    re.DOTALL,
-)
-"""A tag with too many attributes is group 1; the rest is what may look like one. Found before expat sees the document,
-which takes all of a tag in before it tells of it. Linear: each alternative ends where the search goes on."""
+MAX_MARKUP = 64 * 1024
+"""Bytes of a tag, a comment or a processing instruction, each of which expat reads in one step."""
+
+_PIECE = 32 * 1024
+"""Bytes that expat is given at one time."""
+_CDATA, _CDATA_END = b"<![CDATA[", b"]]>"
+_SPANS = ((b"<!--", b"-->"), (b"<?", b"?>"))
+"""How a comment and an instruction begin and end; within them, nothing is a tag."""
+_ATTRIBUTE = rb"""(?:"[^"<]*+"[^<>"']*+|'[^'<]*+'[^<>"']*+)"""
+_WHOLE_TAG = re.compile(rb"""<[^<>"']*+%b*+>""" % _ATTRIBUTE)
+_CROWDED_TAG = re.compile(rb"""<[^<>"']*+%b{%d}""" % (_ATTRIBUTE, MAX_ATTRIBUTES + 1))
+"""A tag with too many attributes. Such a tag is found before expat sees the document, for expat takes in all of a tag
+before it calls a handler."""
 _ATTRIBUTES_PER_ELEMENT = 4
 """Attributes in a document for each element that it may have."""
 _MARKUP_PER_ELEMENT = 4
@@ -69,7 +76,12 @@ class Node(NamedTuple):
 def read(
     body: bytes, *, max_bytes: int = MAX_BYTES, max_elements: int = MAX_ELEMENTS, max_depth: int = MAX_DEPTH
 ) -> Node:
-    """Parse a document and return its root.
+    """Parse a short document at once and return its root. Raises what `reading` does."""
+    return finish(reading(body, max_bytes=max_bytes, max_elements=max_elements, max_depth=max_depth))
+
+
+def reading(body: bytes, *, max_bytes: int, max_elements: int, max_depth: int = MAX_DEPTH) -> Steps[Node]:
+    """Parse a document in steps and return its root.
 
     Raises:
         ServiceError: `RequestBodyTooLarge` over `max_bytes`, `InvalidXmlDocument` for anything else that is wrong.
@@ -78,21 +90,66 @@ def read(
         raise ServiceError("RequestBodyTooLarge")
     body = body.removeprefix(BOM)
     _check_encoding(body)
+    yield
     if b"<!DOCTYPE" in body:
         raise invalid_document("A document type declaration is not allowed.")
     if body.count(b"<") > _MARKUP_PER_ELEMENT * max_elements:
         raise invalid_document(f"The document has more than {max_elements} elements.")
-    if any(match[1] for match in _CROWDED_TAG.finditer(body)):
-        raise invalid_document(f"An element has more than {MAX_ATTRIBUTES} attributes.")
+    yield
+    yield from _check_markup(body)
     parser = expat.ParserCreate("utf-8")
     tree = _Tree(parser, max_elements, max_depth)
     try:
-        parser.Parse(body, True)
+        for start in range(0, len(body), _PIECE):
+            yield
+            parser.Parse(body[start : start + _PIECE], False)
+        parser.Parse(b"", True)
     except expat.ExpatError as error:
         illegal = error.code == _BAD_CHARACTER_REFERENCE or _ILLEGAL.match(body, max(parser.ErrorByteIndex, 0))
         reason = _ILLEGAL_CHARACTER if illegal else _NOT_WELL_FORMED
         raise invalid_document(reason, Place(error.lineno, error.offset + 1)) from None
     return tree.root()
+
+
+def _check_markup(body: bytes) -> Steps[None]:
+    """Refuse tags with too many attributes, and markup that is too long."""
+    at = body.find(b"<")
+    while at >= 0:
+        yield
+        if body.startswith(_CDATA, at):
+            end = yield from _end_of_cdata(body, at + len(_CDATA))
+        else:
+            end = _end_of_markup(body, at)
+        at = body.find(b"<", end)
+
+
+def _end_of_cdata(body: bytes, start: int) -> Steps[int]:
+    while start < len(body):
+        end = body.find(_CDATA_END, start, start + _PIECE)
+        if end >= 0:
+            return end + len(_CDATA_END)
+        start += _PIECE - len(_CDATA_END) + 1
+        yield
+    return len(body)
+
+
+def _end_of_markup(body: bytes, at: int) -> int:
+    """Return where to look for more markup: after a comment or an instruction, or within the tag that begins here."""
+    bound = at + MAX_MARKUP
+    for opening, closing in _SPANS:
+        if body.startswith(opening, at):
+            closed_at = body.find(closing, at + len(opening), bound)
+            if closed_at >= 0:
+                return closed_at + len(closing)
+            break
+    else:
+        if _CROWDED_TAG.match(body, at, bound):
+            raise invalid_document(f"An element has more than {MAX_ATTRIBUTES} attributes.")
+        if body.find(b"<", at + 1, bound) >= 0 or _WHOLE_TAG.match(body, at, bound):
+            return at + 1
+    if bound < len(body):
+        raise invalid_document(f"A tag, comment or instruction is longer than {MAX_MARKUP} bytes.")
+    return len(body)
 
 
 def _check_encoding(body: bytes) -> None:

@@ -19,6 +19,7 @@ from lazulite.table.payload.formats import Format, Reader
 from lazulite.table.payload.media import negotiate, reader_of
 from lazulite.table.payload.writers import EntityWriter, TableWriter
 from lazulite.table.resource import Resource
+from lazulite.table.turn import Turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +31,7 @@ class QueryLimits:
     """Entities are not added to a page that has grown past this."""
     page_seconds: float = 5.0
     turn_seconds: float = 0.001
-    """How long a page or a batch may hold the event loop before others get a turn."""
+    """How long a page, a batch or the reading of a body may hold the event loop before others get a turn."""
     lookahead_rows: int = 1000
     """Rows looked at after a full page, to tell whether any other matches; past that a continuation is given."""
 
@@ -118,10 +119,14 @@ class Call:
         """
         return reader_of(self.version, self.request.headers)
 
-    def read_table_name(self) -> str:
+    def turn(self) -> Turn:
+        """Begin a turn of the event loop."""
+        return Turn(self.context.limits.turn_seconds, self.context.monotonic)
+
+    async def read_table_name(self) -> str:
         """Return the table's name in the request's body.
 
         Raises:
             ServiceError: 415, or what is wrong with it.
         """
-        return self.reader().table_name(self.request.body)
+        return await self.turn().through(self.reader().table_name(self.request.body))

@@ -10,6 +10,7 @@ Source: reference §5.3 (JSON encodings as recorded), §5.2 (sizes of the Micros
 import json
 import math
 import re
+import string
 from base64 import b64decode, b64encode
 from binascii import Error as Base64Error
 from collections.abc import Callable
@@ -48,9 +49,15 @@ _DATETIME = re.compile(
 _UTC_INSTANT = re.compile(r"(\d{4}-\d\d-\d\d)T([01]\d|2[0-3]):([0-5]\d):([0-5]\d)(?:\.(\d{1,7}))?Z", re.ASCII)
 """The usual form, and but for trailing zeros the canonical one."""
 _GUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
+_GUID_LENGTH = 36
+_BASE64 = (string.ascii_letters + string.digits + "+/").encode()
+_BASE64_MAX = 65_536 * 4 // 3 + 2
+"""Characters of the longest Binary."""
 _INT64_DIGITS = 19
 """Numbers of fewer digits are in its range."""
 _INTEGER = re.compile(r"[+-]?\d{1,40}", re.ASCII)
+DECIMAL_LENGTH_MAX = 32_768
+"""Characters of a Double that is sent as a string: as many as a String may have."""
 _DECIMAL = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,5})?", re.ASCII)
 _NOT_A_NUMBER = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf, "INF": math.inf, "-INF": -math.inf}
 
@@ -113,10 +120,9 @@ def parse_guid(text: str) -> Guid:
     Raises:
         ValueError: not such a text.
     """
-    lower = text.lower()
-    if _GUID.fullmatch(lower) is None:
+    if len(text) != _GUID_LENGTH or _GUID.fullmatch(text.lower()) is None:
         raise ValueError("not a GUID")
-    return Guid(lower)
+    return Guid(text.lower())
 
 
 _PLAIN_DOUBLE_LENGTH_MAX = 16
@@ -149,7 +155,9 @@ def _string(value: Json) -> str:
 
 
 def _boolean(value: Json) -> str:
-    text = value.lower() if isinstance(value, str) else "true" if value is True else "false" if value is False else ""
+    text = "true" if value is True else "false" if value is False else ""
+    if isinstance(value, str) and len(value) <= len("false"):
+        text = value.lower()
     if text not in ("true", "false"):
         raise ValueError("not a Boolean")
     return text
@@ -189,7 +197,11 @@ def _double(value: Json) -> str:
 
 
 def _to_float(value: Json) -> float:
-    if type(value) is not int and not (isinstance(value, str) and _DECIMAL.fullmatch(value)):
+    if isinstance(value, str):
+        if len(value) > DECIMAL_LENGTH_MAX or _DECIMAL.fullmatch(value) is None:
+            raise ValueError("not a Double")
+        return float(value)
+    if type(value) is not int:
         raise ValueError("not a Double")
     try:
         return float(value)
@@ -218,8 +230,15 @@ def _guid(value: Json) -> str:
 def _binary(value: Json) -> str:
     if not isinstance(value, str):
         raise ValueError("not base64")
+    if len(value) > _BASE64_MAX:  # It is too large, and only to be told from what is no Binary at all.
+        digits = value.rstrip("=")
+        if len(value) % 4 or len(value) - len(digits) > 2 or digits.encode("ascii").translate(None, _BASE64):
+            raise ValueError("not base64")
+        return f'"{value}"'
     try:
-        return f'"{b64encode(b64decode(value, validate=True)).decode()}"'
+        b64decode(value, validate=True)
+        # What is valid can only differ from the canonical text in the bits that its last character has too many.
+        return f'"{value[:-4]}{b64encode(b64decode(value[-4:])).decode()}"'
     except Base64Error as error:
         raise ValueError("not base64") from error
 
@@ -242,6 +261,11 @@ def _unquote(literal: str) -> str:
     return text
 
 
+def string_size(value: str) -> int:
+    """Return the bytes of a String in the billing formula, given its value."""
+    return 2 * utf16_length(value) + 4
+
+
 def _base64_size(literal: str) -> int:
     return (len(literal) - 2) // 4 * 3 - literal.count("=", -3)
 
@@ -262,15 +286,13 @@ class EdmType(NamedTuple):
     limit: int = 8
 
 
-STRING = EdmType(
-    "Edm.String", False, _string, _unquote, lambda text: 2 * utf16_length(_unquote(text)) + 4, 2 * 32_768 + 4
-)
+STRING = EdmType("Edm.String", False, _string, _unquote, lambda text: string_size(_unquote(text)), 2 * 32_768 + 4)
 BOOLEAN = EdmType("Edm.Boolean", False, _boolean, lambda text: text == "true", lambda _: 1)
 INT32 = EdmType("Edm.Int32", False, _int32, int, lambda _: 4)
 INT64 = EdmType("Edm.Int64", True, _int64, lambda text: int(text[1:-1]), lambda _: 8)
 DOUBLE = EdmType("Edm.Double", False, _double, lambda text: float(text.strip('"')), lambda _: 8)
 DATETIME = EdmType("Edm.DateTime", True, _datetime, lambda text: parse_datetime(text[1:-1]), lambda _: 8)
-GUID = EdmType("Edm.Guid", True, _guid, lambda text: Guid(text[1:-1]), lambda _: 16)
+GUID = EdmType("Edm.Guid", True, _guid, lambda text: Guid(text[1:-1]), lambda _: 16, 16)
 BINARY = EdmType(
     "Edm.Binary", True, _binary, lambda text: b64decode(text[1:-1]), lambda text: _base64_size(text) + 4, 65_536 + 4
 )

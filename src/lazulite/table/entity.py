@@ -9,7 +9,17 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from lazulite.protocol.errors import ServiceError
-from lazulite.table.edm import BINARY, STRING, TYPES, DateTimeRangeError, EdmType, Json, type_of_json, utf16_length
+from lazulite.protocol.steps import Steps
+from lazulite.table.edm import (
+    STRING,
+    TYPES,
+    DateTimeRangeError,
+    EdmType,
+    Json,
+    string_size,
+    type_of_json,
+    utf16_length,
+)
 from lazulite.table.names import check_property_name
 from lazulite.table.row import Property, encode_properties, in_order
 
@@ -18,6 +28,8 @@ MEMBERS_MAX = 4 * PROPERTIES_MAX
 """Members of a body, nulls included, which are no properties but take work too."""
 ENTITY_MAX_BYTES = 1024 * 1024
 _PROPERTY_OVERHEAD_BYTES = 8
+_SURELY_SMALL = ENTITY_MAX_BYTES // 2
+"""Bytes of literals, two a character, with which 252 properties are no too large entity, whatever their names."""
 KEYS = ("PartitionKey", "RowKey")
 _STRING_TYPES = (None, STRING.name)
 """What a body may declare a string as."""
@@ -45,8 +57,8 @@ class EncodedEntity(NamedTuple):
     keys_are_strings: bool = True
 
 
-def build_entity(values: dict[str, Json], types: Mapping[str, Json]) -> Entity:
-    """Check the properties that a body describes and type them.
+def build_entity(values: dict[str, Json], types: Mapping[str, Json]) -> Steps[Entity]:
+    """Check the properties that a body describes and type them, one in a step.
 
     Args:
         values: by name, as they came; a null is no property. The keys are taken out.
@@ -59,20 +71,24 @@ def build_entity(values: dict[str, Json], types: Mapping[str, Json]) -> Entity:
         raise ServiceError("TooManyProperties")
     keys = [_key(values.pop(name, None)) for name in KEYS]
     properties: dict[str, Property] = {}
+    size = _Size(*keys)
     name = ""
     try:
         for name, value in values.items():
+            yield
             check_property_name(name)
             if value is not None:
                 type_name = types.get(name)
                 edm = type_of_json(value) if type_name is None else _named_type(type_name)
-                properties[name] = Property(edm, edm.literal(value))
+                literal, value_bytes = _spelled(edm, value)
+                properties[name] = Property(edm, literal)
+                size.add(name, edm, literal, value_bytes)
     except DateTimeRangeError as error:
         message = f"The '{name}' parameter of value '{error.text}' is out of range."
         raise ServiceError("OutOfRangeInput", message) from None
     except ValueError:
         raise ServiceError("InvalidInput", MALFORMED) from None
-    check_limits(keys[0] or "", keys[1] or "", properties)
+    size.check()
     return Entity(keys[0], keys[1], properties, all(types.get(name) in _STRING_TYPES for name in KEYS))
 
 
@@ -95,26 +111,62 @@ def _named_type(name: Json) -> EdmType:
     return TYPES[name]
 
 
-def check_limits(partition_key: str, row_key: str, properties: Mapping[str, Property]) -> None:
-    """Refuse an entity that has too many properties or too much in them.
-
-    The whole is judged before its parts, as the service does: one binary of 1 MiB is an `EntityTooLarge`.
+def _spelled(edm: EdmType, value: Json) -> tuple[str, int]:
+    """Return a value's literal and its size; none is spelled for a String that makes its entity too large.
 
     Raises:
-        ServiceError: `TooManyProperties`, `EntityTooLarge`, `PropertyValueTooLarge`.
+        ValueError: the value is none of this type.
     """
-    if len(properties) > PROPERTIES_MAX:
-        raise ServiceError("TooManyProperties")
-    bound = 2 * sum([len(literal) for _, literal in properties.values()])
-    if bound <= STRING.limit:
+    if edm is not STRING or not isinstance(value, str):
+        literal = edm.literal(value)
+        return literal, edm.size(literal)
+    value_bytes = string_size(value)
+    return "" if value_bytes > edm.limit else edm.literal(value), value_bytes
+
+
+def check_merged(partition_key: str, row_key: str, properties: Mapping[str, Property]) -> None:
+    """Refuse an entity that two legal ones were merged into, if it has too many properties or too much in them.
+
+    Raises:
+        ServiceError: `TooManyProperties`, `EntityTooLarge`.
+    """
+    literals = sum([len(literal) for _, literal in properties.values()])
+    if len(properties) <= PROPERTIES_MAX and 2 * literals <= _SURELY_SMALL:
         return
-    size = 4 + 2 * (utf16_length(partition_key) + utf16_length(row_key))
-    too_large = False
+    size = _Size(partition_key, row_key)
     for name, (edm, literal) in properties.items():
-        value_bytes = edm.size(literal)
-        too_large = too_large or (edm in (STRING, BINARY) and value_bytes > edm.limit)
-        size += _PROPERTY_OVERHEAD_BYTES + 2 * utf16_length(name) + value_bytes
-    if size > ENTITY_MAX_BYTES:
-        raise ServiceError("EntityTooLarge")
-    if too_large:
-        raise ServiceError("PropertyValueTooLarge")
+        size.add(name, edm, literal, edm.size(literal))
+    size.check()
+
+
+class _Size:
+    """The size of an entity by the billing formula, added up property by property."""
+
+    def __init__(self, partition_key: str | None, row_key: str | None) -> None:
+        self._bytes = 4 + 2 * (utf16_length(partition_key or "") + utf16_length(row_key or ""))
+        self._properties = self._literals = 0
+        self._value_too_large = False
+
+    def add(self, name: str, edm: EdmType, literal: str, value_bytes: int) -> None:
+        """Add a property, given its literal and the size of its value."""
+        self._properties += 1
+        self._literals += len(literal)
+        self._bytes += _PROPERTY_OVERHEAD_BYTES + 2 * utf16_length(name) + value_bytes
+        self._value_too_large = self._value_too_large or value_bytes > edm.limit
+
+    def check(self) -> None:
+        """Refuse an entity that has too many properties or too much in them.
+
+        The whole is judged before its parts, as the service does: one binary of 1 MiB is an `EntityTooLarge`.
+
+        Raises:
+            ServiceError: `TooManyProperties`, `EntityTooLarge`, `PropertyValueTooLarge`.
+        """
+        if self._properties > PROPERTIES_MAX:
+            raise ServiceError("TooManyProperties")
+        if 2 * self._literals <= STRING.limit and not self._value_too_large:  # Its keys are judged by themselves.
+            return
+        if self._bytes > ENTITY_MAX_BYTES:
+            raise ServiceError("EntityTooLarge")
+        if self._value_too_large:
+            raise ServiceError("PropertyValueTooLarge")

@@ -16,6 +16,8 @@ PROPERTY_NAME_MAX = 255
 KEY_MAX_UTF16 = 1024
 """Units of a key. *Unverified*: one page says 1 KiB, others 1,024 characters; the wider one refuses no legal client."""
 
+_LOOKED_AT_MAX = 64 * 1024
+"""Characters of a name or key in a body that are looked at: a longer one is refused for its length."""
 _TABLE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*", re.ASCII)
 _SYSTEM_TABLE_NAME = re.compile(r"\$[A-Za-z0-9]+", re.ASCII)
 _FORBIDDEN_IN_KEYS = re.compile(r"[/\\#?\x00-\x1f\x7f-\x9f\ud800-\udfff]")
@@ -28,7 +30,7 @@ def check_table_name(name: str) -> None:
     Raises:
         ServiceError: `InvalidResourceName`, or `OutOfRangeInput` for the length.
     """
-    if _TABLE_NAME.fullmatch(name) is None or name.lower() == _RESERVED_TABLE_NAME:
+    if _TABLE_NAME.fullmatch(name, 0, _LOOKED_AT_MAX) is None or name.lower() == _RESERVED_TABLE_NAME:
         raise ServiceError("InvalidResourceName")
     if not TABLE_NAME_MIN <= len(name) <= TABLE_NAME_MAX:
         raise ServiceError(
@@ -71,8 +73,8 @@ def check_new_key(name: str, value: str) -> None:
     Raises:
         ServiceError: `OutOfRangeInput` for a forbidden character, `KeyValueTooLarge`.
     """
-    if _FORBIDDEN_IN_KEYS.search(value):
-        shown = value.encode("utf-8", "replace").decode()
+    if _FORBIDDEN_IN_KEYS.search(value, 0, _LOOKED_AT_MAX):
+        shown = value[:_LOOKED_AT_MAX].encode("utf-8", "replace").decode()
         raise ServiceError("OutOfRangeInput", f"The '{name}' parameter of value '{shown}' is out of range.")
     if len(value) > KEY_MAX_UTF16 or utf16_length(value) > KEY_MAX_UTF16:
         raise ServiceError("KeyValueTooLarge")

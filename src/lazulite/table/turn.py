@@ -2,6 +2,11 @@
 
 import asyncio
 from collections.abc import Callable
+from typing import TypeVar
+
+from lazulite.protocol.steps import Steps
+
+T = TypeVar("T")
 
 
 class Turn:
@@ -29,3 +34,14 @@ class Turn:
             await asyncio.sleep(0)
             self._ends = self._monotonic() + self._seconds
         return now
+
+    async def through(self, steps: Steps[T]) -> T:
+        """Do some work, other requests having their turns between its steps. Raises what the work raises."""
+        while True:
+            try:
+                next(steps)
+            except StopIteration as end:
+                result: T = end.value
+                return result
+            if self.over:
+                await self.look()

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lazulite.protocol.errors import ServiceError
+from lazulite.protocol.steps import finish
 from lazulite.table import edm
 from lazulite.table.filter import (
     DEPTH_MAX,
@@ -242,7 +243,7 @@ def test_depth_is_bounded_far_from_the_recursion_limit(nest: Callable[[str], str
     sys.setrecursionlimit(frames + 650)
     try:
         node = parse(text)
-        plan(node)
+        finish(plan(node))
         test = compile_predicate(node, read)
         assert test({"C": True}) is True
     finally:

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from lazulite.engine.contract import Key, KeyRange
 from lazulite.engine.order import ordinal
+from lazulite.protocol.steps import finish
 from lazulite.table import edm
 from lazulite.table.filter import Comparison, Node, compile_predicate, parse, plan, steps
 from lazulite.table.filter.tree import conjoin
@@ -15,11 +16,11 @@ from tests.table.filter.trees import KEY_TEXTS, Row, evaluate, key_comparisons, 
 
 
 def key_ranges(node: Node) -> tuple[KeyRange, ...]:
-    return plan(node)[0]
+    return finish(plan(node))[0]
 
 
 def residual(node: Node) -> Node | None:
-    return plan(node)[1]
+    return finish(plan(node))[1]
 
 
 EVERYTHING = (KeyRange(("", ""), None),)
@@ -202,3 +203,9 @@ def test_too_fine_a_region_keeps_its_partitions_and_widens_their_rows() -> None:
         KeyRange((f"{number:04}", "0000"), (f"{number:04}", "0149\0")) for number in range(140)
     )
     assert residual(grid) is not None
+
+
+def test_a_plan_pauses_between_its_halves() -> None:
+    """Of 300 conditions on keys, the ranges take some milliseconds, and what is left of the filter as many."""
+    node = parse(" and ".join(f"PartitionKey ne 'p{number}'" for number in range(300)))
+    assert sum(1 for _ in plan(node)) == 3

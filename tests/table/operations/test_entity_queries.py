@@ -6,6 +6,7 @@ import pytest
 
 from lazulite.protocol.accounts import DEVELOPMENT_ACCOUNT
 from lazulite.protocol.service_sas import ServiceSas, sign_table_sas
+from lazulite.table import row
 from tests.table.client import FOREVER, Client, header, values
 
 
@@ -13,8 +14,8 @@ from tests.table.client import FOREVER, Client, header, values
 async def _people(client: Client) -> None:
     await client("POST", "Tables", body={"TableName": "people"})
     for partition in "abc":
-        for row in range(4):
-            body = {"PartitionKey": partition, "RowKey": f"{row}", "Age": row * 10}
+        for number in range(4):
+            body = {"PartitionKey": partition, "RowKey": f"{number}", "Age": number * 10}
             await client("POST", "people", body=body)
 
 
@@ -149,3 +150,28 @@ async def test_select_needs_odata_2(client: Client, path: str, version: str, sta
     assert (await client("GET", path, "$select=Age", headers=headers)).error_code == code
     if version == "2009-09-19":
         assert (await client("GET", path, "$select=", headers=headers)).error_code == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "taken_apart"),
+    [
+        ("Gone eq 1 or Lost eq 2", 0),
+        (" or ".join(f"(P{n} eq 1)" for n in range(9)), 1),
+        (" or ".join("(Gone eq 1 and Lost eq 2)" for _ in range(9)), 1),
+    ],
+)
+async def test_a_row_that_is_searched_often_is_taken_apart(
+    client: Client, monkeypatch: pytest.MonkeyPatch, text: str, taken_apart: int
+) -> None:
+    """To look for a property in a row takes longer the larger the row is: it is done a bounded number of times."""
+    rows = len(values(await client("GET", "people()")))
+    decode_row, decoded = row.decode_row, 0
+
+    def count(value: bytes) -> row.Row:
+        nonlocal decoded
+        decoded += 1
+        return decode_row(value)
+
+    monkeypatch.setattr(row, "decode_row", count)
+    assert values(await client("GET", "people()", f"$filter={quote(text)}")) == []
+    assert decoded == taken_apart * rows

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lazulite.protocol.errors import ServiceError
+from lazulite.protocol.steps import finish
 from lazulite.table import edm
 from lazulite.table.edm import EdmType
 from lazulite.table.entity import Entity
@@ -25,12 +26,12 @@ def entry(properties: str, namespaces: str = NAMESPACES) -> bytes:
 
 
 def value_of(markup: str) -> Property | None:
-    return read_entity(entry(KEYS + markup)).properties.get("A")
+    return finish(read_entity(entry(KEYS + markup))).properties.get("A")
 
 
 def refusal(body: bytes) -> ServiceError:
     with pytest.raises(ServiceError) as caught:
-        read_entity(body)
+        finish(read_entity(body))
     return caught.value
 
 
@@ -85,9 +86,9 @@ def test_a_null_is_no_property(markup: str) -> None:
 
 def test_what_is_not_the_clients_is_ignored() -> None:
     timestamp = '<d:Timestamp m:type="Edm.DateTime">0001-01-01T00:00:00</d:Timestamp>'
-    assert read_entity(entry(KEYS + timestamp)) == Entity("p", "r", {})
-    assert read_entity(entry("")) == Entity(None, None, {})
-    assert read_entity(entry('<d:PartitionKey m:null="true"/><d:RowKey/>')) == Entity(None, "", {})
+    assert finish(read_entity(entry(KEYS + timestamp))) == Entity("p", "r", {})
+    assert finish(read_entity(entry(""))) == Entity(None, None, {})
+    assert finish(read_entity(entry('<d:PartitionKey m:null="true"/><d:RowKey/>'))) == Entity(None, "", {})
 
 
 def test_white_space_is_kept_with_and_without_a_wish_for_it() -> None:
@@ -97,18 +98,18 @@ def test_white_space_is_kept_with_and_without_a_wish_for_it() -> None:
 
 def test_prefixes_and_a_byte_order_mark_are_the_clients_choice() -> None:
     body = entry(KEYS).replace(b"d:", b"data:").replace(b"m:", b"meta:").replace(b":d=", b":data=")
-    assert read_entity(b"\xef\xbb\xbf" + body.replace(b":m=", b":meta=")) == Entity("p", "r", {})
+    assert finish(read_entity(b"\xef\xbb\xbf" + body.replace(b":m=", b":meta="))) == Entity("p", "r", {})
 
 
 def test_namespaces_spelled_with_https_are_those_that_were_meant() -> None:
     typed = '<d:A m:type="Edm.Int32">1</d:A>'
-    entity = read_entity(entry(KEYS + typed, NAMESPACES.replace("http:", "https:")))
+    entity = finish(read_entity(entry(KEYS + typed, NAMESPACES.replace("http:", "https:"))))
     assert entity == Entity("p", "r", {"A": Property(edm.INT32, "1")})
 
 
 def test_properties_may_stand_beside_the_content_as_in_an_entry_with_media() -> None:
     body = f'<entry {NAMESPACES}><content type="image/png" src="x"/><m:properties>{KEYS}</m:properties></entry>'
-    assert read_entity(body.encode()) == Entity("p", "r", {})
+    assert finish(read_entity(body.encode())) == Entity("p", "r", {})
 
 
 @pytest.mark.parametrize(
@@ -166,7 +167,7 @@ def test_violations(markup: str, code: str) -> None:
 
 
 def test_the_name_of_a_table() -> None:
-    assert read_table_name(entry("<d:TableName>Movies</d:TableName>")) == "Movies"
+    assert finish(read_table_name(entry("<d:TableName>Movies</d:TableName>"))) == "Movies"
 
 
 @pytest.mark.parametrize(
@@ -182,7 +183,7 @@ def test_the_name_of_a_table() -> None:
 )
 def test_no_name_of_a_table(properties: str) -> None:
     with pytest.raises(ServiceError, match="InvalidInput"):
-        read_table_name(entry(properties))
+        finish(read_table_name(entry(properties)))
 
 
 PIECES = [b"<", b"/>", b">", b"</entry>", b"<d:A", b' m:type="Edm.Int32"', b' m:null="true"', b"&#1;", b"&lt;", b"]]>"]
@@ -205,13 +206,13 @@ def test_any_bytes_are_read_or_refused(piece: bytes, at: int) -> None:
     whole = entry(KEYS + '<d:A m:type="Edm.Double">1</d:A>')
     for body in (piece, whole[:at] + piece + whole[at:], whole[:at] + piece):
         with suppress(ServiceError):
-            read_entity(body)
+            finish(read_entity(body))
 
 
 @given(st.binary(max_size=80))
 def test_rubbish_is_refused(body: bytes) -> None:
     with pytest.raises(ServiceError):
-        read_entity(body)
+        finish(read_entity(body))
 
 
 @pytest.mark.parametrize(
@@ -230,7 +231,7 @@ def test_rubbish_is_refused(body: bytes) -> None:
 def test_hostile_bodies_are_read_in_linear_time(middle: bytes) -> None:
     """With work that grows faster than the body, this does not end."""
     with suppress(ServiceError):
-        read_entity(entry(middle.decode()))
+        finish(read_entity(entry(middle.decode())))
 
 
 def test_a_body_out_of_all_proportion_is_refused() -> None:

@@ -8,7 +8,16 @@ from lazulite.protocol.errors import ServiceError
 from lazulite.table import edm
 from lazulite.table.payload.json_out import JsonEntityWriter, JsonTableWriter, MetadataLevel, error_payload
 from lazulite.table.payload.links import entity_link
-from lazulite.table.row import Property, Row, assemble, decode_row, encode_keys, encode_properties, etag_of
+from lazulite.table.row import (
+    SEARCHED_MAX,
+    Property,
+    Row,
+    assemble,
+    decode_row,
+    encode_keys,
+    encode_properties,
+    etag_of,
+)
 from tests.table.strategies import keys, properties
 
 BASE = "http://127.0.0.1:10002/acct/"
@@ -133,7 +142,9 @@ def test_cutting_says_what_decoding_says(
 ) -> None:
     row = _row(partition_key, row_key, values)
     some = st.lists(st.sampled_from([*values, "PartitionKey", "RowKey", "Timestamp", "Gone"]), min_size=1, max_size=4)
-    for select in (None, data.draw(some)):
+    few = data.draw(some)
+    many = [*few, *(f"Gone{number}" for number in range(SEARCHED_MAX)), "odata.etag"]
+    for select in (None, few, many):
         writer = JsonEntityWriter(level, BASE, "acct", "T", select)
         assert writer.item(row).decode() == _told_slowly(level, decode_row(row), select)
         feed = json.loads(writer.feed([writer.item(row)] * 3))["value"]

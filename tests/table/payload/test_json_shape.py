@@ -9,6 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lazulite.protocol.errors import ServiceError
+from lazulite.protocol.steps import finish
 from lazulite.table.edm import TYPES, Json
 from lazulite.table.entity import EncodedEntity, encode_entity
 from lazulite.table.names import PROPERTY_NAME_MAX
@@ -59,14 +60,14 @@ def body_of(members: Sequence[tuple[str, Json]]) -> bytes:
 def long_way(body: bytes, by_name: bool) -> EncodedEntity | str:
     """What the body means, or the code of its refusal."""
     try:
-        return encode_entity(read_entity(body), by_name)
+        return encode_entity(finish(read_entity(body)), by_name)
     except ServiceError as error:
         return f"{error.code}: {error.message}"
 
 
 def either_way(body: bytes, by_name: bool) -> EncodedEntity | str:
     try:
-        return read_encoded(body, by_name)
+        return finish(read_encoded(body, by_name))
     except ServiceError as error:
         return f"{error.code}: {error.message}"
 
@@ -143,7 +144,7 @@ def test_what_is_remembered_is_of_use_and_has_a_bound() -> None:
     ],
 )
 def test_what_goes_the_short_way(body: bytes, plain: bool) -> None:
-    assert (encode_plain(read_members(body), False) is not None) is plain
+    assert (encode_plain(finish(read_members(body)), False) is not None) is plain
 
 
 def test_the_limits_hold_on_the_short_way() -> None:

@@ -6,18 +6,22 @@ body that is no such thing is one `InvalidInput`.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
 from lazulite.protocol.errors import ServiceError
+from lazulite.protocol.steps import Steps
 
 PARTS_MAX = 100
 HEADERS_MAX = 64
 HEAD_BYTES_MAX = 64 * 1024
-"""Length of one head inside a batch, its request line included; a single request's has as much."""
+"""Length of one head inside a batch, its request line included, and of the blank lines before it; a single request's
+has as much."""
 
+_SEARCHED_BYTES = 512 * 1024
+"""Of a body are searched for a delimiter in one step."""
 _REMEMBERED_LENGTH_MAX = 1024
 """The parts of a batch repeat their heads; one of up to this many characters is read once."""
 
@@ -68,21 +72,41 @@ def boundary_of(content_type: str) -> str | None:
     return None if match is None else match[1] or match[2]
 
 
-def _split(text: bytes, boundary: str) -> Iterator[bytes]:
-    """Yield what stands between the delimiter lines, beginning with the end of the line."""
+def _split(text: bytes, boundary: str) -> Steps[list[bytes]]:
+    """Return what stands between the delimiter lines, each piece beginning with the end of its line."""
     delimiter = b"\n--" + boundary.encode("latin-1")
-    # One more than may be, so that a count can be refused; the rest stays unsplit in the last piece.
-    pieces = text.split(delimiter, PARTS_MAX + 2)
-    for piece in pieces[1:]:
-        if piece.startswith(b"\r\n"):  # As nearly all do, and the largest are not copied.
-            yield piece
-        elif piece.startswith(b"--"):
-            return
+    ends = yield from _places(text, delimiter)
+    pieces: list[bytes] = []
+    for at, end in zip(ends, [*ends[1:], len(text)], strict=False):
+        start = at + len(delimiter)
+        if text.startswith(b"\r\n", start):  # As nearly all do, and the largest are copied only once.
+            pieces.append(text[start:end])
+        elif text.startswith(b"--", start):
+            break
         else:
-            line, end, content = piece.partition(b"\n")
+            line, line_end, content = text[start:end].partition(b"\n")
             if line.strip():
                 raise _malformed()
-            yield end + content
+            pieces.append(line_end + content)
+    return pieces
+
+
+def _places(text: bytes, delimiter: bytes) -> Steps[list[int]]:
+    """Return where delimiters begin.
+
+    As many are found as a count needs that is to be refused; what follows them is left to the last piece.
+    """
+    places: list[int] = []
+    start = 0
+    while start < len(text) and len(places) < PARTS_MAX + 2:
+        yield
+        at = text.find(delimiter, start, start + _SEARCHED_BYTES)
+        if at >= 0:
+            places.append(at)
+            start = at + len(delimiter)
+        else:
+            start += _SEARCHED_BYTES - len(delimiter) + 1
+    return places
 
 
 def _read_headers(block: str) -> Mapping[str, str]:
@@ -109,7 +133,7 @@ _remembered_headers = lru_cache(maxsize=256)(_parse_headers)
 
 def _cut_head(text: bytes, start: int = 0) -> tuple[str, int]:
     """Return what stands before the first blank line, and where the rest begins; earlier blank lines are skipped."""
-    leading = _LINE_ENDS.match(text, start)
+    leading = _LINE_ENDS.match(text, start, start + HEAD_BYTES_MAX)
     assert leading is not None, "it matches nothing as well"
     start = leading.end()
     blank = _BLANK_LINE.search(text, start, start + HEAD_BYTES_MAX)
@@ -124,7 +148,8 @@ def _cut_head(text: bytes, start: int = 0) -> tuple[str, int]:
 
 def _read_part(content: bytes, heads: dict[bytes, Head]) -> Part:
     """Read one part; `heads` are those of earlier parts, by all that stands before the body."""
-    end = content.find(b"\r\n\r\n", content.find(b"\r\n\r\n") + 4) + 4
+    first_end = content.find(b"\r\n\r\n", 0, HEAD_BYTES_MAX)
+    end = content.find(b"\r\n\r\n", first_end + 4, first_end + HEAD_BYTES_MAX) + 4
     head = heads.get(content[:end])
     if head is not None:
         return Part(head, content[end:].strip())
@@ -147,8 +172,8 @@ def _read_head(text: str) -> Head:
     return Head(match[1].upper(), match[2], headers, echoed or None)
 
 
-def read_batch(content_type: str, body: bytes) -> BatchBody:
-    """Take a batch apart.
+def read_batch(content_type: str, body: bytes) -> Steps[BatchBody]:
+    """Take a batch apart, one part in a step.
 
     Args:
         content_type: the header of the outer request.
@@ -160,14 +185,16 @@ def read_batch(content_type: str, body: bytes) -> BatchBody:
     boundary = boundary_of(content_type)
     if boundary is None:
         raise _malformed()
-    outer = list(_split(b"\n" + body, boundary))  # The first line may be a delimiter.
+    outer = yield from _split(b"\n" + body, boundary)  # The first line may be a delimiter.
     if len(outer) != 1:
         raise _malformed()
     inner = _inner_boundary(outer[0])
     heads: dict[bytes, Head] = {}
-    if inner is None:
-        return BatchBody([_read_part(outer[0], heads)], in_change_set=False)
-    return BatchBody([_read_part(content, heads) for content in _split(outer[0], inner)], in_change_set=True)
+    parts: list[Part] = []
+    for content in outer if inner is None else (yield from _split(outer[0], inner)):
+        yield
+        parts.append(_read_part(content, heads))
+    return BatchBody(parts, in_change_set=inner is not None)
 
 
 def _inner_boundary(content: bytes) -> str | None:

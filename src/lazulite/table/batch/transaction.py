@@ -39,13 +39,14 @@ async def run_batch(call: Call) -> Response:
         ServiceError: `InvalidInput`; `InsufficientAccountPermissions`, a change set on the secondary; 403 (404 for old
             SAS versions), the credentials do not permit an operation.
     """
-    batch = read_batch(call.request.headers.get("content-type", ""), call.request.body)
+    turn = call.turn()
+    batch = await turn.through(read_batch(call.request.headers.get("content-type", ""), call.request.body))
     if not batch.in_change_set:
         return await _run_query(call, batch.parts[0])
     if call.address.secondary:
         raise ServiceError("InsufficientAccountPermissions")
     try:
-        parts = await _run_changes(call, batch)
+        parts = await _run_changes(call, batch, turn)
     except WriteRefusedError as refusal:
         if isinstance(refusal.error, AuthorityError):
             raise refusal.error from None
@@ -112,12 +113,10 @@ async def _run_query(call: Call, part: Part) -> Response:
     )
 
 
-async def _run_changes(call: Call, batch: BatchBody) -> list[bytes]:
+async def _run_changes(call: Call, batch: BatchBody, turn: Turn) -> list[bytes]:
     intents: dict[Head, Intent] = {}
     operations: list[tuple[Intent, EntityWrite]] = []
     rows: set[str] = set()
-    context = call.context
-    turn = Turn(context.limits.turn_seconds, context.monotonic)
     for index, part in enumerate(batch.parts):
         if index >= PARTS_MAX:
             # Recorded for 101 operations: the index in the message is 99.
@@ -128,7 +127,7 @@ async def _run_changes(call: Call, batch: BatchBody) -> list[bytes]:
             intent = intents.get(part.head)
             if intent is None:
                 intent = intents[part.head] = _intent(call, part.head)
-            write = prepare(intent, part.body)
+            write = await turn.through(prepare(intent, part.body))
             if operations:
                 _check_membership(intent, write, *operations[0], rows)
         except ServiceError as error:

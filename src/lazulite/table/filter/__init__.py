@@ -2,7 +2,7 @@
 
 from lazulite.table.filter.lexer import FilterSyntaxError
 from lazulite.table.filter.parser import DEPTH_MAX, TERMS_MAX, TEXT_MAX, parse
-from lazulite.table.filter.predicate import COMPARE, compile_predicate, properties_of
+from lazulite.table.filter.predicate import COMPARE, compile_predicate, readings_of
 from lazulite.table.filter.query_class import QueryClass, query_class
 from lazulite.table.filter.ranges import plan
 from lazulite.table.filter.tree import And, BooleanProperty, Comparison, Constant, Node, Not, Operator, Or
@@ -25,6 +25,6 @@ __all__ = [
     "compile_predicate",
     "parse",
     "plan",
-    "properties_of",
     "query_class",
+    "readings_of",
 ]

@@ -53,14 +53,14 @@ def compile_predicate(
         reader: for the name of a property, a function that reads it out of a row: its value, or None if it has none.
         row_test: for a term, a function that tells the same of a row in less time; None if there is none.
     """
-    groups = Counter(_groups(node))
+    groups = readings_of(node)
     shared = {name: _read_once(reader(name)) for name, count in groups.items() if count > 1}
     return _compile(node, lambda name: shared.get(name) or reader(name), row_test)
 
 
-def properties_of(node: Node) -> set[str]:
-    """Return the names of the properties that a filter asks about."""
-    return set(_groups(node))
+def readings_of(node: Node) -> Counter[str]:
+    """Return the names of the properties that a filter asks about, and in how many places."""
+    return Counter(_groups(node))
 
 
 def _groups(node: Node) -> Iterator[str]:

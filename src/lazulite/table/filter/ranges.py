@@ -9,6 +9,7 @@ stretch of many partitions: those partitions are covered whole.
 from collections.abc import Callable, Sequence
 
 from lazulite.engine.contract import KeyRange
+from lazulite.protocol.steps import Steps
 from lazulite.table.filter.steps import (
     EVERYWHERE,
     NOWHERE,
@@ -31,14 +32,18 @@ _LEVELS_MAX = 16
 """Alternations of `and`, `or` and `not` that are looked into for keys; what is nested deeper may be anywhere."""
 
 
-def plan(node: Node) -> tuple[tuple[KeyRange, ...], Node | None]:
-    """Return what to scan and what to test of the rows there.
+def plan(node: Node) -> Steps[tuple[tuple[KeyRange, ...], Node | None]]:
+    """Return what to scan and what to test of the rows there, in steps.
 
     The ranges are ascending and disjoint and hold every row for which `node` is TRUE. The test is what is left of
     `node`: conjuncts that hold for every row in the ranges are dropped; None if nothing is left.
     """
+    yield
     scanned = widened(_region(node, wanted=True))
-    return _ranges(scanned), _residual(node, scanned)
+    yield
+    rest = _residual(node, scanned)
+    yield
+    return _ranges(scanned), rest
 
 
 def _ranges(scanned: Region) -> tuple[KeyRange, ...]:

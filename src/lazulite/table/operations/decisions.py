@@ -12,7 +12,7 @@ from lazulite.engine.foresight import Expect, Foreseeing, Foreseen
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.grant import Requirement
 from lazulite.table.condition import ANY, check_condition, ticks_meant
-from lazulite.table.entity import check_limits
+from lazulite.table.entity import check_merged
 from lazulite.table.payload.media import Preference
 from lazulite.table.row import Property, assemble, decode_row, encode_properties, in_order, ticks_of
 
@@ -87,7 +87,7 @@ class EntityWrite:
         if current is None or not self.kind.merges:
             return self.encoded
         merged = in_order({**decode_row(current).properties, **self.properties})
-        check_limits(self.partition_key, self.row_key, merged)
+        check_merged(self.partition_key, self.row_key, merged)
         return encode_properties(merged)
 
     def foresee(self) -> Foreseen | None:

@@ -11,18 +11,16 @@ from lazulite.protocol.odata_version import require_odata
 from lazulite.table.answers import entity_answer, feed_answer
 from lazulite.table.call import Call
 from lazulite.table.continuation import entity_continuation_headers, read_entity_continuation
-from lazulite.table.filter import Node, compile_predicate, parse, plan, properties_of, query_class
+from lazulite.table.filter import Node, compile_predicate, parse, plan, query_class, readings_of
 from lazulite.table.page import Page, PageRequest, read_page
 from lazulite.table.payload.formats import Format
 from lazulite.table.payload.writers import EntityWriter
 from lazulite.table.query_options import read_select, read_top, refuse_unknown_options
-from lazulite.table.row import decoded_row_reader, property_reader, stored_etag
+from lazulite.table.row import SEARCHED_MAX, decoded_row_reader, property_reader, stored_etag
 from lazulite.table.row_tests import row_test
 
 READ = Requirement("o", ("r",), "r")
 _POINT = "point"
-_SEARCHED_MAX = 8
-"""Properties that a filter looks for in a row one by one; for more of them the row is taken apart."""
 _EVERYTHING = KeyRange(("", ""), None)
 
 
@@ -73,8 +71,9 @@ async def query_entities(call: Call) -> Response:
     writer = _writer(call, wanted)
     start = read_entity_continuation(parameters)
     text = parameters.get("$filter", "")
+    turn = call.turn()
     tree = parse(text) if text.strip() else None
-    ranges, rest = ((_EVERYTHING,), None) if tree is None else plan(tree)
+    ranges, rest = ((_EVERYTHING,), None) if tree is None else await turn.through(plan(tree))
     predicate = None if rest is None else _predicate(rest)
     table = await call.context.catalog.require(call.account, call.resource.table)
     within = _within(call, ranges, start)
@@ -86,7 +85,8 @@ async def query_entities(call: Call) -> Response:
 
 
 def _predicate(rest: Node) -> Callable[[bytes], bool]:
-    if len(properties_of(rest)) > _SEARCHED_MAX:
+    readings = readings_of(rest)
+    if len(readings) > SEARCHED_MAX or readings.total() > 2 * SEARCHED_MAX:
         return compile_predicate(rest, decoded_row_reader())
     return compile_predicate(rest, property_reader, row_test)
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import Response
+from lazulite.protocol.steps import Steps
 from lazulite.protocol.version import UPSERT_SINCE
 from lazulite.table.answers import created_without_content, entity_answer, no_content, preference_applied
 from lazulite.table.call import Call
@@ -96,8 +97,8 @@ class Intent:
         return self._wish
 
 
-def prepare(intent: Intent, body: bytes) -> EntityWrite:
-    """Check everything about a write that needs no stored state.
+def prepare(intent: Intent, body: bytes) -> Steps[EntityWrite]:
+    """Check everything about a write that needs no stored state, in steps.
 
     Raises:
         ServiceError: 400, 403 or 415.
@@ -109,19 +110,19 @@ def prepare(intent: Intent, body: bytes) -> EntityWrite:
     encoded = ""
     if kind is INSERT:
         assert reader is not None, "not a delete"
-        entity = reader.encoded(body, False)
+        entity = yield from reader.encoded(body, False)
         encoded = entity.members
         partition_key, row_key = _new_keys(entity)
         wanted, preference = intent.wish()
         if wanted.check is not None and preference is not Preference.NO_CONTENT:
-            wanted.check(partition_key, row_key, reader.entity(body).properties)
+            wanted.check(partition_key, row_key, (yield from reader.entity(body)).properties)
     # Keys in the body of an update are not compared with the URL's (*unverified*): the URL rules.
     elif kind.merges:
         assert reader is not None, "not a delete"
-        properties = in_order(reader.entity(body).properties)
+        properties = in_order((yield from reader.entity(body)).properties)
         encoded = encode_properties(properties)
     elif reader is not None:
-        encoded = reader.encoded(body, True).members
+        encoded = (yield from reader.encoded(body, True)).members
     call.require_key(partition_key, row_key)
     keys = encode_keys(partition_key, row_key)
     return EntityWrite(kind, partition_key, row_key, intent.condition, properties, keys, encoded, preference)
@@ -145,7 +146,7 @@ async def write_entity(call: Call, kind: Write) -> Response:
     Raises:
         ServiceError: every refusal of the operation.
     """
-    write = prepare(Intent(call, kind), call.request.body)
+    write = await call.turn().through(prepare(Intent(call, kind), call.request.body))
     catalog, account, name = call.context.catalog, call.account, call.resource.table
     table = catalog.known(account, name) or await catalog.require(account, name)
     stamp = await call.context.engine.commit(table.space, write.partition_key, [write.row_key], ApplyOne(write))

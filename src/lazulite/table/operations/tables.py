@@ -30,7 +30,7 @@ async def create_table(call: Call) -> Response:
     """
     call.authorize(CREATE)
     refuse_conditions(call.request.headers)
-    name = call.read_table_name()
+    name = await call.read_table_name()
     wanted = call.format()
     preference = read_preference(call.request.headers, call.version)
     check_table_name(name)

@@ -7,10 +7,11 @@ Invariants: the limits of xml_tree.py hold, with room for as many properties as 
 with the XML itself, or with what stands where, is one `InvalidInput`.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from lazulite.protocol import xml
 from lazulite.protocol.errors import ServiceError
+from lazulite.protocol.steps import Steps
 from lazulite.protocol.xml import Node
 from lazulite.table.edm import BINARY, BOOLEAN, STRING, Json
 from lazulite.table.entity import KEYS, MALFORMED, Entity, build_entity
@@ -32,23 +33,27 @@ def _boolean(text: str) -> Json:
     return {"1": True, "0": False}.get(text.strip(), text.strip())
 
 
+_NO_BLANKS = dict.fromkeys(map(ord, " \t\r\n"))
+
 _READERS: dict[str, Callable[[str], Json]] = {
     STRING.name: lambda text: text,
     BOOLEAN.name: _boolean,
-    BINARY.name: lambda text: "".join(text.split()),
+    BINARY.name: lambda text: text.translate(_NO_BLANKS),
 }
 """Where a type's text in XML is not what the type takes from JSON, white space around it apart."""
 
 
-def read_entity(body: bytes) -> Entity:
-    """Return the entity that a body describes.
+def read_entity(body: bytes) -> Steps[Entity]:
+    """Return the entity that a body describes, read in steps.
 
     Raises:
         ServiceError: `InvalidInput`, the body is no entry; as `build_entity`; `DuplicatePropertiesSpecified`.
     """
     values: dict[str, Json] = {}
     types: dict[str, Json] = {}
-    for name, type_name, value in _properties(body):
+    for node in (yield from _properties(body)):
+        yield
+        name, type_name, value = _property(node)
         if name in values:
             raise ServiceError("DuplicatePropertiesSpecified")
         if name in KEYS and type_name != STRING.name:
@@ -56,24 +61,25 @@ def read_entity(body: bytes) -> Entity:
         if name != "Timestamp":
             values[name] = value
             types[name] = type_name
-    return build_entity(values, types)
+    return (yield from build_entity(values, types))
 
 
-def read_table_name(body: bytes) -> str:
+def read_table_name(body: bytes) -> Steps[str]:
     """Return the name that a Create Table asks for.
 
     Raises:
         ServiceError: `InvalidInput`, there is no name, or there is something else.
     """
-    match list(_properties(body)):
+    nodes = yield from _properties(body)
+    match list(map(_property, nodes)):
         case [("TableName", STRING.name, str(name))] if name:
             return name
     raise ServiceError("InvalidInput", MALFORMED)
 
 
-def _properties(body: bytes) -> Iterator[tuple[str, str, Json]]:
-    """Yield name, type and value of each property of the entry that a body is."""
-    entry = _read(body)
+def _properties(body: bytes) -> Steps[tuple[Node, ...]]:
+    """Return the elements of the properties of the entry that a body is."""
+    entry = yield from _read(body)
     if _plain(entry.name) != _ENTRY:
         raise _misplaced(entry)
     # Of an entry with media, the properties stand beside its content.
@@ -82,11 +88,11 @@ def _properties(body: bytes) -> Iterator[tuple[str, str, Json]]:
     found = [child for child in candidates if _plain(child.name) == _PROPERTIES]
     if len(found) != 1:
         raise _misplaced(entry)
-    for child in found[0].children:
-        yield _property(child)
+    return found[0].children
 
 
 def _property(node: Node) -> tuple[str, str, Json]:
+    """Return name, type and value of a property."""
     namespace, _, name = _plain(node.name).rpartition("}")
     if namespace != f"{{{DATA}":
         raise _misplaced(node)
@@ -104,9 +110,9 @@ def _plain(name: str) -> str:
     return name.replace("{https:", "{http:", 1)
 
 
-def _read(body: bytes) -> Node:
+def _read(body: bytes) -> Steps[Node]:
     try:
-        return xml.read(body, max_bytes=BODY_MAX_BYTES, max_elements=ELEMENTS_MAX)
+        return (yield from xml.reading(body, max_bytes=BODY_MAX_BYTES, max_elements=ELEMENTS_MAX))
     except ServiceError as error:
         if error.code != "InvalidXmlDocument":
             raise

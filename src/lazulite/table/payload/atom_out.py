@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from lazulite.protocol.clock import TICKS_PER_SECOND
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.xml import leaf
-from lazulite.protocol.xml_text import attribute, content, is_name, is_text
+from lazulite.protocol.xml_text import attribute, content, escaped, is_name, is_text
 from lazulite.table.edm import BINARY, BOOLEAN, DATETIME, DOUBLE, GUID, INT32, INT64, STRING, format_datetime
 from lazulite.table.payload.atom_names import ATOM, DATA, METADATA, SCHEME
 from lazulite.table.payload.links import entity_link, table_link
-from lazulite.table.row import Property, Row, decode_row, etag_of, literal_reader
+from lazulite.table.row import Property, Row, decode_row, etag_of
 
 _DECLARATION = '<?xml version="1.0" encoding="utf-8" standalone="yes"?>'
 _NAMESPACES = f'xmlns:d="{DATA}" xmlns:m="{METADATA}" xmlns="{ATOM}"'
@@ -28,7 +28,7 @@ def _string(literal: str) -> str:
     text = literal[1:-1] if "\\" not in literal else str(STRING.decode(literal))
     if not is_text(text):
         raise ValueError("XML cannot carry this")
-    return content(text)
+    return escaped(text)
 
 
 def _double(literal: str) -> str:
@@ -164,7 +164,7 @@ class AtomEntityWriter:
         self._table = table
         if select is not None and not all(map(is_name, select)):
             raise ServiceError("InvalidInput")
-        self._readers = None if select is None else {name: literal_reader(name) for name in select}
+        self._select = select
 
     def item(self, value: bytes) -> bytes:
         """Return the entry of one entity of a page."""
@@ -181,7 +181,8 @@ class AtomEntityWriter:
     def _entry(self, attributes: str, value: bytes) -> str:
         row = decode_row(value)
         keys = row.partition_key, row.row_key
-        wanted = _whole(row) if self._readers is None else {name: read(value) for name, read in self._readers.items()}
+        whole = _whole(row)
+        wanted = whole if self._select is None else {name: whole.get(name) for name in self._select}
         tag = f' m:etag="{attribute(etag_of(row.ticks))}"'
         return self._set.entry(
             attributes + tag, entity_link(self._table, *keys), _properties(self._table, keys, wanted)

@@ -9,6 +9,7 @@ from functools import lru_cache, partial
 
 from lazulite.engine.contract import Clock
 from lazulite.protocol.errors import ServiceError
+from lazulite.protocol.steps import Steps
 from lazulite.table.entity import EncodedEntity, Entity, encode_entity
 from lazulite.table.payload import atom_in, atom_out, json_in, json_out
 from lazulite.table.payload.atom_out import AtomEntityWriter, AtomTableWriter
@@ -49,12 +50,12 @@ class Format:
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """A spelling of request bodies."""
+    """A spelling of request bodies, which are read in steps."""
 
-    entity: Callable[[bytes], Entity]
-    encoded: Callable[[bytes, bool], EncodedEntity]
+    entity: Callable[[bytes], Steps[Entity]]
+    encoded: Callable[[bytes, bool], Steps[EncodedEntity]]
     """Takes a body to its entity, ready to be stored: its properties by name, or as sent."""
-    table_name: Callable[[bytes], str]
+    table_name: Callable[[bytes], Steps[str]]
     """Takes the body of a Create Table to the name wanted."""
 
 
@@ -101,8 +102,8 @@ ATOM = Format(
 )
 
 
-def _atom_encoded(body: bytes, by_name: bool) -> EncodedEntity:
-    return encode_entity(atom_in.read_entity(body), by_name)
+def _atom_encoded(body: bytes, by_name: bool) -> Steps[EncodedEntity]:
+    return encode_entity((yield from atom_in.read_entity(body)), by_name)
 
 
 JSON_READER = Reader(json_in.read_entity, json_in.read_encoded, json_in.read_table_name)

@@ -14,7 +14,7 @@ from json.encoder import encode_basestring_ascii as quote
 
 from lazulite.protocol.errors import ServiceError
 from lazulite.table.payload.links import linked_key, table_link
-from lazulite.table.row import HEAD_BYTES, member_cutter, members_of
+from lazulite.table.row import HEAD_BYTES, SEARCHED_MAX, member_cutter, members_of, split_members
 
 _ANNOTATION = re.compile(rb',"[^"@]+@odata\.type":"Edm\.\w+"(?=,")')
 _PARTITION_KEY = b',"PartitionKey":'
@@ -112,11 +112,29 @@ class JsonEntityWriter:
         return b'%b%b",%b,"odata.editLink":"%b"' % (self._head, link, value[HEAD_BYTES:partition_at], link)
 
     def _selected(self, level: MetadataLevel, names: Sequence[str]) -> Callable[[bytes], bytes]:
-        columns = [(_column(name, level), f"{quote(name)}:null".encode("ascii")) for name in dict.fromkeys(names)]
+        names = list(dict.fromkeys(names))
+        if len(names) > SEARCHED_MAX:
+            return self._selected_at_once(level, names)
+        columns = [(_column(name, level), f"{quote(name)}:null".encode("ascii")) for name in names]
         if level is MetadataLevel.NONE:
             return lambda value: b",".join([cut(value) or absent for cut, absent in columns])
         head = self._full_head if level is MetadataLevel.FULL else _etag_of
         return lambda value: b",".join([head(value), *[cut(value) or absent for cut, absent in columns]])
+
+    def _selected_at_once(self, level: MetadataLevel, names: Sequence[str]) -> Callable[[bytes], bytes]:
+        """Return the same as `_selected`, for so many names that it is quicker to take the row apart."""
+        annotated, full = level is not MetadataLevel.NONE, level is MetadataLevel.FULL
+        columns = [(quote(name)[1:-1].encode("ascii"), f"{quote(name)}:null".encode("ascii")) for name in names]
+        head = self._full_head if full else _etag_of
+
+        def item(value: bytes) -> bytes:
+            members = split_members(value, annotated=annotated)
+            if full:
+                members[b"Timestamp"] = _TIMESTAMP_TYPE + members[b"Timestamp"]
+            parts = [members.get(name, absent) for name, absent in columns]
+            return b",".join([head(value), *parts] if annotated else parts)
+
+        return item
 
 
 def _column(name: str, level: MetadataLevel) -> Callable[[bytes], bytes | None]:

@@ -1,0 +1,112 @@
+"""However costly a body is to read, it is read in many short steps, and others have their turns between them."""
+
+import asyncio
+import sys
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from types import FrameType
+from typing import Any
+
+import pytest
+
+from lazulite.engine.contract import Engine
+from lazulite.protocol.errors import ServiceError
+from lazulite.protocol.steps import Steps, finish
+from lazulite.table.batch.multipart_in import read_batch
+from lazulite.table.call import QueryLimits
+from lazulite.table.payload import atom_in, json_in
+from tests.table import heavy_bodies
+from tests.table.client import Client
+from tests.table.heavy_bodies import BATCH_TYPE, Heavy
+
+LINES_MAX = 40_000
+"""Lines of Python in a step: a few milliseconds."""
+READERS: dict[str, tuple[Callable[[], Iterable[Heavy]], Callable[[bytes], Steps[object]]]] = {
+    "an entity in JSON": (heavy_bodies.json_entities, lambda body: json_in.read_encoded(body, True)),
+    "a table in JSON": (heavy_bodies.tables, json_in.read_table_name),
+    "an entity in Atom": (heavy_bodies.atom_entities, atom_in.read_entity),
+    "a batch": (heavy_bodies.batches, lambda body: read_batch(BATCH_TYPE, body)),
+}
+
+
+def most_lines(steps: Steps[object]) -> int:
+    """Do some work, refused or not; return how many lines of Python its longest step takes."""
+    lines = most = 0
+
+    def trace(_: FrameType, event: str, __: Any) -> Any:
+        nonlocal lines
+        lines += event == "line"
+        return trace
+
+    traced = sys.gettrace()
+    while True:
+        lines = 0
+        try:
+            sys.settrace(trace)
+            next(steps)
+        except (StopIteration, ServiceError):
+            return max(most, lines)
+        finally:
+            sys.settrace(traced)
+            most = max(most, lines)
+
+
+def count_steps(steps: Steps[object]) -> int:
+    """Do some work, refused or not; return in how many steps."""
+    count = 0
+    with suppress(ServiceError):
+        for _ in steps:
+            count += 1
+    return count
+
+
+@pytest.mark.parametrize("what", READERS)
+def test_each_step_is_short(what: str) -> None:
+    bodies, reader = READERS[what]
+    for name, body, legal in bodies():
+        assert most_lines(reader(body)) <= LINES_MAX, name
+        if legal:
+            finish(reader(body))
+
+
+async def turns_of_others(client: Client, method: str, path: str, body: bytes, headers: dict[str, str]) -> int:
+    """Send a request; return how many turns of the event loop others had before its answer."""
+    turns = 0
+
+    async def count() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    other = asyncio.create_task(count())
+    await client(method, path, body=body, headers=headers)
+    other.cancel()
+    return turns
+
+
+REQUESTS = {
+    "POST heavy": ("an entity in JSON", "application/json"),
+    "PUT heavy(PartitionKey='p',RowKey='r')": ("an entity in JSON", "application/json"),
+    "MERGE heavy(PartitionKey='p',RowKey='r')": ("an entity in JSON", "application/json"),
+    "POST Tables": ("a table in JSON", "application/json"),
+    "PATCH heavy(PartitionKey='p',RowKey='r')": ("an entity in Atom", "application/atom+xml"),
+    "POST $batch": ("a batch", BATCH_TYPE),
+}
+
+
+@pytest.mark.parametrize("request_line", REQUESTS)
+async def test_others_have_turns_between_the_steps(engine: Engine, request_line: str) -> None:
+    """A turn without length is over whenever it is looked at."""
+    what, content_type = REQUESTS[request_line]
+    bodies, reader = READERS[what]
+    client = Client(engine, limits=QueryLimits(turn_seconds=0))
+    await client("POST", "Tables", body={"TableName": "heavy"})
+    headers = {"content-type": content_type, "x-ms-version": "2014-02-14", "maxdataserviceversion": "3.0"}
+    heavy = next((each for each in bodies() if each.legal), next(iter(bodies())))
+    steps = count_steps(reader(heavy.body))
+    if what == "a batch":
+        parts = finish(read_batch(BATCH_TYPE, heavy.body)).parts
+        steps += sum(count_steps(json_in.read_encoded(part.body, True)) for part in parts)
+    method, path = request_line.split()
+    assert await turns_of_others(client, method, path, heavy.body, headers) >= steps >= 10
