@@ -87,14 +87,14 @@ def test_a_failover_is_a_pause(pair: tuple[PostgresServer, PostgresServer], tmp_
             primary.kill()
             for writer in writers:
                 until(lambda writer=writer: writer.refused, "a refusal")  # type: ignore[misc]  # of a default
-            assert [health(server) for server in servers] == [503, 503]
+            until(lambda: [health(server) for server in servers] == [503, 503], "both to be unwell")
             standby.promote()
             promoted = time.monotonic()
             for writer in writers:
                 writer.gets_on(1)
             over = time.monotonic()
             print(f"everybody writes {over - began:.2f} s after the end, {over - promoted:.2f} s after the promotion")
-            assert [health(server) for server in servers] == [200, 200]
+            until(lambda: [health(server) for server in servers] == [200, 200], "both to be well")
         finally:
             for writer in writers:
                 writer.over = True

@@ -90,7 +90,7 @@ class Faults:
         bench, counts = self._bench, self._bench.tally.counts
         refused = counts["writes refused"]
         await self._felt(lambda: counts["writes refused"] > refused + 3)
-        health = await bench.health()
+        health = await bench.unwell()
         if not health.startswith("503"):
             bench.tally.problem(f"{name}: every write fails, and health says {health!r}")
         answered = counts["reads answered"]

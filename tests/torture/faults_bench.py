@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 
 from tests.sdk.server import LAZULITE, Program, Server
@@ -105,6 +105,16 @@ class Bench:
             return ""
         finally:
             http.close()
+
+    async def unwell(self) -> str:
+        """Return what `health` says once it is not 200: the result of a check stands for a second."""
+        said = await self.health()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._patience):
+                while said.startswith("200") and not self.tally.problems:
+                    await self.tally.turn()
+                    said = await self.health()
+        return said
 
     async def recovered(self) -> float | None:
         """Wait until each client has a write acknowledged and health is well; return the seconds.
