@@ -26,7 +26,7 @@ import uvloop
 from rocksdict import Rdict, WriteBatch
 
 from benchmarks.signing import ACCOUNT, KEY, account_sas
-from lazulite.engine.rocks_options import RocksSettings, database_options, write_options
+from lazulite.engine.rocksdb.options import RocksSettings, database_options, write_options
 
 _ENTITY = re.compile(rb"/[^/]*/([^(]*)\(PartitionKey='(.*)',RowKey='(.*)'\)")
 _JSON = b"Content-Type: application/json;odata=minimalmetadata;streaming=true;charset=utf-8\r\n"

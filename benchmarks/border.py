@@ -19,15 +19,15 @@ from benchmarks.bench import Spent
 from benchmarks.entities import entity
 from benchmarks.processes import ROOT, Server
 from lazulite.engine.contract import Engine
-from lazulite.engine.remote import RemoteEngine
-from lazulite.engine.remote_server import EngineServer
-from lazulite.engine.rocksdb import RocksEngine
+from lazulite.engine.remote.client import RemoteEngine
+from lazulite.engine.remote.server import EngineServer
+from lazulite.engine.rocksdb.engine import RocksEngine
 from lazulite.protocol.clock import system_clock
 from lazulite.protocol.steps import finish
-from lazulite.table.operations.decisions import INSERT, ApplyOne, EntityWrite
-from lazulite.table.payload.json_in import read_encoded
-from lazulite.table.row import encode_keys
-from lazulite.table.wording import TableWording
+from lazulite.table.model.row import encode_keys
+from lazulite.table.operations.write_decisions import INSERT, ApplyOne, EntityWrite
+from lazulite.table.payload.json_reader import read_encoded
+from lazulite.table.remote_codec import TableWording
 
 IN_FLIGHT = (1, 4, 16, 64)
 ROWS = 1000

@@ -1,7 +1,7 @@
 """pgbench as load generator: the statements of a point read and of a single insert, each its own transaction.
 
-They are those of the engine for one row (`lazulite.engine.postgres.statements`), prepared, with keys and values of the
-same sizes, on the engine's own tables. Numbers make the keys: what pgbench cannot do, to pad with zeros, is done by
+They are those of the engine for one row (`lazulite.engine.postgres.sql_statements`), prepared, with keys and values of
+the same sizes, on the engine's own tables. Numbers make the keys: what pgbench cannot do, to pad with zeros, is done by
 numbers with one digit more than the key, which is cut off. An insert has the next number, and the partition that
 follows from it, as `wrk.lua` does it; since clients take turns, none waits for the lock on another's head.
 
@@ -24,7 +24,7 @@ from benchmarks.catalogue import KEYS_MAX, WRITE_PARTITIONS
 from benchmarks.entities import PARTITION_ROWS
 from benchmarks.measurement import BenchmarkError, Limits, Measurement, latency
 from benchmarks.workload import MARK, Workload
-from lazulite.engine.postgres.statements import PLANNED_ONCE, SESSION
+from lazulite.engine.postgres.sql_statements import PLANNED_ONCE, SESSION
 
 THREADS = 2
 SAMPLED = 0.1

@@ -32,10 +32,14 @@ SAMPLES_PER_SECOND = 500
 EVENT_LOOP = "event loop and its system calls"
 STAGES = (
     ("server/", "HTTP: framing, limits, turns, answers"),
+    ("protocol/multipart/", "parts of a transaction in and out"),
     ("protocol/", "credentials, addresses, versions"),
+    ("auth/", "credentials, addresses, versions"),
+    ("records/", "credentials, addresses, versions"),
+    ("service/", "credentials, addresses, versions"),
     ("table/payload/", "bodies in and out"),
-    ("table/row", "rows, names, values, limits"),
-    ("table/e", "rows, names, values, limits"),
+    ("table/model/", "rows, names, values, limits"),
+    ("table/query/row_predicates", "rows, names, values, limits"),
     ("table/names", "rows, names, values, limits"),
     ("table/batch/", "parts of a transaction in and out"),
     ("table/", "operations"),
@@ -44,7 +48,7 @@ STAGES = (
 """The beginning of a source's path in the package, and what is done there; the first that fits counts."""
 _IDLE = re.compile(r";_worker \(\S*/concurrent/futures/thread\.py:\d+\)$")
 """py-spy takes a pool's thread that waits for work for a busy one."""
-_OURS = re.compile(r"/lazulite/((?:cli|engine|protocol|server|table)/[^:]+):")
+_OURS = re.compile(r"/lazulite/((?:app|auth|cli|engine|protocol|records|server|service|table)/[^:]+):")
 
 
 def _stage(stack: str) -> str:

@@ -12,9 +12,9 @@ from itertools import count
 from tests.postgres.server import PostgresServer
 
 from benchmarks.entities import entity, row_key
-from lazulite.engine.foresight import Expect, Foreseeing, Foreseen
 from lazulite.engine.postgres.engine import PostgresEngine
 from lazulite.engine.postgres.settings import PostgresSettings
+from lazulite.engine.precondition import Expect, Foreseeing, Foreseen
 from lazulite.protocol.clock import system_clock
 
 ENTITIES = 100_000

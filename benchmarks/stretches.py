@@ -22,13 +22,13 @@ from tests.table.heavy_bodies import BATCH_TYPE
 
 from benchmarks.exchange import exchange
 from benchmarks.requests import Requests
-from lazulite.cli.table_server import calm_collector
-from lazulite.engine.rocksdb import RocksEngine
-from lazulite.protocol.accounts import AccountDirectory
+from lazulite.app.services import calm_collector
+from lazulite.auth.accounts.account import AccountDirectory
+from lazulite.engine.rocksdb.engine import RocksEngine
 from lazulite.protocol.clock import system_clock
 from lazulite.protocol.version import NEWEST
-from lazulite.server.lane import Lane
-from lazulite.server.listener import Server
+from lazulite.server.admission.scheduler import Lane
+from lazulite.server.server import Server
 from lazulite.table.service import TableService
 
 _ENTITY = "heavy(PartitionKey='p',RowKey='r')"

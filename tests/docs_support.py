@@ -31,10 +31,10 @@ from typing import NamedTuple
 
 from azure.data.tables import TableClient, TableServiceClient
 
+from lazulite.auth.accounts.account import DEVELOPMENT_ACCOUNT
 from lazulite.cli.connection_string import connection_string
-from lazulite.config import ACCOUNT_VARIABLES
-from lazulite.database_settings import DATABASE_VARIABLES
-from lazulite.protocol.accounts import DEVELOPMENT_ACCOUNT
+from lazulite.settings.config import ACCOUNT_VARIABLES
+from lazulite.settings.database import DATABASE_VARIABLES
 
 ROOT = Path(__file__).parents[1]
 SECONDS_MAX = 120

@@ -326,15 +326,15 @@ def test_the_bare_path_answers_what_the_targets_ask(tmp_path: Path) -> None:
 
 def test_threads_that_wait_for_work_are_no_samples() -> None:
     waiting = "run (/usr/lib/python3.11/threading.py:982);_worker (/usr/lib/python3.11/concurrent/futures/thread.py:81)"
-    assert shares(f"{waiting} 5\n{waiting};_sync (/srv/lazulite/src/lazulite/engine/rocks_store.py:120) 1\n") == {
+    assert shares(f"{waiting} 5\n{waiting};_sync (/srv/lazulite/src/lazulite/engine/rocksdb/database.py:120) 1\n") == {
         "engine: commit, sync, RocksDB": 1.0
     }
 
 
 def test_a_sample_counts_for_the_innermost_function_of_ours() -> None:
-    serve = "_serve (/srv/lazulite/src/lazulite/server/http1.py:270)"
+    serve = "_serve (/srv/lazulite/src/lazulite/server/http/connection.py:270)"
     decode = "raw_decode (/srv/lazulite/.venv/lib/python3.11/json/decoder.py:353)"
-    body = "read_members (/srv/lazulite/src/lazulite/table/payload/json_in.py:75)"
+    body = "read_members (/srv/lazulite/src/lazulite/table/payload/json_reader.py:75)"
     found = shares(f"run (asyncio/runners.py:118) 5\n{serve} 3\n{serve};{body};{decode} 2\n")
     assert found == {EVENT_LOOP: 0.5, "HTTP: framing, limits, turns, answers": 0.3, "bodies in and out": 0.2}
 

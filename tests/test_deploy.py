@@ -21,8 +21,8 @@ from packaging.requirements import Requirement
 
 from lazulite import __version__
 from lazulite.cli.parser import build_parser
-from lazulite.database_settings import DATABASE_VARIABLES, database_settings_from
 from lazulite.server.limits import Limits
+from lazulite.settings.database import DATABASE_VARIABLES, database_settings_from
 from tests.docs_support import fences
 from tests.torture.balancers import ADDRESSES
 

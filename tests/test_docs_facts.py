@@ -13,34 +13,33 @@ from io import BytesIO
 
 import pytest
 
+from lazulite.auth import shared_key
+from lazulite.auth.bearer import jwks
+from lazulite.auth.bearer import token as bearer
 from lazulite.cli.flag_types import COUNT_MAX
 from lazulite.cli.parser import build_parser
 from lazulite.cli.serve_flags import LIMIT_FLAGS
-from lazulite.config import ACCOUNT_VARIABLES
-from lazulite.database_settings import DATABASE_VARIABLES
 from lazulite.engine.postgres.settings import PostgresSettings
-from lazulite.protocol import (
-    bearer,
-    jwks,
-    query_string,
-    service_properties_xml,
-    shared_key,
-    signed_identifiers,
-    timeout,
-    xml,
-    xml_tree,
-)
+from lazulite.protocol import query_string, timeout
 from lazulite.protocol.errors import CATALOGUE
 from lazulite.protocol.message import Request, Response
-from lazulite.server import issuer_keys, proxies
-from lazulite.server.exchange_log import Exchange
+from lazulite.protocol.multipart import parser as multipart_in
+from lazulite.protocol.xml import document as xml
+from lazulite.protocol.xml import parser as xml_tree
 from lazulite.server.limits import KIB, MIB, Limits
-from lazulite.server.request_log import RequestLog
-from lazulite.table import edm, entity, names, query_options
-from lazulite.table.batch import multipart_in
+from lazulite.server.middleware import forwarded
+from lazulite.server.observability.access_log import RequestLog
+from lazulite.server.observability.exchange import Exchange
+from lazulite.server.oidc import issuer_keys
+from lazulite.service import properties_xml, signed_identifiers
+from lazulite.settings.config import ACCOUNT_VARIABLES
+from lazulite.settings.database import DATABASE_VARIABLES
+from lazulite.table import names
 from lazulite.table.call import QueryLimits
-from lazulite.table.filter import DEPTH_MAX, TERMS_MAX, TEXT_MAX
-from lazulite.table.payload import atom_in, json_walk
+from lazulite.table.model import edm, entity
+from lazulite.table.payload import atom_reader, json_walk
+from lazulite.table.query import options as query_options
+from lazulite.table.query.filter import DEPTH_MAX, TERMS_MAX, TEXT_MAX
 
 from .docs_support import PAGES, ROOT, fences, page_text, table_rows
 
@@ -131,7 +130,7 @@ def test_every_setting_of_queries_is_documented() -> None:
         ("String", (edm.STRING.limit - 4) // 2),
         ("Binary", edm.BINARY.limit - 4),
         ("brackets open at one time in a JSON body", json_walk.DEPTH_MAX),
-        ("elements of an Atom body", atom_in.ELEMENTS_MAX),
+        ("elements of an Atom body", atom_reader.ELEMENTS_MAX),
         ("elements of an Atom body within one another", xml.MAX_DEPTH),
         ("`$top`", f"0 to {query_options.TOP_MAX:,}"),
         ("names in `$select`", query_options.SELECT_MAX),
@@ -142,13 +141,13 @@ def test_every_setting_of_queries_is_documented() -> None:
         ("header lines of one operation", multipart_in.HEADERS_MAX),
         ("stored access policies of a table", signed_identifiers.MAX_POLICIES),
         ("id of a policy, UTF-16 units", signed_identifiers.MAX_ID_LENGTH),
-        ("retention, days", f"1 to {service_properties_xml.MAX_RETENTION_DAYS}"),
-        ("CORS rules", service_properties_xml.MAX_RULES),
-        ("CORS rules together, characters without tags", service_properties_xml.MAX_CORS_CHARACTERS),
-        ("origins of a rule", service_properties_xml.MAX_ORIGINS),
-        ("literal headers of a list", service_properties_xml.MAX_LITERAL_HEADERS),
-        ("prefixed headers of a list", service_properties_xml.MAX_PREFIXED_HEADERS),
-        ("an origin or header, characters", service_properties_xml.MAX_ITEM_LENGTH),
+        ("retention, days", f"1 to {properties_xml.MAX_RETENTION_DAYS}"),
+        ("CORS rules", properties_xml.MAX_RULES),
+        ("CORS rules together, characters without tags", properties_xml.MAX_CORS_CHARACTERS),
+        ("origins of a rule", properties_xml.MAX_ORIGINS),
+        ("literal headers of a list", properties_xml.MAX_LITERAL_HEADERS),
+        ("prefixed headers of a list", properties_xml.MAX_PREFIXED_HEADERS),
+        ("an origin or header, characters", properties_xml.MAX_ITEM_LENGTH),
         ("XML body", f"{xml.MAX_BYTES // KIB} KiB"),
         ("XML elements", xml.MAX_ELEMENTS),
         ("XML depth", xml.MAX_DEPTH),
@@ -156,7 +155,7 @@ def test_every_setting_of_queries_is_documented() -> None:
         ("a tag, comment or instruction of an XML document, bytes", xml_tree.MAX_MARKUP),
         ("name of an XML namespace, characters", xml_tree.MAX_NAMESPACE),
         ("query parameters", query_string.MAX_PARAMETERS),
-        ("addresses of an `X-Forwarded-For`", proxies.HOPS_MAX),
+        ("addresses of an `X-Forwarded-For`", forwarded.HOPS_MAX),
         ("`timeout`", f"{timeout.REQUEST_SECONDS_MAX} s"),
         ("bearer token, characters", bearer.TOKEN_CHARACTERS_MAX),
         ("an issuer's key set, bytes", jwks.JWKS_BYTES_MAX),

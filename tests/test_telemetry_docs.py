@@ -8,14 +8,14 @@ from typing import get_args
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from lazulite.engine.flush_meter import Flush
+from lazulite.engine.rocksdb.flush_stats import Flush
 from lazulite.protocol.message import Request, Response
-from lazulite.server import tracing
-from lazulite.server.exchange_log import Exchange
 from lazulite.server.limits import KIB, MIB, Limits
-from lazulite.server.metrics import READINGS, Metrics
-from lazulite.server.metrics_page import PAGE_LIMITS
-from lazulite.table.filter import QueryClass
+from lazulite.server.observability import tracing
+from lazulite.server.observability.exchange import Exchange
+from lazulite.server.observability.metrics import READINGS, Metrics
+from lazulite.server.observability.metrics_endpoint import PAGE_LIMITS
+from lazulite.table.query.filter import QueryClass
 from lazulite.table.routes import OPERATION_NAMES
 
 from .docs_support import ROOT, page_text, table_rows

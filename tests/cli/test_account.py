@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from lazulite.cli import main
-from lazulite.config import account_file
+from lazulite.settings.config import account_file
 
 
 def fields(connection_string: str) -> dict[str, str]:

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 from azure.data.tables import TableServiceClient
-from tests.sdk.server import Server
 
 from lazulite.cli import main
+from tests.sdk.server import Server
 
 WORKERS = 4
 BATCH = 10

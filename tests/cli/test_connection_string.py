@@ -4,9 +4,9 @@ from pathlib import Path
 import pytest
 from azure.data.tables import TableServiceClient
 
+from lazulite.auth.accounts.account import DEVELOPMENT_ACCOUNT
 from lazulite.cli import main
 from lazulite.cli.connection_string import base_url
-from lazulite.protocol.accounts import DEVELOPMENT_ACCOUNT
 
 PUBLIC_KEY = base64.b64encode(DEVELOPMENT_ACCOUNT.keys[0]).decode()
 

@@ -9,19 +9,19 @@ from pathlib import Path
 import pytest
 from azure.core import MatchConditions
 from azure.data.tables import TableServiceClient, UpdateMode
-from tests.sdk.server import Server
-from tests.transfer.stores import put
 
 from lazulite.cli import main
-from lazulite.config import account_file, store_path
 from lazulite.engine.contract import EngineUnavailableError
-from lazulite.engine.rocksdb import RocksEngine
+from lazulite.engine.rocksdb.engine import RocksEngine
+from lazulite.migration import copying
+from lazulite.migration.journal import Journal
 from lazulite.protocol.clock import system_clock
-from lazulite.protocol.spaces import FIRST_FREE_SPACE
+from lazulite.records.spaces import FIRST_FREE_SPACE
+from lazulite.settings.config import account_file, store_path
 from lazulite.table.catalog import Catalog
-from lazulite.table.row import assemble, encode_keys
-from lazulite.transfer import copying
-from lazulite.transfer.journal import Journal
+from lazulite.table.model.row import assemble, encode_keys
+from tests.migration.stores import put
+from tests.sdk.server import Server
 
 from .test_serve import refused
 
@@ -31,10 +31,10 @@ BATCHES_BEFORE_DEATH = 12
 DYING = """
 import os, signal, sys
 from lazulite.cli import main
-from lazulite.transfer import copying, window
-from lazulite.transfer.batches import Batch
+from lazulite.migration import copying, in_flight
+from lazulite.migration.commit_batches import Batch
 
-window.COUNT_MAX = 2
+in_flight.COUNT_MAX = 2
 copying.NOTE_SECONDS = 0.0
 put, left = Batch.__call__, int(sys.argv[1])
 

@@ -13,8 +13,23 @@ from azure.core.exceptions import ResourceModifiedError
 from azure.data.tables import TableServiceClient, UpdateMode
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.postgres.server import Postgres, shared
-from tests.transfer.stores import (
+
+from lazulite.auth.accounts.engine_store import AccountRow
+from lazulite.cli import main
+from lazulite.engine.postgres.engine import PostgresEngine
+from lazulite.engine.postgres.settings import PostgresSettings
+from lazulite.engine.rocksdb.engine import RocksEngine
+from lazulite.migration.compare import Comparing
+from lazulite.migration.copying import Means, copy
+from lazulite.migration.endpoint import Store
+from lazulite.migration.journal import Journal
+from lazulite.migration.monotonic_clock import RisingClock
+from lazulite.protocol.clock import system_clock
+from lazulite.records.spaces import FIRST_FREE_SPACE, TABLES
+from lazulite.settings.config import account_file, store_path
+from lazulite.table.catalog import Catalog, Table
+from lazulite.table.model.row import assemble, encode_keys
+from tests.migration.stores import (
     FUTURE,
     NOW,
     BreakingEngine,
@@ -28,22 +43,7 @@ from tests.transfer.stores import (
     fill,
     put,
 )
-
-from lazulite.cli import main
-from lazulite.config import account_file, store_path
-from lazulite.engine.postgres.engine import PostgresEngine
-from lazulite.engine.postgres.settings import PostgresSettings
-from lazulite.engine.rocksdb import RocksEngine
-from lazulite.protocol.account_row import AccountRow
-from lazulite.protocol.clock import system_clock
-from lazulite.protocol.spaces import FIRST_FREE_SPACE, TABLES
-from lazulite.table.catalog import Catalog, Table
-from lazulite.table.row import assemble, encode_keys
-from lazulite.transfer.comparison import Comparing
-from lazulite.transfer.copying import Means, copy
-from lazulite.transfer.journal import Journal
-from lazulite.transfer.rising_clock import RisingClock
-from lazulite.transfer.store import Store
+from tests.postgres.server import Postgres, shared
 
 from .test_serve import refused, serving_from
 

@@ -9,11 +9,11 @@ import pytest
 
 from lazulite import __version__
 from lazulite.cli import account, main
+from lazulite.cli.errors import Refusal
 from lazulite.cli.parser import build_parser
-from lazulite.cli.refusal import Refusal
 from lazulite.cli.serve_flags import LIMIT_FLAGS
-from lazulite.config import Settings
 from lazulite.server.limits import Limits
+from lazulite.settings.config import Settings
 
 
 def parse(*arguments: str) -> Namespace:
@@ -128,8 +128,9 @@ def test_help_imports_no_more_than_it_needs() -> None:
     output = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     modules = set(ast.literal_eval(output.stdout.splitlines()[-1]))
     ours = {module for module in modules if module.split(".")[0] == "lazulite"}
-    light = {"flag_types", "help_texts", "hidden_passwords", "parser", "refusal", "serve_flags"}
-    of_databases = {"database_settings", "engine", "engine.postgres", "engine.postgres.settings", "engine.postgres.url"}
+    light = {"argv_secrets", "errors", "flag_types", "help_texts", "parser", "serve_flags"}
+    of_databases = {"engine", "engine.postgres", "engine.postgres.dsn", "engine.postgres.settings"}
+    of_databases |= {"settings", "settings.database"}
     light = {"cli", *(f"cli.{name}" for name in light)}
     assert ours == {"lazulite", *(f"lazulite.{name}" for name in light | of_databases)}
     assert not modules & {"asyncio", "httptools", "lxml", "rocksdict", "uvloop"}

@@ -3,7 +3,7 @@
 import io
 
 from lazulite.cli.progress_line import DRAW_SECONDS, LINE_SECONDS, ProgressLine, bar, describe
-from lazulite.transfer.tally import Tally
+from lazulite.migration.progress import Tally
 
 
 class Terminal(io.StringIO):

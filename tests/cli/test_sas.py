@@ -3,14 +3,14 @@ from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
+from lazulite.auth.accounts.account import DEVELOPMENT_ACCOUNT, Account
+from lazulite.auth.sas.account_sas import parse_account_sas
+from lazulite.auth.sas.dates import parse_sas_date
+from lazulite.auth.sas.service_sas import parse_service_sas
+from lazulite.auth.sas.terms import MalformedSasError
 from lazulite.cli import main
 from lazulite.cli.parser import build_parser
 from lazulite.cli.sas import resolve_time, sign
-from lazulite.protocol.account_sas import parse_account_sas
-from lazulite.protocol.accounts import DEVELOPMENT_ACCOUNT, Account
-from lazulite.protocol.sas_dates import parse_sas_date
-from lazulite.protocol.sas_terms import MalformedSasError
-from lazulite.protocol.service_sas import parse_service_sas
 
 NOW = parse_sas_date("2024-02-28T23:30:00Z")
 ACCOUNT = Account("orders", (b"one", b"two"))

@@ -21,14 +21,14 @@ import pytest
 from azure.core.exceptions import ClientAuthenticationError, HttpResponseError
 from azure.data.tables import TableServiceClient
 
+from lazulite.auth.accounts.account import DEVELOPMENT_ACCOUNT, Account, AccountDirectory
 from lazulite.cli.parser import build_parser
 from lazulite.cli.serve import announcement
-from lazulite.config import ACCOUNT_VARIABLES, account_file, settings_from
-from lazulite.database_settings import DATABASE_VARIABLES
-from lazulite.engine.location import FORMAT_KEY, Location
-from lazulite.engine.rocks_options import RocksSettings
-from lazulite.protocol.accounts import DEVELOPMENT_ACCOUNT, Account, AccountDirectory
-from lazulite.server.listener import Ports
+from lazulite.engine.rocksdb.data_directory import FORMAT_KEY, Location
+from lazulite.engine.rocksdb.options import RocksSettings
+from lazulite.server.server import Ports
+from lazulite.settings.config import ACCOUNT_VARIABLES, account_file, settings_from
+from lazulite.settings.database import DATABASE_VARIABLES
 
 COMMAND = [sys.executable, "-m", "lazulite"]
 SECONDS_MAX = 60

@@ -9,10 +9,10 @@ from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 import pytest
-from tests.issuer import KEYS, issuing
-from tests.tokens import jwks, signing_key
 
 from lazulite.protocol.version import BEARER_SINCE
+from tests.issuer import KEYS, issuing
+from tests.tokens import jwks, signing_key
 
 from .test_serve import SECONDS_MAX, lazulite, serving
 

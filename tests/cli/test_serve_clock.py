@@ -8,11 +8,11 @@ from urllib.request import Request
 
 import pytest
 from azure.data.tables import EdmType, TableClient
+
+from lazulite.app.clock_checks import NAME
 from tests.docs_support import fences
 from tests.torture.http_client import SAS
 from tests.torture.stepping_clock import VARIABLE, SteppingClock
-
-from lazulite.cli.clock_checks import NAME
 
 from .test_serve import COMMAND, SECONDS_MAX, Running, get, serving
 

@@ -12,10 +12,11 @@ from urllib.parse import urlsplit
 import pytest
 from azure.core.exceptions import AzureError
 from azure.data.tables import TableServiceClient
-from tests.postgres.server import Postgres, PostgresServer, shared
 
-from lazulite.cli import clock_checks, main
+from lazulite.app import clock_checks
+from lazulite.cli import main
 from lazulite.protocol.clock import TICKS_PER_DAY, system_clock
+from tests.postgres.server import Postgres, PostgresServer, shared
 
 from .test_serve import SECONDS_MAX, Running, get, lazulite, serving_from, table_names
 from .test_serve_workers import children
@@ -256,7 +257,7 @@ def test_a_clock_far_ahead_of_the_databases_is_refused(
 
 
 def test_nobody_waits_for_the_databases_client_who_does_not_use_it() -> None:
-    modules = "lazulite.cli.serve, lazulite.cli.front_end, lazulite.cli.account, lazulite.cli.sas, lazulite.cli.backup"
+    modules = "lazulite.cli.serve, lazulite.app.worker, lazulite.cli.account, lazulite.cli.sas, lazulite.cli.backup"
     script = f"import sys, {modules}; print('asyncpg' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"

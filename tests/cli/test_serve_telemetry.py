@@ -14,18 +14,18 @@ import pytest
 from azure.core.exceptions import HttpResponseError
 from azure.data.tables import TableServiceClient, TableTransactionError
 from prometheus_client.parser import text_string_to_metric_families
-from tests.collector import attributes, collecting
-from tests.server.wire import Echo
 
+from lazulite.app.services import open_logs
+from lazulite.app.telemetry import metrics_server, new_metrics, trace_logs
+from lazulite.auth.accounts.account import AccountDirectory
 from lazulite.cli.parser import build_parser
 from lazulite.cli.serve import announcement
-from lazulite.cli.table_server import open_logs
-from lazulite.cli.telemetry import metrics_server, new_metrics, trace_logs
-from lazulite.config import Settings, settings_from
-from lazulite.engine.rocksdb import RocksEngine
-from lazulite.protocol.accounts import AccountDirectory
+from lazulite.engine.rocksdb.engine import RocksEngine
 from lazulite.protocol.clock import system_clock
-from lazulite.server.listener import Ports, Server
+from lazulite.server.server import Ports, Server
+from lazulite.settings.config import Settings, settings_from
+from tests.collector import attributes, collecting
+from tests.server.wire import Echo
 
 from .test_serve import SECONDS_MAX, Running, refused, serving
 
@@ -219,10 +219,11 @@ async def test_without_the_flags_nothing_is_installed() -> None:
 def test_without_the_flags_nothing_is_imported() -> None:
     code = (
         "import sys, asyncio, contextlib\n"
-        "from lazulite.cli import parser, table_server, telemetry\n"
-        "from lazulite.config import settings_from\n"
+        "from lazulite.app import services, telemetry\n"
+        "from lazulite.cli import parser\n"
+        "from lazulite.settings.config import settings_from\n"
         "settings = settings_from(parser.build_parser().parse_args(['serve', '-s']), {})\n"
-        "table_server.open_logs(settings, contextlib.ExitStack())\n"
+        "services.open_logs(settings, contextlib.ExitStack())\n"
         "telemetry.new_metrics(settings)\n"
         "print([name for name in sys.modules if name.startswith(('prometheus_client', 'opentelemetry'))])\n"
     )
@@ -234,7 +235,7 @@ def test_without_the_flags_nothing_is_imported() -> None:
 
 
 def test_without_the_extra_one_line_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "lazulite.server.tracing", raising=False)
+    monkeypatch.delitem(sys.modules, "lazulite.server.observability.tracing", raising=False)
     monkeypatch.setitem(sys.modules, "opentelemetry.sdk.trace", None)
     said: list[str] = []
     assert trace_logs(asked(OTEL_TRACES_EXPORTER="otlp"), said.append) == []

@@ -7,9 +7,9 @@ from urllib.request import urlopen
 
 import pytest
 from azure.data.tables import TableServiceClient
-from tests.certificates import Authority, Files
 
 from lazulite.cli import main
+from tests.certificates import Authority, Files
 
 from .test_serve import SECONDS_MAX, lazulite, refused, serving
 

@@ -14,14 +14,14 @@ from pathlib import Path
 from urllib.request import urlopen
 
 import pytest
-from tests.certificates import Authority
 
-from lazulite.cli import serve_workers
-from lazulite.config import Settings
-from lazulite.engine.remote import RemoteEngine
-from lazulite.engine.rocksdb import RocksEngine
+from lazulite.app import worker_supervisor
+from lazulite.engine.remote.client import RemoteEngine
+from lazulite.engine.rocksdb.engine import RocksEngine
 from lazulite.engine.write_check import WriteCheck
-from lazulite.table.wording import TableWording
+from lazulite.settings.config import Settings
+from lazulite.table.remote_codec import TableWording
+from tests.certificates import Authority
 
 from .test_serve import SECONDS_MAX, get, lazulite, refused, serving, table_names
 
@@ -122,7 +122,7 @@ def test_what_one_process_refuses_several_do(tmp_path: Path) -> None:
 
 
 def test_nobody_else_can_start_a_front_end() -> None:
-    command = ["-m", "lazulite.cli.front_end", "0", "0", "-", "-"]
+    command = ["-m", "lazulite.app.worker", "0", "0", "-", "-"]
     done = subprocess.run([sys.executable, *command], stdin=subprocess.DEVNULL, check=False, timeout=SECONDS_MAX)
     assert done.returncode == 1
 
@@ -137,9 +137,9 @@ async def test_front_ends_share_the_durable_write_of_their_health(monkeypatch: p
         await check_writable(engine)
 
     monkeypatch.setattr(RocksEngine, "check_writable", counted)
-    monkeypatch.setattr(serve_workers, "WriteCheck", partial(WriteCheck, clock=lambda: 0.0))
+    monkeypatch.setattr(worker_supervisor, "WriteCheck", partial(WriteCheck, clock=lambda: 0.0))
     settings = Settings(location=None, host="127.0.0.1", port=0, workers=2)
-    async with serve_workers._behind(settings) as (_, attach):
+    async with worker_supervisor._behind(settings) as (_, attach):
         engines = [RemoteEngine(TableWording()) for _ in range(settings.workers)]
         for engine in engines:
             ours, theirs = socket.socketpair()

@@ -9,7 +9,7 @@ The rows are tables: one file a section of the reference in `behaviours/`, one t
 Invariants: a row says what the real service does or, with `differs` or `unverified`, what ours does instead, or does
 where the service's behaviour is not recorded, and why. Every row names the tests that show it, but for what is absent
 altogether. A case of a test is named by its id, `test_cors::test_no_rules[x]`; a test beside this suite, where HTTP
-from outside cannot show it, by its folder, `server/test_tls::test_x`. The page depends on the rows alone; `make
+from outside cannot show it, by its folder, `server/net/test_tls::test_x`. The page depends on the rows alone; `make
 compatibility` writes it after a run in which every row was shown (test_compatibility.py).
 """
 

@@ -10,9 +10,9 @@ import pytest
 from lazulite.engine.contract import Clock, Engine
 from lazulite.engine.postgres.engine import PostgresEngine
 from lazulite.engine.postgres.settings import PostgresSettings
-from lazulite.engine.rocksdb import RocksEngine
+from lazulite.engine.rocksdb.engine import RocksEngine
 from lazulite.protocol.clock import system_clock
-from tests.engine.bordered import BorderedEngine
+from tests.engine.remote.bordered import BorderedEngine
 from tests.fuzz.memory import MemoryEngine
 from tests.postgres.server import shared
 

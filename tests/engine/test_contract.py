@@ -13,8 +13,8 @@ from lazulite.engine.contract import (
     KeyRange,
     SpaceDroppedError,
 )
-from lazulite.engine.foresight import Expect, Foreseen
-from lazulite.engine.order import ordinal
+from lazulite.engine.ordinal import ordinal
+from lazulite.engine.precondition import Expect, Foreseen
 from lazulite.protocol.clock import system_clock
 from tests.engine.conftest import EngineFactory
 from tests.engine.postgres.adds import Added, Adds

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from lazulite.engine.contract import Key, KeyRange
 from lazulite.engine.key_range import clip
-from lazulite.engine.order import ordinal
+from lazulite.engine.ordinal import ordinal
 
 texts = st.sampled_from(["", "a", "a\0", "b", "\uffff", "\U0001f600"])
 keys = st.tuples(texts, texts)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
 from lazulite.engine.contract import Key, KeyRange, SpaceDroppedError
-from lazulite.engine.order import ordinal
+from lazulite.engine.ordinal import ordinal
 from tests.engine.conftest import ENGINES, EngineFactory
 
 T = TypeVar("T")

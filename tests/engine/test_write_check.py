@@ -1,4 +1,4 @@
-"""The shared durable write; what health makes of it: server/test_health.py."""
+"""The shared durable write; what health makes of it: server/middleware/test_health.py."""
 
 import asyncio
 

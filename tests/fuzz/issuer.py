@@ -6,10 +6,10 @@ Its key is made anew in each process: inputs hold what is signed, not signatures
 from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
 from cryptography.hazmat.primitives.hashes import SHA256
 
-from lazulite.protocol.bearer_authentication import BearerAuthentication
-from lazulite.protocol.bearer_rules import BearerRules
+from lazulite.auth.bearer.authentication import BearerAuthentication
+from lazulite.auth.bearer.jwks import KeySet, parse_jwks
+from lazulite.auth.bearer.rules import BearerRules
 from lazulite.protocol.clock import Clock
-from lazulite.protocol.jwks import KeySet, parse_jwks
 from tests.tokens import SigningKey, jwks, private_rsa, segment
 
 ISSUER = "https://issuer.example/tenant/v2.0"

@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, Sequence
 from typing import NamedTuple
 
 from lazulite.engine.contract import Clock, Decide, EngineUnavailableError, Key, KeyRange, SpaceDroppedError
-from lazulite.engine.keys import decode_key, encode_key, range_bounds, space_end, space_prefix
+from lazulite.engine.key_encoding import decode_key, encode_key, range_bounds, space_end, space_prefix
 
 
 class State(NamedTuple):

@@ -9,9 +9,9 @@ from urllib.parse import quote
 
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.steps import finish
-from lazulite.table.edm import TYPES, Json, Value, type_of_json
-from lazulite.table.entity import EncodedEntity, encode_entity
-from lazulite.table.payload.json_in import read_encoded, read_entity
+from lazulite.table.model.edm import TYPES, Json, Value, type_of_json
+from lazulite.table.model.entity import EncodedEntity, encode_entity
+from lazulite.table.payload.json_reader import read_encoded, read_entity
 
 from .oracles import require
 from .world import ROOT, Exchange, World

@@ -4,7 +4,7 @@ import json
 import re
 from urllib.parse import unquote, unquote_to_bytes
 
-from lazulite.engine.order import ordinal
+from lazulite.engine.ordinal import ordinal
 from tests.conformance import sas as conformance_sas
 from tests.conformance.signing import Endpoint, signature
 from tests.tokens import AUDIENCE

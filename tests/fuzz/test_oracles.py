@@ -119,7 +119,7 @@ def test_a_longer_answer_than_it_says_is_found(monkeypatch: pytest.MonkeyPatch) 
 
 def test_a_sas_of_which_a_field_comes_twice_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     runner = Runner("sas", cpu_seconds_max=2)
-    monkeypatch.setattr("lazulite.protocol.authentication.repeated_names", lambda _: set())
+    monkeypatch.setattr("lazulite.auth.authenticator.repeated_names", lambda _: set())
     try:
         assert "a SAS of which a field comes twice opens nothing" in {runner.broken(data) for data in seeds("sas")}
     finally:

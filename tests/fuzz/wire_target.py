@@ -8,10 +8,10 @@ import asyncio
 import itertools
 import re
 
-from lazulite.server.http1 import Connection
+from lazulite.server.http.connection import Connection
+from lazulite.server.http.encoder import CONTINUE, REASON_MAX
+from lazulite.server.http.server_state import Shared
 from lazulite.server.limits import Limits
-from lazulite.server.response import CONTINUE, REASON_MAX
-from lazulite.server.shared import Shared
 from tests.server.wire import Record, Transport
 
 from .oracles import BrokenPromiseError, require

@@ -18,10 +18,10 @@ import uvloop
 from lazulite.protocol.message import Request
 from lazulite.server.lifecycle import allow_files, run, serve
 from lazulite.server.limits import Limits
-from lazulite.server.listener import BindError, Server
+from lazulite.server.server import BindError, Server
 
-from .test_http1 import GET, statuses
-from .test_lane import TiredLane
+from .admission.test_scheduler import TiredLane
+from .http.test_connection import GET, statuses
 from .wire import Echo, settle
 
 SECONDS_MAX = 20

@@ -7,11 +7,11 @@ from dataclasses import fields
 import pytest
 
 from lazulite.protocol.message import Request
-from lazulite.server import request_head
-from lazulite.server.body_budget import BodyBudget
+from lazulite.server.admission.body_budget import BodyBudget
+from lazulite.server.http import head as request_head
 from lazulite.server.limits import Limits
 
-from .test_http1 import CONTINUE, GET, HOST, statuses
+from .http.test_connection import CONTINUE, GET, HOST, statuses
 from .wire import Wire, settle
 
 CHUNKED = b"POST / HTTP/1.1\r\n" + HOST + b"Transfer-Encoding: chunked\r\n\r\n"

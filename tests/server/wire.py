@@ -6,11 +6,11 @@ from dataclasses import replace
 
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import Request, Response
-from lazulite.server.deadlines import Sweeper
-from lazulite.server.exchange_log import Exchange
-from lazulite.server.http1 import Connection
+from lazulite.server.http.connection import Connection
+from lazulite.server.http.server_state import Shared
+from lazulite.server.http.timeouts import Sweeper
 from lazulite.server.limits import Limits
-from lazulite.server.shared import Shared
+from lazulite.server.observability.exchange import Exchange
 
 
 class Clock:

@@ -4,9 +4,9 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from lazulite.auth.accounts.account import DEVELOPMENT_ACCOUNT, AccountDirectory
+from lazulite.auth.sas.account_sas import AccountSas, sign_account_sas
 from lazulite.engine.contract import Clock, Engine
-from lazulite.protocol.account_sas import AccountSas, sign_account_sas
-from lazulite.protocol.accounts import DEVELOPMENT_ACCOUNT, AccountDirectory
 from lazulite.protocol.clock import system_clock
 from lazulite.protocol.message import Request, Response
 from lazulite.table.call import QueryLimits

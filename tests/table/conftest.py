@@ -3,7 +3,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from lazulite.engine.contract import Engine
-from lazulite.engine.rocksdb import RocksEngine
+from lazulite.engine.rocksdb.engine import RocksEngine
 from lazulite.protocol.clock import system_clock
 from tests.table.client import Client
 

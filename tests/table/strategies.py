@@ -4,8 +4,8 @@ import base64
 
 from hypothesis import strategies as st
 
-from lazulite.table import edm
-from lazulite.table.row import Property
+from lazulite.table.model import edm
+from lazulite.table.model.row import Property
 
 keys = st.text(st.characters(exclude_categories=("Cs", "Cc"), exclude_characters="/\\#?"), max_size=12)
 names = st.from_regex(r"[A-Za-z_ôñ][A-Za-z0-9_ô]{0,8}", fullmatch=True).filter(

@@ -2,14 +2,14 @@ from pathlib import Path
 
 import pytest
 
+from lazulite.auth.stored_policy import StoredAccessPolicy
 from lazulite.engine.contract import Engine, EngineUnavailableError
-from lazulite.engine.rocksdb import RocksEngine
+from lazulite.engine.rocksdb.engine import RocksEngine
 from lazulite.protocol.clock import system_clock
 from lazulite.protocol.errors import ServiceError
-from lazulite.protocol.spaces import FIRST_FREE_SPACE, TABLES, SpaceAllocator
-from lazulite.protocol.stored_policy import StoredAccessPolicy
+from lazulite.records.spaces import FIRST_FREE_SPACE, TABLES, SpaceAllocator
 from lazulite.table.catalog import Catalog
-from tests.engine.failing import QUICK, Failpoints, writable_again
+from tests.engine.rocksdb.failing import QUICK, Failpoints, writable_again
 
 
 async def test_names_are_one_whatever_their_case(engine: Engine) -> None:

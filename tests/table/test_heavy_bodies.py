@@ -11,10 +11,10 @@ import pytest
 
 from lazulite.engine.contract import Engine
 from lazulite.protocol.errors import ServiceError
+from lazulite.protocol.multipart.parser import read_batch
 from lazulite.protocol.steps import Steps, finish
-from lazulite.table.batch.multipart_in import read_batch
 from lazulite.table.call import QueryLimits
-from lazulite.table.payload import atom_in, json_in
+from lazulite.table.payload import atom_reader, json_reader
 from tests.table import heavy_bodies
 from tests.table.client import Client
 from tests.table.heavy_bodies import BATCH_TYPE, Heavy
@@ -22,9 +22,9 @@ from tests.table.heavy_bodies import BATCH_TYPE, Heavy
 LINES_MAX = 40_000
 """Lines of Python in a step: a few milliseconds."""
 READERS: dict[str, tuple[Callable[[], Iterable[Heavy]], Callable[[bytes], Steps[object]]]] = {
-    "an entity in JSON": (heavy_bodies.json_entities, lambda body: json_in.read_encoded(body, True)),
-    "a table in JSON": (heavy_bodies.tables, json_in.read_table_name),
-    "an entity in Atom": (heavy_bodies.atom_entities, atom_in.read_entity),
+    "an entity in JSON": (heavy_bodies.json_entities, lambda body: json_reader.read_encoded(body, True)),
+    "a table in JSON": (heavy_bodies.tables, json_reader.read_table_name),
+    "an entity in Atom": (heavy_bodies.atom_entities, atom_reader.read_entity),
     "a batch": (heavy_bodies.batches, lambda body: read_batch(BATCH_TYPE, body)),
 }
 
@@ -107,6 +107,6 @@ async def test_others_have_turns_between_the_steps(engine: Engine, request_line:
     steps = count_steps(reader(heavy.body))
     if what == "a batch":
         parts = finish(read_batch(BATCH_TYPE, heavy.body)).parts
-        steps += sum(count_steps(json_in.read_encoded(part.body, True)) for part in parts)
+        steps += sum(count_steps(json_reader.read_encoded(part.body, True)) for part in parts)
     method, path = request_line.split()
     assert await turns_of_others(client, method, path, heavy.body, headers) >= steps >= 10

@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import pytest
 
+from lazulite.auth.accounts.account import DEVELOPMENT_ACCOUNT
+from lazulite.auth.sas.account_sas import AccountSas, sign_account_sas
 from lazulite.engine.contract import Engine, EngineUnavailableError
-from lazulite.protocol.account_sas import AccountSas, sign_account_sas
-from lazulite.protocol.accounts import DEVELOPMENT_ACCOUNT
 from lazulite.protocol.clock import LAST_TICK
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import Request
-from lazulite.protocol.spaces import TABLES
+from lazulite.records.spaces import TABLES
 from lazulite.table.service import FRONT_DOOR, SERVER
 from tests.table.client import ACCOUNT, ALL_PERMISSIONS, Client, header
 

@@ -17,8 +17,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from lazulite.engine.order import ordinal
-from lazulite.engine.rocksdb import RocksEngine
+from lazulite.engine.ordinal import ordinal
+from lazulite.engine.rocksdb.engine import RocksEngine
 from lazulite.protocol.clock import system_clock
 from tests.table.batches import CONTENT_TYPE, Operation, change_set, parts
 from tests.table.client import Client, header, values

@@ -4,16 +4,16 @@ from collections.abc import Callable
 
 import pytest
 
-from lazulite.cli.stores import REMEMBERED_SECONDS as LIFETIME_SECONDS
+from lazulite.app.stores import REMEMBERED_SECONDS as LIFETIME_SECONDS
+from lazulite.auth.accounts.account import DEVELOPMENT_ACCOUNT, Account, AccountDirectory
+from lazulite.auth.accounts.engine_store import AccountRow, AccountWatch
+from lazulite.auth.sas.account_sas import sign_account_sas
+from lazulite.auth.sas.service_sas import ServiceSas, sign_table_sas
+from lazulite.auth.stored_policy import StoredAccessPolicy
 from lazulite.engine.contract import Engine
-from lazulite.protocol.account_row import AccountRow, AccountWatch
-from lazulite.protocol.account_sas import sign_account_sas
-from lazulite.protocol.accounts import DEVELOPMENT_ACCOUNT, Account, AccountDirectory
 from lazulite.protocol.clock import system_clock
 from lazulite.protocol.message import Request, Response
-from lazulite.protocol.service_properties import CorsRule, PropertiesUpdate
-from lazulite.protocol.service_sas import ServiceSas, sign_table_sas
-from lazulite.protocol.stored_policy import StoredAccessPolicy
+from lazulite.service.properties import CorsRule, PropertiesUpdate
 from lazulite.table.service import TableService
 from tests.fuzz.memory import MemoryEngine
 

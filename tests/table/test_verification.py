@@ -3,12 +3,12 @@ import re
 
 import pytest
 
-from lazulite.engine.keys import encode_key
-from lazulite.protocol.service_properties import ServiceProperties
-from lazulite.protocol.spaces import COUNTERS, FIRST_FREE_SPACE, SERVICE_PROPERTIES, TABLES
+from lazulite.engine.key_encoding import encode_key
+from lazulite.records.spaces import COUNTERS, FIRST_FREE_SPACE, SERVICE_PROPERTIES, TABLES
+from lazulite.service.properties import ServiceProperties
 from lazulite.table.catalog import Table
-from lazulite.table.edm import TYPES
-from lazulite.table.row import Property, assemble, encode_keys, encode_properties
+from lazulite.table.model.edm import TYPES
+from lazulite.table.model.row import Property, assemble, encode_keys, encode_properties
 from lazulite.table.verification import PROBLEMS_MAX, Findings, verify
 
 STAMP = 134_000_000_000_000_000

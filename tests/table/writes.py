@@ -2,9 +2,9 @@
 
 from hypothesis import strategies as st
 
-from lazulite.table.edm import INT32, STRING
-from lazulite.table.operations.decisions import WRITES, EntityWrite
-from lazulite.table.row import Property, assemble, encode_keys, encode_properties, etag_of
+from lazulite.table.model.edm import INT32, STRING
+from lazulite.table.model.row import Property, assemble, encode_keys, encode_properties, etag_of
+from lazulite.table.operations.write_decisions import WRITES, EntityWrite
 
 NOW = 10**17
 STORED = assemble(NOW, encode_keys("p", "r"), encode_properties({"A": Property(INT32, "1")}))

@@ -23,7 +23,7 @@ from typing import NamedTuple
 from azure.core.exceptions import AzureError
 
 from lazulite.cli.check import verified
-from lazulite.cli.refusal import Refusal
+from lazulite.cli.errors import Refusal
 from tests.sdk.ledger import strays
 from tests.sdk.load import OPERATIONS_MAX, PARTITIONS, ROWS, SHARED, Fuse, Worker
 from tests.sdk.server import Account

@@ -11,10 +11,10 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
+from lazulite.auth.accounts.document import AccountsError
 from lazulite.cli.check import verified
-from lazulite.cli.refusal import Refusal
-from lazulite.config import account_file
-from lazulite.protocol.stored_accounts import AccountsError
+from lazulite.cli.errors import Refusal
+from lazulite.settings.config import account_file
 from tests.sdk.server import Account
 
 Command = Callable[..., str | None]

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
-from lazulite.protocol.accounts import DEVELOPMENT_ACCOUNT
+from lazulite.auth.accounts.account import DEVELOPMENT_ACCOUNT
 from tests.sdk.server import START_SECONDS_MAX, STOP_SECONDS_MAX, Account
 
 from .recorder import Recorder

@@ -2,13 +2,13 @@
 
 from collections.abc import Callable, Mapping
 
-from lazulite.protocol.accounts import Account
+from lazulite.auth.accounts.account import Account
+from lazulite.auth.authenticator import Authenticator
+from lazulite.auth.grant import Grant
 from lazulite.protocol.addressing import Address
-from lazulite.protocol.authentication import Authenticator
-from lazulite.protocol.grant import Grant
 from lazulite.protocol.message import Request
-from lazulite.server.deadlines import Sweeper
-from lazulite.server.http1 import Connection
+from lazulite.server.http.connection import Connection
+from lazulite.server.http.timeouts import Sweeper
 from lazulite.server.limits import Limits
 
 

@@ -3,8 +3,8 @@
 import time
 from collections.abc import Callable
 
-from lazulite.engine.rocks_store import Store
-from lazulite.server.listener import Server
+from lazulite.engine.rocksdb.database import Store
+from lazulite.server.server import Server
 from lazulite.table.service import TableService
 
 from . import stepping_clock

@@ -5,12 +5,12 @@ from collections.abc import Callable, Mapping, Sequence
 
 from rocksdict import WriteOptions
 
-from lazulite.engine import rocks_store
 from lazulite.engine.contract import Decide
-from lazulite.engine.generation import Generation
-from lazulite.engine.group_commit import Bounds, GroupCommit
-from lazulite.engine.rocks_options import write_options
-from lazulite.engine.rocksdb import RocksEngine
+from lazulite.engine.rocksdb import database
+from lazulite.engine.rocksdb.commit_group import Generation
+from lazulite.engine.rocksdb.engine import RocksEngine
+from lazulite.engine.rocksdb.group_commit import Bounds, GroupCommit
+from lazulite.engine.rocksdb.options import write_options
 from lazulite.table.catalog import Catalog, Table
 
 
@@ -84,7 +84,7 @@ def write_no_log() -> None:
         made.disable_wal = True  # type: ignore[method-assign, assignment]  # A property, whatever its stub says.
         return made
 
-    vars(rocks_store)["write_options"] = without_log
+    vars(database)["write_options"] = without_log
 
 
 def _replace(owner: type, **functions: object) -> None:

@@ -8,13 +8,14 @@ from pathlib import Path
 
 from rocksdict import WriteBatch
 
-from lazulite.engine import rocks_scan, rocksdb
 from lazulite.engine.contract import EngineError
-from lazulite.engine.generation import Generation
-from lazulite.engine.location import Location
-from lazulite.engine.rocks_errors import STORE_ERRORS
-from lazulite.engine.rocks_options import RocksSettings
-from lazulite.engine.rocks_store import Store
+from lazulite.engine.rocksdb import engine as rocksdb
+from lazulite.engine.rocksdb import scan
+from lazulite.engine.rocksdb.commit_group import Generation
+from lazulite.engine.rocksdb.data_directory import Location
+from lazulite.engine.rocksdb.database import Store
+from lazulite.engine.rocksdb.errors import STORE_ERRORS
+from lazulite.engine.rocksdb.options import RocksSettings
 
 
 def in_a_hurry() -> None:
@@ -90,7 +91,7 @@ def write_one_by_one() -> None:
 def end_early() -> None:
     """A scan takes a row that cannot be read for the end of the table."""
     in_a_hurry()
-    vars(rocks_scan)["STORE_ERRORS"] = contextlib.suppress(Exception)
+    vars(scan)["STORE_ERRORS"] = contextlib.suppress(Exception)
 
 
 SABOTAGES: dict[str, Callable[[], None]] = {

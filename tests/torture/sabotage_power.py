@@ -6,12 +6,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from lazulite.cli import backup_files
-from lazulite.engine import location
-from lazulite.engine.generation import UNCHANGED
-from lazulite.engine.group_commit import GroupCommit
-from lazulite.engine.location import Location
-from lazulite.protocol import account_file
+from lazulite.auth.accounts import file_store
+from lazulite.cli import backup_manifest
+from lazulite.engine.rocksdb import data_directory
+from lazulite.engine.rocksdb.commit_group import UNCHANGED
+from lazulite.engine.rocksdb.data_directory import Location
+from lazulite.engine.rocksdb.group_commit import GroupCommit
 
 
 def _sync_nothing() -> None:
@@ -46,7 +46,7 @@ def _forget_names() -> None:
     def make(path: Path) -> None:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
 
-    for module in (location, account_file, backup_files):
+    for module in (data_directory, file_store, backup_manifest):
         module.make_private = make  # type: ignore[attr-defined]  # Imported there, not exported.
 
 
@@ -58,7 +58,7 @@ def _accounts_unsynced() -> None:
         temporary.write_bytes(content)
         os.rename(temporary, path)
 
-    account_file.replace_durably = replace
+    file_store.replace_durably = replace
 
 
 SABOTAGES: dict[str, Callable[[], None]] = {

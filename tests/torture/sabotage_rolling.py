@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from lazulite.server.listener import Server
+from lazulite.server.server import Server
 
 
 def hang_up() -> None:

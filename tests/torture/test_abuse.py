@@ -2,7 +2,7 @@
 
 What is asserted is what comes of each blow, and that the good client's every request is answered as it should be. How
 much of its throughput it keeps is for `make torture`; how the slow lane shares the loop, for
-`tests/server/test_lane.py`.
+`tests/server/admission/test_scheduler.py`.
 """
 
 import asyncio

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from lazulite.engine.location import Location
-from lazulite.engine.rocks_options import RocksSettings
+from lazulite.engine.rocksdb.data_directory import Location
+from lazulite.engine.rocksdb.options import RocksSettings
 
 from .disk import Disk, write_tree
 from .recorder import COMPILER, Kind, Record, Recorder, compiled, compiler_missing
@@ -25,7 +25,7 @@ DISKS = 40
 FIRST_COMMIT = """
 import asyncio, os, sys
 from pathlib import Path
-from lazulite.engine.rocksdb import RocksEngine
+from lazulite.engine.rocksdb.engine import RocksEngine
 from lazulite.protocol.clock import system_clock
 
 async def main():

@@ -4,11 +4,11 @@ import sys
 from collections.abc import Callable
 from functools import partial
 
-from lazulite import database_settings
 from lazulite.cli import main
-from lazulite.engine import rocksdb
 from lazulite.engine.postgres.settings import PostgresSettings
-from lazulite.engine.rocks_options import RocksSettings
+from lazulite.engine.rocksdb import engine as rocksdb
+from lazulite.engine.rocksdb.options import RocksSettings
+from lazulite.settings import database as database_settings
 
 from . import stepping_clock
 

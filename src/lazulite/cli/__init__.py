@@ -11,9 +11,9 @@ from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 
-from lazulite.cli.hidden_passwords import hide_passwords
+from lazulite.cli.argv_secrets import hide_passwords
+from lazulite.cli.errors import Refusal
 from lazulite.cli.parser import build_parser
-from lazulite.cli.refusal import Refusal
 
 Run = Callable[[Namespace, Mapping[str, str]], int]
 """A command: the parsed flags and the environment in, the exit code out. May raise `Refusal`."""

@@ -5,12 +5,12 @@ import sys
 from argparse import Namespace
 from collections.abc import Mapping
 
+from lazulite.auth.accounts.account import Account
+from lazulite.auth.accounts.document import AccountsError, AccountStore
 from lazulite.cli.account_stores import account_store
 from lazulite.cli.connection_string import connection_string, scheme_of
-from lazulite.cli.refusal import Refusal
-from lazulite.config import ConfigError
-from lazulite.protocol.accounts import Account
-from lazulite.protocol.stored_accounts import AccountsError, AccountStore
+from lazulite.cli.errors import Refusal
+from lazulite.settings.config import ConfigError
 
 
 def run(args: Namespace, environ: Mapping[str, str]) -> int:

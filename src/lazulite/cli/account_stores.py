@@ -3,10 +3,10 @@
 from argparse import Namespace
 from collections.abc import Mapping
 
-from lazulite.cli.refusal import Refusal
-from lazulite.config import ConfigError, account_file, accounts_from, database_from
-from lazulite.protocol.accounts import Account, AccountDirectory
-from lazulite.protocol.stored_accounts import AccountsError, AccountStore
+from lazulite.auth.accounts.account import Account, AccountDirectory
+from lazulite.auth.accounts.document import AccountsError, AccountStore
+from lazulite.cli.errors import Refusal
+from lazulite.settings.config import ConfigError, account_file, accounts_from, database_from
 
 
 def account_store(args: Namespace, environ: Mapping[str, str]) -> AccountStore:
@@ -18,7 +18,7 @@ def account_store(args: Namespace, environ: Mapping[str, str]) -> AccountStore:
     database = database_from(args, environ)
     if database is None:
         return account_file(args.location)
-    from lazulite.cli.database import DatabaseAccounts  # noqa: PLC0415 - not needed, and not light, for a file
+    from lazulite.app.database import DatabaseAccounts  # noqa: PLC0415 - not needed, and not light, for a file
 
     return DatabaseAccounts(database)
 

@@ -7,17 +7,17 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from lazulite.cli.backup_files import BackupError, copy_file, copy_tree, placed, write_list
+from lazulite.auth.accounts.document import AccountsError
+from lazulite.cli.backup_manifest import BackupError, copy_file, copy_tree, placed, write_list
 from lazulite.cli.check import verified
 from lazulite.cli.embedded_only import refuse_database
-from lazulite.cli.refusal import Refusal
-from lazulite.config import account_file, store_path
-from lazulite.engine.checkpoint import make_checkpoint
+from lazulite.cli.errors import Refusal
 from lazulite.engine.contract import EngineError
-from lazulite.engine.location import Location
-from lazulite.engine.rocks_options import RocksSettings
-from lazulite.protocol.stored_accounts import AccountsError
-from lazulite.server.control import ControlError, borrowed_checkpoint
+from lazulite.engine.rocksdb.checkpoint import make_checkpoint
+from lazulite.engine.rocksdb.data_directory import Location
+from lazulite.engine.rocksdb.options import RocksSettings
+from lazulite.server.control_socket import ControlError, borrowed_checkpoint
+from lazulite.settings.config import account_file, store_path
 
 
 def run(args: Namespace, environ: Mapping[str, str]) -> int:

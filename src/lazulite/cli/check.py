@@ -6,13 +6,13 @@ from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from lazulite.cli.backup_files import LIST, BackupError, check_list, read_list
+from lazulite.auth.accounts.document import AccountsError
+from lazulite.cli.backup_manifest import LIST, BackupError, check_list, read_list
 from lazulite.cli.embedded_only import refuse_database
-from lazulite.cli.refusal import Refusal
-from lazulite.config import account_file, store_path
+from lazulite.cli.errors import Refusal
 from lazulite.engine.contract import EngineError
-from lazulite.engine.inspection import inspect
-from lazulite.protocol.stored_accounts import AccountsError
+from lazulite.engine.rocksdb.inspection import inspect
+from lazulite.settings.config import account_file, store_path
 from lazulite.table.verification import Findings, verify
 
 PROGRESS_SECONDS = 5.0

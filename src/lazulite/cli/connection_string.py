@@ -4,9 +4,9 @@ import base64
 from argparse import Namespace
 from collections.abc import Mapping
 
+from lazulite.auth.accounts.account import Account
 from lazulite.cli.account_stores import choose_account
-from lazulite.cli.refusal import Refusal
-from lazulite.protocol.accounts import Account
+from lazulite.cli.errors import Refusal
 
 _EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - read, not listened on.
 """Addresses to listen on that no client can connect to, and what it connects to instead."""

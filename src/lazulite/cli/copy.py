@@ -6,20 +6,20 @@ from argparse import Namespace
 from collections.abc import Callable, Mapping
 from contextlib import aclosing
 
-from lazulite.cli.ends import End, end_at, opened
-from lazulite.cli.hidden_passwords import VARIABLES
+from lazulite.auth.accounts.document import AccountsError
+from lazulite.cli.argv_secrets import VARIABLES
+from lazulite.cli.copy_endpoints import End, end_at, opened
+from lazulite.cli.errors import Refusal
 from lazulite.cli.progress_line import ProgressLine
-from lazulite.cli.refusal import Refusal
 from lazulite.engine.contract import EngineError, EngineUnavailableError
+from lazulite.migration.compare import Comparing, Comparison, Facts
+from lazulite.migration.copying import Means, copy
+from lazulite.migration.endpoint import Store, TransferError
+from lazulite.migration.journal import Journal
+from lazulite.migration.monotonic_clock import RisingClock
+from lazulite.migration.progress import Tally
 from lazulite.protocol.clock import system_clock
-from lazulite.protocol.stored_accounts import AccountsError
 from lazulite.server import lifecycle
-from lazulite.transfer.comparison import Comparing, Comparison, Facts
-from lazulite.transfer.copying import Means, copy
-from lazulite.transfer.journal import Journal
-from lazulite.transfer.rising_clock import RisingClock
-from lazulite.transfer.store import Store, TransferError
-from lazulite.transfer.tally import Tally
 
 Report = Callable[[Tally], None]
 

@@ -3,8 +3,8 @@
 from argparse import Namespace
 from collections.abc import Mapping
 
-from lazulite.cli.refusal import Refusal
-from lazulite.config import ConfigError, database_from
+from lazulite.cli.errors import Refusal
+from lazulite.settings.config import ConfigError, database_from
 
 
 def refuse_database(args: Namespace, environ: Mapping[str, str], instead: str) -> None:

@@ -9,7 +9,7 @@ from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import NoReturn
 
-from lazulite.engine.postgres.url import SCHEMES, DatabaseUrl, read_url
+from lazulite.engine.postgres.dsn import SCHEMES, DatabaseUrl, read_url
 
 COUNT_MAX = 64
 DEFAULT_LOCATION = Path("data")

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from typing import TextIO
 
-from lazulite.transfer.tally import Tally
+from lazulite.migration.progress import Tally
 
 BAR_CELLS = 30
 DRAW_SECONDS = 0.1

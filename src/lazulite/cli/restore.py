@@ -4,10 +4,10 @@ import sys
 from argparse import Namespace
 from collections.abc import Mapping
 
-from lazulite.cli.backup_files import LIST, BackupError, compare, copy_tree, placed, read_list
+from lazulite.cli.backup_manifest import LIST, BackupError, compare, copy_tree, placed, read_list
 from lazulite.cli.check import verified
 from lazulite.cli.embedded_only import refuse_database
-from lazulite.cli.refusal import Refusal
+from lazulite.cli.errors import Refusal
 
 
 def run(args: Namespace, environ: Mapping[str, str]) -> int:

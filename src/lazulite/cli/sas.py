@@ -4,16 +4,16 @@ import re
 from argparse import Namespace
 from collections.abc import Mapping
 
+from lazulite.auth.accounts.account import Account
+from lazulite.auth.sas.account_sas import AccountSas, sign_account_sas
+from lazulite.auth.sas.dates import format_sas_date
+from lazulite.auth.sas.service_sas import ServiceSas, sign_table_sas
+from lazulite.auth.sas.terms import MalformedSasError
 from lazulite.cli.account_stores import choose_account
 from lazulite.cli.connection_string import scheme_of, table_endpoint
-from lazulite.cli.refusal import Refusal
-from lazulite.protocol.account_sas import AccountSas, sign_account_sas
-from lazulite.protocol.accounts import Account
+from lazulite.cli.errors import Refusal
 from lazulite.protocol.clock import TICKS_PER_SECOND, system_clock
 from lazulite.protocol.errors import ServiceError
-from lazulite.protocol.sas_dates import format_sas_date
-from lazulite.protocol.sas_terms import MalformedSasError
-from lazulite.protocol.service_sas import ServiceSas, sign_table_sas
 from lazulite.table.names import check_table_name
 
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}

@@ -8,22 +8,22 @@ from contextlib import ExitStack
 from functools import partial
 
 from lazulite import __version__
+from lazulite.app.services import open_logs, read_again, secure_of, table_server
+from lazulite.app.stores import Store, open_store
+from lazulite.app.telemetry import metrics_server, new_metrics
+from lazulite.app.worker_supervisor import serve_by_workers
+from lazulite.auth.accounts.account import DEVELOPMENT_ACCOUNT, AccountDirectory
+from lazulite.auth.accounts.document import AccountsError
 from lazulite.cli.connection_string import connection_string
+from lazulite.cli.errors import Refusal
 from lazulite.cli.flag_types import DEFAULT_HOST, DEFAULT_LOCATION, DEFAULT_PORT
-from lazulite.cli.refusal import Refusal
-from lazulite.cli.serve_workers import serve_by_workers
-from lazulite.cli.stores import Store, open_store
-from lazulite.cli.table_server import open_logs, read_again, secure_of, table_server
-from lazulite.cli.telemetry import metrics_server, new_metrics
-from lazulite.config import ConfigError, Settings, settings_from
 from lazulite.engine.contract import EngineError
-from lazulite.protocol.accounts import DEVELOPMENT_ACCOUNT, AccountDirectory
-from lazulite.protocol.stored_accounts import AccountsError
 from lazulite.server import lifecycle
-from lazulite.server.certificate import CertificateError
-from lazulite.server.exchange_log import ExchangeLog
-from lazulite.server.front_ends import FrontEndError
-from lazulite.server.listener import BindError, Ports
+from lazulite.server.net.certificate import CertificateError
+from lazulite.server.observability.exchange import ExchangeLog
+from lazulite.server.server import BindError, Ports
+from lazulite.server.workers.supervisor import FrontEndError
+from lazulite.settings.config import ConfigError, Settings, settings_from
 
 
 def run(args: Namespace, environ: Mapping[str, str]) -> int:

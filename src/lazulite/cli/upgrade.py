@@ -3,11 +3,11 @@
 from argparse import Namespace
 from collections.abc import Mapping
 
-from lazulite.cli.refusal import Refusal
-from lazulite.config import ConfigError, database_from
+from lazulite.cli.errors import Refusal
 from lazulite.engine.contract import EngineError
 from lazulite.engine.postgres.schema import upgrade
 from lazulite.server import lifecycle
+from lazulite.settings.config import ConfigError, database_from
 
 
 def run(args: Namespace, environ: Mapping[str, str]) -> int:

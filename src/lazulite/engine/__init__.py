@@ -1,1 +1,1 @@
-"""The row store: one contract, one module an engine."""
+"""The row store: one contract, one package an engine."""

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from lazulite.engine.contract import Key, KeyRange
-from lazulite.engine.order import ordinal
+from lazulite.engine.ordinal import ordinal
 
 
 def _order(key: Key) -> tuple[bytes, bytes]:

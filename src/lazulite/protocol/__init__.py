@@ -1,1 +1,1 @@
-"""What the Table, Queue and Blob services share: messages, errors, authorization, CORS, XML."""
+"""The wire format that all services share: messages, addresses, versions, errors, XML, multipart."""

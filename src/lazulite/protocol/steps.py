@@ -1,7 +1,7 @@
 """Work in steps: a generator that yields wherever other work may run first.
 
 Whatever reads a long body is such work. It knows no event loop: a caller runs it to its end at once (`finish`), or lets
-other requests run between two steps (`table.turn.Turn.through`).
+other requests run between two steps (`service.time_slice.Turn.through`).
 """
 
 from collections.abc import Generator

@@ -14,9 +14,9 @@ from urllib.parse import quote
 
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import ClientDisconnectedError, Request, Response, Service
+from lazulite.server.http.head import METHODS, SINGLE_FIELDS
 from lazulite.server.limits import Limits
-from lazulite.server.request_head import METHODS, SINGLE_FIELDS
-from lazulite.server.request_log import frames
+from lazulite.server.observability.access_log import frames
 
 Message = MutableMapping[str, object]
 Receive = Callable[[], Awaitable[Message]]

@@ -14,7 +14,7 @@ from typing import Protocol, TypeVar
 import uvloop
 
 from lazulite.server.limits import Limits
-from lazulite.server.listener import BindError, Ports, Server
+from lazulite.server.server import BindError, Ports, Server
 
 T = TypeVar("T")
 

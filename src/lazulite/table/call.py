@@ -8,18 +8,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 
+from lazulite.auth.grant import Grant, Requirement, authorize
 from lazulite.engine.contract import Clock, Engine
 from lazulite.protocol.addressing import Address
-from lazulite.protocol.grant import Grant, Requirement, authorize
 from lazulite.protocol.message import Request
-from lazulite.protocol.properties_store import PropertiesStore
+from lazulite.service.properties_store import PropertiesStore
+from lazulite.service.time_slice import Turn
 from lazulite.table.catalog import Catalog
-from lazulite.table.edm import format_datetime7
+from lazulite.table.model.edm import format_datetime7
 from lazulite.table.payload.formats import Format, Reader
-from lazulite.table.payload.media import negotiate, reader_of
-from lazulite.table.payload.writers import EntityWriter, TableWriter
+from lazulite.table.payload.interfaces import EntityWriter, TableWriter
+from lazulite.table.payload.negotiation import negotiate, reader_of
 from lazulite.table.resource import Resource
-from lazulite.table.turn import Turn
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,13 +13,13 @@ import json
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
-from lazulite.engine.border import Watcher
+from lazulite.auth.stored_policy import StoredAccessPolicy
+from lazulite.engine.compare_and_swap import rewrite
 from lazulite.engine.contract import Engine, Key, KeyRange
-from lazulite.engine.swap import rewrite
+from lazulite.engine.remote.messages import Watcher
 from lazulite.protocol.errors import ServiceError
-from lazulite.protocol.row_cache import Lifetime, RowCache
-from lazulite.protocol.spaces import TABLES, SpaceAllocator
-from lazulite.protocol.stored_policy import StoredAccessPolicy
+from lazulite.records.row_cache import Lifetime, RowCache
+from lazulite.records.spaces import TABLES, SpaceAllocator
 
 DROPPED = "!"
 """What the row of a dropped table begins with."""

@@ -7,8 +7,8 @@ import re
 from functools import lru_cache
 
 from lazulite.protocol.errors import ServiceError
-from lazulite.protocol.xml_text import is_name
-from lazulite.table.edm import utf16_length
+from lazulite.protocol.xml.text import is_name
+from lazulite.table.model.edm import utf16_length
 
 TABLE_NAME_MIN = 3
 TABLE_NAME_MAX = 63

@@ -14,31 +14,32 @@ from email.utils import formatdate
 from random import Random, SystemRandom
 from typing import TypeAlias
 
-from lazulite.engine.border import Watcher
+from lazulite.auth.accounts.account import AccountDirectory
+from lazulite.auth.authenticator import Authenticator
+from lazulite.auth.bearer.authentication import BearerAuthentication
+from lazulite.auth.grant import Grant
 from lazulite.engine.contract import Clock, Engine, EngineUnavailableError, SpaceDroppedError
-from lazulite.protocol import cors, xml
-from lazulite.protocol.accounts import AccountDirectory
+from lazulite.engine.remote.messages import Watcher
 from lazulite.protocol.addressing import Address, Addressing
-from lazulite.protocol.authentication import Authenticator
-from lazulite.protocol.bearer_authentication import BearerAuthentication
 from lazulite.protocol.clock import TICKS_PER_SECOND, system_clock, unix_seconds, until_9999
 from lazulite.protocol.content_md5 import check_content_md5
 from lazulite.protocol.errors import CREDENTIAL_REFUSALS, MESSAGE_AS_REASON, ServiceError
-from lazulite.protocol.grant import Grant
 from lazulite.protocol.message import Request, Response
-from lazulite.protocol.properties_store import PropertiesStore
 from lazulite.protocol.query_string import parse_query_string
-from lazulite.protocol.row_cache import Lifetime
-from lazulite.protocol.spaces import SERVICE_PROPERTIES, TABLES
 from lazulite.protocol.timeout import REQUEST_SECONDS_MAX, read_timeout
 from lazulite.protocol.version import CORS_SINCE, NEWEST, VERSION_HEADER_SINCE, states_older, version_of
-from lazulite.table.answers import NO_CACHE, NO_SNIFF
+from lazulite.protocol.xml import document as xml
+from lazulite.records.row_cache import Lifetime
+from lazulite.records.spaces import SERVICE_PROPERTIES, TABLES
+from lazulite.service import cors
+from lazulite.service.properties_store import PropertiesStore
 from lazulite.table.call import Call, Context, QueryLimits
 from lazulite.table.catalog import Catalog
-from lazulite.table.filter import FilterSyntaxError
-from lazulite.table.method import effective_method
-from lazulite.table.payload.media import format_for_error
+from lazulite.table.method_override import effective_method
+from lazulite.table.payload.negotiation import format_for_error
+from lazulite.table.query.filter import FilterSyntaxError
 from lazulite.table.resource import parse_resource
+from lazulite.table.responses import NO_CACHE, NO_SNIFF
 from lazulite.table.routes import PREFLIGHT, answers_xml, dispatch
 
 SERVER = "Windows-Azure-Table/1.0 Microsoft-HTTPAPI/2.0"

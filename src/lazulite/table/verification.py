@@ -2,7 +2,7 @@
 
 What must hold, and is looked for:
 
-- keys decode, and are spelled in the one way that `engine.keys` has;
+- keys decode, and are spelled in the one way that `engine.key_encoding` has;
 - the catalog's rows are tables or unfinished drops, each table with a space of its own that was given out;
 - every other row is in the space of a table, or in one whose drop is unfinished (such rows are gone already);
 - an entity's row is, byte for byte, what `row.assemble` makes of its keys, Timestamp and properties; all its values are
@@ -17,13 +17,13 @@ import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+from lazulite.auth.accounts.document import read_accounts
 from lazulite.engine.contract import Key
-from lazulite.engine.keys import decode_key, encode_key
-from lazulite.protocol.service_properties import ServiceProperties
-from lazulite.protocol.spaces import ACCOUNTS, COPIES, COUNTERS, FIRST_FREE_SPACE, SERVICE_PROPERTIES, TABLES
-from lazulite.protocol.stored_accounts import read_accounts
+from lazulite.engine.key_encoding import decode_key, encode_key
+from lazulite.records.spaces import ACCOUNTS, COPIES, COUNTERS, FIRST_FREE_SPACE, SERVICE_PROPERTIES, TABLES
+from lazulite.service.properties import ServiceProperties
 from lazulite.table.catalog import DROPPED, Table
-from lazulite.table.row import assemble, decode_row, encode_keys, encode_properties
+from lazulite.table.model.row import assemble, decode_row, encode_keys, encode_properties
 
 PROBLEMS_MAX = 20
 """So many problems are described; the others are counted."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from lazulite.engine.foresight import Expect, Foreseeing, Foreseen
+from lazulite.engine.precondition import Expect, Foreseeing, Foreseen
 
 
 class RefusedError(Exception):

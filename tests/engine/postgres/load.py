@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from typing import Self
 
 from lazulite.engine.contract import Engine, EngineUnavailableError, Key, KeyRange
-from lazulite.engine.foresight import Expect, Foreseeing, Foreseen
+from lazulite.engine.precondition import Expect, Foreseeing, Foreseen
 
 SPACE = 1
 WRITERS = 8

@@ -13,14 +13,14 @@ import asyncpg
 import pytest
 
 from lazulite.engine.contract import EngineUnavailableError, KeyRange, StoreUnusableError
-from lazulite.engine.postgres import scan, statements
+from lazulite.engine.postgres import scan, sql_statements
 from lazulite.engine.postgres.engine import PostgresEngine
-from lazulite.engine.postgres.script import Place, RowChange, apply_script, write_script
 from lazulite.engine.postgres.settings import PostgresSettings
+from lazulite.engine.postgres.sql_scripts import Place, RowChange, apply_script, write_script
 from lazulite.protocol.clock import system_clock
 from tests.engine.postgres.adds import Adds
 from tests.engine.postgres.load import Load
-from tests.engine.postgres.test_statements import PLANS, told
+from tests.engine.postgres.test_sql_statements import PLANS, told
 from tests.postgres.server import CITUS, Coordinator, Postgres, until
 
 pytestmark = pytest.mark.skipif(not CITUS, reason="LAZULITE_TEST_CITUS names no coordinator")
@@ -36,7 +36,7 @@ SCRIPTS = {
     "update": write_script(PLACE, CHANGES[0], 8, absent=False, present=True),
     "delete": write_script(PLACE, CHANGES[1], None, absent=False, present=True),
 }
-ONE_SHARD = (statements.GET_ONE, statements.READ_ONE, scan.IN_PARTITION, scan.ROW_GROUP)
+ONE_SHARD = (sql_statements.GET_ONE, sql_statements.READ_ONE, scan.IN_PARTITION, scan.ROW_GROUP)
 ARGUMENTS = dict(PLANS.values())
 ALL_SHARDS = (scan.IN_SPACE, scan.PARTITION_GROUP)
 

@@ -7,12 +7,12 @@ import asyncpg
 import pytest
 
 from lazulite.engine.contract import Decide, SpaceDroppedError
-from lazulite.engine.foresight import Expect, Foreseeing, Foreseen
-from lazulite.engine.postgres import drops, single_writes, traffic
-from lazulite.engine.postgres.changes import Asked, ByScripts, ByStatements, Change, Reading
+from lazulite.engine.postgres import batch_window, drops, single_writes
 from lazulite.engine.postgres.engine import PostgresEngine
-from lazulite.engine.postgres.script import Place
-from lazulite.engine.postgres.statements import APPLY, INSERT, REPLACE
+from lazulite.engine.postgres.partition_io import Asked, ByScripts, ByStatements, Change, Reading
+from lazulite.engine.postgres.sql_scripts import Place
+from lazulite.engine.postgres.sql_statements import APPLY, INSERT, REPLACE
+from lazulite.engine.precondition import Expect, Foreseeing, Foreseen
 from tests.engine.postgres.conftest import OURS, SCRIPTS, Open, by_statements, execute, statements_of
 from tests.engine.postgres.gates import Gates
 from tests.postgres.server import CITUS, SECONDS_MAX
@@ -334,7 +334,7 @@ async def test_who_waits_for_its_turn_is_not_forgotten_for_a_batch(
     open_engine: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also if nothing else is written any more, and if batches keep the partition for ever."""
-    monkeypatch.setattr(traffic, "_GROUPS_MAX", 1)
+    monkeypatch.setattr(batch_window, "_GROUPS_MAX", 1)
     engine = open_engine()
     gates = Gates(engine, monkeypatch)
     await engine.start()

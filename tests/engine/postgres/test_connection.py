@@ -7,17 +7,17 @@ from asyncpg.connection import LoggedQuery
 
 from lazulite.engine.contract import StoreUnusableError
 from lazulite.engine.postgres import connection as module
-from lazulite.engine.postgres import drops, durability, scan, statements
+from lazulite.engine.postgres import drops, durability_check, scan, sql_statements
 from tests.engine.postgres.conftest import SCRIPTS, Open
 
 STATEMENTS = [
     text
-    for each in (statements, drops, scan)
+    for each in (sql_statements, drops, scan)
     for value in vars(each).values()
     for text in (value if isinstance(value, tuple) else (value,))
     if isinstance(text, str) and "$1" in text and "{" not in text
 ]
-BY_STATEMENTS = {statements.GET, statements.READ, statements.APPLY} | {
+BY_STATEMENTS = {sql_statements.GET, sql_statements.READ, sql_statements.APPLY} | {
     text for text in STATEMENTS if text.lstrip().startswith("WITH head")
 }
 """What Citus does not get."""
@@ -48,7 +48,7 @@ async def test_no_statement_has_types_looked_up(open_engine: Open) -> None:
     connection = await engine._pool._connect()
     connection.add_query_logger(note)
     try:
-        for text in [*STATEMENTS, durability._READ]:
+        for text in [*STATEMENTS, durability_check._READ]:
             if len(SCRIPTS) > 1 or text not in BY_STATEMENTS:
                 await connection.prepare(text)
         await asyncio.sleep(0)  # The logger is called in the loop's next turn.

@@ -11,7 +11,7 @@ import pytest
 
 from lazulite.engine.contract import Engine, EngineError, EngineUnavailableError
 from lazulite.engine.postgres.engine import PostgresEngine
-from lazulite.engine.postgres.failures import database_errors, worker_errors
+from lazulite.engine.postgres.errors import database_errors, worker_errors
 from lazulite.engine.postgres.settings import PostgresSettings
 from lazulite.protocol.clock import system_clock
 from tests.engine.postgres.load import SPACE, Insert, Load

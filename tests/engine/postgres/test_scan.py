@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lazulite.engine.contract import Engine, EngineUnavailableError, Key, KeyRange
-from lazulite.engine.order import ordinal
+from lazulite.engine.ordinal import ordinal
 from lazulite.engine.postgres import scan as module
 from lazulite.engine.postgres.engine import PostgresEngine
 from lazulite.engine.postgres.keys import PREFIX_BYTES

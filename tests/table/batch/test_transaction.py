@@ -3,11 +3,11 @@ import json
 
 import pytest
 
+from lazulite.auth.accounts.account import DEVELOPMENT_ACCOUNT
+from lazulite.auth.grant import SHARED_KEY_GRANT, Grant
+from lazulite.auth.sas.account_sas import AccountSas, sign_account_sas
+from lazulite.auth.sas.service_sas import ServiceSas, sign_table_sas
 from lazulite.engine.contract import Engine
-from lazulite.protocol.account_sas import AccountSas, sign_account_sas
-from lazulite.protocol.accounts import DEVELOPMENT_ACCOUNT
-from lazulite.protocol.grant import SHARED_KEY_GRANT, Grant
-from lazulite.protocol.service_sas import ServiceSas, sign_table_sas
 from lazulite.table.call import QueryLimits
 from tests.table.batches import CONTENT_TYPE, Operation, change_set, parts, query
 from tests.table.client import FOREVER, Client, header, values
@@ -272,7 +272,7 @@ async def test_parts_of_a_batch_without_a_version_speak_for_themselves(
     async def owner(*_: object) -> Grant:
         return SHARED_KEY_GRANT
 
-    monkeypatch.setattr("lazulite.protocol.authentication.Authenticator.authenticate", owner)
+    monkeypatch.setattr("lazulite.auth.authenticator.Authenticator.authenticate", owner)
     client.sas = ""
     anything = {**CONTENT_TYPE, "accept": "*/*"}
     body = change_set(insert("1"), Operation("DELETE", at("1", "q"), headers={**STAR, "Accept": "*/*"}))

@@ -4,9 +4,9 @@ from urllib.parse import quote
 
 import pytest
 
-from lazulite.protocol.accounts import DEVELOPMENT_ACCOUNT
-from lazulite.protocol.service_sas import ServiceSas, sign_table_sas
-from lazulite.table import row
+from lazulite.auth.accounts.account import DEVELOPMENT_ACCOUNT
+from lazulite.auth.sas.service_sas import ServiceSas, sign_table_sas
+from lazulite.table.model import row
 from tests.table.client import FOREVER, Client, header, values
 
 

@@ -5,12 +5,12 @@ import json
 from hypothesis import given
 
 from lazulite.protocol.steps import finish
-from lazulite.protocol.xml_text import is_text
-from lazulite.table import edm
-from lazulite.table.entity import Entity
-from lazulite.table.payload import atom_in, json_in
+from lazulite.protocol.xml.text import is_text
+from lazulite.table.model import edm
+from lazulite.table.model.entity import Entity
+from lazulite.table.model.row import Property, assemble, encode_keys, encode_properties
+from lazulite.table.payload import atom_reader, json_reader
 from lazulite.table.payload.formats import ATOM, JSON
-from lazulite.table.row import Property, assemble, encode_keys, encode_properties
 from tests.table import strategies
 
 TICKS = edm.parse_datetime("2017-08-30T13:20:33.413914Z")
@@ -31,7 +31,7 @@ def test_an_entity_survives_either_spelling(partition_key: str, row_key: str, va
     row = assemble(TICKS, encode_keys(partition_key, row_key), encode_properties(values))
     for written in (ATOM, *(each for level, each in JSON.items() if level != "nometadata")):
         body = written.entity_writer("http://host/a/", "a", "T", lambda: TICKS, None, "").entity(row)
-        read = atom_in.read_entity if written is ATOM else json_in.read_entity
+        read = atom_reader.read_entity if written is ATOM else json_reader.read_entity
         found = finish(read(body))
         assert found == entity
         assert list(found.properties) == list(values)

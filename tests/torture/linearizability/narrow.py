@@ -7,8 +7,8 @@ import sys
 from functools import partial
 
 from lazulite.cli import main
-from lazulite.engine import rocksdb
-from lazulite.engine.rocks_options import RocksSettings
+from lazulite.engine.rocksdb import engine as rocksdb
+from lazulite.engine.rocksdb.options import RocksSettings
 
 if __name__ == "__main__":
     vars(rocksdb)["RocksSettings"] = partial(RocksSettings, slice_rows_max=1, write_buffer_bytes=256 << 10)

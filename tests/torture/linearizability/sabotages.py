@@ -8,12 +8,12 @@ import re
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 
 from lazulite.engine.contract import Decide, KeyRange, Slice
-from lazulite.engine.generation import Generation
-from lazulite.engine.group_commit import Bounds, GroupCommit
-from lazulite.engine.keys import encode_key
-from lazulite.engine.postgres import changes
-from lazulite.engine.postgres.statements import APPLY
-from lazulite.engine.rocksdb import RocksEngine
+from lazulite.engine.key_encoding import encode_key
+from lazulite.engine.postgres import partition_io as changes
+from lazulite.engine.postgres.sql_statements import APPLY
+from lazulite.engine.rocksdb.commit_group import Generation
+from lazulite.engine.rocksdb.engine import RocksEngine
+from lazulite.engine.rocksdb.group_commit import Bounds, GroupCommit
 
 
 def read_what_is_not_written() -> None:

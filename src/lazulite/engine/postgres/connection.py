@@ -38,7 +38,7 @@ class Way:
         """Connect.
 
         Raises:
-            What the database and the way to it raise, see `failures`; of several hosts, that of the last one tried.
+            What the database and the way to it raise, see `errors`; of several hosts, that of the last one tried.
             StoreUnusableError: the session does not have the settings that it must have.
         """
         *others, last = self._dsns

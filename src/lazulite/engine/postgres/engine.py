@@ -1,7 +1,7 @@
 """The scale-out engine: an `Engine` whose rows are in a database that speaks PostgreSQL's protocol.
 
 Any number of processes may be on one database; they know of each other only through it. What must hold, beside what
-`statements` says of heads:
+`sql_statements` says of heads:
 
 1. A commit's writes are one transaction (a statement, a script, or with the head locked before), which the database
    makes durable before it answers and before it shows it to anybody, if it is set to synchronous commit. It is looked
@@ -18,23 +18,23 @@ from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from lazulite.engine.contract import Clock, Decide, EngineUnavailableError, KeyRange, SpaceDroppedError
-from lazulite.engine.foresight import Foreseeing
-from lazulite.engine.postgres import durability, literals, schema
-from lazulite.engine.postgres.changes import ByScripts, ByStatements
+from lazulite.engine.postgres import durability_check, literals, schema
 from lazulite.engine.postgres.connection import Connection
 from lazulite.engine.postgres.drops import Drops
-from lazulite.engine.postgres.failures import database_errors
+from lazulite.engine.postgres.errors import database_errors
 from lazulite.engine.postgres.keys import encode_text, form, text_form, whole_if_long
-from lazulite.engine.postgres.one_row import OneRow
-from lazulite.engine.postgres.partitions import Partitions
+from lazulite.engine.postgres.optimistic_commit import OneRow
+from lazulite.engine.postgres.partition_commit import Partitions
+from lazulite.engine.postgres.partition_io import ByScripts, ByStatements
+from lazulite.engine.postgres.point_reads import Reads
 from lazulite.engine.postgres.pool import Pool
-from lazulite.engine.postgres.reads import Reads
 from lazulite.engine.postgres.scan import PageSlice, scan
-from lazulite.engine.postgres.script import Place
 from lazulite.engine.postgres.settings import PostgresSettings
 from lazulite.engine.postgres.single_writes import SingleWrites
+from lazulite.engine.postgres.sql_scripts import Place
+from lazulite.engine.postgres.sql_statements import CHECK_WRITABLE, PLANNED_ONCE, SESSION, TIME
 from lazulite.engine.postgres.stamps import Stamps
-from lazulite.engine.postgres.statements import CHECK_WRITABLE, PLANNED_ONCE, SESSION, TIME
+from lazulite.engine.precondition import Foreseeing
 
 _COMMIT_RATIO = 1.25
 """How much longer than a statement it may take to settle a commit: who waits for a silent database is told in time."""
@@ -113,7 +113,7 @@ class PostgresEngine:
                     for warning in await literals.check_workers(connection, self._settings.connect_seconds):
                         self._report(warning)
                 await schema.open_schema(connection, kind)
-                for warning in await durability.warnings(connection) if kind.settings else ():
+                for warning in await durability_check.warnings(connection) if kind.settings else ():
                     self._report(warning)
         parts = _Parts(self._pool, self._stamps, kind, self._settings)
         await parts.drops.look()

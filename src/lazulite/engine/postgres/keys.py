@@ -1,7 +1,7 @@
 """Keys as the database orders and indexes them.
 
-A key is the text's CESU-8 (see `engine.keys`) in a `bytea` column, whose bytes PostgreSQL compares as unsigned ones:
-ordinal order, U+0000 and all, and no collation to depend on.
+A key is the text's CESU-8 (see `engine.key_encoding`) in a `bytea` column, whose bytes PostgreSQL compares as unsigned
+ones: ordinal order, U+0000 and all, and no collation to depend on.
 
 An entry of a B-tree of PostgreSQL holds some 2,700 bytes, and a partition and a row may have 3,072 each. So a *long*
 key, of more than `PREFIX_BYTES`, is indexed by its *form*: its first `PREFIX_BYTES` and the SHA-256 of all of it. The
@@ -12,7 +12,7 @@ contiguous range of forms, and a scan sorts it by the whole keys (see `scan`).
 
 from hashlib import sha256
 
-from lazulite.engine.keys import encode_text
+from lazulite.engine.key_encoding import encode_text
 
 PREFIX_BYTES = 1268
 _DIGEST_BYTES = 32

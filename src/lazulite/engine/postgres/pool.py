@@ -16,7 +16,7 @@ import asyncpg
 
 from lazulite.engine.contract import EngineUnavailableError
 from lazulite.engine.postgres.connection import Connection, Way
-from lazulite.engine.postgres.failures import AGAIN, CHECK_FAILED, LOST, database_errors, line, worker_errors
+from lazulite.engine.postgres.errors import AGAIN, CHECK_FAILED, LOST, database_errors, line, worker_errors
 from lazulite.engine.postgres.settings import PostgresSettings
 
 Argument: TypeAlias = object
@@ -153,7 +153,7 @@ class Pool:
 
     @asynccontextmanager
     async def connection(self) -> AsyncIterator[Connection]:
-        """Lend a connection. Raises what the database and the way to it raise (see `failures`)."""
+        """Lend a connection. Raises what the database and the way to it raise (see `errors`)."""
         if self._closed:
             raise EngineUnavailableError("the store is closing")
         async with self._place(self._room):

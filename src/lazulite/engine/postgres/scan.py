@@ -13,7 +13,7 @@ from collections.abc import AsyncGenerator, Iterator, Sequence
 import asyncpg
 
 from lazulite.engine.contract import Key, KeyRange
-from lazulite.engine.keys import decode_text
+from lazulite.engine.key_encoding import decode_text
 from lazulite.engine.postgres.keys import PREFIX_BYTES, after_group, encode_text, form, in_group
 from lazulite.engine.postgres.pool import Argument, Pool
 

@@ -1,7 +1,7 @@
 """The tables in the database: made on first use, versioned, upgraded when somebody says so.
 
     rows        one row of the engine: its key's form (see `keys`), the stamp of the commit that wrote it, its value
-    partitions  the head of each partition ever written: the greatest stamp given there (see `statements`)
+    partitions  the head of each partition ever written: the greatest stamp given there (see `sql_statements`)
     dropped     the spaces that are gone and perhaps not yet empty (see `drops`)
     store       facts about the store: `format`, the version of all this
 
@@ -14,7 +14,7 @@ import asyncpg
 
 from lazulite.engine.contract import StoreUnusableError
 from lazulite.engine.postgres.connection import Connection, Way
-from lazulite.engine.postgres.failures import database_errors
+from lazulite.engine.postgres.errors import database_errors
 from lazulite.engine.postgres.settings import PostgresSettings
 
 FORMAT = 1

@@ -19,7 +19,7 @@ class PostgresSettings:
     statement_seconds: float = 20.0
     """How long a statement may take, here and in the database, and how long a connection for it is waited for."""
     scripts: bool | None = None
-    """Whether changes are sent as scripts, see `script`; None: where the database needs it."""
+    """Whether changes are sent as scripts, see `sql_scripts`; None: where the database needs it."""
     drop_poll_seconds: float = 1.0
     """How often it is asked which spaces others have dropped, and what is left of them."""
 

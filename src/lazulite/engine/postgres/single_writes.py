@@ -13,13 +13,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from lazulite.engine.foresight import Expect, Foreseeing, Foreseen
-from lazulite.engine.postgres.failures import CHECK_FAILED, again
+from lazulite.engine.postgres.batch_window import Traffic
+from lazulite.engine.postgres.errors import CHECK_FAILED, again
 from lazulite.engine.postgres.pool import Argument, Pool
-from lazulite.engine.postgres.script import Place, RowChange, write_script
+from lazulite.engine.postgres.sql_scripts import Place, RowChange, write_script
+from lazulite.engine.postgres.sql_statements import DELETE_PRESENT, INSERT, REPLACE, UPDATE_PRESENT
 from lazulite.engine.postgres.stamps import Stamps
-from lazulite.engine.postgres.statements import DELETE_PRESENT, INSERT, REPLACE, UPDATE_PRESENT
-from lazulite.engine.postgres.traffic import Traffic
+from lazulite.engine.precondition import Expect, Foreseeing, Foreseen
 
 _STATEMENTS = (INSERT, REPLACE, UPDATE_PRESENT, DELETE_PRESENT)
 _PATIENCE_SECONDS = 0.005

@@ -11,21 +11,21 @@ from collections.abc import Mapping, Sequence
 from lazulite.engine.contract import SpaceDroppedError
 from lazulite.protocol.errors import AuthorityError, ServiceError
 from lazulite.protocol.message import Request, Response
-from lazulite.protocol.odata_version import check_odata_version
+from lazulite.protocol.multipart.encoder import batch_response, encode_part
+from lazulite.protocol.multipart.parser import PARTS_MAX, BatchBody, Head, Part, read_batch
 from lazulite.protocol.query_string import parse_query_string
 from lazulite.protocol.version import JSON_SINCE, UNSTATED, assumed_version, stated_version
-from lazulite.table.answers import batch_error, preference_applied
-from lazulite.table.batch.answer_parts import AnswerParts
-from lazulite.table.batch.multipart_in import PARTS_MAX, BatchBody, Head, Part, read_batch
-from lazulite.table.batch.multipart_out import batch_response, encode_part
+from lazulite.service.time_slice import Turn
+from lazulite.table.batch.responses import AnswerParts
 from lazulite.table.call import Call
-from lazulite.table.method import effective_method
-from lazulite.table.operations.decisions import ApplyAll, EntityWrite, WriteRefusedError
+from lazulite.table.method_override import effective_method
+from lazulite.table.odata_version import check_odata_version
 from lazulite.table.operations.entity_queries import get_entity, query_entities
 from lazulite.table.operations.entity_writes import Intent, find_write, prepare
-from lazulite.table.payload.media import format_for_error, read_preference
+from lazulite.table.operations.write_decisions import ApplyAll, EntityWrite, WriteRefusedError
+from lazulite.table.payload.negotiation import format_for_error, read_preference
 from lazulite.table.resource import Kind, parse_resource
-from lazulite.table.turn import Turn
+from lazulite.table.responses import batch_error, preference_applied
 
 _TOO_MANY = f"The batch request operation exceeds the maximum {PARTS_MAX} changes per change set."
 _WITHOUT_INDEX = frozenset({"EntityAlreadyExists", "ResourceNotFound", "UpdateConditionNotSatisfied"})

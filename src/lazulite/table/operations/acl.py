@@ -1,9 +1,9 @@
 """Get and set a table's ACL: its stored access policies. Source: reference §8.5, §8.6. Only an account key may."""
 
+from lazulite.auth.grant import Requirement
 from lazulite.protocol.errors import ServiceError
-from lazulite.protocol.grant import Requirement
 from lazulite.protocol.message import Response
-from lazulite.protocol.signed_identifiers import read_signed_identifiers, write_signed_identifiers
+from lazulite.service.signed_identifiers import read_signed_identifiers, write_signed_identifiers
 from lazulite.table.call import Call
 
 OWNER = Requirement("c", shared_key_only=True)

@@ -10,8 +10,8 @@ T does not exist.
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import Response
 from lazulite.table.call import Call
-from lazulite.table.operations.decisions import INSERT
 from lazulite.table.operations.entity_queries import READ
+from lazulite.table.operations.write_decisions import INSERT
 
 
 async def refuse_insert(call: Call) -> Response:

@@ -2,22 +2,22 @@
 
 from collections.abc import Callable
 
+from lazulite.auth.grant import Requirement
 from lazulite.engine.contract import Key, KeyRange
 from lazulite.engine.key_range import clip
 from lazulite.protocol.errors import ServiceError
-from lazulite.protocol.grant import Requirement
 from lazulite.protocol.message import Response
-from lazulite.protocol.odata_version import require_odata
-from lazulite.table.answers import entity_answer, feed_answer
 from lazulite.table.call import Call
-from lazulite.table.continuation import entity_continuation_headers, read_entity_continuation
-from lazulite.table.filter import Node, compile_predicate, parse, plan, query_class, readings_of
-from lazulite.table.page import Page, PageRequest, read_page
+from lazulite.table.model.row import SEARCHED_MAX, decoded_row_reader, property_reader, stored_etag
+from lazulite.table.odata_version import require_odata
 from lazulite.table.payload.formats import Format
-from lazulite.table.payload.writers import EntityWriter
-from lazulite.table.query_options import read_select, read_top, refuse_unknown_options
-from lazulite.table.row import SEARCHED_MAX, decoded_row_reader, property_reader, stored_etag
-from lazulite.table.row_tests import row_test
+from lazulite.table.payload.interfaces import EntityWriter
+from lazulite.table.query.continuation import entity_continuation_headers, read_entity_continuation
+from lazulite.table.query.filter import Node, compile_predicate, parse, plan, query_class, readings_of
+from lazulite.table.query.options import read_select, read_top, refuse_unknown_options
+from lazulite.table.query.page import Page, PageRequest, read_page
+from lazulite.table.query.row_predicates import row_test
+from lazulite.table.responses import entity_answer, feed_answer
 
 READ = Requirement("o", ("r",), "r")
 _POINT = "point"

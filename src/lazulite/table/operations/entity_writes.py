@@ -1,4 +1,4 @@
-"""Insert, replace, merge, the two upserts and delete: from a request to a decision (`decisions`), and to its answer.
+"""Insert, replace, merge, the two upserts and delete: from a request to a decision, and to its answer.
 
 A write is prepared (everything that needs no stored state is checked), then applied to the stored row inside the
 engine's commit, then answered. A batch prepares many, applies them in one commit and answers each: the same functions.
@@ -11,12 +11,12 @@ from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import Response
 from lazulite.protocol.steps import Steps
 from lazulite.protocol.version import UPSERT_SINCE
-from lazulite.table.answers import created_without_content, entity_answer, no_content, preference_applied
 from lazulite.table.call import Call
-from lazulite.table.condition import read_condition, refuse_conditions, require_condition
-from lazulite.table.entity import MALFORMED, EncodedEntity
+from lazulite.table.etag_condition import read_condition, refuse_conditions, require_condition
+from lazulite.table.model.entity import MALFORMED, EncodedEntity
+from lazulite.table.model.row import Property, assemble, encode_keys, encode_properties, etag_of, in_order
 from lazulite.table.names import check_new_key
-from lazulite.table.operations.decisions import (
+from lazulite.table.operations.write_decisions import (
     DELETE,
     INSERT,
     INSERT_OR_MERGE,
@@ -30,9 +30,9 @@ from lazulite.table.operations.decisions import (
 )
 from lazulite.table.payload.formats import Format
 from lazulite.table.payload.links import entity_link
-from lazulite.table.payload.media import Preference, read_preference
+from lazulite.table.payload.negotiation import Preference, read_preference
 from lazulite.table.resource import Kind
-from lazulite.table.row import Property, assemble, encode_keys, encode_properties, etag_of, in_order
+from lazulite.table.responses import created_without_content, entity_answer, no_content, preference_applied
 
 _WRITES: dict[tuple[Kind, str, bool], Write] = {
     (Kind.ENTITIES, "POST", False): INSERT,

@@ -2,20 +2,20 @@
 
 from collections.abc import Callable
 
+from lazulite.auth.grant import Requirement
 from lazulite.protocol.errors import ServiceError
-from lazulite.protocol.grant import Requirement
 from lazulite.protocol.message import Response
-from lazulite.table.answers import created_without_content, entity_answer, feed_answer, no_content, preference_applied
 from lazulite.table.call import Call
 from lazulite.table.catalog import Table
-from lazulite.table.condition import refuse_conditions
-from lazulite.table.continuation import TABLE_HEADER, decode_token, encode_token
-from lazulite.table.edm import Value
-from lazulite.table.filter import compile_predicate, parse
+from lazulite.table.etag_condition import refuse_conditions
+from lazulite.table.model.edm import Value
 from lazulite.table.names import check_table_name
 from lazulite.table.payload.links import table_link
-from lazulite.table.payload.media import Preference, read_preference
-from lazulite.table.query_options import read_top, refuse_unknown_options
+from lazulite.table.payload.negotiation import Preference, read_preference
+from lazulite.table.query.continuation import TABLE_HEADER, decode_token, encode_token
+from lazulite.table.query.filter import compile_predicate, parse
+from lazulite.table.query.options import read_top, refuse_unknown_options
+from lazulite.table.responses import created_without_content, entity_answer, feed_answer, no_content, preference_applied
 
 LIST = Requirement("c", ("l",), None)
 CREATE = Requirement("c", ("c", "w"), None)

@@ -10,12 +10,12 @@ from functools import lru_cache, partial
 from lazulite.engine.contract import Clock
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.steps import Steps
-from lazulite.table.entity import EncodedEntity, Entity, encode_entity
-from lazulite.table.payload import atom_in, atom_out, json_in, json_out
-from lazulite.table.payload.atom_out import AtomEntityWriter, AtomTableWriter
-from lazulite.table.payload.json_out import JsonEntityWriter, JsonTableWriter, MetadataLevel
-from lazulite.table.payload.writers import EntityWriter, TableWriter
-from lazulite.table.row import Property
+from lazulite.table.model.entity import EncodedEntity, Entity, encode_entity
+from lazulite.table.model.row import Property
+from lazulite.table.payload import atom_reader, atom_writer, json_reader, json_writer
+from lazulite.table.payload.atom_writer import AtomEntityWriter, AtomTableWriter
+from lazulite.table.payload.interfaces import EntityWriter, TableWriter
+from lazulite.table.payload.json_writer import JsonEntityWriter, JsonTableWriter, MetadataLevel
 
 _REMEMBERED_LENGTH_MAX = 256
 """Clients repeat the account's URL on each request; what spells entities below one of up to this many characters is
@@ -74,7 +74,7 @@ def _json(level: MetadataLevel) -> Format:
 
     content_type = f"application/json;odata={level.value};streaming=true;charset=utf-8"
     types = (content_type,) * 4
-    return Format(*types, 3, entity_writer, table_writer, None, json_out.error_payload)
+    return Format(*types, 3, entity_writer, table_writer, None, json_writer.error_payload)
 
 
 def _atom_entity_writer(
@@ -97,14 +97,14 @@ ATOM = Format(
     1,
     _atom_entity_writer,
     _atom_table_writer,
-    atom_out.check,
-    atom_out.error_payload,
+    atom_writer.check,
+    atom_writer.error_payload,
 )
 
 
 def _atom_encoded(body: bytes, by_name: bool) -> Steps[EncodedEntity]:
-    return encode_entity((yield from atom_in.read_entity(body)), by_name)
+    return encode_entity((yield from atom_reader.read_entity(body)), by_name)
 
 
-JSON_READER = Reader(json_in.read_entity, json_in.read_encoded, json_in.read_table_name)
-ATOM_READER = Reader(atom_in.read_entity, _atom_encoded, atom_in.read_table_name)
+JSON_READER = Reader(json_reader.read_entity, json_reader.read_encoded, json_reader.read_table_name)
+ATOM_READER = Reader(atom_reader.read_entity, _atom_encoded, atom_reader.read_table_name)

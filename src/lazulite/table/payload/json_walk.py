@@ -16,7 +16,7 @@ from typing import NoReturn
 
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.steps import Steps
-from lazulite.table.edm import Json
+from lazulite.table.model.edm import Json
 
 DEPTH_MAX = 32
 """Brackets open at one time. An entity is flat; a deeper body is refused either way, this bounds the work."""

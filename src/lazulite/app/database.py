@@ -1,0 +1,71 @@
+"""A database, opened for as long as it is needed, and the accounts in it, for commands that need nothing else."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+from lazulite.auth.accounts.document import Accounts, AccountsError, AccountStore, Change
+from lazulite.auth.accounts.engine_store import AccountRow
+from lazulite.engine.contract import Clock, EngineError, StoreUnusableError
+from lazulite.engine.postgres import schema
+from lazulite.engine.postgres.engine import PostgresEngine
+from lazulite.engine.postgres.settings import PostgresSettings
+from lazulite.protocol.clock import system_clock
+from lazulite.server import lifecycle
+
+
+@asynccontextmanager
+async def open_database(
+    settings: PostgresSettings, report: Callable[[str], None], clock: Clock = system_clock, *, must_exist: bool = False
+) -> AsyncIterator[PostgresEngine]:
+    """Yield an engine that is connected and has its tables.
+
+    Args:
+        settings: of the database.
+        report: told what in it endangers what is kept there.
+        clock: for what is written.
+        must_exist: whether to refuse a database without tables of Lazulite instead of making them.
+
+    Raises:
+        EngineError: the database cannot be reached, or is none of this version. The text has its name.
+    """
+    engine = PostgresEngine(settings, clock, report=report)
+    try:
+        try:
+            if must_exist and not await schema.is_there(settings):
+                raise StoreUnusableError("there is no store in this database")
+            await engine.start()
+        except EngineError as error:
+            raise type(error)(f"{engine.name}: {error}") from error
+        yield engine
+    finally:
+        await engine.close()
+
+
+class DatabaseAccounts(AccountStore):
+    """The accounts in a database; each call opens it and closes it again."""
+
+    def __init__(self, settings: PostgresSettings) -> None:
+        self._settings = settings
+
+    @property
+    def name(self) -> str:
+        """See `AccountStore`."""
+        return self._settings.name
+
+    def load(self) -> Accounts:
+        """See `AccountStore`."""
+        return self._ask(AccountRow.load)
+
+    def edit(self, change: Change) -> Accounts:
+        """See `AccountStore`."""
+        return self._ask(lambda row: row.edit(change))
+
+    def _ask(self, call: Callable[[AccountRow], Awaitable[Accounts]]) -> Accounts:
+        async def ask() -> Accounts:
+            async with open_database(self._settings, lambda _: None) as engine:
+                return await call(AccountRow(engine, engine.name))
+
+        try:
+            return lifecycle.run(ask())
+        except EngineError as error:
+            raise AccountsError(str(error)) from error

@@ -1,0 +1,54 @@
+"""Who else on the machine could change or read a location: the modes of its files, looked at before it is served.
+
+A user that may write the location can replace the accounts and the store, and one that may read it needs no account. A
+location that every user may write is refused. What its group may write, and what others may read, is reported: a group
+is often the owner's own, and volumes of containers are writable by one. What Lazulite makes itself is its owner's only.
+"""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from lazulite.settings.config import ConfigError, account_file, store_path
+
+_WRITABLE_BY_ALL = 0o002
+_WRITABLE = 0o022
+_ACCESSIBLE = 0o077
+
+
+def refuse_writable(location: Path) -> None:
+    """Refuse a location that every user may write to; it may be missing.
+
+    Raises:
+        ConfigError: it is one. The text says what to do.
+    """
+    for path in (location, *_secrets(location)):
+        mode = _mode(path)
+        if mode & _WRITABLE_BY_ALL:
+            raise ConfigError(
+                f"every user may write {path} (mode {mode:04o}): chmod go-w {path}, "
+                "or serve a new directory below it, which will be its owner's only"
+            )
+
+
+def tell_readable(location: Path, report: Callable[[str], None]) -> None:
+    """Report, in a line for people each, what others than its owner may do with a location's keys and rows."""
+    mode = _mode(location)
+    if mode & _WRITABLE:
+        report(f"others than its owner may write {location} (mode {mode:04o}): chmod go-w {location}")
+    for path in _secrets(location):
+        mode = _mode(path)
+        if mode & _ACCESSIBLE:
+            report(f"others than its owner may read {path} (mode {mode:04o}): chmod go= {path}")
+
+
+def _secrets(location: Path) -> tuple[Path, ...]:
+    return store_path(location), account_file(location).path
+
+
+def _mode(path: Path) -> int:
+    """Return the permissions of a file; 0 if it is missing, or cannot be looked at, which its user finds out."""
+    try:
+        return os.stat(path).st_mode & 0o7777
+    except OSError:
+        return 0

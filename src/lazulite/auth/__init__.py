@@ -1,0 +1,1 @@
+"""Authentication and authorization: accounts, Shared Key, SAS, bearer tokens, grants."""

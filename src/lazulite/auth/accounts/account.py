@@ -1,0 +1,181 @@
+"""Storage accounts: a name and the keys that sign for it.
+
+Invariants:
+- key material is in no `repr`, exception text or log line;
+- an `Account` compares by identity, and a directory hands out the same object until the account changes, so that caches
+  can hang on it and a rotated key empties them;
+- once a directory has seen an account of one's own, the development account with its public key never comes back. Where
+  accounts are kept in a database that holds for all processes on it: what once held an account stays (`engine_store`).
+"""
+
+import base64
+import binascii
+import os
+import re
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from lazulite.auth.accounts.document import Accounts, AccountsError
+from lazulite.auth.accounts.file_store import AccountFile, Stamp
+from lazulite.auth.hmac_signer import Signer
+
+_NAME = re.compile(r"[^\s/:;?#%\\\x00-\x1f\x7f-\U0010ffff]{1,64}")
+"""Emulator names are free-form (reference §1), within what one path segment and one environment variable can carry."""
+
+LOOK_SECONDS = 0.005
+"""How long the account file is taken to be what it was; so often at most it is looked at, however many requests."""
+
+__all__ = [
+    "DEVELOPMENT_ACCOUNT",
+    "LOOK_SECONDS",
+    "Account",
+    "AccountDirectory",
+    "AccountFile",
+    "AccountsError",
+    "parse_accounts",
+]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Account:
+    """A storage account. Either key signs."""
+
+    name: str
+    keys: tuple[bytes, ...] = field(repr=False)
+    signers: tuple[Signer, ...] = field(init=False, repr=False)
+    """One for each key."""
+
+    def __post_init__(self) -> None:
+        """Prepare the signers."""
+        object.__setattr__(self, "signers", tuple(map(Signer, self.keys)))
+
+
+DEVELOPMENT_ACCOUNT = Account(
+    "devstoreaccount1",
+    (base64.b64decode("Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="),),
+)
+"""The emulator's account, whose key the whole world knows."""
+
+
+def parse_accounts(text: str) -> dict[str, Account]:
+    """Read `name:key1[:key2];…`, the value of `AZURITE_ACCOUNTS` or `LAZULITE_ACCOUNTS`.
+
+    Raises:
+        ValueError: with a text that shows nothing of the value, as a misplaced part of it may be a key.
+    """
+    accounts: dict[str, Account] = {}
+    entries = [entry.strip() for entry in text.split(";")]
+    for number, entry in enumerate(filter(None, entries), 1):
+        name, *keys = entry.split(":")
+        if not _NAME.fullmatch(name) or name.endswith("-secondary"):
+            raise ValueError(f"account {number} has no usable name; expected name:key1[:key2]")
+        if name in accounts:
+            raise ValueError(f"account {number} repeats the name of an earlier one")
+        if not 1 <= len(keys) <= 2:
+            raise ValueError(f"account {number} needs one or two keys: name:key1[:key2]")
+        accounts[name] = Account(name, tuple(_decode_key(key, number) for key in keys))
+    return accounts
+
+
+def _decode_key(text: str, number: int) -> bytes:
+    try:
+        key = base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        key = b""
+    if not key:
+        raise ValueError(f"a key of account {number} is not base64")
+    return key
+
+
+class AccountDirectory:
+    """The accounts that a running service knows: those of the environment, then those that are kept.
+
+    Args:
+        fixed: accounts from the environment; they win over same-named ones that are kept.
+        file: the durable accounts of a location. A change of it is noticed by the next `get`, without a restart. None:
+            they are not in a file, and whoever reads them tells of them by `adopt`.
+        report: told, once for each damaged state, why the file could not be read; the last good state stays in force.
+
+    Raises:
+        AccountsError: the file is damaged or unreadable from the start.
+    """
+
+    def __init__(
+        self,
+        fixed: Mapping[str, Account],
+        file: AccountFile | None = None,
+        report: Callable[[str], None] = lambda _: None,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._fixed = dict(fixed)
+        self._file = file
+        self._path = None if file is None else str(file.path)
+        self._report = report
+        self._monotonic = monotonic
+        self._look_again_s = 0.0
+        self._stamp: Stamp | None = None
+        self._accounts: dict[str, Account] = {}
+        self._development = False
+        self._own_seen = False
+        stored: Accounts | None = None
+        if file is not None:
+            self._stamp, stored = file.read()
+        self.adopt(stored or None)
+
+    def get(self, name: str) -> Account | None:
+        """Return the account of that name as it is now (give or take `LOOK_SECONDS`), or None."""
+        self._refresh()
+        return self._accounts.get(name)
+
+    def names(self) -> list[str]:
+        """Return the names of all accounts in force, sorted."""
+        return sorted(self._accounts)
+
+    @property
+    def development(self) -> bool:
+        """Whether an account in force signs with the public development key, as of now likewise."""
+        self._refresh()
+        return self._development
+
+    def _refresh(self) -> None:
+        if self._path is not None:
+            now_s = self._monotonic()
+            if now_s >= self._look_again_s:
+                self._look_again_s = now_s + LOOK_SECONDS
+                self._look(self._path)
+
+    def _look(self, path: str) -> None:
+        """Read the file again if it is not the one that was read last."""
+        try:
+            status = os.stat(path)
+            stamp = (status.st_ino, status.st_ctime_ns, status.st_size)
+        except OSError:
+            stamp = None
+        if stamp != self._stamp:
+            self._reload(stamp)
+
+    def _reload(self, stamp: Stamp | None) -> None:
+        assert self._file is not None
+        try:
+            read_stamp, stored = self._file.read()
+            if stored is None:
+                raise AccountsError("the account file is gone")
+        except AccountsError as error:
+            self._stamp = stamp
+            self._report(f"{error}; the accounts stay as they were")
+            return
+        self._stamp = read_stamp
+        self.adopt(stored or None)
+
+    def adopt(self, stored: Accounts | None) -> None:
+        """Put `stored` in force, keeping the object of each account that did not change; None: there never were any."""
+        accounts: dict[str, Account] = {}
+        for name, keys in ({} if stored is None else stored).items():
+            known = self._accounts.get(name)
+            accounts[name] = known if known is not None and known.keys == keys else Account(name, keys)
+        accounts |= self._fixed
+        self._own_seen = self._own_seen or stored is not None or bool(accounts)
+        self._accounts = accounts if self._own_seen else {DEVELOPMENT_ACCOUNT.name: DEVELOPMENT_ACCOUNT}
+        public = DEVELOPMENT_ACCOUNT.keys[0]
+        self._development = any(public in account.keys for account in self._accounts.values())

@@ -1,0 +1,91 @@
+"""`accounts.json`: the accounts of a location, see `document`.
+
+Invariants:
+- a reader sees a whole state, the one before an edit or the one after: the file is replaced, never rewritten;
+- edits exclude each other by a lock file, so none is lost, and are durable when they return;
+- the file is readable by its owner only.
+"""
+
+import fcntl
+import os
+from pathlib import Path
+
+from lazulite.auth.accounts.document import (
+    Accounts,
+    AccountsError,
+    AccountStore,
+    Change,
+    read_accounts,
+    write_accounts,
+)
+from lazulite.engine.durable_files import make_private, sync_directory
+
+Stamp = tuple[int, int, int]
+"""(inode, change time in ns, size): differs between any two states of the file, its permissions included."""
+
+MAX_FILE_BYTES = 16 * 1024 * 1024
+
+
+class AccountFile(AccountStore):
+    """The durable accounts of one location.
+
+    Args:
+        path: `accounts.json` under the location. It need not exist yet.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @property
+    def name(self) -> str:
+        """See `AccountStore`."""
+        return str(self.path.parent)
+
+    def load(self) -> Accounts:
+        """See `AccountStore`."""
+        return self.read()[1] or {}
+
+    def read(self) -> tuple[Stamp | None, Accounts | None]:
+        """Return the accounts and the stamp of the very state that they were read from; None twice without a file.
+
+        Raises:
+            AccountsError: as `load`.
+        """
+        try:
+            with self.path.open("rb") as file:
+                status = os.fstat(file.fileno())
+                text = file.read(MAX_FILE_BYTES)
+        except FileNotFoundError:
+            return None, None
+        except OSError as error:
+            raise AccountsError(f"cannot read {self.path}: {error.strerror}") from None
+        return (status.st_ino, status.st_ctime_ns, status.st_size), read_accounts(text, str(self.path))
+
+    def edit(self, change: Change) -> Accounts:
+        """See `AccountStore`."""
+        try:
+            make_private(self.path.parent)
+            lock = os.open(f"{self.path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                accounts = change(self.load())
+                replace_durably(self.path, write_accounts(accounts))
+            finally:
+                os.close(lock)
+        except OSError as error:
+            raise AccountsError(f"cannot write {self.path}: {error.strerror}") from None
+        return accounts
+
+
+def replace_durably(path: Path, content: bytes) -> None:
+    """Put `content` at `path`, whole or not at all, for its owner's eyes; durable on return."""
+    temporary = Path(f"{path}.new")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    with open(descriptor, "wb") as file:
+        # The mode above holds only for a file that did not exist, and less the umask.
+        os.fchmod(descriptor, 0o600)
+        file.write(content)
+        file.flush()
+        os.fsync(descriptor)
+    os.rename(temporary, path)
+    sync_directory(path.parent)

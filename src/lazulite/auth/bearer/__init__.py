@@ -1,0 +1,1 @@
+"""Bearer tokens (JSON Web Tokens) and the keys that sign them."""

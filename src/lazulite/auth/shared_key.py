@@ -1,0 +1,174 @@
+"""Shared Key and Shared Key Lite (reference §13).
+
+Invariants:
+- signatures are compared in constant time;
+- the path is signed as it came over the wire. Some HTTP stacks re-encode it after signing, so a failed comparison is
+  tried again with a few other spellings, a fixed number of them.
+"""
+
+import hmac
+import re
+from collections.abc import Callable, Iterator
+from datetime import date
+from functools import lru_cache
+from typing import NamedTuple
+from urllib.parse import quote, unquote_to_bytes
+
+from lazulite.auth.accounts.account import Account
+from lazulite.auth.sas.dates import ticks_of
+from lazulite.protocol.addressing import Address
+from lazulite.protocol.clock import TICKS_PER_SECOND
+from lazulite.protocol.errors import ServiceError
+from lazulite.protocol.message import Request
+
+REQUEST_AGE_SECONDS_MAX = 15 * 60
+"""How far a request's date may be from the service's time, in either direction."""
+
+Canonicalize = Callable[[str, Request, str, str, str | None], str]
+"""(scheme, request, account name, path, comp) -> string-to-sign. Each service has its own."""
+
+_SCHEMES = {"sharedkey": "SharedKey", "sharedkeylite": "SharedKeyLite"}
+_RFC_1123 = re.compile(r"[A-Z][a-z]{2}, (\d{1,2}) ([A-Z][a-z]{2}) (\d{4}) (\d\d):(\d\d):(\d\d) GMT", re.ASCII)
+_DATE_CHARACTERS_MAX = 29
+_MONTH_NAMES = "JanFebMarAprMayJunJulAugSepOctNovDec"
+_MONTHS = {_MONTH_NAMES[3 * index : 3 * index + 3]: index + 1 for index in range(12)}
+_PATH_SAFE = "/!$&'()*+,;=:@-._~"
+"""What RFC 3986 lets stand in a path."""
+
+
+class Credentials(NamedTuple):
+    """An Authorization header, taken apart."""
+
+    scheme: str
+    """`SharedKey` or `SharedKeyLite`."""
+    account: str
+    signature: str
+
+    def __repr__(self) -> str:
+        return f"Credentials({self.scheme}, {self.account})"
+
+
+def parse_authorization(header: str) -> Credentials:
+    """Take an Authorization header apart.
+
+    Raises:
+        ServiceError: `InvalidAuthenticationInfo`.
+    """
+    name, _, rest = header.partition(" ")
+    scheme = _SCHEMES.get(name.lower())
+    rest = rest.lstrip(" ")
+    account, _, signature = rest.partition(":")
+    if scheme is None or not account or not signature or rest.split() != [rest]:
+        raise ServiceError("InvalidAuthenticationInfo")
+    return Credentials(scheme, account, signature)
+
+
+def table_string_to_sign(scheme: str, request: Request, account: str, path: str, comp: str | None) -> str:
+    """Return what a client of the Table service signs: `Canonicalize` for tables.
+
+    Args:
+        scheme: `SharedKey` or `SharedKeyLite`.
+        request: for its method and headers.
+        account: name without `-secondary`.
+        path: of the URL, as the client spelled it when signing.
+        comp: value of the query parameter, the only one that is signed.
+    """
+    headers = request.headers
+    resource = f"/{account}{path}" if comp is None else f"/{account}{path}?comp={comp}"
+    moment = request_date(request)
+    if scheme == "SharedKeyLite":
+        return f"{moment}\n{resource}"
+    md5, media_type = headers.get("content-md5", ""), headers.get("content-type", "")
+    return f"{request.method}\n{md5}\n{media_type}\n{moment}\n{resource}"
+
+
+def request_date(request: Request) -> str:
+    """Return the header that dates the request: `x-ms-date`, else `Date`, else ""."""
+    return request.headers.get("x-ms-date") or request.headers.get("date", "")
+
+
+def parse_http_date(text: str) -> int:
+    """Return an RFC 1123 date (`Mon, 27 Jun 2016 15:25:14 GMT`) in ticks.
+
+    Raises:
+        ValueError: any other form.
+    """
+    if len(text) > _DATE_CHARACTERS_MAX:
+        raise ValueError("not an RFC 1123 date")
+    return _parse_short_date(text)
+
+
+@lru_cache(maxsize=256)
+def _parse_short_date(text: str) -> int:
+    """Parse; remembered, because the requests of one second share their date."""
+    match = _RFC_1123.fullmatch(text)
+    if match is None or match[2] not in _MONTHS:
+        raise ValueError("not an RFC 1123 date")
+    day = date(int(match[3]), _MONTHS[match[2]], int(match[1]))
+    return ticks_of(day, int(match[4]), int(match[5]), int(match[6]))
+
+
+def check_date(request: Request, now: int, window_seconds: int = REQUEST_AGE_SECONDS_MAX) -> None:
+    """Refuse a request whose date is missing, malformed or too far away.
+
+    Raises:
+        ServiceError: `AuthenticationFailed`.
+    """
+    text = request_date(request)
+    try:
+        distance = abs(now - parse_http_date(text))
+    except ValueError:
+        raise ServiceError("AuthenticationFailed") from None
+    if distance > window_seconds * TICKS_PER_SECOND:
+        detail = f"Request date header too old: '{text}'"
+        raise ServiceError("AuthenticationFailed", details=[("AuthenticationErrorDetail", detail)])
+
+
+def check_signature(
+    request: Request,
+    address: Address,
+    account: Account,
+    comp: str | None,
+    credentials: Credentials,
+    canonicalize: Canonicalize = table_string_to_sign,
+) -> None:
+    """Refuse a request that neither of the account's keys signed.
+
+    Raises:
+        ServiceError: `AuthenticationFailed`.
+    """
+    claimed = credentials.signature.encode("latin-1", "replace")
+    for path in _spellings(request.path, address):
+        text = canonicalize(credentials.scheme, request, account.name, path, comp)
+        try:
+            # Paths and headers are the wire's bytes one by one, and those are what a client signs.
+            message = text.encode("latin-1")
+        except UnicodeEncodeError:
+            continue
+        for signer in account.signers:
+            if hmac.compare_digest(signer.sign(message), claimed):
+                return
+    raise ServiceError("AuthenticationFailed")
+
+
+def _spellings(path: str, address: Address) -> Iterator[str]:
+    """Yield the path as it came, then what a client may have signed before its stack re-encoded it: at most 12."""
+    yield path
+    seen = {path}
+    decoded = unquote_to_bytes(path.encode("latin-1", "replace"))
+    variants = [
+        path,
+        quote(decoded, safe=_PATH_SAFE),
+        path.replace("%27", "'"),
+        path.replace("'", "%27"),
+    ]
+    if address.secondary:
+        # The documentation signs the primary's path; the JavaScript and .NET SDKs sign the one that they send.
+        marked, plain = f"/{address.account}-secondary", f"/{address.account}"
+        sent = [text.removeprefix(marked) for text in variants if text.startswith(marked)]
+        # The Python SDK sends `/acct-secondary/acct/…` for a path-style endpoint and signs `/acct/…`.
+        variants += [plain + text for text in sent] + [text for text in sent if text.startswith(f"{plain}/")]
+    for text in variants:
+        if text not in seen:
+            seen.add(text)
+            yield text

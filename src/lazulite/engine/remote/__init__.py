@@ -1,0 +1,1 @@
+"""The engine of another process: client, server and the messages between them."""

@@ -1,0 +1,89 @@
+"""How far the store is known to be on the disk: RocksDB's sequence number of the last write that was synced.
+
+    lazulite.mark   two slots, at 0 and 512: the number (8 bytes, big endian), then a CRC-32 of these (4 bytes)
+
+Why: bytes at the end of the log that nobody can read are either a write that a power cut tore, which nobody was told
+of, or damage to one that was acknowledged. RocksDB cannot tell which. What is below the mark was acknowledged, or may
+have been; a store that recovers to less than its mark has lost what it promised.
+
+Invariants: the mark is never above what is durable, since it is written after the sync. It is not synced itself, so
+after a power cut it may be some seconds old; after the death of a process alone it is exact. The slots take turns, so
+that a write of one that is torn leaves the other; a slot that was torn is made good, and synced, before the other one
+is touched.
+"""
+
+import contextlib
+import os
+import zlib
+from pathlib import Path
+
+from lazulite.engine.contract import StoreUnusableError
+from lazulite.engine.durable_files import sync_directory
+
+NAME = "lazulite.mark"
+_SLOTS = (0, 512)
+_NUMBER_BYTES = 8
+_SLOT_BYTES = _NUMBER_BYTES + 4
+
+
+class Mark:
+    """The mark of an open store."""
+
+    def __init__(self, path: Path, number: int) -> None:
+        """Open the mark of a store in a directory, and set it. Raises OSError."""
+        new = not (path / NAME).exists()
+        self._file = os.open(path / NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._writes = 0
+        try:
+            for slot in sorted(_SLOTS, key=self._is_good):
+                os.pwrite(self._file, _encode(number), slot)
+                os.fsync(self._file)
+            if new:
+                sync_directory(path)
+        except OSError:
+            self.close()
+            raise
+
+    def _is_good(self, slot: int) -> bool:
+        content = os.pread(self._file, _SLOT_BYTES, slot)
+        return content == _encode(int.from_bytes(content[:_NUMBER_BYTES], "big"))
+
+    def move(self, number: int) -> None:
+        """Note that all up to a number is durable. Where that fails the mark stays, which is true as well."""
+        slot = _SLOTS[self._writes % len(_SLOTS)]
+        self._writes += 1
+        with contextlib.suppress(OSError):
+            os.pwrite(self._file, _encode(number), slot)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        os.close(self._file)
+
+
+def read_mark(path: Path) -> int | None:
+    """Return the mark of the store in a directory; None if it has none yet.
+
+    Raises:
+        StoreUnusableError: it is damaged.
+    """
+    try:
+        content = (path / NAME).read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise StoreUnusableError(f"{path / NAME} cannot be read: {error.strerror}") from error
+    slots = [content[at : at + _SLOT_BYTES] for at in _SLOTS]
+    numbers = [int.from_bytes(slot[:_NUMBER_BYTES], "big") for slot in slots if slot]
+    known = [number for number in numbers if _encode(number) in slots]
+    if not known and not all(any(content[at : at + _SLOT_BYTES]) for at in _SLOTS):
+        return None  # Made, and not yet wholly written when the power went.
+    if not known:
+        raise StoreUnusableError(
+            f"{path / NAME} is damaged; restore the store from a backup, or remove that file to do without"
+        )
+    return max(known)
+
+
+def _encode(number: int) -> bytes:
+    encoded = number.to_bytes(_NUMBER_BYTES, "big")
+    return encoded + zlib.crc32(encoded).to_bytes(4, "big")

@@ -1,0 +1,53 @@
+"""Giving back the disk room of dropped spaces, in the background, one space at a time.
+
+A drop leaves one range deletion behind; the rows go when RocksDB next compacts them. This asks it to do so at once.
+RocksDB lets go of the interpreter while it compacts, so a thread does not hold up the event loop.
+"""
+
+import asyncio
+from concurrent.futures import Executor, ThreadPoolExecutor
+
+from rocksdict import Rdict
+
+from lazulite.engine.contract import EngineError
+from lazulite.engine.key_encoding import space_end, space_prefix
+from lazulite.engine.rocksdb.errors import STORE_ERRORS
+from lazulite.engine.rocksdb.options import compact_options
+
+
+class Reclaimer:
+    """Compacts dropped spaces away."""
+
+    def __init__(self) -> None:
+        self._worker = ThreadPoolExecutor(1, "lazulite-reclaim")
+        self._options = compact_options()
+        self._running: set[asyncio.Future[None]] = set()
+
+    def begin(self, database: Rdict, space: int) -> None:
+        """Reclaim a space when its turn comes."""
+        work = asyncio.get_running_loop().run_in_executor(self._worker, self._compact, database, space)
+        self._running.add(work)
+        work.add_done_callback(self._running.discard)
+
+    async def finished(self) -> None:
+        """Return when everything that was begun has ended."""
+        if running := list(self._running):
+            await asyncio.wait(running)
+
+    async def break_off(self, database: Rdict, worker: Executor) -> None:
+        """End what was begun, done or not, from another worker. The database can only be closed after this."""
+        if self._running:
+            loop = asyncio.get_running_loop()
+            await loop.run_in_executor(worker, database.cancel_all_background, True)
+            await self.finished()
+
+    def shutdown(self) -> None:
+        """Let the worker thread go."""
+        self._worker.shutdown()
+
+    def _compact(self, database: Rdict, space: int) -> None:
+        try:
+            with STORE_ERRORS:
+                database.compact_range(space_prefix(space), space_end(space), self._options)
+        except EngineError:
+            return  # Broken off, or a failure that RocksDB will also answer the next write with.

@@ -1,0 +1,1 @@
+"""Multipart bodies of batches: parsing and encoding."""

@@ -1,0 +1,1 @@
+"""XML documents: parsing with limits, and serialization."""

@@ -1,0 +1,124 @@
+"""XML in and out: small documents, no surprises. How their bytes become a tree, and the limits: parser.py.
+
+What is written begins with a byte-order mark and has no white space between elements, an empty element being
+`<Cors />`, as the live service writes it.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from lazulite.protocol.errors import ServiceError
+from lazulite.protocol.xml.parser import (
+    BOM,
+    MAX_BYTES,
+    MAX_DEPTH,
+    MAX_ELEMENTS,
+    Node,
+    Place,
+    details_of,
+    invalid_document,
+    read,
+    reading,
+)
+from lazulite.protocol.xml.text import content
+
+__all__ = [
+    "MAX_BYTES",
+    "MAX_DEPTH",
+    "MAX_ELEMENTS",
+    "Node",
+    "Place",
+    "document",
+    "element",
+    "error_document",
+    "fields",
+    "invalid_document",
+    "invalid_value",
+    "leaf",
+    "only_children",
+    "read",
+    "reading",
+    "text_of",
+]
+
+_METADATA = "http://schemas.microsoft.com/ado/2007/08/dataservices/metadata"
+_DECLARATION = '<?xml version="1.0" encoding="utf-8"?>'
+
+
+def fields(node: Node, required: Sequence[str], optional: Sequence[str] = ()) -> dict[str, Node]:
+    """Return the children of `node` by name, in whatever order they came.
+
+    Raises:
+        ServiceError: `MissingRequiredXmlNode`, `UnsupportedXmlNode`, or `InvalidXmlDocument` for a child that comes
+            twice and for text between the children.
+    """
+    only_children(node)
+    found: dict[str, Node] = {}
+    for child in node.children:
+        if child.name not in required and child.name not in optional:
+            raise ServiceError("UnsupportedXmlNode", details=details_of(child.place, f"{child.name} is not known."))
+        if child.name in found:
+            raise invalid_document(f"{child.name} is specified more than once.", child.place)
+        found[child.name] = child
+    for name in required:
+        if name not in found:
+            reason = f"{node.name} needs {name}."
+            raise ServiceError("MissingRequiredXmlNode", details=details_of(node.place, reason))
+    return found
+
+
+def only_children(node: Node) -> tuple[Node, ...]:
+    """Return the children of an element that may hold nothing else.
+
+    Raises:
+        ServiceError: `InvalidXmlDocument`, there is text between them.
+    """
+    if node.text.strip():
+        raise invalid_document(f"{node.name} must not contain text.", node.place)
+    return node.children
+
+
+def text_of(node: Node) -> str:
+    """Return the text of an element that may hold nothing else, without blanks around it.
+
+    Raises:
+        ServiceError: `InvalidXmlDocument`, it has children.
+    """
+    if node.children:
+        raise invalid_document(f"{node.name} must contain text only.", node.place)
+    return node.text.strip()
+
+
+def invalid_value(node: Node, reason: str) -> ServiceError:
+    """Return the refusal of one element's text."""
+    return ServiceError("InvalidXmlNodeValue", details=details_of(node.place, reason))
+
+
+def element(name: str, *children: str) -> str:
+    """Return the markup of an element with the given children, which are markup."""
+    inner = "".join(children)
+    return f"<{name}>{inner}</{name}>" if inner else f"<{name} />"
+
+
+def leaf(name: str, text: str) -> str:
+    """Return the markup of an element with text; characters that XML cannot carry become U+FFFD."""
+    return element(name, content(text))
+
+
+def document(root: str) -> bytes:
+    """Return the bytes of a document with that root, as answers carry them."""
+    return BOM + (_DECLARATION + root).encode()
+
+
+def error_document(code: str, message: str, details: Iterable[tuple[str, str]] = ()) -> bytes:
+    """Return an error as the Table service spells it in XML (recorded; reference §3), without a byte-order mark.
+
+    That the `details` follow the message under the same prefix is unverified; clients look at code and message.
+
+    Args:
+        code: the error code.
+        message: its text, with the lines `RequestId:…` and `Time:…` already in it.
+        details: extra elements (name, text) to follow the message.
+    """
+    parts = [leaf("m:code", code), f'<m:message xml:lang="en-US">{content(message)}</m:message>']
+    parts += [leaf(f"m:{name}", text) for name, text in details]
+    return f'{_DECLARATION}<m:error xmlns:m="{_METADATA}">{"".join(parts)}</m:error>'.encode()

@@ -1,0 +1,1 @@
+"""Typed rows on the engine: the numbers of spaces, and a cache of rows."""

@@ -1,0 +1,1 @@
+"""Services that wrap another service: health checks and forwarded headers."""

@@ -1,0 +1,1 @@
+"""Sockets: accepting connections, TLS, and the progress of TCP."""

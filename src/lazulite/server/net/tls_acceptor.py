@@ -1,0 +1,90 @@
+"""Connections that are to speak TLS, from their arrival to the end of the handshake.
+
+Invariants: whoever waits here counts as a connection; a client has `tls_handshake_seconds` for its first byte and the
+handshake together; nothing of TLS is made before that byte has come. Plain HTTP is told so, in plain HTTP.
+"""
+
+import asyncio
+import socket
+from collections.abc import Callable, Coroutine
+
+from lazulite.protocol.errors import ServiceError
+from lazulite.server.http.connection import Connection
+from lazulite.server.http.server_state import Shared
+from lazulite.server.net.certificate import Certificate
+
+_HANDSHAKE = b"\x16"
+"""The first byte of a TLS connection (RFC 8446 section 5.1): no request begins with it."""
+
+_HANDSHAKE_SECONDS = 0.0015
+"""What a handshake costs the event loop, more or less."""
+
+_NEVER_SECONDS = 24 * 60 * 60.0
+
+
+class Doorman:
+    """Leads clients through the handshake.
+
+    Args:
+        certificate: each handshake uses the one that there is when it begins.
+        handshakes: says how many clients are here.
+    """
+
+    def __init__(self, certificate: Certificate, shared: Shared, handshakes: Callable[[], int]) -> None:
+        self._certificate = certificate
+        self._shared = shared
+        self._handshakes = handshakes
+
+    def receive(self, client: socket.socket) -> Coroutine[object, object, None] | None:
+        """Take a client in, or send one too many away: see `Entrance`."""
+        shared = self._shared
+        if self._handshakes() + len(shared.connections) >= shared.limits.connections:
+            client.close()
+            return None
+        return self._receive(client)
+
+    async def _receive(self, client: socket.socket) -> None:
+        shared, seconds = self._shared, self._shared.limits.tls_handshake_seconds
+        handed_on = False
+        try:
+            async with asyncio.timeout(seconds):
+                first = await _first_byte(client)
+                handed_on = first != b""
+                if first == _HANDSHAKE:
+                    shared.lane.owe(_HANDSHAKE_SECONDS)
+                    await shared.lane.turn()
+                    await self._secure(client, seconds)
+                elif first:
+                    await self._send_away(client)
+        except OSError:
+            pass  # TLS that fails, a client that leaves, a time that is up: there is nobody to tell.
+        finally:
+            if not handed_on:
+                client.close()
+
+    async def _secure(self, client: socket.socket, seconds: float) -> None:
+        await asyncio.get_running_loop().connect_accepted_socket(
+            lambda: Connection(self._shared, "https"),
+            client,
+            ssl=self._certificate.context,
+            ssl_handshake_timeout=seconds,
+            # What comes after a connection's end has the connection's own deadlines, which look at progress.
+            ssl_shutdown_timeout=_NEVER_SECONDS,
+        )
+
+    async def _send_away(self, client: socket.socket) -> None:
+        refusal = ServiceError("AccountRequiresHttps")
+        await asyncio.get_running_loop().connect_accepted_socket(
+            lambda: Connection(self._shared, "http", refusal), client
+        )
+
+
+async def _first_byte(client: socket.socket) -> bytes:
+    """Return the first byte that a client sends, and leave it in the socket; b"" if it has left."""
+    loop, arrived = asyncio.get_running_loop(), asyncio.Event()
+    loop.add_reader(client, arrived.set)
+    try:
+        await arrived.wait()
+    finally:
+        loop.remove_reader(client)
+    return client.recv(1, socket.MSG_PEEK)

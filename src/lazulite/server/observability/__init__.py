@@ -1,0 +1,1 @@
+"""Access log, debug log, metrics and traces."""

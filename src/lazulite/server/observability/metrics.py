@@ -1,0 +1,173 @@
+"""What the service does, as numbers for Prometheus: the only module that knows `prometheus_client`.
+
+Invariants: no number and no label has anything of a client in it, and there are only so many labels: operations, query
+classes, statuses and error codes that are not known beforehand count as `other`. Numbers are written down without
+waiting; a scrape renders them in a thread, so that it holds up nobody. What is read from elsewhere (the store, the
+connections) is read at a scrape, on the loop's thread.
+"""
+
+import asyncio
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import NamedTuple
+
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    GCCollector,
+    Histogram,
+    Info,
+    PlatformCollector,
+    ProcessCollector,
+    disable_created_metrics,
+    generate_latest,
+)
+from prometheus_client.metrics_core import GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from lazulite.engine.rocksdb.flush_stats import Flush
+from lazulite.protocol.errors import CATALOGUE, REASONS
+from lazulite.server.observability.exchange import Exchange
+
+NONE, OTHER = "none", "other"
+"""Labels of what was refused before its operation was known, and of what is none of the known ones."""
+
+REQUEST_SECONDS = (
+    *(0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05),
+    *(0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0),
+)
+FLUSH_SECONDS = (0.0001, *REQUEST_SECONDS[:14])
+FLUSH_COMMITS = tuple(2**power for power in range(11))
+FLUSH_BYTES = tuple(256 * 4**power for power in range(8))
+
+READINGS = {
+    "connections": "Connections of clients now.",
+    "connections_max": "Connections of clients that are accepted at a time.",
+    "buffered_bytes": "Request bodies held now.",
+    "store_writable": "1 while the store takes writes; 0 after a failure, until it has been opened anew.",
+    "store_file_bytes": "The store's tables on disk.",
+    "store_memtable_bytes": "What the store holds in memory until it is written to tables.",
+    "store_cache_bytes": "Blocks of tables kept in memory.",
+    "store_keys_estimate": "Rows in the store, roughly.",
+    "store_compactions": "Compactions that run now.",
+    "store_compaction_debt_bytes": "What compactions still have to rewrite, roughly.",
+    "store_writes_stopped": "1 while the store takes no writes because compactions are behind.",
+}
+"""Gauges and what they mean; they are handed in at each scrape, under these names."""
+
+
+class _Known(NamedTuple):
+    """What counts one operation that ended with one status."""
+
+    requests: Counter
+    seconds: Histogram
+    name: str
+    """The operation's label."""
+
+
+class _Readings(Collector):
+    """Gauges with the values that were read last."""
+
+    def __init__(self) -> None:
+        self.values: Mapping[str, float] = {}
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        """Yield a gauge for each value."""
+        for name, value in self.values.items():
+            yield GaugeMetricFamily(f"lazulite_{name}", READINGS[name], value)
+
+
+class Metrics:
+    """Counts exchanges (see `ExchangeLog`) and flushes.
+
+    Args:
+        version: of the service.
+        operations: the names that operations have.
+        query_classes: those that classes of queries have.
+    """
+
+    def __init__(self, version: str, operations: Collection[str], query_classes: Collection[str]) -> None:
+        self._operations = frozenset(operations)
+        self._query_classes = frozenset(query_classes)
+        self._registry = registry = CollectorRegistry()
+        self._readings = _Readings()
+        self._known: dict[tuple[str, int], _Known] = {}
+        # A time of creation for each series would double them.
+        disable_created_metrics()  # type: ignore[no-untyped-call]  # it is without annotations
+
+        def counter(name: str, text: str, *labels: str) -> Counter:
+            return Counter(f"lazulite_{name}", text, labels, registry=registry)
+
+        def histogram(name: str, text: str, buckets: tuple[float, ...], *labels: str) -> Histogram:
+            return Histogram(f"lazulite_{name}", text, labels, registry=registry, buckets=buckets)
+
+        Info("lazulite", "The version that runs.", registry=registry).info({"version": version})
+        self._requests = counter("requests", "Requests answered.", "operation", "status")
+        seconds = "From a whole request's arrival to its answer's writing."
+        self._seconds = histogram("request_seconds", seconds, REQUEST_SECONDS, "operation")
+        self._errors = counter("errors", "Requests refused, by error code.", "code")
+        self._failures = counter("internal_errors", "Exceptions that no code expected.")
+        self._queries = counter("queries", "Queries of entities, by class.", "class")
+        self._scanned = counter("rows_scanned", "Rows that queries have read.", "operation")
+        self._returned = counter("rows_returned", "Rows that queries returned and batches wrote.", "operation")
+        self._received = counter("received_bytes", "Bodies of requests.")
+        self._sent = counter("sent_bytes", "Heads and bodies of answers.")
+        self._flush_commits = histogram("flush_commits", "Commits made durable together.", FLUSH_COMMITS)
+        self._flush_bytes = histogram("flush_bytes", "What they changed, in bytes.", FLUSH_BYTES)
+        self._flush_write = histogram("flush_write_seconds", "Writing them to the store's log.", FLUSH_SECONDS)
+        self._flush_sync = histogram("flush_sync_seconds", "Syncing that log.", FLUSH_SECONDS)
+        registry.register(self._readings)
+        ProcessCollector(registry=registry)
+        PlatformCollector(registry=registry)
+        GCCollector(registry=registry)
+
+    def record(self, exchange: Exchange) -> None:
+        """Count an answered request."""
+        request, response, elapsed_ms, bytes_in, bytes_out = exchange
+        key = request.operation, response.status
+        known = self._known.get(key) or self._meet(*key)
+        known.requests.inc()
+        known.seconds.observe(elapsed_ms / 1000)
+        if request.rows_scanned:
+            self._scanned.labels(known.name).inc(request.rows_scanned)
+        if request.rows_returned:
+            self._returned.labels(known.name).inc(request.rows_returned)
+        if request.query_class:
+            self._queries.labels(_among(self._query_classes, request.query_class)).inc()
+        if response.error_code:
+            self._errors.labels(_among(CATALOGUE, response.error_code)).inc()
+        if bytes_in:
+            self._received.inc(bytes_in)
+        self._sent.inc(bytes_out)
+
+    def failed(self, request_id: str, failure: BaseException) -> None:  # noqa: ARG002 - the interface has them
+        """Count an exception that a service should not have let out."""
+        self._failures.inc()
+
+    def flushed(self, flush: Flush) -> None:
+        """Count what became durable together. Called in any thread."""
+        self._flush_commits.observe(flush.commits)
+        self._flush_bytes.observe(flush.size_bytes)
+        self._flush_write.observe(flush.write_seconds)
+        self._flush_sync.observe(flush.sync_seconds)
+
+    async def render(self, readings: Callable[[], Mapping[str, float]]) -> bytes:
+        """Return everything in Prometheus' text format, version 0.0.4; one call at a time.
+
+        Args:
+            readings: returns values for the names of `READINGS`, or for some of them.
+        """
+        self._readings.values = readings()
+        return await asyncio.to_thread(generate_latest, self._registry)
+
+    def _meet(self, operation: str, status: int) -> _Known:
+        """Return what counts an operation and a status that were not seen together before."""
+        name = _among(self._operations, operation) if operation else NONE
+        code = str(status) if status in REASONS else OTHER
+        known = _Known(self._requests.labels(name, code), self._seconds.labels(name), name)
+        if OTHER not in (name, code):
+            self._known[operation, status] = known
+        return known
+
+
+def _among(known: Collection[str], name: str) -> str:
+    return name if name in known else OTHER

@@ -1,0 +1,1 @@
+"""The signing keys of an OpenID Connect issuer, fetched over HTTPS."""

@@ -1,0 +1,1 @@
+"""Worker processes: start, supervision and shared output."""

@@ -1,0 +1,1 @@
+"""What every service needs: CORS, service properties, statistics, signed identifiers, time slices."""

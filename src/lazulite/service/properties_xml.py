@@ -1,0 +1,219 @@
+"""The `StorageServiceProperties` document, in and out.
+
+Source: Set and Get Table Service Properties of the REST reference; which code answers which mistake is recorded for
+retention, and otherwise the most natural of the documented ones (unverified). Before `PARTIAL_PROPERTIES_SINCE` the
+document has two parts, `Logging` and `Metrics`, and always both; `Metrics` is what `HourMetrics` is now.
+"""
+
+import re
+from collections.abc import Sequence
+
+from lazulite.protocol.version import PARTIAL_PROPERTIES_SINCE
+from lazulite.protocol.xml import document as xml
+from lazulite.service.properties import (
+    ANALYTICS_VERSION,
+    CorsRule,
+    Logging,
+    Metrics,
+    PropertiesUpdate,
+    RetentionPolicy,
+    ServiceProperties,
+)
+
+MAX_RULES = 5
+MAX_CORS_CHARACTERS = 2 * 1024
+"""Of all rules together, tags not counted."""
+MAX_ORIGINS = 64
+MAX_LITERAL_HEADERS = 64
+MAX_PREFIXED_HEADERS = 2
+MAX_ITEM_LENGTH = 256
+MAX_AGE_SECONDS = 2**31 - 1
+MAX_RETENTION_DAYS = 365
+METHODS = ("DELETE", "GET", "HEAD", "MERGE", "PATCH", "POST", "OPTIONS", "PUT")
+
+_ROOT = "StorageServiceProperties"
+_PARTS = ("Logging", "HourMetrics", "MinuteMetrics", "Cors")
+_OLD_PARTS = ("Logging", "Metrics")
+_BOOLEANS = {"true": True, "True": True, "false": False, "False": False}
+_NUMBER = re.compile(r"[0-9]{1,10}")
+# What a rule says goes into response headers, so nothing that could end one may be in it.
+_HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_ORIGIN = re.compile(r"[!-~]+")
+
+
+def read_service_properties(body: bytes, version: str) -> PropertiesUpdate:
+    """Read what a request sets. A part that is there must be whole.
+
+    Args:
+        body: the document.
+        version: of the request; it says which parts there are, and whether any of them may be missing.
+
+    Raises:
+        ServiceError: `InvalidXmlDocument`, `InvalidXmlNodeValue`, `MissingRequiredXmlNode`, `UnsupportedXmlNode`,
+            `RequestBodyTooLarge`.
+    """
+    root = xml.read(body)
+    if root.name != _ROOT:
+        raise xml.invalid_document(f"The root must be {_ROOT}.", root.place)
+    if version < PARTIAL_PROPERTIES_SINCE:
+        parts = xml.fields(root, _OLD_PARTS)
+        return PropertiesUpdate(_read_logging(parts["Logging"]), _read_metrics(parts["Metrics"]))
+    parts = xml.fields(root, (), _PARTS)
+    return PropertiesUpdate(
+        _read_logging(parts["Logging"]) if "Logging" in parts else None,
+        _read_metrics(parts["HourMetrics"]) if "HourMetrics" in parts else None,
+        _read_metrics(parts["MinuteMetrics"]) if "MinuteMetrics" in parts else None,
+        _read_cors(parts["Cors"]) if "Cors" in parts else None,
+    )
+
+
+def _read_logging(node: xml.Node) -> Logging:
+    parts = xml.fields(node, ("Version", "Read", "Write", "Delete", "RetentionPolicy"))
+    _check_version(parts["Version"])
+    read, write, delete = (_read_boolean(parts[name]) for name in ("Read", "Write", "Delete"))
+    return Logging(read, write, delete, _read_retention(parts["RetentionPolicy"]))
+
+
+def _read_metrics(node: xml.Node) -> Metrics:
+    parts = xml.fields(node, ("Version", "Enabled", "RetentionPolicy"), ("IncludeAPIs",))
+    _check_version(parts["Version"])
+    enabled = _read_boolean(parts["Enabled"])
+    if enabled:
+        xml.fields(node, ("IncludeAPIs",), tuple(parts))
+    include_apis = _read_boolean(parts["IncludeAPIs"]) if "IncludeAPIs" in parts else None
+    return Metrics(enabled, include_apis if enabled else None, _read_retention(parts["RetentionPolicy"]))
+
+
+def _read_retention(node: xml.Node) -> RetentionPolicy:
+    parts = xml.fields(node, ("Enabled",), ("Days",))
+    if not _read_boolean(parts["Enabled"]):
+        return RetentionPolicy()
+    days_node = xml.fields(node, ("Enabled", "Days"))["Days"]
+    days = _read_number(days_node)
+    if not 1 <= days <= MAX_RETENTION_DAYS:
+        # Recorded.
+        reason = "Retention days must be greater than 0 and less than or equal to 365 days."
+        raise xml.invalid_document(reason, days_node.place)
+    return RetentionPolicy(True, days)
+
+
+def _read_cors(node: xml.Node) -> tuple[CorsRule, ...]:
+    rules = xml.only_children(node)
+    if len(rules) > MAX_RULES:
+        raise xml.invalid_document(f"At most {MAX_RULES} CORS rules are allowed.", node.place)
+    for rule in rules:
+        if rule.name != "CorsRule":
+            raise xml.invalid_document("Only CorsRule is expected here.", rule.place)
+    if sum(len(item.text.strip()) for rule in rules for item in rule.children) > MAX_CORS_CHARACTERS:
+        raise xml.invalid_document("The CORS rules are larger than 2 KiB.", node.place)
+    return tuple(_read_rule(rule) for rule in rules)
+
+
+def _read_rule(node: xml.Node) -> CorsRule:
+    names = ("AllowedMethods", "AllowedOrigins", "AllowedHeaders", "ExposedHeaders", "MaxAgeInSeconds")
+    parts = xml.fields(node, names)
+    methods = _read_list(parts["AllowedMethods"])
+    if not methods or not set(methods) <= set(METHODS):
+        raise xml.invalid_value(parts["AllowedMethods"], f"Methods are some of {', '.join(METHODS)}.")
+    origins = _read_list(parts["AllowedOrigins"])
+    if not 1 <= len(origins) <= MAX_ORIGINS or not all(map(_ORIGIN.fullmatch, origins)):
+        raise xml.invalid_value(parts["AllowedOrigins"], f"1 to {MAX_ORIGINS} origins are expected.")
+    age = _read_number(parts["MaxAgeInSeconds"])
+    if age > MAX_AGE_SECONDS:
+        raise xml.invalid_value(parts["MaxAgeInSeconds"], "The number is too large.")
+    headers, exposed = _read_headers(parts["AllowedHeaders"]), _read_headers(parts["ExposedHeaders"])
+    return CorsRule(methods, origins, headers, exposed, age)
+
+
+def _read_headers(node: xml.Node) -> tuple[str, ...]:
+    headers = _read_list(node)
+    if not all(map(_HEADER.fullmatch, headers)):
+        raise xml.invalid_value(node, "That is not a list of header names.")
+    prefixed = sum(header.endswith("*") for header in headers)
+    if prefixed > MAX_PREFIXED_HEADERS or len(headers) - prefixed > MAX_LITERAL_HEADERS:
+        limits = f"At most {MAX_LITERAL_HEADERS} literal and {MAX_PREFIXED_HEADERS} prefixed headers are allowed."
+        raise xml.invalid_value(node, limits)
+    return headers
+
+
+def _read_list(node: xml.Node) -> tuple[str, ...]:
+    items = tuple(item.strip() for item in xml.text_of(node).split(",") if item.strip())
+    if any(len(item) > MAX_ITEM_LENGTH for item in items):
+        raise xml.invalid_value(node, f"An item is longer than {MAX_ITEM_LENGTH} characters.")
+    return items
+
+
+def _check_version(node: xml.Node) -> None:
+    if xml.text_of(node) != ANALYTICS_VERSION:
+        raise xml.invalid_value(node, f"The version must be {ANALYTICS_VERSION}.")
+
+
+def _read_boolean(node: xml.Node) -> bool:
+    value = _BOOLEANS.get(xml.text_of(node))
+    if value is None:
+        raise xml.invalid_value(node, f"{node.name} must be true or false.")
+    return value
+
+
+def _read_number(node: xml.Node) -> int:
+    text = xml.text_of(node)
+    if not _NUMBER.fullmatch(text):
+        raise xml.invalid_value(node, f"{node.name} must be a whole number.")
+    return int(text)
+
+
+def write_service_properties(properties: ServiceProperties, version: str) -> bytes:
+    """Return the document of a version with its parts in the order in which the live service writes them."""
+    logging = _logging(properties.logging)
+    if version < PARTIAL_PROPERTIES_SINCE:
+        return xml.document(xml.element(_ROOT, logging, _metrics("Metrics", properties.hour_metrics)))
+    return xml.document(
+        xml.element(
+            _ROOT,
+            logging,
+            _metrics("HourMetrics", properties.hour_metrics),
+            _metrics("MinuteMetrics", properties.minute_metrics),
+            xml.element("Cors", *map(_rule, properties.cors)),
+        )
+    )
+
+
+def _logging(logging: Logging) -> str:
+    flags = (("Read", logging.read), ("Write", logging.write), ("Delete", logging.delete))
+    leaves = (_boolean(name, value) for name, value in flags)
+    return xml.element("Logging", xml.leaf("Version", ANALYTICS_VERSION), *leaves, _retention(logging.retention))
+
+
+def _metrics(name: str, metrics: Metrics) -> str:
+    return xml.element(
+        name,
+        xml.leaf("Version", ANALYTICS_VERSION),
+        _boolean("Enabled", metrics.enabled),
+        "" if metrics.include_apis is None else _boolean("IncludeAPIs", metrics.include_apis),
+        _retention(metrics.retention),
+    )
+
+
+def _retention(retention: RetentionPolicy) -> str:
+    days = "" if retention.days is None else xml.leaf("Days", str(retention.days))
+    return xml.element("RetentionPolicy", _boolean("Enabled", retention.enabled), days)
+
+
+def _rule(rule: CorsRule) -> str:
+    return xml.element(
+        "CorsRule",
+        xml.leaf("AllowedMethods", ",".join(rule.allowed_methods)),
+        xml.leaf("AllowedOrigins", ",".join(rule.allowed_origins)),
+        xml.leaf("AllowedHeaders", _headers(rule.allowed_headers)),
+        xml.leaf("ExposedHeaders", _headers(rule.exposed_headers)),
+        xml.leaf("MaxAgeInSeconds", str(rule.max_age)),
+    )
+
+
+def _headers(names: Sequence[str]) -> str:
+    """Return a list of header names, the literal ones first, otherwise in the order sent (recorded)."""
+    return ",".join(sorted(names, key=lambda name: name.endswith("*")))
+
+
+def _boolean(name: str, value: bool) -> str:
+    return xml.leaf(name, "true" if value else "false")

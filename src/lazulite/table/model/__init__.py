@@ -1,0 +1,1 @@
+"""The data model: EDM types, entities, and entities as rows."""

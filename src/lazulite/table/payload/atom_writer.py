@@ -1,0 +1,214 @@
+"""Atom payloads out: entries, feeds and errors. Source: reference §7; elements are in the order of OData 1.0.
+
+Invariant: what is written is well-formed, whatever is stored. The names of stored properties are names in XML too
+(table/names.py). Their texts may have characters that JSON carries and XML does not (U+0001, U+FFFE, half a surrogate
+pair); an entity with one of them is refused in Atom, as a text changed on its way would be written back by a client
+that changed something else.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from lazulite.protocol.clock import TICKS_PER_SECOND
+from lazulite.protocol.errors import ServiceError
+from lazulite.protocol.xml.document import leaf
+from lazulite.protocol.xml.text import attribute, content, escaped, is_name, is_text
+from lazulite.table.model.edm import BINARY, BOOLEAN, DATETIME, DOUBLE, GUID, INT32, INT64, STRING, format_datetime
+from lazulite.table.model.row import Property, Row, decode_row, etag_of
+from lazulite.table.payload.atom_names import ATOM, DATA, METADATA, SCHEME
+from lazulite.table.payload.links import entity_link, table_link
+
+_DECLARATION = '<?xml version="1.0" encoding="utf-8" standalone="yes"?>'
+_NAMESPACES = f'xmlns:d="{DATA}" xmlns:m="{METADATA}" xmlns="{ATOM}"'
+_AUTHOR = "<author><name /></author>"
+_RETURN = "&#xD;"
+_DOUBLES = {'"NaN"': "NaN", '"Infinity"': "INF", '"-Infinity"': "-INF"}
+
+
+def _string(literal: str) -> str:
+    text = literal[1:-1] if "\\" not in literal else str(STRING.decode(literal))
+    if not is_text(text):
+        raise ValueError("XML cannot carry this")
+    return escaped(text)
+
+
+def _double(literal: str) -> str:
+    return _DOUBLES.get(literal) or literal.removesuffix(".0")
+
+
+def _bare(literal: str) -> str:
+    return literal
+
+
+def _unquoted(literal: str) -> str:
+    return literal[1:-1]
+
+
+_TEXTS: dict[str, Callable[[str], str]] = {
+    STRING.name: _string,
+    BOOLEAN.name: _bare,
+    INT32.name: _bare,
+    INT64.name: _unquoted,
+    DOUBLE.name: _double,
+    DATETIME.name: _unquoted,
+    GUID.name: _unquoted,
+    BINARY.name: _unquoted,
+}
+"""Takes the canonical literal of each type to its content in XML."""
+
+
+def _property(name: str, found: Property | None) -> str:
+    """Return a property's element; None: a selected one that the entity lacks.
+
+    Raises:
+        ValueError: XML cannot carry it.
+    """
+    if found is None:
+        return f'<d:{name} m:null="true" />'
+    text = _TEXTS[found.edm.name](found.literal)
+    if found.edm is not STRING:
+        return f'<d:{name} m:type="{found.edm.name}">{text}</d:{name}>'
+    bare = text.removeprefix(_RETURN).removesuffix(_RETURN).strip()
+    space = "" if bare == text else ' xml:space="preserve"'
+    return f"<d:{name}{space}>{text}</d:{name}>"
+
+
+def _properties(table: str, keys: tuple[str, str], properties: Mapping[str, Property | None]) -> str:
+    """Return the elements of an entity's properties.
+
+    Raises:
+        ServiceError: `AtomFormatNotSupported`, with what XML cannot carry.
+    """
+    parts = []
+    for name, found in properties.items():
+        try:
+            parts.append(_property(name, found))
+        except ValueError:
+            where = f"The property '{name}' of the entity {entity_link(table, *keys)}"
+            message = f"{where} cannot be spelled in XML, which lacks some of its characters. JSON has them."
+            raise ServiceError("AtomFormatNotSupported", message) from None
+    return "".join(parts)
+
+
+def _whole(row: Row) -> dict[str, Property | None]:
+    system = {
+        "PartitionKey": Property(STRING, STRING.literal(row.partition_key)),
+        "RowKey": Property(STRING, STRING.literal(row.row_key)),
+        "Timestamp": Property(DATETIME, DATETIME.literal(format_datetime(row.ticks))),
+    }
+    return {**system, **row.properties}
+
+
+def check(partition_key: str, row_key: str, properties: Mapping[str, Property]) -> None:
+    """Refuse an entity about to be stored whose echo could not be written.
+
+    Raises:
+        ServiceError: `AtomFormatNotSupported`.
+    """
+    _properties("", (partition_key, row_key), _whole(Row(partition_key, row_key, 0, dict(properties))))
+
+
+class _Set:
+    """What the entries of one entity set share.
+
+    Args:
+        base: absolute URL of the account, with trailing slash.
+        account: the account's name.
+        name: the set's name.
+        ticks: the time of the answer.
+    """
+
+    def __init__(self, base: str, account: str, name: str, ticks: int) -> None:
+        self._base = base
+        self._name = attribute(name)
+        self._updated = format_datetime(ticks - ticks % TICKS_PER_SECOND)
+        self._category = f'<category term="{attribute(account)}.{self._name}" scheme="{SCHEME}" />'
+        self.root = f' xml:base="{attribute(base)}" {_NAMESPACES}'
+        """The attributes that the root of a document has."""
+
+    def entry(self, attributes: str, link: str, properties: str) -> str:
+        """Return an entry with its attributes, the relative address of what it is, and the elements within."""
+        edit = f'<link rel="edit" title="{self._name}" href="{attribute(link)}" />'
+        return (
+            f'<entry{attributes}><id>{content(self._base + link)}</id><title type="text"></title>'
+            f"<updated>{self._updated}</updated>{_AUTHOR}{edit}{self._category}"
+            f'<content type="application/xml"><m:properties>{properties}</m:properties></content></entry>'
+        )
+
+    def feed(self, entries: bytes) -> bytes:
+        """Return the document of a page."""
+        author = "" if entries else _AUTHOR
+        head = (
+            f'{_DECLARATION}<feed{self.root}><title type="text">{self._name}</title>'
+            f"<id>{content(self._base)}{self._name}</id><updated>{self._updated}</updated>{author}"
+            f'<link rel="self" title="{self._name}" href="{self._name}" />'
+        )
+        return b"".join((head.encode(), entries, b"</feed>"))
+
+
+class AtomEntityWriter:
+    """Spells entities of one table for one request.
+
+    Args:
+        base: absolute URL of the account, with trailing slash.
+        account: the account's name.
+        table: the table's name as the request wrote it.
+        ticks: the time of the answer.
+        select: names selected, in order; None for all.
+
+    Raises:
+        ServiceError: `InvalidInput`, a selected name that no property can have.
+    """
+
+    def __init__(self, base: str, account: str, table: str, ticks: int, select: Sequence[str] | None = None) -> None:
+        self._set = _Set(base, account, table, ticks)
+        self._table = table
+        if select is not None and not all(map(is_name, select)):
+            raise ServiceError("InvalidInput")
+        self._select = select
+
+    def item(self, value: bytes) -> bytes:
+        """Return the entry of one entity of a page."""
+        return self._entry("", value).encode()
+
+    def entity(self, value: bytes) -> bytes:
+        """Return the document that one entity is."""
+        return (_DECLARATION + self._entry(self._set.root, value)).encode()
+
+    def feed(self, items: Iterable[bytes]) -> bytes:
+        """Return the document of a page, from what `item` gave for each entity."""
+        return self._set.feed(b"".join(items))
+
+    def _entry(self, attributes: str, value: bytes) -> str:
+        row = decode_row(value)
+        keys = row.partition_key, row.row_key
+        whole = _whole(row)
+        wanted = whole if self._select is None else {name: whole.get(name) for name in self._select}
+        tag = f' m:etag="{attribute(etag_of(row.ticks))}"'
+        return self._set.entry(
+            attributes + tag, entity_link(self._table, *keys), _properties(self._table, keys, wanted)
+        )
+
+
+class AtomTableWriter:
+    """Spells tables for one request; arguments as `AtomEntityWriter`'s."""
+
+    def __init__(self, base: str, account: str, ticks: int) -> None:
+        self._set = _Set(base, account, "Tables", ticks)
+
+    def table(self, name: str) -> bytes:
+        """Return the document that one table is."""
+        return (_DECLARATION + self._entry(self._set.root, name)).encode()
+
+    def feed(self, names: Iterable[str]) -> bytes:
+        """Return the document of a page of tables."""
+        return self._set.feed("".join(self._entry("", name) for name in names).encode())
+
+    def _entry(self, attributes: str, name: str) -> str:
+        return self._set.entry(attributes, table_link(name), leaf("d:TableName", name))
+
+
+def error_payload(error: ServiceError, request_id: str, time: str) -> bytes:
+    """Return the document of an error; `time` has all seven digits of its fraction."""
+    text = content(f"{error.message}\nRequestId:{request_id}\nTime:{time}")
+    message = f'<message xml:lang="en-US">{text}</message>'
+    return f'{_DECLARATION}<error xmlns="{METADATA}">{leaf("code", error.code)}{message}</error>'.encode()

@@ -1,0 +1,1 @@
+"""Queries: options, pages, continuation, filters, and predicates on rows."""

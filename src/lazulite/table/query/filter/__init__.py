@@ -1,0 +1,30 @@
+"""The `$filter` language: text to tree, tree to key ranges, tree to a predicate."""
+
+from lazulite.table.query.filter.ast import And, BooleanProperty, Comparison, Constant, Node, Not, Operator, Or
+from lazulite.table.query.filter.key_ranges import plan
+from lazulite.table.query.filter.lexer import FilterSyntaxError
+from lazulite.table.query.filter.parser import DEPTH_MAX, TERMS_MAX, TEXT_MAX, parse
+from lazulite.table.query.filter.predicate import COMPARE, compile_predicate, readings_of
+from lazulite.table.query.filter.query_class import QueryClass, query_class
+
+__all__ = [
+    "COMPARE",
+    "DEPTH_MAX",
+    "TERMS_MAX",
+    "TEXT_MAX",
+    "And",
+    "BooleanProperty",
+    "Comparison",
+    "Constant",
+    "FilterSyntaxError",
+    "Node",
+    "Not",
+    "Operator",
+    "Or",
+    "QueryClass",
+    "compile_predicate",
+    "parse",
+    "plan",
+    "query_class",
+    "readings_of",
+]

@@ -1,0 +1,152 @@
+"""Key sets: which keys are taken, for what, and what is refused."""
+
+import json
+from typing import Any
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric import ec
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lazulite.auth.bearer.jwks import ALGORITHMS, JWKS_BYTES_MAX, KEYS_MAX, JwksError, KeySet, parse_jwks
+from tests.tokens import CURVES, SigningKey, jwks, private_rsa, signing_key
+
+RSA = signing_key("rsa")
+RS = {"RS256", "RS384", "RS512"}
+PS = {"PS256", "PS384", "PS512"}
+
+
+def algorithms(*entries: SigningKey | dict[str, Any]) -> list[set[str]]:
+    return [set(key.algorithms) for key in parse_jwks(jwks(*entries)).keys]
+
+
+def test_only_asymmetric_algorithms_are_known() -> None:
+    assert RS | PS | set(CURVES) == ALGORITHMS
+
+
+def test_a_key_verifies_what_it_says_or_what_its_type_can() -> None:
+    assert algorithms(RSA) == [{"RS256"}]
+    assert algorithms(RSA.jwk(alg=None)) == [RS | PS]
+    assert algorithms(RSA.jwk(alg="PS512")) == [{"PS512"}]
+    for name in CURVES:
+        assert algorithms(signing_key("ec", name)) == algorithms(signing_key("ec", name).jwk(alg=None)) == [{name}]
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"kty": "oct", "k": "c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0", "alg": "HS256"},
+        {"kty": "oct", "k": "c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0", "alg": "RS256"},
+        RSA.jwk(alg="HS256"),
+        RSA.jwk(alg="none"),
+        RSA.jwk(alg="ES256"),
+        RSA.jwk(alg=["RS256"]),
+        RSA.jwk(use="enc"),
+        {**RSA.jwk(), "key_ops": ["encrypt"]},
+        {**RSA.jwk(), "key_ops": "verify"},
+        RSA.jwk(kid=7),
+        RSA.jwk(kid="k" * 257),
+        RSA.jwk(n=None),
+        RSA.jwk(n=5),
+        RSA.jwk(n="!"),
+        RSA.jwk(n=""),
+        RSA.jwk(e="AA"),
+        SigningKey("short", "RS256", private_rsa(0, 1024)).jwk(),
+        SigningKey("other", "ES256", ec.generate_private_key(ec.SECP256K1())).jwk(),
+        signing_key("ec", "ES256").jwk(y=signing_key("ec", "ES256").jwk()["x"]),
+        signing_key("ec", "ES256").jwk(crv="P-384", alg="ES384"),
+        {"kty": "OKP", "crv": "Ed25519", "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"},
+        {"kty": ["RSA"]},
+        {},
+        None,
+        [],
+        "key",
+    ],
+)
+def test_a_key_that_can_verify_no_token_is_left_out(entry: Any) -> None:
+    text = json.dumps({"keys": [entry]}).encode()
+    with pytest.raises(JwksError):
+        parse_jwks(text)
+    both = parse_jwks(json.dumps({"keys": [entry, RSA.jwk()]}).encode())
+    assert both == parse_jwks(jwks(RSA))
+
+
+def test_of_a_private_key_only_the_public_half_is_used() -> None:
+    numbers = private_rsa().private_numbers()
+    entry = RSA.jwk(d=format(numbers.d, "x"), p="1", q="1")
+    assert parse_jwks(jwks(entry)) == parse_jwks(jwks(RSA))
+
+
+def test_sets_of_the_same_keys_are_equal() -> None:
+    other = signing_key("other", "ES256")
+    assert parse_jwks(jwks(RSA, other)) == parse_jwks(jwks({**other.jwk(), "x5t": "?"}, RSA, RSA))
+    assert parse_jwks(jwks(RSA)) != parse_jwks(jwks(RSA.jwk(kid="renamed")))
+    assert parse_jwks(jwks(RSA)) != parse_jwks(jwks(RSA.jwk(alg=None)))
+
+
+def test_a_key_is_found_by_name_and_algorithm() -> None:
+    other, nameless = signing_key("other", number=1), signing_key(None, "ES256")
+    keys = parse_jwks(jwks(RSA, other, nameless))
+
+    def kid(name: str | None, algorithm: str) -> object:
+        found = keys.find(name, algorithm)
+        return found and (found.kid, found.algorithms)
+
+    assert kid("rsa", "RS256") == ("rsa", {"RS256"})
+    assert kid("other", "RS256") == ("other", {"RS256"})
+    assert kid("rsa", "PS256") is None
+    assert kid("nobody", "RS256") is None
+    assert kid(None, "ES256") == (None, {"ES256"})
+    assert kid(None, "RS256") is None, "two could be meant"
+    assert parse_jwks(jwks(RSA, signing_key("rsa", number=1))).find("rsa", "RS256") is None, "two could be meant"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"",
+        b"rubbish",
+        b"\xff",
+        b"[]",
+        b"{}",
+        b'{"keys":{}}',
+        b'{"keys":[]}',
+        b"[" * 100_000,
+        b"9" * 10_000,
+        jwks(*[RSA] * (KEYS_MAX + 1)),
+        jwks(RSA) + b" " * JWKS_BYTES_MAX,
+    ],
+)
+def test_what_is_no_key_set_is_refused(text: bytes) -> None:
+    with pytest.raises(JwksError) as caught:
+        parse_jwks(text)
+    assert len(str(caught.value)) < 100
+
+
+def test_the_largest_set_is_taken() -> None:
+    assert len(parse_jwks(jwks(*[RSA.jwk(kid=str(number)) for number in range(KEYS_MAX)])).keys) == KEYS_MAX
+    text = jwks(RSA)
+    assert parse_jwks(text.ljust(JWKS_BYTES_MAX))
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=4,
+)
+MEMBERS = st.sampled_from(["kty", "n", "e", "crv", "x", "y", "kid", "alg", "use", "key_ops"])
+ENTRIES = st.sampled_from([RSA.jwk(), signing_key("ec", "ES256").jwk(), {}])
+
+
+@given(ENTRIES, st.dictionaries(MEMBERS, JSON | st.text("AQab-_=", max_size=40), max_size=3))
+def test_any_key_is_taken_or_left(entry: dict[str, Any], changes: dict[str, Any]) -> None:
+    text = json.dumps({"keys": [entry | changes, RSA.jwk(kid="sound")]}).encode()
+    keys = parse_jwks(text)
+    assert isinstance(keys, KeySet)
+    assert keys.find("sound", "RS256") is not None
+
+
+@given(st.binary(max_size=100) | JSON.map(lambda value: json.dumps(value).encode()))
+def test_any_bytes_are_a_set_or_an_error(text: bytes) -> None:
+    with pytest.raises(JwksError):
+        parse_jwks(text)

@@ -1,0 +1,33 @@
+"""Scripts: whatever is written, their text is words of ours, digits and hexadecimal digits."""
+
+import re
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lazulite.engine.postgres.sql_scripts import Place, RowChange, apply_script, write_script
+
+_LITERAL = re.compile(r"E'\\\\x(?:[0-9a-f]{2})*'::bytea")
+_PLAIN = re.compile(r"[A-Za-z0-9_ ,;.()=<*/\n]*")
+
+stamps = st.integers(0, 2**63 - 1)
+places = st.builds(Place, stamps, st.binary(), st.none() | st.binary())
+changes = st.builds(RowChange, st.binary(), st.none() | st.binary(), stamps, st.none() | st.binary())
+
+
+def is_ours(script: str) -> bool:
+    return bool(_PLAIN.fullmatch(_LITERAL.sub("", script)))
+
+
+@given(places, stamps, stamps, st.lists(changes))
+def test_no_text_of_a_caller_stands_in_a_batch(place: Place, before: int, after: int, rows: list[RowChange]) -> None:
+    assert is_ours(apply_script(place, before, after, rows))
+
+
+@given(places, changes, st.none() | stamps, st.booleans(), st.booleans())
+def test_no_text_of_a_caller_stands_in_a_single_write(
+    place: Place, change: RowChange, expected: int | None, absent: bool, present: bool
+) -> None:
+    script = write_script(place, change, expected, absent=absent, present=present)
+    assert is_ours(script)
+    assert script.count("'") == 2 * len(_LITERAL.findall(script))

@@ -1,0 +1,97 @@
+"""Messages arrive whole and in order, however the stream is cut, and none after the end."""
+
+import asyncio
+from itertools import pairwise
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lazulite.engine.remote.channel import Link, Message
+
+from .bordered import join
+
+messages = st.lists(
+    st.tuples(st.integers(0, 20), st.none() | st.integers(0, 2**63) | st.text(max_size=5) | st.binary(max_size=5)),
+    max_size=5,
+)
+
+
+class Wire(asyncio.Transport):
+    """Keeps what is written, and notes whether it is read from."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.written = b""
+        self.reading = True
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        self.written += data
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        pass
+
+    def pause_reading(self) -> None:
+        self.reading = False
+
+    def resume_reading(self) -> None:
+        self.reading = True
+
+
+def link(received: list[Message], patient: bool = False) -> tuple[Link, Wire, list[None]]:
+    lost: list[None] = []
+    made, wire = Link(received.append, lambda: lost.append(None), patient=patient), Wire()
+    made.connection_made(wire)
+    return made, wire, lost
+
+
+async def frames(turns: list[list[Message]]) -> bytes:
+    sender, wire, _ = link([])
+    for turn in turns:
+        for message in turn:
+            sender.post(message)
+        sender.send()
+    return wire.written
+
+
+@given(turns=st.lists(messages, max_size=4), cuts=st.lists(st.integers(0, 200), max_size=6))
+def test_messages_arrive_whole_and_in_order(turns: list[list[Message]], cuts: list[int]) -> None:
+    stream = asyncio.run(frames(turns))
+    received: list[Message] = []
+    receiver, _, _ = link(received)
+    places = [0, *sorted(cut for cut in cuts if cut < len(stream)), len(stream)]
+    for start, end in pairwise(places):
+        receiver.data_received(stream[start:end])
+    assert received == [message for turn in turns for message in turn]
+
+
+async def test_nothing_arrives_after_the_end() -> None:
+    received: list[Message] = []
+    receiver, _, lost = link(received)
+    receiver.connection_lost(None)
+    receiver.connection_lost(None)
+    receiver.data_received(await frames([[(1,)]]))
+    receiver.post((2,))
+    assert (received, len(lost)) == ([], 1)
+
+
+def test_only_a_patient_end_does_not_listen_to_who_does_not_read() -> None:
+    for patient in (True, False):
+        end, wire, _ = link([], patient)
+        end.pause_writing()
+        assert wire.reading is not patient
+        end.resume_writing()
+        assert wire.reading
+
+
+async def test_what_was_posted_before_the_end_arrives() -> None:
+    received: list[Message] = []
+    over = asyncio.Event()
+    one, other = Link(received.append, over.set), Link(lambda _: None, lambda: None)
+    await join(one, other)
+    for number in range(1000):
+        other.post((number, "x" * 1000))
+    other.close()
+    await over.wait()
+    await one.closed()
+    await other.closed()
+    assert [message[0] for message in received] == list(range(1000))

@@ -1,0 +1,80 @@
+"""What a meter is told, and that nothing of it is there without one."""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from lazulite.engine.contract import EngineError
+from lazulite.engine.rocksdb.database import STATISTICS
+from lazulite.engine.rocksdb.engine import RocksEngine
+from lazulite.engine.rocksdb.flush_stats import Flush
+from lazulite.engine.rocksdb.options import RocksSettings
+from lazulite.protocol.clock import system_clock
+
+PATIENT = RocksSettings(recovery_retry_seconds=1000)
+
+
+def put(value: bytes) -> Callable[[Sequence[bytes | None], int], Mapping[str, bytes | None]]:
+    return lambda current, stamp: {"row": value}
+
+
+class Timer:
+    """A second passes at each look."""
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+
+    def __call__(self) -> float:
+        self.now_s += 1
+        return self.now_s
+
+
+async def test_a_meter_is_told_of_each_flush(tmp_path: Path) -> None:
+    told: list[Flush] = []
+    engine = RocksEngine.open(tmp_path / "store", system_clock, timer=Timer(), meter=told.append)
+    await asyncio.gather(*(engine.commit(1024, f"p{number}", ["row"], put(b"12345")) for number in range(7)))
+    await engine.check_writable()
+    await engine.close()
+    assert [flush.commits for flush in told] == [7, 1]
+    assert told[0].size_bytes > 7 * 5
+    assert told[1].size_bytes == 0
+    assert {(flush.write_seconds, flush.sync_seconds) for flush in told} == {(1.0, 1.0)}
+
+
+@pytest.mark.parametrize("step", ["before_write", "before_sync", "after_sync"])
+async def test_a_meter_is_not_told_of_a_flush_that_failed(tmp_path: Path, step: str) -> None:
+    told: list[Flush] = []
+
+    def fail() -> None:
+        raise Exception("IO error")
+
+    engine = RocksEngine.open(tmp_path / "store", system_clock, PATIENT, failpoints={step: fail}, meter=told.append)
+    assert engine.statistics()["writable"] == 1
+    with pytest.raises(EngineError):
+        await engine.commit(1024, "p", ["row"], put(b""))
+    assert told == []
+    assert engine.statistics()["writable"] == 0
+    await engine.close()
+
+
+async def test_without_a_meter_nothing_stands_between_the_group_and_the_store() -> None:
+    engine = RocksEngine.open(None, system_clock)
+    store = engine._opened()
+    assert (store.group._write, store.group._sync) == (store._write, store._sync)
+    await engine.close()
+
+
+async def test_the_statistics_are_the_stores(tmp_path: Path) -> None:
+    engine = RocksEngine.open(tmp_path / "store", system_clock)
+    empty = engine.statistics()
+    assert set(empty) == {*STATISTICS, "writable"}
+    await engine.commit(1024, "p", ["row"], put(bytes(100_000)))
+    assert engine.statistics()["memtable_bytes"] >= empty["memtable_bytes"] + 100_000
+    assert engine.statistics()["keys_estimate"] > empty["keys_estimate"]
+    await engine.close()
+    assert engine.statistics() == {}
+    engine = RocksEngine.open(tmp_path / "store", system_clock)
+    assert engine.statistics()["file_bytes"] > 0
+    await engine.close()

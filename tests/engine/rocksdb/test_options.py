@@ -1,0 +1,29 @@
+"""What the options of a store depend on."""
+
+import resource
+from pathlib import Path
+
+import pytest
+
+from lazulite.engine.rocksdb.data_directory import Location
+from lazulite.engine.rocksdb.options import RocksSettings, open_files
+
+SETTINGS = RocksSettings(open_files_max=3000)
+
+
+@pytest.mark.parametrize(
+    ("allowed", "kept"),
+    [(64, 256), (1024, 256), (4000, 1000), (12_000, 3000), (1_000_000, 3000), (resource.RLIM_INFINITY, 3000)],
+)
+def test_a_store_keeps_a_quarter_of_the_files_open_that_may_be(
+    monkeypatch: pytest.MonkeyPatch, allowed: int, kept: int
+) -> None:
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (allowed, resource.RLIM_INFINITY))
+    assert open_files(SETTINGS) == kept
+
+
+def test_rocksdb_is_told(tmp_path: Path) -> None:
+    home = Location(tmp_path, SETTINGS)
+    home.close(home.open())
+    newest = max(tmp_path.glob("OPTIONS-*"))
+    assert f"max_open_files={open_files(SETTINGS)}\n" in newest.read_text()

@@ -1,0 +1,77 @@
+"""A cursor against a dictionary: whatever the ranges, the undurable keys, the sizes and the limits."""
+
+from collections.abc import Iterator, Sequence
+from itertools import count
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rocksdict import Rdict, WriteBatch
+
+from lazulite.engine.contract import Key
+from lazulite.engine.key_encoding import decode_key, encode_key, space_end, space_prefix
+from lazulite.engine.rocksdb.data_directory import Location
+from lazulite.engine.rocksdb.options import RocksSettings
+from lazulite.engine.rocksdb.scan import Cursor
+
+_KEYS = [encode_key(1, "p", f"{number:02}") for number in range(48)]
+_SIZES = [0, 1, 40, 20_000]
+keys = st.sampled_from(_KEYS)
+contents = st.lists(st.sampled_from([None, *_SIZES]), min_size=len(_KEYS), max_size=len(_KEYS)).map(
+    lambda sizes: {key: size for key, size in zip(_KEYS, sizes, strict=True) if size is not None}
+)
+undurable = st.dictionaries(keys, st.none() | st.sampled_from(_SIZES), max_size=20)
+edges = st.lists(st.integers(0, 50), min_size=2, max_size=6, unique=True).map(sorted) | st.just([0, 50])
+
+
+@pytest.fixture(name="database", scope="module")
+def _database() -> Iterator[Rdict]:
+    home = Location(None, RocksSettings())
+    database = home.open()
+    yield database
+    home.close(database)
+
+
+def _row(size: int, durable: bool) -> bytes:
+    return (b"d" if durable else b"s") + bytes(size)
+
+
+def _ranges(edges: Sequence[int]) -> list[tuple[bytes, bytes]]:
+    bounds = [encode_key(1, "p", f"{edge:02}") for edge in edges]
+    return list(zip(bounds[::2], bounds[1::2], strict=False))
+
+
+@given(contents, undurable, edges, st.none() | st.integers(0, 40), st.sampled_from([1, 7, 256]), st.integers(1, 60_000))
+def test_a_cursor_reads_what_is_durable_and_no_more(
+    database: Rdict,
+    stored: dict[bytes, int],
+    replaced: dict[bytes, int | None],
+    edges: list[int],
+    limit: int | None,
+    slice_rows: int,
+    slice_bytes: int,
+) -> None:
+    batch = WriteBatch(raw_mode=True)
+    batch.delete_range(space_prefix(1), space_end(1))
+    for key, size in stored.items():
+        batch.put(key, _row(size, durable=False))
+    database.write(batch)
+    ranges = _ranges(edges)
+    durable = {
+        key: None if size is None else _row(size, durable=True)
+        for key, size in replaced.items()
+        if any(start <= key < end for start, end in ranges)
+    }
+    now = {key: _row(size, durable=False) for key, size in stored.items()} | durable
+    inside = [(key, now[key]) for key in sorted(now) for start, end in ranges if start <= key < end]
+    expected = [(decode_key(key), value) for key, value in inside if value is not None][:limit]
+
+    settings = RocksSettings(slice_rows_max=slice_rows, slice_bytes_max=slice_bytes)
+    cursor = Cursor(database, ranges, durable, limit, settings)
+    ticks = count()
+    found: list[tuple[Key, bytes]] = []
+    while not cursor.done:
+        part = cursor.read(lambda: next(ticks) / 1e4)
+        found += [(part.key(index), value) for index, value in enumerate(part.values)]
+    cursor.close()
+    assert found == expected

@@ -1,0 +1,446 @@
+"""Copies: everything arrives, whenever they were broken off; stamps go on above it; nothing else is overwritten."""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager
+from itertools import count
+from pathlib import Path
+from unittest.mock import patch
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lazulite.engine.contract import Decide, Engine, EngineUnavailableError, Key, KeyRange
+from lazulite.engine.key_encoding import encode_key
+from lazulite.engine.rocksdb.engine import RocksEngine
+from lazulite.migration import commit_batches, copying, in_flight
+from lazulite.migration.compare import Comparing
+from lazulite.migration.copying import Means, copy
+from lazulite.migration.endpoint import Store, TransferError
+from lazulite.migration.journal import Journal, refuse_unfinished
+from lazulite.migration.monotonic_clock import RisingClock
+from lazulite.migration.parts import Row
+from lazulite.migration.progress import Tally
+from lazulite.records.spaces import COPIES, COUNTERS, FIRST_FREE_SPACE, TABLES
+from lazulite.table.catalog import Table
+from tests.fuzz.memory import MemoryEngine, Run
+from tests.migration.stores import (
+    FUTURE,
+    NOW,
+    BreakingEngine,
+    Broken,
+    Contents,
+    MemoryAccounts,
+    Pair,
+    all_rows,
+    contents,
+    copied,
+    entity,
+    fill,
+    order,
+    put,
+)
+
+SPACE = FIRST_FREE_SPACE
+ACCOUNTS = {"one": (b"1", b"2"), "two": (b"3", b"4")}
+
+
+def table(*spaces: int) -> Contents:
+    """A catalog."""
+    return {TABLES: {("one", f"t{space}"): Table(f"T{space}", space).to_bytes() for space in spaces}}
+
+
+def new_pair(open_engine: Callable[[Callable[[], int]], Engine] = MemoryEngine) -> Pair:
+    clock = RisingClock(lambda: NOW)
+    source = Store("source", open_engine(lambda: NOW), MemoryAccounts(ACCOUNTS))
+    return Pair(source, Store("target", open_engine(clock), MemoryAccounts()), clock)
+
+
+def means(pair: Pair) -> Means:
+    """Time passes with every look at it, so that the journal is always brought up to date."""
+    return Means(pair.clock, count(step=10).__next__)
+
+
+async def copy_all(pair: Pair) -> None:
+    journal = await copy(pair.source, pair.target, means(pair), lambda _: None)
+    await journal.end()
+
+
+async def differing(source: Engine, target: Engine) -> list[str]:
+    comparing = Comparing(source, target, lambda _: None)
+    return [each.part.name async for each in comparing.run(None) if not each.equal]
+
+
+# Everything arrives.
+
+
+@settings(deadline=None, max_examples=40)
+@given(found=contents())
+def test_a_copy_has_what_the_source_has_and_nothing_of_dropped_tables(found: Contents) -> None:
+    async def check() -> None:
+        pair = new_pair(lambda clock: RocksEngine.open(None, clock))
+        try:
+            await fill(pair.source.engine, found)
+            await copy_all(pair)
+            assert await all_rows(pair.target.engine) == copied(found)
+            assert await all_rows(pair.source.engine) == {space: rows for space, rows in found.items() if rows}
+            assert await pair.target.accounts.load() == ACCOUNTS
+            assert await differing(pair.source.engine, pair.target.engine) == []
+            await refuse_unfinished(pair.target.engine, "target")
+        finally:
+            await pair.source.engine.close()
+            await pair.target.engine.close()
+
+    asyncio.run(check())
+
+
+@settings(deadline=None, max_examples=80)
+@given(found=contents(), breaks=st.lists(st.tuples(st.integers(1, 12), st.booleans()), min_size=1, max_size=3))
+def test_a_copy_goes_on_wherever_it_was_broken_off(found: Contents, breaks: list[tuple[int, bool]]) -> None:
+    async def check() -> None:
+        pair = new_pair()
+        await fill(pair.source.engine, found)
+        for commits, applied in breaks:
+            engine = BreakingEngine(pair.target.engine, commits, applied=applied)
+            try:
+                journal = await copy(pair.source, pair.target._replace(engine=engine), means(pair), lambda _: None)
+            except Broken:
+                await check_half(pair.target.engine, found)
+            else:
+                assert journal.progress.entities == entities_of(found)
+        await copy_all(pair)
+        assert await all_rows(pair.target.engine) == copied(found)
+
+    with patch.object(commit_batches, "ROWS_MAX", 2):
+        asyncio.run(check())
+
+
+def entities_of(found: Contents) -> int:
+    return sum(len(rows) for space, rows in copied(found).items() if space >= FIRST_FREE_SPACE)
+
+
+async def check_half(engine: Engine, found: Contents) -> None:
+    """Half a copy says that it is one, and has all that its journal says."""
+    there = await all_rows(engine)
+    noted = there.pop(COPIES, None)
+    if noted is None:
+        assert there == {}, "rows without a journal"
+        return
+    journal = await Journal.unfinished(engine)
+    assert journal is not None
+    progress = journal.progress
+    last = (progress.space, *order((progress.partition, progress.row)))
+    expected = [
+        (space, key, value)
+        for space, rows in copied(found).items()
+        for key, value in rows.items()
+        if (space, *order(key)) <= last
+    ]
+    assert progress.entities == sum(space >= FIRST_FREE_SPACE for space, _, _ in expected)
+    for space, key, value in expected:
+        assert there[space][key] == value
+
+
+async def test_what_was_noted_is_not_copied_again() -> None:
+    pair = new_pair()
+    rows = {(f"p{number:02}", "r"): entity(NOW) for number in range(20)}
+    await fill(pair.source.engine, {**table(SPACE), SPACE: rows})
+    target = pair.target._replace(engine=BreakingEngine(pair.target.engine, 30, applied=True))
+    with pytest.raises(Broken):
+        await copy(pair.source, target, means(pair), lambda _: None)
+    journal = await Journal.unfinished(pair.target.engine)
+    assert journal is not None
+    assert 0 < journal.progress.entities < 20
+    again = CountingEngine(pair.target.engine)
+    tallies: list[int] = []
+    await copy(
+        pair.source, pair.target._replace(engine=again), means(pair), lambda tally: tallies.append(tally.entities)
+    )
+    assert again.rows[SPACE] == 20 - journal.progress.entities
+    assert tallies[0] >= journal.progress.entities
+    assert tallies[-1] == 20
+
+
+class CountingEngine(BreakingEngine):
+    """Counts the rows that commits name."""
+
+    def __init__(self, inner: Engine) -> None:
+        super().__init__(inner, 10**9, applied=True)
+        self.rows: dict[int, int] = {}
+
+    async def commit(self, space: int, partition: str, rows: Sequence[str], decide: Decide) -> int:
+        self.rows[space] = self.rows.get(space, 0) + len(rows)
+        return await super().commit(space, partition, rows, decide)
+
+
+async def test_a_commit_has_rows_of_one_partition_and_a_bounded_number() -> None:
+    pair = new_pair()
+    rows = {(partition, f"{number:03}"): entity(NOW) for partition in "ab" for number in range(250)}
+    await fill(pair.source.engine, {**table(SPACE), SPACE: rows})
+    found = [batch async for batch in commit_batches.batches_of(_runs(rows))]
+    assert [(batch.partition, len(batch.rows)) for batch in found] == [
+        (partition, size) for partition in "ab" for size in (100, 100, 50)
+    ]
+    large = {("a", f"{number}"): entity(NOW, bytes(commit_batches.BYTES_MAX)) for number in range(3)}
+    assert [len(batch.rows) async for batch in commit_batches.batches_of(_runs(large))] == [1, 1, 1]
+
+
+async def _runs(rows: dict[Key, bytes]) -> AsyncGenerator[list[Row], None]:
+    for key, value in rows.items():
+        yield [Row(*key, value)]
+
+
+# Time.
+
+
+@pytest.mark.parametrize("ticks", [[FUTURE], [FUTURE - 2, FUTURE, NOW], [FUTURE, NOW - 1]])
+async def test_the_target_goes_on_above_every_timestamp_copied(tmp_path: Path, ticks: list[int]) -> None:
+    pair = new_pair()
+    rows = {(partition, f"{row}"): entity(at) for partition in "pq" for row, at in enumerate(ticks)}
+    await fill(pair.source.engine, {**table(SPACE), SPACE: rows})
+    async with on_disk(tmp_path, pair.clock) as engine:
+        await copy_all(pair._replace(target=pair.target._replace(engine=engine)))
+        assert await put(engine, SPACE, "p", "new", b"") > FUTURE
+    async with on_disk(tmp_path, lambda: NOW) as engine:
+        assert await put(engine, SPACE, "q", "new", b"") > FUTURE
+
+
+@asynccontextmanager
+async def on_disk(directory: Path, clock: Callable[[], int]) -> AsyncIterator[RocksEngine]:
+    engine = RocksEngine.open(directory / "store", clock)
+    try:
+        yield engine
+    finally:
+        await engine.close()
+
+
+async def test_a_row_of_an_unknown_format_is_refused() -> None:
+    pair = new_pair()
+    await fill(pair.source.engine, {**table(SPACE), SPACE: {("p", "r"): b"\x02"}})
+    with pytest.raises(TransferError, match="format"):
+        await copy(pair.source, pair.target, means(pair), lambda _: None)
+
+
+# What else is there stays.
+
+
+@pytest.mark.parametrize("space", [COUNTERS, TABLES])
+async def test_a_target_that_is_not_empty_is_refused_and_left_alone(space: int) -> None:
+    pair = new_pair()
+    await put(pair.target.engine, space, "p", "r", b"mine")
+    with pytest.raises(TransferError, match="target is not empty"):
+        await copy_all(pair)
+    assert await all_rows(pair.target.engine) == {space: {("p", "r"): b"mine"}}
+
+
+async def test_a_target_with_accounts_of_its_own_is_refused() -> None:
+    pair = new_pair()
+    await pair.target.accounts.edit(lambda _: {"mine": (b"1", b"2")})
+    with pytest.raises(TransferError, match="target is not empty"):
+        await copy_all(pair)
+    assert await pair.target.accounts.load() == {"mine": (b"1", b"2")}
+
+
+async def test_the_copy_of_something_else_is_not_gone_on_with() -> None:
+    pair = new_pair()
+    await Journal.begin(pair.target.engine, "elsewhere")
+    with pytest.raises(TransferError, match="unfinished copy of elsewhere, not of source"):
+        await copy_all(pair)
+
+
+async def test_half_a_copy_is_no_source() -> None:
+    pair = new_pair()
+    await Journal.begin(pair.source.engine, "elsewhere")
+    with pytest.raises(TransferError, match="source is itself an unfinished copy"):
+        await copy_all(pair)
+
+
+async def test_two_copies_to_one_target_notice_one_another() -> None:
+    pair = new_pair()
+    first = await Journal.begin(pair.target.engine, "source")
+    with pytest.raises(TransferError, match="another lazulite copy"):
+        await Journal.begin(pair.target.engine, "source")
+    await copy_all(pair)
+    with pytest.raises(TransferError, match="another lazulite copy"):
+        await first.note(SPACE, "p", "r", 1)
+    with pytest.raises(TransferError, match="another lazulite copy"):
+        await first.end()
+
+
+async def test_a_row_that_became_another_one_ends_the_copy() -> None:
+    pair = new_pair()
+    await fill(pair.source.engine, {**table(SPACE), SPACE: {("p", "r"): entity(NOW)}})
+    await Journal.begin(pair.target.engine, "source")
+    await put(pair.target.engine, SPACE, "p", "r", entity(NOW, b"other"))
+    with pytest.raises(TransferError, match=r"another row than the source at \('p', 'r'\)"):
+        await copy_all(pair)
+    assert await Journal.unfinished(pair.target.engine) is not None
+
+
+async def test_a_journal_of_a_newer_version_is_refused() -> None:
+    pair = new_pair()
+    await put(pair.target.engine, COPIES, "copy", "copy", b'{"version": 2, "how": "else"}')
+    with pytest.raises(TransferError, match="newer"):
+        await copy_all(pair)
+
+
+async def test_a_damaged_list_of_tables_is_said_to_be_one() -> None:
+    pair = new_pair()
+    await put(pair.source.engine, TABLES, "one", "t", b"{")
+    with pytest.raises(TransferError, match="list of tables is damaged at 't' of account 'one'"):
+        await copy_all(pair)
+
+
+# Trouble, and bounds.
+
+
+class BusyEngine(BreakingEngine):
+    """Cannot serve the first so many commits of table rows."""
+
+    def __init__(self, inner: Engine, refusals: int) -> None:
+        super().__init__(inner, 10**9, applied=True)
+        self._refusals = refusals
+
+    async def commit(self, space: int, partition: str, rows: Sequence[str], decide: Decide) -> int:
+        if space >= FIRST_FREE_SPACE:
+            self._refusals -= 1
+            if self._refusals >= 0:
+                raise EngineUnavailableError("busy")
+        return await super().commit(space, partition, rows, decide)
+
+
+@pytest.mark.parametrize("refusals", [0, 1, len(copying.RETRY_SECONDS), len(copying.RETRY_SECONDS) + 1])
+async def test_a_busy_target_is_waited_for_a_while(refusals: int) -> None:
+    pair = new_pair()
+    await fill(pair.source.engine, {**table(SPACE), SPACE: {("p", "r"): entity(NOW)}})
+    slept: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+
+    busy = pair.target._replace(engine=BusyEngine(pair.target.engine, refusals))
+    copied_all = copy(pair.source, busy, Means(pair.clock, lambda: 0.0, sleep), lambda _: None)
+    if refusals > len(copying.RETRY_SECONDS):
+        with pytest.raises(EngineUnavailableError, match="busy"):
+            await copied_all
+    else:
+        await copied_all
+        assert await pair.target.engine.get(SPACE, "p", "r") == entity(NOW)
+    assert slept == list(copying.RETRY_SECONDS[:refusals])
+
+
+class EndlessEngine(MemoryEngine):
+    """A table without end, every row in a partition of its own; counts the bytes that were read of it."""
+
+    read_bytes = 0
+    row_bytes = 1 << 20
+
+    async def scan(self, space: int, ranges: Sequence[KeyRange], limit: int | None = None) -> AsyncGenerator[Run, None]:
+        if space != SPACE:
+            async for piece in super().scan(space, ranges, limit):
+                yield piece
+            return
+        for number in count():
+            value = entity(NOW, bytes(self.row_bytes))
+            self.read_bytes += len(value)
+            yield Run([encode_key(space, f"{number:09}", "r")], [value])
+            await asyncio.sleep(0)
+
+
+class StuckEngine(MemoryEngine):
+    """Takes nothing of tables until it is told to; counts what wants in."""
+
+    waiting = 0
+
+    async def commit(self, space: int, partition: str, rows: Sequence[str], decide: Decide) -> int:
+        if space >= FIRST_FREE_SPACE:
+            self.waiting += 1
+            await asyncio.Event().wait()
+        return await super().commit(space, partition, rows, decide)
+
+
+@pytest.mark.parametrize("row_bytes", [10, 1 << 20])
+async def test_no_more_is_read_than_may_be_in_flight(row_bytes: int) -> None:
+    source, target = EndlessEngine(lambda: NOW), StuckEngine(lambda: NOW)
+    source.row_bytes = row_bytes
+    await fill(source, table(SPACE))
+    pair = Pair(
+        Store("source", source, MemoryAccounts()), Store("target", target, MemoryAccounts()), RisingClock(lambda: NOW)
+    )
+    copying_all = asyncio.create_task(copy(pair.source, pair.target, Means(pair.clock, lambda: 0.0), lambda _: None))
+    before = -1
+    while before < source.read_bytes:  # Until it comes to a stop.
+        before = source.read_bytes
+        for _ in range(20):
+            await asyncio.sleep(0)
+    assert target.waiting <= in_flight.COUNT_MAX
+    assert target.waiting > 1, "many partitions at once"
+    assert source.read_bytes <= min(in_flight.BYTES_MAX, (in_flight.COUNT_MAX + 3) * (row_bytes + 9)) + 4 * (
+        row_bytes + 9
+    )
+    copying_all.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await copying_all
+
+
+async def test_progress_is_told() -> None:
+    pair = new_pair()
+    rows = {(f"p{number}", "r"): entity(NOW) for number in range(5)}
+    await fill(pair.source.engine, {**table(SPACE, SPACE + 1), SPACE: rows})
+    told: list[Tally] = []
+    await copy(pair.source, pair.target, means(pair), told.append)
+    assert told[-1] == Tally("copied", 5, None, 2, 2)
+
+
+# The window.
+
+
+async def test_a_window_tells_what_is_durable_in_order_and_stops_at_a_failure() -> None:
+    behind: list[int] = []
+    gates = [asyncio.Event() for _ in range(4)]
+
+    async def commit(number: int) -> None:
+        await gates[number].wait()
+        if number == 2:
+            raise Broken("killed")
+
+    async def run(numbers: Iterable[int]) -> None:
+        async with in_flight.Window[int](behind.append) as commits:
+            for number in numbers:
+                await commits.add(commit(number), 1, number)
+
+    for number in (1, 3):
+        gates[number].set()
+    running = asyncio.create_task(run(range(4)))
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert behind == [], "the first is not durable"
+    gates[0].set()
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert behind == [0, 1]
+    gates[2].set()
+    with pytest.raises(Broken):
+        await running
+    assert behind == [0, 1]
+
+
+async def test_a_window_that_is_left_in_trouble_breaks_off_what_is_in_flight() -> None:
+    ended: list[bool] = []
+
+    async def commit() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append(True)
+
+    async def run() -> None:
+        async with in_flight.Window[int](lambda _: None) as commits:
+            await commits.add(commit(), 1, 0)
+            await asyncio.sleep(0)
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        await run()
+    assert ended == [True]

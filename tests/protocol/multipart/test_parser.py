@@ -1,0 +1,244 @@
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lazulite.protocol.errors import ServiceError
+from lazulite.protocol.multipart import parser
+from lazulite.protocol.multipart.parser import HEAD_BYTES_MAX, Part, boundary_of, read_batch
+from lazulite.protocol.steps import finish
+
+Told = tuple[str, str, Mapping[str, str], str | None, bytes]
+CHANGES = """--batch_b
+Content-Type: multipart/mixed; boundary=changeset_c
+
+--changeset_c
+Content-Type: application/http
+Content-Transfer-Encoding: binary
+
+POST http://host/acct/T HTTP/1.1
+Content-Type: application/json
+Content-ID: 7
+Accept: application/json;odata=nometadata
+
+{"a":1}
+--changeset_c
+Content-Type: application/http
+Content-Transfer-Encoding: binary
+Content-ID: 8
+
+DELETE http://host/acct/T(PartitionKey='p',RowKey='r') HTTP/1.1
+If-Match: *
+
+
+--changeset_c--
+
+--batch_b--
+"""
+OUTER = "multipart/mixed; boundary=batch_b"
+PARTS: list[Told] = [
+    (
+        "POST",
+        "http://host/acct/T",
+        {"content-type": "application/json", "content-id": "7", "accept": "application/json;odata=nometadata"},
+        "7",
+        b'{"a":1}',
+    ),
+    ("DELETE", "http://host/acct/T(PartitionKey='p',RowKey='r')", {"if-match": "*"}, None, b""),
+]
+
+
+def told(part: Part) -> Told:
+    """All that a part says."""
+    return (part.head.method, part.head.url, part.head.headers, part.head.content_id, part.body)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        CHANGES,
+        CHANGES.replace("\n", "\r\n"),
+        "preamble\n" + CHANGES,
+        "\n\n" + CHANGES.replace("\n--changeset_c\n", "\n\n\n--changeset_c  \n"),
+        CHANGES.replace("--batch_b--\n", ""),
+        CHANGES.replace("--changeset_c--\n\n--batch_b--\n", ""),
+        CHANGES.replace("--batch_b--\n", "--batch_b--"),
+    ],
+    ids=["lf", "crlf", "preamble", "blank-lines", "no-last-boundary", "no-last-boundaries", "no-last-line-end"],
+)
+def test_a_change_set_however_it_is_laid_out(text: str) -> None:
+    batch = finish(read_batch(OUTER, text.encode()))
+    assert batch.in_change_set
+    assert list(map(told, batch.parts)) == PARTS
+
+
+def test_parts_share_what_stands_before_their_bodies() -> None:
+    start, end = CHANGES.index("--changeset_c\n"), CHANGES.index("--changeset_c--")
+    first = CHANGES[start : CHANGES.index("--changeset_c\n", start + 1)]
+    twice = CHANGES[:end] + first.replace('{"a":1}', '{"a":2}') + CHANGES[end:]
+    first_part, _, third = finish(read_batch(OUTER, twice.replace("\n", "\r\n").encode())).parts
+    assert third.head is first_part.head
+    assert (first_part.body, third.body) == (b'{"a":1}', b'{"a":2}')
+
+
+@pytest.mark.parametrize("blank", ["\n\n", "\n\r\n", "\r\n\n", "\r\n\r\n", "\r\n\r\n\r\n"])
+def test_a_head_ends_at_a_blank_line_however_that_is_spelled(blank: str) -> None:
+    parts = "".join(f"--c\r\nA: b{blank}POST /T HTTP/1.1\r\nB: c{blank}{{{number}}}\r\n" for number in range(3))
+    text = f"--batch_b\nContent-Type: multipart/mixed; boundary=c{blank}{parts}--c--\n--batch_b--"
+    batch = finish(read_batch(OUTER, text.encode()))
+    assert list(map(told, batch.parts)) == [("POST", "/T", {"b": "c"}, None, b"{%d}" % number) for number in range(3)]
+
+
+def test_a_query_stands_without_a_change_set() -> None:
+    text = (
+        "--batch_b\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n\r\n"
+        "GET /acct/T() HTTP/1.1\r\n\r\n\r\n--batch_b--"
+    )
+    batch = finish(read_batch(OUTER, text.encode()))
+    assert not batch.in_change_set
+    assert list(map(told, batch.parts)) == [("GET", "/acct/T()", {}, None, b"")]
+
+
+def test_an_empty_change_set_has_no_parts() -> None:
+    text = "--batch_b\nContent-Type: multipart/mixed; boundary=c\n\n--c--\n--batch_b--"
+    assert finish(read_batch(OUTER, text.encode())).parts == []
+
+
+@pytest.mark.parametrize(
+    ("content_type", "boundary"),
+    [
+        ("multipart/mixed; boundary=b", "b"),
+        ('multipart/mixed;boundary="a b"', "a b"),
+        ('multipart/mixed; charset="utf-8"; boundary=b', "b"),
+        ("Multipart/Mixed; Boundary=b; x=y", "b"),
+        ("multipart/mixed", None),
+        ("application/json", None),
+        ("", None),
+    ],
+)
+def test_boundaries(content_type: str, boundary: str | None) -> None:
+    assert boundary_of(content_type) == boundary
+
+
+@pytest.mark.parametrize(
+    ("content_type", "text"),
+    [
+        ("application/json", CHANGES),
+        (OUTER, ""),
+        (OUTER, "--batch_b--"),
+        (OUTER, "--other\n\nGET / HTTP/1.1\n"),
+        (OUTER, CHANGES.replace("--batch_b--\n", CHANGES)),
+        (OUTER, "--batch_b\n\nnonsense\n\n--batch_b--"),
+        (OUTER, "--batch_b\nno header\n\nGET / HTTP/1.1\n\n--batch_b--"),
+        (OUTER, "--batch_b\nContent-Type: application/http\n\nGET /\n\n--batch_b--"),
+        (OUTER, "--batch_bc\nContent-Type: application/http\n\nGET / HTTP/1.1\n\n--batch_b--"),
+        (OUTER, "--batch_b\nA: b\n\nGET / HTTP/1.1\n" + "A: b\n" * 65 + "\n\n--batch_b--"),
+        (OUTER, "--batch_b\nA: b\n\nGET /" + "x" * HEAD_BYTES_MAX + " HTTP/1.1\n\n\n--batch_b--"),
+        (OUTER, "--batch_b\nA: b\n\nGET / HTTP/1.1\nAccept: " + "a," * HEAD_BYTES_MAX + "\n\n\n--batch_b--"),
+        (OUTER, "--batch_b\nA: b\n\nGET / HTTP/1.1\nContent-ID: 1\rSet-Cookie: x\n\n\n--batch_b--"),
+        (OUTER, "--batch_b\nA: b\n\nGET / HTTP/1.1\nContent-ID: 1\0x\n\n\n--batch_b--"),
+        (OUTER, "--batch_b\nA: " + "b" * HEAD_BYTES_MAX + "\n\nGET / HTTP/1.1\n\n\n--batch_b--"),
+    ],
+)
+def test_refusals(content_type: str, text: str) -> None:
+    with pytest.raises(ServiceError) as caught:
+        finish(read_batch(content_type, text.encode()))
+    assert caught.value.code == "InvalidInput"
+
+
+def test_blanks_before_a_control_character_are_looked_at_once() -> None:
+    """Looked at again for each way to part them, they would take the better part of an hour."""
+    head = "A:" + " " * (HEAD_BYTES_MAX - 100) + "\x01x"
+    part = f"--c\nA: b\n\nGET / HTTP/1.1\n{head}\n\n\n"
+    for _ in range(20):
+        with pytest.raises(ServiceError, match="not valid"):
+            finish(read_batch(OUTER, f"--batch_b\nContent-Type: multipart/mixed; boundary=c\n\n{part}".encode()))
+
+
+@pytest.mark.parametrize(("sent", "echoed"), [("7", "7"), ("a b", "a b"), ("\u00e9", None), ("a\tb", None), ("", None)])
+def test_only_what_any_client_can_read_is_echoed(sent: str, echoed: str | None) -> None:
+    text = f"--batch_b\nA: b\n\nGET / HTTP/1.1\nContent-ID: {sent}\n\n\n--batch_b--"
+    assert finish(read_batch(OUTER, text.encode())).parts[0].head.content_id == echoed
+
+
+def test_no_more_is_cut_out_than_can_be_counted() -> None:
+    part = "--c\nContent-Type: application/http\n\nDELETE /T HTTP/1.1\n\n"
+    text = "--batch_b\nContent-Type: multipart/mixed; boundary=c\n\n" + part * 5000 + "--c--\n--batch_b--"
+    assert len(finish(read_batch(OUTER, text.encode())).parts) == 102
+
+
+@given(st.text(max_size=80), st.binary(max_size=200))
+def test_rubbish_is_refused_or_read(content_type: str, body: bytes) -> None:
+    for text in (content_type, OUTER):
+        try:
+            finish(read_batch(text, b"--batch_b\n" + body))
+        except ServiceError as error:
+            assert error.code == "InvalidInput"
+
+
+DELIMITERS = [
+    "--batch_b",
+    "--c",
+    "--",
+    "\n",
+    "\r\n",
+    "\n--batch_b\n",
+    "\n--c\r\n",
+    "\n--c--\n--batch_b--",
+    "-",
+    "x",
+    " ",
+]
+HEADS = ["\n", "Content-Type: multipart/mixed; boundary=c\r\n\r\n", "GET / HTTP/1.1", "\n\n"]
+
+
+@given(st.lists(st.sampled_from(DELIMITERS + HEADS), max_size=20).map("".join))
+def test_where_the_search_for_boundaries_pauses_makes_no_difference(text: str) -> None:
+    def read(searched_bytes: int) -> str:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(parser, "_SEARCHED_BYTES", searched_bytes)
+            try:
+                batch = finish(read_batch(OUTER, text.encode()))
+            except ServiceError as error:
+                return error.code
+            return repr([(part.head.method, part.head.url, part.body) for part in batch.parts])
+
+    assert read(13) == read(1 << 20)
+
+
+@pytest.mark.parametrize("length", range(30))
+def test_boundaries_are_found_wherever_the_search_pauses(length: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parser, "_SEARCHED_BYTES", 23)
+    text = f"{'x' * length}\n{CHANGES}"
+    assert len(finish(read_batch(OUTER, text.encode())).parts) == len(finish(read_batch(OUTER, CHANGES.encode())).parts)
+
+
+def test_a_step_searches_a_bounded_part_of_a_body() -> None:
+    class Body(bytes):
+        def find(self, *arguments: Any) -> int:
+            _, start, end = arguments
+            searched.append(end - start)
+            return super().find(*arguments)
+
+    searched: list[int] = []
+    finish(parser._places(Body(b"\n" * 3_000_000), b"\n--b"))
+    assert len(searched) >= 5
+    assert max(searched) <= 1 << 20
+
+
+def test_long_bodies_are_searched_and_read_in_steps() -> None:
+    parts = b"--c\nContent-Type: application/http\n\nDELETE /T HTTP/1.1\n\n" * 50
+    opening = b"--batch_b\nContent-Type: multipart/mixed; boundary=c\n\n"
+    body = opening + parts + b"\n" * 2_000_000 + b"--c--\n--batch_b--"
+    pauses = sum(1 for _ in read_batch(OUTER, body))
+    assert pauses > 50
+
+
+def test_blank_lines_before_a_head_are_bounded() -> None:
+    opening = "--batch_b\nContent-Type: multipart/mixed; boundary=c\n\n--c\n"
+    body = f"{opening}{{}}Content-Type: application/http\n\nDELETE /T HTTP/1.1"
+    assert len(finish(read_batch(OUTER, body.format("\n" * 1000).encode())).parts) == 1
+    with pytest.raises(ServiceError, match="InvalidInput"):
+        finish(read_batch(OUTER, body.format("\n" * (2 * HEAD_BYTES_MAX)).encode()))

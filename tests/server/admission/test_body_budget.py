@@ -1,0 +1,76 @@
+"""Room for bodies: bounded, first come, first served, and given back by those that stop waiting."""
+
+import asyncio
+
+import pytest
+
+from lazulite.server.admission.body_budget import BodyBudget
+from tests.server.wire import settle
+
+
+async def test_room_is_given_in_the_order_in_which_it_was_asked_for() -> None:
+    budget = BodyBudget(100)
+    await budget.reserve(60, 1)
+    waiting = [asyncio.create_task(budget.reserve(count, 60)) for count in (50, 10, 90)]
+    await settle()
+    assert [task.done() for task in waiting] == [False, False, False]
+    budget.release(60)
+    await settle()
+    assert [task.done() for task in waiting] == [True, True, False]
+    assert budget.held_bytes == 60
+    budget.release(50)
+    budget.release(10)
+    await waiting[2]
+    assert budget.held_bytes == 90
+
+
+async def test_a_wait_ends_in_time_and_leaves_nothing_behind() -> None:
+    budget = BodyBudget(100)
+    await budget.reserve(100, 1)
+    late = asyncio.create_task(budget.reserve(50, 0))
+    behind = asyncio.create_task(budget.reserve(1, 60))
+    with pytest.raises(TimeoutError):
+        await late
+    budget.release(100)
+    await behind
+    assert budget.held_bytes == 1
+
+
+@pytest.mark.parametrize("granted", [False, True])
+async def test_room_for_a_request_that_is_cancelled_is_for_the_next(granted: bool) -> None:
+    budget = BodyBudget(100)
+    await budget.reserve(100, 1)
+    cancelled = asyncio.create_task(budget.reserve(80, 60))
+    behind = asyncio.create_task(budget.reserve(90, 60))
+    await settle()
+    if granted:
+        budget.release(100)  # The cancelled one learns of its room and of its end at once.
+    cancelled.cancel()
+    await settle()
+    assert cancelled.cancelled()
+    if not granted:
+        budget.release(100)
+        await settle()
+    await behind
+    assert budget.held_bytes == 90
+
+
+async def test_a_body_larger_than_the_bound_is_taken_alone() -> None:
+    budget = BodyBudget(10)
+    await budget.reserve(20, 1)
+    behind = asyncio.create_task(budget.reserve(1, 60))
+    await settle()
+    assert not behind.done()
+    budget.release(20)
+    await behind
+    assert budget.held_bytes == 1
+
+
+async def test_what_is_there_already_counts() -> None:
+    budget = BodyBudget(10)
+    budget.take(50)
+    behind = asyncio.create_task(budget.reserve(1, 60))
+    await settle()
+    assert not behind.done()
+    budget.release(50)
+    await behind

@@ -1,0 +1,372 @@
+"""The slow lane, with clocks that the tests wind: no test here takes longer on a slow machine."""
+
+import asyncio
+import gc
+import os
+import weakref
+from collections.abc import Callable, Coroutine
+from itertools import count, groupby
+from pathlib import Path
+
+import pytest
+
+from lazulite.server.admission import cpu_demand
+from lazulite.server.admission.scheduler import TURN_SECONDS, Lane, Meter, paced
+from tests.server.wire import settle
+
+STEP = 2**-9
+SLOW = 12 * STEP
+
+
+class Clock:
+    """Seconds; each look takes a turn's time, so that each step of any work is a slow one."""
+
+    def __init__(self) -> None:
+        self._ticks = count()
+
+    def __call__(self) -> float:
+        return next(self._ticks) * STEP
+
+
+class HandClock:
+    """Seconds that pass when told to."""
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+class WatchedLane(Lane):
+    """Notes its rests instead of resting, and makes as if requests were answered meanwhile."""
+
+    def __init__(
+        self,
+        *,
+        contended: bool = False,
+        work_clock: Callable[[], float] | None = None,
+        clock: Callable[[], float] | None = None,
+    ) -> None:
+        super().__init__(work_clock or Clock(), clock or Clock())
+        self.rests: list[float] = []
+        self.entered = 0
+        self._contended = contended
+
+    async def _rest(self, seconds: float) -> None:
+        self.rests.append(seconds)
+
+    def enter(self, go: Callable[[], bool], *, goes_on: bool = False) -> None:
+        self.entered += 1
+
+        def passing() -> bool:
+            if self._contended:
+                self.passed_count += 1
+            return go()
+
+        super().enter(passing, goes_on=goes_on)
+
+
+async def _work(name: str, steps: int, done: list[str]) -> str:
+    for _ in range(steps):
+        done.append(name)
+        await asyncio.sleep(0)
+    return name
+
+
+async def test_the_lane_rests_for_a_multiple_of_what_it_did_while_others_want_the_loop() -> None:
+    lane = WatchedLane(contended=True)
+    assert await paced(_work("a", 5, []), lane, Meter()) == "a"
+    await settle()
+    assert sum(lane.rests) == pytest.approx(5 * SLOW)
+    assert max(lane.rests) <= 2 * SLOW, "a rest after each turn, and not all at the end"
+
+
+async def test_many_slow_ones_get_together_what_one_gets() -> None:
+    lane = WatchedLane(contended=True)
+    done: list[str] = []
+    await asyncio.gather(*(paced_task(lane, _work(name, 4, done)) for name in "abcd"))
+    await settle()
+    assert sum(lane.rests) == pytest.approx(16 * SLOW)
+    assert done == list("abcd" + "aaabbbcccddd"), "one after the other, in the order of arrival"
+
+
+async def test_turns_come_in_rows() -> None:
+    """Were each to have one turn, all that take some milliseconds would be done at the same time, and late."""
+    lane, done = WatchedLane(), list[str]()
+    await asyncio.gather(*(paced_task(lane, _work(name, 12, done)) for name in "ab"))
+    assert [(name, len(list(turns))) for name, turns in groupby(done[2:])] == [("a", 8), ("b", 8), ("a", 3), ("b", 3)]
+
+
+async def test_the_lane_does_not_rest_while_nobody_else_wants_the_loop() -> None:
+    lane = WatchedLane()
+    await paced(_work("a", 5, []), lane, Meter())
+    assert lane.rests == []
+
+
+async def test_short_work_does_not_enter_the_lane() -> None:
+    lane, meter = WatchedLane(clock=HandClock()), Meter()
+    assert await paced(_work("a", 50, []), lane, meter) == "a"
+    assert (lane.entered, meter.total_s) == (0, 0.0)
+
+
+async def test_a_request_of_some_steps_each_of_them_interrupted_is_not_slow() -> None:
+    clock, work_clock = HandClock(), HandClock()
+    lane, meter = WatchedLane(clock=clock, work_clock=work_clock), Meter()
+
+    async def work() -> None:
+        for _ in range(5):
+            clock.now_s += 0.9 * TURN_SECONDS
+            work_clock.now_s += 0.03 * TURN_SECONDS
+            await asyncio.sleep(0)
+
+    await paced(work(), lane, meter)
+    assert meter.total_s == pytest.approx(0.15 * TURN_SECONDS)
+    assert lane.entered == 0
+
+
+async def test_work_is_not_slow_for_others_having_had_the_processor() -> None:
+    lane, meter = WatchedLane(work_clock=HandClock(), clock=Clock()), Meter()
+    assert await paced(_work("a", 50, []), lane, meter) == "a"
+    assert (lane.entered, meter.total_s) == (0, 0.0)
+
+
+async def test_what_the_loop_did_before_is_not_counted_as_work() -> None:
+    clock, work_clock = HandClock(), HandClock()
+    lane, meter = WatchedLane(clock=clock, work_clock=work_clock), Meter()
+
+    async def works_and_is_kept_waiting() -> None:
+        clock.now_s += 1
+        await asyncio.sleep(0)
+
+    for _ in range(2):
+        await paced(works_and_is_kept_waiting(), lane, meter)
+        clock.now_s += 10
+        work_clock.now_s += 10  # Others work.
+    assert (lane.entered, meter.total_s) == (0, 0.0)
+    lane.note(clock.now_s)
+    work_clock.now_s += 10
+    assert lane.worked(1) == 1, "not more than it took"
+
+
+async def test_who_waits_for_something_else_does_not_wait_for_a_turn() -> None:
+    lane, answer = WatchedLane(), asyncio.get_running_loop().create_future()
+
+    async def waits() -> int:
+        return int(await answer)
+
+    task = paced_task(lane, waits())
+    await settle()
+    assert not task.done()
+    answer.set_result(7)
+    assert await task == 7
+    assert lane.entered == 0
+
+
+async def _rest(busy: float, *, ticks: int = 50, tick_s: float = TURN_SECONDS) -> int:
+    """Rest for so many ticks of a loop that is so busy; return the ticks that it took."""
+    looks, now_s = 0, 0.0
+
+    def clock() -> float:
+        nonlocal now_s
+        now_s += tick_s
+        return now_s
+
+    def demanded() -> float:
+        nonlocal looks
+        looks += 1
+        return now_s * busy
+
+    await Lane(clock=clock, demand_clock=demanded)._rest(ticks * tick_s)
+    return looks // 2
+
+
+async def test_a_rest_ends_when_the_loop_is_idle() -> None:
+    assert await _rest(busy=0.0) == await _rest(busy=0.4) == 1
+    assert await _rest(busy=0.6) >= 25
+
+
+async def test_no_rest_takes_longer_than_a_second() -> None:
+    assert await _rest(busy=1.0, tick_s=0.25) == 4
+
+
+async def test_who_has_left_is_passed_over() -> None:
+    lane = WatchedLane(contended=True)
+    lane.enter(lambda: False)
+    await lane.turn()
+    assert lane.rests == []
+
+
+async def test_what_the_work_waits_for_reaches_it_and_so_do_errors() -> None:
+    lane = WatchedLane()
+    answer = asyncio.get_running_loop().create_future()
+
+    async def waits() -> int:
+        await asyncio.sleep(0)
+        with pytest.raises(ValueError, match="once"):
+            await answer
+        await asyncio.sleep(0)
+        return 7
+
+    task = paced_task(lane, waits())
+    await settle()
+    answer.set_exception(ValueError("once"))
+    assert await task == 7
+
+    async def fails() -> None:
+        raise KeyError
+
+    with pytest.raises(KeyError):
+        await paced(fails(), lane, Meter())
+
+
+async def test_work_is_cancelled_while_it_waits_for_its_turn() -> None:
+    lane, meter = Lane(Clock(), Clock()), Meter()
+    waits: list[bool] = []
+
+    async def work() -> None:
+        try:
+            await asyncio.sleep(0)
+        finally:
+            waits.append(meter.waits)
+
+    task = asyncio.ensure_future(_as_coroutine(lane, work(), meter))
+    await asyncio.sleep(0)
+    assert meter.waits
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert waits == [False], "it ended, and waited no more"
+    assert await _comes(lane), "the lane passes over it"
+
+
+async def test_work_that_has_its_turn_does_not_wait() -> None:
+    lane, meter = WatchedLane(), Meter()
+    waits: list[bool] = []
+
+    async def work() -> None:
+        await asyncio.sleep(0)
+        waits.append(meter.waits)
+
+    await paced(work(), lane, meter)
+    assert (lane.entered, waits) == (1, [False])
+
+
+async def _comes(lane: Lane) -> bool:
+    """Say whether one more who waits gets its turn."""
+    turn = asyncio.ensure_future(lane.turn())
+    await settle()
+    come = turn.done()
+    turn.cancel()
+    return come
+
+
+class TiredLane(WatchedLane):
+    """Rests for ever after its first turn."""
+
+    async def _rest(self, seconds: float) -> None:
+        await asyncio.Event().wait()
+
+
+async def test_a_closed_lane_lets_everybody_on() -> None:
+    lane = TiredLane(contended=True)
+    waiting = [asyncio.ensure_future(lane.turn()) for _ in range(3)]
+    await settle()
+    assert [turn.done() for turn in waiting] == [True, False, False]
+    lane.close()
+    await settle()
+    assert all(turn.done() for turn in waiting)
+    assert asyncio.all_tasks() == {asyncio.current_task()}, "nothing of it is left"
+    assert await _comes(lane), "and it can be used again"
+    lane.close()
+
+
+async def test_the_lane_goes_on_when_there_was_no_memory_for_somebodys_turn() -> None:
+    lane = WatchedLane(contended=True)
+    told: list[str] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context["message"]))
+
+    def fail() -> bool:
+        raise MemoryError
+
+    let_on: list[bool] = []
+
+    def come() -> bool:
+        let_on.append(True)
+        return True
+
+    lane.enter(fail)
+    lane.enter(come)
+    await settle()
+    assert let_on
+    gc.collect()
+    assert len(told) == 1, "and it is told of"
+
+
+class _Held:
+    """Something large that a request holds."""
+
+
+async def _refused(held: list[weakref.ref[_Held]], waits: "list[asyncio.Future[None]]") -> None:
+    mine = _Held()
+    held.append(weakref.ref(mine))
+    await waits.pop()
+
+
+@pytest.mark.parametrize("end", ["failure", "cancellation"])
+async def test_what_ends_by_an_error_leaves_nothing_for_the_cycle_collector(end: str) -> None:
+    lane, held = WatchedLane(contended=False), list[weakref.ref[_Held]]()
+    wait: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    task = asyncio.ensure_future(lane.paced(_refused(held, [wait])))
+    await settle()
+    gc.collect()
+    gc.disable()
+    try:
+        if end == "failure":
+            wait.set_exception(ValueError("no"))
+        else:
+            task.cancel()
+        await asyncio.wait([task])
+        assert task.cancelled() or task.exception() is not None
+        del task, wait
+        await settle()
+        assert held[0]() is None
+    finally:
+        gc.enable()
+
+
+async def test_a_meter_begins_anew_with_other_work() -> None:
+    meter = Meter()
+    meter.total_s = meter.unpaid_s = 1.0
+    meter.turns = 5
+    await paced(_work("a", 0, []), WatchedLane(contended=False), meter)
+    assert meter.total_s < 1
+    assert meter.unpaid_s < 1
+    assert meter.turns == 0
+
+
+async def test_paced_work_needs_no_meter_of_the_caller() -> None:
+    lane = WatchedLane(contended=True)
+    assert await lane.paced(_work("a", 2, [])) == "a"
+    await settle()
+    assert sum(lane.rests) == pytest.approx(2 * SLOW)
+
+
+def test_demand_is_work_and_waiting_for_the_processor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    schedstat = tmp_path / "schedstat"
+    monkeypatch.setattr(cpu_demand, "_SCHEDSTAT", str(schedstat))
+    monkeypatch.setattr("time.thread_time", lambda: 3.0)
+    assert cpu_demand.demand_seconds() == 3.0, "not Linux"
+    schedstat.write_text("5000000000 250000000 7\n")
+    assert cpu_demand.demand_seconds() == 3.25
+    descriptors = len(os.listdir("/proc/self/fd"))
+    cpu_demand.demand_seconds()
+    assert len(os.listdir("/proc/self/fd")) == descriptors
+
+
+def paced_task(lane: Lane, work: Coroutine[object, None, object]) -> "asyncio.Task[object]":
+    return asyncio.ensure_future(_as_coroutine(lane, work, Meter()))
+
+
+async def _as_coroutine(lane: Lane, work: Coroutine[object, None, object], meter: Meter) -> object:
+    return await paced(work, lane, meter)

@@ -1,0 +1,112 @@
+import asyncio
+import contextlib
+import os
+import socket
+import stat
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from lazulite.engine.contract import EngineUnavailableError
+from lazulite.server.control_socket import CHECKPOINT, SOCKET, ControlError, borrowed_checkpoint, control
+
+
+async def make(path: Path) -> None:
+    os.mkdir(path)
+    (path / "file").write_text("as it was")
+
+
+async def fail(path: Path) -> None:
+    raise EngineUnavailableError("the disk is full")
+
+
+def nothing(text: str) -> None:
+    raise AssertionError(text)
+
+
+def borrow(location: Path) -> str | None:
+    with borrowed_checkpoint(location) as path:
+        return None if path is None else (path / "file").read_text()
+
+
+async def asked(location: Path, checkpoint: Callable[[Path], Awaitable[None]]) -> str | None:
+    async with control(location, checkpoint, nothing):
+        return await asyncio.to_thread(borrow, location)
+
+
+def gone(location: Path) -> bool:
+    return not (location / CHECKPOINT).exists()
+
+
+async def test_a_checkpoint_is_lent_and_taken_back(tmp_path: Path) -> None:
+    async with control(tmp_path, make, nothing):
+        assert await asyncio.to_thread(borrow, tmp_path) == "as it was"
+        assert await asyncio.to_thread(borrow, tmp_path) == "as it was", "the one before is out of the way"
+    assert gone(tmp_path)
+    assert borrow(tmp_path) is None
+
+
+async def test_only_the_owner_may_ask(tmp_path: Path) -> None:
+    async with control(tmp_path, make, nothing):
+        assert stat.S_IMODE(os.stat(tmp_path / SOCKET).st_mode) == 0o600
+
+
+async def test_the_path_may_be_long(tmp_path: Path) -> None:
+    location = tmp_path / ("x" * 120)
+    os.mkdir(location)
+    assert await asked(location, make) == "as it was"
+
+
+async def test_what_a_killed_service_left_is_removed(tmp_path: Path) -> None:
+    os.mkdir(tmp_path / CHECKPOINT)
+    with socket.socket(socket.AF_UNIX) as left:
+        left.bind(str(tmp_path / SOCKET))
+    assert borrow(tmp_path) is None, "nobody listens"
+    assert await asked(tmp_path, make) == "as it was"
+
+
+async def test_a_failure_is_told(tmp_path: Path) -> None:
+    with pytest.raises(ControlError, match="disk is full"):
+        await asked(tmp_path, fail)
+    assert gone(tmp_path)
+
+
+async def test_the_end_of_the_service_is_told(tmp_path: Path) -> None:
+    entered = asyncio.Event()
+
+    async def hang(path: Path) -> None:
+        entered.set()
+        await asyncio.Event().wait()
+
+    async with control(tmp_path, hang, nothing):
+        visit = asyncio.create_task(asyncio.to_thread(borrow, tmp_path))
+        await entered.wait()
+    with pytest.raises(ControlError, match="it is ending"):
+        await visit
+    assert gone(tmp_path)
+
+
+@pytest.mark.parametrize("line", [b"", b"something\n", b"x" * 100_000 + b"\n"])
+async def test_anything_else_is_hung_up_on(tmp_path: Path, line: bytes) -> None:
+    async with control(tmp_path, make, nothing):
+        reader, writer = await asyncio.open_unix_connection(str(tmp_path / SOCKET))
+        writer.write(line)
+        if not line:
+            writer.write_eof()
+        with contextlib.suppress(ConnectionResetError):
+            assert await reader.read() == b""
+        writer.close()
+
+
+async def test_without_a_socket_the_service_goes_on(tmp_path: Path) -> None:
+    os.mkdir(tmp_path / SOCKET)
+    said: list[str] = []
+    async with control(tmp_path, make, said.append):
+        pass
+    assert "no backups while serving" in said[0]
+
+
+async def test_in_memory_there_is_nothing_to_ask_for(tmp_path: Path) -> None:
+    async with control(None, make, nothing):
+        assert os.listdir(tmp_path) == []

@@ -1,0 +1,236 @@
+import base64
+from ipaddress import ip_network
+from pathlib import Path
+
+import pytest
+
+from lazulite.auth.accounts.account import DEVELOPMENT_ACCOUNT, Account, AccountDirectory
+from lazulite.auth.bearer.rules import CONTRIBUTOR, READER, BearerRules
+from lazulite.cli.parser import build_parser
+from lazulite.server.limits import Limits
+from lazulite.settings.bearer import BearerSettings
+from lazulite.settings.config import (
+    ConfigError,
+    Settings,
+    account_file,
+    accounts_from,
+    check_development_key,
+    is_loopback,
+    settings_from,
+)
+
+PUBLIC_KEY = base64.b64encode(DEVELOPMENT_ACCOUNT.keys[0]).decode()
+
+
+def settings(*arguments: str, **environ: str) -> Settings:
+    return settings_from(build_parser().parse_args(["serve", *arguments]), environ)
+
+
+def test_the_defaults() -> None:
+    assert settings() == Settings(location=Path("data"), host="127.0.0.1", port=10002)
+
+
+def test_everything_else() -> None:
+    arguments = ["-l", "/x", "--tableHost", "::1", "--tablePort", "0", "-s", "-d", "log", "--allow-development-key"]
+    limits = ["--connections", "5", "--keep-alive-seconds", "7.5", "--page-seconds", "1"]
+    assert settings(*arguments, *limits) == Settings(
+        location=Path("/x"),
+        host="::1",
+        port=0,
+        allow_development_key=True,
+        log_requests=False,
+        debug_file=Path("log"),
+        page_seconds=1.0,
+        limits=Limits(connections=5, keep_alive_idle_seconds=7.5),
+    )
+
+
+def test_metrics_are_off_unless_they_have_a_port() -> None:
+    assert (settings().metrics_port, settings().metrics_host) == (None, "127.0.0.1")
+    given = settings("--metrics-port", "0", "--metrics-host", "::1")
+    assert (given.metrics_port, given.metrics_host) == (0, "::1")
+
+
+@pytest.mark.parametrize(
+    ("environ", "expected"),
+    [
+        ({}, ()),
+        ({"OTEL_SERVICE_NAME": "x"}, ()),
+        ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://x"}, ("otlp",)),
+        ({"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://x"}, ("otlp",)),
+        ({"OTEL_EXPORTER_OTLP_ENDPOINT": " "}, ()),
+        ({"OTEL_TRACES_EXPORTER": "otlp"}, ("otlp",)),
+        ({"OTEL_TRACES_EXPORTER": " console, otlp,console,"}, ("console", "otlp")),
+        ({"OTEL_TRACES_EXPORTER": "none", "OTEL_EXPORTER_OTLP_ENDPOINT": "http://x"}, ()),
+        ({"OTEL_TRACES_EXPORTER": "zipkin"}, ("zipkin",)),
+        ({"OTEL_TRACES_EXPORTER": "otlp", "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf"}, ("otlp",)),
+        ({"OTEL_TRACES_EXPORTER": "otlp", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}, ("otlp by grpc",)),
+        (
+            {
+                "OTEL_EXPORTER_OTLP_ENDPOINT": "http://x",
+                "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc",
+                "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL": "http/protobuf",
+            },
+            ("otlp",),
+        ),
+        ({"OTEL_TRACES_EXPORTER": "otlp", "OTEL_SDK_DISABLED": "True"}, ()),
+    ],
+)
+def test_where_spans_go(environ: dict[str, str], expected: tuple[str, ...]) -> None:
+    assert settings(**environ).trace_exporters == expected
+
+
+def test_a_certificate_makes_https_of_the_port_unless_it_has_its_own() -> None:
+    alone = settings("--cert", "c", "--table-port", "1")
+    assert (alone.port, alone.https_port, alone.cert, alone.key) == (None, 1, Path("c"), None)
+    both = settings("--cert", "c", "--key", "k", "--table-port", "1", "--https-port", "2")
+    assert (both.port, both.https_port, both.key) == (1, 2, Path("k"))
+
+
+def test_hosts_and_proxies() -> None:
+    assert settings("--host-suffix", "a.b").host_suffixes == ("table.localhost", "a.b")
+    paths_only = settings("--host-suffix", "a.b", "--path-style-only", "--allowed-host", "C.d.", "--allowed-host", "e")
+    assert (paths_only.host_suffixes, paths_only.allowed_suffixes) == ((), ("a.b",))
+    assert paths_only.allowed_hosts == ("c.d", "e")
+    proxies = settings("--trusted-proxy", "10.0.0.0/8", "--trusted-proxy", "::1").trusted_proxies
+    assert proxies == (ip_network("10.0.0.0/8"), ip_network("::1"))
+
+
+def test_in_memory_there_is_no_location() -> None:
+    assert settings("--in-memory", "-l", "/x").location is None
+
+
+def test_accounts_come_from_the_environment() -> None:
+    assert accounts_from({}) == {}
+    assert list(accounts_from({"AZURITE_ACCOUNTS": "a:MQ=="})) == ["a"]
+    assert list(accounts_from({"LAZULITE_ACCOUNTS": " ", "AZURITE_ACCOUNTS": "a:MQ=="})) == ["a"]
+    both = accounts_from({"LAZULITE_ACCOUNTS": "b:MQ==:Mg==;c:Mw==;", "AZURITE_ACCOUNTS": "a:MQ=="})
+    assert {name: account.keys for name, account in both.items()} == {"b": (b"1", b"2"), "c": (b"3",)}
+
+
+@pytest.mark.parametrize("text", ["secret", "name:secret!", "a:MQ==;a:MQ==", ";;"])
+def test_bad_accounts_are_refused_without_being_shown(text: str) -> None:
+    with pytest.raises(ConfigError, match="LAZULITE_ACCOUNTS") as caught:
+        settings(LAZULITE_ACCOUNTS=text)
+    assert "secret" not in str(caught.value)
+    assert caught.value.__cause__ is None
+
+
+def test_keys_are_in_no_repr() -> None:
+    shown = repr(settings(LAZULITE_ACCOUNTS="a:c2VjcmV0"))
+    assert "secret" not in shown
+    assert "c2VjcmV0" not in shown
+
+
+@pytest.mark.parametrize(
+    ("host", "loopback"),
+    [
+        ("127.0.0.1", True),
+        ("127.1.2.3", True),
+        ("::1", True),
+        ("::ffff:127.0.0.1", True),
+        ("localhost", True),
+        ("LOCALHOST", True),
+        ("0.0.0.0", False),
+        ("::", False),
+        ("::ffff:10.0.0.1", False),
+        ("10.0.0.1", False),
+        ("", False),
+        ("localhost.example", False),
+        ("tables", False),
+        ("2130706433", False),
+    ],
+)
+def test_loopback_addresses(host: str, loopback: bool) -> None:
+    assert is_loopback(host) is loopback
+
+
+def directory(*, environ: str = "", stored: str = "", location: Path) -> AccountDirectory:
+    if stored:
+        keys = f'["{stored}", "{stored}"]'
+        text = f'{{"version": 1, "accounts": [{{"name": "innocent", "keys": {keys}}}]}}'
+        account_file(location).path.write_text(text)
+    return AccountDirectory(accounts_from({"AZURITE_ACCOUNTS": environ}), account_file(location))
+
+
+@pytest.mark.parametrize(
+    ("environ", "stored"),
+    [
+        ("", ""),
+        (f"innocent:{PUBLIC_KEY}", ""),
+        (f"innocent:MQ==:{PUBLIC_KEY}", ""),
+        (f"innocent:MQ==;other:{PUBLIC_KEY}", ""),
+        ("", PUBLIC_KEY),
+        ("other:MQ==", PUBLIC_KEY),
+    ],
+)
+def test_the_development_key_stays_on_this_machine(environ: str, stored: str, tmp_path: Path) -> None:
+    accounts = directory(environ=environ, stored=stored, location=tmp_path)
+    for host in ("0.0.0.0", "::", "tables"):
+        with pytest.raises(ConfigError, match="--allow-development-key"):
+            check_development_key(settings("--table-host", host), accounts)
+        check_development_key(settings("--table-host", host, "--allow-development-key"), accounts)
+    check_development_key(settings(), accounts)
+
+
+def test_keys_of_ones_own_are_served_anywhere(tmp_path: Path) -> None:
+    everywhere = settings("--table-host", "0.0.0.0")
+    check_development_key(everywhere, AccountDirectory({"devstoreaccount1": Account("devstoreaccount1", (b"x",))}))
+    check_development_key(everywhere, directory(stored="MQ==", location=tmp_path))
+
+
+# Bearer tokens.
+
+
+def test_without_an_issuer_there_are_no_bearer_tokens() -> None:
+    assert settings().bearer is None
+
+
+def test_an_issuer_is_enough() -> None:
+    assert settings("--oidc-issuer", "https://issuer.example/a").bearer == BearerSettings(
+        BearerRules(
+            "https://issuer.example/a",
+            ("https://storage.azure.com",),
+            ("roles",),
+            frozenset(READER),
+            frozenset(CONTRIBUTOR),
+        )
+    )
+
+
+def test_every_flag_of_bearer_tokens() -> None:
+    assert settings(
+        *("--oidc-issuer", "https://issuer.example", "--oidc-jwks", "keys.json", "--allow-bearer-over-http"),
+        *("--oidc-audience", "a", "--oidc-audience", "b", "--oidc-role-claim", "groups", "--oidc-role-claim", "oid"),
+        *("--oidc-reader", "r", "--oidc-contributor", "c", "--oidc-contributor", "d"),
+    ).bearer == BearerSettings(
+        BearerRules("https://issuer.example", ("a", "b"), ("groups", "oid"), frozenset({"r"}), frozenset({"c", "d"})),
+        Path("keys.json"),
+        allow_http=True,
+    )
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ["--allow-bearer-over-http"],
+        *[[f"--oidc-{name}", "x"] for name in ("jwks", "audience", "role-claim", "reader", "contributor")],
+        *[
+            ["--oidc-issuer", url]
+            for url in ("", "issuer", "ftp://x/", "https://x/?y", "https://x/a=b", 'https://x/"', "https://x,y/")
+        ],
+        ["--oidc-issuer", "https://x", "--oidc-audience", ""],
+        ["--oidc-issuer", "https://x", "--oidc-audience", "two words"],
+        ["--oidc-issuer", "https://x", "--oidc-audience", "a\r\nb"],
+        ["--oidc-issuer", "http://issuer.example/"],
+    ],
+)
+def test_flags_of_bearer_tokens_that_make_no_sense(flags: list[str]) -> None:
+    with pytest.raises(ConfigError):
+        settings(*flags)
+
+
+def test_plain_http_is_for_issuers_on_this_machine_or_not_asked() -> None:
+    assert settings("--oidc-issuer", "http://localhost:8080/x").bearer
+    assert settings("--oidc-issuer", "http://[::1]:8080/x").bearer
+    assert settings("--oidc-issuer", "http://issuer.example/x", "--oidc-jwks", "keys.json").bearer

@@ -1,0 +1,167 @@
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from itertools import count, cycle
+from typing import NamedTuple
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lazulite.engine.contract import Engine, Key, KeyRange, Slice
+from lazulite.table.call import QueryLimits
+from lazulite.table.query.page import Page, PageReader, PageRequest, read_page
+
+SPACE = 5000
+ALL = [KeyRange(("", ""), None)]
+
+
+@pytest.fixture(name="rows", autouse=True)
+async def _rows(engine: Engine) -> list[bytes]:
+    names = [f"r{index:04}" for index in range(1200)]
+    await engine.commit(SPACE, "p", names, lambda _, __: {name: name.encode() for name in names})
+    return [name.encode() for name in names]
+
+
+async def _read(
+    engine: Engine,
+    top: int,
+    matching: str | None = None,
+    limits: QueryLimits | None = None,
+    deadline: float = float("inf"),
+) -> Page:
+    def predicate(value: bytes) -> bool:
+        return matching is None or value.endswith(matching.encode())
+
+    request = PageRequest(SPACE, ALL, None if matching is None else predicate, bytes, top, deadline)
+    ticks = count()
+    return await read_page(engine, request, limits or QueryLimits(), lambda: next(ticks))
+
+
+async def test_a_full_page_names_the_next_row(engine: Engine, rows: list[bytes]) -> None:
+    page = await _read(engine, 1000)
+    assert page.items == rows[:1000]
+    assert page.next == ("p", "r1000")
+    assert page.scanned == 1000
+
+
+async def test_the_last_page_names_none(engine: Engine, rows: list[bytes]) -> None:
+    page = await _read(engine, 1200)
+    assert (len(page.items), page.next, page.scanned) == (1200, None, 1200)
+    assert (await _read(engine, 1199)).next == ("p", "r1199")
+    assert rows
+
+
+async def test_a_filtered_page_looks_ahead_for_one_more_match(engine: Engine) -> None:
+    page = await _read(engine, 3, "00")
+    assert page.items == [b"r0000", b"r0100", b"r0200"]
+    assert page.next == ("p", "r0300")
+    page = await _read(engine, 12, "00")
+    assert (len(page.items), page.next, page.scanned) == (12, None, 1200)
+
+
+async def test_looking_ahead_is_bounded(engine: Engine) -> None:
+    page = await _read(engine, 1, "0000", QueryLimits(lookahead_rows=10))
+    assert (page.items, page.next, page.scanned) == ([b"r0000"], ("p", "r0001"), 11)
+
+
+async def test_time_ends_a_page_without_losing_a_row(engine: Engine, rows: list[bytes]) -> None:
+    for matching in (None, "0"):
+        page = await _read(engine, 1000, matching, deadline=1.5)
+        assert page.next is not None
+        seen = page.scanned
+        assert 0 < seen < 1000
+        assert page.next == ("p", rows[seen].decode())
+
+
+async def test_size_ends_a_page(engine: Engine) -> None:
+    page = await _read(engine, 1000, limits=QueryLimits(page_bytes=100))
+    assert 0 < len(page.items) < 1000
+    assert page.next == ("p", f"r{len(page.items):04}")
+    page = await _read(engine, 1000, "0", limits=QueryLimits(page_bytes=100))
+    assert 20 <= len(page.items) < 120
+    assert page.next is not None
+
+
+async def test_nothing_asked_nothing_read(engine: Engine) -> None:
+    assert await _read(engine, 0) == Page()
+    request = PageRequest(SPACE, [], None, bytes, 10, 0)
+    assert await read_page(engine, request, QueryLimits(), lambda: 0) == Page()
+
+
+@pytest.mark.parametrize("matching", [None, "x"])
+async def test_others_get_a_turn_inside_a_slice(engine: Engine, matching: str | None) -> None:
+    """Each look at this clock is a second later, so every look ends a turn."""
+    turns = 0
+
+    async def count_turns() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    other = asyncio.create_task(count_turns())
+    page = await _read(engine, 1200, matching)
+    other.cancel()
+    assert page.scanned == 1200
+    assert turns >= 1200
+
+
+async def test_a_page_makes_progress_though_its_time_is_up(engine: Engine) -> None:
+    for matching in (None, "none"):
+        page = await _read(engine, 1000, matching, deadline=-1)
+        assert page.scanned > 0
+        assert page.next is not None
+
+
+class _Slice(NamedTuple):
+    values: Sequence[bytes]
+    first: int
+
+    def key(self, index: int) -> Key:
+        return "p", f"{self.first + index:04}"
+
+
+async def _sliced(rows: Sequence[bytes], first: int, sizes: Sequence[int]) -> AsyncGenerator[Slice, None]:
+    for size in cycle(sizes):
+        if first >= len(rows):
+            return
+        yield _Slice(rows[first : first + size], first)
+        first += size
+
+
+@given(
+    st.lists(st.booleans(), min_size=1, max_size=300),
+    st.booleans(),
+    st.integers(1, 40),
+    st.integers(1, 60),
+    st.lists(st.integers(1, 100), min_size=1, max_size=3),
+    st.sampled_from([1, 30, 10_000]),
+    st.sampled_from([0.0, 0.0004, 1.0]),
+)
+async def test_pages_together_hold_each_row_once(
+    belonging: list[bool],
+    filtered: bool,
+    top: int,
+    lookahead: int,
+    sizes: list[int],
+    page_bytes: int,
+    seconds_a_look: float,
+) -> None:
+    """Whatever the runs, the slices and the limits are."""
+    rows = [b"%04d%c" % (index, b"ny"[belongs]) for index, belongs in enumerate(belonging)]
+    limits = QueryLimits(lookahead_rows=lookahead, page_bytes=page_bytes)
+    predicate = (lambda value: value.endswith(b"y")) if filtered else None
+    request = PageRequest(SPACE, ALL, predicate, bytes, top, float("inf"))
+    looks = count()
+    found: list[bytes] = []
+    next_row: Key | None = ("p", "0000")
+    while next_row is not None:
+        reader = PageReader(request, limits, lambda: next(looks) * seconds_a_look)
+        before = next_row
+        await reader.read(_sliced(rows, int(before[1]), sizes))
+        page, next_row = reader.page, reader.page.next
+        assert len(page.items) <= top
+        assert page.scanned >= len(page.items)
+        assert next_row is None or next_row > before
+        found += page.items
+    assert found == [row for row in rows if not filtered or row.endswith(b"y")]
