@@ -230,9 +230,11 @@ def _guid(value: Json) -> str:
 def _binary(value: Json) -> str:
     if not isinstance(value, str):
         raise ValueError("not base64")
+    digits = value.rstrip("=")
+    if len(value) % 4 or len(value) - len(digits) > 2:  # Python takes more of them.
+        raise ValueError("not base64")
     if len(value) > _BASE64_MAX:  # It is too large, and only to be told from what is no Binary at all.
-        digits = value.rstrip("=")
-        if len(value) % 4 or len(value) - len(digits) > 2 or digits.encode("ascii").translate(None, _BASE64):
+        if digits.encode("ascii").translate(None, _BASE64):
             raise ValueError("not base64")
         return f'"{value}"'
     try:
