@@ -2,14 +2,14 @@
 
 import asyncio
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from lazulite.cli import backup_files
 from lazulite.engine import location
 from lazulite.engine.generation import UNCHANGED
-from lazulite.engine.group_commit import GroupCommit
+from lazulite.engine.group_commit import Bounds, GroupCommit
 from lazulite.engine.location import Location
 from lazulite.protocol import account_file
 
@@ -40,6 +40,16 @@ def _show_unsynced() -> None:
     GroupCommit.durable_within = lambda *_: {}  # type: ignore[method-assign]
 
 
+def _show_unsynced_ranges() -> None:
+    """Show queries of several key ranges what the database holds, and be right with all others."""
+    within = GroupCommit.durable_within
+
+    def durable_within(self: GroupCommit, ranges: Sequence[Bounds]) -> dict[bytes, bytes | None]:
+        return {} if len(ranges) > 1 else within(self, ranges)
+
+    GroupCommit.durable_within = durable_within  # type: ignore[method-assign]
+
+
 def _forget_names() -> None:
     """Make directories without a sync of the one above."""
 
@@ -65,6 +75,7 @@ SABOTAGES: dict[str, Callable[[], None]] = {
     "sync-nothing": _sync_nothing,
     "answer-early": _answer_early,
     "show-unsynced": _show_unsynced,
+    "show-unsynced-ranges": _show_unsynced_ranges,
     "forget-names": _forget_names,
     "accounts-unsynced": _accounts_unsynced,
 }

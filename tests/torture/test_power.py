@@ -30,6 +30,7 @@ def test_nothing_acknowledged_or_shown_is_lost(tmp_path: Path) -> None:
         ("sync-nothing", Mix(early=0, accounts=0, backups=0)),
         ("answer-early", Mix(early=0, accounts=0, backups=0, in_sync=1)),
         ("show-unsynced", Mix(early=0, accounts=0, backups=0, in_sync=1)),
+        ("show-unsynced-ranges", Mix(early=0, accounts=0, backups=0, in_sync=1)),
         ("forget-names", Mix(early=0, accounts=0, backups=0, fresh=1, strict=1)),
         ("accounts-unsynced", Mix(early=0, accounts=1, backups=0)),
     ],

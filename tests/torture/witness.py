@@ -79,7 +79,7 @@ def lost(shown: Iterable[Shown], chronicles: Iterable[Chronicle], store: Store) 
 
 
 class Reader:
-    """One client that reads rows, partitions and tables, until the server is gone."""
+    """One client that reads rows, one partition or two, and tables, until the server is gone."""
 
     def __init__(self, account: Account, tables: Mapping[str, Iterable[Key]], seed: str) -> None:
         """`tables` has all keys that there ever are, by table."""
@@ -98,11 +98,11 @@ class Reader:
         try:
             while True:
                 table = self._random.choice(list(self._keys))
-                key = self._random.choice(self._keys[table])
+                key, other = self._random.choices(self._keys[table], k=2)
                 if self._random.random() < 0.5:
                     self._get(key)
                 else:
-                    self._scan(table, key[1])
+                    self._scan(table, {key[1], self._random.choice([key, other])[1]})
                 self.answers += 1
         except _LOST:
             return
@@ -124,15 +124,16 @@ class Reader:
         else:
             self._missing(status, body, key)
 
-    def _scan(self, table: str, partition: str) -> None:
-        """Look at a partition, which fits into a page: what is not in it is not there."""
-        status, body, _ = self._ask(f"{table}()", filter=f"PartitionKey eq '{partition}'", select="RowKey")
+    def _scan(self, table: str, partitions: Iterable[str]) -> None:
+        """Look at some partitions, which fit into a page: what is not in it is not there."""
+        text = " or ".join(f"PartitionKey eq '{partition}'" for partition in sorted(partitions))
+        status, body, _ = self._ask(f"{table}()", filter=text, select="PartitionKey,RowKey")
         if status != http.client.OK:
             self._missing(status, body, (table,))
             return
-        found = {row["RowKey"]: row["odata.etag"] for row in json.loads(body)["value"]}
-        keys = [key for key in self._keys[table] if key[1] == partition]
-        self.shown |= {(key, found.get(key[2], NOTHING)) for key in keys}
+        found = {(row["PartitionKey"], row["RowKey"]): row["odata.etag"] for row in json.loads(body)["value"]}
+        keys = [key for key in self._keys[table] if key[1] in partitions]
+        self.shown |= {(key, found.get((key[1], key[2]), NOTHING)) for key in keys}
         self.shown.add(((table,), table))
 
     def _missing(self, status: int, body: bytes, key: Key) -> None:
