@@ -1,6 +1,7 @@
 """Promises about the disk, broken on purpose: see `sabotage`."""
 
 import asyncio
+import itertools
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -11,12 +12,25 @@ from lazulite.engine import location
 from lazulite.engine.generation import UNCHANGED
 from lazulite.engine.group_commit import Bounds, GroupCommit
 from lazulite.engine.location import Location
+from lazulite.engine.rocks_store import Store
 from lazulite.protocol import account_file
 
 
 def _sync_nothing() -> None:
     """Flush the log without a sync."""
     Location.durable = property(lambda _: False)  # type: ignore[assignment,method-assign]  # That is the sabotage.
+
+
+def _leave_out_syncs() -> None:
+    """Leave out the sync of each 100th generation."""
+    sync = Store._sync
+    numbers = itertools.count(1)
+
+    def mostly(self: Store) -> None:
+        if next(numbers) % 100:
+            sync(self)
+
+    Store._sync = mostly  # type: ignore[method-assign]
 
 
 def _answer_early() -> None:
@@ -73,6 +87,7 @@ def _accounts_unsynced() -> None:
 
 SABOTAGES: dict[str, Callable[[], None]] = {
     "sync-nothing": _sync_nothing,
+    "leave-out-syncs": _leave_out_syncs,
     "answer-early": _answer_early,
     "show-unsynced": _show_unsynced,
     "show-unsynced-ranges": _show_unsynced_ranges,
