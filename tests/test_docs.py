@@ -8,7 +8,7 @@ import pytest
 from azure.data.tables import TableClient
 
 from .docs_support import PAGES, REPORTS, ROOT, RUN, Checkout, Fence, Reader, fences, page_text, prints
-from .markdown import links
+from .markdown import links, without_fences
 
 RUN_PAGES = [page for page in PAGES if any(fence.language in RUN for fence in fences(page))]
 SKIPPED = {
@@ -18,6 +18,8 @@ SKIPPED = {
 }
 CLIENTS = {"csharp", "javascript", "java", "go"}
 NOT_RUN = {"output", "text", "ini"}
+NOT_WRAPPED = {"docs/compatibility.md", "benchmarks/README.md"}
+LINE_MAX = 100
 NODE_MODULES = ROOT / "tests" / "sdk" / "javascript" / "node_modules"
 
 
@@ -110,6 +112,16 @@ def test_the_backup_that_is_described_holds_what_was_written(checkout: Checkout)
             assert table.get_entity("p", "r")["Value"] == 1
     finally:
         reader.close()
+
+
+# Lines.
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES + REPORTS if page not in NOT_WRAPPED])
+def test_lines_of_prose_wrap_at_100(page: str) -> None:
+    prose = without_fences(page_text(page)).splitlines()
+    long = [line for line in prose if len(line) > LINE_MAX and not line.startswith(("|", "#"))]
+    assert long == []
 
 
 # Clients in other languages.
