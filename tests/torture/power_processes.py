@@ -92,6 +92,6 @@ class Processes:
 
 
 def _kill(process: "subprocess.Popen[str]") -> None:
-    """Kill a process and those that it started: the front ends of a service."""
+    """Kill a process and its child processes: the workers of a service."""
     if process.returncode is None:  # So its number is still its own.
         os.killpg(process.pid, signal.SIGKILL)
