@@ -47,11 +47,11 @@ clean:
 # `exec` above leaves make out of the way of signals; these files say what is installed.
 $(VENV)/.runtime: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(PIP) -e .
+	$(PIP) -e '.[all]'
 	@touch $@
 
 $(VENV)/.test: $(VENV)/.runtime
-	$(PIP) -e '.[test,otel,bench]'
+	$(PIP) -e '.[all,test,bench]'
 	@touch $@
 
 # Where there is no atheris, fuzzing goes unguided.
