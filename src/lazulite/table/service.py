@@ -12,11 +12,10 @@ from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from email.utils import formatdate
 from random import Random, SystemRandom
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from lazulite.auth.accounts.account import AccountDirectory
 from lazulite.auth.authenticator import Authenticator
-from lazulite.auth.bearer.authentication import BearerAuthentication
 from lazulite.auth.grant import Grant
 from lazulite.engine.contract import Clock, Engine, EngineUnavailableError, SpaceDroppedError
 from lazulite.engine.remote.messages import Watcher
@@ -41,6 +40,10 @@ from lazulite.table.query.filter import FilterSyntaxError
 from lazulite.table.resource import parse_resource
 from lazulite.table.responses import NO_CACHE, NO_SNIFF
 from lazulite.table.routes import PREFLIGHT, answers_xml, dispatch
+
+if TYPE_CHECKING:
+    # It needs the extra lazulite[oidc].
+    from lazulite.auth.bearer.authentication import BearerAuthentication
 
 SERVER = "Windows-Azure-Table/1.0 Microsoft-HTTPAPI/2.0"
 """Some SDKs look at it."""
@@ -82,7 +85,7 @@ class TableService:
         random: Random | None = None,
         limits: QueryLimits | None = None,
         addressing: Addressing | None = None,
-        bearer: BearerAuthentication | None = None,
+        bearer: "BearerAuthentication | None" = None,
         paced: Callable[[Operation], Operation] = lambda operation: operation,
         remembered_seconds: float | None = None,
     ) -> None:
