@@ -17,7 +17,7 @@ def run(args: Namespace, environ: Mapping[str, str]) -> int:
     except ConfigError as error:
         raise Refusal(error) from error
     if database is None:
-        raise Refusal("pass --engine: only a database is upgraded so, a location needs nothing", 2)
+        raise Refusal("pass --engine: only the tables of a database need an upgrade", 2)
     try:
         before, after = lifecycle.run(upgrade(database))
     except EngineError as error:
