@@ -17,6 +17,7 @@ from lazulite.engine.postgres.settings import PostgresSettings
 from lazulite.engine.rocksdb.database import Failpoints
 from lazulite.engine.rocksdb.engine import RocksEngine
 from lazulite.engine.rocksdb.flush_stats import Meter
+from lazulite.engine.rocksdb.options import RocksSettings
 from lazulite.engine.write_check import KEPT_SECONDS
 from lazulite.migration.journal import refuse_unfinished
 from lazulite.protocol.clock import system_clock
@@ -50,6 +51,7 @@ async def open_store(
     *,
     clock: Clock = system_clock,
     failpoints: Failpoints | None = None,
+    tuning: RocksSettings | None = None,
 ) -> AsyncIterator[Store]:
     """Yield the store that the settings say, the accounts checked.
 
@@ -58,6 +60,7 @@ async def open_store(
         meter: told of each flush of an embedded store.
         clock: the time now, for what is written.
         failpoints: functions that an embedded store calls at the steps of a flush.
+        tuning: of an embedded store; None for its defaults.
 
     Raises:
         ConfigError: it is none to be served, or the accounts are not for this address.
@@ -68,7 +71,7 @@ async def open_store(
         async with _database_store(settings, settings.database, clock) as store:
             yield store
         return
-    async with open_location(settings, meter, clock=clock, failpoints=failpoints) as (engine, directory):
+    async with open_location(settings, meter, clock=clock, failpoints=failpoints, tuning=tuning) as (engine, directory):
         yield Store(engine, directory, f"RocksDB, {engine.name}", engine.statistics)
 
 
@@ -79,6 +82,7 @@ async def open_location(
     *,
     clock: Clock = system_clock,
     failpoints: Failpoints | None = None,
+    tuning: RocksSettings | None = None,
 ) -> AsyncIterator[tuple[RocksEngine, AccountDirectory]]:
     """Yield the engine of a location, or of memory, and its accounts; backups can be made meanwhile.
 
@@ -104,7 +108,7 @@ async def open_location(
         if not settings.accept_clock_jump:
             check_since_boot(location, stamps.boot_tick)
     path = None if location is None else store_path(location)
-    engine = RocksEngine.open(path, stamps, meter=meter, failpoints=failpoints)
+    engine = RocksEngine.open(path, stamps, tuning, meter=meter, failpoints=failpoints)
     try:
         if not settings.accept_clock_jump:
             check_newest_stamp(engine.name, engine.newest_stamp)
