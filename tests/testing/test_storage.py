@@ -7,12 +7,20 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from azure.core.credentials import AzureNamedKeyCredential, AzureSasCredential
 from azure.core.exceptions import ClientAuthenticationError, HttpResponseError, ResourceExistsError
-from azure.data.tables import TableClient, TableServiceClient
+from azure.data.tables import (
+    AccountSasPermissions,
+    ResourceTypes,
+    TableClient,
+    TableServiceClient,
+    generate_account_sas,
+)
 
 import lazulite.testing
 from lazulite.engine.contract import LocationInUseError
 
+ALL = AccountSasPermissions(read=True, write=True, add=True, create=True)
 ENTITY = {"PartitionKey": "p", "RowKey": "r"}
 
 
@@ -108,9 +116,23 @@ def test_the_clock_stamps_entities_and_judges_credentials() -> None:
         now += timedelta(hours=1)
         with pytest.raises(ClientAuthenticationError):
             table.get_entity("p", "r")
-        now -= timedelta(days=400)
-        with pytest.raises(ClientAuthenticationError):
-            table.get_entity("p", "r")
+
+
+def test_a_sas_is_good_from_its_start_to_its_end_by_a_clock_that_jumps() -> None:
+    now = datetime(2031, 1, 1, tzinfo=UTC)
+    with lazulite.testing.server(clock=lambda: now) as storage:
+        account = storage.account()
+        end = now + timedelta(days=30)
+        credential = AzureNamedKeyCredential(account.name, account.key)
+        token = generate_account_sas(credential, ResourceTypes(container=True), ALL, end, start=now)
+        url = account.endpoint
+        with TableServiceClient(url, credential=AzureSasCredential(token), retry_total=0) as client:
+            client.create_table("Orders")
+            now += timedelta(days=29)
+            client.create_table("OrdersOfFebruary")
+            now += timedelta(days=2)
+            with pytest.raises(ClientAuthenticationError):
+                client.create_table("OrdersOfMarch")
 
 
 @pytest.mark.parametrize("step", ["before_write", "before_sync", "after_sync"])
