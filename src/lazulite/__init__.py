@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     from lazulite.app.application import create_app
     from lazulite.settings.config import Settings
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = ["Settings", "__version__", "create_app"]
 
 _HOMES = {"create_app": "lazulite.app.application", "Settings": "lazulite.settings.config"}
