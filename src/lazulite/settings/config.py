@@ -38,10 +38,10 @@ class ConfigError(ValueError):
 class Settings:
     """How to serve."""
 
-    location: Path | None
+    location: Path | None = None
     """The directory of everything durable; None keeps everything in memory, or in a database."""
-    host: str
-    port: int | None
+    host: str = "127.0.0.1"
+    port: int | None = 0
     """For plain HTTP; 0: any that is free; None: none."""
     https_port: int | None = None
     """For HTTPS, the same."""

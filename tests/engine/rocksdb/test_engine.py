@@ -475,3 +475,16 @@ async def test_a_location_is_for_one_engine_until_it_is_closed(tmp_path: Path) -
     await put(engine, "r", b"x")
     await engine.close()
     await RocksEngine.open(tmp_path / "store", system_clock).close()
+
+
+async def test_a_store_in_memory_keeps_its_rows_over_a_failed_write() -> None:
+    failpoints = Failpoints()
+    engine = RocksEngine.open(None, system_clock, QUICK, failpoints=failpoints)
+    await engine.commit(1, "p", ["r"], lambda _, __: {"r": b"kept"})
+    failpoints.fail("before_write", "IO error: no memory")
+    with pytest.raises(EngineUnavailableError):
+        await engine.commit(1, "p", ["s"], lambda _, __: {"s": b"refused"})
+    failpoints.armed.clear()
+    await writable_again(engine)
+    assert [await engine.get(1, "p", row) for row in ("r", "s")] == [b"kept", None]
+    await engine.close()
