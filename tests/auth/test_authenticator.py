@@ -22,7 +22,7 @@ from lazulite.auth.sas.account_sas import AccountSas, sign_account_sas
 from lazulite.auth.sas.dates import parse_sas_date
 from lazulite.auth.sas.service_sas import ServiceSas, sign_table_sas
 from lazulite.auth.sas.terms import SAS_PARAMETERS
-from lazulite.auth.shared_key import parse_http_date, table_string_to_sign
+from lazulite.auth.shared_key import parse_http_date
 from lazulite.auth.stored_policy import StoredAccessPolicy
 from lazulite.engine.contract import KeyRange
 from lazulite.protocol.addressing import Addressing
@@ -31,6 +31,7 @@ from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import Request
 from lazulite.protocol.query_string import parse_query_string
 from lazulite.protocol.version import NEWEST
+from lazulite.table.canonicalize import table_string_to_sign
 
 ACCOUNT = Account("acct", (b"first", b"second"))
 DATE = "Tue, 01 Jan 2030 00:00:00 GMT"
@@ -50,6 +51,7 @@ class Fixture:
             accounts or AccountDirectory({"acct": ACCOUNT}),
             lambda: self.now,
             self._read_policies,
+            canonicalize=table_string_to_sign,
             window_seconds=window_seconds,
             cache_entries_max=entries_max,
         )
@@ -344,7 +346,12 @@ async def test_the_order_of_checks(service: Fixture) -> None:
 
 async def test_another_services_letter(service: Fixture) -> None:
     queue = Authenticator(
-        AccountDirectory({"acct": ACCOUNT}), lambda: NOW, service._read_policies, service="q", resource_prefix="queue"
+        AccountDirectory({"acct": ACCOUNT}),
+        lambda: NOW,
+        service._read_policies,
+        canonicalize=table_string_to_sign,
+        service="q",
+        resource_prefix="queue",
     )
     request = sas(account_query(services="q"))
     grant = await queue.authenticate(ACCOUNT, request, Addressing().locate(request), parse_query_string(request.query))

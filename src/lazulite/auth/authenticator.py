@@ -31,7 +31,6 @@ from lazulite.auth.shared_key import (
     check_date,
     check_signature,
     parse_authorization,
-    table_string_to_sign,
 )
 from lazulite.auth.stored_policy import StoredAccessPolicy
 from lazulite.protocol.addressing import Address
@@ -52,25 +51,25 @@ class Authenticator:
         accounts: who there is.
         clock: the time now.
         policies: reads the stored access policies of a table.
+        canonicalize: the service's string-to-sign for Shared Key.
         service: the service's letter in an account SAS.
         resource_prefix: the service's word in the canonical resource of a service SAS.
         window_seconds: how far the date of a Shared Key request may be off, in either direction.
         cache_entries_max: how many verified SAS tokens are remembered.
-        canonicalize: the service's string-to-sign for Shared Key.
         bearer: checks bearer tokens; None where there is no issuer of such.
     """
 
-    def __init__(  # noqa: PLR0913 - all but three have a default
+    def __init__(  # noqa: PLR0913 - all but four have a default
         self,
         accounts: AccountDirectory,
         clock: Clock,
         policies: Policies,
         *,
+        canonicalize: Canonicalize,
         service: str = "t",
         resource_prefix: str = "table",
         window_seconds: int = REQUEST_AGE_SECONDS_MAX,
         cache_entries_max: int = SAS_CACHE_ENTRIES_MAX,
-        canonicalize: Canonicalize = table_string_to_sign,
         bearer: BearerAuthentication | None = None,
     ) -> None:
         self._accounts = accounts
