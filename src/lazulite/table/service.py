@@ -23,7 +23,7 @@ from lazulite.engine.remote.messages import Watcher
 from lazulite.protocol.addressing import Address, Addressing
 from lazulite.protocol.clock import TICKS_PER_SECOND, system_clock, unix_seconds, until_9999
 from lazulite.protocol.content_md5 import check_content_md5
-from lazulite.protocol.errors import CREDENTIAL_REFUSALS, MESSAGE_AS_REASON, ServiceError
+from lazulite.protocol.errors import CREDENTIAL_REFUSALS, ServiceError
 from lazulite.protocol.message import Request, Response
 from lazulite.protocol.query_string import parse_query_string
 from lazulite.protocol.timeout import REQUEST_SECONDS_MAX, read_timeout
@@ -36,6 +36,7 @@ from lazulite.service.properties_store import PropertiesStore
 from lazulite.table.call import Call, Context, QueryLimits
 from lazulite.table.canonicalize import table_string_to_sign
 from lazulite.table.catalog import Catalog
+from lazulite.table.errors import MESSAGE_AS_REASON
 from lazulite.table.method_override import effective_method
 from lazulite.table.payload.negotiation import format_for_error
 from lazulite.table.query.filter import FilterSyntaxError
