@@ -20,6 +20,7 @@ from lazulite.table.payload.formats import Format, Reader
 from lazulite.table.payload.interfaces import EntityWriter, TableWriter
 from lazulite.table.payload.negotiation import negotiate, reader_of
 from lazulite.table.resource import Resource
+from lazulite.table.sas import TableScope
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +91,9 @@ class Call:
         Raises:
             ServiceError: `AuthorizationFailure`.
         """
-        self.grant.require_key(partition_key, row_key)
+        scope = self.grant.scope
+        if isinstance(scope, TableScope) and not scope.allows_key(partition_key, row_key):
+            raise self.grant.refusal("AuthorizationFailure")
 
     def format(self) -> Format:
         """Return the format of the answer.

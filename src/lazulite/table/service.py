@@ -34,8 +34,8 @@ from lazulite.records.spaces import SERVICE_PROPERTIES, TABLES
 from lazulite.service import cors
 from lazulite.service.properties_store import PropertiesStore
 from lazulite.table.call import Call, Context, QueryLimits
-from lazulite.table.canonicalize import table_string_to_sign
 from lazulite.table.catalog import Catalog
+from lazulite.table.credentials import TABLE_CREDENTIALS
 from lazulite.table.errors import MESSAGE_AS_REASON
 from lazulite.table.method_override import effective_method
 from lazulite.table.payload.negotiation import format_for_error
@@ -100,9 +100,7 @@ class TableService:
             limits or QueryLimits(),
         )
         self._addressing = addressing or Addressing()
-        self._authenticator = Authenticator(
-            accounts, clock, catalog.policies, canonicalize=table_string_to_sign, bearer=bearer
-        )
+        self._authenticator = Authenticator(accounts, clock, catalog.policies, TABLE_CREDENTIALS, bearer=bearer)
         self._paced = paced
         self._overdue: set[asyncio.Task[Response]] = set()
         self._date_second = -1
