@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import Response
 from lazulite.protocol.version import ACL_SINCE, STATS_SINCE
+from lazulite.service.account_operations import get_properties, get_stats, set_properties
 from lazulite.table.batch.transaction import run_batch
 from lazulite.table.call import Call
 from lazulite.table.odata_version import check_odata_version
-from lazulite.table.operations.account_operations import get_properties, get_stats, set_properties
 from lazulite.table.operations.acl import get_acl, set_acl
 from lazulite.table.operations.below_table import refuse_insert, refuse_query
 from lazulite.table.operations.entity_queries import get_entity, query_entities

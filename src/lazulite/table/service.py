@@ -33,6 +33,7 @@ from lazulite.records.row_cache import Lifetime
 from lazulite.records.spaces import SERVICE_PROPERTIES, TABLES
 from lazulite.service import cors
 from lazulite.service.properties_store import PropertiesStore
+from lazulite.service.responses import NO_CACHE, NO_SNIFF
 from lazulite.table.call import Call, Context, QueryLimits
 from lazulite.table.catalog import Catalog
 from lazulite.table.credentials import TABLE_CREDENTIALS
@@ -41,7 +42,6 @@ from lazulite.table.method_override import effective_method
 from lazulite.table.payload.negotiation import format_for_error
 from lazulite.table.query.filter import FilterSyntaxError
 from lazulite.table.resource import parse_resource
-from lazulite.table.responses import NO_CACHE, NO_SNIFF
 from lazulite.table.routes import PREFLIGHT, answers_xml, dispatch
 
 SERVER = "Windows-Azure-Table/1.0 Microsoft-HTTPAPI/2.0"
@@ -91,13 +91,13 @@ class TableService:
         catalog = Catalog(engine, lifetime)
         properties = PropertiesStore(engine, "table", lifetime)
         self._context = Context(
-            engine,
-            catalog,
-            properties,
-            clock,
-            monotonic,
-            random or SystemRandom(),
-            limits or QueryLimits(),
+            engine=engine,
+            catalog=catalog,
+            properties=properties,
+            clock=clock,
+            monotonic=monotonic,
+            random=random or SystemRandom(),
+            limits=limits or QueryLimits(),
         )
         self._addressing = addressing or Addressing()
         self._authenticator = Authenticator(accounts, clock, catalog.policies, TABLE_CREDENTIALS, bearer=bearer)
