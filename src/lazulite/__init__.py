@@ -1,3 +1,3 @@
 """Lazulite: self-hosted Azure Table storage, wire-compatible, durable and fast."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

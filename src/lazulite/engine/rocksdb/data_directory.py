@@ -8,6 +8,7 @@ one) away. The store's format stands in the store under `format`; see FORMAT.
 import contextlib
 import os
 import re
+import shutil
 import tempfile
 from pathlib import Path
 
@@ -159,8 +160,7 @@ class Location:
             return True
         probe = self._path / _PROBE
         try:
-            space = os.statvfs(self._path)
-            if space.f_bavail * space.f_frsize < 2 * self._settings.write_buffer_bytes:
+            if shutil.disk_usage(self._path).free < 2 * self._settings.write_buffer_bytes:
                 return False
             with probe.open("wb") as file:
                 file.write(bytes(MIB))
