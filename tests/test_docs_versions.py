@@ -1,20 +1,29 @@
-"""docs/versions.md has the rows of the table in protocol/version.py, word for word and in its order."""
+"""docs/versions.md has the rows of protocol/version.py and of each service, word for word and oldest first."""
 
 import ast
 import itertools
 from collections.abc import Iterator
+from operator import itemgetter
 from pathlib import Path
+from types import ModuleType
 
 from lazulite.protocol import version
+from lazulite.table import versions as table_versions
 
 from .docs_support import page_text, table_rows
 
 PAGE = "docs/versions.md"
+MODULES = (table_versions, version)
 
 
-def changes() -> Iterator[list[str]]:
-    """Return since, what and before of each constant, from the text that stands below it."""
-    statements = ast.parse(Path(version.__file__).read_text(encoding="utf-8")).body
+def path_of(module: ModuleType) -> Path:
+    assert module.__file__ is not None
+    return Path(module.__file__)
+
+
+def changes(module: ModuleType) -> Iterator[list[str]]:
+    """Yield since, what and before of each constant of a module, from the text that stands below it."""
+    statements = ast.parse(path_of(module).read_text(encoding="utf-8")).body
     for statement, following in itertools.pairwise(statements):
         match statement, following:
             case (
@@ -26,9 +35,9 @@ def changes() -> Iterator[list[str]]:
 
 
 def test_the_page_has_the_rows_of_the_table() -> None:
-    found = list(changes())
-    assert len(found) == sum(name.endswith(("_SINCE", "_BEFORE")) for name in vars(version))
-    assert [row for row in table_rows(PAGE) if row[0][:2] == "20"] == found
+    found = [row for module in MODULES for row in changes(module)]
+    assert len(found) == sum(name.endswith(("_SINCE", "_BEFORE")) for module in MODULES for name in vars(module))
+    assert [row for row in table_rows(PAGE) if row[0][:2] == "20"] == sorted(found, key=itemgetter(0))
 
 
 def test_the_page_has_the_versions_of_requests_that_name_none() -> None:
@@ -38,10 +47,10 @@ def test_the_page_has_the_versions_of_requests_that_name_none() -> None:
 
 
 def test_no_version_stands_anywhere_else_in_the_code() -> None:
-    known = {row[0] for row in changes()}
-    root = Path(version.__file__).parent.parent
+    known = {row[0] for module in MODULES for row in changes(module)}
+    root = path_of(version).parent.parent
     for path in root.rglob("*.py"):
-        if path == Path(version.__file__):
+        if path in map(path_of, MODULES):
             continue
         strings = {
             node.value

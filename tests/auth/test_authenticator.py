@@ -4,6 +4,7 @@ import hmac
 import logging
 from base64 import b64encode
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partialmethod
 from itertools import count
 from pathlib import Path
@@ -20,9 +21,8 @@ from lazulite.auth.grant import SHARED_KEY_GRANT, Grant
 from lazulite.auth.hmac_signer import Signer
 from lazulite.auth.sas.account_sas import AccountSas, sign_account_sas
 from lazulite.auth.sas.dates import parse_sas_date
-from lazulite.auth.sas.service_sas import ServiceSas, sign_table_sas
-from lazulite.auth.sas.terms import SAS_PARAMETERS
-from lazulite.auth.shared_key import parse_http_date, table_string_to_sign
+from lazulite.auth.sas.terms import ACCOUNT_SAS_PARAMETERS
+from lazulite.auth.shared_key import parse_http_date
 from lazulite.auth.stored_policy import StoredAccessPolicy
 from lazulite.engine.contract import KeyRange
 from lazulite.protocol.addressing import Addressing
@@ -31,6 +31,9 @@ from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import Request
 from lazulite.protocol.query_string import parse_query_string
 from lazulite.protocol.version import NEWEST
+from lazulite.table.canonicalize import table_string_to_sign
+from lazulite.table.credentials import TABLE_CREDENTIALS
+from lazulite.table.sas import TABLE_SAS_PARAMETERS, TableSas, TableScope, sign_table_sas
 
 ACCOUNT = Account("acct", (b"first", b"second"))
 DATE = "Tue, 01 Jan 2030 00:00:00 GMT"
@@ -50,6 +53,7 @@ class Fixture:
             accounts or AccountDirectory({"acct": ACCOUNT}),
             lambda: self.now,
             self._read_policies,
+            TABLE_CREDENTIALS,
             window_seconds=window_seconds,
             cache_entries_max=entries_max,
         )
@@ -98,7 +102,7 @@ def account_query(account: Account = ACCOUNT, key: int = 1, /, **changes: str) -
 
 def table_query(account: Account = ACCOUNT, key: int = 1, /, **changes: str) -> str:
     values = {"table": "MyTable", "permission": "ra", "expiry": EXPIRY, "start": START}
-    return sign_table_sas(account, ServiceSas(**(values | changes)), key)
+    return sign_table_sas(account, TableSas(**(values | changes)), key)
 
 
 @pytest.mark.parametrize("key", ACCOUNT.keys)
@@ -266,7 +270,8 @@ async def test_table_sas(service: Fixture, key: int) -> None:
     query = table_query(ACCOUNT, key, start_partition="a", start_row="b", end_partition="c")
     account, grant = await service.ask(sas(query))
     assert account is ACCOUNT
-    assert grant == Grant("service-sas", frozenset("ra"), "", "mytable", KeyRange(("a", "b"), ("c\0", "")))
+    scope = TableScope("mytable", KeyRange(("a", "b"), ("c\0", "")))
+    assert grant == Grant("service-sas", frozenset("ra"), scope=scope)
 
 
 @pytest.mark.parametrize(("version", "hides"), [("2012-02-12", True), ("2015-02-21", True), ("2015-04-05", False)])
@@ -344,7 +349,10 @@ async def test_the_order_of_checks(service: Fixture) -> None:
 
 async def test_another_services_letter(service: Fixture) -> None:
     queue = Authenticator(
-        AccountDirectory({"acct": ACCOUNT}), lambda: NOW, service._read_policies, service="q", resource_prefix="queue"
+        AccountDirectory({"acct": ACCOUNT}),
+        lambda: NOW,
+        service._read_policies,
+        replace(TABLE_CREDENTIALS, letter="q"),
     )
     request = sas(account_query(services="q"))
     grant = await queue.authenticate(ACCOUNT, request, Addressing().locate(request), parse_query_string(request.query))
@@ -362,7 +370,7 @@ async def test_a_stored_policy_takes_effect_at_once(service: Fixture) -> None:
     service.policies["acct", "mytable"] = [StoredAccessPolicy("other"), POLICY]
     for _ in range(2):
         _, grant = await service.ask(request)
-        assert grant == Grant("service-sas", frozenset("r"), table="mytable", key_range=KeyRange(("a", ""), None))
+        assert grant == Grant("service-sas", frozenset("r"), scope=TableScope("mytable", KeyRange(("a", ""), None)))
 
     service.policies["acct", "mytable"] = [StoredAccessPolicy("ro", None, POLICY.expiry, "raud")]
     assert (await service.ask(request))[1].permissions == set("raud")
@@ -481,7 +489,7 @@ async def test_no_secret_leaves(service: Fixture, caplog: pytest.LogCaptureFixtu
 
 
 @pytest.mark.parametrize("query", [account_query(), table_query()])
-@pytest.mark.parametrize("name", sorted(SAS_PARAMETERS))
+@pytest.mark.parametrize("name", sorted({*ACCOUNT_SAS_PARAMETERS, *TABLE_SAS_PARAMETERS}))
 async def test_a_field_that_comes_twice(service: Fixture, query: str, name: str) -> None:
     """The token is good, and remembered: neither makes up for the repetition."""
     await service.ask(sas(query))

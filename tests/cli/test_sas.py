@@ -6,11 +6,11 @@ import pytest
 from lazulite.auth.accounts.account import DEVELOPMENT_ACCOUNT, Account
 from lazulite.auth.sas.account_sas import parse_account_sas
 from lazulite.auth.sas.dates import parse_sas_date
-from lazulite.auth.sas.service_sas import parse_service_sas
 from lazulite.auth.sas.terms import MalformedSasError
 from lazulite.cli import main
 from lazulite.cli.parser import build_parser
 from lazulite.cli.sas import resolve_time, sign
+from lazulite.table.sas import parse_table_sas
 
 NOW = parse_sas_date("2024-02-28T23:30:00Z")
 ACCOUNT = Account("orders", (b"one", b"two"))
@@ -51,7 +51,7 @@ def test_a_table_token_with_a_key_range() -> None:
     signature = given.pop("sig")
     expected = {"sv": "2019-02-02", "tn": "Orders", "sp": "rd", "se": "2024-02-29T00:30:00Z", "spr": "https,http"}
     assert given == expected | {"spk": "a&b", "srk": "1", "epk": "c", "erk": "ü"}
-    assert parse_service_sas(given | {"sig": signature}).is_signed_by(ACCOUNT, "table")
+    assert parse_table_sas(given | {"sig": signature}).is_signed_by(ACCOUNT)
 
 
 def test_a_table_token_by_policy() -> None:
@@ -64,7 +64,7 @@ def test_either_key_signs() -> None:
     arguments = ["table", "Orders", "--permissions", "r", "--expiry", "1h"]
     second = token(*arguments, "--key", "2")
     assert second["sig"] != token(*arguments)["sig"]
-    assert parse_service_sas(second).is_signed_by(Account("orders", (b"two",)), "table")
+    assert parse_table_sas(second).is_signed_by(Account("orders", (b"two",)))
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_urls(location: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["sas", "table", "Orders", *common]) == 0
     url = urlsplit(capsys.readouterr().out.strip())
     assert (url.netloc, url.path) == ("127.0.0.1:9", "/devstoreaccount1/Orders")
-    assert parse_service_sas(dict(parse_qsl(url.query))).is_signed_by(DEVELOPMENT_ACCOUNT, "table")
+    assert parse_table_sas(dict(parse_qsl(url.query))).is_signed_by(DEVELOPMENT_ACCOUNT)
     assert main(["sas", "account", *common]) == 0
     assert urlsplit(capsys.readouterr().out).path == "/devstoreaccount1/"
 

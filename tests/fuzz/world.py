@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from random import Random
 
 from lazulite.auth.accounts.account import DEVELOPMENT_ACCOUNT, AccountDirectory
-from lazulite.auth.shared_key import table_string_to_sign
 from lazulite.engine.key_encoding import space_prefix
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import Request, Response
 from lazulite.protocol.query_string import parse_query_string
 from lazulite.records.spaces import COUNTERS
+from lazulite.table.canonicalize import table_string_to_sign
 from lazulite.table.service import TableService
 
 from .issuer import authentication

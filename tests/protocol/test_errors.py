@@ -1,6 +1,6 @@
 import pytest
 
-from lazulite.protocol.errors import CATALOGUE, REASONS, ServiceError
+from lazulite.protocol.errors import CATALOGUE, REASONS, ServiceError, register_codes
 
 
 @pytest.mark.parametrize("code", CATALOGUE)
@@ -14,6 +14,21 @@ def test_every_code_has_a_status_with_a_reason_and_a_message(code: str) -> None:
 def test_a_code_outside_the_catalogue_is_a_defect() -> None:
     with pytest.raises(KeyError):
         ServiceError("Nonsense")
+
+
+def test_a_registered_code_has_its_status_and_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(CATALOGUE, "QueueNotFound", (404, "The specified queue does not exist."))
+    register_codes({"QueueNotFound": (404, "The specified queue does not exist.")})
+    error = ServiceError("QueueNotFound")
+    assert (error.status, error.message) == (404, "The specified queue does not exist.")
+
+
+def test_a_code_cannot_be_registered_with_another_meaning() -> None:
+    before = dict(CATALOGUE)
+    for meaning in [(400, CATALOGUE["ServerBusy"][1]), (503, "Other.")]:
+        with pytest.raises(ValueError, match="ServerBusy"):
+            register_codes({"QueueNotFound": (404, "None."), "ServerBusy": meaning})
+    assert before == CATALOGUE
 
 
 def test_message_and_status_can_be_replaced() -> None:

@@ -46,7 +46,7 @@ def test_an_unknown_outcome_is_read_through_until_a_change_succeeds(failure: Bas
 def test_a_refusal_is_a_known_outcome() -> None:
     cache = _filled()
     with pytest.raises(ServiceError), cache.changing("a"):
-        raise ServiceError("TableNotFound")
+        raise ServiceError("ResourceNotFound")
     cache.fill("a", 1, cache.before_read())
     assert cache.get("a") == 1
 

@@ -8,19 +8,19 @@ from lazulite.app.stores import REMEMBERED_SECONDS as LIFETIME_SECONDS
 from lazulite.auth.accounts.account import DEVELOPMENT_ACCOUNT, Account, AccountDirectory
 from lazulite.auth.accounts.engine_store import AccountRow, AccountWatch
 from lazulite.auth.sas.account_sas import sign_account_sas
-from lazulite.auth.sas.service_sas import ServiceSas, sign_table_sas
 from lazulite.auth.stored_policy import StoredAccessPolicy
 from lazulite.engine.contract import Engine
 from lazulite.protocol.clock import system_clock
 from lazulite.protocol.message import Request, Response
 from lazulite.service.properties import CorsRule, PropertiesUpdate
+from lazulite.table.sas import TableSas, sign_table_sas
 from lazulite.table.service import TableService
 from tests.fuzz.memory import MemoryEngine
 
 from .client import ACCOUNT, ALL_PERMISSIONS, Client
 
 SECONDS_MAX = 2.0
-READERS = ServiceSas(table="people", permission="", policy_id="readers")
+READERS = TableSas(table="people", permission="", policy_id="readers")
 
 
 class World:

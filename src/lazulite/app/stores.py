@@ -11,7 +11,6 @@ from lazulite.app.location_modes import refuse_writable, tell_readable
 from lazulite.app.stderr import report
 from lazulite.auth.accounts.account import Account, AccountDirectory
 from lazulite.auth.accounts.engine_store import AccountRow, AccountWatch
-from lazulite.cli.backup_manifest import LIST
 from lazulite.engine.contract import Clock, Engine
 from lazulite.engine.postgres.settings import PostgresSettings
 from lazulite.engine.rocksdb.database import Failpoints
@@ -22,7 +21,7 @@ from lazulite.engine.write_check import KEPT_SECONDS
 from lazulite.migration.journal import refuse_unfinished
 from lazulite.protocol.clock import system_clock
 from lazulite.server.control_socket import control
-from lazulite.settings.config import ConfigError, Settings, account_file, check_development_key, store_path
+from lazulite.settings.config import BACKUP_LIST, ConfigError, Settings, account_file, check_development_key, store_path
 
 REMEMBERED_SECONDS = 1.0
 """How long rows are remembered that other processes may change: what one has changed, all know within two seconds."""
@@ -98,7 +97,7 @@ async def open_location(
         refuse_writable(location)
     directory = location_accounts(location, settings.accounts)
     check_development_key(settings, directory)
-    if location is not None and (location / LIST).exists():
+    if location is not None and (location / BACKUP_LIST).exists():
         raise ConfigError(
             f"{location} is a backup, which serving would change; copy it to a location with lazulite restore"
         )

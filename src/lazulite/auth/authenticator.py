@@ -18,21 +18,14 @@ from lazulite.auth.bearer.rules import REFUSED
 from lazulite.auth.grant import SHARED_KEY_GRANT, Grant
 from lazulite.auth.sas.account_sas import parse_account_sas
 from lazulite.auth.sas.cache import SAS_CACHE_ENTRIES_MAX, SasCache, VerifiedSas
-from lazulite.auth.sas.service_sas import ServiceSas, apply_policy, parse_service_sas
-from lazulite.auth.sas.terms import (
-    ACCOUNT_SAS_PARAMETERS,
-    SAS_PARAMETERS,
-    SERVICE_SAS_PARAMETERS,
-    MalformedSasError,
-    Terms,
-)
+from lazulite.auth.sas.service_sas import ServiceSas, apply_policy
+from lazulite.auth.sas.terms import ACCOUNT_SAS_PARAMETERS, MalformedSasError, Terms
+from lazulite.auth.service_credentials import ServiceCredentials
 from lazulite.auth.shared_key import (
     REQUEST_AGE_SECONDS_MAX,
-    Canonicalize,
     check_date,
     check_signature,
     parse_authorization,
-    table_string_to_sign,
 )
 from lazulite.auth.stored_policy import StoredAccessPolicy
 from lazulite.protocol.addressing import Address
@@ -47,7 +40,7 @@ if TYPE_CHECKING:
     from lazulite.auth.bearer.authentication import BearerAuthentication
 
 Policies = Callable[[str, str], Awaitable[Sequence[StoredAccessPolicy]]]
-"""(account name, table name in lower case) -> the table's stored access policies as they are now."""
+"""(account name, `ServiceSas.policy_resource`) -> the stored access policies of that resource as they are now."""
 
 
 class Authenticator:
@@ -56,36 +49,31 @@ class Authenticator:
     Args:
         accounts: who there is.
         clock: the time now.
-        policies: reads the stored access policies of a table.
-        service: the service's letter in an account SAS.
-        resource_prefix: the service's word in the canonical resource of a service SAS.
+        policies: reads the stored access policies of a resource.
+        credentials: the rules of the service.
         window_seconds: how far the date of a Shared Key request may be off, in either direction.
         cache_entries_max: how many verified SAS tokens are remembered.
-        canonicalize: the service's string-to-sign for Shared Key.
         bearer: checks bearer tokens; None where there is no issuer of such.
     """
 
-    def __init__(  # noqa: PLR0913 - all but three have a default
+    def __init__(
         self,
         accounts: AccountDirectory,
         clock: Clock,
         policies: Policies,
+        credentials: ServiceCredentials,
         *,
-        service: str = "t",
-        resource_prefix: str = "table",
         window_seconds: int = REQUEST_AGE_SECONDS_MAX,
         cache_entries_max: int = SAS_CACHE_ENTRIES_MAX,
-        canonicalize: Canonicalize = table_string_to_sign,
         bearer: "BearerAuthentication | None" = None,
     ) -> None:
         self._accounts = accounts
         self._clock = clock
         self._policies = policies
-        self._service = service
-        self._resource_prefix = resource_prefix
+        self._credentials = credentials
+        self._sas_parameters = frozenset(ACCOUNT_SAS_PARAMETERS + credentials.sas_parameters)
         self._window_seconds = window_seconds
         self._cache = SasCache(cache_entries_max)
-        self._canonicalize = canonicalize
         self._bearer = bearer
 
     def account(self, address: Address) -> Account:
@@ -155,7 +143,7 @@ class Authenticator:
         if credentials.account != account.name:
             raise ServiceError("AuthenticationFailed")
         check_date(request, self._clock(), self._window_seconds)
-        check_signature(request, address, account, comp, credentials, self._canonicalize)
+        check_signature(request, address, account, comp, credentials, self._credentials.canonicalize)
 
     def _verified(self, account: Account, query: str, parameters: Mapping[str, str]) -> VerifiedSas:
         """Return the token that a query holds, its form and signature checked: now, or at an earlier request.
@@ -167,10 +155,11 @@ class Authenticator:
         verified = self._cache.repeated(query, account)
         if verified is not None:
             return verified
-        if not SAS_PARAMETERS.isdisjoint(repeated_names(query)):
+        if not self._sas_parameters.isdisjoint(repeated_names(query)):
             raise MalformedSasError("a field comes twice")
         # Only what the signature covers, or anybody could fill the cache with one token in many guises.
-        names = SERVICE_SAS_PARAMETERS if "tn" in parameters else ACCOUNT_SAS_PARAMETERS
+        service = self._credentials
+        names = service.sas_parameters if service.sas_marker in parameters else ACCOUNT_SAS_PARAMETERS
         values = tuple(map(parameters.get, names))
         verified = self._cache.get(values, account)
         if verified is None:
@@ -185,7 +174,7 @@ class Authenticator:
         return terms, _service_grant(sas, permission)
 
     async def _policy(self, account: Account, sas: ServiceSas) -> StoredAccessPolicy:
-        for policy in await self._policies(account.name, sas.table.lower()):
+        for policy in await self._policies(account.name, sas.policy_resource):
             if policy.id == sas.policy_id:
                 return policy
         raise ServiceError("AuthenticationFailed")
@@ -197,10 +186,11 @@ class Authenticator:
             MalformedSasError: the form is wrong.
             ServiceError: `AuthenticationFailed`, the signature is.
         """
-        if "tn" in parameters:
-            sas = parse_service_sas(parameters)
+        service = self._credentials
+        if service.sas_marker in parameters:
+            sas = service.parse_sas(parameters)
             terms = sas.terms()
-            if not sas.is_signed_by(account, self._resource_prefix):
+            if not sas.is_signed_by(account):
                 raise ServiceError("AuthenticationFailed")
             policy_sas = sas if sas.policy_id else None
             return VerifiedSas(account, terms, _service_grant(sas, sas.permission), True, policy_sas)
@@ -209,14 +199,13 @@ class Authenticator:
         if not token.is_signed_by(account):
             raise ServiceError("AuthenticationFailed")
         grant = Grant("account-sas", frozenset(token.permission), token.resource_types)
-        return VerifiedSas(account, terms, grant, self._service in token.services, None)
+        return VerifiedSas(account, terms, grant, service.letter in token.services, None)
 
 
 def _service_grant(sas: ServiceSas, permission: str) -> Grant:
     return Grant(
         "service-sas",
         frozenset(permission),
-        table=sas.table.lower(),
-        key_range=sas.key_range(),
+        scope=sas.scope(),
         hides_refusals=sas.version < REFUSALS_NAMED_SINCE,
     )

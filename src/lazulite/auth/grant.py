@@ -1,10 +1,8 @@
 """What an authenticated request may do, and what an operation demands (reference §14.4, §15)."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol
 
-from lazulite.engine.contract import KeyRange
-from lazulite.engine.ordinal import ordinal
 from lazulite.protocol.errors import AuthorityError
 
 
@@ -21,6 +19,14 @@ class Requirement:
     shared_key_only: bool = False
 
 
+class Scope(Protocol):
+    """The resources that a service SAS reaches; each service has its own kind."""
+
+    def covers(self, resource: str) -> bool:
+        """Tell whether the resource of this name is within reach."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Grant:
     """What a request's credentials allow."""
@@ -30,31 +36,10 @@ class Grant:
     """Letters, as an account SAS has them; of a SAS or a bearer token."""
     resource_types: str = ""
     """Of an account SAS or a bearer token."""
-    table: str = ""
-    """Of a service SAS: the table's name in lower case."""
-    key_range: KeyRange | None = None
-    """Of a service SAS: the rows within reach. None: all."""
+    scope: Scope | None = None
+    """Of a service SAS: the resources within reach."""
     hides_refusals: bool = False
     """A token older than 2015-04-05: what it does not permit is 404 `ResourceNotFound`."""
-
-    def allows_key(self, partition: str, row: str) -> bool:
-        """Whether the row is within the key range."""
-        if self.key_range is None:
-            return True
-        lower, upper = self.key_range
-        key = (ordinal(partition), ordinal(row))
-        if key < (ordinal(lower[0]), ordinal(lower[1])):
-            return False
-        return upper is None or key < (ordinal(upper[0]), ordinal(upper[1]))
-
-    def require_key(self, partition: str, row: str) -> None:
-        """Refuse a point read or write outside of the key range.
-
-        Raises:
-            ServiceError: `AuthorizationFailure`.
-        """
-        if self.key_range is not None and not self.allows_key(partition, row):
-            raise self.refusal("AuthorizationFailure")
 
     def refusal(self, code: str) -> AuthorityError:
         """Return the error for a lack of authority, as the token's version spells it."""
@@ -66,12 +51,12 @@ SHARED_KEY_GRANT = Grant("shared-key")
 
 
 def authorize(grant: Grant, requirement: Requirement, resource: str) -> None:
-    """Refuse what the grant does not cover; the key range is checked apart, by `Grant.require_key`.
+    """Refuse what the grant does not cover; the service checks what its scope tells beyond the resource.
 
     Args:
         grant: from `Authenticator.authenticate`.
         requirement: of the operation.
-        resource: name of the addressed table, in any case; "" for the service or its list of tables.
+        resource: name of the addressed resource as its service spells it; "" for the service itself.
 
     Raises:
         ServiceError: 403, in the order of reference §14.6: resource type, permission, the rest.
@@ -95,7 +80,7 @@ def _by_account_sas(grant: Grant, requirement: Requirement, _: str) -> None:
 def _by_service_sas(grant: Grant, requirement: Requirement, resource: str) -> None:
     if requirement.shared_key_only or requirement.service is None:
         raise grant.refusal("AuthorizationFailure")
-    if grant.table != resource.lower():
+    if grant.scope is None or not grant.scope.covers(resource):
         raise AuthorityError("AuthenticationFailed")
     if not grant.permissions.issuperset(requirement.service):
         raise grant.refusal("AuthorizationPermissionMismatch")

@@ -63,25 +63,6 @@ def parse_authorization(header: str) -> Credentials:
     return Credentials(scheme, account, signature)
 
 
-def table_string_to_sign(scheme: str, request: Request, account: str, path: str, comp: str | None) -> str:
-    """Return what a client of the Table service signs: `Canonicalize` for tables.
-
-    Args:
-        scheme: `SharedKey` or `SharedKeyLite`.
-        request: for its method and headers.
-        account: name without `-secondary`.
-        path: of the URL, as the client spelled it when signing.
-        comp: value of the query parameter, the only one that is signed.
-    """
-    headers = request.headers
-    resource = f"/{account}{path}" if comp is None else f"/{account}{path}?comp={comp}"
-    moment = request_date(request)
-    if scheme == "SharedKeyLite":
-        return f"{moment}\n{resource}"
-    md5, media_type = headers.get("content-md5", ""), headers.get("content-type", "")
-    return f"{request.method}\n{md5}\n{media_type}\n{moment}\n{resource}"
-
-
 def request_date(request: Request) -> str:
     """Return the header that dates the request: `x-ms-date`, else `Date`, else ""."""
     return request.headers.get("x-ms-date") or request.headers.get("date", "")
@@ -130,9 +111,17 @@ def check_signature(
     account: Account,
     comp: str | None,
     credentials: Credentials,
-    canonicalize: Canonicalize = table_string_to_sign,
+    canonicalize: Canonicalize,
 ) -> None:
     """Refuse a request that neither of the account's keys signed.
+
+    Args:
+        request: for its method, path and headers.
+        address: where it goes.
+        account: whose keys count.
+        comp: value of the query parameter.
+        credentials: of its Authorization header.
+        canonicalize: the service's string-to-sign.
 
     Raises:
         ServiceError: `AuthenticationFailed`.

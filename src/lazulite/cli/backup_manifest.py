@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from lazulite.engine.durable_files import make_private, sync_directory
+from lazulite.settings.config import BACKUP_LIST
 
-LIST = "backup.json"
 VERSION = 1
 _CHUNK_BYTES = 1 << 20
 _RUNTIME = frozenset({"LOCK", "LOG", "lazulite.mark"})
@@ -101,7 +101,7 @@ def write_list(directory: Path, files: Listing) -> None:
     """Put the list into a backup, durably."""
     document = {"version": VERSION, "files": {name: facts._asdict() for name, facts in sorted(files.items())}}
     text = json.dumps(document | {"sha256": _seal(document)}, indent=1).encode() + b"\n"
-    descriptor = os.open(directory / LIST, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    descriptor = os.open(directory / BACKUP_LIST, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     with open(descriptor, "wb") as file:
         file.write(text)
         file.flush()
@@ -114,7 +114,7 @@ def read_list(directory: Path) -> Listing:
     Raises:
         BackupError: there is none, or it is damaged, or of a newer version.
     """
-    path = directory / LIST
+    path = directory / BACKUP_LIST
     damaged = BackupError(f"{path} is damaged")
     try:
         document = json.loads(path.read_bytes())
@@ -122,7 +122,7 @@ def read_list(directory: Path) -> Listing:
         files = {name: FileFacts(**facts) for name, facts in document["files"].items()}
         version = document["version"]
     except FileNotFoundError:
-        raise BackupError(f"{directory} is not a backup: it has no {LIST}") from None
+        raise BackupError(f"{directory} is not a backup: it has no {BACKUP_LIST}") from None
     except OSError as error:
         raise BackupError(f"cannot read {path}: {error.strerror}") from None
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
@@ -160,7 +160,7 @@ def compare(directory: Path, listing: Listing, found: Listing) -> None:
 
 def _names(directory: Path) -> list[str]:
     files = (path for path in directory.rglob("*") if path.is_file() and path.name not in _RUNTIME)
-    return [path.relative_to(directory).as_posix() for path in files if path != directory / LIST]
+    return [path.relative_to(directory).as_posix() for path in files if path != directory / BACKUP_LIST]
 
 
 def _seal(document: object) -> str:

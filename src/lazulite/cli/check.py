@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from lazulite.auth.accounts.document import AccountsError
-from lazulite.cli.backup_manifest import LIST, BackupError, check_list, read_list
+from lazulite.cli.backup_manifest import BackupError, check_list, read_list
 from lazulite.cli.embedded_only import refuse_database
 from lazulite.cli.errors import Refusal
 from lazulite.engine.contract import EngineError
 from lazulite.engine.rocksdb.inspection import inspect
-from lazulite.settings.config import account_file, store_path
+from lazulite.settings.config import BACKUP_LIST, account_file, store_path
 from lazulite.table.verification import Findings, verify
 
 PROGRESS_SECONDS = 5.0
@@ -39,7 +39,7 @@ def verified(location: Path, report: Callable[[str], None]) -> Iterator[str]:
         Refusal: it is in use, or damaged.
     """
     try:
-        if (location / LIST).exists():
+        if (location / BACKUP_LIST).exists():
             check_list(location, read_list(location))
         accounts = account_file(location).load()
         findings = _read(store_path(location), report)

@@ -7,14 +7,13 @@ from typing import TypeAlias
 
 from lazulite.app.stderr import report
 from lazulite.auth.accounts.engine_store import AccountRow
-from lazulite.cli.backup_manifest import LIST
 from lazulite.cli.errors import Refusal
 from lazulite.engine.contract import Clock, LocationInUseError
 from lazulite.engine.postgres.dsn import DatabaseUrl
 from lazulite.engine.postgres.settings import PostgresSettings
 from lazulite.engine.rocksdb.engine import RocksEngine
 from lazulite.migration.endpoint import FileAccounts, Store
-from lazulite.settings.config import account_file, store_path
+from lazulite.settings.config import BACKUP_LIST, account_file, store_path
 from lazulite.settings.database import password_of
 from lazulite.settings.extras import require_extra
 
@@ -55,7 +54,7 @@ def opened(end: End, clock: Clock, *, must_exist: bool) -> AbstractAsyncContextM
 
 @asynccontextmanager
 async def _location(location: Path, clock: Clock, *, must_exist: bool) -> AsyncIterator[Store]:
-    if (location / LIST).exists():
+    if (location / BACKUP_LIST).exists():
         raise Refusal(f"{location} is a backup; copy it to a location with lazulite restore")
     if must_exist and not (store_path(location) / "CURRENT").is_file():
         raise Refusal(f"there is no store in {location}")

@@ -4,10 +4,11 @@ import sys
 from argparse import Namespace
 from collections.abc import Mapping
 
-from lazulite.cli.backup_manifest import LIST, BackupError, compare, copy_tree, placed, read_list
+from lazulite.cli.backup_manifest import BackupError, compare, copy_tree, placed, read_list
 from lazulite.cli.check import verified
 from lazulite.cli.embedded_only import refuse_database
 from lazulite.cli.errors import Refusal
+from lazulite.settings.config import BACKUP_LIST
 
 
 def run(args: Namespace, environ: Mapping[str, str]) -> int:
@@ -18,9 +19,9 @@ def run(args: Namespace, environ: Mapping[str, str]) -> int:
         listing = read_list(source)
         with placed(location) as made:
             found = copy_tree(source, made)
-            found.pop(LIST)
+            found.pop(BACKUP_LIST)
             compare(source, listing, found)
-            (made / LIST).unlink()
+            (made / BACKUP_LIST).unlink()
             lines = list(verified(made, lambda text: print(f"lazulite: {text}", file=sys.stderr)))
     except BackupError as error:
         raise Refusal(error) from error

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from lazulite.auth.accounts.account import Account
 from lazulite.auth.sas.account_sas import AccountSas, sign_account_sas
 from lazulite.auth.sas.dates import format_sas_date
-from lazulite.auth.sas.service_sas import ServiceSas, sign_table_sas
 from lazulite.auth.sas.terms import MalformedSasError
 from lazulite.cli.account_stores import choose_account
 from lazulite.cli.connection_string import scheme_of, table_endpoint
@@ -15,6 +14,7 @@ from lazulite.cli.errors import Refusal
 from lazulite.protocol.clock import TICKS_PER_SECOND, system_clock
 from lazulite.protocol.errors import ServiceError
 from lazulite.table.names import check_table_name
+from lazulite.table.sas import TableSas, sign_table_sas
 
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 _WHILE = re.compile(r"([0-9]{1,6})([smhdw])")
@@ -69,7 +69,7 @@ def _account_sas(args: Namespace, common: Mapping[str, str]) -> AccountSas:
     return AccountSas(services=args.services, resource_types=args.resource_types, permission=args.permissions, **common)
 
 
-def _table_sas(args: Namespace, common: Mapping[str, str]) -> ServiceSas:
+def _table_sas(args: Namespace, common: Mapping[str, str]) -> TableSas:
     try:
         check_table_name(args.table)
     except ServiceError:
@@ -77,7 +77,7 @@ def _table_sas(args: Namespace, common: Mapping[str, str]) -> ServiceSas:
     _check_letters("--permissions", args.permissions, _TABLE_PERMISSIONS)
     if not args.policy and not (args.permissions and common["expiry"]):
         raise MalformedSasError("pass --permissions and --expiry, or a stored --policy that has them")
-    return ServiceSas(
+    return TableSas(
         table=args.table,
         permission="".join(letter for letter in _TABLE_PERMISSIONS if letter in args.permissions),
         policy_id=args.policy,

@@ -1,10 +1,11 @@
 """The error catalogue: every code that a service answers with, its status and its default message.
 
-Source: table-service error codes of the REST reference and recordings of the live service; the spelling of a message
+The codes here are those that all services share; each service registers the codes of its own in `CATALOGUE`. Source:
+table-service error codes of the REST reference and recordings of the live service; the spelling of a message
 (`The specifed resource name…` included) is the service's own.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 
 _FORM = "Server failed to authenticate the request. "
@@ -13,7 +14,6 @@ _NOT_AUTHORIZED = "This request is not authorized to perform this operation"
 CATALOGUE: dict[str, tuple[int, str]] = {
     "AccountIsDisabled": (403, "The specified account is disabled."),
     "AccountRequiresHttps": (400, "The account being accessed does not support http."),
-    "AtomFormatNotSupported": (415, "Atom format is not supported."),
     "AuthenticationFailed": (
         403,
         _FORM + "Make sure the value of Authorization header is formed correctly including the signature.",
@@ -24,15 +24,8 @@ CATALOGUE: dict[str, tuple[int, str]] = {
     "AuthorizationResourceTypeMismatch": (403, _NOT_AUTHORIZED + " using this resource type."),
     "AuthorizationServiceMismatch": (403, _NOT_AUTHORIZED + " using this service."),
     "AuthorizationSourceIPMismatch": (403, _NOT_AUTHORIZED + " using this source IP."),
-    "CommandsInBatchActOnDifferentPartitions": (
-        400,
-        "All commands in a batch must operate on same entity group.",
-    ),
     "ConditionHeadersNotSupported": (400, "Condition headers are not supported."),
     "CorsPreflightFailure": (403, "CORS not enabled or no matching rule found for this request."),
-    "DuplicatePropertiesSpecified": (400, "A property is specified more than one time."),
-    "EntityAlreadyExists": (409, "The specified entity already exists."),
-    "EntityTooLarge": (400, "The entity is larger than the maximum allowed size (1MB)."),
     "HostInformationNotPresent": (
         400,
         "The required host information is not present in the request. You must send a non-empty Host header or "
@@ -43,11 +36,6 @@ CATALOGUE: dict[str, tuple[int, str]] = {
     "InvalidAuthenticationInfo": (
         400,
         "Authentication information is not given in the correct format. Check the value of Authorization header.",
-    ),
-    "InvalidDuplicateRow": (
-        400,
-        "The batch request contains multiple changes with same row key. An entity can appear only once in a batch "
-        "request.",
     ),
     "InvalidHeaderValue": (400, "The value for one of the HTTP headers is not in the correct format."),
     "InvalidHttpVerb": (400, "The HTTP verb specified was not recognized by the server."),
@@ -62,17 +50,12 @@ CATALOGUE: dict[str, tuple[int, str]] = {
     ),
     "InvalidResourceName": (400, "The specifed resource name contains invalid characters."),
     "InvalidUri": (400, "The requested URI does not represent any resource on the server."),
-    "InvalidValueType": (400, "The value specified is invalid."),
     "InvalidXmlDocument": (400, "XML specified is not syntactically valid."),
     "InvalidXmlNodeValue": (400, "The value for one of the XML nodes is not in the correct format."),
-    "JsonFormatNotSupported": (415, "JSON format is not supported."),
-    "JsonVerboseFormatNotSupported": (415, "JSON verbose format is not supported."),
-    "KeyValueTooLarge": (400, "The key value exceeds the maximum allowed size."),
     "Md5Mismatch": (
         400,
         "The MD5 value specified in the request did not match with the MD5 value calculated by the server.",
     ),
-    "MediaTypeNotSupported": (415, "None of the provided media types are supported"),
     "MethodNotAllowed": (405, "The requested method is not allowed on the specified resource."),
     "MissingContentLengthHeader": (411, "The Content-Length header was not specified."),
     "MissingRequiredHeader": (400, "A required HTTP header was not specified."),
@@ -92,27 +75,10 @@ CATALOGUE: dict[str, tuple[int, str]] = {
         400,
         "A query parameter specified in the request URI is outside the permissible range.",
     ),
-    "PrimaryKeyPropertyIsInvalidType": (400, "The primary key property is of an invalid type."),
-    "PropertiesNeedValue": (400, "The values are not specified for all properties in the entity."),
-    "PropertyNameInvalid": (400, "The property name is invalid."),
-    "PropertyNameTooLong": (400, "The property name exceeds the maximum allowed length (255)."),
-    "PropertyValueTooLarge": (
-        400,
-        "The property value exceeds the maximum allowed size (64KB). If the property value is a string, it is UTF-16 "
-        "encoded and the maximum number of characters should be 32K or less.",
-    ),
     "RequestBodyTooLarge": (413, "The request body is too large and exceeds the maximum permissible limit."),
     "RequestUrlFailedToParse": (400, "The url in the request could not be parsed."),
     "ResourceNotFound": (404, "The specified resource does not exist."),
     "ServerBusy": (503, "The server is currently unable to receive requests. Please retry your request."),
-    "TableAlreadyExists": (409, "The table specified already exists."),
-    "TableBeingDeleted": (409, "The specified table is being deleted."),
-    "TableNotFound": (404, "The table specified does not exist."),
-    "TooManyProperties": (
-        400,
-        "The entity contains more properties than allowed. Each entity can include up to 252 properties to store "
-        "data. Each entity also has 3 system properties.",
-    ),
     "UnsupportedHeader": (400, "One of the HTTP headers specified in the request is not supported."),
     "UnsupportedHttpVerb": (405, "The requested method is not allowed on the specified resource."),
     "UnsupportedQueryParameter": (
@@ -120,14 +86,22 @@ CATALOGUE: dict[str, tuple[int, str]] = {
         "One of the query parameters specified in the request URI is not supported.",
     ),
     "UnsupportedXmlNode": (400, "One of the XML nodes specified in the request body is not supported."),
-    "UpdateConditionNotSatisfied": (
-        412,
-        "The update condition specified in the request was not satisfied.",
-    ),
-    "XMethodIncorrectCount": (400, "The X-HTTP-Method header was specified more than one time."),
-    "XMethodIncorrectValue": (400, "The X-HTTP-Method header has an incorrect value."),
-    "XMethodNotUsingPost": (400, "The X-HTTP-Method header must be used with the POST method."),
 }
+
+
+def register_codes(codes: Mapping[str, tuple[int, str]]) -> None:
+    """Add the codes of a service to `CATALOGUE`; the same codes may be registered again.
+
+    Args:
+        codes: code -> (status, default message).
+
+    Raises:
+        ValueError: the catalogue has another status or message for a code. Nothing has been added.
+    """
+    for code, meaning in codes.items():
+        if CATALOGUE.get(code, meaning) != meaning:
+            raise ValueError(f"the error code {code} is registered with another status or message")
+    CATALOGUE.update(codes)
 
 
 class ServiceError(Exception):
@@ -141,6 +115,9 @@ class ServiceError(Exception):
 
     Attributes:
         headers: more headers (name, value) of the answer; an operation that passes the error on may set them.
+
+    Raises:
+        KeyError: no service has registered the code.
     """
 
     def __init__(
@@ -169,17 +146,13 @@ CREDENTIAL_REFUSALS = frozenset({"AuthenticationFailed", "InvalidAuthenticationI
 §3)."""
 
 MESSAGE_AS_REASON = CREDENTIAL_REFUSALS | {
-    "AtomFormatNotSupported",
     "AuthorizationProtocolMismatch",
     "AuthorizationServiceMismatch",
     "AuthorizationSourceIPMismatch",
-    "JsonFormatNotSupported",
-    "JsonVerboseFormatNotSupported",
-    "MediaTypeNotSupported",
     "RequestBodyTooLarge",
 }
-"""Codes whose message is the reason phrase, too, whatever the format (reference §16). Recorded are bad credentials,
-`AuthorizationServiceMismatch`, `MediaTypeNotSupported` and `RequestBodyTooLarge`; their kin are *unverified*."""
+"""Codes of all services whose message is the reason phrase, too, whatever the format (reference §16). Recorded are bad
+credentials, `AuthorizationServiceMismatch` and `RequestBodyTooLarge`; the others are *unverified*."""
 
 REASONS: dict[int, str] = {status.value: status.phrase for status in HTTPStatus} | {413: "Request Entity Too Large"}
 """The standard reason phrases, as the service writes them."""

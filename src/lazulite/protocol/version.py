@@ -1,8 +1,8 @@
 """The protocol version of a request, and the table of what changed when. Source: reference §2.
 
-The table is the constants below, oldest first; nowhere else does a version stand in the code. Each is the first
-version of the behaviour that its text tells; after "Before:" stands what older requests get. `docs/versions.md` has
-the same rows.
+The table is the constants below, oldest first: the rows that all services share. A service has the rows of its own in
+its `versions` module; nowhere else does a version stand in the code. Each is the first version of the behaviour that
+its text tells; after "Before:" stands what older requests get. `docs/versions.md` has the rows of all services.
 
 Versions compare as text. Any date is taken for a version and echoed, those of the future too; one before the first row
 is served as if nothing of the table were there yet.
@@ -15,22 +15,12 @@ from functools import lru_cache
 
 from lazulite.protocol.errors import ServiceError
 
-BATCH_SINCE = "2009-04-14"
-"""Entity group transactions. Before: 400 `InvalidUri`."""
 VERSION_HEADER_SINCE = "2009-09-19"
 """Answers carry `x-ms-version`. Before: they do not."""
-UPSERT_SINCE = "2011-08-18"
-"""PUT, MERGE and PATCH without `If-Match` insert or change. Before: 400 `InvalidInput`."""
-SELECT_SINCE = "2011-08-18"
-"""`$select`, and OData 2.0. Before: 400 `InvalidInput`; 400 `InvalidHeaderValue` for OData 2.0."""
 SAS_SINCE = "2012-02-12"
 """Table SAS. Before: 403 `AuthenticationFailed`."""
 ACL_SINCE = "2012-02-12"
 """Stored access policies (`comp=acl`). Before: 400 `InvalidQueryParameterValue`."""
-JSON_SINCE = "2013-08-15"
-"""JSON, and OData 3.0. Before: 415 `JsonFormatNotSupported`; 400 `InvalidHeaderValue` for OData 3.0 without JSON."""
-PREFER_SINCE = "2013-08-15"
-"""`Prefer` on inserts. Before: it is ignored, and the answer has the content."""
 CORS_SINCE = "2013-08-15"
 """CORS headers in answers, where rules are set. Before: none."""
 STATS_SINCE = "2013-08-15"
@@ -47,11 +37,6 @@ SAS_TRANSPORT_SINCE = "2015-04-05"
 REFUSALS_NAMED_SINCE = "2015-04-05"
 """What a SAS does not permit is 403 with a code of its own; no credentials at all are 401
 `NoAuthenticationInformation`. Before: 404 `ResourceNotFound`."""
-ATOM_BEFORE = "2015-12-11"
-"""Atom is gone: 415 `AtomFormatNotSupported`. Before: Atom, and from 2013-08-15 on JSON too."""
-ODATA_HEADER_BEFORE = "2015-12-11"
-"""`DataServiceVersion` stands only in the parts of a batch's answer. Before: in the answer to every OData operation
-that succeeds, but a batch's own."""
 BEARER_SINCE = "2020-12-06"
 """The challenge for a bearer token. Before: A token that proves nothing: 403 `AuthenticationFailed`."""
 ENCRYPTION_SCOPE_SINCE = "2020-12-06"

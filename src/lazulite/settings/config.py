@@ -200,6 +200,10 @@ def account_file(location: Path) -> AccountFile:
     return AccountFile(location / "accounts.json")
 
 
+BACKUP_LIST = "backup.json"
+"""The file that makes a directory a backup: the list of its other files."""
+
+
 def store_path(location: Path) -> Path:
     """Return the engine's directory at a location."""
     return location / "store"

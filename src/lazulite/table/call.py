@@ -1,18 +1,10 @@
-"""One request on its way through the Table service: what is known of it once it is authorised.
+"""One request on its way through the Table service, once it is authenticated."""
 
-Invariant: a `Call` exists only for a request whose credentials were found good; each operation still asks
-`Call.authorize` for its own permission.
-"""
-
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 
-from lazulite.auth.grant import Grant, Requirement, authorize
-from lazulite.engine.contract import Clock, Engine
-from lazulite.protocol.addressing import Address
-from lazulite.protocol.message import Request
-from lazulite.service.properties_store import PropertiesStore
+from lazulite.service.call import ServiceCall, ServiceContext
 from lazulite.service.time_slice import Turn
 from lazulite.table.catalog import Catalog
 from lazulite.table.model.edm import format_datetime7
@@ -20,6 +12,7 @@ from lazulite.table.payload.formats import Format, Reader
 from lazulite.table.payload.interfaces import EntityWriter, TableWriter
 from lazulite.table.payload.negotiation import negotiate, reader_of
 from lazulite.table.resource import Resource
+from lazulite.table.sas import TableScope
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,16 +29,11 @@ class QueryLimits:
     """Rows looked at after a full page, to tell whether any other matches; past that a continuation is given."""
 
 
-@dataclass(frozen=True, slots=True)
-class Context:
-    """What every operation works with, handed in once."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context(ServiceContext):
+    """Everything that the operations of the Table service work with."""
 
-    engine: Engine
     catalog: Catalog
-    properties: PropertiesStore
-    clock: Clock
-    monotonic: Callable[[], float]
-    """Seconds, never stepping back."""
     random: Random
     limits: QueryLimits
 
@@ -55,34 +43,10 @@ class Context:
 
 
 @dataclass(slots=True)
-class Call:
-    """An authenticated request and where it goes."""
+class Call(ServiceCall[Context, Resource]):
+    """An authenticated request of the Table service."""
 
-    context: Context
-    request: Request
-    address: Address
-    parameters: Mapping[str, str]
-    version: str
-    grant: Grant
-    resource: Resource
-    method: str
-    """The effective method, tunnelling undone."""
-    deadline: float
-    """When a page of a query must be answered, on the monotonic clock."""
     in_batch: bool = False
-
-    @property
-    def account(self) -> str:
-        """The account's name."""
-        return self.address.account
-
-    def authorize(self, requirement: Requirement) -> None:
-        """Refuse what the credentials do not permit.
-
-        Raises:
-            ServiceError: 403 (404 for old SAS versions).
-        """
-        authorize(self.grant, requirement, self.resource.table)
 
     def require_key(self, partition_key: str, row_key: str) -> None:
         """Refuse an entity outside the key range of a SAS.
@@ -90,7 +54,9 @@ class Call:
         Raises:
             ServiceError: `AuthorizationFailure`.
         """
-        self.grant.require_key(partition_key, row_key)
+        scope = self.grant.scope
+        if isinstance(scope, TableScope) and not scope.allows_key(partition_key, row_key):
+            raise self.grant.refusal("AuthorizationFailure")
 
     def format(self) -> Format:
         """Return the format of the answer.

@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from lazulite.protocol.errors import ServiceError
-from lazulite.protocol.version import JSON_SINCE, SELECT_SINCE, asks_for_json
+from lazulite.protocol.version import asks_for_json
+from lazulite.table.versions import JSON_SINCE, SELECT_SINCE
 
 _NEWEST = ((JSON_SINCE, 3), (SELECT_SINCE, 2), ("", 1))
 """Since which `x-ms-version` which version of OData is known, newest first."""

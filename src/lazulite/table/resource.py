@@ -54,6 +54,11 @@ class Resource:
     partition_key: str = ""
     row_key: str = ""
 
+    @property
+    def name(self) -> str:
+        """Return the name that a service SAS is compared with: the table's."""
+        return self.table
+
 
 @lru_cache(maxsize=1024)
 def _set_of_entities(table: str) -> Resource:

@@ -5,14 +5,13 @@ The `DataServiceVersion` of an answer is never above what the client can read.
 
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import Response
-from lazulite.protocol.version import ODATA_HEADER_BEFORE
+from lazulite.service.responses import NO_CACHE, NO_SNIFF
 from lazulite.table.call import Call
 from lazulite.table.odata_version import odata_version
 from lazulite.table.payload.formats import Format
 from lazulite.table.payload.negotiation import Preference
+from lazulite.table.versions import ODATA_HEADER_BEFORE
 
-NO_CACHE = ("Cache-Control", "no-cache")
-NO_SNIFF = ("X-Content-Type-Options", "nosniff")
 _NO_CONTENT_PREFERRED = ("Preference-Applied", Preference.NO_CONTENT.value)
 _WITH_CONTENT = 3
 _WITHOUT_CONTENT = 1

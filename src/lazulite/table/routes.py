@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import Response
-from lazulite.protocol.version import ACL_SINCE, BATCH_SINCE, JSON_SINCE, STATS_SINCE
+from lazulite.protocol.version import ACL_SINCE, STATS_SINCE
+from lazulite.service.account_operations import get_properties, get_stats, set_properties
 from lazulite.table.batch.transaction import run_batch
 from lazulite.table.call import Call
 from lazulite.table.odata_version import check_odata_version
-from lazulite.table.operations.account_operations import get_properties, get_stats, set_properties
 from lazulite.table.operations.acl import get_acl, set_acl
 from lazulite.table.operations.below_table import refuse_insert, refuse_query
 from lazulite.table.operations.entity_queries import get_entity, query_entities
@@ -20,6 +20,7 @@ from lazulite.table.operations.entity_writes import WRITE_NAMES, find_write, wri
 from lazulite.table.operations.tables import create_table, delete_table, get_table, query_tables
 from lazulite.table.operations.write_decisions import INSERT
 from lazulite.table.resource import Kind
+from lazulite.table.versions import BATCH_SINCE, JSON_SINCE
 
 
 @dataclass(frozen=True, slots=True)

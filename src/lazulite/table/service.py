@@ -22,7 +22,7 @@ from lazulite.engine.remote.messages import Watcher
 from lazulite.protocol.addressing import Address, Addressing
 from lazulite.protocol.clock import TICKS_PER_SECOND, system_clock, unix_seconds, until_9999
 from lazulite.protocol.content_md5 import check_content_md5
-from lazulite.protocol.errors import CREDENTIAL_REFUSALS, MESSAGE_AS_REASON, ServiceError
+from lazulite.protocol.errors import CREDENTIAL_REFUSALS, ServiceError
 from lazulite.protocol.message import Request, Response
 from lazulite.protocol.query_string import parse_query_string
 from lazulite.protocol.timeout import REQUEST_SECONDS_MAX, read_timeout
@@ -32,13 +32,15 @@ from lazulite.records.row_cache import Lifetime
 from lazulite.records.spaces import SERVICE_PROPERTIES, TABLES
 from lazulite.service import cors
 from lazulite.service.properties_store import PropertiesStore
+from lazulite.service.responses import NO_CACHE, NO_SNIFF
 from lazulite.table.call import Call, Context, QueryLimits
 from lazulite.table.catalog import Catalog
+from lazulite.table.credentials import TABLE_CREDENTIALS
+from lazulite.table.errors import MESSAGE_AS_REASON
 from lazulite.table.method_override import effective_method
 from lazulite.table.payload.negotiation import format_for_error
 from lazulite.table.query.filter import FilterSyntaxError
 from lazulite.table.resource import parse_resource
-from lazulite.table.responses import NO_CACHE, NO_SNIFF
 from lazulite.table.routes import PREFLIGHT, answers_xml, dispatch
 
 if TYPE_CHECKING:
@@ -94,16 +96,16 @@ class TableService:
         catalog = Catalog(engine, lifetime)
         properties = PropertiesStore(engine, "table", lifetime)
         self._context = Context(
-            engine,
-            catalog,
-            properties,
-            clock,
-            monotonic,
-            random or SystemRandom(),
-            limits or QueryLimits(),
+            engine=engine,
+            catalog=catalog,
+            properties=properties,
+            clock=clock,
+            monotonic=monotonic,
+            random=random or SystemRandom(),
+            limits=limits or QueryLimits(),
         )
         self._addressing = addressing or Addressing()
-        self._authenticator = Authenticator(accounts, clock, catalog.policies, bearer=bearer)
+        self._authenticator = Authenticator(accounts, clock, catalog.policies, TABLE_CREDENTIALS, bearer=bearer)
         self._paced = paced
         self._overdue: set[asyncio.Task[Response]] = set()
         self._date_second = -1

@@ -6,9 +6,9 @@ import pytest
 from lazulite.auth.accounts.account import DEVELOPMENT_ACCOUNT
 from lazulite.auth.grant import SHARED_KEY_GRANT, Grant
 from lazulite.auth.sas.account_sas import AccountSas, sign_account_sas
-from lazulite.auth.sas.service_sas import ServiceSas, sign_table_sas
 from lazulite.engine.contract import Engine
 from lazulite.table.call import QueryLimits
+from lazulite.table.sas import TableSas, sign_table_sas
 from tests.table.batches import CONTENT_TYPE, Operation, change_set, parts, query
 from tests.table.client import FOREVER, Client, header, values
 
@@ -234,7 +234,7 @@ async def test_each_operation_needs_its_own_permission(client: Client, permissio
 
 
 async def test_the_key_range_of_a_table_sas_holds_inside(client: Client) -> None:
-    sas = ServiceSas(
+    sas = TableSas(
         table="people",
         permission="raud",
         expiry=FOREVER,
@@ -256,7 +256,7 @@ async def test_the_key_range_of_a_table_sas_holds_inside(client: Client) -> None
 async def test_a_lack_of_permission_refuses_the_whole_however_its_version_spells_it(
     client: Client, version: str
 ) -> None:
-    sas = ServiceSas(table="people", permission="d", expiry=FOREVER, version=version)
+    sas = TableSas(table="people", permission="d", expiry=FOREVER, version=version)
     client.sas = f"{sign_table_sas(DEVELOPMENT_ACCOUNT, sas)}&api-version=2019-02-02"
     for body in (change_set(insert("a")), query(Operation("GET", at("a")))):
         response = await client("POST", "$batch", body=body, headers=CONTENT_TYPE)

@@ -5,8 +5,8 @@ from urllib.parse import quote
 import pytest
 
 from lazulite.auth.accounts.account import DEVELOPMENT_ACCOUNT
-from lazulite.auth.sas.service_sas import ServiceSas, sign_table_sas
 from lazulite.table.model import row
+from lazulite.table.sas import TableSas, sign_table_sas
 from tests.table.client import FOREVER, Client, header, values
 
 
@@ -85,7 +85,7 @@ async def test_a_token_for_a_partition_starts_there_and_stays_in_the_filter(clie
 
 
 async def test_a_sas_sees_its_key_range_only(client: Client) -> None:
-    sas = ServiceSas(
+    sas = TableSas(
         table="people",
         permission="r",
         expiry=FOREVER,

@@ -1,7 +1,6 @@
 import pytest
 
 from lazulite.protocol.errors import ServiceError
-from lazulite.protocol.version import PREFER_SINCE
 from lazulite.table.payload.formats import ATOM, ATOM_READER, JSON, JSON_READER, Format
 from lazulite.table.payload.json_writer import MetadataLevel
 from lazulite.table.payload.negotiation import (
@@ -11,6 +10,7 @@ from lazulite.table.payload.negotiation import (
     read_preference,
     reader_of,
 )
+from lazulite.table.versions import PREFER_SINCE
 
 
 @pytest.mark.parametrize(

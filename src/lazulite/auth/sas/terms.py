@@ -24,13 +24,8 @@ from lazulite.protocol.version import SAS_SINCE, is_version
 SIGNED_VERSION = "2019-02-02"
 """The version that Lazulite signs tokens with; what the SDKs use by default."""
 
-_COMMON_PARAMETERS = ("sig", "sv", "sp", "st", "se", "sip", "spr")
-ACCOUNT_SAS_PARAMETERS = (*_COMMON_PARAMETERS, "ss", "srt", "ses")
+ACCOUNT_SAS_PARAMETERS = ("sig", "sv", "sp", "st", "se", "sip", "spr", "ss", "srt", "ses")
 """Every query parameter that takes part in an account SAS."""
-SERVICE_SAS_PARAMETERS = (*_COMMON_PARAMETERS, "si", "tn", "spk", "srk", "epk", "erk")
-"""Every query parameter that takes part in a table SAS, which is known by its `tn`."""
-SAS_PARAMETERS = frozenset(ACCOUNT_SAS_PARAMETERS + SERVICE_SAS_PARAMETERS)
-"""Every query parameter that takes part in a SAS of either kind."""
 
 _PROTOCOLS = {"": False, "https": True, "https,http": False, "http,https": False}
 """`spr` -> whether it demands https."""

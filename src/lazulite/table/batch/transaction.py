@@ -14,7 +14,7 @@ from lazulite.protocol.message import Request, Response
 from lazulite.protocol.multipart.encoder import batch_response, encode_part
 from lazulite.protocol.multipart.parser import PARTS_MAX, BatchBody, Head, Part, read_batch
 from lazulite.protocol.query_string import parse_query_string
-from lazulite.protocol.version import JSON_SINCE, UNSTATED, assumed_version, stated_version
+from lazulite.protocol.version import UNSTATED, assumed_version, stated_version
 from lazulite.service.time_slice import Turn
 from lazulite.table.batch.responses import AnswerParts
 from lazulite.table.call import Call
@@ -26,6 +26,7 @@ from lazulite.table.operations.write_decisions import ApplyAll, EntityWrite, Wri
 from lazulite.table.payload.negotiation import format_for_error, read_preference
 from lazulite.table.resource import Kind, parse_resource
 from lazulite.table.responses import batch_error, preference_applied
+from lazulite.table.versions import JSON_SINCE
 
 _TOO_MANY = f"The batch request operation exceeds the maximum {PARTS_MAX} changes per change set."
 _WITHOUT_INDEX = frozenset({"EntityAlreadyExists", "ResourceNotFound", "UpdateConditionNotSatisfied"})

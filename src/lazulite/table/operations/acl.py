@@ -3,11 +3,11 @@
 from lazulite.auth.grant import Requirement
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import Response
+from lazulite.service.responses import XML_TYPE
 from lazulite.service.signed_identifiers import read_signed_identifiers, write_signed_identifiers
 from lazulite.table.call import Call
 
 OWNER = Requirement("c", shared_key_only=True)
-XML_TYPE = ("Content-Type", "application/xml")
 
 
 async def get_acl(call: Call) -> Response:

@@ -18,6 +18,7 @@ from lazulite.table.query.options import read_select, read_top, refuse_unknown_o
 from lazulite.table.query.page import Page, PageRequest, read_page
 from lazulite.table.query.row_predicates import row_test
 from lazulite.table.responses import entity_answer, feed_answer
+from lazulite.table.sas import TableScope
 
 READ = Requirement("o", ("r",), "r")
 _POINT = "point"
@@ -93,8 +94,9 @@ def _predicate(rest: Node) -> Callable[[bytes], bool]:
 
 def _within(call: Call, ranges: tuple[KeyRange, ...], start: Key | None) -> tuple[KeyRange, ...]:
     """Return what of the ranges the credentials reach and no earlier page has had."""
-    if call.grant.key_range is not None:
-        ranges = clip(ranges, call.grant.key_range)
+    scope = call.grant.scope
+    if isinstance(scope, TableScope) and scope.key_range is not None:
+        ranges = clip(ranges, scope.key_range)
     if start is not None:
         ranges = clip(ranges, KeyRange(start, None))
     return ranges

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import Response
 from lazulite.protocol.steps import Steps
-from lazulite.protocol.version import UPSERT_SINCE
 from lazulite.table.call import Call
 from lazulite.table.etag_condition import read_condition, refuse_conditions, require_condition
 from lazulite.table.model.entity import MALFORMED, EncodedEntity
@@ -33,6 +32,7 @@ from lazulite.table.payload.links import entity_link
 from lazulite.table.payload.negotiation import Preference, read_preference
 from lazulite.table.resource import Kind
 from lazulite.table.responses import created_without_content, entity_answer, no_content, preference_applied
+from lazulite.table.versions import UPSERT_SINCE
 
 _WRITES: dict[tuple[Kind, str, bool], Write] = {
     (Kind.ENTITIES, "POST", False): INSERT,

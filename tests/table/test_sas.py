@@ -9,11 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lazulite.auth.accounts.account import DEVELOPMENT_ACCOUNT, Account
-from lazulite.auth.grant import Grant
-from lazulite.auth.sas.service_sas import ServiceSas, apply_policy, parse_service_sas, sign_table_sas
+from lazulite.auth.sas.service_sas import apply_policy
 from lazulite.auth.sas.terms import MalformedSasError
 from lazulite.auth.stored_policy import StoredAccessPolicy
+from lazulite.engine.contract import KeyRange
 from lazulite.protocol.query_string import parse_query_string
+from lazulite.table.sas import TableSas, TableScope, parse_table_sas, sign_table_sas
 
 KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 EXPIRY = "2030-01-01T00:00:00Z"
@@ -36,11 +37,10 @@ EVERYTHING = {
 
 def test_the_references_vector() -> None:
     for table in ("MyTable", "mytable", "MYTABLE"):
-        sas = parse_service_sas(SIGNED | {"tn": table})
+        sas = parse_table_sas(SIGNED | {"tn": table})
         sas.terms()
-        assert sas.is_signed_by(DEVELOPMENT_ACCOUNT, "table")
-    assert not parse_service_sas(SIGNED | {"tn": "other"}).is_signed_by(DEVELOPMENT_ACCOUNT, "table")
-    assert not parse_service_sas(SIGNED).is_signed_by(DEVELOPMENT_ACCOUNT, "queue")
+        assert sas.is_signed_by(DEVELOPMENT_ACCOUNT)
+    assert not parse_table_sas(SIGNED | {"tn": "other"}).is_signed_by(DEVELOPMENT_ACCOUNT)
 
 
 @pytest.mark.parametrize("policy", [False, True])
@@ -62,9 +62,9 @@ def test_the_sdk_signs_the_same(policy: bool) -> None:
             end_pk="z+&=",
             end_rk="😀",
         )
-    sas = parse_service_sas(parse_query_string(query))
+    sas = parse_table_sas(parse_query_string(query))
     sas.terms()
-    assert sas.is_signed_by(DEVELOPMENT_ACCOUNT, "table")
+    assert sas.is_signed_by(DEVELOPMENT_ACCOUNT)
     assert parse_query_string(sign_table_sas(DEVELOPMENT_ACCOUNT, sas)) == parse_query_string(query)
 
 
@@ -81,36 +81,34 @@ def test_the_sdk_signs_the_same(policy: bool) -> None:
     ],
 )
 def test_the_lines_of_each_version(version: str, resource: str, address_lines: str) -> None:
-    sas = parse_service_sas(EVERYTHING | {"sv": version, "ses": "never signed"})
-    assert sas.string_to_sign("acct", "table") == (
+    sas = parse_table_sas(EVERYTHING | {"sv": version, "ses": "never signed"})
+    assert sas.string_to_sign("acct") == (
         f"p\n2020-01-01\n2030-01-01\n{resource}\ni\n{address_lines}{version}\na\nb\nc\nd"
     )
-    bare = parse_service_sas({"sv": version, "tn": "MyTable", "si": "i"})
+    bare = parse_table_sas({"sv": version, "tn": "MyTable", "si": "i"})
     blank = "\n\n" if address_lines else ""
-    assert bare.string_to_sign("acct", "table") == f"\n\n\n{resource}\ni\n{blank}{version}\n\n\n\n"
+    assert bare.string_to_sign("acct") == f"\n\n\n{resource}\ni\n{blank}{version}\n\n\n\n"
 
 
 def test_a_token_of_an_old_version_verifies() -> None:
     for version in ("2012-02-12", "2013-08-15", "2015-02-21"):
-        query = sign_table_sas(
-            DEVELOPMENT_ACCOUNT, ServiceSas(table="T", permission="r", expiry=EXPIRY, version=version)
-        )
-        assert parse_service_sas(parse_query_string(query)).is_signed_by(DEVELOPMENT_ACCOUNT, "table")
+        query = sign_table_sas(DEVELOPMENT_ACCOUNT, TableSas(table="T", permission="r", expiry=EXPIRY, version=version))
+        assert parse_table_sas(parse_query_string(query)).is_signed_by(DEVELOPMENT_ACCOUNT)
 
 
 def test_addresses_and_protocols_of_an_old_token_are_not_signed_and_not_looked_at() -> None:
     limits = {"sip": "1.2.3.4", "spr": "https"}
-    old = parse_service_sas(SIGNED | limits | {"sv": "2015-02-21"}).terms()
+    old = parse_table_sas(SIGNED | limits | {"sv": "2015-02-21"}).terms()
     assert (old.addresses, old.https_only) == (None, False)
-    parse_service_sas(SIGNED | {"sv": "2015-02-21", "sip": "anything"}).terms()
-    new = parse_service_sas(SIGNED | limits | {"sv": "2015-04-05"}).terms()
+    parse_table_sas(SIGNED | {"sv": "2015-02-21", "sip": "anything"}).terms()
+    new = parse_table_sas(SIGNED | limits | {"sv": "2015-04-05"}).terms()
     assert new.addresses is not None
     assert new.https_only
 
 
 @pytest.mark.parametrize("limit", [{"ip": "1.2.3.4"}, {"protocol": "https"}])
 def test_no_token_is_signed_with_a_limit_that_its_version_does_not_sign(limit: dict[str, str]) -> None:
-    old = ServiceSas(table="T", permission="r", expiry=EXPIRY, version="2015-02-21", **limit)
+    old = TableSas(table="T", permission="r", expiry=EXPIRY, version="2015-02-21", **limit)
     with pytest.raises(MalformedSasError, match="2015-04-05"):
         sign_table_sas(DEVELOPMENT_ACCOUNT, old)
     sign_table_sas(DEVELOPMENT_ACCOUNT, replace(old, version="2015-04-05"))
@@ -118,11 +116,11 @@ def test_no_token_is_signed_with_a_limit_that_its_version_does_not_sign(limit: d
 
 @pytest.mark.parametrize("name", ["sv", "sp", "st", "se", "si", "sip", "spr", "spk", "srk", "epk", "erk"])
 def test_a_change_of_any_value_is_noticed(name: str) -> None:
-    sas = replace(parse_service_sas(EVERYTHING | {"sv": "2019-02-02"}), permission="", start="", expiry="")
+    sas = replace(parse_table_sas(EVERYTHING | {"sv": "2019-02-02"}), permission="", start="", expiry="")
     query = parse_query_string(sign_table_sas(DEVELOPMENT_ACCOUNT, sas))
-    assert parse_service_sas(query).is_signed_by(DEVELOPMENT_ACCOUNT, "table")
-    changed = parse_service_sas({**query, name: "2030-02-03"})
-    assert not changed.is_signed_by(DEVELOPMENT_ACCOUNT, "table")
+    assert parse_table_sas(query).is_signed_by(DEVELOPMENT_ACCOUNT)
+    changed = parse_table_sas({**query, name: "2030-02-03"})
+    assert not changed.is_signed_by(DEVELOPMENT_ACCOUNT)
 
 
 @pytest.mark.parametrize(
@@ -144,13 +142,13 @@ def test_a_change_of_any_value_is_noticed(name: str) -> None:
 def test_malformed_tokens(change: dict[str, str]) -> None:
     parameters = SIGNED | change
     with pytest.raises(MalformedSasError):
-        parse_service_sas(parameters).terms()
+        parse_table_sas(parameters).terms()
     with pytest.raises(MalformedSasError):
-        parse_service_sas({name: value for name, value in parameters.items() if value}).terms()
+        parse_table_sas({name: value for name, value in parameters.items() if value}).terms()
 
 
 def test_with_a_policy_the_token_needs_neither_permission_nor_expiry() -> None:
-    assert parse_service_sas({"sv": "2019-02-02", "tn": "T", "si": "i" * 64}).terms().expiry is None
+    assert parse_table_sas({"sv": "2019-02-02", "tn": "T", "si": "i" * 64}).terms().expiry is None
 
 
 KEYS = st.text("ab\0", max_size=2)
@@ -164,27 +162,46 @@ def test_the_key_range(spk: str | None, srk: str | None, epk: str | None, erk: s
     parameters = TOKEN | {name: value for name, value in bounds.items() if value is not None}
     if (srk and not spk) or (erk and not epk):
         with pytest.raises(MalformedSasError):
-            parse_service_sas(parameters)
+            parse_table_sas(parameters)
         return
     after_start = spk is None or (p >= spk if srk is None else p > spk or (p == spk and r >= srk))
     before_end = epk is None or (p <= epk if erk is None else p < epk or (p == epk and r <= erk))
-    grant = Grant("service-sas", key_range=parse_service_sas(parameters).key_range())
-    assert grant.allows_key(p, r) == (after_start and before_end)
+    scope = parse_table_sas(parameters).scope()
+    assert scope.allows_key(p, r) == (after_start and before_end)
 
 
 def test_an_empty_bound_is_no_bound_for_it_signs_like_none() -> None:
-    assert parse_service_sas(TOKEN | {"spk": "", "srk": "", "epk": "", "erk": ""}).key_range() is None
-    empty_partition = parse_service_sas(TOKEN | {"spk": "", "srk": "b", "epk": "", "erk": "d"}).key_range()
+    assert parse_table_sas(TOKEN | {"spk": "", "srk": "", "epk": "", "erk": ""}).scope().key_range is None
+    empty_partition = parse_table_sas(TOKEN | {"spk": "", "srk": "b", "epk": "", "erk": "d"}).scope().key_range
     assert empty_partition == (("", "b"), ("", "d\0"))
 
 
+UTF16_KEYS = st.text("a\0\ue000\U00010000b", max_size=3)
+
+
+@given(UTF16_KEYS, UTF16_KEYS, UTF16_KEYS, UTF16_KEYS, UTF16_KEYS, UTF16_KEYS)
+def test_the_range_is_half_open_and_ordinal(lp: str, lr: str, up: str, ur: str, p: str, r: str) -> None:
+    def utf16(text: str) -> list[int]:
+        data = text.encode("utf-16-be")
+        return [int.from_bytes(data[index : index + 2]) for index in range(0, len(data), 2)]
+
+    def key(partition: str, row: str) -> tuple[list[int], list[int]]:
+        return utf16(partition), utf16(row)
+
+    bounded = TableScope("t", KeyRange((lp, lr), (up, ur)))
+    assert bounded.allows_key(p, r) == (key(lp, lr) <= key(p, r) < key(up, ur))
+    open_ended = TableScope("t", KeyRange((lp, lr), None))
+    assert open_ended.allows_key(p, r) == (key(lp, lr) <= key(p, r))
+    assert TableScope("t").allows_key(p, r)
+
+
 def test_policies() -> None:
-    bare = parse_service_sas({"sv": "2019-02-02", "tn": "T", "si": "i"})
+    bare = parse_table_sas({"sv": "2019-02-02", "tn": "T", "si": "i"})
     assert apply_policy(bare, bare.terms(), StoredAccessPolicy("i", 1, 2, "r")) == (
         "r",
         replace(bare.terms(), start=1, expiry=2),
     )
-    full = parse_service_sas(EVERYTHING | {"sv": "2019-02-02"})
+    full = parse_table_sas(EVERYTHING | {"sv": "2019-02-02"})
     assert apply_policy(full, full.terms(), StoredAccessPolicy("i")) == ("p", full.terms())
     assert apply_policy(full, full.terms(), StoredAccessPolicy("i", permission="")) == ("p", full.terms())
 
@@ -202,21 +219,21 @@ def test_policies() -> None:
     ],
 )
 def test_too_little_or_too_much_beside_a_policy(token: dict[str, str], policy: StoredAccessPolicy) -> None:
-    sas = parse_service_sas({"sv": "2019-02-02", "tn": "T", "si": "i"} | token)
+    sas = parse_table_sas({"sv": "2019-02-02", "tn": "T", "si": "i"} | token)
     with pytest.raises(MalformedSasError):
         apply_policy(sas, sas.terms(), policy)
 
 
 def test_signing() -> None:
     account = Account("acct", (b"first", b"second"))
-    sas = ServiceSas(table="T", permission="r", expiry=EXPIRY, signature="ignored")
+    sas = TableSas(table="T", permission="r", expiry=EXPIRY, signature="ignored")
     for key in (1, 2):
-        signed = parse_service_sas(parse_query_string(sign_table_sas(account, sas, key)))
-        assert signed.is_signed_by(Account("acct", (account.keys[key - 1],)), "table")
-    for nonsense in (ServiceSas(table="T"), replace(sas, start_row="b"), replace(sas, start_partition="a\n")):
+        signed = parse_table_sas(parse_query_string(sign_table_sas(account, sas, key)))
+        assert signed.is_signed_by(Account("acct", (account.keys[key - 1],)))
+    for nonsense in (TableSas(table="T"), replace(sas, start_row="b"), replace(sas, start_partition="a\n")):
         with pytest.raises(MalformedSasError):
             sign_table_sas(account, nonsense)
 
 
 def test_no_signature_in_a_repr() -> None:
-    assert "VH1kJ" not in repr(parse_service_sas(SIGNED))
+    assert "VH1kJ" not in repr(parse_table_sas(SIGNED))

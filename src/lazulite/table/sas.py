@@ -1,0 +1,132 @@
+"""The service SAS of one table: permissions and a key range (reference §14.2, §14.4).
+
+Invariant: the key range is one range of (partition, row) tuples, ends included, as the service has it; a bound on rows
+alone does not exist.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from lazulite.auth.accounts.account import Account
+from lazulite.auth.sas.service_sas import ServiceSas
+from lazulite.auth.sas.terms import MalformedSasError, read_values, signature, write_query
+from lazulite.engine.contract import KeyRange
+from lazulite.engine.ordinal import ordinal
+from lazulite.protocol.version import SAS_SERVICE_PREFIX_SINCE, SAS_TRANSPORT_SINCE
+
+_NAMES = {
+    "sv": "version",
+    "tn": "table",
+    "sp": "permission",
+    "st": "start",
+    "se": "expiry",
+    "si": "policy_id",
+    "spk": "start_partition",
+    "srk": "start_row",
+    "epk": "end_partition",
+    "erk": "end_row",
+    "sip": "ip",
+    "spr": "protocol",
+    "sig": "signature",
+}
+TABLE_SAS_PARAMETERS = tuple(_NAMES)
+"""Every query parameter that takes part in a table SAS."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableScope:
+    """The rows that a table SAS reaches."""
+
+    table: str
+    """The name of the table in lower case."""
+    key_range: KeyRange | None = None
+    """The rows within reach. None: all of the table."""
+
+    def covers(self, resource: str) -> bool:
+        """Tell whether a table, named in any case, is the one within reach."""
+        return self.table == resource.lower()
+
+    def allows_key(self, partition: str, row: str) -> bool:
+        """Tell whether a row is within the key range."""
+        if self.key_range is None:
+            return True
+        lower, upper = self.key_range
+        key = (ordinal(partition), ordinal(row))
+        if key < (ordinal(lower[0]), ordinal(lower[1])):
+            return False
+        return upper is None or key < (ordinal(upper[0]), ordinal(upper[1]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableSas(ServiceSas):
+    """Hold the values of a table SAS; the letters of its `permission` are `raud`: read, add, update, delete."""
+
+    table: str
+    """In any case; signed in lower case."""
+    start_partition: str = ""
+    start_row: str = ""
+    end_partition: str = ""
+    end_row: str = ""
+
+    @property
+    def policy_resource(self) -> str:
+        """Return the name of the table in lower case."""
+        return self.table.lower()
+
+    def scope(self) -> TableScope:
+        """Return the rows within reach."""
+        return TableScope(self.table.lower(), self._key_range())
+
+    def string_to_sign(self, account: str) -> str:
+        """Return the string that the key of an account signs, given the account's name."""
+        resource = f"/{account}/{self.table.lower()}"
+        if self.version >= SAS_SERVICE_PREFIX_SINCE:
+            resource = f"/table{resource}"
+        lines = [self.permission, self.start, self.expiry, resource, self.policy_id]
+        if self.version >= SAS_TRANSPORT_SINCE:
+            lines += [self.ip, self.protocol]
+        lines += [self.version, self.start_partition, self.start_row, self.end_partition, self.end_row]
+        return "\n".join(lines)
+
+    def _key_range(self) -> KeyRange | None:
+        if not (self.start_partition or self.start_row or self.end_partition or self.end_row):
+            return None
+        upper = None
+        if self.end_row:
+            upper = (self.end_partition, self.end_row + "\0")
+        elif self.end_partition:
+            upper = (self.end_partition + "\0", "")
+        return KeyRange((self.start_partition, self.start_row), upper)
+
+
+def parse_table_sas(parameters: Mapping[str, str]) -> TableSas:
+    """Read a token from the query parameters of a request.
+
+    Raises:
+        MalformedSasError: no table, a row bound without its partition bound, or a value that could be re-cut.
+    """
+    if not parameters.get("tn"):
+        raise MalformedSasError("a table SAS needs tn")
+    if (parameters.get("srk") and "spk" not in parameters) or (parameters.get("erk") and "epk" not in parameters):
+        raise MalformedSasError("srk needs spk, and erk needs epk")
+    return TableSas(**({"version": ""} | read_values(parameters, _NAMES)))
+
+
+def sign_table_sas(account: Account, sas: TableSas, key: int = 1) -> str:
+    """Return the query string of a signed token.
+
+    Args:
+        account: whose key signs.
+        sas: what is granted; its `signature` is ignored.
+        key: which of the account's keys signs, from 1.
+
+    Raises:
+        MalformedSasError: the values do not make a token, or it would not sign all of them.
+        IndexError: the account has no such key.
+    """
+    if sas.version < SAS_TRANSPORT_SINCE and (sas.ip or sas.protocol):
+        raise MalformedSasError(f"sip and spr need sv {SAS_TRANSPORT_SINCE} or later")
+    values = {name: getattr(sas, attribute) for name, attribute in _NAMES.items()}
+    parse_table_sas({name: value for name, value in values.items() if value}).terms()
+    values["sig"] = signature(account.signers[key - 1], sas.string_to_sign(account.name))
+    return write_query(values)
