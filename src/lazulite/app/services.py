@@ -34,7 +34,7 @@ from lazulite.table.call import QueryLimits
 from lazulite.table.service import TableService
 
 Prepare: TypeAlias = Callable[[Mapping[int, Watcher]], Awaitable[None]]
-"""Makes an engine ready, given who is to be told of changes of its rows."""
+"""Prepares an engine, given the watcher of changes of its rows."""
 
 TAKE_OVER_SECONDS = 60.0
 """How often it is looked for what other processes on the same database have left undone."""
@@ -164,9 +164,9 @@ def read_again(certificate: Certificate) -> None:
     try:
         certificate.reload()
     except CertificateError as error:
-        report(f"the certificate stays as it was: {error}")
+        report(f"the certificate was not reloaded: {error}")
     else:
-        report("the certificate has been read again")
+        report("the certificate was reloaded")
 
 
 def open_logs(

@@ -30,7 +30,7 @@ REMEMBERED_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """Rows, and who may come for them."""
+    """An opened engine with its accounts."""
 
     engine: Engine
     directory: AccountDirectory
@@ -100,7 +100,7 @@ async def open_location(
     check_development_key(settings, directory)
     if location is not None and (location / LIST).exists():
         raise ConfigError(
-            f"{location} is a backup, which serving would change; lazulite restore makes a location of it"
+            f"{location} is a backup, which serving would change; copy it to a location with lazulite restore"
         )
     stamps = stamp_clock(settings, clock)
     if location is not None:
@@ -160,4 +160,4 @@ async def meanwhile(endless: Coroutine[object, object, None]) -> AsyncIterator[N
 
 def _complain(task: asyncio.Task[None]) -> None:
     if not task.cancelled():
-        report(f"what runs in the background has ended: {type(task.exception()).__name__}; restart the service")
+        report(f"a background task has failed: {type(task.exception()).__name__}; restart the server")

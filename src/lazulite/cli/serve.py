@@ -32,7 +32,7 @@ def run(args: Namespace, environ: Mapping[str, str]) -> int:
     if args.metrics_port is None and args.metrics_host is not None:
         raise Refusal("--metrics-host needs --metrics-port", 2)
     if args.metrics_port is not None and args.workers > 1:
-        raise Refusal("--metrics-port counts one process; it cannot be had with --workers yet", 2)
+        raise Refusal("--metrics-port is not available with --workers", 2)
     try:
         settings = settings_from(args, environ)
         lifecycle.allow_connections(settings.limits)
