@@ -14,10 +14,9 @@ from azure.data.tables.aio import TableClient as AsyncTableClient
 from azure.data.tables.aio import TableServiceClient as AsyncTableServiceClient
 from tests.certificates import Authority
 
-from .server import Account, serving
+import lazulite.testing
 
-NAMED = "contoso:Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
-"""The key is the public one, as with it a server shows how to reach it."""
+from .server import Account, serving
 
 
 @pytest.fixture(scope="session")
@@ -32,11 +31,10 @@ def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Account]:
 
 
 @pytest.fixture(scope="session")
-def named_account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Account]:
+def named_account() -> Iterator[Account]:
     """An account of another name than the emulator's, which SDKs know by heart, on a server of its own."""
-    with serving(tmp_path_factory.mktemp("named") / "data", LAZULITE_ACCOUNTS=NAMED) as server:
-        assert server.account.name == "contoso"
-        yield server.account
+    with lazulite.testing.server() as storage:
+        yield Account.parse(storage.account("contoso").connection_string)
 
 
 @pytest.fixture(scope="module")
