@@ -52,6 +52,8 @@ PAGES = sorted(
         ROOT / "benchmarks" / "README.md",
     )
 )
+REPORTS = sorted(str(page.relative_to(ROOT)) for page in (ROOT / "docs" / "reports").glob("*.md"))
+"""Dated records, whose commands are not run."""
 MOVED = {"/mnt/fast-disk": "fast-disk", "/tmp/tables": "tables"}
 BRIEFLY = "--quick --seconds 0.1 --entities 1000 --big 2000 --ingest-seconds 0.2 --max-requests 20 --client asyncio"
 EXAMPLE_ROWS = 300

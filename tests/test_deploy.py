@@ -146,7 +146,7 @@ def test_a_unit_has_a_database_and_its_password() -> None:
     assert str(args.engine_password_file) == "/run/credentials/password"
     assert service()["LoadCredential"].startswith("password:")
     args.engine_password_file = DEPLOY / "lazulite.env"
-    with pytest.raises(ValueError, match="does not hold a password, in one line"):
+    with pytest.raises(ValueError, match="does not contain a password in one line"):
         database_settings_from(args, variables)
     assert int(service()["LimitNOFILE"]) >= Limits().connections + 5 * 1024
 

@@ -183,7 +183,7 @@ def test_the_times_of_an_issuers_keys_are_documented() -> None:
     text = " ".join(page_text("docs/operations.md").split())
     assert (issuer_keys.REFRESH_SECONDS, "every 5 minutes" in text) == (5 * 60, True)
     assert f"waits until {issuer_keys.UNKNOWN_KEY_SECONDS:g} seconds have passed" in text
-    assert (issuer_keys.TRUSTED_SECONDS, "believed for an hour" in text) == (60 * 60, True)
+    assert (issuer_keys.TRUSTED_SECONDS, "trusted for an hour" in text) == (60 * 60, True)
     assert (bearer.SKEW_SECONDS, "give or take a minute" in text) == (60, True)
 
 

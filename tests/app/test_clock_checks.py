@@ -60,5 +60,5 @@ def test_stamps_may_be_a_day_ahead() -> None:
 def test_a_clock_may_be_a_day_ahead_of_the_databases() -> None:
     for ahead in (-1000 * DAY, 0, DAY):
         check_database_time("there", unix_seconds(NOW - ahead))
-    with pytest.raises(ConfigError, match=r"2\.0 days ahead of that of there.*--accept"):
+    with pytest.raises(ConfigError, match=r"2\.0 days ahead of the clock of there.*--accept"):
         check_database_time("there", unix_seconds(NOW - 2 * DAY))

@@ -39,7 +39,7 @@ def told(location: Path) -> list[str]:
 @pytest.mark.parametrize("mode", [0o702, 0o777, 0o1777])
 def test_what_every_user_may_write_is_refused(location: Path, name: str, mode: int) -> None:
     (location / name).chmod(mode)
-    with pytest.raises(ConfigError, match=rf"{location / name} \(mode {mode:04o}\): chmod go-w "):
+    with pytest.raises(ConfigError, match=rf"{location / name} \(mode {mode:04o}\): run chmod go-w "):
         refuse_writable(location)
 
 
@@ -47,7 +47,9 @@ def test_a_location_that_its_group_may_write_is_told(location: Path) -> None:
     """As a volume of Kubernetes is, and what `mkdir` makes where a user has a group of its own."""
     location.chmod(0o2775)
     refuse_writable(location)
-    assert told(location) == [f"others than its owner may write {location} (mode 2775): chmod go-w {location}"]
+    assert told(location) == [
+        f"users other than the owner may write to {location} (mode 2775): run chmod go-w {location}"
+    ]
 
 
 @pytest.mark.parametrize("name", ["store", "accounts.json"])
@@ -55,7 +57,7 @@ def test_a_location_that_its_group_may_write_is_told(location: Path) -> None:
 def test_what_others_may_read_is_told(location: Path, name: str, mode: int) -> None:
     (location / name).chmod(mode)
     path = location / name
-    assert told(location) == [f"others than its owner may read {path} (mode {mode:04o}): chmod go= {path}"]
+    assert told(location) == [f"users other than the owner may read {path} (mode {mode:04o}): run chmod go= {path}"]
 
 
 def test_nothing_is_said_of_what_is_the_owners_or_missing(location: Path) -> None:

@@ -66,7 +66,7 @@ async def test_people_are_told_when_something_beside_has_ended(capsys: pytest.Ca
     async with meanwhile(end()):
         await asyncio.sleep(0)
         await asyncio.sleep(0)
-    said = "lazulite: what runs in the background has ended: LookupError; restart the service\n"
+    said = "lazulite: a background task has failed: LookupError; restart the server\n"
     assert capsys.readouterr().err == said
 
 

@@ -55,7 +55,7 @@ def test_an_empty_list_says_so_beside_the_list(location: Path, capsys: pytest.Ca
         (["account", "add", "Bad_Name"], "account name 'Bad_Name': use 3 to 24 characters of a-z and 0-9"),
         (["account", "add", "orders"], "account orders exists already"),
         (["account", "rotate-key", "other", "--key", "1"], "there is no account other"),
-        (["connection-string", "--account", "other"], "there is no account other; there is orders"),
+        (["connection-string", "--account", "other"], "there is no account other; the accounts are: orders"),
     ],
 )
 def test_refusals(arguments: list[str], reason: str, location: Path, capsys: pytest.CaptureFixture[str]) -> None:

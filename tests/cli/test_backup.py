@@ -180,7 +180,7 @@ def test_files_that_are_missing_or_too_many_are_named(
     copy = Path(shutil.copytree(backup, tmp_path / "copy"))
     (copy / "store" / "extra").touch()
     assert main(["check", "-l", str(copy)]) == 1
-    assert "extra is no part" in capsys.readouterr().err
+    assert "extra does not belong to the backup" in capsys.readouterr().err
     (copy / "store" / "extra").unlink()
     next(copy.glob("store/*.sst")).unlink()
     assert main(["restore", str(copy), "-l", str(tmp_path / "new")]) == 1

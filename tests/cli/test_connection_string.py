@@ -39,7 +39,7 @@ def test_the_development_account_by_default(run: type[Run]) -> None:
 
 def test_an_account_is_chosen(run: type[Run], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LAZULITE_ACCOUNTS", "a:MQ==:Mg==;b:Mw==")
-    assert run().err == "lazulite: which account? pass --account with one of a, b\n"
+    assert run().err == "lazulite: there are several accounts; pass --account with one of a, b\n"
     assert "AccountName=a;AccountKey=MQ==;" in run("--account", "a").out
     assert "AccountName=a;AccountKey=Mg==;" in run("--account", "a", "--key", "2").out
     assert run("--account", "b", "--key", "2").err == "lazulite: account b has no key 2\n"

@@ -161,7 +161,7 @@ def test_a_source_that_was_written_between_is_noticed_and_the_copy_not_served(
     assert "differs   devstoreaccount1/Orders, from: 41 entities" in printed
     assert "differs   devstoreaccount1/Orders, to:   40 entities" in printed
     assert "no difference" not in printed
-    assert complaint.startswith(f"lazulite: {target} is not what it was copied from: devstoreaccount1/Orders")
+    assert complaint.startswith(f"lazulite: {target} differs from its source: devstoreaccount1/Orders")
     assert complaint.count("\n") == 1
     assert "unfinished copy" in refused(1, "serve", "-l", str(target), "--table-port", "0")
 
@@ -178,7 +178,7 @@ def test_verifying_finds_a_broken_row_and_changes_nothing(source: Path, tmp_path
     code, printed, complaint = lazulite.copy(source, target, "--verify-only")
     assert code == 1
     assert printed.count("differs   devstoreaccount1/Orders") == 2
-    assert "not what it was copied from: devstoreaccount1/Orders" in complaint
+    assert "differs from its source: devstoreaccount1/Orders" in complaint
     account_file(target).add("another", lambda count: b"k" * count)
     assert "the accounts and 1 more" in lazulite.copy(source, target, "--verify-only")[2]
     assert lazulite.copy(source, target) == (1, "", f"lazulite: {target} is not empty; a copy goes to an empty place\n")
@@ -201,7 +201,7 @@ def test_what_is_in_use_or_is_no_place_for_a_copy_is_refused(source: Path, tmp_p
     assert f"there is no store in {target}" in refusal(source, target, "--verify-only")
     assert "is a backup" in refusal(backup, target)
     assert "is a backup" in refusal(source, backup)
-    assert "the same place" in refusal(source, tmp_path / "files" / ".." / "source")
+    assert "the same store" in refusal(source, tmp_path / "files" / ".." / "source")
     assert "files/store" in refusal(source, tmp_path / "files")
     assert not target.exists()
     asyncio.run(fill(tmp_path / "second"))
@@ -225,7 +225,7 @@ def test_a_store_that_fails_in_the_middle_is_told_of_with_what_to_do(
         patches.setattr(copying, "RETRY_SECONDS", ())
         patches.setattr(RocksEngine, "commit", full)
         complaint = lazulite.copy(source, target)[2]
-    assert complaint == "lazulite: the disk is full; the same command goes on with the copy\n"
+    assert complaint == "lazulite: the disk is full; run the same command again to resume the copy\n"
     assert lazulite.copy(source, target)[0] == 0
 
 

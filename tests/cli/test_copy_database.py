@@ -213,7 +213,7 @@ def test_databases_that_are_no_stores_are_refused_and_left_as_they_are(
         assert lazulite("copy", *arguments) == (1, "", f"lazulite: {bare}: there is no store in this database\n")
     assert not (tmp_path / "new").exists()
     assert Postgres(dsn).execute("SELECT 1 FROM pg_namespace WHERE nspname = 'lazulite'") == []
-    assert lazulite("copy", "--from", dsn, "--to", dsn)[::2] == (1, "lazulite: --from and --to are the same place\n")
+    assert lazulite("copy", "--from", dsn, "--to", dsn)[::2] == (1, "lazulite: --from and --to are the same store\n")
     elsewhere = urlsplit(dsn)._replace(netloc=f"nobody:secret@{urlsplit(dsn).netloc.rpartition('@')[2]}").geturl()
     for flags in (("--from", source, "--to"), ("--to", tmp_path / "new", "--from")):
         code, printed, complaint = lazulite("copy", *flags, elsewhere)

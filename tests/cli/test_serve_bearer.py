@@ -128,7 +128,7 @@ def test_an_issuer_that_hangs_holds_up_neither_start_nor_stop(tmp_path: Path, si
             ["--oidc-issuer", ISSUER, "--oidc-jwks", "/nowhere/keys"],
             "cannot read /nowhere/keys: No such file or directory",
         ),
-        (["--oidc-reader", "x"], "bearer tokens need --oidc-issuer"),
+        (["--oidc-reader", "x"], "the other flags of bearer tokens need --oidc-issuer"),
     ],
 )
 def test_what_cannot_work_is_refused_from_the_start(tmp_path: Path, flags: list[str], said: str) -> None:

@@ -253,7 +253,7 @@ def test_a_clock_far_ahead_of_the_databases_is_refused(
 
     monkeypatch.setattr(clock_checks, "system_clock", ahead)
     serve = ["serve", "--table-port", "0", "--workers", workers, "--engine", dsn]
-    assert f"2.0 days ahead of that of {bare(dsn)}" in refusal(*serve)
+    assert f"2.0 days ahead of the clock of {bare(dsn)}" in refusal(*serve)
 
 
 def test_nobody_waits_for_the_databases_client_who_does_not_use_it() -> None:

@@ -100,14 +100,14 @@ def test_sighup_reads_the_certificate_again_and_a_bad_one_changes_nothing(
         files.key.write_text("no key")
         server.process.send_signal(signal.SIGHUP)
         line = server.process.stderr.readline()
-        assert line.startswith(f"lazulite: the certificate stays as it was: {files.key} holds no private key in PEM")
+        assert line.startswith(f"lazulite: the certificate was not reloaded: {files.key} holds no private key in PEM")
         assert health(url, authority) == b'{"status":"ok"}'
         other = Authority(tmp_path)
         renewed = other.issue("renewed")
         files.cert.write_bytes(renewed.cert.read_bytes())
         files.key.write_bytes(renewed.key.read_bytes())
         server.process.send_signal(signal.SIGHUP)
-        assert server.process.stderr.readline() == "lazulite: the certificate has been read again\n"
+        assert server.process.stderr.readline() == "lazulite: the certificate was reloaded\n"
         assert health(url, other) == b'{"status":"ok"}'
         with pytest.raises(OSError, match="CERTIFICATE_VERIFY_FAILED"):
             health(url, authority)

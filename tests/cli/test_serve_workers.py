@@ -99,7 +99,7 @@ def test_sighup_reaches_all_of_them(tmp_path: Path) -> None:
         server.process.send_signal(signal.SIGHUP)
         assert server.process.stderr is not None
         for _ in range(2):
-            assert server.process.stderr.readline() == "lazulite: the certificate has been read again\n"
+            assert server.process.stderr.readline() == "lazulite: the certificate was reloaded\n"
         for _ in range(10):
             trusted = ssl.create_default_context(cafile=renewed.root)
             with urlopen(f"{url}health", timeout=SECONDS_MAX, context=trusted) as answer:

@@ -46,9 +46,9 @@ def test_the_command_line_wins() -> None:
 @pytest.mark.parametrize(
     ("arguments", "environ", "why"),
     [
-        (["--engine", URL, "--location", "data"], {}, "without --location and --in-memory"),
-        (["-l", "x", "--engine", URL], {}, "without --location and --in-memory"),
-        (["--engine", URL, "--in-memory"], {}, "without --location and --in-memory"),
+        (["--engine", URL, "--location", "data"], {}, "cannot be combined with --location or --in-memory"),
+        (["-l", "x", "--engine", URL], {}, "cannot be combined with --location or --in-memory"),
+        (["--engine", URL, "--in-memory"], {}, "cannot be combined with --location or --in-memory"),
         (["--engine-connections", "2"], {}, "need --engine"),
         (["--engine-password-file", "x"], {}, "need --engine"),
         ([], {URL_VARIABLE: f"postgresql://user:{SECRET}/@host/db"}, f"{URL_VARIABLE} is no URL of PostgreSQL"),
@@ -81,7 +81,7 @@ def test_where_a_password_comes_from(tmp_path: Path) -> None:
 def test_a_file_without_a_password_is_refused(content: bytes, tmp_path: Path) -> None:
     file = tmp_path / "password"
     file.write_bytes(content)
-    with pytest.raises(ConfigError, match="does not hold a password") as caught:
+    with pytest.raises(ConfigError, match="does not contain a password") as caught:
         settings("--engine", URL, "--engine-password-file", str(file))
     assert "lines" not in str(caught.value)
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from lazulite.app.stderr import report
 from lazulite.auth.accounts.file_store import replace_durably
+from lazulite.engine.contract import Clock
 from lazulite.protocol.clock import UNIX_EPOCH_TICKS, system_clock, ticks_since_boot
 from lazulite.protocol.clock_guard import FLAG, JUMP_TICKS_MAX, ClockGuard, days, spelled
 from lazulite.settings.config import ConfigError, Settings
@@ -18,9 +19,9 @@ NAME = "lazulite.clock"
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
-def stamp_clock(settings: Settings) -> ClockGuard:
-    """Return the clock of a service's stamps."""
-    return ClockGuard(system_clock, ticks_since_boot, report, accept=settings.accept_clock_jump)
+def stamp_clock(settings: Settings, clock: Clock = system_clock) -> ClockGuard:
+    """Return the clock of a service's stamps, which refuses jumps of `clock`."""
+    return ClockGuard(clock, ticks_since_boot, report, accept=settings.accept_clock_jump)
 
 
 def check_since_boot(location: Path, boot_tick: int) -> None:
@@ -37,7 +38,7 @@ def check_since_boot(location: Path, boot_tick: int) -> None:
     if recorded is not None and boot_tick - recorded > JUMP_TICKS_MAX:
         raise ConfigError(
             f"the clock has jumped {days(boot_tick - recorded)} days ahead since the last start, to "
-            f"{spelled(system_clock())}: set it right, or, if it is right, start once with {FLAG}"
+            f"{spelled(system_clock())}: correct it or, if it is right, start once with {FLAG}"
         )
 
 
@@ -62,8 +63,8 @@ def check_newest_stamp(name: str, stamp: int) -> None:
     now = system_clock()
     if stamp - now > JUMP_TICKS_MAX:
         raise ConfigError(
-            f"the newest Timestamp in {name} is {spelled(stamp)}, {days(stamp - now)} days ahead of the clock: set the "
-            f"clock right; if it is right, another one was wrong, and new Timestamps would go on from there with {FLAG}"
+            f"the newest Timestamp in {name} is {spelled(stamp)}, {days(stamp - now)} days ahead of the clock: "
+            f"correct the clock or, if it is right, start with {FLAG}; new Timestamps then continue from the newest one"
         )
 
 
@@ -81,8 +82,8 @@ def check_database_time(name: str, unix_seconds: float) -> None:
     ahead = now - UNIX_EPOCH_TICKS - int(unix_seconds * 10_000_000)
     if ahead > JUMP_TICKS_MAX:
         raise ConfigError(
-            f"the clock says {spelled(now)}, {days(ahead)} days ahead of that of {name}: set them right, or start with "
-            f"{FLAG} if they are meant to differ"
+            f"the clock says {spelled(now)}, {days(ahead)} days ahead of the clock of {name}: correct the clocks or, "
+            f"if they are meant to differ, start with {FLAG}"
         )
 
 

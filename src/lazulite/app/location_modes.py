@@ -1,4 +1,4 @@
-"""Who else on the machine could change or read a location: the modes of its files, looked at before it is served.
+"""Checks the file modes of a location before it is served, so that no other user can change or read it.
 
 A user that may write the location can replace the accounts and the store, and one that may read it needs no account. A
 location that every user may write is refused. What its group may write, and what others may read, is reported: a group
@@ -26,8 +26,8 @@ def refuse_writable(location: Path) -> None:
         mode = _mode(path)
         if mode & _WRITABLE_BY_ALL:
             raise ConfigError(
-                f"every user may write {path} (mode {mode:04o}): chmod go-w {path}, "
-                "or serve a new directory below it, which will be its owner's only"
+                f"every user may write to {path} (mode {mode:04o}): run chmod go-w {path}, "
+                "or pass a new directory below it as --location"
             )
 
 
@@ -35,11 +35,11 @@ def tell_readable(location: Path, report: Callable[[str], None]) -> None:
     """Report, in a line for people each, what others than its owner may do with a location's keys and rows."""
     mode = _mode(location)
     if mode & _WRITABLE:
-        report(f"others than its owner may write {location} (mode {mode:04o}): chmod go-w {location}")
+        report(f"users other than the owner may write to {location} (mode {mode:04o}): run chmod go-w {location}")
     for path in _secrets(location):
         mode = _mode(path)
         if mode & _ACCESSIBLE:
-            report(f"others than its owner may read {path} (mode {mode:04o}): chmod go= {path}")
+            report(f"users other than the owner may read {path} (mode {mode:04o}): run chmod go= {path}")
 
 
 def _secrets(location: Path) -> tuple[Path, ...]:

@@ -36,8 +36,8 @@ def choose_account(args: Namespace, environ: Mapping[str, str]) -> Account:
         raise Refusal(error) from None
     name, names = args.account, directory.names()
     if name is None and len(names) > 1:
-        raise Refusal(f"which account? pass --account with one of {', '.join(names)}")
+        raise Refusal(f"there are several accounts; pass --account with one of {', '.join(names)}")
     account = directory.get(name or names[0])
     if account is None:
-        raise Refusal(f"there is no account {name}; there is {', '.join(names)}")
+        raise Refusal(f"there is no account {name}; the accounts are: {', '.join(names)}")
     return account

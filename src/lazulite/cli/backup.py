@@ -22,7 +22,7 @@ from lazulite.settings.config import account_file, store_path
 
 def run(args: Namespace, environ: Mapping[str, str]) -> int:
     """Make a backup."""
-    refuse_database(args, environ, "it has pg_basebackup and pg_dump")
+    refuse_database(args, environ, "use pg_basebackup or pg_dump")
     location, target = args.location, args.destination
     try:
         count = _back_up(location, target)

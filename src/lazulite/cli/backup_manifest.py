@@ -122,7 +122,7 @@ def read_list(directory: Path) -> Listing:
         files = {name: FileFacts(**facts) for name, facts in document["files"].items()}
         version = document["version"]
     except FileNotFoundError:
-        raise BackupError(f"{directory} is no backup: it has no {LIST}") from None
+        raise BackupError(f"{directory} is not a backup: it has no {LIST}") from None
     except OSError as error:
         raise BackupError(f"cannot read {path}: {error.strerror}") from None
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
@@ -153,9 +153,9 @@ def compare(directory: Path, listing: Listing, found: Listing) -> None:
         if name not in found:
             raise BackupError(f"{directory / name} is missing")
         if name not in listing:
-            raise BackupError(f"{directory / name} is no part of the backup")
+            raise BackupError(f"{directory / name} does not belong to the backup")
         if listing[name] != found[name]:
-            raise BackupError(f"{directory / name} is damaged: it is not as it was backed up")
+            raise BackupError(f"{directory / name} is damaged: its content has changed since the backup")
 
 
 def _names(directory: Path) -> list[str]:

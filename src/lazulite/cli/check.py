@@ -22,14 +22,14 @@ _PROGRESS_ROWS = 4096
 
 def run(args: Namespace, environ: Mapping[str, str]) -> int:
     """Verify a location and print what is there."""
-    refuse_database(args, environ, "it has pg_amcheck")
+    refuse_database(args, environ, "use pg_amcheck")
     for line in verified(args.location, _report):
         print(line)
     return 0
 
 
 def verified(location: Path, report: Callable[[str], None]) -> Iterator[str]:
-    """Verify a location that nobody serves, or a backup; yield what to print.
+    """Verify a backup or a location that no process uses; yield the lines to print.
 
     Args:
         location: with a store in it.

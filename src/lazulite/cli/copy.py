@@ -31,7 +31,7 @@ def run(args: Namespace, environ: Mapping[str, str]) -> int:
         for name, flag in (("source", "--from"), ("target", "--to"))
     )
     if source == target:
-        raise Refusal("--from and --to are the same place")
+        raise Refusal("--from and --to are the same store")
     try:
         lifecycle.run(_run(args, source, target))
     except (TransferError, EngineError, AccountsError) as error:
@@ -55,7 +55,7 @@ async def _run(args: Namespace, source_end: End, target_end: End) -> None:
         try:
             journal = await copy(source, target, Means(clock, time.monotonic), report)
         except EngineUnavailableError as error:
-            raise Refusal(f"{error}; the same command goes on with the copy") from error
+            raise Refusal(f"{error}; run the same command again to resume the copy") from error
         await _verify(source, target, journal.progress.entities, progress)
         await journal.end()
 
@@ -111,10 +111,10 @@ def _told(facts: Facts) -> str:
 def _complaint(differences: list[str], target: Store) -> str:
     more = f" and {len(differences) - 1:,} more" if len(differences) > 1 else ""
     return (
-        f"{target.name} is not what it was copied from: {differences[0]}{more}; "
-        "if the source was written meanwhile, empty the target and copy again"
+        f"{target.name} differs from its source: {differences[0]}{more}; "
+        "if the source was written to meanwhile, empty the target and copy again"
     )
 
 
 def _ignore(_: Tally) -> None:
-    """Tell nobody."""
+    """Ignore a progress report."""

@@ -37,7 +37,7 @@ def end_at(place: Path | DatabaseUrl, environ: Mapping[str, str], variable: str)
 
 
 def opened(end: End, clock: Clock, *, must_exist: bool) -> AbstractAsyncContextManager[Store]:
-    """Open a store, which nobody else may use meanwhile.
+    """Open a store for exclusive use.
 
     Args:
         end: where it is.
@@ -56,7 +56,7 @@ def opened(end: End, clock: Clock, *, must_exist: bool) -> AbstractAsyncContextM
 @asynccontextmanager
 async def _location(location: Path, clock: Clock, *, must_exist: bool) -> AsyncIterator[Store]:
     if (location / LIST).exists():
-        raise Refusal(f"{location} is a backup; lazulite restore makes a location of it")
+        raise Refusal(f"{location} is a backup; copy it to a location with lazulite restore")
     if must_exist and not (store_path(location) / "CURRENT").is_file():
         raise Refusal(f"there is no store in {location}")
     try:

@@ -23,4 +23,4 @@ def refuse_database(args: Namespace, environ: Mapping[str, str], instead: str) -
     except ConfigError as error:
         raise Refusal(error) from error
     if database is not None:
-        raise Refusal(f"this is for the store of a --location, not for a database; {instead}")
+        raise Refusal(f"this command works on a --location, not on a database; {instead}")

@@ -34,12 +34,12 @@ def port(text: str) -> int:
 
 def suffix(text: str) -> str:
     """Return the end of a host's name, in lower case and without dots around it."""
-    return _labels(text, "the end of a host's name")
+    return _labels(text, "a domain suffix")
 
 
 def host_name(text: str) -> str:
     """Return a host's name, in lower case and without a dot at its end."""
-    return _labels(text, "a host's name, without scheme and port")
+    return _labels(text, "a host name without scheme and port")
 
 
 def _labels(text: str, wanted: str) -> str:
@@ -56,7 +56,7 @@ def database(text: str) -> DatabaseUrl:
     try:
         return read_url(text)
     except ValueError as error:
-        raise ArgumentTypeError(f"what it says {error}") from None
+        raise ArgumentTypeError(f"the URL {error}") from None
 
 
 def network(text: str) -> IPv4Network | IPv6Network:
@@ -69,7 +69,9 @@ def network(text: str) -> IPv4Network | IPv6Network:
 
 def no_pfx(_: str) -> NoReturn:
     """Refuse a password, which only a PFX file would need."""
-    raise ArgumentTypeError("PFX files are not read; make PEM of it: openssl pkcs12 -in FILE.pfx -nodes -out FILE.pem")
+    raise ArgumentTypeError(
+        "PFX files are not supported; convert the file to PEM: openssl pkcs12 -in FILE.pfx -nodes -out FILE.pem"
+    )
 
 
 def count(text: str) -> int:

@@ -1,52 +1,56 @@
-"""What the help of the command line says around its flags."""
+"""The texts of the command line's help that stand around the flags."""
 
 DESCRIPTION = """\
-Lazulite is Azure Table storage to run yourself: any Azure Tables SDK works
-against it by connection string, and what it acknowledged stays.
+Lazulite is a self-hosted Azure Table storage server. Azure Tables SDKs connect
+to it by connection string. A write is acknowledged after it is synced to disk.
 """
 
 EXAMPLES = """\
 examples:
   lazulite serve                                   serve ./data on 127.0.0.1:10002
-  lazulite serve -l /srv/tables --table-port 0     another place, any free port
-  lazulite serve --in-memory --silent              nothing on disk, no request log
+  lazulite serve -l /srv/tables --table-port 0     other directory, any free port
+  lazulite serve --in-memory --silent              no files, no request log
   lazulite serve --engine postgresql://me@db/tables
-                                                   a database, for any number of
-                                                   such processes
-  lazulite account add orders                      an account with keys of its own
-  lazulite account rotate-key orders --key 1       key 2 goes on working meanwhile
-  lazulite connection-string --account orders      what to paste into a client
+                                                   store in a database, which any
+                                                   number of processes can share
+  lazulite account add orders                      create an account with new keys
+  lazulite account rotate-key orders --key 1       replace key 1; key 2 stays valid
+  lazulite connection-string --account orders      print a client's connection string
   lazulite sas table Orders --account orders --permissions r --expiry 2h --url
-                                                   a link that reads one table
+                                                   print a URL that can read one table
 
-Without accounts of your own, the account is devstoreaccount1 with the key that
-everybody knows, on loopback addresses only. "lazulite COMMAND --help" says more.
+If you configure no account, the server accepts devstoreaccount1 with its public
+key, on loopback addresses only. "lazulite COMMAND --help" describes a command.
 """
 
 SERVE_EXAMPLES = """\
-The accounts are those of the environment variable LAZULITE_ACCOUNTS (or
-AZURITE_ACCOUNTS), name:key1[:key2];…, and those of "lazulite account add"; with
-none, devstoreaccount1. The password of a database is that of a file, of its URL,
-or of LAZULITE_ENGINE_PASSWORD; LAZULITE_ENGINE may say what --engine says. The
-service tells on stdout where it listens, writes one line a request to stderr, and
-answers GET /health while it can write. SIGTERM lets it finish what is in flight,
-SIGHUP reads the certificate again.
+The server prints its address to stdout and one line for each request to stderr.
+GET /health returns 200 while the store accepts writes. SIGTERM stops the server
+after it has finished the running requests. SIGHUP reloads the certificate.
+
+environment:
+  LAZULITE_ACCOUNTS          accounts, name:key1[:key2];… (or AZURITE_ACCOUNTS),
+                             in addition to those of "lazulite account add"
+  LAZULITE_ENGINE            database URL, as --engine; flags override it
+  LAZULITE_ENGINE_PASSWORD   its password, if no file and no URL holds it
 
 examples:
   lazulite serve --table-host 0.0.0.0 --location /srv/tables
-  lazulite serve --cert cert.pem --key key.pem     HTTPS, and nothing else
+  lazulite serve --cert cert.pem --key key.pem     HTTPS only
   lazulite serve --cert cert.pem --key key.pem --https-port 10443
                                                    HTTP and HTTPS
-  lazulite serve --metrics-port 9464               GET /metrics there, for Prometheus
-  lazulite serve --host-suffix table.example.org   orders.table.example.org is orders
+  lazulite serve --metrics-port 9464               Prometheus metrics
+  lazulite serve --host-suffix table.example.org   account "orders" is also reached as
+                                                   orders.table.example.org
   lazulite serve --table-host 0.0.0.0 --allow-development-key --allowed-host lazulite
-                                                   for other containers, which call
-                                                   this one lazulite
+                                                   reachable from other containers
+                                                   under the name "lazulite"
   LAZULITE_ACCOUNTS="orders:$KEY1:$KEY2" lazulite serve
 """
 
 SAS_EXAMPLES = """\
-Times are 2030-01-31, 2030-01-31T12:00Z, or a while from now: 90s, 30m, 2h, 7d, 4w.
+A time is a date (2030-01-31), an instant (2030-01-31T12:00Z), or a duration from
+now: 90s, 30m, 2h, 7d, 4w.
 
 examples:
   lazulite sas account --permissions rl --expiry 7d
@@ -56,11 +60,12 @@ examples:
 """
 
 COPY_EXAMPLES = """\
-A store is a location, or a database: postgresql://user@host1,host2/database.
-Passwords are in LAZULITE_FROM_PASSWORD and LAZULITE_TO_PASSWORD, or in files
-that LAZULITE_FROM_PASSWORD_FILE and LAZULITE_TO_PASSWORD_FILE name. What was
-broken off goes on where it was when the same command is given again; until it
-has ended well, "lazulite serve" refuses the target.
+A store is a location (a directory) or a database URL:
+postgresql://user@host1,host2/database. Passwords are read from the variables
+LAZULITE_FROM_PASSWORD and LAZULITE_TO_PASSWORD, or from the files named by
+LAZULITE_FROM_PASSWORD_FILE and LAZULITE_TO_PASSWORD_FILE. To resume an
+interrupted copy, run the same command again. "lazulite serve" rejects the target
+until the copy is complete.
 
 examples:
   lazulite copy --from data --to /srv/tables

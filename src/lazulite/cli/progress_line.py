@@ -42,7 +42,7 @@ class ProgressLine:
         self._output.flush()
 
     def clear(self) -> None:
-        """Make room for a line of somebody else's."""
+        """Clear the bar, so that the caller can print a line."""
         if self._draws:
             self._output.write(_CLEAR)
             self._output.flush()

@@ -12,7 +12,7 @@ from lazulite.cli.errors import Refusal
 
 def run(args: Namespace, environ: Mapping[str, str]) -> int:
     """Copy a backup to a location, and put it there once it has passed what `lazulite check` looks for."""
-    refuse_database(args, environ, "it has pg_restore")
+    refuse_database(args, environ, "use pg_restore")
     source, location = args.source, args.location
     try:
         listing = read_list(source)

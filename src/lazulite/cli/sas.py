@@ -73,7 +73,7 @@ def _table_sas(args: Namespace, common: Mapping[str, str]) -> ServiceSas:
     try:
         check_table_name(args.table)
     except ServiceError:
-        raise MalformedSasError(f"{args.table!r} is not a table's name") from None
+        raise MalformedSasError(f"{args.table!r} is not a table name") from None
     _check_letters("--permissions", args.permissions, _TABLE_PERMISSIONS)
     if not args.policy and not (args.permissions and common["expiry"]):
         raise MalformedSasError("pass --permissions and --expiry, or a stored --policy that has them")
@@ -98,7 +98,7 @@ def resolve_time(text: str, now: int) -> str:
     try:
         return format_sas_date(now + seconds * TICKS_PER_SECOND)
     except (ValueError, OverflowError):
-        raise MalformedSasError(f"{text} from now is past the calendar") from None
+        raise MalformedSasError(f"{text} from now is after the year 9999") from None
 
 
 def _check_letters(flag: str, given: str, known: str) -> None:

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from functools import partial
 
 from lazulite import __version__
-from lazulite.app.services import open_logs, read_again, secure_of, table_server
+from lazulite.app.services import calm_collector, open_logs, read_again, secure_of, table_server
 from lazulite.app.stores import Store, open_store
 from lazulite.app.telemetry import metrics_server, new_metrics
 from lazulite.auth.accounts.account import DEVELOPMENT_ACCOUNT, AccountDirectory
@@ -32,7 +32,7 @@ def run(args: Namespace, environ: Mapping[str, str]) -> int:
     if args.metrics_port is None and args.metrics_host is not None:
         raise Refusal("--metrics-host needs --metrics-port", 2)
     if args.metrics_port is not None and args.workers > 1:
-        raise Refusal("--metrics-port counts one process; it cannot be had with --workers yet", 2)
+        raise Refusal("--metrics-port is not available with --workers", 2)
     try:
         settings = settings_from(args, environ)
         lifecycle.allow_connections(settings.limits)
@@ -60,6 +60,7 @@ async def _serve(settings: Settings, logs: list[ExchangeLog]) -> None:
         metrics_port = None if page is None else page.port
         announce = partial(_announce, settings, store, metrics_port=metrics_port)
         on_hangup = None if secure is None else partial(read_again, secure.certificate)
+        calm_collector()
         await lifecycle.serve(server, on_ready=announce, on_hangup=on_hangup)
 
 

@@ -1,6 +1,6 @@
-"""The flags of `lazulite serve` that no other command has, and that are not about where the store is.
+"""Flags of `lazulite serve` alone, except the location and the address.
 
-Light, as `parser` is: only Python's own modules here.
+Imports Python's own light modules only, so that help is printed at once.
 """
 
 from argparse import SUPPRESS, ArgumentParser
@@ -9,25 +9,28 @@ from pathlib import Path
 from lazulite.cli.flag_types import DEFAULT_HOST, count, host, host_name, network, no_pfx, port, positive, suffix
 
 LIMIT_FLAGS = {
-    "--connections": ("connections", int, "connections at a time (20000)"),
-    "--keep-alive-seconds": ("keep_alive_idle_seconds", float, "how long a connection may rest (120)"),
-    "--header-read-seconds": ("header_read_seconds", float, "how long a request's head may take to come (30)"),
-    "--body-read-seconds": ("body_read_seconds", float, "how long a request's body may take to come (60)"),
-    "--request-seconds": ("request_seconds", float, "how long answering a request may take (30)"),
+    "--connections": ("connections", int, "maximum number of open connections (20000)"),
+    "--keep-alive-seconds": ("keep_alive_idle_seconds", float, "timeout for an idle connection (120)"),
+    "--header-read-seconds": ("header_read_seconds", float, "timeout for receiving a request's head (30)"),
+    "--body-read-seconds": ("body_read_seconds", float, "timeout for receiving a request's body (60)"),
+    "--request-seconds": ("request_seconds", float, "timeout for processing a request (30)"),
     "--drain-delay-seconds": (
         "drain_delay_seconds",
         float,
-        "how long SIGTERM lets all go on while /health says 503, for load balancers (0)",
+        "after SIGTERM, serve this long with /health at 503, for load balancers (0)",
     ),
-    "--drain-seconds": ("drain_seconds", float, "how long SIGTERM waits for requests in flight (25)"),
+    "--drain-seconds": ("drain_seconds", float, "after that, wait this long for running requests (25)"),
 }
 """Flag -> the field of `server.limits.Limits` that it sets, its type, its help (with the default)."""
 
 
 def add(parser: ArgumentParser) -> None:
-    """Add them."""
+    """Add the flags to a parser."""
     parser.add_argument(
-        "--in-memory", "--inMemoryPersistence", action="store_true", help="keep nothing on disk, and read nothing there"
+        "--in-memory",
+        "--inMemoryPersistence",
+        action="store_true",
+        help="store everything in memory; read and write no files",
     )
     _certificate_flags(parser)
     _address_flags(parser)
@@ -41,9 +44,9 @@ def add(parser: ArgumentParser) -> None:
 
 def _certificate_flags(parser: ArgumentParser) -> None:
     flag = parser.add_argument
-    flag("--cert", type=Path, metavar="FILE", help="PEM certificate chain; the table port then speaks HTTPS")
-    flag("--key", type=Path, metavar="FILE", help="its PEM key, not encrypted (taken from the certificate's file)")
-    flag("--https-port", type=port, metavar="PORT", help="speak HTTPS here, and HTTP on the table port")
+    flag("--cert", type=Path, metavar="FILE", help="PEM certificate chain; the table port then serves HTTPS")
+    flag("--key", type=Path, metavar="FILE", help="unencrypted PEM private key (default: in the certificate's file)")
+    flag("--https-port", type=port, metavar="PORT", help="serve HTTPS on this port, and HTTP on the table port")
 
 
 def _address_flags(parser: ArgumentParser) -> None:
@@ -54,14 +57,14 @@ def _address_flags(parser: ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="SUFFIX",
-        help="ACCOUNT.SUFFIX in a URL means the account, as ACCOUNT.table.localhost does; repeatable",
+        help="take the account from host names ACCOUNT.SUFFIX, as from ACCOUNT.table.localhost; repeatable",
     )
     flag(
         "--path-style-only",
         "--disable-product-style-url",
         "--disableProductStyleUrl",
         action="store_true",
-        help="the account is always the first segment of the path",
+        help="always take the account from the first segment of the path",
     )
     flag(
         "--allowed-host",
@@ -69,7 +72,7 @@ def _address_flags(parser: ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME",
-        help="answer requests for this host also while the development key is served; repeatable",
+        help="accept this Host header even while the development key is in use; repeatable",
     )
     flag(
         "--trusted-proxy",
@@ -77,12 +80,12 @@ def _address_flags(parser: ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="CIDR",
-        help="believe X-Forwarded-Proto, -Host and -For of these addresses; repeatable",
+        help="trust X-Forwarded-Proto, -Host and -For from these addresses; repeatable",
     )
     flag(
         "--allow-development-key",
         action="store_true",
-        help="serve the key that everybody knows on an address that is not loopback",
+        help="accept the public development key on addresses other than loopback",
     )
 
 
@@ -93,13 +96,13 @@ def _process_flags(parser: ArgumentParser) -> None:
         type=count,
         default=1,
         metavar="N",
-        help="answer from N processes, beside the one that has the store or watches them; 1: one process does all (1)",
+        help="answer requests in N worker processes beside the primary; 1: a single process (1)",
     )
     flag(
         "--engine-connections",
         type=count,
         metavar="N",
-        help="connections to the database at a time, of each process (16)",
+        help="maximum number of database connections of each process (16)",
     )
 
 
@@ -107,22 +110,27 @@ def _clock_flags(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--accept-clock-jump",
         action="store_true",
-        help="serve although the clock has jumped, or Timestamps are ahead of it, by more than a day",
+        help="serve even if the clock jumped, or Timestamps are ahead of it, by more than a day",
     )
 
 
 def _log_flags(parser: ArgumentParser) -> None:
     flag = parser.add_argument
-    flag("--silent", "-s", action="store_true", help="write no request log to stderr")
+    flag("--silent", "-s", action="store_true", help="do not write the request log to stderr")
     flag(
         "--debug",
         "-d",
         type=Path,
         metavar="FILE",
-        help="append the heads of requests and answers to FILE, without secrets",
+        help="append the heads of requests and responses to FILE, without secrets",
     )
-    flag("--metrics-port", type=port, metavar="PORT", help="answer GET /metrics for Prometheus here; 0: any free port")
-    flag("--metrics-host", type=host, metavar="HOST", help=f"address for that ({DEFAULT_HOST})")
+    flag(
+        "--metrics-port",
+        type=port,
+        metavar="PORT",
+        help="serve Prometheus metrics at /metrics on this port; 0: any free port",
+    )
+    flag("--metrics-host", type=host, metavar="HOST", help=f"address of the metrics port ({DEFAULT_HOST})")
 
 
 def _limit_flags(parser: ArgumentParser) -> None:
@@ -134,31 +142,33 @@ def _limit_flags(parser: ArgumentParser) -> None:
         type=positive(float),
         default=5.0,
         metavar="N",
-        help="how long a query looks for one page before it gives a continuation token (5)",
+        help="time limit for one page of a query; then a continuation token is returned (5)",
     )
 
 
 def _emulator_flags(parser: ArgumentParser) -> None:
-    emulator = parser.add_argument_group("accepted for the emulator's sake, without effect")
+    emulator = parser.add_argument_group("accepted for compatibility with Azurite, without effect")
     emulator.add_argument(
         "--skip-api-version-check",
         "--skipApiVersionCheck",
         action="store_true",
-        help="versions newer than Lazulite are always served",
+        help="unknown newer versions are always accepted",
     )
-    emulator.add_argument("--loose", "-L", action="store_true", help="unknown headers and options are never an error")
-    emulator.add_argument("--pwd", type=no_pfx, metavar="PASSWORD", help="refused: PFX files are not read, only PEM")
+    emulator.add_argument("--loose", "-L", action="store_true", help="unknown headers and options are always accepted")
+    emulator.add_argument(
+        "--pwd", type=no_pfx, metavar="PASSWORD", help="rejected: use a PEM certificate instead of PFX"
+    )
 
 
 def _bearer_flags(parser: ArgumentParser) -> None:
     flag = parser.add_argument_group("bearer tokens").add_argument
-    flag("--oidc-issuer", metavar="URL", help="accept the tokens of this OpenID Connect issuer, the exact iss")
-    flag("--oidc-jwks", type=Path, metavar="FILE", help="its keys, instead of asking it for them")
+    flag("--oidc-issuer", metavar="URL", help="accept tokens of this OpenID Connect issuer; must equal the claim iss")
+    flag("--oidc-jwks", type=Path, metavar="FILE", help="read the issuer's keys from FILE instead of fetching them")
     for name, metavar, text in (
-        ("--oidc-audience", "AUD", "aud of the tokens (https://storage.azure.com)"),
-        ("--oidc-role-claim", "NAME", "claim that holds roles (roles)"),
-        ("--oidc-reader", "VALUE", "value that makes a Storage Table Data Reader (that name, or the role's id)"),
-        ("--oidc-contributor", "VALUE", "value that makes a Storage Table Data Contributor (likewise)"),
+        ("--oidc-audience", "AUD", "accepted claim aud (https://storage.azure.com)"),
+        ("--oidc-role-claim", "NAME", "claim that lists the roles (roles)"),
+        ("--oidc-reader", "VALUE", "role value for Storage Table Data Reader (that name, or the role's id)"),
+        ("--oidc-contributor", "VALUE", "role value for Storage Table Data Contributor (that name, or the role's id)"),
     ):
         flag(name, action="append", default=[], metavar=metavar, help=f"{text}; repeatable")
-    flag("--allow-bearer-over-http", action="store_true", help="accept tokens on connections without TLS")
+    flag("--allow-bearer-over-http", action="store_true", help="accept tokens over connections without TLS")

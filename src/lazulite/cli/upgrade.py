@@ -16,7 +16,7 @@ def run(args: Namespace, environ: Mapping[str, str]) -> int:
     except ConfigError as error:
         raise Refusal(error) from error
     if database is None:
-        raise Refusal("pass --engine: only a database is upgraded so, a location needs nothing", 2)
+        raise Refusal("pass --engine: only the tables of a database need an upgrade", 2)
     from lazulite.engine.postgres.schema import upgrade  # noqa: PLC0415 - it needs an extra
 
     try:

@@ -30,7 +30,7 @@ def bearer_settings_from(args: Namespace) -> BearerSettings | None:
     others = (args.oidc_jwks, args.oidc_audience, args.oidc_role_claim, args.oidc_reader, args.oidc_contributor)
     if args.oidc_issuer is None:
         if any(others) or args.allow_bearer_over_http:
-            raise ValueError("bearer tokens need --oidc-issuer")
+            raise ValueError("the other flags of bearer tokens need --oidc-issuer")
         return None
     require_extra("oidc", "--oidc-issuer")
     _check_issuer(args.oidc_issuer)

@@ -38,10 +38,10 @@ class ConfigError(ValueError):
 class Settings:
     """How to serve."""
 
-    location: Path | None
+    location: Path | None = None
     """The directory of everything durable; None keeps everything in memory, or in a database."""
-    host: str
-    port: int | None
+    host: str = "127.0.0.1"
+    port: int | None = 0
     """For plain HTTP; 0: any that is free; None: none."""
     https_port: int | None = None
     """For HTTPS, the same."""
@@ -170,7 +170,7 @@ def _bearer_from(args: Namespace) -> BearerSettings | None:
     if bearer is not None and bearer.jwks is None:
         issuer = urlsplit(bearer.rules.issuer)
         if issuer.scheme != "https" and not is_loopback(issuer.hostname or ""):
-            raise ConfigError("keys are fetched over https; plain http is for issuers on this machine")
+            raise ConfigError("--oidc-issuer must use https, unless the issuer is on this machine")
     return bearer
 
 
@@ -190,7 +190,7 @@ def accounts_from(environ: Mapping[str, str]) -> dict[str, Account]:
             # Not chained: the cause may quote a key.
             raise ConfigError(f"{variable}: {error}") from None
         if not accounts:
-            raise ConfigError(f"{variable} holds no account; expected name:key1[:key2];…")
+            raise ConfigError(f"{variable} contains no account; expected name:key1[:key2];…")
         return accounts
     return {}
 
@@ -213,8 +213,8 @@ def check_development_key(settings: Settings, directory: AccountDirectory) -> No
     """
     if directory.development and not settings.allow_development_key and not is_loopback(settings.host):
         raise ConfigError(
-            f"everybody knows the development key, so it is not served on {settings.host}: "
-            "add an account of your own (lazulite account add NAME), or pass --allow-development-key"
+            f"the development key is public, so it is not accepted on {settings.host}: "
+            "create an account (lazulite account add NAME) or pass --allow-development-key"
         )
 
 

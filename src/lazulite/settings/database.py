@@ -29,7 +29,7 @@ def database_settings_from(args: Namespace, environ: Mapping[str, str]) -> Postg
     """
     elsewhere = args.location_given or getattr(args, "in_memory", False)
     if args.engine is not None and elsewhere:
-        raise ValueError("--engine keeps everything in a database; it goes without --location and --in-memory")
+        raise ValueError("--engine cannot be combined with --location or --in-memory")
     url = args.engine
     if url is None and not elsewhere and environ.get(URL_VARIABLE, "").strip():
         try:
@@ -80,5 +80,5 @@ def _read(file: Path) -> str:
     except UnicodeDecodeError:
         password = ""
     if not password or "\0" in password or "\n" in password:
-        raise ValueError(f"{file} does not hold a password, in one line")
+        raise ValueError(f"{file} does not contain a password in one line")
     return password

@@ -52,6 +52,8 @@ FRONT_DOOR = "Microsoft-HTTPAPI/2.0"
 _SERVER_HEADER = ("Server", SERVER)
 _FRONT_DOOR_HEADER = ("Server", FRONT_DOOR)
 _CLIENT_ID_MAX = 1024
+_BODY_METHODS = frozenset({"POST", "PUT", "MERGE", "PATCH"})
+"""Of requests whose bodies mean something: no other body is accepted, but read and dropped."""
 
 Operation: TypeAlias = Coroutine[object, None, Response]
 
@@ -129,7 +131,7 @@ class TableService:
             else:
                 grant = await self._authenticator.authenticate(account, request, address, parameters)
                 request.authenticated = True
-                if request.body_to_come is not None:
+                if request.body_to_come is not None and request.method in _BODY_METHODS:
                     await request.receive_body()
                 response = await self._operation(grant, request, address, parameters)
         except ServiceError as error:
@@ -155,7 +157,8 @@ class TableService:
 
     def _operation(self, grant: Grant, request: Request, address: Address, parameters: Mapping[str, str]) -> Operation:
         """Return what answers an authenticated request, to be awaited."""
-        check_content_md5(request)
+        if request.body_to_come is None:
+            check_content_md5(request)
         context = self._context
         seconds = read_timeout(parameters)
         request.version = version_of(request.headers, parameters)
