@@ -1,9 +1,11 @@
 # Everything a user runs. Each target sets up what it needs by itself.
 #
 #   make serve    the service on 127.0.0.1:10002, data in ./data; flags by ARGS="--table-port 0"
-#   make test     style, types, layers, and every test, with branch coverage
+#   make check    style, types, layers, unit tests and conformance, in a few minutes: before each commit
+#   make test     that, and SDKs, processes, engines, installation, with branch coverage: what CI runs
 #   make compatibility  the conformance suite, and docs/compatibility.md from it
 #   make bench    the numbers, measured here and now, into benchmarks/RESULTS.md; a glance by ARGS=--quick
+#   make campaigns  make torture and make fuzz, one after the other: by hand, and by time
 #   make torture  crashes, power cuts, broken disks, hostile clients for TORTURE_SECONDS (600) in all; by ARGS="crash --goal 1000"
 #   make fuzz     hostile input for FUZZ_SECONDS (60) in all; targets by ARGS="batch url"
 
@@ -12,13 +14,18 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 ARGS ?=
+CHECK_PROCESSES ?= 2
 FUZZ_SECONDS ?= 60
 TORTURE_SECONDS ?= 600
 
-.PHONY: serve test lint compatibility bench torture fuzz clean
+.PHONY: serve check test lint compatibility bench campaigns torture fuzz clean
 
 serve: $(VENV)/.runtime
 	@exec $(BIN)/lazulite serve $(ARGS)
+
+# tests/conftest.py says what this leaves out. A file's tests stay in one process, as they share a server.
+check: lint
+	$(BIN)/python -m pytest -q --tier check --numprocesses $(CHECK_PROCESSES) --dist loadfile $(ARGS)
 
 test: lint
 	$(BIN)/python -m pytest --cov --cov-report=term:skip-covered $(ARGS)
@@ -35,6 +42,8 @@ compatibility: $(VENV)/.test
 bench: $(VENV)/.test
 	$(BIN)/python -m benchmarks $(ARGS)
 
+campaigns: torture fuzz
+
 torture: $(VENV)/.test
 	$(BIN)/python -m tests.torture --seconds $(TORTURE_SECONDS) $(ARGS)
 
@@ -47,11 +56,11 @@ clean:
 # `exec` above leaves make out of the way of signals; these files say what is installed.
 $(VENV)/.runtime: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(PIP) -e .
+	$(PIP) -e '.[all]'
 	@touch $@
 
 $(VENV)/.test: $(VENV)/.runtime
-	$(PIP) -e '.[test,otel,bench]'
+	$(PIP) -e '.[all,test,bench]'
 	@touch $@
 
 # Where there is no atheris, fuzzing goes unguided.

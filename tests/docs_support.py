@@ -10,8 +10,9 @@ How a page is read:
   the server before it; both need a reason.
 
 What differs from a reader's checkout: the ports 10002 and 9464 are free ones, in the text, and the former as the
-command's default; what would install is installed; `make test` is only rehearsed (`make -n`), as it is what runs this;
-benchmarks run briefly, and the example on the first rows of its file. Places outside of the checkout are moved into it.
+command's default; what would install is installed; `make check` and `make test` are only rehearsed (`make -n`), as they
+run this; benchmarks run briefly, and the example on the first rows of its file. Places outside of the checkout are
+moved into it.
 """
 
 import contextlib
@@ -45,7 +46,7 @@ RUN = SHELL | {"python"}
 PAGES = sorted(
     str(page.relative_to(ROOT))
     for page in (
-        ROOT / "README.md",
+        *ROOT.glob("*.md"),
         *(ROOT / "docs").glob("*.md"),
         ROOT / "examples" / "README.md",
         ROOT / "benchmarks" / "README.md",
@@ -173,7 +174,7 @@ class Checkout:
         """Check that each program that `make test` or `make fuzz` would run is there, and that it is what it says."""
         planned = self.run(["bash", "-c", command.replace("make ", "make -n ", 1)])
         programs = re.findall(r"^\.venv/bin/(\S+)", planned, re.MULTILINE)
-        assert ("-m pytest" if command.startswith("make test") else "-m tests.fuzz") in planned, planned
+        assert ("-m pytest" if command.startswith(("make check", "make test")) else "-m tests.fuzz") in planned, planned
         for program in programs:
             assert shutil.which(program, path=f"{Path(sys.executable).parent}:{os.environ['PATH']}"), program
 
@@ -270,7 +271,7 @@ class Reader:
         printed = ""
         waiting = ""
         for line in [*text.replace("\\\n", "").splitlines(), ":"]:
-            serves, tests = _SERVE.match(line), line.startswith(("make test", "make fuzz"))
+            serves, tests = _SERVE.match(line), line.startswith(("make check", "make test", "make fuzz"))
             if not (serves or tests or line == ":"):
                 waiting += f"{line}\n"
                 continue

@@ -172,7 +172,7 @@ def test_links_lead_somewhere(page: str) -> None:
 def test_files_that_are_named_exist(page: str) -> None:
     for name in re.findall(
         r"`((?:src|tests|docs|examples|benchmarks|app|auth|cli|engine|migration|protocol|records|server|service|settings"
-        r"|table)/[\w/]+\.\w+)`",
+        r"|table|testing)/[\w/]+\.\w+)`",
         page_text(page),
     ):
         assert (ROOT / name).exists() or (ROOT / "src" / "lazulite" / name).exists(), name

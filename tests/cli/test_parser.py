@@ -130,7 +130,7 @@ def test_help_imports_no_more_than_it_needs() -> None:
     ours = {module for module in modules if module.split(".")[0] == "lazulite"}
     light = {"argv_secrets", "errors", "flag_types", "help_texts", "parser", "serve_flags"}
     of_databases = {"engine", "engine.postgres", "engine.postgres.dsn", "engine.postgres.settings"}
-    of_databases |= {"settings", "settings.database"}
+    of_databases |= {"settings", "settings.database", "settings.extras"}
     light = {"cli", *(f"cli.{name}" for name in light)}
     assert ours == {"lazulite", *(f"lazulite.{name}" for name in light | of_databases)}
     assert not modules & {"asyncio", "httptools", "lxml", "rocksdict", "uvloop"}

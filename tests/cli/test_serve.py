@@ -227,8 +227,11 @@ def test_a_signed_url_reads_its_table_and_no_other(tmp_path: Path) -> None:
         assert server.stop() == (0, "")
 
 
-def test_secret_keys_are_never_printed(tmp_path: Path) -> None:
-    with serving(tmp_path / "data", lines=3, LAZULITE_ACCOUNTS=f"b:c2VjcmV0;a:{PUBLIC_KEY}") as server:
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_secret_keys_are_never_printed(tmp_path: Path, workers: str) -> None:
+    with serving(
+        tmp_path / "data", "--workers", workers, lines=3, LAZULITE_ACCOUNTS=f"b:c2VjcmV0;a:{PUBLIC_KEY}"
+    ) as server:
         assert "AccountName=a;" in server.lines[1]
         assert server.lines[2].startswith("account b: lazulite connection-string --account b")
         code, err = server.stop()

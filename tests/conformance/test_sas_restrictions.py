@@ -97,7 +97,8 @@ WINDOW = [
 ]
 
 
-@pytest.mark.parametrize(("expiry", "start", "status"), WINDOW)
+# By number: the times differ between the processes of pytest-xdist.
+@pytest.mark.parametrize(("expiry", "start", "status"), WINDOW, ids=range(len(WINDOW)))
 def test_window(shared_table: Table, expiry: str, start: str | None, status: int) -> None:
     for answer in (
         by_table(shared_table, {"se": expiry, "st": start}),

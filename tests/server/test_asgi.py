@@ -11,7 +11,7 @@ from lazulite.protocol.message import Request
 from lazulite.server.asgi import Message, asgi_app
 from lazulite.server.limits import Limits
 
-from .wire import Echo
+from .wire import Echo, Record
 
 LIMITS = Limits(body_bytes=10)
 
@@ -139,12 +139,20 @@ async def test_a_body_that_takes_too_long(service: Echo) -> None:
     assert [message.get("status") for message in sent] == [408, None]
 
 
-async def test_lifespan(service: Echo) -> None:
-    events: list[Message] = [{"type": "lifespan.startup"}, {"type": "lifespan.shutdown"}]
-    sent = await call(service, events, {"type": "lifespan"})
-    assert [message["type"] for message in sent] == ["lifespan.startup.complete", "lifespan.shutdown.complete"]
+@pytest.mark.parametrize("scope", ["websocket", "lifespan"])
+async def test_other_scopes(service: Echo, scope: str) -> None:
+    with pytest.raises(ValueError, match=scope):
+        await call(service, [], {"type": scope})
 
 
-async def test_other_scopes(service: Echo) -> None:
-    with pytest.raises(ValueError, match="websocket"):
-        await call(service, [], {"type": "websocket"})
+async def test_exchanges_are_logged_with_the_bytes_of_their_bodies(service: Echo) -> None:
+    log = Record()
+    app = asgi_app(service, LIMITS, lambda: "id", [log])
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://a.example") as client:
+        answered = await client.put("/", content=b"0123")
+        await client.put("/", content=b"0123456789x")
+        await client.head("/")
+    told = [(each.request.method, each.response.status, each.bytes_in, each.bytes_out) for each in log.exchanges]
+    refusal = len(b"RequestBodyTooLarge")
+    assert told == [("PUT", 200, 4, len(answered.content)), ("PUT", 413, 11, refusal), ("HEAD", 200, 0, 0)]
+    assert all(each.elapsed_ms >= 0 for each in log.exchanges)

@@ -271,23 +271,50 @@ def test_sizes_are_positive(limit: str) -> None:
     assert getattr(Limits(), limit) > 0
 
 
+LARGE = 20_000
+"""Bytes of a body that is too large to go past those that wait for room."""
+
+
 async def test_room_for_bodies_is_waited_for_and_given_in_order(wire: Wire) -> None:
-    wire.limit(buffered_bytes=15)
+    wire.limit(buffered_bytes=LARGE + LARGE // 2)
     second, third = wire.connect(), wire.connect()
-    assert await wire.send(put(10) + b"x" * 9) == b""
-    assert await wire.send(put(10) + b"y" * 9, second) == b""
-    assert await wire.send(put(5), third) == b"", "it would fit, but has come later"
-    assert wire.shared.bodies.held_bytes == 10
-    await wire.wait(wire.shared.limits.slow_body_seconds + 1)
-    assert statuses(wire.transport.written) == [408]
-    assert wire.shared.bodies.held_bytes == 15
+    assert await wire.send(put(LARGE) + b"x" * 9) == b""
+    assert await wire.send(put(LARGE) + b"y" * (LARGE - 1), second) == b""
+    assert await wire.send(put(LARGE // 2 + 8000), third) == b"", "it would fit, but has come later"
+    assert wire.shared.bodies.held_bytes == LARGE
+    await wire.wait(2)
+    assert statuses(wire.transport.written) == [408], "while others wait, a body has to come fast"
     assert statuses(await wire.send(b"y", second)) == [200], "its time began when it had room"
-    assert statuses(await wire.send(b"zzzzz", third)) == [200]
+    assert statuses(await wire.send(b"z" * (LARGE // 2 + 8000), third)) == [200]
     assert wire.shared.buffered_bytes == 0
 
 
+async def test_small_and_complete_bodies_do_not_wait_for_room(wire: Wire) -> None:
+    wire.limit(buffered_bytes=LARGE)
+    await wire.send(put(LARGE))
+    in_two, in_one, chunked = wire.connect(), wire.connect(), wire.connect()
+    await wire.send(put(5), in_two)
+    assert statuses(await wire.send(b"hello", in_two)) == [200]
+    assert statuses(await wire.send(put(5) + b"hello", in_one)) == [200]
+    await wire.send(CHUNKED + b"5\r\nhello\r\n", chunked)
+    assert statuses(await wire.send(b"0\r\n\r\n", chunked)) == [200], "it waited until it was whole"
+    assert wire.shared.bodies.held_bytes == LARGE
+
+
+async def test_a_client_that_leaves_while_it_waits_for_room_keeps_no_place(wire: Wire) -> None:
+    wire.limit(buffered_bytes=2 * LARGE)
+    leaver, behind = wire.connect(), wire.connect()
+    await wire.send(put(LARGE))
+    await wire.send(put(2 * LARGE), leaver)
+    await wire.send(put(LARGE), behind)
+    assert wire.shared.bodies.held_bytes == LARGE
+    leaver.abort()
+    await settle()
+    assert statuses(await wire.send(b"x" * LARGE, behind)) == [200]
+
+
 async def test_no_deadline_passes_while_a_body_waits_for_room(wire: Wire) -> None:
-    wire.limit(buffered_bytes=15)
+    wire.limit(buffered_bytes=LARGE)
     go_on = asyncio.Event()
 
     async def wait(_: Request) -> None:
@@ -295,32 +322,31 @@ async def test_no_deadline_passes_while_a_body_waits_for_room(wire: Wire) -> Non
 
     wire.service.before = wait
     other = wire.connect()
-    await wire.send(put(10) + b"x" * 10)
-    assert await wire.send(put(10) + b"y" * 9, other) == b""
+    await wire.send(put(LARGE) + b"x" * LARGE)
+    assert await wire.send(put(LARGE) + b"y" * 9, other) == b""
     await wire.wait(wire.shared.limits.request_seconds + 1)
     assert statuses(wire.transport.written) == [500]
     assert other.written == b"", "`BodyBudget.reserve` ends the wait"
     go_on.set()
     await settle()
-    assert statuses(await wire.send(b"y", other)) == [200]
+    assert statuses(await wire.send(b"y" * (LARGE - 9), other)) == [200]
 
 
 async def test_a_body_that_finds_no_room_in_time_is_refused(wire: Wire, monkeypatch: pytest.MonkeyPatch) -> None:
-    wire.limit(buffered_bytes=15)
+    wire.limit(buffered_bytes=LARGE)
     other = wire.connect()
-    await wire.send(put(10))
+    await wire.send(put(LARGE))
 
-    async def reserve(count: int, seconds: float) -> None:
-        assert (count, seconds) == (10, wire.shared.limits.request_seconds)
+    async def reserve(_: BodyBudget, count: int, seconds: float, wait: object) -> bool:
+        assert (count, seconds) == (LARGE, wire.shared.limits.request_seconds)
         raise TimeoutError
 
-    monkeypatch.setattr(BodyBudget, "reserve", lambda _, count, seconds: reserve(count, seconds))
-    assert statuses(await wire.send(put(10) + b"x" * 9, other)) == [503]
-    assert statuses(await wire.send(b"x" + GET, other)) == [503, 200], "the connection stays usable"
+    monkeypatch.setattr(BodyBudget, "reserve", reserve)
+    assert statuses(await wire.send(put(LARGE) + b"x" * 9, other)) == [503]
+    assert statuses(await wire.send(b"x" * (LARGE - 9) + GET, other)) == [503, 200], "the connection stays usable"
 
 
 async def test_a_chunked_body_reserves_what_it_may_become_and_keeps_what_it_is(wire: Wire) -> None:
-    wire.limit(body_bytes=10)
     go_on = asyncio.Event()
 
     async def wait(_: Request) -> None:
@@ -328,7 +354,7 @@ async def test_a_chunked_body_reserves_what_it_may_become_and_keeps_what_it_is(w
 
     wire.service.before = wait
     await wire.send(CHUNKED + b"2\r\nab\r\n")
-    assert wire.shared.bodies.held_bytes == 10
+    assert wire.shared.bodies.held_bytes == wire.shared.limits.body_bytes
     await wire.send(b"0\r\n\r\n")
     assert wire.shared.bodies.held_bytes == 2
     go_on.set()
@@ -344,11 +370,12 @@ async def test_room_comes_back_from_clients_that_leave(wire: Wire, complete: boo
         await go_on.wait()
 
     wire.service.before = wait
-    await wire.send(put(10) + b"x" * 10 + put(10) + b"x" * (10 if complete else 9))
-    assert wire.shared.buffered_bytes == (20 if complete else 19)
+    second = 10_000 if complete else 9_999
+    await wire.send(put(10_000) + b"x" * 10_000 + put(10_000) + b"x" * second)
+    assert wire.shared.buffered_bytes == 10_000 + second
     wire.transport.abort()
     await settle()
-    assert wire.shared.buffered_bytes == 10, "the running request still has its body"
+    assert wire.shared.buffered_bytes == 10_000, "the running request still has its body"
     go_on.set()
     await settle()
     assert wire.shared.buffered_bytes == 0

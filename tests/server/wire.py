@@ -94,13 +94,12 @@ class Echo:
         self.body: bytes | None = None
         self.status = 200
         self.authenticates: Callable[[Request], Awaitable[bool]] | None = None
-        """Says whether the credentials are good; without it, no request has any, and all bodies are accepted."""
+        """Says whether the credentials are good; without it, all are."""
 
     async def handle(self, request: Request) -> Response:
-        if self.authenticates is not None:
-            request.authenticated = await self.authenticates(request)
-            if not request.authenticated:
-                return Response(403)
+        request.authenticated = self.authenticates is None or await self.authenticates(request)
+        if not request.authenticated:
+            return Response(403)
         try:
             await request.receive_body()
         except ServiceError as error:
@@ -146,8 +145,8 @@ class Wire:
         self._count += 1
         return f"id-{self._count}"
 
-    def connect(self) -> Transport:
-        connection = Connection(self.shared)
+    def connect(self, scheme: str = "http") -> Transport:
+        connection = Connection(self.shared, scheme)
         transport = Transport(connection)
         connection.connection_made(transport)
         return transport

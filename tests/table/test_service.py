@@ -132,6 +132,15 @@ async def test_requests_past_the_last_year_are_answered(engine: Engine, beyond: 
     assert {header(answer, "Date") for answer in answers} == {"Fri, 31 Dec 9999 23:59:59 GMT"}
 
 
+async def test_a_body_that_means_nothing_is_not_accepted(client: Client) -> None:
+    async def receive() -> bytes:
+        raise AssertionError("room was asked for")
+
+    headers = {"host": "h", "content-length": "4194304", "content-md5": "AAAA"}
+    request = Request("GET", f"/{ACCOUNT}/Tables", client.sas, headers, body_to_come=receive)
+    assert (await client.service.handle(request)).status == 200
+
+
 async def test_an_error_the_server_found_is_spelled_alike(client: Client) -> None:
     response = client.service.refuse(Request("POST", "/", "%FF", id="id"), ServiceError("RequestBodyTooLarge"))
     assert response.status == 413

@@ -41,6 +41,12 @@ _EVENTS = {b"flush": "tables flushed", b"compaction": "compactions"}
 _EVENT = re.compile(rb'"event": "(flush|compaction)_started"')
 
 
+def background_work(location: Path) -> Counter[str]:
+    """Count what RocksDB did beside the writes since a store was last opened."""
+    log = location / "store" / "LOG"
+    return Counter(_EVENTS[found] for found in _EVENT.findall(log.read_bytes()))
+
+
 class Crash:
     """The campaign at work in a directory."""
 
@@ -95,8 +101,7 @@ class Crash:
         if code not in ((-signal.SIGKILL, 0) if drains else (-signal.SIGKILL,)):
             self.problems.append(f"the server exited by itself, with {code}")
         self.kills["in drain" if drains else "under load"] += 1
-        log = self._location / "store" / "LOG"
-        self._done.update(_EVENTS[found] for found in _EVENT.findall(log.read_bytes()))
+        self._done += background_work(self._location)
 
     async def _load_and_kill(self, server: Server, drains: bool) -> None:
         backup = self._random.random() < self._with_backup

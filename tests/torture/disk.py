@@ -18,7 +18,7 @@ A name that appears in another directory is durable with a sync of the one where
 
 import random
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple, Union
@@ -51,10 +51,10 @@ class Change(NamedTuple):
 
 @dataclass(eq=False)
 class File:
-    """A file: what is durable, and the changes since, oldest first."""
+    """A file: the name that it was made by, what is durable, and the changes since, oldest first."""
 
     durable: bytearray
-    in_order: bool = False
+    name: str = ""
     changes: list[Change] = field(default_factory=list)
 
     def sync(self, number: int) -> None:
@@ -130,7 +130,7 @@ class Disk:
             if entry.is_dir():
                 directory.names[entry.name] = self._taken(entry)
             else:
-                file = File(bytearray(entry.read_bytes()), entry.name.startswith(IN_ORDER))
+                file = File(bytearray(entry.read_bytes()), entry.name)
                 directory.names[entry.name] = self._inodes[entry.stat().st_ino] = file
         directory.durable = dict(directory.names)
         return directory
@@ -139,14 +139,20 @@ class Disk:
 
     def replay(self, records: Iterable[Record]) -> None:
         """Take all calls, in their order."""
+        for _ in self.steps(records):
+            pass
+
+    def steps(self, records: Iterable[Record]) -> Iterator[int]:
+        """Take calls, in their order; yield after each how many were taken."""
         for number, record in enumerate(records):
             self._take(number, record)
+            yield number + 1
 
     def _take(self, number: int, record: Record) -> None:
         match record.kind:
             case Kind.CREATE:
                 directory, name = self._place(record.first)
-                node = self._inodes[record.inode] = File(bytearray(), name.startswith(IN_ORDER))
+                node = self._inodes[record.inode] = File(bytearray(), name)
                 self._rename(number, (directory, name, node))
             case Kind.MKDIR:
                 made = self._inodes[record.inode] = Directory()
@@ -208,6 +214,11 @@ class Disk:
         """Whether a sync has begun and not ended."""
         return bool(self._syncs)
 
+    def unsynced(self, suffix: str) -> set[int]:
+        """Return the numbers of the calls that changed files of such names, as they were made, and are not durable."""
+        files = [node for node in self._inodes.values() if isinstance(node, File) and node.name.endswith(suffix)]
+        return {change.number for file in files for change in file.changes}
+
     def now(self) -> Tree:
         """What processes see."""
         return _tree(self._root, lambda directory: directory.names, File.now)
@@ -228,7 +239,9 @@ class Disk:
         _tree(self._root, lambda directory: directory.durable, names.note)
         torn = chance.choice(names.files) if names.files else None
         survivors = {
-            id(file): _beginning(file, chance) if file.in_order else _survivor(file, chance, file is torn)
+            id(file): _beginning(file, chance)
+            if file.name.startswith(IN_ORDER)
+            else _survivor(file, chance, file is torn)
             for file in names.files
         }
         return _tree(

@@ -2,6 +2,7 @@
 
 import base64
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -31,10 +32,11 @@ class Processes:
         self._running: list[subprocess.Popen[str]] = []
         self._off = False
 
-    def serve(self, location: Path) -> Account | None:
+    def serve(self, location: Path, workers: int = 1) -> Account | None:
         """Start the service; return how to reach it, None if it ended, or had to be ended, before it said so."""
-        process = self._started("serve", "--silent", "--table-port", "0", "--location", str(location))
-        watchdog = threading.Timer(START_SECONDS_MAX, process.kill)
+        arguments = ("--table-port", "0", "--location", str(location), "--workers", str(workers))
+        process = self._started("serve", "--silent", *arguments)
+        watchdog = threading.Timer(START_SECONDS_MAX, _kill, [process])
         watchdog.start()
         assert process.stdout is not None
         try:
@@ -60,7 +62,7 @@ class Processes:
         with self._lock:
             self._off = True
             for process in self._running:
-                process.kill()
+                _kill(process)
 
     def join(self) -> None:
         """Wait until all are gone."""
@@ -76,9 +78,20 @@ class Processes:
     def _started(self, *arguments: str) -> "subprocess.Popen[str]":
         with self._lock, self._said.open("a", encoding="utf-8") as said:
             process = subprocess.Popen(
-                [*self._command, *arguments], stdout=subprocess.PIPE, stderr=said, text=True, env=self._environment
+                [*self._command, *arguments],
+                stdout=subprocess.PIPE,
+                stderr=said,
+                text=True,
+                env=self._environment,
+                process_group=0,
             )
             self._running.append(process)
             if self._off:
-                process.kill()
+                _kill(process)
             return process
+
+
+def _kill(process: "subprocess.Popen[str]") -> None:
+    """Kill a process and its child processes: the workers of a service."""
+    if process.returncode is None:  # So its number is still its own.
+        os.killpg(process.pid, signal.SIGKILL)

@@ -1,8 +1,9 @@
 """Promises about the disk, broken on purpose: see `sabotage`."""
 
 import asyncio
+import itertools
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +12,25 @@ from lazulite.cli import backup_manifest
 from lazulite.engine.rocksdb import data_directory
 from lazulite.engine.rocksdb.commit_group import UNCHANGED
 from lazulite.engine.rocksdb.data_directory import Location
-from lazulite.engine.rocksdb.group_commit import GroupCommit
+from lazulite.engine.rocksdb.database import Store
+from lazulite.engine.rocksdb.group_commit import Bounds, GroupCommit
 
 
 def _sync_nothing() -> None:
     """Flush the log without a sync."""
     Location.durable = property(lambda _: False)  # type: ignore[assignment,method-assign]  # That is the sabotage.
+
+
+def _leave_out_syncs() -> None:
+    """Leave out the sync of each 100th generation."""
+    sync = Store._sync
+    numbers = itertools.count(1)
+
+    def mostly(self: Store) -> None:
+        if next(numbers) % 100:
+            sync(self)
+
+    Store._sync = mostly  # type: ignore[method-assign]
 
 
 def _answer_early() -> None:
@@ -38,6 +52,16 @@ def _show_unsynced() -> None:
     """Show readers what the database holds, whether it is durable or not."""
     GroupCommit.durable = lambda *_: UNCHANGED  # type: ignore[method-assign]
     GroupCommit.durable_within = lambda *_: {}  # type: ignore[method-assign]
+
+
+def _show_unsynced_ranges() -> None:
+    """Show queries of several key ranges what the database holds, and be right with all others."""
+    within = GroupCommit.durable_within
+
+    def durable_within(self: GroupCommit, ranges: Sequence[Bounds]) -> dict[bytes, bytes | None]:
+        return {} if len(ranges) > 1 else within(self, ranges)
+
+    GroupCommit.durable_within = durable_within  # type: ignore[method-assign]
 
 
 def _forget_names() -> None:
@@ -63,8 +87,10 @@ def _accounts_unsynced() -> None:
 
 SABOTAGES: dict[str, Callable[[], None]] = {
     "sync-nothing": _sync_nothing,
+    "leave-out-syncs": _leave_out_syncs,
     "answer-early": _answer_early,
     "show-unsynced": _show_unsynced,
+    "show-unsynced-ranges": _show_unsynced_ranges,
     "forget-names": _forget_names,
     "accounts-unsynced": _accounts_unsynced,
 }

@@ -1,8 +1,10 @@
 """What a reader was shown and nobody can account for."""
 
 from collections import Counter
+from collections.abc import Callable
+from itertools import count
 
-from tests.sdk.ledger import Journal, Key, Stored
+from tests.sdk.ledger import Key, Stored
 
 from .witness import NOTHING, Chronicle, lost
 
@@ -10,9 +12,9 @@ KEY: Key = ("t", "p", "r")
 OLD, NEW, NEWER = (f"W/\"datetime'2026-11-21T10%3A00%3A0{second}Z'\"" for second in (1, 2, 3))
 
 
-def chronicle(*, in_flight: bool = False) -> Chronicle:
+def chronicle(*, in_flight: bool = False, now: Callable[[], int] = lambda: 0) -> Chronicle:
     """A key was OLD at first, and became NEW; if something is in flight, nobody knows."""
-    made = Chronicle(Journal(lambda _: True), Counter())
+    made = Chronicle(lambda _: True, Counter(), now, {})
     made.settle({KEY: Stored(OLD, {})})
     made.intend({KEY: {}})
     if not in_flight:
@@ -49,3 +51,31 @@ def test_a_settled_chronicle_knows_the_present_only() -> None:
     made.settle({KEY: Stored(NEW, {})})
     assert made.knows(KEY, NEW)
     assert not made.knows(KEY, OLD)
+
+
+def test_an_earlier_moment_has_what_was_known_then() -> None:
+    calls = count(1)
+    made = chronicle(now=lambda: next(calls))  # It becomes NEW between the calls 1 and 2.
+    made.intend({KEY: None})
+    made.acknowledge()
+    assert made.answered == [(1, 2), (3, 4)]
+    old, new = {KEY: Stored(OLD, {})}, {KEY: Stored(NEW, {})}
+    fits = {moment: [not made.as_of(moment).problems(store) for store in (old, new, {})] for moment in range(5)}
+    assert fits == {
+        0: [True, False, False],
+        1: [True, True, False],
+        2: [False, True, False],
+        3: [False, True, True],
+        4: [False, False, True],
+    }
+    assert made.as_of(2).as_of(1).problems(new) == []
+    assert made.as_of(2).as_of(4).problems({}) != []
+    assert not made.as_of(1).knows(KEY, NEW)
+    assert made.as_of(2).knows(KEY, OLD)
+
+
+def test_what_happened_under_an_earlier_count_was_before_all_of_the_next() -> None:
+    made = chronicle(now=lambda: 7)
+    made.count_anew()
+    assert made.answered == []
+    assert made.as_of(1).problems({KEY: Stored(NEW, {})}) == []

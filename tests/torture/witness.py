@@ -9,7 +9,7 @@ import http.client
 import json
 import random
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from urllib.parse import quote, urlencode
 
@@ -17,6 +17,8 @@ from azure.data.tables import AccountSasPermissions, ResourceTypes, generate_acc
 
 from tests.sdk.ledger import Content, Journal, Key, Store
 from tests.sdk.server import Account
+
+from .hindsight import Answered
 
 NOTHING = ""
 """The state of a key that is not there."""
@@ -27,29 +29,69 @@ _LOST = (http.client.HTTPException, OSError)
 
 
 class Chronicle(Journal):
-    """A journal that also keeps every state of its keys, from one cut to the next."""
+    """A journal that also keeps every state of its keys, and when its client was told of it, from one cut to the next.
 
-    def __init__(self, journal: Journal, counts: Counter[str]) -> None:
-        """Take the place of a journal; `counts` is told of each acknowledgement."""
-        super().__init__(journal.owns)
+    A moment is the count of calls to the disk so far.
+    """
+
+    def __init__(
+        self, owns: Callable[[Key], bool], counts: Counter[str], now: Callable[[], int], newest: Mapping[Key, str]
+    ) -> None:
+        """`counts` is told of each acknowledgement; `now` says which moment it is; `newest` is known already."""
+        super().__init__(owns, dict(newest))
+        self._now = now
         self._counts = counts
         self._states: dict[Key, set[str]] = {}
+        self.answered: list[Answered] = []
+        """When each write of this count of moments was about to be sent, and had been acknowledged."""
+        self._begin()
+
+    def _begin(self) -> None:
+        """Begin the history: with what is known, and no event."""
+        self._known, self._newest_known = dict(self.acknowledged), dict(self._newest)
+        self._events: list[tuple[int, Callable[[Chronicle], None]]] = []
 
     def intend(self, effects: Mapping[Key, Content | None]) -> None:
+        self._events.append((self._now(), lambda earlier: earlier.intend(effects)))
         super().intend(effects)
         for key in effects:
             self._states.setdefault(key, {self._state(key)})
 
     def acknowledge(self, etags: Mapping[Key, str] | None = None) -> None:
+        moment = self._now()
+        self.answered.append((self._events[-1][0], moment))
+        self._events.append((moment, lambda earlier: earlier.acknowledge(etags)))
         changed = list(self._in_flight or ())
         super().acknowledge(etags)
         for key in changed:
             self._states[key].add(self._state(key))
         self._counts["acknowledgements"] += 1
 
+    def refuse(self) -> None:
+        self._events.append((self._now(), Chronicle.refuse))
+        super().refuse()
+
     def settle(self, store: Store) -> None:
         super().settle(store)
         self._states.clear()
+        self.answered.clear()
+        self._begin()
+
+    def count_anew(self) -> None:
+        """Begin another count of moments: all that has happened so far was before its first."""
+        self._events = [(0, event) for _, event in self._events]
+        self.answered.clear()
+
+    def as_of(self, moment: int) -> "Chronicle":
+        """Return the chronicle that this one was at a moment."""
+        earlier = Chronicle(self.owns, Counter(), self._now, self._newest_known)
+        earlier.acknowledged = dict(self._known)
+        earlier._begin()
+        events = [(at, event) for at, event in self._events if at <= moment]
+        for _, event in events:
+            event(earlier)
+        earlier._events, earlier._counts = events, self._counts
+        return earlier
 
     def knows(self, key: Key, state: str) -> bool:
         """Say whether a key was in a state, as far as the writer was told."""
@@ -79,14 +121,18 @@ def lost(shown: Iterable[Shown], chronicles: Iterable[Chronicle], store: Store) 
 
 
 class Reader:
-    """One client that reads rows, partitions and tables, until the server is gone."""
+    """One client that reads rows, one partition or two, and tables, until the server is gone."""
 
-    def __init__(self, account: Account, tables: Mapping[str, Iterable[Key]], seed: str) -> None:
-        """`tables` has all keys that there ever are, by table."""
-        self.shown: set[Shown] = set()
+    def __init__(
+        self, account: Account, tables: Mapping[str, Iterable[Key]], seed: str, now: Callable[[], int]
+    ) -> None:
+        """`tables` has all keys that there ever are, by table; `now` says which moment it is, see `Chronicle`."""
+        self.shown: dict[Shown, int] = {}
+        """What was shown, and when first."""
         self.answers = 0
         self._keys = {table: list(keys) for table, keys in tables.items()}
         self._random = random.Random(seed)
+        self._now = now
         self._path = f"/{account.name}"
         self._query = generate_account_sas(
             account.credential, ResourceTypes(object=True), AccountSasPermissions(read=True), _FAR
@@ -98,11 +144,11 @@ class Reader:
         try:
             while True:
                 table = self._random.choice(list(self._keys))
-                key = self._random.choice(self._keys[table])
+                key, other = self._random.choices(self._keys[table], k=2)
                 if self._random.random() < 0.5:
                     self._get(key)
                 else:
-                    self._scan(table, key[1])
+                    self._scan(table, {key[1], self._random.choice([key, other])[1]})
                 self.answers += 1
         except _LOST:
             return
@@ -120,21 +166,26 @@ class Reader:
         table, partition, row = key
         status, body, etag = self._ask(f"{table}(PartitionKey='{partition}',RowKey='{row}')")
         if status == http.client.OK:
-            self.shown |= {(key, etag), ((table,), table)}
+            self._note((key, etag), ((table,), table))
         else:
             self._missing(status, body, key)
 
-    def _scan(self, table: str, partition: str) -> None:
-        """Look at a partition, which fits into a page: what is not in it is not there."""
-        status, body, _ = self._ask(f"{table}()", filter=f"PartitionKey eq '{partition}'", select="RowKey")
+    def _scan(self, table: str, partitions: Iterable[str]) -> None:
+        """Look at some partitions, which fit into a page: what is not in it is not there."""
+        text = " or ".join(f"PartitionKey eq '{partition}'" for partition in sorted(partitions))
+        status, body, _ = self._ask(f"{table}()", filter=text, select="PartitionKey,RowKey")
         if status != http.client.OK:
             self._missing(status, body, (table,))
             return
-        found = {row["RowKey"]: row["odata.etag"] for row in json.loads(body)["value"]}
-        keys = [key for key in self._keys[table] if key[1] == partition]
-        self.shown |= {(key, found.get(key[2], NOTHING)) for key in keys}
-        self.shown.add(((table,), table))
+        found = {(row["PartitionKey"], row["RowKey"]): row["odata.etag"] for row in json.loads(body)["value"]}
+        keys = [key for key in self._keys[table] if key[1] in partitions]
+        self._note(*((key, found.get((key[1], key[2]), NOTHING)) for key in keys), ((table,), table))
 
     def _missing(self, status: int, body: bytes, key: Key) -> None:
         assert status == http.client.NOT_FOUND, f"a reader got {status}: {body!r}"
-        self.shown.add((key[:1] if b"TableNotFound" in body else key, NOTHING))
+        self._note((key[:1] if b"TableNotFound" in body else key, NOTHING))
+
+    def _note(self, *shown: Shown) -> None:
+        moment = self._now()
+        for each in shown:
+            self.shown.setdefault(each, moment)

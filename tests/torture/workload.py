@@ -130,7 +130,7 @@ class Client:
     # --- reading
 
     async def _read(self, connection: Connection) -> None:
-        """Read one row, or all rows in the shared table: they are as this client was told."""
+        """Read one row, or all rows in the shared table, by one or two key ranges: they are as this client was told."""
         known = self.journal.acknowledged
         if self._random.random() < 0.7:
             key = self._random.choice(self._rows)
@@ -139,7 +139,11 @@ class Client:
             self._counts["point reads"] += 1
         else:
             lower, upper = self._prefix, self._prefix.replace("-", ".")
-            text = f"PartitionKey eq '{self._partition}' and RowKey ge '{lower}' and RowKey lt '{upper}'"
+            partitions = {self._partition, f"p{self._random.randrange(PARTITIONS)}"}  # Of the other nothing is found.
+            ranges = [
+                f"PartitionKey eq '{each}' and RowKey ge '{lower}' and RowKey lt '{upper}'" for each in partitions
+            ]
+            text = " or ".join(sorted(ranges))
             found = await read_entities(connection, SHARED, text)
             expected = {key: stored for key, stored in known.items() if key[0] == SHARED}
             assert found == expected, f"a range of {len(found)} rows is not the {len(expected)} acknowledged"

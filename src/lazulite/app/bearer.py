@@ -2,20 +2,21 @@
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
+from typing import TYPE_CHECKING
 
-from lazulite.auth.bearer.authentication import BearerAuthentication, KeySource
-from lazulite.auth.bearer.jwks import JwksError
-from lazulite.auth.bearer.jwks_file import FileKeys
 from lazulite.protocol.clock import system_clock
-from lazulite.server.oidc.issuer_keys import IssuerKeys, fetcher_of
 from lazulite.settings.bearer import BearerSettings
 from lazulite.settings.config import ConfigError
+
+if TYPE_CHECKING:
+    from lazulite.auth.bearer.authentication import BearerAuthentication
 
 
 @asynccontextmanager
 async def bearer_authentication(
     settings: BearerSettings | None, report: Callable[[str], None]
-) -> AsyncIterator[BearerAuthentication | None]:
+) -> AsyncIterator["BearerAuthentication | None"]:
     """Yield what checks bearer tokens, None without an issuer. An issuer that does not answer is asked again later.
 
     Raises:
@@ -24,16 +25,19 @@ async def bearer_authentication(
     if settings is None:
         yield None
         return
+    # They need an extra, which `settings.bearer` looked for.
+    from lazulite.auth.bearer.authentication import BearerAuthentication  # noqa: PLC0415
+    from lazulite.auth.bearer.jwks import JwksError  # noqa: PLC0415
+    from lazulite.auth.bearer.jwks_file import FileKeys  # noqa: PLC0415
+    from lazulite.server.oidc.issuer_keys import IssuerKeys, fetcher_of  # noqa: PLC0415
+
+    make = partial(BearerAuthentication, settings.rules, clock=system_clock, allow_http=settings.allow_http)
     if settings.jwks is not None:
         try:
             keys = FileKeys(settings.jwks, report)
         except JwksError as error:
             raise ConfigError(str(error)) from None
-        yield _authentication(settings, keys)
+        yield make(keys)
         return
     async with IssuerKeys(fetcher_of(settings.rules.issuer), report) as issuer_keys:
-        yield _authentication(settings, issuer_keys)
-
-
-def _authentication(settings: BearerSettings, keys: KeySource) -> BearerAuthentication:
-    return BearerAuthentication(settings.rules, keys, system_clock, allow_http=settings.allow_http)
+        yield make(issuer_keys)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from lazulite.app.stderr import report
 from lazulite.auth.accounts.file_store import replace_durably
+from lazulite.engine.contract import Clock
 from lazulite.protocol.clock import UNIX_EPOCH_TICKS, system_clock, ticks_since_boot
 from lazulite.protocol.clock_guard import FLAG, JUMP_TICKS_MAX, ClockGuard, days, spelled
 from lazulite.settings.config import ConfigError, Settings
@@ -18,9 +19,9 @@ NAME = "lazulite.clock"
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
-def stamp_clock(settings: Settings) -> ClockGuard:
-    """Return the clock of a service's stamps."""
-    return ClockGuard(system_clock, ticks_since_boot, report, accept=settings.accept_clock_jump)
+def stamp_clock(settings: Settings, clock: Clock = system_clock) -> ClockGuard:
+    """Return the clock of a service's stamps, which refuses jumps of `clock`."""
+    return ClockGuard(clock, ticks_since_boot, report, accept=settings.accept_clock_jump)
 
 
 def check_since_boot(location: Path, boot_tick: int) -> None:

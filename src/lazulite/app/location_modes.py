@@ -47,7 +47,9 @@ def _secrets(location: Path) -> tuple[Path, ...]:
 
 
 def _mode(path: Path) -> int:
-    """Return the permissions of a file; 0 if it is missing, or cannot be looked at, which its user finds out."""
+    """Return the permissions of a file; 0 if it is missing, cannot be looked at, or is on Windows, which has others."""
+    if not hasattr(os, "getuid"):
+        return 0
     try:
         return os.stat(path).st_mode & 0o7777
     except OSError:

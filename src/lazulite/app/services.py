@@ -7,15 +7,16 @@ import random
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, suppress
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from lazulite.app.bearer import bearer_authentication
 from lazulite.app.stderr import report
 from lazulite.app.stores import REMEMBERED_SECONDS, Store, meanwhile
 from lazulite.app.telemetry import trace_logs
-from lazulite.engine.contract import EngineError
+from lazulite.engine.contract import Clock, EngineError
 from lazulite.engine.remote.messages import Watcher
 from lazulite.protocol.addressing import Addressing
+from lazulite.protocol.clock import system_clock
 from lazulite.protocol.message import Service
 from lazulite.protocol.request_id import RequestIds
 from lazulite.server.admission.scheduler import Lane
@@ -39,23 +40,31 @@ TAKE_OVER_SECONDS = 60.0
 """How often it is looked for what other processes on the same database have left undone."""
 
 
+class Served(NamedTuple):
+    """A service with its middleware."""
+
+    service: Service
+    leave: Callable[[], None]
+    """Makes `/health` say that the service stops soon."""
+
+
 @asynccontextmanager
-async def table_server(
+async def table_service(
     settings: Settings,
     store: Store,
+    lane: Lane,
     *,
-    secure: Secure | None,
-    logs: Sequence[ExchangeLog],
     prepare: Prepare | None = None,
-) -> AsyncIterator[Server]:
-    """Yield a server, not yet started.
+    clock: Clock = system_clock,
+) -> AsyncIterator[Served]:
+    """Yield the Table service behind its middleware: all that a server has above its connections.
 
     Args:
         settings: of the service.
         store: its rows and accounts.
-        secure: its port for HTTPS.
-        logs: told of every exchange.
+        lane: what is slow goes by it.
         prepare: makes the engine ready; None if it is.
+        clock: the time now, for credentials and errors.
 
     Raises:
         ConfigError: the keys of an issuer cannot be read.
@@ -63,10 +72,10 @@ async def table_server(
     async with bearer_authentication(settings.bearer, report) as bearer:
         addressing = Addressing(settings.host_suffixes)
         limits = QueryLimits(page_seconds=settings.page_seconds)
-        lane = Lane()
         tables = TableService(
             store.engine,
             store.directory,
+            clock=clock,
             limits=limits,
             addressing=addressing,
             bearer=bearer,
@@ -87,21 +96,48 @@ async def table_server(
         service: Service = health
         if settings.trusted_proxies:
             service = Proxied(service, settings.trusted_proxies)
-        calm_collector()
         async with AsyncExitStack() as stack:
             if store.shared:
                 await stack.enter_async_context(meanwhile(_take_over(tables)))
-            yield Server(
-                service,
-                host=settings.host,
-                port=settings.port,
-                secure=secure,
-                new_request_id=RequestIds(random.SystemRandom()).next,
-                limits=settings.limits,
-                logs=logs,
-                lane=lane,
-                on_leave=health.leave,
-            )
+            yield Served(service, health.leave)
+
+
+@asynccontextmanager
+async def table_server(
+    settings: Settings,
+    store: Store,
+    *,
+    secure: Secure | None = None,
+    logs: Sequence[ExchangeLog] = (),
+    prepare: Prepare | None = None,
+    clock: Clock = system_clock,
+) -> AsyncIterator[Server]:
+    """Yield a server, not yet started.
+
+    Args:
+        settings: of the service.
+        store: its rows and accounts.
+        secure: its port for HTTPS.
+        logs: told of every exchange.
+        prepare: makes the engine ready; None if it is.
+        clock: the time now, for credentials and errors.
+
+    Raises:
+        ConfigError: the keys of an issuer cannot be read.
+    """
+    lane = Lane()
+    async with table_service(settings, store, lane, prepare=prepare, clock=clock) as served:
+        yield Server(
+            served.service,
+            host=settings.host,
+            port=settings.port,
+            secure=secure,
+            new_request_id=RequestIds(random.SystemRandom()).next,
+            limits=settings.limits,
+            logs=logs,
+            lane=lane,
+            on_leave=served.leave,
+        )
 
 
 async def _take_over(tables: TableService) -> None:

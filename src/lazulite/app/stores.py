@@ -12,12 +12,15 @@ from lazulite.app.stderr import report
 from lazulite.auth.accounts.account import Account, AccountDirectory
 from lazulite.auth.accounts.engine_store import AccountRow, AccountWatch
 from lazulite.cli.backup_manifest import LIST
-from lazulite.engine.contract import Engine
+from lazulite.engine.contract import Clock, Engine
 from lazulite.engine.postgres.settings import PostgresSettings
+from lazulite.engine.rocksdb.database import Failpoints
 from lazulite.engine.rocksdb.engine import RocksEngine
 from lazulite.engine.rocksdb.flush_stats import Meter
+from lazulite.engine.rocksdb.options import RocksSettings
 from lazulite.engine.write_check import KEPT_SECONDS
 from lazulite.migration.journal import refuse_unfinished
+from lazulite.protocol.clock import system_clock
 from lazulite.server.control_socket import control
 from lazulite.settings.config import ConfigError, Settings, account_file, check_development_key, store_path
 
@@ -42,8 +45,22 @@ class Store:
 
 
 @asynccontextmanager
-async def open_store(settings: Settings, meter: Meter | None = None) -> AsyncIterator[Store]:
+async def open_store(
+    settings: Settings,
+    meter: Meter | None = None,
+    *,
+    clock: Clock = system_clock,
+    failpoints: Failpoints | None = None,
+    tuning: RocksSettings | None = None,
+) -> AsyncIterator[Store]:
     """Yield the store that the settings say, the accounts checked.
+
+    Args:
+        settings: of the service.
+        meter: told of each flush of an embedded store.
+        clock: the time now, for what is written.
+        failpoints: functions that an embedded store calls at the steps of a flush.
+        tuning: of an embedded store; None for its defaults.
 
     Raises:
         ConfigError: it is none to be served, or the accounts are not for this address.
@@ -51,18 +68,25 @@ async def open_store(settings: Settings, meter: Meter | None = None) -> AsyncIte
         EngineError: the store cannot be opened.
     """
     if settings.database is not None:
-        async with _database_store(settings, settings.database) as store:
+        async with _database_store(settings, settings.database, clock) as store:
             yield store
         return
-    async with open_location(settings, meter) as (engine, directory):
+    async with open_location(settings, meter, clock=clock, failpoints=failpoints, tuning=tuning) as (engine, directory):
         yield Store(engine, directory, f"RocksDB, {engine.name}", engine.statistics)
 
 
 @asynccontextmanager
 async def open_location(
-    settings: Settings, meter: Meter | None = None
+    settings: Settings,
+    meter: Meter | None = None,
+    *,
+    clock: Clock = system_clock,
+    failpoints: Failpoints | None = None,
+    tuning: RocksSettings | None = None,
 ) -> AsyncIterator[tuple[RocksEngine, AccountDirectory]]:
     """Yield the engine of a location, or of memory, and its accounts; backups can be made meanwhile.
+
+    The arguments are those of `open_store`.
 
     Raises:
         ConfigError: as `open_store`, and no file has been touched.
@@ -78,17 +102,18 @@ async def open_location(
         raise ConfigError(
             f"{location} is a backup, which serving would change; copy it to a location with lazulite restore"
         )
-    clock = stamp_clock(settings)
+    stamps = stamp_clock(settings, clock)
     if location is not None:
         tell_readable(location, report)
         if not settings.accept_clock_jump:
-            check_since_boot(location, clock.boot_tick)
-    engine = RocksEngine.open(None if location is None else store_path(location), clock, meter=meter)
+            check_since_boot(location, stamps.boot_tick)
+    path = None if location is None else store_path(location)
+    engine = RocksEngine.open(path, stamps, tuning, meter=meter, failpoints=failpoints)
     try:
         if not settings.accept_clock_jump:
             check_newest_stamp(engine.name, engine.newest_stamp)
         if location is not None:
-            note_boot(location, clock.boot_tick)
+            note_boot(location, stamps.boot_tick)
         await refuse_unfinished(engine, engine.name)
         async with control(location, engine.checkpoint, report):
             yield engine, directory
@@ -106,10 +131,10 @@ def location_accounts(location: Path | None, accounts: Mapping[str, Account]) ->
 
 
 @asynccontextmanager
-async def _database_store(settings: Settings, database: PostgresSettings) -> AsyncIterator[Store]:
+async def _database_store(settings: Settings, database: PostgresSettings, clock: Clock) -> AsyncIterator[Store]:
     from lazulite.app.database import open_database  # noqa: PLC0415 - nobody waits for a client that is not used
 
-    async with open_database(database, report, stamp_clock(settings)) as engine:
+    async with open_database(database, report, stamp_clock(settings, clock)) as engine:
         if not settings.accept_clock_jump:
             check_database_time(engine.name, await engine.unix_seconds())
         await refuse_unfinished(engine, engine.name)

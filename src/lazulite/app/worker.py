@@ -21,7 +21,7 @@ from functools import partial
 from socket import socket
 from typing import NoReturn
 
-from lazulite.app.services import Prepare, open_logs, read_again, secure_of, table_server
+from lazulite.app.services import Prepare, calm_collector, open_logs, read_again, secure_of, table_server
 from lazulite.app.stderr import report
 from lazulite.app.stores import Store, location_accounts, open_store
 from lazulite.engine.contract import EngineError
@@ -161,6 +161,7 @@ async def _serve(settings: Settings, stream: socket, sockets: Sockets, stack: Ex
         table_server(settings, store, secure=secure, logs=logs, prepare=prepare) as server,
     ):
         reload = None if secure is None else partial(read_again, secure.certificate)
+        calm_collector()
         commands = _Commands(server, over, reload)
         await server.start(sockets)
         await loop.connect_read_pipe(lambda: commands, os.fdopen(_STDIN, "rb", buffering=0, closefd=False))

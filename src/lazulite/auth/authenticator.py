@@ -11,9 +11,10 @@ Invariants (reference §14.6, §15):
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from lazulite.auth.accounts.account import Account, AccountDirectory
-from lazulite.auth.bearer.authentication import REFUSED, BearerAuthentication
+from lazulite.auth.bearer.rules import REFUSED
 from lazulite.auth.grant import SHARED_KEY_GRANT, Grant
 from lazulite.auth.sas.account_sas import parse_account_sas
 from lazulite.auth.sas.cache import SAS_CACHE_ENTRIES_MAX, SasCache, VerifiedSas
@@ -40,6 +41,10 @@ from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import Request
 from lazulite.protocol.query_string import repeated_names
 from lazulite.protocol.version import NEWEST, REFUSALS_NAMED_SINCE, stated_version, states_older
+
+if TYPE_CHECKING:
+    # It needs the extra lazulite[oidc].
+    from lazulite.auth.bearer.authentication import BearerAuthentication
 
 Policies = Callable[[str, str], Awaitable[Sequence[StoredAccessPolicy]]]
 """(account name, table name in lower case) -> the table's stored access policies as they are now."""
@@ -71,7 +76,7 @@ class Authenticator:
         window_seconds: int = REQUEST_AGE_SECONDS_MAX,
         cache_entries_max: int = SAS_CACHE_ENTRIES_MAX,
         canonicalize: Canonicalize = table_string_to_sign,
-        bearer: BearerAuthentication | None = None,
+        bearer: "BearerAuthentication | None" = None,
     ) -> None:
         self._accounts = accounts
         self._clock = clock

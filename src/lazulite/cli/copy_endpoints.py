@@ -5,7 +5,6 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import TypeAlias
 
-from lazulite.app.database import open_database
 from lazulite.app.stderr import report
 from lazulite.auth.accounts.engine_store import AccountRow
 from lazulite.cli.backup_manifest import LIST
@@ -17,6 +16,7 @@ from lazulite.engine.rocksdb.engine import RocksEngine
 from lazulite.migration.endpoint import FileAccounts, Store
 from lazulite.settings.config import account_file, store_path
 from lazulite.settings.database import password_of
+from lazulite.settings.extras import require_extra
 
 End: TypeAlias = Path | PostgresSettings
 
@@ -25,11 +25,12 @@ def end_at(place: Path | DatabaseUrl, environ: Mapping[str, str], variable: str)
     """Return an end as the command line names it; the variable, or its file, has a database's password.
 
     Raises:
-        Refusal: the password cannot be read.
+        Refusal: the password cannot be read, or the extra `postgres` is not installed.
     """
     if isinstance(place, Path):
         return place.resolve()
     try:
+        require_extra("postgres", "a database")
         return PostgresSettings(dsn=place.text, password=password_of(place, environ, variable=variable))
     except ValueError as error:
         raise Refusal(error) from None
@@ -70,5 +71,7 @@ async def _location(location: Path, clock: Clock, *, must_exist: bool) -> AsyncI
 
 @asynccontextmanager
 async def _database(settings: PostgresSettings, clock: Clock, *, must_exist: bool) -> AsyncIterator[Store]:
+    from lazulite.app.database import open_database  # noqa: PLC0415 - it needs an extra
+
     async with open_database(settings, report, clock, must_exist=must_exist) as engine:
         yield Store(engine.name, engine, AccountRow(engine, engine.name))

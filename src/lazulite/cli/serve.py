@@ -8,10 +8,9 @@ from contextlib import ExitStack
 from functools import partial
 
 from lazulite import __version__
-from lazulite.app.services import open_logs, read_again, secure_of, table_server
+from lazulite.app.services import calm_collector, open_logs, read_again, secure_of, table_server
 from lazulite.app.stores import Store, open_store
 from lazulite.app.telemetry import metrics_server, new_metrics
-from lazulite.app.worker_supervisor import serve_by_workers
 from lazulite.auth.accounts.account import DEVELOPMENT_ACCOUNT, AccountDirectory
 from lazulite.auth.accounts.document import AccountsError
 from lazulite.cli.connection_string import connection_string
@@ -38,6 +37,8 @@ def run(args: Namespace, environ: Mapping[str, str]) -> int:
         settings = settings_from(args, environ)
         lifecycle.allow_connections(settings.limits)
         if settings.workers > 1:
+            from lazulite.app.worker_supervisor import serve_by_workers  # noqa: PLC0415 - not on Windows
+
             lifecycle.run(serve_by_workers(settings, partial(_announce, settings)))
         else:
             with ExitStack() as stack:
@@ -59,6 +60,7 @@ async def _serve(settings: Settings, logs: list[ExchangeLog]) -> None:
         metrics_port = None if page is None else page.port
         announce = partial(_announce, settings, store, metrics_port=metrics_port)
         on_hangup = None if secure is None else partial(read_again, secure.certificate)
+        calm_collector()
         await lifecycle.serve(server, on_ready=announce, on_hangup=on_hangup)
 
 

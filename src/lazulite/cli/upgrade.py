@@ -5,7 +5,6 @@ from collections.abc import Mapping
 
 from lazulite.cli.errors import Refusal
 from lazulite.engine.contract import EngineError
-from lazulite.engine.postgres.schema import upgrade
 from lazulite.server import lifecycle
 from lazulite.settings.config import ConfigError, database_from
 
@@ -18,6 +17,8 @@ def run(args: Namespace, environ: Mapping[str, str]) -> int:
         raise Refusal(error) from error
     if database is None:
         raise Refusal("pass --engine: only the tables of a database need an upgrade", 2)
+    from lazulite.engine.postgres.schema import upgrade  # noqa: PLC0415 - it needs an extra
+
     try:
         before, after = lifecycle.run(upgrade(database))
     except EngineError as error:

@@ -12,8 +12,8 @@ LAST_TICK = 2_650_467_743_999_999_999
 """9999-12-31T23:59:59.9999999Z, after which no date can be spelled."""
 _LAST_SECOND = LAST_TICK // TICKS_PER_SECOND * TICKS_PER_SECOND
 
-_SINCE_BOOT: int = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
-"""Counts while the machine is suspended, too, where there is such a clock."""
+_BOOT_CLOCK: int | None = getattr(time, "CLOCK_BOOTTIME", None)
+"""Counts while the machine is suspended, too. Only Linux has such a clock."""
 
 
 def system_clock() -> int:
@@ -23,7 +23,8 @@ def system_clock() -> int:
 
 def ticks_since_boot() -> int:
     """Return how long the machine has been running, in ticks, which setting its clock does not change."""
-    return time.clock_gettime_ns(_SINCE_BOOT) // 100
+    nanoseconds = time.monotonic_ns() if _BOOT_CLOCK is None else time.clock_gettime_ns(_BOOT_CLOCK)
+    return nanoseconds // 100
 
 
 def until_9999(clock: Clock) -> Clock:

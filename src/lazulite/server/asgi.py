@@ -6,7 +6,8 @@ Framing and header bounds are the ASGI server's; the body's bound, the time that
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+import time
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import cast
@@ -17,6 +18,7 @@ from lazulite.protocol.message import ClientDisconnectedError, Request, Response
 from lazulite.server.http.head import METHODS, SINGLE_FIELDS
 from lazulite.server.limits import Limits
 from lazulite.server.observability.access_log import frames
+from lazulite.server.observability.exchange import Exchange, ExchangeLog
 
 Message = MutableMapping[str, object]
 Receive = Callable[[], Awaitable[Message]]
@@ -28,32 +30,44 @@ _logger = logging.getLogger(__name__)
 _PATH_SAFE = "/!$&'()*+,;=:@-._~"
 
 
-def asgi_app(service: Service, limits: Limits, new_request_id: Callable[[], str]) -> Application:
-    """Return an ASGI 3 application that serves `service`. Lifespan events are accepted and mean nothing."""
+def asgi_app(
+    service: Service, limits: Limits, new_request_id: Callable[[], str], logs: Sequence[ExchangeLog] = ()
+) -> Application:
+    """Return an ASGI 3 application that serves `service` in `http` scopes; any other scope raises `ValueError`.
+
+    Each exchange is recorded in `logs` with the bytes of its bodies: the ASGI server has the heads.
+    """
     unfinished: set[asyncio.Task[Response]] = set()
 
     async def application(scope: Message, receive: Receive, send: Send) -> None:
-        if scope["type"] == "lifespan":
-            await _lifespan(receive, send)
-        elif scope["type"] == "http":
-            request = _request(scope, new_request_id())
-            try:
-                response = await _answer(service, limits, request, scope, receive, unfinished)
-            except ClientDisconnectedError:
-                return
-            await _send(request, response, send)
-        else:
+        if scope["type"] != "http":
             raise ValueError(f"not an HTTP scope: {scope['type']}")
+        request, body = _request(scope, new_request_id()), _IncomingBody(receive)
+        try:
+            response = await _answer(service, limits, request, scope, body.receive, unfinished)
+        except ClientDisconnectedError:
+            return
+        elapsed_ms = (time.monotonic() - body.arrived_s) * 1000
+        sent_bytes = await _send(request, response, send)
+        for log in logs:
+            log.record(Exchange(request, response, elapsed_ms, body.received_bytes, sent_bytes))
 
     return application
 
 
-async def _lifespan(receive: Receive, send: Send) -> None:
-    while True:
-        event = (await receive())["type"]
-        await send({"type": f"{event}.complete"})
-        if event == "lifespan.shutdown":
-            return
+class _IncomingBody:
+    """Measures a request: when its last part so far arrived, in monotonic seconds, and the length of its body."""
+
+    def __init__(self, receive: Receive) -> None:
+        self._receive = receive
+        self.arrived_s = time.monotonic()
+        self.received_bytes = 0
+
+    async def receive(self) -> Message:
+        message = await self._receive()
+        self.arrived_s = time.monotonic()
+        self.received_bytes += len(cast(bytes, message.get("body", b"")))
+        return message
 
 
 def _request(scope: Message, request_id: str) -> Request:
@@ -150,7 +164,8 @@ async def _body(receive: Receive, limits: Limits, began: asyncio.Event) -> bytes
         began.set()
 
 
-async def _send(request: Request, response: Response, send: Send) -> None:
+async def _send(request: Request, response: Response, send: Send) -> int:
+    """Send a response; return the length of the body that was sent."""
     body = b"" if response.status in (204, 304) else response.body
     fields = [
         (name.lower().encode("latin-1", "replace"), value.encode("latin-1", "replace"))
@@ -159,4 +174,6 @@ async def _send(request: Request, response: Response, send: Send) -> None:
     if response.status not in (204, 304):
         fields.append((b"content-length", b"%d" % len(body)))
     await send({"type": "http.response.start", "status": response.status, "headers": fields})
-    await send({"type": "http.response.body", "body": b"" if request.method == "HEAD" else body})
+    sent = b"" if request.method == "HEAD" else body
+    await send({"type": "http.response.body", "body": sent})
+    return len(sent)

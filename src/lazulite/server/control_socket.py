@@ -23,6 +23,7 @@ from lazulite.engine.contract import EngineError
 SOCKET = "lazulite.sock"
 CHECKPOINT = "checkpoint"
 """The directory of a checkpoint, in the location; the store's files are in `store` below it."""
+_DESCRIPTORS = Path("/proc/self/fd")
 
 ASK_SECONDS_MAX = 5.0
 ANSWER_SECONDS_MAX = 300.0
@@ -100,6 +101,10 @@ async def control(
     if location is None:
         yield
         return
+    if not hasattr(socket, "AF_UNIX"):
+        report("no backups while serving: this platform has no Unix sockets; stop the service for a backup")
+        yield
+        return
     shutil.rmtree(location / CHECKPOINT, ignore_errors=True)  # What a killed process may have left.
     try:
         listener = _listen(location)
@@ -133,10 +138,13 @@ def _listen(location: Path) -> socket.socket:
 
 @contextmanager
 def _short(location: Path) -> Iterator[str]:
-    """Yield a path of the socket that fits whatever the location's length is."""
-    descriptor = os.open(location, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    """Yield a path of the socket, on Linux one that fits whatever the location's length is."""
+    if not _DESCRIPTORS.is_dir():
+        yield str(location / SOCKET)
+        return
+    descriptor = os.open(location, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        yield f"/proc/self/fd/{descriptor}/{SOCKET}"
+        yield str(_DESCRIPTORS / str(descriptor) / SOCKET)
     finally:
         os.close(descriptor)
 

@@ -6,15 +6,22 @@ that its caller can close the engine and exit 0.
 
 import asyncio
 import contextlib
-import resource
 import signal
 from collections.abc import Callable, Coroutine
 from typing import Protocol, TypeVar
 
-import uvloop
-
 from lazulite.server.limits import Limits
 from lazulite.server.server import BindError, Ports, Server
+from lazulite.server.signals import handle_signals
+
+try:
+    import uvloop
+except ImportError:  # There is none for Windows.
+    uvloop = None  # type: ignore[assignment]  # mypy knows one platform only
+try:
+    import resource
+except ImportError:  # Windows has no limit of this kind.
+    resource = None  # type: ignore[assignment]  # mypy knows the module of this platform only
 
 T = TypeVar("T")
 
@@ -80,11 +87,10 @@ async def serve(
         else:
             server.hurry()
 
-    handlers: dict[signal.Signals, Callable[[], None]] = {signal.SIGTERM: on_signal, signal.SIGINT: on_signal}
-    if on_hangup is not None:
+    handlers: dict[int, Callable[[], None]] = {signal.SIGTERM: on_signal, signal.SIGINT: on_signal}
+    if on_hangup is not None and hasattr(signal, "SIGHUP"):  # Windows has none.
         handlers[signal.SIGHUP] = on_hangup
-    for number, handler in handlers.items():
-        loop.add_signal_handler(number, handler)
+    restore = handle_signals(loop, handlers)
     try:
         await server.start()
         on_ready(server.ports)
@@ -96,13 +102,12 @@ async def serve(
         left.set()
     finally:
         await server.stop()
-        for number in handlers:
-            loop.remove_signal_handler(number)
+        restore()
 
 
 def run(main: Coroutine[object, object, T]) -> T:
-    """Run a coroutine to its end on a fresh uvloop event loop, as `asyncio.run` does."""
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+    """Run a coroutine to its end on a fresh event loop, uvloop's where there is one, as `asyncio.run` does."""
+    with asyncio.Runner(loop_factory=asyncio.new_event_loop if uvloop is None else uvloop.new_event_loop) as runner:
         return runner.run(main)
 
 
@@ -116,6 +121,8 @@ def allow_connections(limits: Limits) -> None:
 
 def allow_files(count: int) -> int:
     """Raise the process's soft limit of open files towards `count`, as far as the hard limit lets; return the limit."""
+    if resource is None:
+        return count
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY or soft >= count:
         return soft

@@ -36,10 +36,10 @@ class Limits:
     """Bodies of requests with good credentials, over all connections. One more waits; 503 `ServerBusy` at last."""
 
     unaccepted_body_bytes: int = 16 * MIB
-    """Bodies of requests whose credentials are not checked yet. Over: the oldest one's connection is ended."""
+    """Bodies of requests whose credentials are not checked yet. Over: the oldest one's connection is closed."""
 
     unauthenticated_bytes: int = 128 * MIB
-    """All input and output held of connections without good credentials so far. Over: the oldest one is ended."""
+    """All input and output held of connections without good credentials so far. Over: the oldest one is closed."""
 
     discarded_bytes: int = 64 * MIB
     """What is read and thrown away of a refused body, so that its sender gets to read the refusal. Over: disconnect."""
@@ -64,6 +64,9 @@ class Limits:
 
     body_bytes_per_second: int = KIB
     """What has to come of a body for each second after that. Less: 408, closed."""
+
+    crowded_body_bytes_per_second: int = 64 * KIB
+    """The same after the first second, while other requests wait for room for their bodies."""
 
     request_seconds: float = 30
     """How long the service may take. Over: 500 `OperationTimedOut`, closed; the operation itself is never cut short."""

@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 from lazulite.auth.bearer.rules import CONTRIBUTOR, DEFAULT_AUDIENCE, DEFAULT_ROLE_CLAIM, READER, BearerRules
 from lazulite.server.oidc.fetch import FetchError, origin_of
+from lazulite.settings.extras import require_extra
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,13 +24,15 @@ def bearer_settings_from(args: Namespace) -> BearerSettings | None:
     """Return the settings, None without an issuer.
 
     Raises:
-        ValueError: the flags do not go together, or the issuer is no URL. The text is for people.
+        ValueError: the flags do not go together, the issuer is no URL, or the extra `oidc` is not installed. The text
+            is one line.
     """
     others = (args.oidc_jwks, args.oidc_audience, args.oidc_role_claim, args.oidc_reader, args.oidc_contributor)
     if args.oidc_issuer is None:
         if any(others) or args.allow_bearer_over_http:
             raise ValueError("the other flags of bearer tokens need --oidc-issuer")
         return None
+    require_extra("oidc", "--oidc-issuer")
     _check_issuer(args.oidc_issuer)
     if not all(map(_is_spelled_well, args.oidc_audience)):
         raise ValueError("--oidc-audience takes visible ASCII without blanks, quotes and commas")

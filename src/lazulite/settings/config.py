@@ -18,6 +18,7 @@ from lazulite.protocol.addressing import HOST_SUFFIX
 from lazulite.server.limits import Limits
 from lazulite.settings.bearer import BearerSettings, bearer_settings_from
 from lazulite.settings.database import database_settings_from
+from lazulite.settings.extras import require_extra
 
 ACCOUNT_VARIABLES = ("LAZULITE_ACCOUNTS", "AZURITE_ACCOUNTS")
 """Environment variables with accounts; the first that is set counts."""
@@ -37,10 +38,10 @@ class ConfigError(ValueError):
 class Settings:
     """How to serve."""
 
-    location: Path | None
+    location: Path | None = None
     """The directory of everything durable; None keeps everything in memory, or in a database."""
-    host: str
-    port: int | None
+    host: str = "127.0.0.1"
+    port: int | None = 0
     """For plain HTTP; 0: any that is free; None: none."""
     https_port: int | None = None
     """For HTTPS, the same."""
@@ -89,13 +90,16 @@ def settings_from(args: Namespace, environ: Mapping[str, str]) -> Settings:
         environ: the environment.
 
     Raises:
-        ConfigError: the accounts in the environment cannot be read, or the flags do not go together.
+        ConfigError: the accounts in the environment cannot be read, the flags do not go together, or one of them needs
+            an extra that is not installed.
     """
     given = vars(args)
     port, https_port = args.table_port, args.https_port
     if args.cert is not None and https_port is None:
         port, https_port = None, args.table_port
     database = database_from(args, environ)
+    if args.metrics_port is not None:
+        _require_metrics()
     return Settings(
         location=None if args.in_memory or database is not None else args.location,
         host=args.table_host,
@@ -137,6 +141,13 @@ def trace_exporters_from(environ: Mapping[str, str]) -> tuple[str, ...]:
     otlp = "otlp" if protocol == TRACE_PROTOCOL else f"otlp by {protocol}"
     names = [otlp if name.strip() == "otlp" else name.strip() for name in named.split(",")]
     return tuple(dict.fromkeys(name for name in names if name not in ("", "none")))
+
+
+def _require_metrics() -> None:
+    try:
+        require_extra("metrics", "--metrics-port")
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
 
 
 def database_from(args: Namespace, environ: Mapping[str, str]) -> PostgresSettings | None:

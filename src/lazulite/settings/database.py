@@ -6,6 +6,7 @@ from pathlib import Path
 
 from lazulite.engine.postgres.dsn import DatabaseUrl, read_url
 from lazulite.engine.postgres.settings import PostgresSettings
+from lazulite.settings.extras import require_extra
 
 URL_VARIABLE = "LAZULITE_ENGINE"
 """What `--engine` says if it is not given."""
@@ -23,8 +24,8 @@ def database_settings_from(args: Namespace, environ: Mapping[str, str]) -> Postg
     What the command line says of a place, a location or a database, counts more than the environment.
 
     Raises:
-        ValueError: the flags do not go together, the URL is none, or there is no password in a file. The text is for
-            people, without secrets.
+        ValueError: the flags do not go together, the URL is none, there is no password in a file, or the extra
+            `postgres` is not installed. The text is one line, without secrets.
     """
     elsewhere = args.location_given or getattr(args, "in_memory", False)
     if args.engine is not None and elsewhere:
@@ -40,6 +41,7 @@ def database_settings_from(args: Namespace, environ: Mapping[str, str]) -> Postg
         if args.engine_password_file is not None or connections is not None:
             raise ValueError("--engine-password-file and --engine-connections need --engine")
         return None
+    require_extra("postgres", "an engine on PostgreSQL")
     password = password_of(url, environ, args.engine_password_file)
     if connections is None:
         return PostgresSettings(dsn=url.text, password=password)

@@ -12,11 +12,10 @@ from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from email.utils import formatdate
 from random import Random, SystemRandom
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from lazulite.auth.accounts.account import AccountDirectory
 from lazulite.auth.authenticator import Authenticator
-from lazulite.auth.bearer.authentication import BearerAuthentication
 from lazulite.auth.grant import Grant
 from lazulite.engine.contract import Clock, Engine, EngineUnavailableError, SpaceDroppedError
 from lazulite.engine.remote.messages import Watcher
@@ -42,6 +41,10 @@ from lazulite.table.resource import parse_resource
 from lazulite.table.responses import NO_CACHE, NO_SNIFF
 from lazulite.table.routes import PREFLIGHT, answers_xml, dispatch
 
+if TYPE_CHECKING:
+    # It needs the extra lazulite[oidc].
+    from lazulite.auth.bearer.authentication import BearerAuthentication
+
 SERVER = "Windows-Azure-Table/1.0 Microsoft-HTTPAPI/2.0"
 """Some SDKs look at it."""
 FRONT_DOOR = "Microsoft-HTTPAPI/2.0"
@@ -49,6 +52,8 @@ FRONT_DOOR = "Microsoft-HTTPAPI/2.0"
 _SERVER_HEADER = ("Server", SERVER)
 _FRONT_DOOR_HEADER = ("Server", FRONT_DOOR)
 _CLIENT_ID_MAX = 1024
+_BODY_METHODS = frozenset({"POST", "PUT", "MERGE", "PATCH"})
+"""Of requests whose bodies mean something: no other body is accepted, but read and dropped."""
 
 Operation: TypeAlias = Coroutine[object, None, Response]
 
@@ -80,7 +85,7 @@ class TableService:
         random: Random | None = None,
         limits: QueryLimits | None = None,
         addressing: Addressing | None = None,
-        bearer: BearerAuthentication | None = None,
+        bearer: "BearerAuthentication | None" = None,
         paced: Callable[[Operation], Operation] = lambda operation: operation,
         remembered_seconds: float | None = None,
     ) -> None:
@@ -126,7 +131,7 @@ class TableService:
             else:
                 grant = await self._authenticator.authenticate(account, request, address, parameters)
                 request.authenticated = True
-                if request.body_to_come is not None:
+                if request.body_to_come is not None and request.method in _BODY_METHODS:
                     await request.receive_body()
                 response = await self._operation(grant, request, address, parameters)
         except ServiceError as error:
@@ -152,7 +157,8 @@ class TableService:
 
     def _operation(self, grant: Grant, request: Request, address: Address, parameters: Mapping[str, str]) -> Operation:
         """Return what answers an authenticated request, to be awaited."""
-        check_content_md5(request)
+        if request.body_to_come is None:
+            check_content_md5(request)
         context = self._context
         seconds = read_timeout(parameters)
         request.version = version_of(request.headers, parameters)

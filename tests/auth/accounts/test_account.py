@@ -2,6 +2,7 @@
 
 import base64
 import logging
+import pickle
 from itertools import count
 from pathlib import Path
 from random import Random
@@ -34,6 +35,14 @@ def keys(directory: AccountDirectory, name: str) -> tuple[bytes, ...]:
     account = directory.get(name)
     assert account is not None
     return account.keys
+
+
+def test_an_account_signs_the_same_in_the_process_that_unpickles_it() -> None:
+    [account] = parse_accounts(f"one:{K1}:{K2}").values()
+    unpickled = pickle.loads(pickle.dumps(account))
+    assert (unpickled.name, unpickled.keys) == (account.name, account.keys)
+    signatures = [[signer.sign(b"message") for signer in each.signers] for each in (account, unpickled)]
+    assert signatures[0] == signatures[1]
 
 
 def test_the_environments_forms() -> None:

@@ -138,7 +138,7 @@ def test_a_state_is_synced_before_it_takes_the_name_and_the_name_after(
     file: AccountFile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     steps: list[str] = []
-    fsync, rename = os.fsync, os.rename
+    fsync, rename = os.fsync, os.replace
 
     def seen_fsync(descriptor: int) -> None:
         steps.append("sync directory" if stat.S_ISDIR(os.fstat(descriptor).st_mode) else "sync file")
@@ -149,7 +149,7 @@ def test_a_state_is_synced_before_it_takes_the_name_and_the_name_after(
         rename(source, target)
 
     monkeypatch.setattr(os, "fsync", seen_fsync)
-    monkeypatch.setattr(os, "rename", seen_rename)
+    monkeypatch.setattr(os, "replace", seen_rename)
     file.add("orders", RANDOM)
     assert steps[-3:] == ["sync file", "rename", "sync directory"]
 

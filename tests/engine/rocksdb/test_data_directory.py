@@ -254,8 +254,8 @@ def test_room_is_for_a_recovery_and_the_writes_after_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, missing: int, enough: bool
 ) -> None:
     settings = RocksSettings(write_buffer_bytes=8 * MIB)
-    free = SimpleNamespace(f_bavail=16 - missing, f_frsize=MIB)
-    monkeypatch.setattr(os, "statvfs", lambda _: free)
+    free = SimpleNamespace(free=(16 - missing) * MIB)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: free)
     assert Location(tmp_path, settings).has_room() is enough
 
 

@@ -10,6 +10,7 @@ import pytest
 from lazulite.engine.contract import (
     EngineError,
     EngineUnavailableError,
+    Key,
     KeyRange,
     LocationInUseError,
     SpaceDroppedError,
@@ -101,6 +102,40 @@ async def test_no_reader_sees_a_write_before_it_is_durable(engine: RocksEngine, 
     await asyncio.gather(*work)
     assert await rows_of(engine) == {"added": b"new", "changed": b"open", "untouched": b"old"}
     assert await engine.get(1, "p", "deleted") is None
+
+
+@pytest.mark.parametrize(
+    ("rows", "durable"),
+    [
+        pytest.param("ac", ["a", "c"], id="two partitions"),
+        pytest.param("bc", ["c"], id="one of them without a durable row"),
+        pytest.param("abcd", ["a", "c", "d"], id="four partitions"),
+    ],
+)
+async def test_a_scan_of_several_ranges_shows_only_what_is_durable(
+    engine: RocksEngine, failpoints: Failpoints, rows: str, durable: list[str]
+) -> None:
+    ranges = [KeyRange((partition, ""), (f"{partition}\0", "")) for partition in rows]
+
+    async def found() -> list[tuple[Key, bytes]]:
+        scanned = [part async for part in engine.scan(1, ranges)]
+        return [(part.key(at), value) for part in scanned for at, value in enumerate(part.values)]
+
+    async def write(partition: str, value: bytes | None) -> None:
+        await engine.commit(1, partition, ["r"], lambda current, stamp: {"r": value})
+
+    await asyncio.gather(*(write(partition, b"old") for partition in "acd"))
+    held = HeldFlush(failpoints)
+    work = [
+        asyncio.create_task(write(partition, value)) for partition, value in (("a", b"x"), ("b", b"x"), ("c", None))
+    ]
+    await held.reached()
+    shown = await found()
+    held.let_go()
+    await asyncio.gather(*work)
+    assert shown == [((partition, "r"), b"old") for partition in durable]
+    after = {"a": b"x", "b": b"x", "d": b"old"}
+    assert await found() == [((partition, "r"), after[partition]) for partition in rows if partition in after]
 
 
 async def test_a_scan_begun_before_a_flush_keeps_to_what_was_durable(
@@ -440,3 +475,16 @@ async def test_a_location_is_for_one_engine_until_it_is_closed(tmp_path: Path) -
     await put(engine, "r", b"x")
     await engine.close()
     await RocksEngine.open(tmp_path / "store", system_clock).close()
+
+
+async def test_a_store_in_memory_keeps_its_rows_over_a_failed_write() -> None:
+    failpoints = Failpoints()
+    engine = RocksEngine.open(None, system_clock, QUICK, failpoints=failpoints)
+    await engine.commit(1, "p", ["r"], lambda _, __: {"r": b"kept"})
+    failpoints.fail("before_write", "IO error: no memory")
+    with pytest.raises(EngineUnavailableError):
+        await engine.commit(1, "p", ["s"], lambda _, __: {"s": b"refused"})
+    failpoints.armed.clear()
+    await writable_again(engine)
+    assert [await engine.get(1, "p", row) for row in ("r", "s")] == [b"kept", None]
+    await engine.close()

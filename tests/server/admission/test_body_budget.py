@@ -8,10 +8,29 @@ from lazulite.server.admission.body_budget import BodyBudget
 from tests.server.wire import settle
 
 
+async def reserve(budget: BodyBudget, count: int, seconds: float = 60) -> bool:
+    return await budget.reserve(count, seconds, asyncio.get_running_loop().create_future)
+
+
+async def test_a_request_that_needs_its_room_no_more_lets_the_next_have_it() -> None:
+    budget = BodyBudget(100)
+    await reserve(budget, 90)
+    left: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+    leaver = asyncio.create_task(budget.reserve(80, 60, lambda: left))
+    behind = asyncio.create_task(reserve(budget, 10))
+    await settle()
+    assert budget.is_crowded
+    left.set_result(False)
+    assert await leaver is False
+    assert await behind is True
+    assert budget.held_bytes == 100
+    assert not budget.is_crowded
+
+
 async def test_room_is_given_in_the_order_in_which_it_was_asked_for() -> None:
     budget = BodyBudget(100)
-    await budget.reserve(60, 1)
-    waiting = [asyncio.create_task(budget.reserve(count, 60)) for count in (50, 10, 90)]
+    await reserve(budget, 60)
+    waiting = [asyncio.create_task(reserve(budget, count)) for count in (50, 10, 90)]
     await settle()
     assert [task.done() for task in waiting] == [False, False, False]
     budget.release(60)
@@ -26,9 +45,9 @@ async def test_room_is_given_in_the_order_in_which_it_was_asked_for() -> None:
 
 async def test_a_wait_ends_in_time_and_leaves_nothing_behind() -> None:
     budget = BodyBudget(100)
-    await budget.reserve(100, 1)
-    late = asyncio.create_task(budget.reserve(50, 0))
-    behind = asyncio.create_task(budget.reserve(1, 60))
+    await reserve(budget, 100)
+    late = asyncio.create_task(reserve(budget, 50, 0))
+    behind = asyncio.create_task(reserve(budget, 1))
     with pytest.raises(TimeoutError):
         await late
     budget.release(100)
@@ -39,9 +58,9 @@ async def test_a_wait_ends_in_time_and_leaves_nothing_behind() -> None:
 @pytest.mark.parametrize("granted", [False, True])
 async def test_room_for_a_request_that_is_cancelled_is_for_the_next(granted: bool) -> None:
     budget = BodyBudget(100)
-    await budget.reserve(100, 1)
-    cancelled = asyncio.create_task(budget.reserve(80, 60))
-    behind = asyncio.create_task(budget.reserve(90, 60))
+    await reserve(budget, 100)
+    cancelled = asyncio.create_task(reserve(budget, 80))
+    behind = asyncio.create_task(reserve(budget, 90))
     await settle()
     if granted:
         budget.release(100)  # The cancelled one learns of its room and of its end at once.
@@ -57,8 +76,8 @@ async def test_room_for_a_request_that_is_cancelled_is_for_the_next(granted: boo
 
 async def test_a_body_larger_than_the_bound_is_taken_alone() -> None:
     budget = BodyBudget(10)
-    await budget.reserve(20, 1)
-    behind = asyncio.create_task(budget.reserve(1, 60))
+    await reserve(budget, 20)
+    behind = asyncio.create_task(reserve(budget, 1))
     await settle()
     assert not behind.done()
     budget.release(20)
@@ -69,7 +88,7 @@ async def test_a_body_larger_than_the_bound_is_taken_alone() -> None:
 async def test_what_is_there_already_counts() -> None:
     budget = BodyBudget(10)
     budget.take(50)
-    behind = asyncio.create_task(budget.reserve(1, 60))
+    behind = asyncio.create_task(reserve(budget, 1))
     await settle()
     assert not behind.done()
     budget.release(50)

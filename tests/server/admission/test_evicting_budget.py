@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lazulite.server.admission.evicting_budget import EvictingBudget
+from lazulite.server.admission.evicting_budget import HELD_BYTES_MIN, EvictingBudget
 
 
 class Holder:
@@ -18,7 +18,7 @@ class Holder:
 def test_the_oldest_are_evicted(changes: list[tuple[int, int]]) -> None:
     evicted: list[Holder] = []
     holders = [Holder(evicted) for _ in range(6)]
-    budget = EvictingBudget(100)
+    budget = EvictingBudget(100 * HELD_BYTES_MIN)
     model: list[tuple[Holder, int]] = []
     for number, count in changes:
         holder = holders[number]
@@ -33,6 +33,30 @@ def test_the_oldest_are_evicted(changes: list[tuple[int, int]]) -> None:
         while sum(held for _, held in model) > 100:
             expected.append(model.pop(0)[0])
         evicted.clear()
-        budget.update(holder, count)
+        budget.update(holder, count * HELD_BYTES_MIN)
         assert evicted == expected
-        assert budget.held_bytes == sum(held for _, held in model) <= 100
+        assert budget.held_bytes == sum(held for _, held in model) * HELD_BYTES_MIN
+
+
+def test_one_newcomer_evicts_few() -> None:
+    evicted: list[Holder] = []
+    budget = EvictingBudget(100 * HELD_BYTES_MIN)
+    for _ in range(100):
+        budget.update(Holder(evicted), 1)
+    budget.update(Holder(evicted), 10 * HELD_BYTES_MIN)
+    assert len(evicted) == 10
+
+
+def test_what_goes_while_others_are_evicted_is_looked_at_once() -> None:
+    class Chain(Holder):
+        def evict(self) -> None:
+            super().evict()
+            budget.update(self, 50 * HELD_BYTES_MIN)
+            budget.update(self, 0)
+
+    evicted: list[Holder] = []
+    budget = EvictingBudget(100 * HELD_BYTES_MIN)
+    for _ in range(5):
+        budget.update(Chain(evicted), 40 * HELD_BYTES_MIN)
+    assert len(evicted) == 3
+    assert budget.held_bytes == 80 * HELD_BYTES_MIN

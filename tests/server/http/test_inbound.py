@@ -76,7 +76,7 @@ async def test_a_body_is_read_no_further_than_a_slice_before_it_is_accepted(inle
     [incoming] = inlet.queue
     assert not inlet.has_room
     assert incoming.received_bytes < 33_000
-    assert inlet.unaccepted_bytes == 100_000
+    assert inlet.unaccepted_bytes > 100_000
     incoming.accepted = True
     _read_all(inlet, b"")
     assert incoming.complete

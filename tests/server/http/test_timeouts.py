@@ -257,7 +257,6 @@ async def test_a_server_that_leaves_ends_connections_with_their_next_answer_and_
 async def test_a_request_that_is_abandoned_before_it_began_leaves_nothing_behind(wire: Wire) -> None:
     connection = wire.transport.protocol
     connection.data_received(PUT + b"x" * 100)  # Its task is made, and has not run.
-    assert wire.shared.buffered_bytes == 100
     task = connection.abandon()  # type: ignore[attr-defined]  # a Connection
     await asyncio.gather(task, return_exceptions=True)
     await settle()

@@ -50,6 +50,10 @@ class Account:
         """Prepare the signers."""
         object.__setattr__(self, "signers", tuple(map(Signer, self.keys)))
 
+    def __reduce__(self) -> tuple[type["Account"], tuple[str, tuple[bytes, ...]]]:
+        """Prepare the signers anew in the process that unpickles: a hash that was begun cannot be pickled."""
+        return Account, (self.name, self.keys)
+
 
 DEVELOPMENT_ACCOUNT = Account(
     "devstoreaccount1",

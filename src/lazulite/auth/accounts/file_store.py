@@ -6,8 +6,8 @@ Invariants:
 - the file is readable by its owner only.
 """
 
-import fcntl
 import os
+from errno import ENOTSUP
 from pathlib import Path
 
 from lazulite.auth.accounts.document import (
@@ -20,10 +20,18 @@ from lazulite.auth.accounts.document import (
 )
 from lazulite.engine.durable_files import make_private, sync_directory
 
+try:
+    import fcntl
+except ImportError:  # Windows has another lock.
+    fcntl = None  # type: ignore[assignment]  # mypy knows the module of this platform only
+
 Stamp = tuple[int, int, int]
 """(inode, change time in ns, size): differs between any two states of the file, its permissions included."""
 
 MAX_FILE_BYTES = 16 * 1024 * 1024
+_NO_FOLLOW: int = getattr(os, "O_NOFOLLOW", 0)
+_BINARY: int = getattr(os, "O_BINARY", 0)
+"""What only some platforms know; Windows writes CR LF without the latter."""
 
 
 class AccountFile(AccountStore):
@@ -65,9 +73,9 @@ class AccountFile(AccountStore):
         """See `AccountStore`."""
         try:
             make_private(self.path.parent)
-            lock = os.open(f"{self.path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            lock = os.open(f"{self.path}.lock", os.O_RDWR | os.O_CREAT, 0o600)
             try:
-                fcntl.flock(lock, fcntl.LOCK_EX)
+                _lock(lock)
                 accounts = change(self.load())
                 replace_durably(self.path, write_accounts(accounts))
             finally:
@@ -77,15 +85,27 @@ class AccountFile(AccountStore):
         return accounts
 
 
+def _lock(descriptor: int) -> None:
+    """Wait for the lock of a file, which lasts until the file is closed.
+
+    Raises:
+        OSError: there is no such lock.
+    """
+    if fcntl is None:
+        raise OSError(ENOTSUP, "this platform has no lock for accounts; set LAZULITE_ACCOUNTS")
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+
+
 def replace_durably(path: Path, content: bytes) -> None:
     """Put `content` at `path`, whole or not at all, for its owner's eyes; durable on return."""
     temporary = Path(f"{path}.new")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | _NO_FOLLOW | _BINARY, 0o600)
     with open(descriptor, "wb") as file:
         # The mode above holds only for a file that did not exist, and less the umask.
-        os.fchmod(descriptor, 0o600)
+        if hasattr(os, "fchmod"):
+            os.fchmod(descriptor, 0o600)
         file.write(content)
         file.flush()
         os.fsync(descriptor)
-    os.rename(temporary, path)
+    os.replace(temporary, path)
     sync_directory(path.parent)

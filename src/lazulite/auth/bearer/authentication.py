@@ -10,7 +10,7 @@ from hashlib import sha256
 from typing import NamedTuple, Protocol
 
 from lazulite.auth.bearer.jwks import KeySet
-from lazulite.auth.bearer.rules import BearerRules
+from lazulite.auth.bearer.rules import REFUSED, BearerRules
 from lazulite.auth.bearer.token import BadTokenError, UnknownKeyError, VerifiedToken, check_token
 from lazulite.auth.grant import Grant
 from lazulite.protocol.clock import Clock, unix_seconds
@@ -22,7 +22,6 @@ TOKEN_CACHE_ENTRIES_MAX = 4096
 """How many verified tokens are remembered."""
 _RENEWALS_MAX = 3
 """How often a token of an unknown key may ask for newer keys; each answer must differ from the one before."""
-REFUSED = "Server failed to authenticate the request. Please refer to the information in the www-authenticate header."
 
 
 class KeysUnavailableError(Exception):

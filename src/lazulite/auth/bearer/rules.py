@@ -7,6 +7,8 @@ DEFAULT_ROLE_CLAIM = "roles"
 READER = frozenset({"Storage Table Data Reader", "76199698-9eea-4c19-bc75-cec21354c6b6"})
 CONTRIBUTOR = frozenset({"Storage Table Data Contributor", "0a9a7e1f-b9d0-4cc4-a60e-0319b160aaa3"})
 """Name and id of Azure's built-in roles."""
+REFUSED = "Server failed to authenticate the request. Please refer to the information in the www-authenticate header."
+"""The message of a 401."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,9 @@ one) away. The store's format stands in the store under `format`; see FORMAT.
 import contextlib
 import os
 import re
+import shutil
 import tempfile
+import uuid
 from pathlib import Path
 
 from rocksdict import DBRecoveryMode, Env, Rdict, WriteBatch, WriteOptions
@@ -42,6 +44,7 @@ class Location:
     def __init__(self, path: Path | None, settings: RocksSettings) -> None:
         """`path` None means memory."""
         self._env = Env.mem_env() if path is None else None
+        self._empty = os.path.join(tempfile.gettempdir(), f"lazulite-{uuid.uuid4().hex}")
         self._path = path
         self._settings = settings
         self._mark: Mark | None = None
@@ -62,8 +65,12 @@ class Location:
         """
         if self._path is None:
             # The binding makes this directory on the real disk; RocksDB then finds nothing there, and leaves it empty.
-            with tempfile.TemporaryDirectory(prefix="lazulite-") as empty:
-                return self._open_at(os.path.join(empty, "memory"), DBRecoveryMode.absolute_consistency())
+            # In memory, the directory stays, with what an earlier opening has left there.
+            os.mkdir(self._empty, 0o700)
+            try:
+                return self._open_at(os.path.join(self._empty, "memory"), DBRecoveryMode.absolute_consistency())
+            finally:
+                shutil.rmtree(self._empty)
         try:
             make_private(self._path.parent)
             make_private(self._path)
@@ -159,8 +166,7 @@ class Location:
             return True
         probe = self._path / _PROBE
         try:
-            space = os.statvfs(self._path)
-            if space.f_bavail * space.f_frsize < 2 * self._settings.write_buffer_bytes:
+            if shutil.disk_usage(self._path).free < 2 * self._settings.write_buffer_bytes:
                 return False
             with probe.open("wb") as file:
                 file.write(bytes(MIB))

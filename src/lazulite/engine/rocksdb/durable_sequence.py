@@ -24,6 +24,8 @@ NAME = "lazulite.mark"
 _SLOTS = (0, 512)
 _NUMBER_BYTES = 8
 _SLOT_BYTES = _NUMBER_BYTES + 4
+_BINARY: int = getattr(os, "O_BINARY", 0)
+"""Windows writes CR LF without it."""
 
 
 class Mark:
@@ -32,11 +34,11 @@ class Mark:
     def __init__(self, path: Path, number: int) -> None:
         """Open the mark of a store in a directory, and set it. Raises OSError."""
         new = not (path / NAME).exists()
-        self._file = os.open(path / NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._file = os.open(path / NAME, os.O_RDWR | os.O_CREAT | _BINARY, 0o600)
         self._writes = 0
         try:
             for slot in sorted(_SLOTS, key=self._is_good):
-                os.pwrite(self._file, _encode(number), slot)
+                _write(self._file, _encode(number), slot)
                 os.fsync(self._file)
             if new:
                 sync_directory(path)
@@ -45,7 +47,7 @@ class Mark:
             raise
 
     def _is_good(self, slot: int) -> bool:
-        content = os.pread(self._file, _SLOT_BYTES, slot)
+        content = _read(self._file, _SLOT_BYTES, slot)
         return content == _encode(int.from_bytes(content[:_NUMBER_BYTES], "big"))
 
     def move(self, number: int) -> None:
@@ -53,7 +55,7 @@ class Mark:
         slot = _SLOTS[self._writes % len(_SLOTS)]
         self._writes += 1
         with contextlib.suppress(OSError):
-            os.pwrite(self._file, _encode(number), slot)
+            _write(self._file, _encode(number), slot)
 
     def close(self) -> None:
         """Let go of the file."""
@@ -82,6 +84,21 @@ def read_mark(path: Path) -> int | None:
             f"{path / NAME} is damaged; restore the store from a backup, or remove that file to do without"
         )
     return max(known)
+
+
+def _read(file: int, count: int, offset: int) -> bytes:
+    if hasattr(os, "pread"):
+        return os.pread(file, count, offset)
+    os.lseek(file, offset, os.SEEK_SET)  # Windows.
+    return os.read(file, count)
+
+
+def _write(file: int, content: bytes, offset: int) -> None:
+    if hasattr(os, "pwrite"):
+        os.pwrite(file, content, offset)
+    else:
+        os.lseek(file, offset, os.SEEK_SET)  # Windows.
+        os.write(file, content)
 
 
 def _encode(number: int) -> bytes:

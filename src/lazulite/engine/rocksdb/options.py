@@ -1,6 +1,5 @@
 """How RocksDB is set up: the engine's tunables, and what they and the engine's promises ask of RocksDB."""
 
-import resource
 from dataclasses import dataclass
 
 from rocksdict import (
@@ -15,6 +14,11 @@ from rocksdict import (
     Options,
     WriteOptions,
 )
+
+try:
+    import resource
+except ImportError:  # Windows has no limit of open files that could be asked for.
+    resource = None  # type: ignore[assignment]  # mypy knows the module of this platform only
 
 MIB = 1 << 20
 
@@ -46,6 +50,8 @@ _OPEN_FILES_MIN = 256
 
 def open_files(settings: RocksSettings) -> int:
     """Return how many files a store may keep open: a quarter of the process's, as clients need some too."""
+    if resource is None:
+        return _OPEN_FILES_MIN
     allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if allowed == resource.RLIM_INFINITY:
         return settings.open_files_max

@@ -9,6 +9,7 @@ that were there before they could be asked for (`take`).
 
 import asyncio
 from collections import deque
+from collections.abc import Callable
 
 
 class BodyBudget:
@@ -25,7 +26,7 @@ class BodyBudget:
 
     def __init__(self, bytes_max: int) -> None:
         self._bytes_max = bytes_max
-        self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
+        self._waiting: deque[tuple[int, asyncio.Future[bool]]] = deque()
         self.held_bytes = 0
 
     def take(self, count: int) -> None:
@@ -37,25 +38,36 @@ class BodyBudget:
         self.held_bytes -= count
         self._admit()
 
-    async def reserve(self, count: int, seconds: float) -> None:
-        """Return once there is room for so many bytes.
+    @property
+    def is_crowded(self) -> bool:
+        """Whether requests wait for room."""
+        return bool(self._waiting)
+
+    async def reserve(self, count: int, seconds: float, wait: Callable[[], "asyncio.Future[bool]"]) -> bool:
+        """Return True once room for so many bytes is reserved, False once it is needed no more.
+
+        Args:
+            count: bytes.
+            seconds: how long to wait at most.
+            wait: makes the future to wait for; the caller sets it to False when the room is needed no more.
 
         Raises:
-            TimeoutError: there was none within `seconds`.
+            TimeoutError: there was no room in time.
         """
         if not self._waiting and self._fits(count):
             self.held_bytes += count
-            return
-        admitted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            return True
+        admitted = wait()
         self._waiting.append((count, admitted))
         try:
             async with asyncio.timeout(seconds):
-                await admitted
+                return await admitted
         except BaseException:
-            if admitted.done() and not admitted.cancelled():
+            if admitted.done() and not admitted.cancelled() and admitted.result():
                 self.held_bytes -= count  # The room came at the same moment as the end of the wait.
-            self._admit()
             raise
+        finally:
+            self._admit()
 
     def _fits(self, count: int) -> bool:
         """Say whether there is room; a body larger than the bound fits when no other is there."""
@@ -69,5 +81,5 @@ class BodyBudget:
                 if not self._fits(count):
                     return
                 self.held_bytes += count
-                admitted.set_result(None)
+                admitted.set_result(True)
             waiting.popleft()

@@ -36,6 +36,15 @@ from lazulite.server.observability.exchange import Exchange
 _OVERFLOW_CONNECTIONS = 256
 """Connections over the limit that are told so at a time; beyond them, a connection is just closed."""
 
+_SMALL_BODY_BYTES = 16 * 1024
+"""A body of no more does not wait for room."""
+
+_TLS_BYTES = 28 * 1024
+"""What a TLS connection holds at rest, as measured; each read grows its buffers to twice its own size."""
+
+_TLS_WAITING_BYTES = 64 * 1024
+"""What may wait encrypted, where it cannot be seen, while some waits in clear."""
+
 _NO_HEADERS: Mapping[str, str] = {}
 _READING = frozenset({"GET", "HEAD"})
 
@@ -66,6 +75,8 @@ class Connection(asyncio.Protocol):
         self._ending = False
         self._authenticated = False
         self._charged = False
+        self._charge_is_due = False
+        self._tls_bytes = _TLS_BYTES if scheme == "https" else 0
         self._waits_for_room = False
         self._body_began_s = 0.0
         self._phase = Phase.IDLE
@@ -92,6 +103,8 @@ class Connection(asyncio.Protocol):
             refused = Incoming(self._new_request())
             refused.refuse(self._refusal or ServiceError("ServerBusy"), close=True)
             self._refuse(refused)
+        elif self._tls_bytes:
+            self._charge()
 
     def data_received(self, data: bytes) -> None:
         """See asyncio."""
@@ -101,6 +114,8 @@ class Connection(asyncio.Protocol):
                 self._outlet.discard(len(data))
                 self._place.free(self._outlet)
             return
+        if self._tls_bytes:
+            self._tls_bytes = max(self._tls_bytes, _TLS_BYTES + 2 * len(data))
         self._inlet.receive(data)
         self._advance()
 
@@ -140,7 +155,8 @@ class Connection(asyncio.Protocol):
         self.deadline_s = math.inf
         if self._task is None:
             self._shared.forget(self)
-        elif self._place.meter.waits and self._running is not None and self._running.request.method in _READING:
+        elif self._running is not None and self._is_in_vain(self._running):
+            self._running.drop()
             self._cancel(self._task)
 
     # What the server calls.
@@ -166,22 +182,22 @@ class Connection(asyncio.Protocol):
             _EXPIRED[self._phase](self)
 
     def evict(self) -> None:
-        """End, so that others have room, if anything is still held that credentials have not been shown for."""
-        held_bytes, unaccepted_bytes = self._unearned_bytes()
-        if not held_bytes and not unaccepted_bytes:
+        """Disconnect, so that others have room, if anything is still held that credentials have not been shown for.
+
+        Without an answer: thousands that hold little may have to go for one that holds much.
+        """
+        if self._unearned_bytes() == (0, 0):
             return
-        outlet = self._outlet
-        if self._ending or self._running is not None or outlet is None or outlet.waiting_bytes:
-            self._ending = True
-            self._inlet.close()
-            if self._running is not None:
-                self._running.leave()
-            if outlet is not None:
-                outlet.abort()
-            return
-        refused = Incoming(self._new_request())
-        refused.refuse(ServiceError("ServerBusy"), close=True)
-        self._refuse(refused)
+        self._ending = True
+        self._inlet.close()
+        running = self._running
+        if running is not None:
+            running.leave()
+            if self._task is not None and not running.request.authenticated:
+                running.drop()
+                self._cancel(self._task)
+        if self._outlet is not None:
+            self._outlet.abort()
 
     # From input to service.
 
@@ -205,7 +221,12 @@ class Connection(asyncio.Protocol):
             if not (inlet.unread and inlet.read_on()):
                 self._settle()
                 break
-        if self._charged or not self._authenticated or queue or inlet.parser.incoming is not None:
+        running = self._running
+        if running is not None and not running.request.authenticated:
+            if not self._charge_is_due:  # The request's first step comes before, and mostly shows its credentials.
+                self._charge_is_due = True
+                asyncio.get_running_loop().call_soon(self._charge)
+        elif self._charged or not self._authenticated or queue or inlet.parser.incoming is not None:
             self._charge()
 
     def _unearned_bytes(self) -> tuple[int, int]:
@@ -215,17 +236,31 @@ class Connection(asyncio.Protocol):
         if running is not None:
             unaccepted_bytes += running.unaccepted_bytes
             self._authenticated = self._authenticated or running.request.authenticated
-        if self._authenticated or outlet is None:
+        if self._authenticated:
             return 0, unaccepted_bytes
-        running_bytes = 0 if running is None else running.head_bytes + running.unaccepted_bytes
-        return running_bytes + inlet.held_bytes + outlet.waiting_bytes, unaccepted_bytes
+        held_bytes = 0 if running is None else running.head_bytes + running.unaccepted_bytes
+        if outlet is not None:
+            waiting_bytes = outlet.waiting_bytes
+            held_bytes += inlet.held_bytes + waiting_bytes
+            if self._tls_bytes and waiting_bytes:
+                held_bytes += _TLS_WAITING_BYTES
+            if not self._ending:
+                held_bytes += self._tls_bytes
+        return held_bytes, unaccepted_bytes
 
     def _charge(self) -> None:
         """Account for what the client has not earned by credentials."""
+        self._charge_is_due = False
         held_bytes, unaccepted_bytes = self._unearned_bytes()
         self._charged = held_bytes > 0 or unaccepted_bytes > 0
-        self._shared.unauthenticated.update(self, held_bytes)
+        # The second comes first: where this connection is evicted itself, all is accounted for anew.
         self._shared.unaccepted.update(self, unaccepted_bytes)
+        self._shared.unauthenticated.update(self, held_bytes if not self._ending else self._unearned_bytes()[0])
+
+    def _is_in_vain(self, incoming: Incoming) -> bool:
+        """Say whether the work on a request is of no use once its client has left."""
+        request = incoming.request
+        return not request.authenticated or (self._place.meter.waits and request.method in _READING)
 
     def _send_continue(self, incoming: Incoming) -> None:
         """Ask for a body that its client holds back."""
@@ -310,12 +345,14 @@ class Connection(asyncio.Protocol):
         bodies = self._shared.bodies
         if incoming.complete:
             incoming.accepted = True
-            incoming.reserved_bytes = incoming.received_bytes
+            incoming.reserved_bytes = len(incoming.request.body)
             bodies.take(incoming.reserved_bytes)
+        else:
             if self._charged:
                 self._charge()
-        else:
             await self._accept(incoming)
+        if self._charged:
+            self._charge()
         body = await incoming.whole()
         bodies.release(incoming.reserved_bytes - len(body))
         incoming.reserved_bytes = len(body)
@@ -327,18 +364,24 @@ class Connection(asyncio.Protocol):
         Raises:
             ServiceError: `ServerBusy`, there was no memory in time.
         """
-        limits = self._shared.limits
+        limits, bodies = self._shared.limits, self._shared.bodies
         reserved_bytes = limits.body_bytes if incoming.length is None else incoming.length
-        self._waits_for_room = True
-        try:
-            await self._shared.bodies.reserve(reserved_bytes, limits.request_seconds)
-        except TimeoutError:
-            raise ServiceError("ServerBusy") from None
-        finally:
-            self._waits_for_room = False
+        if reserved_bytes <= _SMALL_BODY_BYTES:
+            bodies.take(reserved_bytes)
+        else:
+            self._waits_for_room = True
+            try:
+                admitted = await bodies.reserve(reserved_bytes, limits.request_seconds, incoming.change)
+            except TimeoutError:
+                raise ServiceError("ServerBusy") from None
+            finally:
+                self._waits_for_room = False
+            if not admitted:  # It is whole by now, or never will be.
+                reserved_bytes = len(await incoming.whole())
+                bodies.take(reserved_bytes)
         incoming.reserved_bytes = reserved_bytes
         incoming.accepted = True
-        if self._ending:
+        if self._ending or incoming.complete:
             return
         if incoming.expects_continue:
             self._send_continue(incoming)
@@ -350,10 +393,11 @@ class Connection(asyncio.Protocol):
         task.add_done_callback(self._cancelled)
 
     def _cancelled(self, task: "asyncio.Task[None]") -> None:
-        """Tidy up after a request that was cancelled before it began, and so could not do it itself."""
+        """Tidy up after a request that was cancelled, perhaps before it began, and so could not do it itself."""
+        self._running = None
+        self._charge()
         if self._task is task:
-            self._task = self._running = None
-            self._charge()
+            self._task = None
             if self._outlet is None:
                 self._shared.forget(self)
 
@@ -423,7 +467,7 @@ class Connection(asyncio.Protocol):
         self.deadline_s = now_s + seconds
         if phase is _BODY:
             self._body_began_s = now_s
-            self.deadline_s = now_s + min(seconds, self._shared.limits.slow_body_seconds)
+            self.deadline_s = now_s + min(seconds, TICK_SECONDS)
         self._message_count = self._inlet.parser.message_count
         if (phase is _READER or phase is _LINGER) and self._outlet is not None:
             self._outlet.progress()
@@ -438,10 +482,12 @@ class Connection(asyncio.Protocol):
         self._charge()
 
     def _check_body(self) -> None:
-        """Give up a body that takes too long or comes too slowly."""
+        """Give up a body that takes too long or comes too slowly; while others wait for room, it has to come fast."""
         limits, now_s = self._shared.limits, self._shared.clock()
         took_s = now_s - self._body_began_s
         asked_bytes = (took_s - limits.slow_body_seconds) * limits.body_bytes_per_second
+        if self._shared.bodies.is_crowded:
+            asked_bytes = max(asked_bytes, (took_s - TICK_SECONDS) * limits.crowded_body_bytes_per_second)
         coming = self._inlet.parser.incoming
         if coming is None or took_s >= limits.body_read_seconds or coming.received_bytes < asked_bytes:
             self._give_up_reading()

@@ -6,6 +6,7 @@ wait, and two slices of a body that the service has not accepted; nothing is kep
 
 from collections import deque
 from collections.abc import Callable, Mapping
+from typing import cast
 
 from lazulite.protocol.message import Request
 from lazulite.server.admission.costs import BULK_BYTES, Debt
@@ -75,14 +76,20 @@ class Inlet:
     def unaccepted_bytes(self) -> int:
         """What is held of bodies that the service has not accepted, but for those of requests that were taken out."""
         coming = self.parser.incoming
-        unread_bytes = 0 if coming is None or coming.accepted or coming.discards else len(self.unread)
+        unread_bytes = 0 if coming is None or coming.is_welcome or coming.discards else self._unread_bytes
         return unread_bytes + sum(incoming.unaccepted_bytes for incoming in self.queue)
 
     @property
     def held_bytes(self) -> int:
         """Memory that all takes that has come, roughly; likewise."""
         heads_bytes = sum(incoming.head_bytes for incoming in self.queue) + self.parser.head_bytes
-        return heads_bytes + max(self.unaccepted_bytes, len(self.unread))
+        return heads_bytes + max(self.unaccepted_bytes, self._unread_bytes)
+
+    @property
+    def _unread_bytes(self) -> int:
+        """Memory of what is unread: a slice keeps all that it is cut from."""
+        unread = self.unread
+        return len(cast(bytes, unread.obj)) if isinstance(unread, memoryview) else len(unread)
 
     def end(self) -> None:
         """Nothing more comes: who has sent half a request gets no answer to it."""

@@ -36,7 +36,12 @@ class Incoming:
     started_s: float = 0.0
     _head_bytes: int = 0
     _left: bool = False
-    _changed: "asyncio.Future[None] | None" = None
+    _changed: "asyncio.Future[bool] | None" = None
+
+    @property
+    def is_welcome(self) -> bool:
+        """Whether the body may be held: the service has accepted it, or will, as the credentials are good."""
+        return self.accepted or self.request.authenticated
 
     @property
     def is_awaited(self) -> bool:
@@ -54,8 +59,8 @@ class Incoming:
 
     @property
     def unaccepted_bytes(self) -> int:
-        """What has come of a body that the service has not accepted."""
-        return 0 if self.accepted or self.discards else self.received_bytes
+        """What has come of a body whose credentials have not been found good."""
+        return 0 if self.is_welcome or self.discards else self.received_bytes
 
     async def whole(self) -> bytes:
         """Return the body once it is complete.
@@ -65,13 +70,17 @@ class Incoming:
             ClientDisconnectedError: the rest of the body will never come.
         """
         while self.error is None and not self.complete and not self._left:
-            self._changed = asyncio.get_running_loop().create_future()
-            await self._changed
+            await self.change()
         if self.error is not None:
             raise self.error
         if not self.complete:
             raise ClientDisconnectedError
         return self.request.body
+
+    def change(self) -> "asyncio.Future[bool]":
+        """Return a future that is False once the request is complete or refused, or its client has gone."""
+        self._changed = asyncio.get_running_loop().create_future()
+        return self._changed
 
     def end(self) -> None:
         """Note that the body is complete."""
@@ -85,16 +94,20 @@ class Incoming:
             self._left = self.discards = True
             self._wake()
 
+    def drop(self) -> None:
+        """Let go of the body: the request is not carried out."""
+        self.discards = True
+        self.request.body = b""
+
     def refuse(self, error: ServiceError, *, close: bool) -> None:
         """Note what is wrong with it; the first finding counts."""
         if self.error is None:
             self.error = error
-            self.discards = True
-            self.request.body = b""
+            self.drop()
         if close:
             self.keep_alive = False
         self._wake()
 
     def _wake(self) -> None:
         if self._changed is not None and not self._changed.done():
-            self._changed.set_result(None)
+            self._changed.set_result(False)

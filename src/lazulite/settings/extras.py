@@ -1,0 +1,25 @@
+"""The optional packages: which extra brings them, and one line for a user without them."""
+
+from importlib.util import find_spec
+
+EXTRAS = {
+    "postgres": ("asyncpg",),
+    "metrics": ("prometheus_client",),
+    "oidc": ("jwt", "cryptography"),
+}
+"""Extra -> the modules that it brings. `otel` is apart: without it, the service runs and reports that it does not trace
+(`app.telemetry`)."""
+
+
+def require_extra(extra: str, feature: str) -> None:
+    """Check that an extra is installed, without importing it.
+
+    Args:
+        extra: a key of `EXTRAS`.
+        feature: the subject of the message, such as a flag.
+
+    Raises:
+        ValueError: a module is missing. The text is one line and names the extra.
+    """
+    if any(find_spec(module) is None for module in EXTRAS[extra]):
+        raise ValueError(f"{feature} needs lazulite[{extra}]: pip install 'lazulite[{extra}]'")

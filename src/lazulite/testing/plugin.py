@@ -1,0 +1,24 @@
+"""Fixtures for pytest, there wherever Lazulite is installed. The server is imported by the first test that uses one."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from lazulite.testing import Account, Storage
+
+
+@pytest.fixture(scope="session")
+def lazulite_server() -> "Iterator[Storage]":
+    """Yield a server in memory that all tests of a process share."""
+    from lazulite.testing import server  # noqa: PLC0415 - see above
+
+    with server() as storage:
+        yield storage
+
+
+@pytest.fixture
+def lazulite_account(lazulite_server: "Storage") -> "Account":
+    """Return an account of the shared server that no other test has, without a table."""
+    return lazulite_server.account()

@@ -1,0 +1,177 @@
+"""A server in a thread of this process, with its own event loop, for as long as a test needs it."""
+
+import asyncio
+import hashlib
+import threading
+import uuid
+from base64 import b64encode
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+from lazulite.app.services import table_server
+from lazulite.app.stores import open_store
+from lazulite.auth.accounts.account import DEVELOPMENT_ACCOUNT, AccountDirectory
+from lazulite.auth.accounts.account import Account as StoredAccount
+from lazulite.cli.connection_string import connection_string, table_endpoint
+from lazulite.engine.contract import Clock
+from lazulite.engine.rocksdb.options import RocksSettings
+from lazulite.protocol.clock import UNIX_EPOCH_TICKS, system_clock
+from lazulite.server.lifecycle import run
+from lazulite.server.limits import Limits
+from lazulite.settings.config import Settings
+from lazulite.testing.failpoints import NextFailures, Step
+
+_HOST = "127.0.0.1"
+_LIMITS = Limits(drain_seconds=2, newcomer_seconds=0)
+"""The end of a test waits for a request in flight, and for nothing else."""
+_ENGINE = RocksSettings(recovery_retry_seconds=0.001)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Account(NamedTuple):
+    """A storage account of a running server."""
+
+    name: str
+    key: str
+    """Base64, as in a connection string."""
+    endpoint: str
+    """The URL of the Table service, without a slash at its end."""
+    connection_string: str
+
+
+class Storage:
+    """A running server. Made by `server`; safe to use from any thread."""
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, port: int, directory: AccountDirectory, failures: NextFailures
+    ) -> None:
+        self._loop = loop
+        self._directory = directory
+        self._failures = failures
+        self.port = port
+        """The port on 127.0.0.1."""
+        self.development = self._described(DEVELOPMENT_ACCOUNT)
+        """The development account, `devstoreaccount1`."""
+
+    @property
+    def connection_string(self) -> str:
+        """The connection string of the development account."""
+        return self.development.connection_string
+
+    @property
+    def endpoint(self) -> str:
+        """The development account's URL of the Table service."""
+        return self.development.endpoint
+
+    def account(self, name: str | None = None) -> Account:
+        """Return an account, added if it is not there yet.
+
+        Args:
+            name: 3 to 24 characters of a-z and 0-9; None for an account that no test has used, with no tables in it.
+                A name's key is always the same, so that data at a location can be read again later.
+        """
+        name = name or f"t{uuid.uuid4().hex[:23]}"
+        account = StoredAccount(name, (hashlib.sha512(f"lazulite.testing {name}".encode()).digest(),))
+        added: Future[Account] = Future()
+        self._loop.call_soon_threadsafe(lambda: added.set_result(self._add(account)))
+        return added.result()
+
+    def fail_next(self, step: Step = "before_write", *, count: int = 1) -> None:
+        """Make the next writes fail: their requests are answered with 503 `ServerBusy`.
+
+        The store then recovers in the background, and writes meanwhile get that answer, too.
+
+        Args:
+            step: at `before_write` nothing of the write is stored. At `before_sync` and `after_sync` it is stored
+                although its client is told otherwise, as after a power cut that came before the response.
+            count: writes, one after the other.
+
+        Raises:
+            ValueError: there is no such step.
+        """
+        self._failures.fail(step, count)
+
+    def _add(self, account: StoredAccount) -> Account:
+        known = self._directory.get(account.name)
+        if known is None:
+            names = self._directory.names()
+            kept = {each.name: each.keys for each in map(self._directory.get, names) if each is not None}
+            self._directory.adopt({**kept, account.name: account.keys})
+        return self._described(known or account)
+
+    def _described(self, account: StoredAccount) -> Account:
+        return Account(
+            account.name,
+            b64encode(account.keys[0]).decode(),
+            table_endpoint(account.name, _HOST, self.port),
+            connection_string(account, _HOST, self.port),
+        )
+
+
+@contextmanager
+def server(location: Path | str | None = None, *, clock: Callable[[], datetime] | None = None) -> Iterator[Storage]:
+    """Serve tables on a free port of 127.0.0.1 inside the block, from a thread of its own.
+
+    Args:
+        location: the directory of the store, as of `lazulite serve --location`; None keeps everything in memory.
+        clock: returns the server's time, with a time zone; it is called in the server's thread. None for the
+            machine's. Shared Key requests that are dated more than 15 minutes off are refused, as ever.
+
+    Raises:
+        ConfigError, AccountsError, EngineError: there is no store to be served at the location.
+    """
+    settings = Settings(
+        location=None if location is None else Path(location),
+        host=_HOST,
+        port=0,
+        accounts={DEVELOPMENT_ACCOUNT.name: DEVELOPMENT_ACCOUNT},
+        accept_clock_jump=True,
+        limits=_LIMITS,
+    )
+    started: Future[tuple[Storage, Callable[[], None]]] = Future()
+    ticks = system_clock if clock is None else _ticks_of(clock)
+    thread = threading.Thread(target=_run, args=(settings, ticks, started), name="lazulite-testing", daemon=True)
+    thread.start()
+    storage, stop = started.result()
+    try:
+        yield storage
+    finally:
+        stop()
+        thread.join()
+
+
+def _from_thread(loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None:
+    loop.call_soon_threadsafe(call)
+
+
+def _ticks_of(clock: Callable[[], datetime]) -> Clock:
+    return lambda: UNIX_EPOCH_TICKS + (clock() - _EPOCH) // timedelta(microseconds=1) * 10
+
+
+def _run(settings: Settings, clock: Clock, started: "Future[tuple[Storage, Callable[[], None]]]") -> None:
+    try:
+        run(_serve(settings, clock, started))
+    except BaseException as error:  # Whatever it is, it is raised in the thread that waits for the start.
+        if started.done():
+            raise
+        started.set_exception(error)
+
+
+async def _serve(settings: Settings, clock: Clock, started: "Future[tuple[Storage, Callable[[], None]]]") -> None:
+    loop, stopped, failures = asyncio.get_running_loop(), asyncio.Event(), NextFailures()
+    async with (
+        open_store(settings, clock=clock, failpoints=failures, tuning=_ENGINE) as store,
+        table_server(settings, store, clock=clock) as table,
+    ):
+        try:
+            await table.start()
+            storage = Storage(loop, table.port, store.directory, failures)
+            started.set_result((storage, partial(_from_thread, loop, stopped.set)))
+            await stopped.wait()
+        finally:
+            await table.stop()

@@ -1,0 +1,35 @@
+"""Fair scheduling without connections."""
+
+import asyncio
+
+from lazulite.protocol.errors import ServiceError
+from lazulite.protocol.message import Request, Response
+from lazulite.server.admission.scheduler import Lane
+from lazulite.server.middleware.scheduling import Scheduled
+from tests.server.wire import Clock, Echo
+
+
+async def test_a_slow_request_goes_by_turns_and_a_short_one_counts_as_passed() -> None:
+    clock = Clock()
+    lane = Lane(work_clock=clock, clock=clock, demand_clock=clock)
+    turns: list[str] = []
+    enter = lane.enter
+
+    class Slow(Echo):
+        async def handle(self, request: Request) -> Response:
+            if request.id == "slow":
+                clock.now_s += 0.002
+                await asyncio.sleep(0)
+            return await super().handle(request)
+
+    def entered(go: object, *, goes_on: bool = False) -> None:
+        turns.append("turn")
+        enter(go, goes_on=goes_on)  # type: ignore[arg-type]  # handed on as it is
+
+    lane.enter = entered  # type: ignore[method-assign]  # watched
+    service = Scheduled(Slow(), lane)
+    await service.handle(Request("GET", "/", id="slow"))
+    assert (turns, lane.passed_count) == (["turn"], 0)
+    await service.handle(Request("GET", "/", id="short"))
+    assert (turns, lane.passed_count) == (["turn"], 1)
+    assert service.refuse(Request("GET", "/"), ServiceError("ServerBusy")).error_code == "ServerBusy"
