@@ -4,7 +4,7 @@ import pytest
 
 from .words import hiding, hiding_files, listed, python_texts
 
-LISTED_MAX = 95
+LISTED_MAX = 94
 """How many files may be on the list. Lower it whenever the list gets shorter; never raise it."""
 
 
