@@ -213,7 +213,7 @@ def test_an_upgrade_says_what_it_did(
     async def upgrade(_: object) -> tuple[int, int]:
         return 1, 3
 
-    monkeypatch.setattr("lazulite.cli.upgrade.upgrade", upgrade)
+    monkeypatch.setattr("lazulite.engine.postgres.schema.upgrade", upgrade)
     assert main(["upgrade", "--engine", dsn]) == 0
     assert capsys.readouterr().out == f"{bare(dsn)} was of format 1, and is of 3 now\n"
     assert main(["upgrade"]) == 2
