@@ -90,7 +90,7 @@ async def test_a_body_that_comes_too_slowly(wire: Wire, length: int) -> None:
         await wire.send(b"x")
         await wire.wait(1)
     await wire.wait(1)
-    assert statuses(wire.transport.written) == answered or [408]
+    assert statuses(wire.transport.written) == (answered or [408])
     assert wire.transport.eof or wire.transport.closed
     assert not wire.service.requests
 

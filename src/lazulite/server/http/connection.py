@@ -4,12 +4,13 @@ Invariants:
 - Responses leave strictly in the order of their requests; the service sees one request of a connection at a time.
 - A request is handed to the service when its head is complete. No more of its body than two slices is read before the
   service accepts it, which it does when the credentials are good; if the service answers first, the rest is dropped.
-- A request whose body is complete runs to its end, whether or not its client still listens. Only the end of a drain
-  cancels it, and a query that waits in the slow lane (`scheduler`) for a client that has left.
+- A request with good credentials and a complete body runs to its end, whether or not its client still listens. Only the
+  end of a drain cancels it, and a query that waits in the slow lane (`scheduler`) for a client that has left. A request
+  whose credentials are not checked yet is cancelled when its client leaves, or its connection is evicted.
 - While no request of a connection has had good credentials, all its buffers count in a budget that such connections
-  share, and so do the bodies of all requests before they are accepted; the oldest connection of a full one is ended.
-- Who owes much to the lane (for slow requests, for bulk, for requests that are refused) is read no further until its
-  turn has come.
+  share, and so do the bodies of all requests before they are accepted; the oldest connection of a full one is closed.
+- A connection that owes much to the lane (for slow requests, for bulk, for requests that are refused) is read no
+  further until its turn has come.
 - Every phase has a deadline (`Phase`), so no connection stays for ever; every buffer has a bound (`Limits`).
 - After a refusal that ends the connection, input is read and dropped for a while: closing a socket with unread input
   would reset it and could take the refusal away from the client (RFC 9112 section 9.6).
