@@ -1,0 +1,3 @@
+"""Design patterns for Azure Table storage that hold under crashes and lost answers."""
+
+__version__ = "0.1.0"

@@ -1,0 +1,1 @@
+"""The asynchronous twins of `lazulite_patterns`."""

@@ -1,0 +1,91 @@
+"""Run protocols with the SDK's asynchronous clients."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TypeVar, cast
+
+from azure.core.exceptions import HttpResponseError
+from azure.data.tables.aio import TableClient
+
+from lazulite_patterns.effects import sdk
+from lazulite_patterns.effects.ambient import Ambient, Sleep, Together
+from lazulite_patterns.effects.effect import Effect, Protocol
+from lazulite_patterns.effects.failpoints import Crash
+from lazulite_patterns.effects.tables import Batch, Page, Read, Write
+
+T = TypeVar("T")
+
+
+class Driver:
+    """Performs effects with asynchronous clients."""
+
+    def __init__(
+        self,
+        tables: Mapping[str, TableClient],
+        ambient: Ambient | None = None,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        """Take the clients by the names that protocols use."""
+        self.tables = dict(tables)
+        self.ambient = ambient or Ambient()
+        self._sleep = sleep
+
+    async def run(self, protocol: Protocol[T]) -> T:
+        """Run a protocol to its end, and return what it returns or raise what it raises."""
+        answer: object = None
+        error: Exception | None = None
+        while True:
+            try:
+                effect = protocol.send(answer) if error is None else protocol.throw(error)
+            except StopIteration as stop:
+                return cast(T, stop.value)
+            answer, error = None, None
+            try:
+                answer = await self._perform(effect)
+            except Crash:
+                raise
+            except Exception as failed:  # noqa: BLE001 - the protocol sees every error of its effect.
+                error = failed
+
+    async def _perform(self, effect: Effect[object]) -> object:
+        if isinstance(effect, Sleep):
+            await self._sleep(effect.seconds)
+            return None
+        if isinstance(effect, Together):
+            return await self._together(effect)
+        if not isinstance(effect, Read | Write | Batch | Page):
+            return self.ambient.answer(effect)
+        self.ambient.failpoints.before(effect)
+        answer = await self._request(effect)
+        self.ambient.failpoints.after(effect)
+        return answer
+
+    async def _request(self, effect: Read | Write | Batch | Page) -> object:
+        client = self.tables[effect.table]
+        with sdk.translated():
+            if isinstance(effect, Page):
+                iterator = sdk.pages(effect, client.query_entities, client.list_entities)
+                page = await anext(iterator, None)
+                entities = [] if page is None else [each async for each in page]
+                return sdk.found(entities, iterator.continuation_token)
+            made = sdk.call(effect)
+            try:
+                answer = await getattr(client, made.method)(*made.args, **made.options)
+            except HttpResponseError as error:
+                if isinstance(effect, Read) and sdk.is_absent(error):
+                    return None
+                raise
+            return sdk.result(effect, made, answer)
+
+    async def _together(self, effect: Together[object]) -> list[object]:
+        allowed = asyncio.Semaphore(max(1, effect.workers))
+
+        async def run(protocol: Protocol[object]) -> object:
+            async with allowed:
+                return await self.run(protocol)
+
+        ended = await asyncio.gather(*map(run, effect.protocols), return_exceptions=True)
+        for each in ended:
+            if isinstance(each, BaseException):
+                raise each
+        return ended

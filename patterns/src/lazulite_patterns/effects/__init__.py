@@ -1,0 +1,1 @@
+"""Effects, of which protocols are made, and the driver that performs them."""

@@ -1,0 +1,70 @@
+"""Run protocols with the SDK's clients, in the caller's thread."""
+
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from azure.core.exceptions import HttpResponseError
+from azure.data.tables import TableClient
+
+from lazulite_patterns.effects import sdk
+from lazulite_patterns.effects.ambient import Ambient, Sleep, Together
+from lazulite_patterns.effects.drive import drive
+from lazulite_patterns.effects.effect import Effect, Protocol
+from lazulite_patterns.effects.tables import Batch, Page, Read, Write
+
+T = TypeVar("T")
+
+
+class Driver:
+    """Performs effects with synchronous clients."""
+
+    def __init__(
+        self,
+        tables: Mapping[str, TableClient],
+        ambient: Ambient | None = None,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        """Take the clients by the names that protocols use."""
+        self.tables = dict(tables)
+        self.ambient = ambient or Ambient()
+        self._sleep = sleep
+
+    def run(self, protocol: Protocol[T]) -> T:
+        """Run a protocol to its end, and return what it returns or raise what it raises."""
+        return drive(protocol, self._perform)
+
+    def _perform(self, effect: Effect[object]) -> object:
+        if isinstance(effect, Sleep):
+            self._sleep(effect.seconds)
+            return None
+        if isinstance(effect, Together):
+            return self._together(effect)
+        if not isinstance(effect, Read | Write | Batch | Page):
+            return self.ambient.answer(effect)
+        self.ambient.failpoints.before(effect)
+        answer = self._request(effect)
+        self.ambient.failpoints.after(effect)
+        return answer
+
+    def _request(self, effect: Read | Write | Batch | Page) -> object:
+        client = self.tables[effect.table]
+        with sdk.translated():
+            if isinstance(effect, Page):
+                iterator = sdk.pages(effect, client.query_entities, client.list_entities)
+                entities = list(next(iterator, ()))
+                return sdk.found(entities, iterator.continuation_token)
+            made = sdk.call(effect)
+            try:
+                answer = getattr(client, made.method)(*made.args, **made.options)
+            except HttpResponseError as error:
+                if isinstance(effect, Read) and sdk.is_absent(error):
+                    return None
+                raise
+            return sdk.result(effect, made, answer)
+
+    def _together(self, effect: Together[object]) -> list[object]:
+        with ThreadPoolExecutor(max(1, min(effect.workers, len(effect.protocols)))) as pool:
+            running = [pool.submit(self.run, each) for each in effect.protocols]
+        return [each.result() for each in running]

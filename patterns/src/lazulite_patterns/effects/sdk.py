@@ -1,0 +1,179 @@
+"""Effects as calls of the SDK's clients, and the SDK's answers as results. Both drivers share it; it does no I/O."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+from azure.core import MatchConditions
+from azure.core.exceptions import AzureError, HttpResponseError
+from azure.data.tables import TableEntity, TableTransactionError, UpdateMode
+
+from lazulite_patterns.effects.errors import Rejected, ResultUnknown
+from lazulite_patterns.effects.tables import Batch, Found, Kind, Operation, Page, Read, Stored, Write
+
+NO_RETRIES = {"retry_total": 0}
+"""The SDK repeats writes whose result is unknown, and reports their second answer. Protocols decide instead."""
+_UNKNOWN = frozenset({408, 429})
+"""Statuses below 500 after which the same request may succeed."""
+_NOT_FOUND = 404
+_ENTITY_CODES = frozenset({"ResourceNotFound", "EntityNotFound"})
+
+
+class Call(NamedTuple):
+    """A method of a client, with its arguments."""
+
+    method: str
+    args: tuple[object, ...]
+    options: dict[str, Any]
+
+
+class _Hook:
+    """Keeps the answer to a delete, as the SDK takes every 404 for success."""
+
+    def __init__(self) -> None:
+        self.rejected: Rejected | None = None
+
+    def __call__(self, response: Any) -> None:
+        if response.http_response.status_code == _NOT_FOUND:
+            self.rejected = Rejected(_NOT_FOUND, _code(response.http_response.text()))
+
+
+def _code(text: str) -> str:
+    try:
+        return str(json.loads(text)["odata.error"]["code"])
+    except (ValueError, KeyError, TypeError):
+        return ""
+
+
+def _mode(kind: Kind) -> UpdateMode:
+    return UpdateMode.MERGE if kind in {Kind.MERGE, Kind.PUT_MERGE} else UpdateMode.REPLACE
+
+
+def _entity(operation: Operation) -> dict[str, object]:
+    return {
+        **operation.properties,
+        "PartitionKey": operation.key.partition_key,
+        "RowKey": operation.key.row_key,
+    }
+
+
+def _condition(operation: Operation) -> dict[str, Any]:
+    if operation.etag is None:
+        return {"match_condition": MatchConditions.Unconditionally}
+    return {"etag": operation.etag, "match_condition": MatchConditions.IfNotModified}
+
+
+_BATCH_WORDS = {
+    Kind.INSERT: "create",
+    Kind.REPLACE: "update",
+    Kind.MERGE: "update",
+    Kind.PUT: "upsert",
+    Kind.PUT_MERGE: "upsert",
+    Kind.DELETE: "delete",
+}
+
+
+def _in_batch(operation: Operation) -> tuple[str, Mapping[str, object], dict[str, Any]]:
+    options: dict[str, Any] = {}
+    if operation.kind in {Kind.REPLACE, Kind.MERGE, Kind.PUT, Kind.PUT_MERGE}:
+        options["mode"] = _mode(operation.kind)
+    if operation.kind in {Kind.REPLACE, Kind.MERGE, Kind.DELETE}:
+        options |= _condition(operation)
+    return _BATCH_WORDS[operation.kind], _entity(operation), options
+
+
+def _write_call(operation: Operation) -> Call:
+    entity = _entity(operation)
+    if operation.kind is Kind.INSERT:
+        return Call("create_entity", (entity,), {**NO_RETRIES})
+    if operation.kind in {Kind.PUT, Kind.PUT_MERGE}:
+        return Call("upsert_entity", (entity,), {**NO_RETRIES, "mode": _mode(operation.kind)})
+    if operation.kind is Kind.DELETE:
+        return Call(
+            "delete_entity", operation.key, {**NO_RETRIES, **_condition(operation), "raw_response_hook": _Hook()}
+        )
+    return Call("update_entity", (entity,), {**NO_RETRIES, **_condition(operation), "mode": _mode(operation.kind)})
+
+
+def call(effect: Read | Write | Batch) -> Call:
+    """Return the call that an effect is."""
+    if isinstance(effect, Read):
+        return Call("get_entity", effect.key, {**NO_RETRIES, **_select(effect.select)})
+    if isinstance(effect, Write):
+        return _write_call(effect.operation)
+    return Call("submit_transaction", ([_in_batch(each) for each in effect.operations],), {**NO_RETRIES})
+
+
+def result(effect: Read | Write | Batch, made: Call, answer: Any) -> object:
+    """Return an effect's result from the SDK's answer."""
+    if isinstance(effect, Read):
+        return stored(answer)
+    if isinstance(effect, Batch):
+        return tuple(str(each.get("etag") or "") for each in answer)
+    hook = made.options.get("raw_response_hook")
+    if isinstance(hook, _Hook) and hook.rejected is not None:
+        raise hook.rejected
+    return "" if answer is None else str(answer.get("etag") or "")
+
+
+def pages(effect: Page, query: Callable[..., Any], every: Callable[..., Any]) -> Any:
+    """Return the SDK's iterator over the pages of a query, from the one that is wanted."""
+    options: dict[str, Any] = {**NO_RETRIES, **_select(effect.select), "results_per_page": effect.top}
+    items = every(**options) if effect.filter is None else query(effect.filter.text(), **options)
+    token = None
+    if effect.continuation is not None:
+        token = dict(zip(("PartitionKey", "RowKey"), effect.continuation, strict=True))
+    return items.by_page(token)
+
+
+def found(entities: list[TableEntity], token: Mapping[str, str] | None) -> Found:
+    """Return a page of what the SDK's iterator yielded, and of its continuation token."""
+    go_on = None if not token else (token.get("PartitionKey") or "", token.get("RowKey") or "")
+    return Found(tuple(map(stored, entities)), go_on)
+
+
+def stored(entity: TableEntity) -> Stored:
+    """Return an entity of the SDK as its properties and its ETag."""
+    return Stored(dict(entity), entity.metadata["etag"] or "", entity.metadata.get("timestamp"))
+
+
+def _select(names: tuple[str, ...]) -> dict[str, Any]:
+    return {"select": list(names)} if names else {}
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """Raise `Rejected` or `ResultUnknown` for the SDK's errors."""
+    try:
+        yield
+    except HttpResponseError as error:
+        raise rejection(error) from error
+    except AzureError as error:
+        raise ResultUnknown(str(error)) from error
+
+
+def rejection(error: HttpResponseError) -> Rejected | ResultUnknown:
+    """Return what an error of the SDK means."""
+    status = error.status_code
+    if status is None or status < 400 or status >= 500 or status in _UNKNOWN:
+        headers = getattr(error.response, "headers", {})
+        return ResultUnknown(f"{status}: {error.message}", _seconds(headers.get("Retry-After")))
+    code = getattr(error, "error_code", None)
+    if code is None and (text := getattr(error.response, "text", None)) is not None:
+        code = _code(text())  # `create_entity` raises its error without one.
+    index = error.index if isinstance(error, TableTransactionError) else None
+    return Rejected(status, str(getattr(code, "value", code) or ""), str(error.message), index)
+
+
+def _seconds(text: str | None) -> float | None:
+    try:
+        return None if text is None else max(0.0, float(text))
+    except ValueError:
+        return None
+
+
+def is_absent(error: HttpResponseError) -> bool:
+    """Tell whether a read failed as the entity is absent; a table that is absent is an error."""
+    found = rejection(error)
+    return isinstance(found, Rejected) and found.status == _NOT_FOUND and found.code in _ENTITY_CODES

@@ -1,0 +1,69 @@
+"""Property bags: entities without a class, as dictionaries of the SDK's values."""
+
+from collections.abc import Mapping
+
+from lazulite_patterns.effects.tables import EntityKey, Stored
+from lazulite_patterns.entities import limits
+from lazulite_patterns.entities.errors import EntityValueError
+from lazulite_patterns.entities.schema import remember
+from lazulite_patterns.outcomes.ring import RING
+
+
+class Bag(dict[str, object]):
+    """The properties of an entity, with its keys. Values are those of the SDK: an Int64 is an `EntityProperty`."""
+
+
+class Bags:
+    """The entities of a table as bags."""
+
+    several = False
+    """Bags have no class."""
+
+    def of(self, entity: object) -> "Bags":  # noqa: ARG002 - all are alike
+        """Return how an entity is stored."""
+        return self
+
+    def key(self, entity: object) -> EntityKey:
+        """Return the keys of a bag.
+
+        Raises:
+            EntityValueError: it has none.
+        """
+        if isinstance(entity, Mapping):
+            partition_key, row_key = entity.get("PartitionKey"), entity.get("RowKey")
+            if isinstance(partition_key, str) and isinstance(row_key, str):
+                return EntityKey(partition_key, row_key)
+        raise EntityValueError("a property bag is a mapping with the texts PartitionKey and RowKey")
+
+    def encode(self, entity: object) -> dict[str, object]:
+        """Return the properties of a bag; None is absent.
+
+        Raises:
+            EntityValueError: the service would refuse them.
+        """
+        key = self.key(entity)
+        given = {**entity} if isinstance(entity, Mapping) else {}
+        properties = {name: value for name, value in given.items() if value is not None and name != RING}
+        limits.check(f"{key.partition_key}/{key.row_key}", properties)
+        return properties
+
+    def decode(self, stored: Stored) -> Bag:
+        """Return the bag of a row, without the ids of writes."""
+        bag = Bag({name: value for name, value in stored.properties.items() if name != RING})
+        remember(bag, stored)
+        return bag
+
+    def unknown(self, properties: Mapping[str, object]) -> dict[str, object]:  # noqa: ARG002 - none is
+        """Return nothing: a bag has all properties."""
+        return {}
+
+    def partial(self, key: EntityKey, given: Mapping[str, object]) -> dict[str, object]:
+        """Return some properties of a bag.
+
+        Raises:
+            EntityValueError: one is None, which a merge does not remove, or the service would refuse one.
+        """
+        if None in given.values():
+            raise EntityValueError("a merge cannot remove a property; `update` can: remove=[…]")
+        limits.check(f"{key.partition_key}/{key.row_key}", {**given, "PartitionKey": "", "RowKey": ""})
+        return dict(given)

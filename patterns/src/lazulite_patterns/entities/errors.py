@@ -1,0 +1,13 @@
+"""What is wrong with an entity: each names the class and the property."""
+
+
+class SchemaError(TypeError):
+    """A class cannot be an entity as it is declared."""
+
+
+class EntityValueError(ValueError):
+    """An entity has a value that the service would refuse, or that its class does not allow. Nothing was sent."""
+
+
+class EntityFormatError(ValueError):
+    """A row of the service is none of the expected class."""

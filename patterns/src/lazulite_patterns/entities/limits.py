@@ -1,0 +1,99 @@
+"""The service's limits of an entity, checked before it is sent.
+
+Source: "Understanding the Table service data model", and the formula of the description of capacity billing.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime
+from functools import lru_cache
+from uuid import UUID
+from xml.parsers import expat
+
+from azure.data.tables import EdmType, EntityProperty
+
+from lazulite_patterns.entities.errors import EntityValueError
+from lazulite_patterns.keys.characters import units
+
+PROPERTIES_MAX = 252
+"""Properties without the keys and the timestamp."""
+NAME_MAX = 255
+TEXT_UNITS_MAX = 32_768
+BINARY_BYTES_MAX = 65_536
+ENTITY_BYTES_MAX = 1_048_576
+SYSTEM = frozenset({"PartitionKey", "RowKey", "Timestamp"})
+_FIXED_SIZES = {bool: 1, int: 4, float: 8, UUID: 16}
+_EDM_SIZES = {
+    EdmType.INT64: 8,
+    EdmType.DOUBLE: 8,
+    EdmType.DATETIME: 8,
+    EdmType.GUID: 16,
+    EdmType.INT32: 4,
+    EdmType.BOOLEAN: 1,
+}
+
+
+def value_size(value: object) -> int:
+    """Return the bytes of a value by the service's formula. `value` is as the SDK takes it, and not None."""
+    if isinstance(value, EntityProperty):
+        if (size := _EDM_SIZES.get(EdmType(value.edm_type))) is not None:
+            return size
+        value = value.value
+    if isinstance(value, str):
+        return 4 + 2 * units(value)
+    if isinstance(value, bytes):
+        return 4 + len(value)
+    return 8 if isinstance(value, datetime) else _FIXED_SIZES[type(value)]
+
+
+def entity_size(properties: Mapping[str, object]) -> int:
+    """Return the bytes of an entity, which may be 1 MiB at most. `properties` have the keys, too."""
+    keys = sum(2 * units(str(properties[name])) for name in ("PartitionKey", "RowKey"))
+    others = sum(
+        8 + 2 * units(name) + value_size(value)
+        for name, value in properties.items()
+        if name not in SYSTEM and value is not None
+    )
+    return 4 + keys + others
+
+
+@lru_cache(maxsize=4096)
+def is_name(name: str) -> bool:
+    """Tell whether the service takes a name of a property: an identifier of C# that is a name in XML, too."""
+    if not name.isidentifier():
+        return False
+    try:
+        expat.ParserCreate().Parse(f"<{name}/>".encode(), True)
+    except expat.ExpatError:
+        return False
+    return True
+
+
+def check(owner: str, properties: Mapping[str, object]) -> None:
+    """Refuse an entity that the service would refuse.
+
+    Args:
+        owner: the entity's class, for the message.
+        properties: with the keys, as the SDK takes them.
+
+    Raises:
+        EntityValueError: a limit is exceeded. The message names the property.
+    """
+    stored = {name: value for name, value in properties.items() if name not in SYSTEM and value is not None}
+    if len(stored) > PROPERTIES_MAX:
+        raise EntityValueError(f"{owner}: {len(stored)} properties, {PROPERTIES_MAX} are allowed")
+    for name, value in stored.items():
+        if len(name) > NAME_MAX:
+            raise EntityValueError(f"{owner}.{name}: the name has {len(name)} characters, {NAME_MAX} are allowed")
+        if not is_name(name):
+            raise EntityValueError(f"{owner}.{name}: the service takes no such name")
+        _check_value(f"{owner}.{name}", value.value if isinstance(value, EntityProperty) else value)
+    if (size := entity_size(properties)) > ENTITY_BYTES_MAX:
+        raise EntityValueError(f"{owner}: {size} bytes by the service's formula, {ENTITY_BYTES_MAX} are allowed")
+
+
+def _check_value(place: str, value: object) -> None:
+    if isinstance(value, str):
+        if units(value) > TEXT_UNITS_MAX:
+            raise EntityValueError(f"{place}: {units(value)} UTF-16 units, {TEXT_UNITS_MAX} are allowed")
+    elif isinstance(value, bytes) and len(value) > BINARY_BYTES_MAX:
+        raise EntityValueError(f"{place}: {len(value)} bytes, {BINARY_BYTES_MAX} are allowed")

@@ -1,0 +1,50 @@
+"""Entries of indexes: where they are, and the entity that each names."""
+
+import hashlib
+from collections.abc import Callable
+from typing import NamedTuple
+
+from lazulite_patterns.effects.tables import EntityKey, Properties, Stored
+from lazulite_patterns.entities.schema import TYPE
+from lazulite_patterns.filters import Filter, in_range
+from lazulite_patterns.keys.key_range import KeyProperty, KeyRange
+
+ENTRY = "_Index"
+"""The first component of an entry's PartitionKey or RowKey, and its property `_Type`."""
+ENTRIES = KeyRange.starting_with(f"{ENTRY}!")
+PARTITION, ROW = "TargetPartition", "TargetRow"
+"""The properties of an entry that name its entity."""
+
+
+class Entry(NamedTuple):
+    """An entry of an index: where it is. It says which entity it is of by its properties."""
+
+    table: str
+    key: EntityKey
+    unique: bool = False
+    """Whether one entity at most may have it."""
+
+
+EntriesOf = Callable[[Properties], frozenset[Entry]]
+"""Returns the entries of an entity, from its properties with its keys."""
+
+
+def pointing_to(key: EntityKey) -> dict[str, object]:
+    """Return the properties of an entry."""
+    return {TYPE: ENTRY, PARTITION: key.partition_key, ROW: key.row_key}
+
+
+def target(pointer: Stored) -> EntityKey:
+    """Return the keys of the entity that an entry names."""
+    return EntityKey(str(pointer.properties[PARTITION]), str(pointer.properties[ROW]))
+
+
+def digest(key: EntityKey) -> str:
+    """Return a short text of an entity's keys, by which entries of the same value differ."""
+    text = f"{len(key.partition_key)}:{key.partition_key}{key.row_key}"
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def outside(name: KeyProperty) -> Filter:
+    """Return the condition that a row is no entry by one of its keys."""
+    return ~in_range(name, ENTRIES)

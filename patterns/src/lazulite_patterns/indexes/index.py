@@ -1,0 +1,213 @@
+"""The indexes of a class: what is declared, and the entries of an entity by it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from azure.data.tables import EdmType, EntityProperty
+
+from lazulite_patterns.effects.tables import EntityKey, Properties
+from lazulite_patterns.entities.annotations import Int32, Json
+from lazulite_patterns.entities.errors import EntityFormatError, EntityValueError, SchemaError
+from lazulite_patterns.entities.schema import Schema
+from lazulite_patterns.indexes.entries import ENTRY, Entry, digest
+from lazulite_patterns.keys import components as key_components
+from lazulite_patterns.keys.characters import KeyFormatError, KeyValueError
+from lazulite_patterns.keys.components import Component
+from lazulite_patterns.keys.key_range import KeyRange
+from lazulite_patterns.keys.layout import Layout
+from lazulite_patterns.keys.times import Ticks
+
+_COMPONENTS: dict[object, object] = {
+    str: key_components.text(),
+    int: key_components.integer(19, signed=True),
+    datetime: key_components.ticks(),
+    date: key_components.date(),
+    UUID: key_components.uuid(),
+    bytes: key_components.octets(),
+}
+_DIGEST = "…digest"
+
+
+class Index:
+    """An index of entities by fields.
+
+    Attributes:
+        name: of the index, as in `by`; part of the entries' keys.
+        unique: whether two entities may not have the same values.
+        within_partition: whether the entries lie in the entity's partition, and a look-up is in one partition.
+        table: the table of the entries; None for the entities' own.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *fields: str | tuple[str, object],
+        unique: bool = False,
+        within_partition: bool = False,
+        table: str | None = None,
+    ) -> None:
+        """Declare an index.
+
+        Args:
+            name: of the index.
+            fields: names of fields, or pairs of a name and a component: `("age", integer(3))`. An entity in which
+                one of them is None has no entry.
+            unique: whether two entities may not have the same values; `within_partition`, in one partition.
+            within_partition: whether the entries are written in the entity's transaction.
+            table: the name of the entries' table; None for the entities' own.
+
+        Raises:
+            SchemaError: there is no field, or `within_partition` has another table.
+        """
+        if not fields or (within_partition and table is not None):
+            raise SchemaError(f"index {name}: it has fields, and within a partition the table of the entities")
+        self.name = name
+        self.fields = tuple((each, None) if isinstance(each, str) else each for each in fields)
+        self.unique = unique
+        self.within_partition = within_partition
+        self.table = table
+
+
+class Place(NamedTuple):
+    """Where entries of some values are: one entry, or a range of keys in one partition or in several ones."""
+
+    table: str
+    partition_key: str | None = None
+    row_key: str | None = None
+    keys: KeyRange | None = None
+    """Of RowKeys if the partition is known, else of PartitionKeys."""
+
+
+@dataclass(frozen=True)
+class BoundIndex:
+    """An index with the class that it is of."""
+
+    index: Index
+    schema: Schema[Any]
+    table: str
+    layout: Layout
+    """Of the values: the RowKey within a partition, else the PartitionKey."""
+
+    @property
+    def properties(self) -> frozenset[str]:
+        """The names of the properties that it has values of."""
+        names = {name for name, _ in self.index.fields}
+        return frozenset(each.name for each in self.schema.shape.properties if each.field.name in names)
+
+    def entry(self, key: EntityKey, properties: Properties) -> Entry | None:
+        """Return the entry of an entity; None if it has none.
+
+        Raises:
+            EntityValueError: a value cannot be part of a key.
+        """
+        values = self._values(key, properties)
+        if values is None:
+            return None
+        if self.index.within_partition and not self.index.unique:
+            values[_DIGEST] = digest(key)
+        try:
+            text = self.layout.text({**self.layout.computed(values), **values})
+        except KeyValueError as error:
+            raise EntityValueError(f"index {self.index.name}: {error}") from error
+        if self.index.within_partition:
+            return Entry(self.table, EntityKey(key.partition_key, text), self.index.unique)
+        row_key = "" if self.index.unique else digest(key)
+        return Entry(self.table, EntityKey(text, row_key), self.index.unique)
+
+    def place(self, values: Sequence[object], *, prefix: bool, partition_key: str | None) -> Place:
+        """Return where the entries of some values are.
+
+        Raises:
+            ValueError: there are too many values, or the partition is not named where it must be.
+        """
+        if not 0 < len(values) <= len(self.index.fields):
+            raise ValueError(f"index {self.index.name} has {len(self.index.fields)} fields")
+        if self.index.within_partition != (partition_key is not None):
+            word = "needs" if self.index.within_partition else "takes no"
+            raise ValueError(f"index {self.index.name} {word} partition_key")
+        names = [name for name, _ in self.index.fields]
+        given = dict(zip(names, values, strict=False))
+        known: dict[str, object] = {**self.layout.computed(given)}
+        if prefix:
+            *first, last = given
+            if not isinstance(given[last], str):
+                raise ValueError(f"index {self.index.name}: {last} is no text that has a prefix")
+            keys = self.layout.prefix({**known, **{name: given[name] for name in first}}, str(given[last]))
+            return Place(self.table, partition_key, keys=keys)
+        known |= given
+        if len(values) < len(names) or (self.index.within_partition and not self.index.unique):
+            return Place(self.table, partition_key, keys=self.layout.prefix(known))
+        text = self.layout.text(known)
+        if partition_key is not None:
+            return Place(self.table, partition_key, text)
+        return Place(self.table, text, "" if self.index.unique else None)
+
+    def _values(self, key: EntityKey, properties: Properties) -> dict[str, object] | None:
+        """Return the values of the fields; None if one is None."""
+        lifted = self.schema.lifted(properties)
+        parts = {**self.schema.partition.values(key.partition_key), **self.schema.row.values(key.row_key)}
+        values: dict[str, object] = {}
+        for name, _ in self.index.fields:
+            value = parts[name] if name in parts else self._property(name, lifted)
+            if value is None:
+                return None
+            values[name] = value
+        return values
+
+    def _property(self, name: str, properties: Properties) -> object:
+        found = next(each for each in self.schema.shape.properties if each.field.name == name)
+        value = properties.get(found.name)
+        if value is None:
+            return None if found.field.default is None else found.field.default()
+        if isinstance(value, EntityProperty) and value.edm_type != EdmType.INT64:
+            value = value.value
+        try:
+            return found.type.read(value)
+        except (TypeError, ValueError) as error:
+            raise EntityFormatError(f"{self.schema.cls.__name__}.{name}: {error}") from error
+
+
+def bound(index: Index, schema: Schema[Any], table: str) -> BoundIndex:
+    """Return an index of a class.
+
+    Raises:
+        SchemaError: the class has no such field, or no component fits its type.
+    """
+    fields = [(name, _component(index, schema, name, each)) for name, each in index.fields]
+    first = [(".marker", key_components.literal(ENTRY)), (".name", key_components.literal(index.name))]
+    parts: list[tuple[str, object]] = [*first, *fields]
+    if index.within_partition and not index.unique:
+        parts.append((_DIGEST, key_components.text()))
+    checked = tuple((name, each) for name, each in parts if isinstance(each, Component))
+    if len(checked) < len(parts) or len(dict(checked)) < len(parts):
+        raise SchemaError(f"index {index.name}: a field is named twice, or with what is no component")
+    return BoundIndex(index, schema, index.table or table, Layout(f"index {index.name}", checked))
+
+
+def _component(index: Index, schema: Schema[Any], name: str, given: object) -> object:
+    keys = dict(schema.partition.components + schema.row.components)
+    if name in keys:
+        return keys[name] if given is None else given
+    found = next((each for each in schema.shape.properties if each.field.name == name), None)
+    if found is None:
+        raise SchemaError(f"index {index.name}: {schema.cls.__name__} has no property of the name {name}")
+    if found.field.kind is Ticks:
+        raise SchemaError(f"index {index.name}: {name} is of type Ticks; a part of a key or a datetime can be indexed")
+    if given is not None:
+        return given
+    if found.field.note(Int32) is not None:
+        return key_components.integer(10, signed=True)
+    if found.field.note(Json) is not None or (component := _COMPONENTS.get(found.field.kind)) is None:
+        raise SchemaError(f"index {index.name}: name a component for {name}, as in ('{name}', integer(3))")
+    return component
+
+
+def entry_or_none(index: BoundIndex, key: EntityKey, properties: Properties) -> Entry | None:
+    """Return the entry of a row; None if the row is of another class."""
+    try:
+        return index.entry(key, properties)
+    except (EntityFormatError, KeyFormatError):
+        return None

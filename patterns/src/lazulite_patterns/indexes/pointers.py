@@ -1,0 +1,265 @@
+"""Index entries in other partitions or tables, without a transaction: an order of steps.
+
+1. Read the entity. Its ETag is the base.
+2. Read the ETag of each entry that the change would leave behind.
+3. Put each entry that the change gains. Always, even if it is there: so its ETag changes.
+4. Insert the entity, or replace or delete it If-Match the base. This is the commit.
+5. Delete the entries left behind, If-Match the ETags of step 2. It is fine if one was changed or is absent.
+
+A writer that loses at step 4 begins again at step 1, and never removes what it put. Entries in the entity's own
+partition need no steps 3 and 5: the transaction of step 4 has them.
+
+A unique entry is inserted in step 3. If it is there, its entity is read: one that has the value keeps it. Else the
+entry is superfluous, and is taken over by its ETag, but not before it is older than `GRACE_SECONDS`: its writer may be
+about to commit. This relies on time: step 4 is not sent later than the deadline after step 3 began, a request arrives
+within 30 seconds, and the clocks of client and service differ by less than what is left of the grace.
+
+What holds at every instant: a committed entity has its entries. An entry without its entity may be left behind; a
+reader compares each entry with the entity, and drops it if they do not fit. A model checker explores every
+interleaving, and shows that each of the three rules is needed: If-Match in step 5, always in step 3, never removing
+what a loser put.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from lazulite_patterns.effects.ambient import UtcNow
+from lazulite_patterns.effects.effect import Protocol, perform
+from lazulite_patterns.effects.tables import EntityKey, Kind, Operation, Properties, Read, Stored
+from lazulite_patterns.indexes.entries import EntriesOf, Entry, pointing_to, target
+from lazulite_patterns.indexes.errors import Busy, NotUnique
+from lazulite_patterns.outcomes.errors import Absent, Conflict, Exists, Unavailable
+from lazulite_patterns.outcomes.retries import Attempts, Policy, begin, read
+from lazulite_patterns.outcomes.ring import Ring
+from lazulite_patterns.outcomes.verdict import Planned
+from lazulite_patterns.outcomes.writes import Written, write
+
+GRACE_SECONDS = 600
+"""The age from which an entry without its entity is taken for left behind."""
+ARRIVAL_SECONDS = 30
+"""The longest that a request takes to arrive: an assumption."""
+
+Change = Callable[[Stored | None], Properties | None]
+"""The new properties of an entity from the row that is there; None to delete it, or to leave it absent."""
+
+
+class _Change(NamedTuple):
+    """One entity of a commit."""
+
+    key: EntityKey
+    base: Stored | None
+    properties: Properties | None
+    old: frozenset[Entry]
+    new: frozenset[Entry]
+
+
+@dataclass(frozen=True)
+class PointerIndex:
+    """Writes entities with their entries.
+
+    Attributes:
+        table: of the entities.
+        entries: returns the entries of an entity, from its properties.
+        policy: of each request.
+    """
+
+    table: str
+    entries: EntriesOf
+    policy: Policy = Policy()  # noqa: RUF009 - it is frozen
+
+    def change(self, key: EntityKey, change: Change, attempts: int = 8) -> Protocol[Written | None]:
+        """Change an entity, and its entries with it.
+
+        Raises:
+            Conflict: another writer was faster, each time. `NotUnique` and `Busy` are of a unique entry.
+            OutcomeUnknown: the result of the commit is not known. Entries that are too many may be left behind.
+            Unavailable: the entries were not written before the deadline, or a read was not answered.
+        """
+        return (yield from self.change_all({key: change}, attempts))
+
+    def change_all(
+        self,
+        changes: Mapping[EntityKey, Change],
+        attempts: int = 8,
+        known: Mapping[EntityKey, Stored] | None = None,
+    ) -> Protocol[Written | None]:
+        """Change entities of one partition in one transaction, and their entries with them.
+
+        Args:
+            changes: of each entity, by its keys.
+            attempts: times to begin, at most.
+            known: rows that were read already, for the first attempt.
+
+        Raises:
+            Conflict: as `change` does.
+        """
+        bases: Mapping[EntityKey, Stored] = known or {}
+        late = Unavailable("the entries were not written before the deadline")
+        for number in range(attempts):
+            each = []
+            for key, change in changes.items():
+                base = bases[key] if key in bases else (yield from self._read(Entry(self.table, key)))
+                each.append(self._change(key, base, change(base)))
+            bases = {}
+            old, new = _entries(each, "old"), _entries(each, "new")
+            found = yield from self._etags(frozenset(old.keys() - new.keys()))
+            left = [(entry, stored) for entry, stored in found if target(stored) == old[entry]]
+            started = yield from begin(self.policy)
+            gained = [(entry, new[entry]) for entry in sorted(new.keys() - old.keys())]
+            inside = []
+            for entry, key in gained:
+                if self._inside(entry, key):
+                    inside.append((yield from self._joining(entry, key)))
+                else:
+                    yield from self._put(entry, key)
+            inside += [_removal(*one) for one in left if self._inside(one[0], next(iter(changes)))]
+            if (yield from started.expired()):
+                if number == attempts - 1:
+                    raise late
+                continue
+            try:
+                written = yield from self._commit(each, inside, started)
+            except Conflict:
+                if number == attempts - 1:
+                    raise
+                continue
+            if gained and (yield from started.expired()):
+                yield from self._put_again(gained)
+            yield from self._clean([one for one in left if not self._inside(one[0], next(iter(changes)))])
+            return written
+        raise ValueError("attempts is at least 1")
+
+    def find(self, entry: Entry) -> Protocol[Stored | None]:
+        """Return the entity of an entry; None if there is none, or if the entity has another entry now."""
+        pointer = yield from self._read(entry)
+        return None if pointer is None else (yield from self.follow(entry, pointer))
+
+    def follow(self, entry: Entry, pointer: Stored) -> Protocol[Stored | None]:
+        """Return the entity of an entry that was read; None as `find` does."""
+        found = yield from self._read(Entry(self.table, target(pointer)))
+        return found if found is not None and entry in self.entries(found.properties) else None
+
+    def _change(self, key: EntityKey, base: Stored | None, properties: Properties | None) -> _Change:
+        keys = {"PartitionKey": key.partition_key, "RowKey": key.row_key}
+        old = self.entries(base.properties) if base is not None else frozenset[Entry]()
+        new = self.entries({**properties, **keys}) if properties is not None else frozenset[Entry]()
+        return _Change(key, base, properties, old, new)
+
+    def _inside(self, entry: Entry, key: EntityKey) -> bool:
+        return entry.table == self.table and entry.key.partition_key == key.partition_key
+
+    def _read(self, place: Entry) -> Protocol[Stored | None]:
+        return (yield from read(Read(place.table, place.key), (yield from begin(self.policy))))
+
+    def _etags(self, entries: frozenset[Entry]) -> Protocol[list[tuple[Entry, Stored]]]:
+        found = []
+        for entry in sorted(entries):
+            stored = yield from self._read(entry)
+            if stored is not None:
+                found.append((entry, stored))
+        return found
+
+    def _put(self, entry: Entry, key: EntityKey) -> Protocol[None]:
+        """Write an entry in another partition."""
+        operation = Operation(Kind.INSERT if entry.unique else Kind.PUT, entry.key, pointing_to(key))
+        while True:
+            try:
+                yield from write(entry.table, [Planned(operation)], self.policy)
+            except Exists:
+                pointer = yield from self._read(entry)
+                if pointer is None:
+                    continue
+                yield from self._must_be_free(entry, key, pointer)
+                if (yield from self._taken(entry, key, pointer)):
+                    return
+            else:
+                return
+
+    def _taken(self, entry: Entry, key: EntityKey, pointer: Stored) -> Protocol[bool]:
+        """Take an entry over; False if another writer changed it first."""
+        try:
+            yield from write(entry.table, [_replacement(entry, key, pointer)], self.policy)
+        except Conflict:
+            return False
+        return True
+
+    def _must_be_free(self, entry: Entry, key: EntityKey, pointer: Stored) -> Protocol[None]:
+        """Check that no other entity has a unique entry, nor is about to have it."""
+        owner = target(pointer)
+        if owner == key:
+            return
+        # Before the entity is read: its writer may commit between that read and the end of the grace.
+        # In the entity's own partition, all is done by the commit: an entry without its entity is damage.
+        free = self._inside(entry, key) or (yield from self._abandoned(pointer))
+        if (yield from self.follow(entry, pointer)) is not None:
+            raise NotUnique(f"{owner} has {entry.key}")
+        if not free:
+            raise Busy(f"{owner} may be about to have {entry.key}")
+
+    def _abandoned(self, pointer: Stored) -> Protocol[bool]:
+        """Tell whether the writer of an entry cannot commit any more."""
+        now = yield from perform(UtcNow())
+        return pointer.timestamp is not None and (now - pointer.timestamp).total_seconds() > GRACE_SECONDS
+
+    def _joining(self, entry: Entry, key: EntityKey) -> Protocol[Planned]:
+        """Return the write of an entry that is part of the commit."""
+        if not entry.unique:
+            return Planned(Operation(Kind.PUT, entry.key, pointing_to(key)))
+        pointer = yield from self._read(entry)
+        if pointer is None:
+            return Planned(Operation(Kind.INSERT, entry.key, pointing_to(key)))
+        yield from self._must_be_free(entry, key, pointer)
+        return _replacement(entry, key, pointer)
+
+    def _commit(self, changes: list[_Change], inside: list[Planned], started: Attempts) -> Protocol[Written | None]:
+        planned = [one for each in changes if (one := _planned(each)) is not None]
+        if not planned:
+            return None
+        return (yield from write(self.table, [*planned, *inside], self.policy, started))
+
+    def _put_again(self, gained: list[tuple[Entry, EntityKey]]) -> Protocol[None]:
+        """Put entries after a commit that was answered late: meanwhile they may have been taken for left behind."""
+        for entry, key in gained:
+            if not self._inside(entry, key):
+                try:
+                    yield from self._put(entry, key)
+                except Conflict:
+                    continue
+
+    def _clean(self, left: list[tuple[Entry, Stored]]) -> Protocol[None]:
+        for entry, stored in left:
+            try:
+                yield from write(entry.table, [_removal(entry, stored)], self.policy)
+            except (Absent, Conflict):
+                continue
+
+
+def _entries(changes: list[_Change], which: str) -> dict[Entry, EntityKey]:
+    """Return the entries before or after some changes, and the entity of each."""
+    found: dict[Entry, EntityKey] = {}
+    for each in changes:
+        for entry in each.old if which == "old" else each.new:
+            if found.setdefault(entry, each.key) != each.key:
+                raise NotUnique(f"{found[entry]} and {each.key} both have {entry.key}")
+    return found
+
+
+def _planned(change: _Change) -> Planned | None:
+    if change.properties is None:
+        if change.base is None:
+            return None
+        operation = Operation(Kind.DELETE, change.key, etag=change.base.etag)
+        return Planned(operation, Ring.of(change.base.properties))
+    if change.base is None:
+        return Planned(Operation(Kind.INSERT, change.key, change.properties))
+    operation = Operation(Kind.REPLACE, change.key, change.properties, change.base.etag)
+    return Planned(operation, Ring.of(change.base.properties))
+
+
+def _replacement(entry: Entry, key: EntityKey, pointer: Stored) -> Planned:
+    return Planned(Operation(Kind.REPLACE, entry.key, pointing_to(key), pointer.etag), Ring.of(pointer.properties))
+
+
+def _removal(entry: Entry, pointer: Stored) -> Planned:
+    return Planned(Operation(Kind.DELETE, entry.key, etag=pointer.etag), Ring.of(pointer.properties))

@@ -1,0 +1,30 @@
+"""How a write ends that was not done, or of which that is not known."""
+
+
+class Conflict(Exception):  # noqa: N818 - it is an outcome
+    """The entity is not as the write expected. Nothing was written.
+
+    Attributes:
+        index: the operation of a transaction; None if it is not known, or for a single write.
+    """
+
+    def __init__(self, message: str = "", index: int | None = None) -> None:
+        """Take what is known."""
+        super().__init__(message)
+        self.index = index
+
+
+class Exists(Conflict):
+    """An insert met an entity with the same keys."""
+
+
+class Absent(Conflict):
+    """There is no such entity."""
+
+
+class OutcomeUnknown(Exception):  # noqa: N818 - it is an outcome
+    """The write may have been done or not, and the entity does not tell. A program must look by itself."""
+
+
+class Unavailable(Exception):  # noqa: N818 - it is an outcome
+    """The service did not answer a read before the deadline."""

@@ -1,0 +1,71 @@
+"""When a request is sent again: with full jitter, not before the service wants it, and not after the deadline."""
+
+from dataclasses import dataclass
+from typing import TypeVar
+
+from lazulite_patterns.effects.ambient import Draw, Now, Sleep
+from lazulite_patterns.effects.effect import Effect, Protocol, perform
+from lazulite_patterns.effects.errors import ResultUnknown
+from lazulite_patterns.outcomes.errors import Unavailable
+
+R = TypeVar("R")
+
+
+@dataclass(frozen=True)
+class Policy:
+    """How long and how often requests are repeated.
+
+    Attributes:
+        deadline_seconds: after the first request; no request is sent later.
+        first_wait_seconds: the most that is waited before the second request. It doubles with each one.
+        wait_max_seconds: the most that is waited before any request, if the service does not ask for more.
+        marks: ids in the property `_Op`; 0 writes none, and more results stay unknown.
+    """
+
+    deadline_seconds: float = 60
+    first_wait_seconds: float = 0.1
+    wait_max_seconds: float = 10
+    marks: int = 4
+
+
+class Attempts:
+    """The requests of one operation: their deadline, and the waits between them."""
+
+    def __init__(self, policy: Policy, started_seconds: float) -> None:
+        """Begin now."""
+        self._policy = policy
+        self._deadline = started_seconds + policy.deadline_seconds
+        self._count = 0
+
+    def expired(self) -> Protocol[bool]:
+        """Tell whether the deadline has passed."""
+        return (yield from perform(Now())) > self._deadline
+
+    def wait(self, unknown: ResultUnknown) -> Protocol[bool]:
+        """Wait before the next request. False if none may be sent before the deadline."""
+        most = min(self._policy.wait_max_seconds, self._policy.first_wait_seconds * 2**self._count)
+        self._count += 1
+        seconds = max((yield from perform(Draw())) * most, unknown.retry_after_seconds or 0.0)
+        if (yield from perform(Now())) + seconds > self._deadline:
+            return False
+        yield from perform(Sleep(seconds))
+        return True
+
+
+def begin(policy: Policy) -> Protocol[Attempts]:
+    """Return the attempts of an operation that begins now."""
+    return Attempts(policy, (yield from perform(Now())))
+
+
+def read(effect: Effect[R], attempts: Attempts) -> Protocol[R]:
+    """Perform an effect that changes nothing, as often as it takes.
+
+    Raises:
+        Unavailable: there was no answer before the deadline.
+    """
+    while True:
+        try:
+            return (yield from perform(effect))
+        except ResultUnknown as unknown:
+            if not (yield from attempts.wait(unknown)):
+                raise Unavailable(str(unknown)) from unknown

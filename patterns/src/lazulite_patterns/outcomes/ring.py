@@ -1,0 +1,38 @@
+"""The ids of the last writes of an entity, in its property `_Op`: by them a writer knows whether its write was done."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+RING = "_Op"
+_BIRTH = "^"
+
+
+class Ring(NamedTuple):
+    """Ids of writes, the latest one last."""
+
+    ids: tuple[str, ...] = ()
+    complete: bool = False
+    """Whether these are all writes since the entity was inserted."""
+
+    @classmethod
+    def of(cls, properties: Mapping[str, object]) -> "Ring":
+        """Return the ring of an entity; an empty one if another program dropped it."""
+        text = properties.get(RING)
+        if not isinstance(text, str):
+            return cls()
+        return cls(tuple(text.removeprefix(_BIRTH).split()), text.startswith(_BIRTH))
+
+    @classmethod
+    def born(cls, operation_id: str) -> "Ring":
+        """Return the ring of an entity that is inserted."""
+        return cls((operation_id,), complete=True)
+
+    def add(self, operation_id: str, marks: int) -> "Ring":
+        """Return the ring after a write, of at most `marks` ids."""
+        ids = (*self.ids, operation_id)
+        return Ring(ids[-marks:], self.complete and len(ids) <= marks)
+
+    @property
+    def text(self) -> str:
+        """The value of the property."""
+        return (_BIRTH if self.complete else "") + " ".join(self.ids)

@@ -1,0 +1,66 @@
+"""Run protocols against tables in memory, with a clock that only the simulation moves. A seed repeats a run exactly."""
+
+from random import Random
+from typing import TypeVar
+
+from lazulite_patterns.effects.ambient import Ambient, Sleep, Together
+from lazulite_patterns.effects.drive import drive
+from lazulite_patterns.effects.effect import Effect, Protocol
+from lazulite_patterns.effects.failpoints import Failpoints, NoFailpoints
+from lazulite_patterns.effects.tables import Batch, Page, Read, Write
+from lazulite_patterns.simulation.world import World
+
+T = TypeVar("T")
+
+
+class Simulation:
+    """A driver in memory.
+
+    Attributes:
+        world: the tables now.
+        now_seconds: the time; a `Sleep` moves it.
+    """
+
+    def __init__(self, seed: int = 0, failpoints: Failpoints | None = None) -> None:
+        """Begin with no entities, at second 0."""
+        self.world = World()
+        self.now_seconds = 0.0
+        self._random = Random(seed)  # noqa: S311 - a seed repeats a run
+        self._ids = 0
+        self.ambient = Ambient(
+            lambda: self.now_seconds, self._random.random, self._new_id, failpoints or NoFailpoints()
+        )
+
+    def run(self, protocol: Protocol[T]) -> T:
+        """Run a protocol to its end, and return what it returns or raise what it raises."""
+        return drive(protocol, self.perform)
+
+    def perform(self, effect: Effect[object]) -> object:
+        """Perform one effect."""
+        if isinstance(effect, Sleep):
+            self.now_seconds += effect.seconds
+            return None
+        if isinstance(effect, Together):
+            return self._together(effect)
+        if not isinstance(effect, Read | Write | Batch | Page):
+            return self.ambient.answer(effect)
+        self.ambient.failpoints.before(effect)
+        self.world, answer = self.world.perform(effect)
+        self.ambient.failpoints.after(effect)
+        return answer
+
+    def _together(self, effect: Together[object]) -> list[object]:
+        answers: list[object] = []
+        errors: list[Exception] = []
+        for protocol in effect.protocols:
+            try:
+                answers.append(self.run(protocol))
+            except Exception as error:  # noqa: BLE001 - raised when all ended, as by the other drivers.
+                errors.append(error)
+        if errors:
+            raise errors[0]
+        return answers
+
+    def _new_id(self) -> str:
+        self._ids += 1
+        return f"{self._ids:016x}"

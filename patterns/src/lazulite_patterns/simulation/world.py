@@ -1,0 +1,139 @@
+"""Tables in memory, as values: a write returns a new world. The service's rules, as far as protocols see them."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from lazulite_patterns.effects.errors import Rejected
+from lazulite_patterns.effects.tables import (
+    Batch,
+    EntityKey,
+    Found,
+    Kind,
+    Operation,
+    Page,
+    Properties,
+    Read,
+    Stored,
+    Write,
+)
+from lazulite_patterns.keys.characters import utf16_order
+
+_BATCH_MAX = 100
+_PAGE_MAX = 1000
+_EXISTS = (409, "EntityAlreadyExists")
+_ABSENT = (404, "ResourceNotFound")
+_CHANGED = (412, "UpdateConditionNotSatisfied")
+
+Request = Read | Write | Batch | Page
+
+
+class _Row(NamedTuple):
+    """An entity, or where one was: a number of writes to the key is never used again, as an ETag is not."""
+
+    properties: Properties | None
+    writes: int
+
+    @property
+    def etag(self) -> str:
+        return f'W/"{self.writes}"'
+
+
+_NEVER_WRITTEN = _Row(None, 0)
+
+
+class World:
+    """Tables by their names. Immutable, so that a model checker can keep many."""
+
+    __slots__ = ("_rows", "_state")
+
+    def __init__(self, rows: Mapping[tuple[str, EntityKey], _Row] | None = None) -> None:
+        """Begin with no entities."""
+        self._rows = dict(rows or {})
+        self._state: frozenset[object] | None = None
+
+    def perform(self, effect: Request) -> tuple["World", object]:
+        """Return the world after an effect, and the effect's result.
+
+        Raises:
+            Rejected: as the service does.
+        """
+        if isinstance(effect, Read):
+            return self, self.entity(effect.table, effect.key)
+        if isinstance(effect, Page):
+            return self, self._page(effect)
+        operations = (effect.operation,) if isinstance(effect, Write) else effect.operations
+        _check_batch(operations)
+        changed = dict(self._rows)
+        etags = []
+        for index, operation in enumerate(operations):
+            place = (effect.table, operation.key)
+            row = changed.get(place, _NEVER_WRITTEN)
+            if code := _refusal(operation, row):
+                raise Rejected(*code, index=index if isinstance(effect, Batch) else None)
+            changed[place] = _Row(_written(operation, row), row.writes + 1)
+            etags.append("" if operation.kind is Kind.DELETE else changed[place].etag)
+        return World(changed), etags[0] if isinstance(effect, Write) else tuple(etags)
+
+    def entity(self, table: str, key: EntityKey) -> Stored | None:
+        """Return one entity; None if it is absent."""
+        row = self._rows.get((table, key), _NEVER_WRITTEN)
+        return None if row.properties is None else Stored(row.properties, row.etag)
+
+    def entities(self, table: str) -> list[Stored]:
+        """Return the entities of a table, in the order of their keys."""
+        found = [
+            Stored(row.properties, row.etag)
+            for (name, _), row in self._rows.items()
+            if name == table and row.properties is not None
+        ]
+        return sorted(found, key=lambda each: tuple(map(utf16_order, each.key)))
+
+    @property
+    def state(self) -> frozenset[object]:
+        """What tells this world from others."""
+        if self._state is None:
+            self._state = frozenset(
+                (place, row.writes, None if row.properties is None else frozenset(row.properties.items()))
+                for place, row in self._rows.items()
+            )
+        return self._state
+
+    def _page(self, effect: Page) -> Found:
+        start = tuple(map(utf16_order, effect.continuation or ("", "")))
+        rows = [
+            each
+            for each in self.entities(effect.table)
+            if tuple(map(utf16_order, each.key)) >= start
+            and (effect.filter is None or effect.filter.matches(each.properties))
+        ]
+        top = min(effect.top or _PAGE_MAX, _PAGE_MAX)
+        return Found(
+            tuple(rows[:top]), (rows[top].key.partition_key, rows[top].key.row_key) if len(rows) > top else None
+        )
+
+
+def _check_batch(operations: tuple[Operation, ...]) -> None:
+    if len(operations) > _BATCH_MAX or not operations:
+        raise Rejected(400, "InvalidInput")
+    if len({each.key.partition_key for each in operations}) > 1:
+        raise Rejected(400, "CommandsInBatchActOnDifferentPartitions")
+    if len({each.key for each in operations}) < len(operations):
+        raise Rejected(400, "InvalidDuplicateRow")
+
+
+def _refusal(operation: Operation, row: _Row) -> tuple[int, str] | None:
+    if operation.kind is Kind.INSERT:
+        return None if row.properties is None else _EXISTS
+    if operation.kind in {Kind.PUT, Kind.PUT_MERGE}:
+        return None
+    if row.properties is None:
+        return _ABSENT
+    return _CHANGED if operation.etag not in {None, row.etag} else None
+
+
+def _written(operation: Operation, row: _Row) -> Properties | None:
+    if operation.kind is Kind.DELETE:
+        return None
+    kept = (row.properties or {}) if operation.kind in {Kind.MERGE, Kind.PUT_MERGE} else {}
+    given = {name: value for name, value in operation.properties.items() if value is not None}
+    return {**kept, **given, "PartitionKey": operation.key.partition_key, "RowKey": operation.key.row_key}

@@ -1,0 +1,154 @@
+"""A session whose writes keep the entries of indexes."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from types import UnionType
+from typing import TypeVar
+
+from lazulite_patterns.effects.effect import Protocol
+from lazulite_patterns.effects.tables import Continuation, EntityKey, Kind, Properties, Stored
+from lazulite_patterns.entities.errors import EntityValueError, SchemaError
+from lazulite_patterns.entities.registry import Schemas
+from lazulite_patterns.filters import Filter
+from lazulite_patterns.indexes.entries import ENTRY, Entry, outside
+from lazulite_patterns.indexes.index import BoundIndex, Index, bound, entry_or_none
+from lazulite_patterns.indexes.lookup import Hits, hits
+from lazulite_patterns.indexes.pointers import ARRIVAL_SECONDS, GRACE_SECONDS, Change, PointerIndex
+from lazulite_patterns.outcomes.errors import Absent, Conflict, Exists
+from lazulite_patterns.outcomes.retries import Policy
+from lazulite_patterns.outcomes.verdict import Planned
+from lazulite_patterns.outcomes.writes import Written, write
+from lazulite_patterns.table.conditions import QueryError
+from lazulite_patterns.table.session import Session, kinds_of
+
+E = TypeVar("E")
+
+
+@dataclass(frozen=True)
+class IndexedSession(Session[E]):
+    """Makes the protocols of a table with indexes."""
+
+    indexes: tuple[BoundIndex, ...] = ()
+
+    @cached_property
+    def pointers(self) -> PointerIndex:
+        """The protocol of entries."""
+        return PointerIndex(self.name, self.entries, self.policy)
+
+    @property
+    def hidden(self) -> tuple[Filter, ...]:
+        """Conditions that the rows which are entries do not fulfil."""
+        inside = any(each.index.within_partition for each in self.indexes)
+        across = any(not each.index.within_partition and each.table == self.name for each in self.indexes)
+        return (*((outside("PartitionKey"),) if across else ()), *((outside("RowKey"),) if inside else ()))
+
+    def entries(self, properties: Properties) -> frozenset[Entry]:
+        """Return the entries of an entity."""
+        key = EntityKey(str(properties["PartitionKey"]), str(properties["RowKey"]))
+        found = (entry_or_none(each, key, properties) for each in self.indexes)
+        return frozenset(each for each in found if each is not None)
+
+    def write(self, planned: Sequence[Planned], known: Sequence[Stored] = ()) -> Protocol[Written]:
+        """Write entities of one partition, and their entries."""
+        for each in planned:
+            if any(key.startswith(f"{ENTRY}!") for key in each.operation.key):
+                raise EntityValueError(f"{each.operation.key}: keys that begin with {ENTRY}! are those of entries")
+            if each.operation.kind in {Kind.INSERT, Kind.PUT, Kind.REPLACE}:
+                for index in self.indexes:  # A value without an entry is refused here; `entries` would leave it out.
+                    index.entry(each.operation.key, each.operation.properties)
+        if not any(map(self._concerned, planned)):
+            return (yield from write(self.name, planned, self.policy))
+        one = len(planned) == 1
+        changes: dict[EntityKey, Change] = {
+            each.operation.key: _change(each, None if one else number) for number, each in enumerate(planned)
+        }
+        written = yield from self.pointers.change_all(changes, known={each.key: each for each in known})
+        assert written is not None, "a delete of an absent entity raises Absent"
+        return Written(written.etags[: len(planned)], written.operation_id)
+
+    def _concerned(self, planned: Planned) -> bool:
+        """Whether a write may change entries: all do, but merges of other properties."""
+        if planned.operation.kind is not Kind.MERGE:
+            return True
+        return any(each.properties & set(planned.operation.properties) for each in self.indexes)
+
+
+def session_of(
+    name: str,
+    kinds: type[E] | UnionType | None,
+    policy: Policy,
+    indexes: Sequence[Index],
+    tables: Mapping[str, object],
+) -> Session[E]:
+    """Return the session of a table.
+
+    Args:
+        name: of the table.
+        kinds: its classes; None for property bags.
+        policy: deadlines and marks.
+        indexes: of its entities.
+        tables: the tables that there are clients of.
+
+    Raises:
+        SchemaError: an index fits no class.
+        ValueError: an index is in a table without a client, or the deadline is near the grace.
+    """
+    stored_as: Schemas[E] | object = kinds_of(kinds)
+    if not indexes:
+        return Session(name, kinds_of(kinds), policy)
+    if not isinstance(stored_as, Schemas) or stored_as.several:
+        raise SchemaError("indexes are of a table with one class")
+    if len({each.name for each in indexes}) < len(indexes):
+        raise SchemaError("two indexes have the same name")
+    if policy.deadline_seconds + ARRIVAL_SECONDS >= GRACE_SECONDS:
+        raise ValueError(f"with indexes, the deadline is less than {GRACE_SECONDS - ARRIVAL_SECONDS} seconds")
+    if absent := {each.table for each in indexes if each.table is not None} - set(tables):
+        raise ValueError(f"there is no client of the table {min(absent)}: clients=[…]")
+    schema = stored_as.only
+    return IndexedSession(name, stored_as, policy, tuple(bound(each, schema, name) for each in indexes))
+
+
+def _change(planned: Planned, number: int | None) -> Callable[[Stored | None], Properties | None]:
+    """Return a write as a function of the row that is there, which raises as the service would."""
+    operation = planned.operation
+
+    def change(base: Stored | None) -> Properties | None:
+        if operation.kind is Kind.INSERT and base is not None:
+            raise Exists(f"{operation.key} is there", number)
+        if operation.kind in {Kind.REPLACE, Kind.MERGE, Kind.DELETE} and base is None:
+            raise Absent(f"{operation.key} is absent", number)
+        if base is not None and operation.etag not in {None, base.etag}:
+            raise Conflict(f"{operation.key} was changed", number)
+        if operation.kind is Kind.DELETE:
+            return None
+        if operation.kind is Kind.MERGE and base is not None:
+            return {**base.properties, **operation.properties}
+        return operation.properties
+
+    return change
+
+
+def look_up(
+    session: Session[E],
+    name: str,
+    values: Sequence[object],
+    *,
+    prefix: bool,
+    partition_key: str | None,
+    go_on: Continuation | None,
+) -> Protocol[Hits]:
+    """Read a page of entities by an index.
+
+    Raises:
+        QueryError: there is no such index, or it cannot be asked so.
+    """
+    indexes = session.indexes if isinstance(session, IndexedSession) else ()
+    index = next((each for each in indexes if each.index.name == name), None)
+    if index is None or not isinstance(session, IndexedSession):
+        raise QueryError(f"the table has no index {name}")
+    try:
+        place = index.place(values, prefix=prefix, partition_key=partition_key)
+    except ValueError as error:
+        raise QueryError(str(error)) from error
+    return (yield from hits(session.pointers, place, unique=index.index.unique, go_on=go_on))

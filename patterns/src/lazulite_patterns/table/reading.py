@@ -1,0 +1,123 @@
+"""The protocols of queries: pages of a size, cursors, the first ones, all of them."""
+
+import base64
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from functools import reduce
+from operator import and_
+from typing import Generic, NamedTuple, TypeVar
+
+from lazulite_patterns.effects.ambient import Together
+from lazulite_patterns.effects.effect import Protocol, perform
+from lazulite_patterns.effects.tables import Continuation, Found, Page, Stored
+from lazulite_patterns.filters import Compare, Filter
+from lazulite_patterns.keys.characters import utf16_order
+from lazulite_patterns.outcomes.retries import Policy, begin, read
+from lazulite_patterns.table.conditions import QueryError
+from lazulite_patterns.table.plan import Kind, Plan
+
+T = TypeVar("T")
+TOP_MAX = 1000
+"""The most entities of a page of the service."""
+
+
+class Items(NamedTuple, Generic[T]):
+    """A page: its items, and the text from which the next one begins; None after the last one."""
+
+    items: list[T]
+    cursor: str | None
+
+
+def fetch(table: str, query: Plan, policy: Policy, top: int | None, go_on: Continuation | None) -> Protocol[Found]:
+    """Read one page of the service, which may be short or empty."""
+    effect = Page(table, query.filter, query.select, top, go_on)
+    return (yield from read(effect, (yield from begin(policy))))
+
+
+def first(table: str, query: Plan, policy: Policy, count: int, go_on: Continuation | None = None) -> Protocol[Found]:
+    """Read as many entities as are wanted, by as many pages as it takes; fewer only at the end."""
+    found: list[Stored] = []
+    while len(found) < count:
+        page = yield from fetch(table, query, policy, min(count - len(found), TOP_MAX), go_on)
+        found += page.entities
+        go_on = page.continuation
+        if go_on is None:
+            break
+    return Found(tuple(found), go_on)
+
+
+def everything(table: str, query: Plan, policy: Policy) -> Protocol[list[Stored]]:
+    """Read all entities of a query."""
+    found: list[Stored] = []
+    go_on: Continuation | None = None
+    while True:
+        page = yield from fetch(table, query, policy, None, go_on)
+        found += page.entities
+        if (go_on := page.continuation) is None:
+            return found
+
+
+def count(table: str, query: Plan, policy: Policy) -> Protocol[int]:
+    """Count the entities of a query. The service cannot: all are read, but only their keys."""
+    total = 0
+    go_on: Continuation | None = None
+    query = query.selecting(("PartitionKey", "RowKey"))
+    while True:
+        page = yield from fetch(table, query, policy, None, go_on)
+        total += len(page.entities)
+        if (go_on := page.continuation) is None:
+            return total
+
+
+def next_partition(
+    table: str, policy: Policy, after: str | None, hidden: tuple[Filter, ...] = ()
+) -> Protocol[str | None]:
+    """Return the first PartitionKey after one; None after the last one."""
+    conditions = [*([] if after is None else [Compare("PartitionKey", "gt", after)]), *hidden]
+    query = Plan(
+        reduce(and_, conditions) if conditions else None, kind=Kind.PARTITION_RANGE, select=("PartitionKey", "RowKey")
+    )
+    found = yield from first(table, query, policy, 1)
+    return found.entities[0].key.partition_key if found.entities else None
+
+
+def any_of(table: str, queries: Sequence[Plan], policy: Policy, workers: int) -> Protocol[list[Stored]]:
+    """Run queries at the same time; return the entities that one of them finds, once each, in the order of keys."""
+    protocols = tuple(everything(table, each, policy) for each in queries)
+    found = {each.key: each for one in (yield from perform(Together(protocols, workers))) for each in one}
+    return [found[key] for key in sorted(found, key=lambda each: tuple(map(utf16_order, each)))]
+
+
+def cursor_of(query: Plan, go_on: Continuation | None) -> str | None:
+    """Return the text of a continuation, which is part of a URL without an escape."""
+    if go_on is None:
+        return None
+    return base64.urlsafe_b64encode(json.dumps([_mark(query), *go_on]).encode()).decode()
+
+
+def continuation_of(query: Plan, cursor: str | None) -> Continuation | None:
+    """Return the continuation of a cursor, which may come from a user.
+
+    Raises:
+        QueryError: it is no cursor, or that of another query.
+    """
+    if cursor is None:
+        return None
+    try:
+        mark, partition_key, row_key = json.loads(base64.urlsafe_b64decode(cursor.encode()))
+    except (ValueError, TypeError) as error:
+        raise QueryError("this is no cursor") from error
+    if mark != _mark(query) or not isinstance(partition_key, str) or not isinstance(row_key, str):
+        raise QueryError("this is the cursor of another query")
+    return partition_key, row_key
+
+
+def _mark(query: Plan) -> str:
+    text = "" if query.filter is None else query.filter.text()
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def decoded(found: Sequence[Stored], decode: Callable[[Stored], T]) -> list[T]:
+    """Return the entities of rows."""
+    return [decode(each) for each in found]

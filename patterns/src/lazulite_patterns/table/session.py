@@ -1,0 +1,176 @@
+"""What a table's protocols know: the client's name, the classes, the policy."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import UnionType
+from typing import Generic, Literal, NamedTuple, TypeVar, cast
+
+from lazulite_patterns.effects.effect import Protocol
+from lazulite_patterns.effects.tables import EntityKey, Kind, Operation, Read, Stored
+from lazulite_patterns.entities import limits
+from lazulite_patterns.entities.bags import Bags
+from lazulite_patterns.entities.registry import Schemas
+from lazulite_patterns.entities.schema import stored_of
+from lazulite_patterns.filters import Filter
+from lazulite_patterns.indexes.errors import Busy, NotUnique
+from lazulite_patterns.outcomes.errors import Absent, Conflict
+from lazulite_patterns.outcomes.retries import Policy, begin, read
+from lazulite_patterns.outcomes.ring import Ring
+from lazulite_patterns.outcomes.verdict import Planned
+from lazulite_patterns.outcomes.writes import Written, write
+
+E = TypeVar("E")
+OnConflict = Literal["rebase", "raise"]
+
+
+class Changed(NamedTuple, Generic[E]):
+    """An entity that `update` wrote, and the outcome of the write."""
+
+    entity: E
+    written: Written
+
+
+@dataclass(frozen=True)
+class Session(Generic[E]):
+    """Makes the protocols of one table. The classes `Table`, synchronous and asynchronous, run them."""
+
+    name: str
+    kinds: Schemas[E] | Bags
+    policy: Policy
+
+    @property
+    def hidden(self) -> tuple[Filter, ...]:
+        """Conditions of each query: rows that are no entities do not fulfil them."""
+        return ()
+
+    @property
+    def several(self) -> bool:
+        """Whether the table has entities of several classes."""
+        return self.kinds.several
+
+    def get(self, key: E | EntityKey) -> Protocol[E | None]:
+        """Read an entity; None if it is absent."""
+        found = yield from self.stored(self.key(key))
+        return None if found is None else self.decode(found)
+
+    def stored(self, key: EntityKey) -> Protocol[Stored | None]:
+        """Read a row; None if it is absent."""
+        return (yield from read(Read(self.name, key), (yield from begin(self.policy))))
+
+    def insert(self, entity: E) -> Protocol[Written]:
+        """Write an entity that must be absent."""
+        return self.write([self.planned(Kind.INSERT, entity)])
+
+    def put(self, entity: E) -> Protocol[Written]:
+        """Write an entity, whatever is there."""
+        return self.write([self.planned(Kind.PUT, entity)])
+
+    def replace(self, entity: E) -> Protocol[Written]:
+        """Write an entity that was read, if the row is still the one that was read."""
+        return self.write([self.planned(Kind.REPLACE, entity)])
+
+    def merge(self, key: E | EntityKey, fields: Mapping[str, object]) -> Protocol[Written]:
+        """Write some fields of an entity that is there."""
+        return self.write([self.merging(key, fields)])
+
+    def delete(self, key: E | EntityKey) -> Protocol[bool]:
+        """Delete an entity; an entity that was read only if the row is still the one. False if it is absent."""
+        try:
+            yield from self.write([self.deleting(key)])
+        except Absent:
+            return False
+        return True
+
+    def update(
+        self,
+        key: E | EntityKey,
+        change: Callable[[E], E],
+        attempts: int,
+        on_conflict: OnConflict,
+        remove: Sequence[str] = (),
+    ) -> Protocol[Changed[E]]:
+        """Read an entity, change it and write it back, again if another program was faster."""
+        place = self.key(key)
+        for number in range(attempts):
+            found = yield from self.stored(place)
+            if found is None:
+                raise Absent(f"{place} is absent")
+            changed = change(self.decode(found))
+            planned = self.replacing(changed, found, remove)
+            if planned.operation.key != place:
+                raise ValueError(f"{place}: an update cannot change the keys")
+            try:
+                return Changed(changed, (yield from self.write([planned], [found])))
+            except (Absent, NotUnique, Busy):
+                raise
+            except Conflict:
+                if on_conflict == "raise" or number == attempts - 1:
+                    raise
+        raise ValueError("attempts is at least 1")
+
+    def write(self, planned: Sequence[Planned], known: Sequence[Stored] = ()) -> Protocol[Written]:  # noqa: ARG002
+        """Write entities of one partition. `known` are rows that were read for it."""
+        return write(self.name, planned, self.policy)
+
+    def planned(self, kind: Kind, entity: E) -> Planned:
+        """Return the write of a whole entity. A replacement is conditional: the entity must have been read."""
+        if kind is Kind.REPLACE:
+            return self.replacing(entity, _base(entity))
+        properties = self.encode(entity)
+        return Planned(Operation(kind, key_of(properties), properties))
+
+    def replacing(self, entity: E, base: Stored, remove: Sequence[str] = ()) -> Planned:
+        """Return the replacement of a row. Properties that the entity's class does not know stay, but for some."""
+        properties = {**self.unknown(entity, base), **self.encode(entity)}
+        kept = {name: value for name, value in properties.items() if name not in remove}
+        return Planned(Operation(Kind.REPLACE, key_of(kept), kept, base.etag), Ring.of(base.properties))
+
+    def merging(self, key: E | EntityKey, fields: Mapping[str, object], *, conditional: bool = False) -> Planned:
+        """Return the merge of fields into an entity that is there; conditional if it must be the one that was read."""
+        place = self.key(key)
+        properties = self.kinds.partial(place, fields)
+        limits.check(str(place), {**properties, "PartitionKey": place.partition_key, "RowKey": place.row_key})
+        if not conditional:
+            return Planned(Operation(Kind.MERGE, place, properties))
+        base = _base(key)
+        return Planned(Operation(Kind.MERGE, place, properties, base.etag), Ring.of(base.properties))
+
+    def deleting(self, key: E | EntityKey) -> Planned:
+        """Return the delete of an entity: conditional if it is one that was read."""
+        base = None if isinstance(key, EntityKey) else stored_of(key)
+        if base is None:
+            return Planned(Operation(Kind.DELETE, self.key(key)))
+        return Planned(Operation(Kind.DELETE, base.key, etag=base.etag), Ring.of(base.properties))
+
+    def key(self, entity: E | EntityKey) -> EntityKey:
+        """Return keys, or those of an entity."""
+        return entity if isinstance(entity, EntityKey) else self.kinds.of(entity).key(entity)
+
+    def encode(self, entity: E) -> dict[str, object]:
+        """Return the properties of an entity."""
+        return self.kinds.of(entity).encode(entity)
+
+    def decode(self, stored: Stored) -> E:
+        """Return the entity of a row."""
+        return cast(E, self.kinds.decode(stored))
+
+    def unknown(self, entity: E, base: Stored) -> dict[str, object]:
+        """Return the properties of a row that the entity's class does not know."""
+        return self.kinds.of(entity).unknown(base.properties)
+
+
+def key_of(properties: Mapping[str, object]) -> EntityKey:
+    """Return the keys of properties."""
+    return EntityKey(str(properties["PartitionKey"]), str(properties["RowKey"]))
+
+
+def kinds_of(kinds: type[E] | UnionType | None) -> Schemas[E] | Bags:
+    """Return how the entities of a table are stored: by their classes, or as bags."""
+    return Bags() if kinds is None else Schemas(kinds)
+
+
+def _base(entity: object) -> Stored:
+    """Return the row that an entity was read from."""
+    if (found := stored_of(entity)) is None:
+        raise ValueError("only an entity that was read can be replaced; see `put` and `update`")
+    return found

@@ -1,0 +1,205 @@
+"""A table of entities, with a synchronous client."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from types import UnionType
+from typing import Generic, TypeVar, overload
+
+from azure.data.tables import TableClient
+
+from lazulite_patterns.effects.ambient import Ambient, Together
+from lazulite_patterns.effects.driver import Driver
+from lazulite_patterns.effects.effect import perform
+from lazulite_patterns.effects.tables import Continuation, EntityKey
+from lazulite_patterns.entities.bags import Bag
+from lazulite_patterns.indexes.index import Index
+from lazulite_patterns.outcomes.retries import Policy
+from lazulite_patterns.table import reading
+from lazulite_patterns.table.conditions import Condition
+from lazulite_patterns.table.indexed import look_up, session_of
+from lazulite_patterns.table.plan import plan
+from lazulite_patterns.table.query import Query
+from lazulite_patterns.table.session import OnConflict, Session
+from lazulite_patterns.table.transaction import Transaction
+
+E = TypeVar("E")
+
+
+class Table(Generic[E]):
+    """Reads and writes entities of one class or several ones, or property bags.
+
+    Attributes:
+        client: the SDK's client, for everything else.
+
+    Every method may raise `Rejected`: the service refuses the request; and what `EntityValueError` and
+    `EntityFormatError` say. Writes raise `OutcomeUnknown` if the result is not known and the entity does not tell;
+    reads raise `Unavailable` if there is no answer before the deadline.
+    """
+
+    @overload
+    def __init__(
+        self: "Table[Bag]", client: TableClient, *, policy: Policy = ..., ambient: Ambient | None = ...
+    ) -> None: ...
+    @overload
+    def __init__(
+        self,
+        client: TableClient,
+        kinds: type[E] | UnionType,
+        *,
+        indexes: Sequence[Index] = ...,
+        clients: Sequence[TableClient] = ...,
+        policy: Policy = ...,
+        ambient: Ambient | None = ...,
+    ) -> None: ...
+    def __init__(
+        self,
+        client: TableClient,
+        kinds: type[E] | UnionType | None = None,
+        *,
+        indexes: Sequence[Index] = (),
+        clients: Sequence[TableClient] = (),
+        policy: Policy = Policy(),  # noqa: B008 - it is frozen
+        ambient: Ambient | None = None,
+    ) -> None:
+        """Take the SDK's client.
+
+        Args:
+            client: of the table. Its own retries are not used.
+            kinds: a class that is declared with `entity`, or a union of such; None for property bags.
+            indexes: of the entities; the table has one class then.
+            clients: of the other tables that indexes name.
+            policy: deadlines and marks.
+            ambient: clock, randomness and failpoints, for tests.
+        """
+        self.client = client
+        tables = {each.table_name: each for each in (client, *clients)}
+        self._driver = Driver(tables, ambient)
+        self._session: Session[E] = session_of(client.table_name, kinds, policy, indexes, tables)
+
+    def get(self, key: E | EntityKey) -> E | None:
+        """Return an entity by its keys, or by an entity with the same keys; None if it is absent."""
+        return self._driver.run(self._session.get(key))
+
+    def insert(self, entity: E) -> None:
+        """Write an entity that must be absent. Raises Exists if it is not."""
+        self._driver.run(self._session.insert(entity))
+
+    def put(self, entity: E) -> None:
+        """Write an entity, whatever is there.
+
+        A request whose answer is lost is sent again, unless the entity shows that it was done. What another program
+        writes in between is then overwritten.
+        """
+        self._driver.run(self._session.put(entity))
+
+    def replace(self, entity: E) -> None:
+        """Write an entity that was read. Raises Conflict if the row is no more the one that was read."""
+        self._driver.run(self._session.replace(entity))
+
+    def merge(self, key: E | EntityKey, /, **fields: object) -> None:
+        """Write some fields of an entity, whatever the others are. Raises Absent if it is not there."""
+        self._driver.run(self._session.merge(key, fields))
+
+    def delete(self, key: E | EntityKey) -> bool:
+        """Delete an entity; False if it is absent.
+
+        An entity that was read is deleted only if the row is still the one. Raises Conflict if it is not.
+        """
+        return self._driver.run(self._session.delete(key))
+
+    def update(
+        self,
+        key: E | EntityKey,
+        change: Callable[[E], E],
+        *,
+        attempts: int = 8,
+        on_conflict: OnConflict = "rebase",
+        remove: Sequence[str] = (),
+    ) -> E:
+        """Read an entity, change it, and write it if the row is still the one that was read; return what was written.
+
+        Args:
+            key: keys, or an entity with the same keys.
+            change: returns the new entity from the one that was read. It may be called several times.
+            attempts: times to read and write, at most.
+            on_conflict: `rebase` reads and changes again if another program was faster; `raise` does not.
+            remove: properties that the row shall not have any more.
+
+        Raises:
+            Absent: there is no such entity.
+            Conflict: another program was faster, each time.
+        """
+        return self._driver.run(self._session.update(key, change, attempts, on_conflict, remove)).entity
+
+    @contextmanager
+    def partition(self, partition_key: str | None = None) -> Iterator[Transaction[E]]:
+        """Collect writes of one partition, and send them in one transaction at the end of the block.
+
+        Args:
+            partition_key: of all entities; None for that of the first one.
+
+        Raises:
+            Conflict: an entity is not as expected, and nothing was written. `index` is the number of its write.
+        """
+        transaction = Transaction(self._session, partition_key)
+        yield transaction
+        self._driver.run(transaction.commit())
+
+    def where(self, *conditions: Condition | tuple[Condition, ...], scan: bool = False) -> Query[E]:
+        """Return the query for the entities of one class that fulfil all conditions: `e = columns(Employee)`.
+
+        Args:
+            conditions: such as `e.department == "Sales"`, `e.id.between(100, 199)`.
+            scan: whether the service may have to read the whole table.
+
+        Raises:
+            QueryError: it would be a table scan, or a condition cannot be asked.
+        """
+        session = self._session
+        query = plan(conditions, scan=scan, typed=session.several, hidden=session.hidden)
+        return Query(self._driver, session, query)
+
+    def any_of(self, *queries: Query[E], workers: int = 8) -> list[E]:
+        """Return the entities that one of the queries finds, once each, in the order of keys; all are in memory.
+
+        The service reads the whole table for conditions that are joined by `or`. So these are queries at one time.
+        """
+        plans = [each.plan for each in queries]
+        found = self._driver.run(reading.any_of(self._session.name, plans, self._session.policy, workers))
+        return reading.decoded(found, self._session.decode)
+
+    def by(self, name: str, *values: object, prefix: bool = False, partition_key: str | None = None) -> Iterator[E]:
+        """Yield the entities that have these values of an index, each of which has them when it is read.
+
+        Args:
+            name: of the index.
+            values: of its first fields, or of all.
+            prefix: whether the last value is only the beginning of a text.
+            partition_key: of the entities, for an index within the partition.
+
+        Raises:
+            QueryError: there is no such index, or it cannot be asked so.
+        """
+        go_on: Continuation | None = None
+        while True:
+            request = look_up(self._session, name, values, prefix=prefix, partition_key=partition_key, go_on=go_on)
+            hits = self._driver.run(request)
+            for each in hits.entities:
+                yield self._session.decode(each)
+            if (go_on := hits.continuation) is None:
+                return
+
+    def get_many(self, keys: Iterable[E | EntityKey], *, workers: int = 32) -> list[E | None]:
+        """Return entities by their keys, in the order of the keys; None for absent ones. Reads at one time."""
+        reads = tuple(self._session.get(each) for each in keys)
+        return self._driver.run(perform(Together(reads, workers)))
+
+    def partitions(self) -> Iterator[str]:
+        """Yield each PartitionKey once, by one request for each."""
+        after: str | None = None
+        session = self._session
+        while True:
+            after = self._driver.run(reading.next_partition(session.name, session.policy, after, session.hidden))
+            if after is None:
+                return
+            yield after

@@ -1,0 +1,269 @@
+"""Queries: what the service must read, pages, cursors, and what is found."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import date
+from typing import Annotated, Any
+
+import pytest
+from azure.core.pipeline.policies import SansIOHTTPPolicy
+from azure.data.tables import TableClient
+from azure.data.tables.aio import TableClient as AsyncTableClient
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lazulite_patterns.aio.table import Table as AsyncTable
+from lazulite_patterns.effects.tables import EntityKey, Kind, Operation, Write
+from lazulite_patterns.entities import Flatten, Int32, Name, Partition, Row, Schemas, entity, schema_of
+from lazulite_patterns.keys import bucket, integer, literal, reverse_date, text
+from lazulite_patterns.outcomes import Policy
+from lazulite_patterns.simulation import Simulation
+from lazulite_patterns.table import reading
+from lazulite_patterns.table.conditions import Condition, QueryError, columns
+from lazulite_patterns.table.plan import Kind as Class
+from lazulite_patterns.table.plan import Plan, plan
+from lazulite_patterns.table.table import Table
+
+
+@dataclass(frozen=True)
+class Score:
+    points: Annotated[int, Int32] = 0
+    judge: str = ""
+
+
+@entity()
+@dataclass(frozen=True)
+class Review:
+    country: Annotated[str, Partition(text(), literal("staff"))]
+    department: Annotated[str, Partition()]
+    employee: Annotated[int, Row(integer(3))]
+    day: Annotated[date, Row(reverse_date())]
+    rating: Annotated[int, Int32, Name("Rating")] = 0
+    score: Annotated[Score, Flatten()] = Score()
+
+
+@entity(partition=[bucket(4, by="device")])
+@dataclass(frozen=True)
+class Reading:
+    device: Annotated[str, Row()]
+    value: float = 0.0
+
+
+E, D = columns(Review), columns(Reading)
+COUNTRIES, DEPARTMENTS, NUMBERS = ["it", "i", "it a"], ["hr", "ops"], [1, 2, 30]
+DAYS = [date(2014, 7, 31), date(2014, 8, 1), date(2013, 1, 1)]
+REVIEWS = [
+    Review(country, department, number, day, number)
+    for country in COUNTRIES
+    for department in DEPARTMENTS
+    for number in NUMBERS
+    for day in DAYS
+]
+Test = Callable[[Review], bool]
+
+
+class Classes(SansIOHTTPPolicy[Any, Any]):
+    """Keeps what the service says of each query; only Lazulite says it."""
+
+    def __init__(self) -> None:
+        self.seen: list[str] = []
+
+    def on_response(self, request: Any, response: Any) -> None:
+        if (found := response.http_response.headers.get("Server-Timing")) is not None:
+            self.seen.append(found)
+
+
+@pytest.fixture(scope="module")
+def classes() -> Classes:
+    return Classes()
+
+
+@pytest.fixture(scope="module")
+def table(connection_string: str, classes: Classes) -> Iterator[Table[Review]]:
+    client = TableClient.from_connection_string(connection_string, "Queries", per_call_policies=[classes])
+    client.create_table()
+    for partition in {schema_of(Review).key(each).partition_key for each in REVIEWS}:
+        rows = [schema_of(Review).encode(each) for each in REVIEWS]
+        client.submit_transaction([("create", each) for each in rows if each["PartitionKey"] == partition])
+    yield Table(client, Review)
+    client.delete_table()
+    client.close()
+
+
+def key(review: Review) -> list[bytes]:
+    return [each.encode("utf-16-be") for each in schema_of(Review).key(review)]
+
+
+BRANCH = [E.country == "it", E.department == "hr"]
+QUERIES: list[tuple[list[Any], Test, Class]] = [
+    (
+        [*BRANCH, E.employee == 2, E.day == DAYS[0]],
+        lambda each: (each.country, each.department, each.employee, each.day) == ("it", "hr", 2, DAYS[0]),
+        Class.POINT,
+    ),
+    (
+        [*BRANCH, E.employee == 2],
+        lambda each: (each.country, each.department, each.employee) == ("it", "hr", 2),
+        Class.ROW_RANGE,
+    ),
+    (
+        [*BRANCH, E.employee.between(2, 30), E.rating > 2],
+        lambda each: (each.country, each.department) == ("it", "hr") and each.employee == 30,
+        Class.ROW_RANGE,
+    ),
+    (BRANCH, lambda each: (each.country, each.department) == ("it", "hr"), Class.PARTITION_SCAN),
+    ([E.country == "it"], lambda each: each.country == "it", Class.PARTITION_RANGE),
+    ([E.country.starts_with("it")], lambda each: each.country in {"it", "it a"}, Class.PARTITION_RANGE),
+    ([E.country > "i"], lambda each: each.country != "i", Class.PARTITION_RANGE),
+    (
+        [E.country == "it", E.department >= "i"],
+        lambda each: (each.country, each.department) == ("it", "ops"),
+        Class.PARTITION_RANGE,
+    ),
+]
+for _name, _less in (("lt", True), ("le", True), ("gt", False), ("ge", False)):
+    QUERIES.append(
+        (
+            [*BRANCH, E.employee == 2, Condition(Review, "day", _name, DAYS[0])],  # type: ignore[arg-type]
+            lambda each, name=_name: (  # type: ignore[misc]
+                (each.country, each.department, each.employee) == ("it", "hr", 2)
+                and bool(getattr(each.day, f"__{name}__")(DAYS[0]))
+            ),
+            Class.ROW_RANGE,
+        )
+    )
+
+
+@pytest.mark.parametrize(("conditions", "test", "kind"), QUERIES)
+def test_a_query_finds_what_it_says_and_reads_what_its_class_says(
+    table: Table[Review], classes: Classes, conditions: list[Any], test: Test, kind: Class
+) -> None:
+    query = table.where(*conditions)
+    assert query.kind is kind
+    classes.seen.clear()
+    expected = sorted(filter(test, REVIEWS), key=key)
+    assert expected
+    assert list(query) == expected
+    assert all(f'desc="{kind.value}"' in each for each in classes.seen)
+    assert (query.count(), query.exists()) == (len(expected), True)
+    assert query.first(2) == expected[:2]
+
+
+def test_a_table_scan_is_asked_for(table: Table[Review], classes: Classes) -> None:
+    for conditions in ([E.rating == 2], [], [E.rating == 2, E.employee == 2]):
+        with pytest.raises(QueryError, match="scan=True"):
+            table.where(*conditions)
+    query = table.where(E.rating == 2, scan=True)
+    assert query.kind is Class.TABLE_SCAN
+    assert set(query) == {each for each in REVIEWS if each.rating == 2}
+    assert table.where(scan=True).count() == len(REVIEWS)
+
+
+@pytest.mark.parametrize(
+    ("conditions", "message"),
+    [
+        ([E.country == "it", E.day == DAYS[0]], "Review.day: a part of a key is compared after"),
+        ([E.department == "hr"], "Review.department: a part of a key is compared after"),
+        ([*BRANCH, E.employee != 2], "Review.employee: a part of a key"),
+        ([*BRANCH, E.employee == 1000], "1000 is not from 0 to 999"),
+        ([*BRANCH, E.rating == "x"], "no int"),
+        ([*BRANCH, E.score == Score(1, "a")], "several properties"),
+        ([E.country == "it", D.device == "x"], "on one class"),
+        ([*BRANCH, E.rating.starts_with("1")], "how it begins"),
+    ],
+)
+def test_wrong_queries_are_refused(table: Table[Review], conditions: list[Condition], message: str) -> None:
+    with pytest.raises(QueryError, match=message):
+        table.where(*conditions)
+
+
+def test_columns_are_the_fields() -> None:
+    with pytest.raises(AttributeError, match="Review has no field age"):
+        _ = E.age
+    assert Plan(None, Class.TABLE_SCAN).select == ()
+
+
+def test_a_bucket_is_computed_from_the_field_that_is_known() -> None:
+    query = plan([D.device == "d-17"], scan=False, typed=True)
+    assert query.kind is Class.POINT
+    assert query.filter is not None
+    assert query.filter.text() == "PartitionKey eq '2' and RowKey eq 'd-17' and _Type eq 'Reading'"
+
+
+@pytest.mark.parametrize("size", [1, 2, 5, 100])
+def test_pages_have_their_size_and_cursors_survive(table: Table[Review], size: int) -> None:
+    expected = sorted((each for each in REVIEWS if each.country == "it"), key=key)
+    found: list[Review] = []
+    cursor: str | None = None
+    while True:
+        # Another table object, as after a restart.
+        page = Table(table.client, Review).where(E.country == "it").page(size, cursor)
+        found += page.items
+        if (cursor := page.cursor) is None:
+            break
+        assert len(page.items) == size
+    assert found == expected
+
+
+def test_wrong_cursors_are_refused(table: Table[Review]) -> None:
+    cursor = table.where(E.country == "it").page(1).cursor
+    assert cursor is not None
+    with pytest.raises(QueryError, match="another query"):
+        table.where(E.country == "i").page(1, cursor)
+    for wrong in ("", "x", "bm8=", "e30="):
+        with pytest.raises(QueryError, match="cursor"):
+            table.where(E.country == "it").page(1, wrong)
+
+
+def test_or_is_the_sorted_union(table: Table[Review]) -> None:
+    queries = (table.where(E.country == "it"), table.where(*BRANCH), table.where(E.country == "i"))
+    assert table.any_of(*queries) == sorted((each for each in REVIEWS if each.country in {"it", "i"}), key=key)
+
+
+def test_many_keys_and_partitions(table: Table[Review]) -> None:
+    absent = EntityKey("no", "no")
+    assert table.get_many([REVIEWS[7], absent, REVIEWS[0]], workers=3) == [REVIEWS[7], None, REVIEWS[0]]
+    partitions = list(table.partitions())
+    assert sorted(set(partitions)) == sorted({schema_of(Review).key(each).partition_key for each in REVIEWS})
+    assert len(partitions) == len(set(partitions))
+
+
+def test_some_properties(table: Table[Review]) -> None:
+    found = list(table.where(*BRANCH, E.employee == 2, E.day == DAYS[0]).properties("Rating"))
+    assert [each["Rating"] for each in found] == [2]
+
+
+async def test_asynchronous_queries(table: Table[Review], connection_string: str) -> None:
+    async with AsyncTableClient.from_connection_string(connection_string, "Queries") as client:
+        many = AsyncTable(client, Review)
+        query = many.where(*BRANCH)
+        expected = list(table.where(*BRANCH))
+        assert [each async for each in query] == expected
+        page = await query.page(2)
+        assert page == table.where(*BRANCH).page(2)
+        assert (await query.page(2, page.cursor)).items == expected[2:4]
+        assert (await query.first(1), await query.count(), await query.exists()) == (expected[:1], len(expected), True)
+        assert await many.any_of(query, many.where(*BRANCH)) == expected
+        assert await many.get_many([REVIEWS[3]]) == [REVIEWS[3]]
+        assert [each async for each in many.partitions()] == list(table.partitions())
+        assert len([each async for each in query.properties("Rating")]) == len(expected)
+
+
+@given(st.lists(st.integers(0, 30), max_size=8), st.integers(1, 4), st.integers(0, 30))
+def test_pages_in_a_simulation(numbers: list[int], size: int, least: int) -> None:
+    simulation = Simulation()
+    schemas = Schemas(Reading)
+    for number in numbers:
+        reading_ = Reading(f"d{number:02d}", float(number))
+        properties = schemas.of(reading_).encode(reading_)
+        place = schema_of(Reading).key(reading_)
+        simulation.perform(Write("t", Operation(Kind.PUT, place, properties)))
+    query = plan([D.device >= f"d{least:02d}"], scan=True, typed=False)
+    found: list[str] = []
+    go_on = None
+    while True:
+        page = simulation.run(reading.first("t", query, Policy(), size, go_on))
+        found += [each.key.row_key for each in page.entities]
+        if (go_on := page.continuation) is None:
+            break
+    assert sorted(found) == sorted({f"d{number:02d}" for number in numbers if number >= least})
