@@ -1,1 +1,1 @@
-"""How fast Lazulite is, against the floor of its own technique: `python -m benchmarks` (see README.md)."""
+"""How fast Lazulite is, beside the baseline server and others: `python -m benchmarks` (see README.md)."""

@@ -2,50 +2,65 @@
 
 import os
 import sys
-from collections.abc import Sequence
-from contextlib import ExitStack
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from benchmarks.catalogue import Catalogue
+from benchmarks.entities import TRANSACTION_ROWS
 from benchmarks.exchange import exchange, probe
-from benchmarks.load import run_asyncio, run_fixed
-from benchmarks.measurement import BenchmarkError, Limits, Load, Measurement, latency
-from benchmarks.plan import Plan
-from benchmarks.processes import CLIENT_CPU, Counted, Served, Server, pinned
+from benchmarks.load import run_asyncio
+from benchmarks.processes import CLIENT_CPU, Server, can_pin, pinned
 from benchmarks.rows import CLOSED, FIXED, Row
-from benchmarks.subjects import FLOOR, floor
-from benchmarks.workload import NUMBERS_PER_RUN, Workload
+from benchmarks.subjects import AZURITE, BASELINE, LAZULITE, baseline, start
+from benchmarks.workload import NUMBERS_PER_RUN, BenchmarkError, Limits, Load, Measurement, Workload, quantiles
 
-FIXED_SHARE = 0.5
-"""A fixed rate is this share of what the same subject did in the closed loop before."""
-SHARED_NAP_S = 0.0001
-"""Where the client of fixed rates does not have a CPU of its own, it looks at the clock this often."""
-PRELOAD_SECONDS_MAX = 300.0
+T = TypeVar("T")
+
+FIXED_SHARE = 0.5  # of the same subject's rate in the closed loop before
+SHARED_NAP_S = 0.0001  # between looks at the clock, where a client of fixed rates has no CPU of its own
+FILL_SECONDS_MAX = 300.0
+
+
+def _option(default: T, text: str) -> T:
+    return field(default=default, metadata={"help": text})
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The plan of all measurements. A field with a help text is an option of the command."""
+
+    load: Load = run_asyncio  # in closed loops
+    azurite: bool = False  # whether it takes part
+    pin: bool = field(default_factory=can_pin)  # whether server and client have a CPU each
+    only: str = _option("", "workloads whose name contains this; section table")
+    seconds: float = _option(6.0, "of a workload and a subject, over all rounds; half of it of the baseline server")
+    rounds: int = _option(3, "in which the subjects take turns")
+    entities: int = _option(10_000, "stored for the reads")
+    big: int = _option(10_000_000, "entities in the big table; 0: none")
+    postgres: int = _option(10_000_000, "entities on PostgreSQL, beside 10,000; 0: none")
+    messages: int = _option(10_000_000, "in the longest queue; section queue_growth")
+    stream_mb: int = _option(5120, "MiB of an upload or a download; section streams")
+    ingest_seconds: float = _option(600.0, "of reads beside ingest")
+    max_requests: int = _option(10_000_000, "of one run")
 
 
 class Contender(NamedTuple):
-    """A subject, what is asked of it, and who asks, if it is not the plan's load generator."""
+    """A subject, its server, and its workload; its load generator, if it is not the plan's; the store behind it."""
 
     subject: str
-    server: Served
+    server: Server
     workload: Workload
     load: Load | None = None
+    store: Server | None = None
 
-
-class Spent(NamedTuple):
-    """Processor seconds so far: of a server; of this process and of the clients that it ran and that ended."""
-
-    server_s: float | None
-    client_s: float
-    database_s: float | None = None
-    """Of the database behind the server."""
-
-    @classmethod
-    def of(cls, server: Counted, database: Counted | None = None) -> "Spent":
-        """Return what was spent until now."""
-        return cls(server.cpu_seconds(), sum(os.times()[:4]), None if database is None else database.cpu_seconds())
+    def spent(self) -> Sequence[float | None]:
+        """Return processor seconds until now: of the server, of this process and its ended clients, of the store."""
+        return self.server.cpu_seconds(), sum(os.times()[:4]), self.store and self.store.cpu_seconds()
 
 
 @dataclass
@@ -55,9 +70,9 @@ class Bench:
     plan: Plan
     location: Path
     section: str
-    database: Counted | None = None
     rows: list[Row] = field(default_factory=list)
     conditions: list[str] = field(default_factory=list)
+    shared: bool = False  # other load has the client's CPU too
     _runs: int = 0
 
     def next_first(self) -> int:
@@ -65,142 +80,107 @@ class Bench:
         self._runs += 1
         return self._runs * NUMBERS_PER_RUN
 
-    def wants(self, workload: Workload) -> bool:
-        """Tell whether a workload is to be measured."""
-        return self.plan.only in workload.name
-
     def say(self, text: str) -> None:
-        """Tell the one who waits."""
+        """Report progress."""
         print(f"{self.section}: {text}", file=sys.stderr, flush=True)
 
-    def compare(self, contenders: Sequence[Contender], *, fixed: bool = False, with_floor: bool = True) -> None:
-        """Measure the same workload of several subjects, and of the floor, in turn.
-
-        `fixed`: after each closed loop, the same at a fixed rate.
-
-        Raises:
-            BenchmarkError: the answers are not, or do not stay, what the workload counts.
-        """
-        workload = contenders[0].workload
-        if not self.wants(workload):
-            return
-        self.say(f"{workload.name} {workload.variant} × {workload.connections}".replace("  ", " "))
-        lengths = [self._length(each) for each in contenders]
+    @contextmanager
+    def stages(self, *subjects: str, options: Sequence[str] = ()) -> Iterator[list[tuple[str, Server, Catalogue]]]:
+        """Run these subjects, Lazulite with options; yield each with workloads on the plan's entities."""
         with ExitStack() as stack:
-            turns = list(zip(contenders, lengths, strict=True))
-            if with_floor:
-                server = stack.enter_context(floor(workload.status, lengths[0], pin=self.plan.pin))
-                turns.append((Contender(FLOOR, server, workload), lengths[0]))
+            found = []
+            for subject in subjects:
+                if subject == AZURITE and not self.plan.azurite:
+                    continue
+                location = Path(tempfile.mkdtemp(prefix=f"{self.section}-{subject}-", dir=self.location))
+                more = options if subject == LAZULITE else ()
+                server = stack.enter_context(start(subject, "--location", location, *more, pin=self.plan.pin))
+                catalogue = self.create_table(server, self.plan.entities)
+                self.say(f"{self.plan.entities:,} entities into {subject}")
+                self.store(server, catalogue.preload(), self.plan.entities // TRANSACTION_ROWS)
+                found.append((subject, server, catalogue))
+            yield found
+
+    def create_table(self, server: Server, entities: int) -> Catalogue:
+        """Create the table of all workloads; return the workloads for so many entities in it."""
+        catalogue = Catalogue(server.host, entities)
+        exchange(server.port, catalogue.requests.create_table()).must("creating the table", 201)
+        return catalogue
+
+    def store(self, server: Server, workload: Workload, count: int = 0, seconds: float = FILL_SECONDS_MAX) -> Row:
+        """Send each of `count` (or all) transactions once, or raise a `BenchmarkError`; do not add the row returned."""
+        count = count or len(workload.requests)
+        row = self._run(Contender(LAZULITE, server, workload, run_asyncio), Limits(seconds, count), 0)
+        if row.requests != count or row.errors:
+            raise BenchmarkError(f"{workload.name}: only {row.requests - row.errors} of {count} could be stored")
+        return row
+
+    def compare(
+        self, contenders: Sequence[Contender], *, fixed: bool = False, with_baseline: bool = True, warm_s: float = 0.0
+    ) -> None:
+        """Measure the same workload of several subjects, and of the baseline server, in turn.
+
+        `fixed`: after each closed loop, the same at a fixed rate. `warm_s`: seconds of unmeasured reads before. A
+        `BenchmarkError` ends it if the responses are not, or do not stay, those that the workload counts.
+        """
+        server, workload = contenders[0].server, contenders[0].workload
+        if self.plan.only not in workload.name:
+            return
+        self.say(" ".join(f"{workload.name} {workload.variant} × {workload.connections}".split()))
+        for each in contenders if warm_s and workload.status == 200 else ():
+            self.warm(each, min(warm_s, self.plan.seconds))
+        turns = list(contenders)
+        with ExitStack() as stack:
+            if with_baseline:
+                length = len(probe(workload, server, self.next_first()).body)
+                server = stack.enter_context(baseline(workload.status, length, pin=self.plan.pin))
+                turns.append(Contender(BASELINE, server, replace(workload, witness=b"")))
             for number in range(self.plan.rounds):
-                for contender, length in turns:
-                    self._turn(contender, length, number, fixed=fixed)
-
-    def _length(self, contender: Contender) -> int:
-        """Return how long an answer is; 0 where it is not asked by HTTP."""
-        workload = contender.workload
-        return len(probe(workload, contender.server, self.next_first()).body) if workload.requests else 0
-
-    def _turn(self, contender: Contender, length: int, number: int, *, fixed: bool) -> None:
-        seconds = self.plan.slice_s / (2 if contender.subject == FLOOR else 1)
-        row = self.closed(contender, seconds, length=length, number=number)
-        if fixed:
-            rate = row.requests / row.seconds * FIXED_SHARE
-            self.fixed(contender, seconds, rate, number=number)
+                for contender in turns:
+                    seconds = self.plan.seconds / self.plan.rounds / (2 if contender.subject == BASELINE else 1)
+                    row = self.measure(contender, seconds, number=number)
+                    if fixed:
+                        self.measure(contender, seconds, number=number, rate=row.requests / row.seconds * FIXED_SHARE)
 
     def warm(self, contender: Contender, seconds: float) -> None:
         """Send each request of a workload that reads once, unmeasured, and give up after so many seconds."""
-        limits = Limits(seconds, min(len(contender.workload.requests), self.plan.requests))
-        with pinned(CLIENT_CPU, pin=self.plan.pin):
-            run_asyncio(contender.workload, contender.server.port, 0, limits)
+        if count := min(len(contender.workload.requests), self.plan.max_requests):
+            self._run(contender._replace(load=run_asyncio), Limits(seconds, count), 0)
 
-    def closed(self, contender: Contender, seconds: float, *, length: int = 0, number: int = 0, name: str = "") -> Row:
-        """Measure one subject in a closed loop. Answers shorter than 0.9 × `length` on average are refused."""
-        limits = Limits(seconds, self.plan.requests)
-        first = self.next_first()
-        load = contender.load or self.plan.load
-        before = Spent.of(contender.server, self.database)
-        with pinned(CLIENT_CPU, pin=self.plan.pin):
-            found = load(contender.workload, contender.server.port, first, limits)
-        # A batch that fails inside still says 202, but in fewer bytes.
-        if found.received_bytes < 0.9 * found.requests * length:
-            raise BenchmarkError(f"{contender.workload.name}: the answers under load are shorter than the first one")
-        return self.add(contender, found, before, Row(self.section, name, "", mode=CLOSED, round=number))
-
-    def fixed(
-        self, contender: Contender, seconds: float, rate: float, *, number: int = 0, name: str = "", alone: bool = True
-    ) -> Row:
-        """Measure one subject at a fixed rate; `alone`: the client has its CPU for itself."""
-        limits = Limits(seconds, self.plan.requests)
-        nap_s = 0.0 if self.plan.pin and alone else SHARED_NAP_S
-        first = self.next_first()
-        before = Spent.of(contender.server, self.database)
-        with pinned(CLIENT_CPU, pin=self.plan.pin):
-            found = run_fixed(contender.workload, contender.server.port, first, limits, rate=rate, nap_s=nap_s)
-        return self.add(
-            contender, found, before, Row(self.section, name, "", mode=FIXED, asked_rate=rate, round=number)
-        )
-
-    def add(self, contender: Contender, found: Measurement, before: Spent, row: Row | None = None) -> Row:
-        """Note a run, with what it took since `before`; `row` holds how it was done."""
-        if found.requests == 0:
-            raise BenchmarkError(f"{contender.workload.name}: no request was answered in {found.seconds:.1f} s")
-        after, memory = Spent.of(contender.server, self.database), contender.server.memory()
-        workload = contender.workload
-        row = row or Row(self.section, "", "")
-        row = replace(
-            row,
-            workload=row.workload or workload.name,
-            subject=contender.subject,
-            variant=workload.variant,
-            connections=workload.connections,
-            entities=workload.entities,
-            requests=found.requests,
-            errors=found.errors,
-            units=workload.units,
-            seconds=found.seconds,
-            server_cpu_s=_since(before.server_s, after.server_s),
-            client_cpu_s=after.client_s - before.client_s,
-            database_cpu_s=_since(before.database_s, after.database_s),
-            rss_mb=memory and memory.now_mb,
-            peak_mb=memory and memory.peak_mb,
-            **found.latency._asdict(),
-        )
+    def measure(self, contender: Contender, seconds: float, number: int = 0, rate: float | None = None) -> Row:
+        """Measure one subject in a closed loop, or at a fixed rate of requests a second, in a round of this number."""
+        workload, length = contender.workload, 0
+        if workload.requests:  # The load is by HTTP.
+            length = len(probe(workload, contender.server, self.next_first()).body)
+        if rate is not None:
+            nap_s = 0.0 if self.plan.pin and not self.shared else SHARED_NAP_S
+            contender = contender._replace(load=partial(run_asyncio, rate=rate, nap_s=nap_s))
+        row = self._run(contender, Limits(seconds, self.plan.max_requests), self.next_first())
+        if row.received_bytes < 0.9 * (row.requests - row.errors) * length:
+            raise BenchmarkError(f"{workload.name}: the responses under load are shorter than the first one")
+        row = replace(row, mode=CLOSED if rate is None else FIXED, asked_rate=rate, round=number)
         self.rows.append(row)
         return row
+
+    def _run(self, contender: Contender, limits: Limits, first: int) -> Row:
+        workload, load = contender.workload, contender.load or self.plan.load
+        before = contender.spent()
+        with pinned(CLIENT_CPU, pin=self.plan.pin):
+            found = load(workload, contender.server.port, first, limits)
+        pairs = zip(before, contender.spent(), strict=True)
+        server_s, client_s, store_s = (None if was is None or now is None else now - was for was, now in pairs)
+        row = self.row(workload, contender.subject, found, contender.server)
+        return replace(row, server_cpu_s=server_s, client_cpu_s=client_s, store_cpu_s=store_s)
+
+    def row(self, workload: Workload, subject: str, found: Measurement, server: Server | None = None) -> Row:
+        """Return the row of a measurement, with the memory of a server."""
+        row = Row(self.section, workload.name, subject, workload.variant, workload.connections, units=workload.units)
+        rss_mb, peak_mb = (server and server.memory_mb()) or (None, None)
+        return replace(row, entities=workload.entities, rss_mb=rss_mb, peak_mb=peak_mb, **found._asdict())
 
     def note(
-        self, workload: str, subject: str, seconds: Sequence[float], *, entities: int = 0, server: Server | None = None
-    ) -> Row:
-        """Add a row about something else than load: how long each of some attempts took, or the memory of a server."""
-        memory = server and server.memory()
-        row = Row(
-            self.section,
-            workload,
-            subject,
-            entities=entities,
-            requests=len(seconds),
-            seconds=sum(seconds),
-            rss_mb=memory and memory.now_mb,
-            peak_mb=memory and memory.peak_mb,
-            **(latency(seconds)._asdict() if seconds else {}),
-        )
-        self.rows.append(row)
-        return row
-
-    def create_table(self, server: Server, catalogue: Catalogue) -> None:
-        """Create the table that everything happens in."""
-        created = exchange(server.port, catalogue.requests.create_table())
-        if created.status != 201:
-            raise BenchmarkError(f"creating the table: status {created.status}: {created.body[:500]!r}")
-
-    def store(self, server: Server, workload: Workload, first: int, count: int, seconds: float) -> Measurement:
-        """Send each of `count` transactions once, from number `first` on."""
-        with pinned(CLIENT_CPU, pin=self.plan.pin):
-            found = run_asyncio(workload, server.port, first, Limits(seconds, count))
-        if found.requests != count or found.errors:
-            raise BenchmarkError(f"{workload.name}: only {found.requests - found.errors} of {count} could be stored")
-        return found
-
-
-def _since(before: float | None, after: float | None) -> float | None:
-    return None if before is None or after is None else after - before
+        self, name: str, subject: str, seconds: Sequence[float] = (), entities: int = 0, server: Server | None = None
+    ) -> None:
+        """Add a row about something else than load: the seconds of each of some attempts, or the memory of a server."""
+        found = Measurement(len(seconds), 0, sum(seconds), 0, *quantiles(seconds or [0.0]))
+        self.rows.append(self.row(Workload(name, 1, 1, 0, [], entities=entities), subject, found, server))

@@ -1,44 +1,39 @@
-"""Single requests, whose answers are looked at closely before anything is measured."""
+"""Single requests, whose responses are checked closely before anything is measured."""
 
 import http.client
 import socket
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
-from benchmarks.measurement import BenchmarkError
-from benchmarks.processes import Served
-from benchmarks.workload import Workload
-
-ANSWER_SECONDS_MAX = 30
+from benchmarks.processes import Server
+from benchmarks.workload import BenchmarkError, Workload
 
 
 class Reply(NamedTuple):
-    """A response's status, body, and what its Server-Timing says of the cost."""
+    """A response, with the Server-Timing of its cost."""
 
     status: int
     body: bytes
     timing: str
 
+    def must(self, name: str, status: int) -> Self:
+        """Return the response if it has the right status, else raise a `BenchmarkError`."""
+        if self.status != status:
+            raise BenchmarkError(f"{name}: status {self.status}, expected {status}: {self.body[:500]!r}")
+        return self
+
 
 def exchange(port: int, request: bytes) -> Reply:
     """Send one request on a connection of its own and return the response."""
-    with socket.create_connection(("127.0.0.1", port), timeout=ANSWER_SECONDS_MAX) as connection:
+    with socket.create_connection(("127.0.0.1", port), timeout=30) as connection:
         connection.sendall(request)
         with http.client.HTTPResponse(connection) as response:
             response.begin()
             return Reply(response.status, response.read(), response.getheader("Server-Timing", ""))
 
 
-def probe(workload: Workload, server: Served, number: int) -> Reply:
-    """Send one request of the workload and look closely at the answer.
-
-    Raises:
-        BenchmarkError: wrong status, or not as many results as the workload has.
-    """
-    reply = exchange(server.port, next(workload.numbered(number)))
-    if reply.status != workload.status:
-        raise BenchmarkError(
-            f"{workload.name}: status {reply.status}, expected {workload.status}: {reply.body[:500]!r}"
-        )
+def probe(workload: Workload, server: Server, number: int) -> Reply:
+    """Send one request of the workload; raise a `BenchmarkError` unless status and number of results are right."""
+    reply = exchange(server.port, next(workload.numbered(number))).must(workload.name, workload.status)
     results = workload.units if workload.results is None else workload.results
     if workload.witness and reply.body.count(workload.witness) != results:
         raise BenchmarkError(f"{workload.name}: not {results} results in {reply.body[:500]!r}")

@@ -1,127 +1,81 @@
-"""A small HTTP client: N connections, no pipelining, responses parsed in C, looked at for status and length only.
+"""Load generators: `wrk`, and a small HTTP client with N connections, no pipelining, responses parsed in C.
 
-Closed loop: every connection has one request under way. `wrk` does the same at a tenth of the cost and is preferred
-where it is installed.
-
-Fixed rate: request number i is meant to leave at i / rate seconds, and its latency counts from that moment, whether or
-not a connection was free to send it. So a server that stalls is charged for every request that would have come
-meanwhile: no coordinated omission. All requests that were due are sent and waited for, half a minute at most.
+Closed loop: every connection has one request under way. Fixed rate: request number i is meant to leave at i / rate
+seconds, and its latency counts from that moment, whether or not a connection was free: no coordinated omission. All
+requests that were due are sent and waited for, half a minute at most.
 """
 
 import asyncio
+import re
+import shutil
+import subprocess
+import tempfile
 import time
-from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
 from typing import cast
 
 import httptools
 import uvloop
 
-from benchmarks.measurement import BenchmarkError, Limits, Measurement, latency
-from benchmarks.workload import Workload
+from benchmarks.workload import BenchmarkError, Limits, Measurement, Workload, quantiles
 
-STALL_SECONDS = 30.0
-"""A server that lets the run last this much longer than it should has failed it."""
+STALL_SECONDS = 30.0  # A server that lets the run last this much longer than it should has failed it.
 
 
-class _Run(ABC):
-    """What the connections of one run share; decides when they send."""
+class _Run:
+    """The state that the connections of one run share; decides when they send. `rate` is None for a closed loop."""
 
-    def __init__(self, workload: Workload, first: int, limits: Limits) -> None:
+    def __init__(self, workload: Workload, first: int, limits: Limits, rate: float | None) -> None:
+        self.workload, self.limits, self.rate = workload, limits, rate
         self.requests = workload.numbered(first)
-        self.status = workload.status
-        self.connections = workload.connections
-        self.limits = limits
-        self.began = 0.0
-        self.sent = 0
+        self.total = limits.requests if rate is None else max(1, min(limits.requests, int(rate * limits.seconds)))
+        self.sent = self.errors = self.received_bytes = 0
         self.latencies: list[float] = []
-        self.errors = 0
-        self.received_bytes = 0
+        self.idle: deque[_Connection] = deque()
         self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-
-    @abstractmethod
-    def ready(self, connection: "_Connection") -> None:
-        """Say that a connection has nothing under way."""
-
-    def start(self) -> None:
-        """Start the clock; all connections are there, none is ready yet."""
         self.began = time.perf_counter()
 
-    def ended(self) -> None:
-        """End the run."""
-        if not self.done.done():
+    def send(self) -> None:
+        """Send the requests that are due, as long as connections are idle; end the run when all are answered."""
+        now = time.perf_counter()
+        if self.rate is None and now >= self.began + self.limits.seconds:
+            self.total = self.sent
+        while self.idle and self.sent < self.total:
+            since = now if self.rate is None else self.began + self.sent / self.rate
+            if since > now:
+                return
+            self.sent += 1
+            self.idle.popleft().send(since)
+        if self.sent == self.total and len(self.idle) == self.workload.connections and not self.done.done():
             self.done.set_result(None)
 
-    def failed(self, reason: str) -> None:
-        """End the run in vain."""
-        if not self.done.done():
-            self.done.set_exception(BenchmarkError(reason))
-
-
-class _Closed(_Run):
-    """The next request leaves when the last one is answered."""
-
-    _finished = 0
-
-    def ready(self, connection: "_Connection") -> None:
-        now = time.perf_counter()
-        if self.sent >= self.limits.requests or now >= self.began + self.limits.seconds:
-            self._finished += 1
-            if self._finished == self.connections:
-                self.ended()
-            return
-        connection.send(now)
-
-
-class _Fixed(_Run):
-    """The next request leaves when its time has come and a connection is free."""
-
-    def __init__(self, workload: Workload, first: int, limits: Limits, rate: float) -> None:
-        super().__init__(workload, first, limits)
-        self._rate = rate
-        self._total = max(1, min(limits.requests, int(rate * limits.seconds)))
-        self._free: deque[_Connection] = deque()
-
-    def ready(self, connection: "_Connection") -> None:
-        self._free.append(connection)
-        if self.sent == self._total and len(self._free) == self.connections:
-            self.ended()
-        self.pump()
-
-    def give_up(self, connections: Sequence["_Connection"]) -> None:
-        """Count what was due and is not answered as wrong, and as if its answer came now, which is too early."""
-        now = time.perf_counter()
-        begun = [each.since for each in connections if each not in self._free]
-        waiting = [self.began + number / self._rate for number in range(self.sent, self._total)]
-        self.latencies += [now - since for since in (*begun, *waiting)]
-        self.errors += len(begun) + len(waiting)
-
-    def pump(self) -> None:
-        """Send what is due."""
-        now = time.perf_counter()
-        while self._free and self.sent < self._total:
-            intended = self.began + self.sent / self._rate
-            if intended > now:
-                return
-            self._free.popleft().send(intended)
-
-    async def watch(self, nap_s: float) -> None:
-        """Look at the clock until the run ends, as the event loop's own timers are a millisecond coarse."""
-        while not self.done.done():
-            self.pump()
+    async def finish(self, nap_s: float) -> None:
+        """Return at the end. A fixed rate looks at the clock until then: timers of an event loop are 1 ms coarse."""
+        while self.rate is not None and not self.done.done():
+            self.send()
             if nap_s:
                 time.sleep(nap_s)  # noqa: ASYNC251  # leaves the CPU to the server for less than anything here measures
             await asyncio.sleep(0)
+        await self.done
+
+    def give_up(self, connections: "list[_Connection]") -> None:
+        """Count due requests without a response as wrong, and as if it came now, which is too early."""
+        if self.rate is None:
+            raise BenchmarkError(f"{self.workload.name}: the server stalled")
+        due = [each.since for each in connections if each not in self.idle]
+        due += [self.began + number / self.rate for number in range(self.sent, self.total)]
+        self.latencies += [time.perf_counter() - since for since in due]
+        self.errors += len(due)
 
 
 class _Connection(asyncio.Protocol):
     def __init__(self, run: _Run) -> None:
         self._run = run
         self._parser = httptools.HttpResponseParser(self)
-        self.since = 0.0
         self._transport: asyncio.Transport
+        self.since = 0.0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
@@ -133,15 +87,16 @@ class _Connection(asyncio.Protocol):
     def on_message_complete(self) -> None:
         run = self._run
         run.latencies.append(time.perf_counter() - self.since)
-        run.errors += self._parser.get_status_code() != run.status
-        run.ready(self)
+        run.errors += self._parser.get_status_code() != run.workload.status
+        run.idle.append(self)
+        run.send()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._run.failed(f"the server closed the connection: {exc}")
+        if not self._run.done.done():
+            self._run.done.set_exception(BenchmarkError(f"the server closed the connection: {exc}"))
 
     def send(self, since: float) -> None:
         """Send the next request, whose latency counts from `since`."""
-        self._run.sent += 1
         self.since = since
         self._transport.write(next(self._run.requests))
 
@@ -149,56 +104,63 @@ class _Connection(asyncio.Protocol):
         self._transport.close()
 
 
-async def _measure(start: Callable[[], _Run], port: int, nap_s: float) -> Measurement:
-    loop = asyncio.get_running_loop()
-    run = start()
-    connections: list[_Connection] = []
-    for _ in range(run.connections):
-        connections.append((await loop.create_connection(partial(_Connection, run), "127.0.0.1", port))[1])
-    run.start()
-    for connection in connections:
-        run.ready(connection)
+async def _measure(
+    workload: Workload, port: int, first: int, limits: Limits, rate: float | None, nap_s: float
+) -> Measurement:
+    run = _Run(workload, first, limits, rate)
+    new = partial(asyncio.get_running_loop().create_connection, partial(_Connection, run), "127.0.0.1", port)
+    connections = [(await new())[1] for _ in range(workload.connections)]
+    run.idle.extend(connections)
+    run.began = time.perf_counter()
+    run.send()
     try:
-        async with asyncio.timeout(run.limits.seconds + STALL_SECONDS):
-            if isinstance(run, _Fixed):
-                await run.watch(nap_s)
-            await run.done
+        await asyncio.wait_for(run.finish(nap_s), limits.seconds + STALL_SECONDS)
     except TimeoutError:
-        if not isinstance(run, _Fixed):
-            raise
         run.give_up(connections)
     elapsed = time.perf_counter() - run.began
-    run.ended()  # whatever the connections say from now on
+    run.done.cancel()  # whatever the connections report from now on
     for connection in connections:
         connection.close()
-    return Measurement(len(run.latencies), run.errors, elapsed, run.received_bytes, latency(run.latencies))
+    return Measurement(len(run.latencies), run.errors, elapsed, run.received_bytes, *quantiles(run.latencies))
 
 
-def _run(start: Callable[[], _Run], workload: Workload, port: int, nap_s: float = 0.0) -> Measurement:
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        try:
-            return runner.run(_measure(start, port, nap_s))
-        except TimeoutError:
-            raise BenchmarkError(f"{workload.name}: the server stalled") from None
-
-
-def run_asyncio(workload: Workload, port: int, first: int, limits: Limits) -> Measurement:
-    """Load the server on `port` in a closed loop; see `measurement.Load`.
-
-    Raises:
-        BenchmarkError: a connection was lost, or the server stalled.
-    """
-    return _run(lambda: _Closed(workload, first, limits), workload, port)
-
-
-def run_fixed(
-    workload: Workload, port: int, first: int, limits: Limits, *, rate: float, nap_s: float = 0.0
+def run_asyncio(
+    workload: Workload, port: int, first: int, limits: Limits, *, rate: float | None = None, nap_s: float = 0.0
 ) -> Measurement:
-    """Send `rate` requests a second to the server on `port`, come what may.
+    """Load the server on `port` in a closed loop (see `workload.Load`), or with `rate` requests a second.
 
-    `nap_s` is how long to sleep between looks at the clock; 0 takes a whole CPU and is the most exact.
-
-    Raises:
-        BenchmarkError: a connection was lost.
+    `nap_s` is how long to sleep between looks at the clock; 0 takes a whole CPU and is the most exact. Raises a
+    `BenchmarkError` if a connection was lost, or the server stalled in a closed loop.
     """
-    return _run(lambda: _Fixed(workload, first, limits, rate), workload, port, nap_s)
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(_measure(workload, port, first, limits, rate, nap_s))
+
+
+def wrk_version() -> str | None:
+    """Return the installed wrk's version, or None without wrk."""
+    if shutil.which("wrk") is None:
+        return None
+    banner = subprocess.run(["wrk", "-v"], capture_output=True, text=True, check=False)
+    found = re.search(r"^wrk (\S+)", banner.stdout + banner.stderr, re.MULTILINE)
+    return found[1] if found else "of unknown version"
+
+
+def run_wrk(workload: Workload, port: int, first: int, limits: Limits) -> Measurement:
+    """Load the server on `port` by one thread, for whole seconds; see `workload.Load`."""
+    seconds = max(1, round(limits.seconds))
+    with tempfile.NamedTemporaryFile(prefix="lazulite-bench-") as file:
+        file.writelines(b"%d\n" % len(request) + request for request in workload.requests)
+        file.flush()
+        script = ["-s", str(Path(__file__).with_name("wrk.lua")), f"http://127.0.0.1:{port}", "--", file.name]
+        numbers = map(str, (first, limits.requests, workload.start(first)))
+        command = ["wrk", "-t1", f"-c{workload.connections}", f"-d{seconds}s", "--timeout", "10s", *script, *numbers]
+        output = subprocess.run(command, capture_output=True, text=True, check=False, timeout=seconds + 60)
+    found = re.search(r"^RESULT (.+)$", output.stdout, re.MULTILINE)
+    if found is None:
+        raise BenchmarkError(f"wrk: {output.stdout}{output.stderr}")
+    requests, errors, lost, microseconds, received, *latencies_us = map(float, found[1].split())
+    if lost:
+        raise BenchmarkError(f"{lost:.0f} connections failed or timed out")
+    return Measurement(
+        int(requests), int(errors), microseconds / 1e6, int(received), *(each / 1000 for each in latencies_us)
+    )

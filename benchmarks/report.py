@@ -1,187 +1,138 @@
-"""The report: Markdown made from the raw data alone. `python -m benchmarks.report` makes it, and the plots, again."""
+"""The report: Markdown made from the raw data alone. `python -m benchmarks.report` makes it again."""
 
-import itertools
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
-from benchmarks import database_report
-from benchmarks.markdown import spell, table
-from benchmarks.rows import CLOSED, Row, read_conditions, read_rows
-from benchmarks.subjects import AZURITE, BARE, FLOOR, LAZULITE
-from benchmarks.targets import TARGETS, Results, Target, middle, ratio
+from benchmarks.rows import CLOSED, Row, read_sections
+from benchmarks.sections import SECTIONS
+from benchmarks.subjects import AZURITE, BASELINE, HELD, LAZULITE, MINIMAL, PGBENCH, TWO, TWO_HELD, WORKERS
+from benchmarks.targets import TARGETS, find, middle, ratio
 
 DIRECTORY = Path(__file__).with_name("results")
 REPORT = Path(__file__).with_name("RESULTS.md")
-REMARK = "remark: "
-"""A condition that begins so qualifies the rows of its section, and is printed beside them."""
-CLIENT_BUSY_MAX = 0.9
-"""A client busier than this may have been the limit."""
+ONE_PROCESS = {TWO: LAZULITE, TWO_HELD: HELD, **dict.fromkeys(WORKERS, LAZULITE)}
+"""By subject of several processes: the one of a single process."""
+NONE = "–"
 
-_TARGET_HEAD = ("workload", "asked", "measured", "met", "the bare path")
-_RUN_HEAD = (
-    *(
-        "workload",
-        "entities",
-        "connections",
-        "subject",
-        "mode",
-        "per second",
-        "p50 ms",
-        "p99 ms",
-        "p99.9 ms",
-        "worst ms",
-    ),
-    *("server CPU s / 1,000", "server CPU", "RSS MB", "of the floor", "Lazulite is × it"),
-)
-_NAMES = {
-    "table": "The workloads of the targets",
-    "connections": "By connections, closed loop and fixed rate",
-    "big": "The big table",
-    "growth": "How cost grows",
-    "postgres": "On PostgreSQL",
-    "startup": "Commands and idle servers",
+
+class Line(NamedTuple):
+    """A line of a table: rows of one subject, one a round; and the rows of all subjects that took turns with it."""
+
+    rows: Sequence[Row]
+    group: Sequence[Row]
+
+    def against(self, subject: str | None) -> float | None:
+        """Return the rate as a multiple of another subject's on as many connections; pgbench has its own number."""
+        where = {"subject": subject} | ({} if subject == PGBENCH else {"connections": self.rows[0].connections})
+        is_other = self.rows[0].mode == CLOSED and self.rows[0].subject != subject
+        return ratio(self.rows, find(self.group, where)) if is_other else None
+
+    def lazulite(self) -> float | None:
+        """Return the rate of Lazulite as a multiple of that of Azurite, or of the minimal server."""
+        share = self.against(LAZULITE) if self.rows[0].subject in (AZURITE, MINIMAL) else None
+        return 1 / share if share else None
+
+
+def _number(form: str, value: float | None) -> str:
+    return NONE if value is None else format(value, form)
+
+
+MEDIANS: dict[str, tuple[str, str | Callable[[Row], float | None]]] = {
+    "per second": (",.0f", "rate"),
+    "p50 ms": (".2f", "p50_ms"),
+    "p99 ms": (".2f", "p99_ms"),
+    "p99.9 ms": (".2f", "p999_ms"),
+    "worst ms": (".2f", "max_ms"),
+    "server CPU, µs": (",.1f", lambda row: row.each_us("server")),
+    "store CPU, µs": (",.1f", lambda row: row.each_us("store")),
+    "client CPU, µs": (",.1f", lambda row: row.each_us("client")),
+    "server CPU": (".0%", lambda row: row.busy("server")),
+    "client CPU": (".0%", lambda row: row.busy("client")),
+    "CPUs busy": (".2f", lambda row: row.busy("server", "client", "store")),
+    "per server core": (",.0f", lambda row: row.per_core("server") if row.store_cpu_s else None),
+    "per store core": (",.0f", "per_store_core"),
+    "RSS MB": (".0f", "rss_mb"),
+    "peak MB": (".0f", "peak_mb"),
+    "grown MB": (".1f", "grown_mb"),
+    "bytes of an entity": (",.1f", "entity_bytes"),
 }
+RATIOS: dict[str, tuple[str, Callable[[Line], float | None]]] = {
+    "of the baseline": (".0%", lambda line: line.against(BASELINE)),
+    "Lazulite is × it": (".2f", Line.lazulite),
+    "of pgbench": (".0%", lambda line: line.against(PGBENCH)),
+    "of one process": (".2f", lambda line: line.against(ONE_PROCESS.get(line.rows[0].subject))),
+}
+"""Both by head: the form and the value of a cell. A table has the columns of which it has a number."""
 
 
-def _target_cells(target: Target, results: Results) -> list[str]:
-    value, bare = target.measured(results), target.bare and target.bare(results)
-    least = "" if bare is None else target.spell(bare)
-    if value is None:
-        return [target.of, target.text, "–", "not measured", least]
-    return [target.of, target.text, target.spell(value), "met" if target.met(value) else "**not met**", least]
+def table(head: Sequence[str], cells: Iterable[Sequence[str]], left: int = 1) -> list[str]:
+    """Return a Markdown table whose first `left` columns are texts, between empty lines; nothing without rows."""
+    rule = ["---"] * left + ["---:"] * (len(head) - left)
+    lines = ["| " + " | ".join(each) + " |" for each in (head, rule, *cells)]
+    return ["", *lines, ""] if len(lines) > 2 else []
 
 
-def _group(row: Row) -> tuple[str, str, int, str, int]:
-    """Return what the rows of all rounds and subjects have in common."""
-    return row.workload, row.variant, row.connections, row.mode, row.entities
-
-
-def _grouped(rows: Iterable[Row]) -> list[list[Row]]:
-    groups: dict[tuple[str, str, int, str, int], list[Row]] = {}
+def grouped(rows: Iterable[Row], *names: str) -> list[list[Row]]:
+    """Return groups of rows with the same values of these fields, in the order in which they begin."""
+    groups: dict[tuple[object, ...], list[Row]] = {}
     for row in rows:
-        groups.setdefault(_group(row), []).append(row)
+        groups.setdefault(tuple(getattr(row, name) for name in names), []).append(row)
     return list(groups.values())
 
 
-def _times(ours: Sequence[Row], theirs: Sequence[Row]) -> float | None:
-    return ratio(ours, theirs, lambda row: row.rate)
-
-
-def _run_cells(subject: str, by_subject: dict[str, list[Row]]) -> list[str]:
-    rows = by_subject[subject]
-    first = rows[0]
-    latencies: list[Callable[[Row], float | None]] = [
-        lambda row: row.p50_ms or None,
-        lambda row: row.p99_ms or None,
-        lambda row: row.p999_ms or None,
-    ]
-    share = None if subject == FLOOR else _times(rows, by_subject.get(FLOOR, []))
-    multiple = _times(by_subject.get(LAZULITE, []), rows) if subject in (AZURITE, BARE) else None
-    name = f"{first.workload} {first.variant}".strip()
-    asked = middle(rows, lambda row: row.asked_rate)
-    return [
-        name if subject == next(iter(by_subject)) else "",
-        f"{first.entities:,}" if first.entities else "",
-        str(first.connections),
-        subject,
-        first.mode if asked is None else f"{asked:,.0f}/s",
-        spell(middle(rows, lambda row: row.rate), ",.0f"),
-        *(spell(middle(rows, of), ".2f") for of in latencies),
-        spell(max(row.max_ms for row in rows) or None, ".2f"),
-        spell(middle(rows, lambda row: row.cpu_per_thousand), ".3f"),
-        spell(middle(rows, lambda row: None if row.server_cpu_s is None else row.server_cpu_s / row.seconds), ".0%"),
-        spell(middle(rows, lambda row: row.rss_mb), ".0f"),
-        spell(share if first.mode == CLOSED else None, ".0%"),
-        spell(multiple if first.mode == CLOSED else None, ".2f" if subject == BARE else ".1f"),
-    ]
+def _targets(rows: Sequence[Row]) -> list[str]:
+    cells = []
+    for target in TARGETS:
+        value, minimal = target.measured(rows), target.minimal(rows)
+        verdict = "not measured" if value is None else "met" if target.met(value) else "**not met**"
+        measured, least = ("" if each is None else target.form.format(each) for each in (value, minimal))
+        cells.append([target.name, target.text, measured or NONE, verdict, least])
+    return table(("workload", "asked", "measured", "met", "the minimal server"), cells, left=5)
 
 
 def _runs(rows: Sequence[Row]) -> list[str]:
-    cells = []
-    for group in _grouped(row for row in rows if row.requests):
-        by_subject: dict[str, list[Row]] = {}
-        for row in group:
-            by_subject.setdefault(row.subject, []).append(row)
-        cells += [_run_cells(subject, by_subject) for subject in by_subject]
-    return table(_RUN_HEAD, cells)
+    """Return a table of runs."""
+    groups = grouped(rows, "workload", "variant", "mode", "entities")
+    lines = [Line(each, group) for group in groups for each in grouped(group, "subject", "connections")]
+    columns = {
+        head: [_number(form, middle(line.rows, of) or None) for line in lines] for head, (form, of) in MEDIANS.items()
+    }
+    columns |= {head: [_number(form, of(line)) for line in lines] for head, (form, of) in RATIOS.items()}
+    columns = {head: cells for head, cells in columns.items() if set(cells) != {NONE}}
+    cells = zip(*([_labels(line)[at] for line in lines] for at in range(5)), *columns.values(), strict=True)
+    return table(("workload", "entities", "connections", "subject", "mode", *columns), cells)
 
 
-def _memory(rows: Sequence[Row]) -> list[str]:
-    """Return resident memory by section and subject: the least of idle servers, and the peak."""
-    cells = []
-    for section, subject in itertools.product(_NAMES, (LAZULITE, AZURITE, FLOOR)):
-        here = [row for row in rows if (row.section, row.subject) == (section, subject)]
-        idle = min((row.rss_mb for row in here if row.workload == "idle" and row.rss_mb is not None), default=None)
-        peak = max((row.peak_mb for row in here if row.peak_mb is not None), default=None)
-        if peak is not None:
-            cells.append([section, subject, spell(idle, ".0f"), spell(peak, ".0f")])
-    return table(("section", "subject", "idle MB", "peak MB"), cells, left=2)
+def _labels(line: Line) -> list[str]:
+    row = line.rows[0]
+    first = find(line.group, {"connections": row.connections})[0]
+    name = f"{row.workload} {row.variant}".strip() if row is first else ""
+    mode = row.mode if row.asked_rate is None else f"{middle(line.rows, 'asked_rate'):,.0f}/s"
+    return [name, f"{row.entities:,}" if row.entities else "", str(row.connections), row.subject, mode]
 
 
-def _load(rows: Sequence[Row]) -> list[str]:
-    """Say how long the load of the big table took."""
-    steps = [row for row in rows if (row.section, row.workload) == ("big", "load")]
-    if not steps:
-        return []
-    stored, seconds = sum(row.requests * row.units for row in steps), sum(row.seconds for row in steps)
-    return [f"{stored:,} entities were loaded by transactions in {seconds:,.0f} s, {stored / seconds:,.0f} a second"]
-
-
-def _notes(rows: Sequence[Row]) -> list[str]:
-    """Say where the client may have been the limit, and which responses were not what was asked for."""
-    closed = [row for row in rows if row.mode == CLOSED and row.client_cpu_s is not None]
-    notes = _load(rows)
-    notes += [
-        f"{row.workload}, {row.subject}: {row.errors} answers had a wrong status, or did not come"
+def render(rows: Sequence[Row], conditions: Sequence[str]) -> str:
+    """Return the report as Markdown."""
+    lines = ["# Results", "", "Made by `make bench` from the raw data in `benchmarks/results`; [how](README.md).", ""]
+    lines += ["## Conditions", "", *(f"- {text}" for text in conditions)]
+    wrong = [
+        f"- {row.workload}, {row.subject}: {row.errors} responses were wrong, or did not come"
         for row in rows
         if row.errors
     ]
-    for subject, its in (("Lazulite", LAZULITE), ("the floor", FLOOR), ("Azurite", AZURITE)):
-        limited = [
-            f"{group[0].section}: {group[0].workload} × {group[0].connections}"
-            for group in _grouped(row for row in closed if row.subject == its)
-            if (middle(group, lambda row: (row.client_cpu_s or 0.0) / row.seconds) or 0.0) > CLIENT_BUSY_MAX
-        ]
-        if limited:
-            notes.append(f"at {subject} the client's CPU was full, it may do more: {'; '.join(limited)}")
-    return notes
-
-
-def _remarks(conditions: Sequence[tuple[str, str]], sections: Collection[str]) -> list[str]:
-    """Return what qualifies the rows of some sections."""
-    found = [text.removeprefix(REMARK) for name, text in conditions if name in sections and text.startswith(REMARK)]
-    return [*(f"- {text}" for text in found), ""] if found else []
-
-
-def render(rows: Sequence[Row], conditions: Sequence[tuple[str, str]], plots: Sequence[str] = ()) -> str:
-    """Return the report as Markdown."""
-    results = Results(rows)
-    common = [text for _, text in conditions if not text.startswith(REMARK)]
-    lines = ["# Results", "", "Made by `make bench` from the raw data in `benchmarks/results`; [how](README.md).", ""]
-    lines += ["## Conditions", "", *(f"- {text}" for text in dict.fromkeys(common)), "", "## Targets"]
-    lines += table(_TARGET_HEAD, (_target_cells(target, results) for target in TARGETS), left=5)
-    lines += _remarks(conditions, _NAMES)
-    for name in plots:
-        lines += [f"![{name}](results/{name})", ""]
-    for section, title in _NAMES.items():
-        shown = database_report.runs if section == database_report.SECTION else _runs
-        of_section = shown([row for row in rows if row.section == section])
-        lines += [f"## {title}", *of_section, *_remarks(conditions, [section])] if of_section else []
-    lines += ["## Memory", *_memory(rows)]
-    notes = [*_notes(rows), *database_report.notes(rows)]
-    lines += ["## Notes", "", *(f"- {note}" for note in notes)] if notes else []
+    lines += ["", "## Errors", "", *wrong] if wrong else []
+    lines += ["", "## Targets", *_targets(rows)]
+    for name, (title, _) in SECTIONS.items():
+        here = find(rows, {"section": name})
+        lines += [f"## {title}", *_runs(here)] if here else []
     return "\n".join(lines).rstrip() + "\n"
 
 
-def write_report(directory: Path, report: Path, *, plots: bool = True) -> str:
-    """Make the report and, if wanted, the plots from the files in `directory`; return the report."""
-    rows = read_rows(directory)
-    drawn: list[str] = []
-    if plots:
-        from benchmarks.plots import draw  # noqa: PLC0415  # only here is matplotlib needed
-
-        drawn = draw(rows, directory)
-    text = render(rows, read_conditions(directory), drawn)
+def write_report(directory: Path, report: Path) -> str:
+    """Make the report from the files in `directory`; return it."""
+    conditions, rows = read_sections(directory)
+    text = render(rows, conditions)
     report.write_text(text, encoding="utf-8")
     return text
 

@@ -12,47 +12,46 @@ MINIMAL = "application/json;odata=minimalmetadata"
 
 
 class Requests:
-    """Builds requests for one endpoint.
+    """Builds requests for the endpoint at `host` (with its port); Shared Key requests live 15 minutes from `now`.
 
-    Args:
-        host: host and port, for the Host header.
-        now: signatures are dated with it; Shared Key requests live 15 minutes from then.
+    `sas` are the service and the permissions of the SAS, other than those for tables.
     """
 
-    def __init__(self, host: str, now: datetime) -> None:
+    def __init__(self, host: str, now: datetime, *sas: str) -> None:
         self._host = host
         self._date = format_datetime(now.astimezone(UTC), usegmt=True)
-        self._sas = account_sas(f"{now.astimezone(UTC) + timedelta(days=1):%Y-%m-%dT%H:%M:%SZ}")
+        self._sas = account_sas(f"{now.astimezone(UTC) + timedelta(days=1):%Y-%m-%dT%H:%M:%SZ}", *sas)
 
     def raw(
         self, method: str, resource: str, query: str = "", body: bytes = b"", accept: str = MINIMAL, **headers: str
     ) -> bytes:
-        """Return a request authorized by the SAS in its URL. `headers` are spelled with underscores."""
+        """Return a request authorized by the SAS in its URL. `headers` are written with underscores."""
         target = f"/{ACCOUNT}/{resource}?{query + '&' if query else ''}{self._sas}"
         return self._assemble(method, target, body, {"Accept": accept} | headers)
 
-    def signed(self, method: str, resource: str, query: str = "", body: bytes = b"", content_type: str = "") -> bytes:
+    def signed(
+        self, method: str, resource: str, query: str = "", body: bytes = b"", content_type: str = "", **more: str
+    ) -> bytes:
         """Return a request authorized by Shared Key. Of a query, its `comp` is signed and must come first."""
         path = f"/{ACCOUNT}/{resource}"
         component = query.partition("&")[0]
         authorization = shared_key(method, f"{path}?{component}" if component else path, self._date, content_type)
         headers = {"Accept": MINIMAL, "Authorization": authorization}
-        if content_type:
-            headers["Content-Type"] = content_type
-        return self._assemble(method, f"{path}?{query}" if query else path, body, headers)
+        headers |= {"Content-Type": content_type} if content_type else {}
+        return self._assemble(method, f"{path}?{query}" if query else path, body, headers | more)
 
     def _assemble(self, method: str, target: str, body: bytes, headers: dict[str, str]) -> bytes:
         lines = {"Host": self._host, "x-ms-version": "2019-02-02", "x-ms-date": self._date}
         lines |= {name.replace("_", "-"): value for name, value in headers.items()}
-        if body:
-            lines |= {"Content-Length": str(len(body))}
+        lines |= {"Content-Length": str(len(body))} if body else {}
         head = "".join(f"{name}: {value}\r\n" for name, value in lines.items())
         return f"{method} {target} HTTP/1.1\r\n{head}\r\n".encode() + body
 
     def create_table(self) -> bytes:
         """Return the request that creates the table."""
-        body = json.dumps({"TableName": TABLE}).encode()
-        return self.raw("POST", "Tables", body=body, Content_Type="application/json")
+        return self.raw(
+            "POST", "Tables", body=json.dumps({"TableName": TABLE}).encode(), Content_Type="application/json"
+        )
 
     def insert(self, entity: bytes) -> bytes:
         """Return the request that inserts one entity and wants no echo."""
@@ -63,14 +62,24 @@ class Requests:
         path = f"{TABLE}(PartitionKey='{partition_key}',RowKey='{row_key}')"
         return self.raw("MERGE", path, body=entity, Content_Type="application/json")
 
-    def transaction(self, entities: Sequence[bytes]) -> bytes:
-        """Return the entity group transaction that inserts these entities of one partition."""
-        part = (
-            "--changeset_c\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n\r\n"
-            f"POST http://{self._host}/{ACCOUNT}/{TABLE} HTTP/1.1\r\nContent-Type: application/json\r\n"
-            f"Accept: {MINIMAL}\r\nPrefer: return-no-content\r\nDataServiceVersion: 3.0\r\n\r\n"
-        ).encode()
-        parts = b"".join(part + entity + b"\r\n" for entity in entities)
+    def transaction(
+        self, entities: Sequence[bytes], method: str = "POST", keys: Sequence[tuple[str, str]] = (), **headers: str
+    ) -> bytes:
+        """Return the entity group transaction that writes these entities of one partition.
+
+        By `POST` it inserts them; by other methods it needs their `keys`, too.
+        """
+        lines = {"Content_Type": "application/json", "Accept": MINIMAL, "Prefer": "return-no-content"}
+        lines |= {"DataServiceVersion": "3.0"} | headers
+        fields = "".join(f"{name.replace('_', '-')}: {value}\r\n" for name, value in lines.items())
+        parts = []
+        for number, entity in enumerate(entities):
+            target = "" if method == "POST" else "(PartitionKey='{}',RowKey='{}')".format(*keys[number])
+            head = (
+                "--changeset_c\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n\r\n"
+                f"{method} http://{self._host}/{ACCOUNT}/{TABLE}{target} HTTP/1.1\r\n{fields}\r\n"
+            )
+            parts.append(head.encode() + entity + b"\r\n")
         opening = b"--batch_b\r\nContent-Type: multipart/mixed; boundary=changeset_c\r\n\r\n"
-        body = opening + parts + b"--changeset_c--\r\n\r\n--batch_b--\r\n"
+        body = opening + b"".join(parts) + b"--changeset_c--\r\n\r\n--batch_b--\r\n"
         return self.raw("POST", "$batch", body=body, Content_Type="multipart/mixed; boundary=batch_b")

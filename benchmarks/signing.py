@@ -13,26 +13,20 @@ _SAS_VERSION = "2019-02-02"
 
 
 def _sign(text: str) -> str:
-    digest = hmac.digest(base64.b64decode(KEY), text.encode(), hashlib.sha256)
-    return base64.b64encode(digest).decode()
+    return base64.b64encode(hmac.digest(base64.b64decode(KEY), text.encode(), hashlib.sha256)).decode()
 
 
-def account_sas(expiry: str) -> str:
-    """Return the query string of an account SAS for every table operation, valid until `expiry` (ISO 8601, UTC)."""
-    permissions, services, resource_types = "rwdlacu", "t", "soc"
+def account_sas(expiry: str, service: str = "t", permissions: str = "rwdlacu") -> str:
+    """Return the query string of an account SAS for every operation of a service, valid until `expiry` (ISO 8601)."""
+    fields = {"sv": _SAS_VERSION, "ss": service, "srt": "soc", "sp": permissions, "se": expiry}
     # account, sp, ss, srt, st, se, sip, spr, sv, each ended by a line feed; three of them are empty here.
-    signature = _sign(f"{ACCOUNT}\n{permissions}\n{services}\n{resource_types}\n\n{expiry}\n\n\n{_SAS_VERSION}\n")
-    fields = {"sv": _SAS_VERSION, "ss": services, "srt": resource_types, "sp": permissions, "se": expiry}
-    return urlencode(fields | {"sig": signature})
+    text = f"{ACCOUNT}\n{fields['sp']}\n{fields['ss']}\n{fields['srt']}\n\n{expiry}\n\n\n{_SAS_VERSION}\n"
+    return urlencode(fields | {"sig": _sign(text)})
 
 
 def shared_key(method: str, path: str, date: str, content_type: str = "") -> str:
     """Return the value of an Authorization header.
 
-    Args:
-        method: of the request.
-        path: of the request as sent, with `comp` and no more of its query.
-        date: the `x-ms-date` header.
-        content_type: the header, if there is one.
+    `path` is the request's as sent, with `comp` and no more of its query; `date` is the `x-ms-date` header.
     """
     return f"SharedKey {ACCOUNT}:" + _sign(f"{method}\n\n{content_type}\n{date}\n/{ACCOUNT}{path}")

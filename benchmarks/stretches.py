@@ -1,4 +1,6 @@
-"""`python -m benchmarks.stretches`: how long requests with heavy bodies hold the event loop without a pause.
+"""`python -m benchmarks.stretches`: how long heavy requests hold the event loop without a pause.
+
+Heavy are bodies of up to 4 MiB, and requests for entities of nearly 1 MiB.
 
 A service in this process, on asyncio's own event loop, whose callbacks are timed: processor time of the loop's thread,
 so that other programs count little. The client is another thread. Each request is sent several times; of its longest
@@ -27,23 +29,26 @@ from lazulite.auth.accounts.account import AccountDirectory
 from lazulite.engine.rocksdb.engine import RocksEngine
 from lazulite.protocol.clock import system_clock
 from lazulite.protocol.version import NEWEST
-from lazulite.server.admission.scheduler import Lane
+from lazulite.server.admission.scheduler import FairScheduler
 from lazulite.server.server import Server
+from lazulite.service.definition import ServiceDependencies
 from lazulite.table.service import TableService
 
 _ENTITY = "heavy(PartitionKey='p',RowKey='r')"
 _JSON, _ATOM, _XML = ("application/json", "application/atom+xml", "application/xml")
 _FULL = "application/json;odata=fullmetadata"
+_FORMATS = (_FULL, "application/json;odata=nometadata", _ATOM)
 _OLD = "2014-02-14"
 """A version that has Atom."""
 
 
 class Request(NamedTuple):
-    """A request, and the one to send before it so that it does its work each time."""
+    """A request, the one to send before it so that it does its work each time, and those to send once."""
 
     name: str
     raw: bytes
     before: bytes = b""
+    once: tuple[bytes, ...] = ()
 
 
 @dataclass
@@ -101,15 +106,40 @@ def requests(build: Requests) -> Iterator[Request]:
         yield Request(f"batch: {name}", send("POST", "$batch", body, BATCH_TYPE, version=_OLD))
     for name, text in heavy_bodies.filters().items():
         yield Request(f"query: {name}", build.raw("GET", "heavy()", f"$filter={quote(text)}"))
+    yield from large_rows(build)
+
+
+def large_rows(build: Requests) -> Iterator[Request]:
+    """Yield the requests for entities of nearly 1 MiB: reads of each format, and a batch of merges."""
+    for text, (body, count) in heavy_bodies.large_entities().items():
+        paths = [f"heavy(PartitionKey='{quote(text)}',RowKey='{number}')" for number in range(count)]
+        stored = tuple(build.raw("PUT", path, body=body, Content_Type=_JSON) for path in paths)
+        for accept in _FORMATS:
+            of = f"{text} as {accept.rpartition('/')[2]}"
+            one = build.raw("GET", paths[0], accept=accept, x_ms_version=_OLD)
+            yield Request(f"get: an entity of {of}", one, b"", stored)
+            own = f"PartitionKey eq '{text}'"
+            for name, terms in {"": own, ", filtered": f"{own} and S1 ge 'b' and S14 ne 'c'"}.items():
+                options = f"$filter={quote(terms)}&$top=10"
+                page = build.raw("GET", "heavy()", options, accept=accept, x_ms_version=_OLD)
+                yield Request(f"query: a page of {of}{name}", page, b"", stored)
+        merges = heavy_bodies.small_merges(text, count)
+        name = f"batch: {count} × MERGE onto entities of {text}"
+        yield Request(name, build.raw("POST", "$batch", body=merges, Content_Type=BATCH_TYPE), b"", stored)
 
 
 def measure(port: int, stretches: Stretches, only: str, repeats: int) -> Iterator[tuple[float, float, str, int]]:
     """Yield the longest stretch and all that a request took, in seconds, its name, and the status of its answer."""
     build = Requests(f"127.0.0.1:{port}", datetime.now(UTC))
     exchange(port, build.raw("POST", "Tables", body=b'{"TableName":"heavy"}', Content_Type=_JSON))
-    for name, raw, before in requests(build):
+    sent: list[tuple[bytes, ...]] = []
+    for name, raw, before, once in requests(build):
         if only not in name:
             continue
+        if once and once not in sent:
+            sent.append(once)
+            for each in once:
+                exchange(port, each)
         found = []
         for _ in range(repeats):
             if before:
@@ -123,10 +153,13 @@ def measure(port: int, stretches: Stretches, only: str, repeats: int) -> Iterato
 async def run(place: Path, only: str, repeats: int) -> list[tuple[float, float, str, int]]:
     """Serve, measure, and return what was found, the longest stretch first."""
     engine = RocksEngine.open(place / "store", system_clock)
-    lane = Lane()
-    service = TableService(engine, AccountDirectory({}, None), paced=lane.paced)
+    scheduler = FairScheduler()
+    accounts = AccountDirectory({}, None)
+    service = TableService(
+        ServiceDependencies(engine=engine, accounts=accounts, schedule_fairly=scheduler.schedule_fairly)
+    )
     ids = itertools.count()
-    server = Server(service, host="127.0.0.1", port=0, new_request_id=lambda: str(next(ids)), lane=lane)
+    server = Server(service, host="127.0.0.1", port=0, new_request_id=lambda: str(next(ids)), scheduler=scheduler)
     await server.start()
     calm_collector()
     stretches = Stretches()

@@ -1,57 +1,82 @@
-"""What is asked of a server: raw HTTP/1.1 requests, built before the clock starts.
+"""A workload, and the findings of a load generator that runs it.
 
-A load generator sends `Workload.requests` in turn, over and over. `MARK` in a request stands for a number that no other
-request of the run carries; it has the mark's own length, so Content-Length stays right.
+A workload is a list of raw HTTP/1.1 requests, built before the clock starts and sent in turn, over and over. `MARK` in
+a request stands for a number that no other request of the run carries; it has the mark's own length, so Content-Length
+stays right.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import count
+from typing import NamedTuple, TypeAlias
 
 MARK = b"@@@@@@@@@@@@"
+# Runs of one benchmark number their requests from different multiples of this, so no key comes twice.
 NUMBERS_PER_RUN: int = 10 ** (len(MARK) - 4)
-"""Runs of one benchmark number their requests from different multiples of this, so no key comes twice."""
-
 _GOLDEN_RATIO = 0.6180339887
+
+
+class BenchmarkError(Exception):
+    """The server failed, or its responses were not those to be measured; the numbers would mean something else."""
 
 
 @dataclass(frozen=True)
 class Workload:
-    """One row of the report.
-
-    Attributes:
-        name: what the row is called.
-        unit: what is counted.
-        units: how many of them one response stands for.
-        connections: how many requests are under way at any time.
-        status: what every response must say.
-        requests: raw requests, sent in turn.
-        witness: what the body of a good response holds once for each result; nothing to look for if empty.
-        results: how many results that are; as many as units if None.
-        variant: what a growth curve varies, here.
-        entities: how many are in the table.
-    """
+    """One row of the report."""
 
     name: str
-    unit: str
-    units: int
-    connections: int
-    status: int
+    units: int  # entities that one response stands for, or 1
+    connections: int  # requests under way at any time
+    status: int  # of every response
     requests: Sequence[bytes]
-    witness: bytes = b""
-    results: int | None = None
-    variant: str = ""
-    entities: int = 0
+    witness: bytes = b""  # bytes that a good response holds once for each result; empty: not checked
+    results: int | None = None  # of one response; None: as many as units
+    variant: str = ""  # the value of a growth curve's variable
+    entities: int = 0  # in the table before the run
+    sharing: int = 1  # so many requests one after the other carry the same number
 
     def start(self, first: int) -> int:
         """Return which request a run begins with: runs spread over the list, so that a later one meets other keys."""
-        return int(len(self.requests) * (first // NUMBERS_PER_RUN * _GOLDEN_RATIO % 1))
+        spread = int(len(self.requests) * (first // NUMBERS_PER_RUN * _GOLDEN_RATIO % 1))
+        return first % self.sharing if self.sharing > 1 else spread
 
     def numbered(self, first: int) -> Iterator[bytes]:
         """Yield the requests for ever, with numbers from `first` on."""
-        start, number = self.start(first), first
-        turn = [*self.requests[start:], *self.requests[:start]]
-        pieces = [request.split(MARK) for request in turn]
-        while True:
-            for parts in pieces:
-                yield parts[0] if len(parts) == 1 else f"{number:0{len(MARK)}d}".encode().join(parts)
-                number += 1
+        pieces = [request.split(MARK) for request in self.requests]
+        offset = self.start(first) - first
+        for number in count(first):
+            parts = pieces[(number + offset) % len(pieces)]
+            yield f"{number // self.sharing:0{len(MARK)}d}".encode().join(parts) if len(parts) > 1 else parts[0]
+
+
+class Limits(NamedTuple):
+    """When a run ends, whichever comes first."""
+
+    seconds: float
+    requests: int
+
+
+class Measurement(NamedTuple):
+    """The findings of one run; their names are those of a `Row`."""
+
+    requests: int  # answered
+    errors: int  # responses with a wrong status
+    seconds: float
+    received_bytes: int
+    p50_ms: float
+    p99_ms: float
+    p999_ms: float
+    max_ms: float
+
+
+def quantiles(seconds: Sequence[float]) -> list[float]:
+    """Return the last fields of a measurement, or raise a `BenchmarkError` if there is no latency."""
+    if not seconds:
+        raise BenchmarkError("no request was answered")
+    ordered = sorted(seconds)
+    last = len(ordered) - 1
+    return [ordered[min(last, int(len(ordered) * share))] * 1000 for share in (0.5, 0.99, 0.999, 1)]
+
+
+Load: TypeAlias = Callable[[Workload, int, int, Limits], Measurement]
+"""A load generator of closed loops: (workload, port on the loopback address, first number, limits) -> findings."""

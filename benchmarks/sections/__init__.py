@@ -1,15 +1,15 @@
-"""The sections of the benchmark, each a function that measures with a `Bench`, by name and in order."""
+"""The sections, in the order in which they are measured and reported: a title, and a function that takes a `Bench`."""
 
-from collections.abc import Callable
+from benchmarks.sections import big, postgres, queue, startup, streams, table, workers
 
-from benchmarks.bench import Bench
-from benchmarks.sections import big, connections, growth, postgres, startup, table
-
-SECTIONS: dict[str, Callable[[Bench], None]] = {
-    "startup": startup.run,
-    "table": table.run,
-    "connections": connections.run,
-    "growth": growth.run,
-    "big": big.run,
-    "postgres": postgres.run,
+SECTIONS = {
+    "startup": ("Commands and idle servers", startup.run),
+    "table": ("The workloads of the targets", table.targets),
+    "connections": ("By connections, closed loop and fixed rate", table.connections),
+    "streams": ("Large bodies", streams.run),
+    "workers": ("By workers", workers.run),
+    "big": ("The big table", big.run),
+    "postgres": ("On PostgreSQL", postgres.run),
+    "queue": ("Queues", queue.run),
+    "queue_growth": ("Queues, by what is in front", queue.growth),
 }

@@ -1,162 +1,146 @@
 """The service on PostgreSQL: against pgbench on the same server, two processes against one, a large table and a small.
 
 Two processes are compared with one twice: with all of the machine, which then is full; and each held to a share of a
-CPU, so that neither the machine nor the database is. Inserts are asked of them into few partitions, for which they wait
-for each other, and into many, for which they hardly do; merges, which must have read what they change, into few.
-
-Nothing is held on a CPU: each subject, with the database and the client that it needs, has the whole machine. So each
-row says what of the processors the service took, the database, and the client.
+CPU, so that neither the machine nor the database is. Nothing is held on a CPU: each subject, with the database and the
+client that it needs, has the whole machine.
 """
 
-import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
+
+from tests.postgres.server import PostgresServer
 
 from benchmarks import pgbench
-from benchmarks.bench import PRELOAD_SECONDS_MAX, Bench, Contender
-from benchmarks.catalogue import PAGES, Catalogue
-from benchmarks.crew import Crew
-from benchmarks.database import Database, Stored, database, multiply, sizes, stored
+from benchmarks.bench import Bench, Contender
+from benchmarks.catalogue import MANY_PARTITIONS, Catalogue
+from benchmarks.database import SETTINGS, Database, conditions
 from benchmarks.entities import PARTITION_ROWS, PAYLOAD_BYTES, TRANSACTION_ROWS
-from benchmarks.measurement import BenchmarkError, Limits
-from benchmarks.pgbench import Pgbench, Script
 from benchmarks.processes import Server
 from benchmarks.rows import Row
-from benchmarks.sections.big import BIG, SMALL
-from benchmarks.subjects import HELD, LAZULITE, PGBENCH, TWO, TWO_HELD, lazulite_on
-from benchmarks.throttle import throttling
-from benchmarks.workload import Workload
+from benchmarks.sections.big import BIG, SMALL, check_space
+from benchmarks.several import loading_all, throttling
+from benchmarks.subjects import HELD, LAZULITE, PGBENCH, TWO, TWO_HELD, start
+from benchmarks.workload import Load, Workload
 from lazulite.engine.postgres.settings import PostgresSettings
 
-CONNECTIONS, FEWER_CONNECTIONS = 64, 16
-"""Of single requests, by HTTP."""
-POOL = PostgresSettings(dsn="").connections_max
-"""Connections to the database: those of pgbench, and of both Lazulite processes together."""
+FEWER_CONNECTIONS = 16  # of single requests by HTTP, beside 64
+POOL = PostgresSettings(dsn="").connections_max  # to the database: of pgbench, and of both Lazulite processes together
 WARM_SECONDS_MAX = 3.0
-DISK_BYTES_PER_ENTITY = 4 * PAYLOAD_BYTES
-"""A row, its part of the index, the log, and what is inserted meanwhile."""
-HELD_TO = 0.25
-"""The share of a CPU of processes that are held to one."""
-SIZE, LOAD = "size", "load by SQL"
-"""The workloads of rows about what is on the disk, and how long it took to get there."""
+DISK_BYTES_PER_ENTITY = 4 * PAYLOAD_BYTES  # a row, its part of the index, the log, and later inserts
+HELD_TO = 0.25  # of a CPU
+SIZE = "size"
+SIZED_ENTITIES, SHARING = 20_000, (1000, 10, 1)
+"""Entities whose size is measured, by the number of them that share a partition."""
 
 
 @dataclass(frozen=True)
 class Side:
-    """A database of some size, and two Lazulite processes on it."""
+    """A database of some size, two Lazulite processes on it as one server, and the database's own processes."""
 
     variant: str
-    dsn: str
-    entities: int
-    servers: Sequence[Server]
+    database: Database
+    server: Server
+    store: Server
     catalogue: Catalogue
-    stored: Stored
 
+    def contender(self, subject: str, workload: Workload, server: Server, load: Load | None = None) -> Contender:
+        """Return a contender with this database as the store."""
+        return Contender(subject, server, replace(workload, variant=self.variant), load, self.store)
 
-SINGLE: Sequence[tuple[Callable[[Catalogue], Workload], Callable[[Side], Script]]] = (
-    (Catalogue.get, lambda side: pgbench.point_read(side.stored.space, side.entities)),
-    (Catalogue.insert, lambda side: pgbench.single_insert(side.stored.value_bytes)),
-)
-"""What pgbench can do too, and how."""
-MANY: Sequence[Callable[[Catalogue], Workload]] = (
-    Catalogue.transaction,
-    lambda catalogue: catalogue.pages(next(iter(PAGES))),
-    Catalogue.ranges,
-)
+    @property
+    def one(self) -> Server:
+        """The first of the two processes."""
+        return self.server._replace(peers=())
+
+    def pgbench(self, script: str, workload: Workload) -> Contender:
+        """Return pgbench with the script of a point read or a single insert."""
+        space, value_bytes = self.database.stored()
+        entities = self.catalogue.entities
+        reads = script == "point_read"
+        variables = pgbench.point_read(space, entities) if reads else pgbench.single_insert(value_bytes)
+        load = pgbench.loading(self.database.dsn, script, variables)
+        return self.contender(PGBENCH, replace(workload, connections=POOL, requests=[]), Server(0, 0), load)
 
 
 def run(bench: Bench) -> None:
     """Measure on a database with the plan's entities, and on a larger one, in turn."""
     if not bench.plan.postgres:
         return
-    _check_space(bench)
+    check_space(bench, bench.plan.postgres * DISK_BYTES_PER_ENTITY, "--postgres")
     bench.plan = replace(bench.plan, pin=False)
     with ExitStack() as stack:
-        server = bench.database = stack.enter_context(database(bench.location.parent))
+        postgres = stack.enter_context(PostgresServer.make(bench.location.parent, **SETTINGS))
         bench.conditions += [
-            f"section postgres: {server.conditions()}",
+            f"section postgres: {conditions(postgres)}",
             f"section postgres: {POOL // 2} connections of each Lazulite process, {POOL} of pgbench",
             f"section postgres: {pgbench.version()}, -M prepared; nothing is held on a CPU",
         ]
-        sides = [
-            _side(bench, server, stack, variant, entities)
-            for variant, entities in ((SMALL, bench.plan.entities), (BIG, bench.plan.postgres))
-        ]
-        for contenders in _comparisons(bench, sides, server):
-            if bench.wants(contenders[0].workload):
-                _warm(bench, contenders)
-            bench.compare(contenders, with_floor=False)
+        small = _side(bench, stack, postgres, SMALL, bench.plan.entities)
+        large = _side(bench, stack, postgres, BIG, bench.plan.postgres)
+        for contenders in _comparisons(bench, small, large):
+            bench.compare(contenders, with_baseline=False, warm_s=WARM_SECONDS_MAX)
+        _sizes(bench, postgres)
 
 
-def _check_space(bench: Bench) -> None:
-    needed, free = bench.plan.postgres * DISK_BYTES_PER_ENTITY, shutil.disk_usage(bench.location).free
-    if free < needed:
-        raise BenchmarkError(f"{needed / 1e9:.0f} GB of disk may be needed, {free / 1e9:.0f} are free: see --postgres")
-
-
-def _side(bench: Bench, server: Database, stack: ExitStack, variant: str, entities: int) -> Side:
-    """Make a database and fill it: the first partition, or all that is small, through the service."""
-    dsn = server.make()
+def _side(bench: Bench, stack: ExitStack, postgres: PostgresServer, variant: str, entities: int) -> Side:
+    """Fill a database: the first partition, or the whole of a small table, through the service."""
     bench.say(f"{entities:,} entities into a database")
-    options = ["--engine-connections", str(POOL // 2)]
-    servers = [stack.enter_context(lazulite_on(dsn, options, pin=False)) for _ in range(2)]
-    catalogue = Catalogue(servers[0].host, entities)
-    bench.create_table(servers[0], catalogue)
-    first = PARTITION_ROWS if variant == BIG else entities
-    bench.store(servers[0], catalogue.preload(), 0, first // TRANSACTION_ROWS, PRELOAD_SECONDS_MAX)
-    side = Side(variant, dsn, entities, servers, catalogue, stored(dsn))
+    database, store = Database(postgres), Server(postgres.address[1], postgres.pid, tree=True)
+    options = ("--engine-connections", str(POOL // 2))
+    services = [start(LAZULITE, *options, pin=False, LAZULITE_ENGINE=database.dsn) for _ in range(2)]
+    first, second = map(stack.enter_context, services)
+    catalogue = bench.create_table(first, entities)
+    through_service = PARTITION_ROWS if variant == BIG else entities
+    bench.store(first, catalogue.preload(), through_service // TRANSACTION_ROWS)
     if variant == BIG:
-        bench.note(LOAD, PGBENCH, [multiply(dsn, side.stored.space, entities)], entities=entities)
-    bench.rows += [
-        Row(bench.section, SIZE, LAZULITE, size.name, entities=entities, requests=0, disk_mb=size.mb)
-        for size in sizes(dsn)
-    ]
-    return side
+        bench.note("load by SQL", PGBENCH, [database.multiply(database.stored()[0], entities)], entities)
+    _note_sizes(bench, SIZE, entities, database.sizes_mb())
+    return Side(variant, database, first._replace(peers=(second,)), store, catalogue)
 
 
-def _comparisons(bench: Bench, sides: Sequence[Side], server: Database) -> Iterator[Sequence[Contender]]:
-    """Yield what takes turns, workload by workload: the service, pgbench where it can, and two processes."""
-    for build, script in SINGLE:
-        workloads = [(side, replace(build(side.catalogue), connections=CONNECTIONS)) for side in sides]
-        fewer = [(side, replace(workload, connections=FEWER_CONNECTIONS)) for side, workload in workloads]
+def _comparisons(bench: Bench, small: Side, large: Side) -> Iterator[Sequence[Contender]]:
+    """Yield the contenders, workload by workload: the service, pgbench where it can, and two processes."""
+    workloads: Sequence[tuple[Callable[[Catalogue], Workload], Sequence[Side], str]] = (
+        (partial(Catalogue.get, connections=64), (small, large), "point_read"),
+        (Catalogue.insert, (small, large), "single_insert"),
+        (partial(Catalogue.insert, partitions=MANY_PARTITIONS), (large,), ""),
+        (Catalogue.merge, (large,), ""),
+        *((build, (small, large), "") for build in (Catalogue.transaction, Catalogue.pages, Catalogue.ranges)),
+    )
+    for build, sides, script in workloads:
+        asked = [(side, build(side.catalogue)) for side in sides]
+        fewer = [(side, replace(workload, connections=FEWER_CONNECTIONS)) for side, workload in asked if script]
         yield [
-            *(_one(*each) for each in (*workloads, *fewer)),
-            *(_pgbench(side, workload, server, script(side)) for side, workload in workloads),
-            *_processes(bench, *workloads[-1]),
+            *(side.contender(LAZULITE, workload, side.one) for side, workload in (*asked, *fewer)),
+            *(side.pgbench(script, workload) for side, workload in asked if script),
+            *_processes(bench, *asked[-1]),
         ]
-    large = sides[-1]
-    for workload in (large.catalogue.insert_anywhere(), large.catalogue.merge()):
-        yield [_one(large, workload), *_processes(bench, large, workload)]
-    for build in MANY:
-        workloads = [(side, build(side.catalogue)) for side in sides]
-        yield [*(_one(*each) for each in workloads), *_processes(bench, *workloads[-1])]
-
-
-def _warm(bench: Bench, contenders: Sequence[Contender]) -> None:
-    """Read without measuring: what the larger table has for the first time would come from the disk for some."""
-    limits = Limits(min(WARM_SECONDS_MAX, bench.plan.seconds), bench.plan.requests)
-    for each in contenders:
-        if each.subject in (LAZULITE, PGBENCH) and each.workload.status == 200:
-            load = each.load or bench.plan.load
-            load(each.workload, each.server.port, bench.next_first(), limits)
-
-
-def _one(side: Side, workload: Workload) -> Contender:
-    return Contender(LAZULITE, side.servers[0], replace(workload, variant=side.variant))
 
 
 def _processes(bench: Bench, side: Side, workload: Workload) -> Iterator[Contender]:
     """Yield two processes; and one and two that are held to a share of a CPU, with twice the connections."""
-    load, crew = bench.plan.load, Crew(side.servers)
-    asked = replace(workload, variant=side.variant)
-    yield Contender(TWO, crew, asked, crew.loaded_by(load))
-    more = replace(asked, connections=2 * asked.connections)
-    one = crew.servers[:1]
-    yield Contender(HELD, one[0], more, throttling(load, one, HELD_TO))
-    yield Contender(TWO_HELD, crew, more, throttling(crew.loaded_by(load), crew.servers, HELD_TO))
+    one, both = bench.plan.load, loading_all(bench.plan.load, side.server)
+    held = replace(workload, connections=2 * workload.connections)
+    yield side.contender(TWO, workload, side.server, both)
+    yield side.contender(HELD, held, side.one, throttling(one, side.one, HELD_TO))
+    yield side.contender(TWO_HELD, held, side.server, throttling(both, side.server, HELD_TO))
 
 
-def _pgbench(side: Side, workload: Workload, server: Database, script: Script) -> Contender:
-    asked = replace(workload, variant=side.variant, connections=POOL, requests=[])
-    return Contender(PGBENCH, server, asked, Pgbench(side.dsn, script))
+def _sizes(bench: Bench, postgres: PostgresServer) -> None:
+    """Note what entities take on the disk and in the log, by the number of them that share a partition."""
+    entities = min(SIZED_ENTITIES, bench.plan.postgres)
+    for sharing in SHARING:
+        bench.say(f"{entities:,} entities, {sharing:,} of a partition")
+        database = Database(postgres)
+        with start(LAZULITE, pin=False, LAZULITE_ENGINE=database.dsn) as server:
+            catalogue, before = bench.create_table(server, entities), database.log_mb()
+            bench.store(server, catalogue.insert(partitions=entities // sharing), entities)
+            sizes = database.sizes_mb() | {"log": database.log_mb() - before}
+            _note_sizes(bench, f"{SIZE}, {sharing:,} to a partition", entities, sizes)
+
+
+def _note_sizes(bench: Bench, workload: str, entities: int, sizes_mb: Mapping[str, float]) -> None:
+    row = Row(bench.section, workload, LAZULITE, entities=entities, requests=0)
+    bench.rows += [replace(row, variant=name, disk_mb=mb) for name, mb in sizes_mb.items()]

@@ -1,43 +1,39 @@
-"""How long a command takes that does nothing, and how much memory a server takes that nobody asks."""
+"""The time of commands that do nothing, and of an embedded server's start; the memory of idle servers."""
 
 import subprocess
 import sys
-import time
+import timeit
 from contextlib import ExitStack
+from functools import partial
 
 from benchmarks.bench import Bench
 from benchmarks.processes import SERVER_CPU, pinned
-from benchmarks.subjects import AZURITE, FLOOR, LAZULITE, azurite, floor, lazulite
+from benchmarks.subjects import AZURITE, BASELINE, LAZULITE, start
+from lazulite.testing import server as embedded
 
 COMMANDS = {
     "python": ["-c", ""],
     "import lazulite": ["-c", "import lazulite"],
     "lazulite --help": ["-m", "lazulite", "--help"],
 }
-"""By name: arguments of the interpreter. The first one says what of the others is Python's own."""
+"""By name: arguments of the interpreter. The time of the first one is Python's own."""
 ATTEMPTS = 10
 
 
 def run(bench: Bench) -> None:
-    """Measure commands, and idle servers."""
+    """Measure commands, embedded servers until they are ready, and idle servers."""
     bench.say("commands")
     with pinned(SERVER_CPU, pin=bench.plan.pin):
         for name, arguments in COMMANDS.items():
-            bench.note(name, LAZULITE, [_seconds(arguments) for _ in range(ATTEMPTS)])
+            command = partial(subprocess.run, [sys.executable, *arguments], check=True, stdout=subprocess.DEVNULL)
+            bench.note(name, LAZULITE, timeit.repeat(command, number=1, repeat=ATTEMPTS))
+        with ExitStack() as stack:
+            seconds = timeit.repeat(lambda: stack.enter_context(embedded()), number=1, repeat=ATTEMPTS)
+        bench.note("lazulite.testing.server", LAZULITE, seconds)
     bench.say("idle servers")
-    pin = bench.plan.pin
+    servers = {LAZULITE: ("--location", bench.location / "idle"), BASELINE: ()}
+    servers |= {AZURITE: ("--location", bench.location)} if bench.plan.azurite else {}
     with ExitStack() as stack:
-        servers = {
-            LAZULITE: stack.enter_context(lazulite(bench.location / "idle", pin=pin)),
-            FLOOR: stack.enter_context(floor(200, 1024, pin=pin)),
-        }
-        if bench.plan.azurite:
-            servers[AZURITE] = stack.enter_context(azurite(bench.location / "idle-azurite", pin=pin))
-        for subject, server in servers.items():
-            bench.note("idle", subject, (), server=server)
-
-
-def _seconds(arguments: list[str]) -> float:
-    began = time.perf_counter()
-    subprocess.run([sys.executable, *arguments], check=True, stdout=subprocess.DEVNULL)
-    return time.perf_counter() - began
+        for subject, options in servers.items():
+            server = stack.enter_context(start(subject, *options, pin=bench.plan.pin))
+            bench.note("idle", subject, server=server)

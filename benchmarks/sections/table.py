@@ -1,56 +1,64 @@
-"""The workloads that the targets name, at the connections that they name."""
+"""The workloads that the targets name, at their connections; point reads and inserts by connections."""
 
+import os
 import re
+import tempfile
+import timeit
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
 
-from benchmarks.bench import PRELOAD_SECONDS_MAX, Bench, Contender
-from benchmarks.catalogue import PAGES, SCAN_ROWS, Catalogue
+from benchmarks.bench import Bench, Contender
+from benchmarks.catalogue import PAGE, PAGES, SCAN_ROWS, Catalogue
 from benchmarks.exchange import exchange
-from benchmarks.machine import sync_seconds
-from benchmarks.measurement import BenchmarkError
-from benchmarks.stage import Stage, stages
-from benchmarks.subjects import BARE, DISK
-from benchmarks.workload import Workload
+from benchmarks.subjects import AZURITE, DISK, LAZULITE, MINIMAL
+from benchmarks.workload import BenchmarkError, Workload
 
-SYNC = "fdatasync"
-_PAGE = next(iter(PAGES))
-"""The bare path has no queries."""
-
-
-def _compared(catalogue: Catalogue) -> list[Workload]:
-    """Return what Azurite is asked too."""
-    return [
-        catalogue.get(),
-        catalogue.get_signed(),
-        catalogue.insert(64),
-        catalogue.insert(1),
-        catalogue.transaction(),
-        catalogue.pages(_PAGE),
-    ]
+COMPARED: Sequence[Callable[[Catalogue], Workload]] = (
+    Catalogue.get,
+    partial(Catalogue.get, signed=True),
+    Catalogue.insert,
+    partial(Catalogue.insert, connections=1),
+    Catalogue.transaction,
+    Catalogue.pages,
+)
+"""The workloads that Azurite gets too, and the minimal server, which has no queries."""
+SYNCS = 200
+CONNECTIONS = (1, 16, 64, 256)
 
 
-def run(bench: Bench) -> None:
-    """Measure the workloads; those that are not compared with Azurite after those that are."""
-    with stages(bench, emulator=True, with_bare=True) as all_stages:
-        for workloads in zip(*(_compared(stage.catalogue) for stage in all_stages), strict=True):
-            pairs = zip(all_stages, workloads, strict=True)
-            contenders = [Contender(stage.subject, stage.server, workload) for stage, workload in pairs]
-            bench.compare([each for each in contenders if each.subject != BARE or each.workload.name != _PAGE])
-            if workloads[0].connections == 1 and bench.wants(workloads[0]):
+def targets(bench: Bench) -> None:
+    """Measure the workloads of the targets; first the ones that Azurite and the minimal server get too."""
+    with bench.stages(LAZULITE, AZURITE, MINIMAL) as stages:
+        for build in COMPARED:
+            contenders = [Contender(subject, server, build(catalogue)) for subject, server, catalogue in stages]
+            workload = contenders[0].workload
+            bench.compare([each for each in contenders if each.subject != MINIMAL or workload.name != PAGE])
+            if workload.connections == 1 and bench.plan.only in workload.name:
                 for _ in range(bench.plan.rounds):
-                    bench.note(SYNC, DISK, sync_seconds(bench.location))
-        ours = all_stages[0]
-        scan = ours.catalogue.scan()
-        if bench.wants(scan):
-            _prepare_scan(bench, ours, scan)
-        for workload in [*map(ours.catalogue.pages, list(PAGES)[1:]), scan]:
-            bench.compare([Contender(ours.subject, ours.server, workload)])
+                    bench.note("fdatasync", DISK, sync_seconds(bench.location))
+        subject, server, catalogue = stages[0]
+        scan = catalogue.scan()
+        if bench.plan.only in scan.name:
+            bench.store(server, catalogue.scan_preload())
+            timing = exchange(server.port, scan.requests[0]).timing
+            if re.findall(r'scanned;desc="?(\d+)', timing) != [str(SCAN_ROWS)]:
+                raise BenchmarkError(f"{scan.name}: not {SCAN_ROWS} rows scanned, but {timing}")
+        for workload in (*(catalogue.pages(name) for name in PAGES if name != PAGE), scan):
+            bench.compare([Contender(subject, server, workload)])
 
 
-def _prepare_scan(bench: Bench, stage: Stage, scan: Workload) -> None:
-    """Store the partition to scan, and have the server itself say that it is scanned."""
-    preload = stage.catalogue.scan_preload()
-    bench.store(stage.server, preload, 0, len(preload.requests), PRELOAD_SECONDS_MAX)
-    reply = exchange(stage.server.port, scan.requests[0])
-    scanned = re.search(r'scanned;desc="?(\d+)', reply.timing)
-    if scanned is None or int(scanned[1]) != SCAN_ROWS:
-        raise BenchmarkError(f"{scan.name}: not {SCAN_ROWS} rows scanned, but {reply.timing}")
+def sync_seconds(directory: Path) -> list[float]:
+    """Time `fdatasync` (`fsync` where there is none) of appended 4 KiB blocks in a temporary file in `directory`."""
+    sync = getattr(os, "fdatasync", os.fsync)
+    with tempfile.TemporaryFile(dir=directory, buffering=0) as file:
+        return timeit.repeat(lambda: file.write(b"x" * 4096) and sync(file), number=1, repeat=SYNCS)
+
+
+def connections(bench: Bench) -> None:
+    """Measure point reads and single inserts by connections, in a closed loop and at a fixed rate."""
+    with bench.stages(LAZULITE, AZURITE) as stages:
+        for build in (Catalogue.get, Catalogue.insert):
+            for number in CONNECTIONS:
+                contenders = [Contender(name, server, build(catalogue, number)) for name, server, catalogue in stages]
+                bench.compare(contenders, fixed=True)

@@ -1,39 +1,34 @@
-"""The bare path: what the libraries alone need for a point read, a durable insert and an entity group transaction.
+"""The minimal server: the least code for a point read, a durable insert and an entity group transaction.
 
-The same httptools, uvloop, json, RocksDB with the same options, and group commit; and nothing else. Nothing is checked
-but the signature and whether an entity is there: no names, types, limits, formats, versions, conditions or deadlines,
-no errors, no log, and what is not yet synced is shown to readers. A whole service in Python on these libraries can come
-near it, not pass it; what is between this and Lazulite is Lazulite's own code.
+The same httptools, uvloop, json, RocksDB with the same options, and group commit. Nothing is checked but the signature
+and whether an entity is there, and writes are shown to readers before they are synced. The difference between this and
+Lazulite is Lazulite's own code.
 """
 
 import argparse
 import asyncio
-import base64
-import hashlib
 import hmac
 import json
 import re
-import signal
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import cast
 from urllib.parse import parse_qsl, unquote_to_bytes
 
-import httptools
-import uvloop
 from rocksdict import Rdict, WriteBatch
 
-from benchmarks.signing import ACCOUNT, KEY, account_sas
+from benchmarks.baseline_server import Responder, serve
+from benchmarks.signing import account_sas, shared_key
 from lazulite.engine.rocksdb.options import RocksSettings, database_options, write_options
 
 _ENTITY = re.compile(rb"/[^/]*/([^(]*)\(PartitionKey='(.*)',RowKey='(.*)'\)")
 _JSON = b"Content-Type: application/json;odata=minimalmetadata;streaming=true;charset=utf-8\r\n"
+_MIXED = b"Content-Type: multipart/mixed; boundary=r\r\n"
 _PART = b"--r\r\nContent-Type: application/http\r\n\r\nHTTP/1.1 204 No Content\r\nETag: W/\"datetime'%b'\"\r\n\r\n"
 
 
-def _answer(status: bytes, head: bytes, body: bytes) -> bytes:
+def _response(status: bytes, head: bytes = b"", body: bytes = b"") -> bytes:
     return b"HTTP/1.1 %b\r\n%bContent-Length: %d\r\n\r\n%b" % (status, head, len(body), body)
 
 
@@ -48,6 +43,7 @@ class _Store:
     def __init__(self, location: Path) -> None:
         options = database_options(RocksSettings(), None)
         self.database = Rdict(str(location), options, {"default": options})
+        self.verified: set[bytes] = set()  # query strings whose signature is right
         self._options = write_options()
         self._worker = ThreadPoolExecutor(1)
         self._batch = WriteBatch(raw_mode=True)
@@ -78,21 +74,13 @@ class _Store:
         self._flush = None
 
 
-class _Bare(asyncio.Protocol):
-    def __init__(self, store: _Store, verified: set[bytes]) -> None:
+class _Connection(Responder):
+    def __init__(self, store: _Store) -> None:
+        super().__init__()
         self._store = store
-        self._verified = verified
-        self._parser = httptools.HttpRequestParser(self)
-        self._transport: asyncio.Transport
         self._url = b""
         self._headers: dict[bytes, bytes] = {}
         self._body: list[bytes] = []
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast("asyncio.Transport", transport)
-
-    def data_received(self, data: bytes) -> None:
-        self._parser.feed_data(data)
 
     def on_url(self, url: bytes) -> None:
         self._url = url
@@ -106,73 +94,58 @@ class _Bare(asyncio.Protocol):
     def on_message_complete(self) -> None:
         body, self._body = b"".join(self._body), []
         path, _, query = self._url.partition(b"?")
-        if not (query in self._verified or self._signs(query) or self._is_signed(path)):
-            self._send(_answer(b"403 Forbidden", b"", b""))
+        if not (query in self._store.verified or self._signs(query) or self._is_signed(path)):
+            self._send(_response(b"403 Forbidden"))
         elif (entity := _ENTITY.fullmatch(path)) is not None:
             self._get(*[part if b"%" not in part else unquote_to_bytes(part) for part in entity.groups()])
         elif path.endswith(b"/$batch"):
-            self._transact(body.split(b"--changeset_c")[1:-1])
+            entities = [part.rpartition(b"\r\n\r\n")[2] for part in body.split(b"--changeset_c")[1:-1]]
+            parts = b"".join([_PART % b"%020d" % time.time_ns() for _ in entities])
+            self._insert(entities, _response(b"202 Accepted", _MIXED, parts))
         elif path.endswith(b"/Tables"):
-            self._send(_answer(b"201 Created", _JSON, body))
+            self._send(_response(b"201 Created", _JSON, body))
         else:
-            self._insert(body)
+            self._insert([body], _response(b"204 No Content"))
         self._headers = {}
 
-    def _send(self, answer: bytes) -> None:
+    def _send(self, response: bytes) -> None:
         if not self._transport.is_closing():
-            self._transport.write(answer)
+            self._transport.write(response)
 
     def _signs(self, query: bytes) -> bool:
         fields = dict(parse_qsl(query.decode()))
         good = "se" in fields and dict(parse_qsl(account_sas(fields["se"]))) == fields
         if good:
-            self._verified.add(query)
+            self._store.verified.add(query)
         return good
 
     def _is_signed(self, path: bytes) -> bool:
         date, method = self._headers.get(b"x-ms-date", b""), self._parser.get_method()
-        text = b"%b\n\n\n%b\n/%b%b" % (method, date, ACCOUNT.encode(), path)
-        digest = base64.b64encode(hmac.digest(base64.b64decode(KEY), text, hashlib.sha256))
-        return hmac.compare_digest(self._headers.get(b"authorization", b"").rpartition(b":")[2], digest)
+        signed = shared_key(method.decode(), path.decode(), date.decode())
+        return hmac.compare_digest(self._headers.get(b"authorization", b""), signed.encode())
 
     def _get(self, table: bytes, partition: bytes, row: bytes) -> None:
         value = self._store.database.get(partition + b"\0" + row)
         if value is None:
-            self._send(_answer(b"404 Not Found", b"", b""))
+            self._send(_response(b"404 Not Found"))
             return
         etag = b"W/\"datetime'%b'\"" % value[:20]
         body = b'{"odata.metadata":"%b","odata.etag":"%b",%b' % (table, etag.replace(b'"', b'\\"'), value[20:])
-        self._send(_answer(b"200 OK", b"ETag: " + etag + b"\r\n" + _JSON, body))
+        self._send(_response(b"200 OK", b"ETag: " + etag + b"\r\n" + _JSON, body))
 
-    def _insert(self, entity: bytes) -> None:
-        done = _answer(b"204 No Content", b"", b"")
-        if not self._store.insert([entity], lambda: self._send(done)):
-            self._send(_answer(b"409 Conflict", b"", b""))
-
-    def _transact(self, parts: list[bytes]) -> None:
-        entities = [part.rpartition(b"\r\n\r\n")[2] for part in parts]
-        answers = b"".join([_PART % b"%020d" % time.time_ns() for _ in entities])
-        done = _answer(b"202 Accepted", b"Content-Type: multipart/mixed; boundary=r\r\n", answers)
+    def _insert(self, entities: list[bytes], done: bytes) -> None:
         if not self._store.insert(entities, lambda: self._send(done)):
-            self._send(_answer(b"409 Conflict", b"", b""))
-
-
-async def _serve(location: Path) -> None:
-    loop = asyncio.get_running_loop()
-    stop = asyncio.Event()
-    loop.add_signal_handler(signal.SIGTERM, stop.set)
-    store, verified = _Store(location), set[bytes]()
-    server = await loop.create_server(lambda: _Bare(store, verified), "127.0.0.1", 0)
-    print(f"The bare path listens on http://127.0.0.1:{server.sockets[0].getsockname()[1]}/", flush=True)
-    await stop.wait()
+            self._send(_response(b"409 Conflict"))
 
 
 def main() -> None:
-    """Serve on a free loopback port, which is printed, with the data in `--location`, until SIGTERM."""
+    """Serve with the data in `--location`."""
     parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--location", type=Path, required=True)
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(_serve(parser.parse_args().location))
+    arguments = parser.parse_args()
+    store = _Store(arguments.location)
+    serve(lambda: _Connection(store), arguments.port)
 
 
 if __name__ == "__main__":

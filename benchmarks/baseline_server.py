@@ -1,0 +1,67 @@
+"""The baseline server: the most that httptools and uvloop alone can answer, with no service behind them.
+
+It reads every request to its end and answers each with the same bytes. A ratio against it is the share of the
+machine's possible speed that the service keeps, and stays comparable between machines and between noisy hours.
+"""
+
+import argparse
+import asyncio
+import signal
+from collections.abc import Callable
+from typing import cast
+
+import httptools
+import uvloop
+
+
+class Responder(asyncio.Protocol):
+    """A connection that answers each request."""
+
+    def __init__(self, response: bytes = b"") -> None:
+        self._response = response
+        self._parser = httptools.HttpRequestParser(self)
+        self._transport: asyncio.Transport
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """See `asyncio.Protocol`."""
+        self._transport = cast("asyncio.Transport", transport)
+
+    def data_received(self, data: bytes) -> None:
+        """See `asyncio.Protocol`."""
+        self._parser.feed_data(data)
+
+    def on_message_complete(self) -> None:
+        """Answer a request that has come to its end."""
+        self._transport.write(self._response)
+
+
+def serve(connection: Callable[[], Responder], port: int) -> None:
+    """Serve on a loopback port until SIGTERM; print the port."""
+
+    async def run() -> None:
+        loop = asyncio.get_running_loop()
+        stop = asyncio.Event()
+        loop.add_signal_handler(signal.SIGTERM, stop.set)
+        server = await loop.create_server(connection, "127.0.0.1", port)
+        print(f"It listens on http://127.0.0.1:{server.sockets[0].getsockname()[1]}/", flush=True)
+        await stop.wait()
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(run())
+
+
+def main() -> None:
+    """Serve `--body-bytes` with `--status`."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    for name, default in (("--port", 0), ("--status", 200), ("--body-bytes", 1024)):
+        parser.add_argument(name, type=int, default=default)
+    arguments = parser.parse_args()
+    body = b"x" * arguments.body_bytes
+    head = f"HTTP/1.1 {arguments.status} OK\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    if arguments.status == 204:
+        head = "HTTP/1.1 204 No Content\r\n\r\n"
+    serve(lambda: Responder(head.encode() + body), arguments.port)
+
+
+if __name__ == "__main__":
+    main()
