@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,9 +12,9 @@ from lazulite.engine.postgres.engine import PostgresEngine
 from lazulite.engine.postgres.settings import PostgresSettings
 from lazulite.engine.rocksdb.engine import RocksEngine
 from lazulite.protocol.clock import system_clock
-from tests.engine.remote.bordered import BorderedEngine
+from tests.engine.remote.over_channel import EngineOverChannel
 from tests.fuzz.memory import MemoryEngine
-from tests.postgres.server import shared
+from tests.postgres.server import empty_database
 
 Open = Callable[[Clock], Engine]
 """Opens an engine, always at the same location."""
@@ -37,9 +37,9 @@ def rocksdb_in_memory(directory: Path) -> EngineFactory:
     return EngineFactory(lambda clock: RocksEngine.open(None, clock), keeps=False)
 
 
-def behind_a_border(directory: Path) -> EngineFactory:
-    """What a front-end process has. What outlives a restart is its owner's matter."""
-    return EngineFactory(lambda clock: BorderedEngine(RocksEngine.open(None, clock)), keeps=False)
+def over_a_channel(directory: Path) -> EngineFactory:
+    """What a worker process has. What outlives a restart is its primary's matter."""
+    return EngineFactory(lambda clock: EngineOverChannel(RocksEngine.open(None, clock)), keeps=False)
 
 
 def dictionary(directory: Path) -> EngineFactory:
@@ -47,24 +47,16 @@ def dictionary(directory: Path) -> EngineFactory:
     return EngineFactory(MemoryEngine, keeps=False)
 
 
-@cache
-def postgres_dsn() -> str:
-    """A database that tests empty one after the other, which is much quicker than to make one for each."""
-    return shared().dsn(shared().create_database())
-
-
 def postgres(directory: Path, *, scripts: bool | None = None) -> EngineFactory:
     """The scale-out engine, on an empty database."""
-    dsn = postgres_dsn()
-    shared().execute("DROP SCHEMA IF EXISTS lazulite CASCADE", database=dsn.rpartition("/")[2])
-    settings = PostgresSettings(dsn=dsn, scripts=scripts)
+    settings = PostgresSettings(dsn=empty_database(), scripts=scripts)
     return EngineFactory(lambda clock: PostgresEngine(settings, clock), keeps=True)
 
 
 ENGINES: dict[str, Callable[[Path], EngineFactory]] = {
     "rocksdb-disk": rocksdb_on_disk,
     "rocksdb-memory": rocksdb_in_memory,
-    "remote": behind_a_border,
+    "remote": over_a_channel,
     "dictionary": dictionary,
     "postgres": postgres,
     "postgres-scripts": partial(postgres, scripts=True),

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from lazulite.engine.contract import (
-    Decide,
+    UNKNOWN,
+    CommitFunction,
     Engine,
     EngineUnavailableError,
     Key,
@@ -14,7 +15,7 @@ from lazulite.engine.contract import (
     SpaceDroppedError,
 )
 from lazulite.engine.ordinal import ordinal
-from lazulite.engine.precondition import Expect, Foreseen
+from lazulite.engine.precondition import Expect, Precondition
 from lazulite.protocol.clock import system_clock
 from tests.engine.conftest import EngineFactory
 from tests.engine.postgres.adds import Added, Adds
@@ -23,16 +24,16 @@ ALL = KeyRange(("", ""), None)
 ODD = ["", "\0", "\0\0", "a", "a\0", "a\0b", "ab", "é", "\ud7ff", "\ue000", "￿", "\U00010000", "\U0010ffff"]
 
 
-class RefusalError(Exception):
+class RejectionError(Exception):
     pass
 
 
-def write(changes: Mapping[str, bytes | None]) -> Decide:
-    return lambda current, stamp: changes
+def write(changes: Mapping[str, bytes | None]) -> CommitFunction:
+    return lambda current, timestamp: changes
 
 
-def refuse(current: Sequence[bytes | None], stamp: int) -> Mapping[str, bytes | None]:
-    raise RefusalError
+def reject(current: Sequence[bytes | None], timestamp: int) -> Mapping[str, bytes | None]:
+    raise RejectionError
 
 
 async def put(engine: Engine, space: int, partition: str, row: str, value: bytes | None) -> int:
@@ -62,12 +63,44 @@ async def test_a_commit_writes_overwrites_and_deletes(engine: Engine) -> None:
     assert await engine.get(1, "p", "r") is None
 
 
+async def test_a_value_at_hand_is_the_value_that_is_awaited(engine: Engine) -> None:
+    values = {key: f"{key[0]}|{key[1]}".encode() for key in ((p, r) for p in ODD for r in ODD) if key[1] != "ab"}
+    for key, value in values.items():
+        await put(engine, 1, *key, value)
+    await put(engine, 1, "p", "deleted", b"before")
+    await put(engine, 1, "p", "deleted", None)
+    await put(engine, 1, "p", "empty", b"")
+    await put(engine, 3, "p", "r", b"dropped")
+    await engine.drop(3)
+    asked = [(1, *key) for key in values] + [
+        (1, "p", "deleted"),
+        (1, "p", "empty"),
+        (1, "a", "absent"),
+        (2, "a", "a"),
+        (3, "p", "r"),
+    ]
+    for row in asked:
+        assert engine.get_now(*row) in (UNKNOWN, await engine.get(*row)), row
+
+
+async def test_a_value_at_hand_is_that_of_a_commit_at_its_end(engine: Engine) -> None:
+    for number in range(50):
+        value = b"%d" % number
+        commit = asyncio.create_task(put(engine, 1, "p", "r", value))
+        while engine.get_now(1, "p", "r") != value and not commit.done():  # noqa: ASYNC110 - looks in each iteration
+            await asyncio.sleep(0)
+        for _ in range(3):  # The value shows in the iteration that resumes the commit.
+            await asyncio.sleep(0)
+        assert commit.done()
+        assert engine.get_now(1, "p", "r") in (UNKNOWN, value)
+
+
 async def test_decide_sees_the_named_rows_in_order(engine: Engine) -> None:
     await put(engine, 1, "p", "a", b"A")
     await put(engine, 1, "p", "b", b"B")
     seen: list[bytes | None] = []
 
-    def look(current: Sequence[bytes | None], stamp: int) -> Mapping[str, bytes | None]:
+    def look(current: Sequence[bytes | None], timestamp: int) -> Mapping[str, bytes | None]:
         seen.extend(current)
         return {}
 
@@ -81,20 +114,20 @@ async def test_rows_that_a_decision_leaves_out_stay(engine: Engine) -> None:
     assert await rows_of(engine, 1) == [(("p", "a"), b"1")]
 
 
-async def test_a_refusal_surfaces_as_it_is_and_changes_nothing(engine: Engine) -> None:
+async def test_a_rejection_surfaces_as_it_is_and_changes_nothing(engine: Engine) -> None:
     await put(engine, 1, "p", "r", b"before")
-    with pytest.raises(RefusalError):
-        await engine.commit(1, "p", ["r"], refuse)
+    with pytest.raises(RejectionError):
+        await engine.commit(1, "p", ["r"], reject)
     assert await rows_of(engine, 1) == [(("p", "r"), b"before")]
 
 
 async def test_concurrent_commits_to_a_row_lose_no_update(engine: Engine) -> None:
-    def increment(current: Sequence[bytes | None], stamp: int) -> Mapping[str, bytes | None]:
+    def increment(current: Sequence[bytes | None], timestamp: int) -> Mapping[str, bytes | None]:
         return {"n": b"%d" % (int(current[0] or b"0") + 1)}
 
-    stamps = await asyncio.gather(*(engine.commit(1, "p", ["n"], increment) for _ in range(200)))
+    timestamps = await asyncio.gather(*(engine.commit(1, "p", ["n"], increment) for _ in range(200)))
     assert await engine.get(1, "p", "n") == b"200"
-    assert len(set(stamps)) == 200
+    assert len(set(timestamps)) == 200
 
 
 async def test_rows_come_in_ordinal_order_and_keys_never_meet(engine: Engine) -> None:
@@ -142,7 +175,7 @@ async def test_a_limit_is_exact(engine: Engine, limit: int) -> None:
     assert [key[1] for key, _ in await rows_of(engine, 1, halves, limit)] == rows[:limit]
 
 
-async def test_a_scan_keeps_to_its_snapshot_and_gives_the_loop_turns(engine: Engine) -> None:
+async def test_a_scan_keeps_to_its_snapshot_and_gives_the_loop_iterations(engine: Engine) -> None:
     rows = [f"{number:04}" for number in range(2000)]
     for start in range(0, 2000, 500):
         some = rows[start : start + 500]
@@ -206,33 +239,33 @@ async def test_check_writable_passes(engine: Engine) -> None:
     await engine.check_writable()
 
 
-async def test_stamps_grow_when_the_clock_steps_back(engine_factory: EngineFactory) -> None:
+async def test_timestamps_grow_when_the_clock_steps_back(engine_factory: EngineFactory) -> None:
     times = [1000, 1000, 10, 2000, 5]
     engine = engine_factory.open(lambda: times.pop(0))
-    stamps = [await put(engine, 1, "p", "r", b"") for _ in range(5)]
-    assert stamps == [1000, 1001, 1002, 2000, 2001]
+    timestamps = [await put(engine, 1, "p", "r", b"") for _ in range(5)]
+    assert timestamps == [1000, 1001, 1002, 2000, 2001]
     await engine.close()
 
 
-async def test_decide_gets_the_stamp_that_the_commit_returns(engine: Engine) -> None:
+async def test_decide_gets_the_timestamp_that_the_commit_returns(engine: Engine) -> None:
     seen = []
 
-    def note(current: Sequence[bytes | None], stamp: int) -> Mapping[str, bytes | None]:
-        seen.append(stamp)
+    def note(current: Sequence[bytes | None], timestamp: int) -> Mapping[str, bytes | None]:
+        seen.append(timestamp)
         return {"r": b""}
 
-    stamp = await engine.commit(1, "p", ["r"], note)
-    assert seen[-1] == stamp
+    timestamp = await engine.commit(1, "p", ["r"], note)
+    assert seen[-1] == timestamp
 
 
 class Puts(Added):
     """Need not see its row."""
 
-    def __call__(self, _: Sequence[bytes | None], stamp: int) -> Mapping[str, bytes | None]:
-        return {"r": self.value(stamp)}
+    def __call__(self, _: Sequence[bytes | None], timestamp: int) -> Mapping[str, bytes | None]:
+        return {"r": self.value(timestamp)}
 
 
-async def test_a_clock_that_cannot_be_believed_refuses_what_needs_a_stamp_and_nothing_else(
+async def test_a_clock_that_cannot_be_believed_rejects_what_needs_a_timestamp_and_nothing_else(
     engine_factory: EngineFactory,
 ) -> None:
     jumped = False
@@ -246,15 +279,15 @@ async def test_a_clock_that_cannot_be_believed_refuses_what_needs_a_stamp_and_no
     await put(engine, 1, "p", "r", b"before")
     await engine.commit(2, "p", ["r"], Adds(b"a"))
     jumped = True
-    for refused in (
+    for rejected in (
         put(engine, 1, "p", "r", b"meanwhile"),
         engine.commit(1, "p", ["a", "b"], write({"a": b"1", "b": b"2"})),
         engine.commit(2, "p", ["r"], Adds(b"b")),
-        engine.commit(2, "p", ["r"], Puts(Foreseen(Expect.ANYTHING), [b"c"])),
+        engine.commit(2, "p", ["r"], Puts(Precondition(Expect.ANYTHING), [b"c"])),
         engine.check_writable(),
     ):
         with pytest.raises(EngineUnavailableError, match="the clock has jumped"):
-            await refused
+            await rejected
     assert await engine.get(1, "p", "r") == b"before"
     assert await rows_of(engine, 1) == [(("p", "r"), b"before")]
     jumped = False
@@ -264,10 +297,11 @@ async def test_a_clock_that_cannot_be_believed_refuses_what_needs_a_stamp_and_no
     await engine.close()
 
 
-async def test_a_closed_engine_refuses(engine_factory: EngineFactory) -> None:
+async def test_a_closed_engine_rejects(engine_factory: EngineFactory) -> None:
     engine = engine_factory.open(system_clock)
     await engine.close()
     await engine.close()
+    assert engine.get_now(1, "p", "r") is UNKNOWN
     with pytest.raises(EngineUnavailableError):
         await engine.get(1, "p", "r")
     with pytest.raises(EngineUnavailableError):
@@ -285,10 +319,10 @@ async def test_close_answers_what_is_in_flight(engine_factory: EngineFactory) ->
     commits = [asyncio.create_task(put(engine, 1, "p", str(n), b"")) for n in range(10)]
     await asyncio.sleep(0)
     await engine.close()
-    assert all(isinstance(stamp, int) for stamp in await asyncio.gather(*commits))
+    assert all(isinstance(timestamp, int) for timestamp in await asyncio.gather(*commits))
 
 
-async def test_rows_drops_and_stamps_outlive_a_restart(engine_factory: EngineFactory) -> None:
+async def test_rows_drops_and_timestamps_outlive_a_restart(engine_factory: EngineFactory) -> None:
     if not engine_factory.keeps:
         pytest.skip("this engine keeps nothing")
     engine = engine_factory.open(lambda: 5000)

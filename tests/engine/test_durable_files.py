@@ -26,10 +26,10 @@ def test_the_name_of_one_that_exists_is_synced(tmp_path: Path, synced: list[Path
 
 
 def test_one_that_exists_may_be_where_nothing_can_be_synced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(file: int) -> None:
+    def reject(file: int) -> None:
         raise OSError(22, "Invalid argument")
 
-    monkeypatch.setattr(os, "fsync", refuse)
+    monkeypatch.setattr(os, "fsync", reject)
     make_private(tmp_path)
     with pytest.raises(OSError, match="Invalid argument"):
         make_private(tmp_path / "new")

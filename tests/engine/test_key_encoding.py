@@ -9,6 +9,7 @@ from lazulite.engine.key_encoding import (
     decode_key,
     decode_text,
     encode_key,
+    encode_keys,
     encode_text,
     range_bounds,
     space_end,
@@ -45,6 +46,11 @@ def test_different_keys_never_meet(a: tuple[str, str], b: tuple[str, str]) -> No
     assert (encode_key(7, *a) == encode_key(7, *b)) == (a == b)
 
 
+@given(texts, st.lists(texts))
+def test_keys_of_several_rows_are_those_of_each(partition: str, rows: list[str]) -> None:
+    assert encode_keys(7, partition, rows) == [encode_key(7, partition, row) for row in rows]
+
+
 @given(keys)
 def test_keys_round_trip(key: tuple[str, str]) -> None:
     assert decode_key(encode_key(0, *key)) == key
@@ -66,12 +72,12 @@ def test_a_space_lies_between_its_bounds_and_below_the_stores_own_facts(key: tup
 
 
 @pytest.mark.parametrize("text", ["\ud800", "a\udfff", "\U00010000\ud800"])
-def test_a_lone_surrogate_is_refused(text: str) -> None:
+def test_a_lone_surrogate_is_rejected(text: str) -> None:
     with pytest.raises(UnicodeEncodeError):
         encode_key(1, text, "")
 
 
 @pytest.mark.parametrize("space", [-1, SPACE_MAX + 1, 2**64])
-def test_an_impossible_space_is_refused(space: int) -> None:
+def test_an_impossible_space_is_rejected(space: int) -> None:
     with pytest.raises(ValueError, match="a space is a number"):
         encode_key(space, "", "")

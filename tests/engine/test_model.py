@@ -1,4 +1,4 @@
-"""Engines against a dictionary: random commits, refusals, scans, drops and restarts must agree with it."""
+"""Engines against a dictionary: random commits, rejections, scans, drops and restarts must agree with it."""
 
 import asyncio
 import shutil
@@ -25,7 +25,7 @@ values = st.binary(max_size=20) | st.just(bytes(3000))
 changes = st.dictionaries(texts, st.none() | values, max_size=5)
 
 
-class RefusalError(Exception):
+class RejectionError(Exception):
     pass
 
 
@@ -44,7 +44,7 @@ class EngineMachine(RuleBasedStateMachine):
         self.runner = asyncio.Runner()
         self.factory = type(self).kind(self.directory)
         self.now = 1000
-        self.last_stamps: dict[tuple[int, str], int] = {}
+        self.last_timestamps: dict[tuple[int, str], int] = {}
         self.model: dict[int, dict[Key, bytes]] = {}
         self.dropped: set[int] = set()
         self.ever_dropped: set[int] = set()
@@ -56,32 +56,32 @@ class EngineMachine(RuleBasedStateMachine):
     def space(self, space: int) -> dict[Key, bytes]:
         return self.model.setdefault(space, {})
 
-    @rule(space=spaces, partition=texts, named=st.sets(texts), change=changes, refuse=st.booleans())
+    @rule(space=spaces, partition=texts, named=st.sets(texts), change=changes, reject=st.booleans())
     def commit(
-        self, space: int, partition: str, named: set[str], change: dict[str, bytes | None], refuse: bool
+        self, space: int, partition: str, named: set[str], change: dict[str, bytes | None], reject: bool
     ) -> None:
         rows = sorted(named | change.keys())
         expected = [self.space(space).get((partition, row)) for row in rows]
 
-        def decide(current: Sequence[bytes | None], stamp: int) -> Mapping[str, bytes | None]:
+        def decide(current: Sequence[bytes | None], timestamp: int) -> Mapping[str, bytes | None]:
             assert list(current) == expected
-            assert stamp > self.last_stamps.get((space, partition), 0)
-            if refuse:
-                raise RefusalError
+            assert timestamp > self.last_timestamps.get((space, partition), 0)
+            if reject:
+                raise RejectionError
             return change
 
         try:
-            stamp = self.run(self.engine.commit(space, partition, rows, decide))
+            timestamp = self.run(self.engine.commit(space, partition, rows, decide))
         except SpaceDroppedError:
             assert space in self.ever_dropped
             return
-        except RefusalError:
-            assert refuse
+        except RejectionError:
+            assert reject
             return
-        assert not refuse
+        assert not reject
         assert space not in self.dropped
-        if change:  # Nothing keeps the stamp of a commit that wrote nothing.
-            self.last_stamps[space, partition] = stamp
+        if change:  # Nothing keeps the timestamp of a commit that wrote nothing.
+            self.last_timestamps[space, partition] = timestamp
         for row, value in change.items():
             if value is None:
                 self.space(space).pop((partition, row), None)
@@ -134,7 +134,7 @@ class EngineMachine(RuleBasedStateMachine):
         if self.factory.keeps:
             self.run(self.engine.close())
             self.engine = self.factory.open(lambda: self.now)
-            self.dropped.clear()  # Refusing commits to a dropped space is promised for the process only.
+            self.dropped.clear()  # Rejecting commits to a dropped space is promised for the process only.
 
     @invariant()
     def spaces_hold_the_same(self) -> None:

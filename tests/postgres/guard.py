@@ -25,7 +25,7 @@ def processes(directory: Path) -> list[int]:
             try:
                 if (each / "cwd").readlink().is_relative_to(directory):
                     found.append(int(each.name))
-            except OSError:  # It is gone, or somebody else's.
+            except OSError:  # It is gone, or belongs to another user.
                 continue
     return found
 

@@ -1,7 +1,8 @@
 """Where PostgreSQL's programs are, and as whom they run.
 
-PostgreSQL refuses to run as root. When root runs the tests its programs run as `nobody`, who may not be able to enter
-this checkout; so those of the package are copied to the shelter first, which everybody can enter.
+PostgreSQL refuses to run as root. When root runs the tests, its programs run as `nobody`. That user
+may not be able to enter this checkout, so the package's programs are first copied to the shelter, which all users can
+enter.
 """
 
 import importlib.util
@@ -25,7 +26,7 @@ ENVIRONMENT = {"LC_ALL": "C", "PATH": os.defpath}
 
 
 class Programs(NamedTuple):
-    """PostgreSQL's programs; `user` is who runs them, if not who runs this."""
+    """PostgreSQL's programs; `user` runs them, if not the user of this process."""
 
     directory: Path
     user: str | None
@@ -48,14 +49,14 @@ class Programs(NamedTuple):
         )
 
     def own(self, path: Path) -> None:
-        """Give a file to who runs the programs."""
+        """Give a file to the user of the programs."""
         if self.user is not None:
             shutil.chown(path, self.user, pwd.getpwnam(self.user).pw_gid)
 
 
 @cache
 def programs() -> Programs:
-    """Find the programs: those that LAZULITE_TEST_POSTGRES_BIN names, or the package's."""
+    """Find the programs: in the directory LAZULITE_TEST_POSTGRES_BIN, or in the package."""
     root = os.geteuid() == 0
     user = "nobody" if root else None
     named = os.environ.get("LAZULITE_TEST_POSTGRES_BIN")

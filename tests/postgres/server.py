@@ -27,7 +27,7 @@ from .programs import programs
 from .shelter import shelter
 
 CITUS = os.environ.get("LAZULITE_TEST_CITUS", "")
-"""The URL of a Citus coordinator; empty: there is none. Its databases belong to who runs the tests."""
+"""The URL of a Citus coordinator; empty: there is none. Its databases belong to the user that runs the tests."""
 USER = "lazulite"
 HOST = "127.0.0.2"
 """Connections to it come from 127.0.0.1, so none can have taken a server's port when that starts again."""
@@ -45,7 +45,7 @@ SETTINGS = {
 
 
 def until(condition: Callable[[], bool], what: str) -> None:
-    """Wait for something that nobody tells of."""
+    """Wait for a condition that no event signals."""
     deadline = time.monotonic() + SECONDS_MAX
     while not condition():
         assert time.monotonic() < deadline, f"waited {SECONDS_MAX} s for {what}"
@@ -53,7 +53,7 @@ def until(condition: Callable[[], bool], what: str) -> None:
 
 
 class Postgres:
-    """A server that runs, whoever started it; `administration` is a DSN that may create databases."""
+    """A running server; `administration` is a DSN that may create databases."""
 
     def __init__(self, administration: str) -> None:
         self._url = urlsplit(administration)
@@ -92,7 +92,7 @@ class Postgres:
         return [each[0] for each in self.execute("SELECT datname FROM pg_database WHERE datname LIKE 'test\\_%'")]
 
     def drop_database(self, name: str) -> None:
-        """Drop a database, whoever is connected to it."""
+        """Drop a database, and its connections."""
         self.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
     @contextmanager
@@ -123,7 +123,7 @@ class Coordinator(Postgres):
         return name
 
     def drop_database(self, name: str) -> None:
-        """Drop a database on every node, whoever is connected to it."""
+        """Drop a database on every node, and its connections."""
         for each in (self, *self.workers()):
             until(partial(_drop, each, name), "the extension's own sessions to leave the database")
 
@@ -145,7 +145,7 @@ def _drop(node: Postgres, name: str) -> bool:
 
 
 class PostgresServer(Postgres):
-    """A server of our own, in a directory of the shelter. Whoever makes one closes it."""
+    """A server of our own, in a directory of the shelter. The caller of `make` closes it."""
 
     def __init__(self, directory: Path, password: str) -> None:
         """Take the place of a server whose data is in `directory`, not started yet."""
@@ -298,3 +298,15 @@ def shared() -> Postgres:
         return Coordinator(CITUS)
     named = os.environ.get("LAZULITE_TEST_POSTGRES")
     return Postgres(named) if named else PostgresServer.make()
+
+
+def empty_database() -> str:
+    """Return the DSN of an empty database, which tests use one after the other: to make one takes much longer."""
+    dsn = _reused()
+    shared().execute("DROP SCHEMA IF EXISTS lazulite CASCADE", database=dsn.rpartition("/")[2])
+    return dsn
+
+
+@cache
+def _reused() -> str:
+    return shared().dsn(shared().create_database())

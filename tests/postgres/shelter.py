@@ -16,7 +16,7 @@ from . import guard
 def shelter(parent: Path | None = None) -> Path:
     """Return this process's shelter in a directory, else where temporary files go.
 
-    Everybody may enter it, and nobody else write to it.
+    All users may enter it; only its owner may write to it.
     """
     return _shelter(parent)
 

@@ -39,7 +39,7 @@ def test_databases_are_apart_and_go(postgres: Postgres) -> None:
     assert left == []
 
 
-def test_what_is_acknowledged_outlives_stops_and_kills(server: PostgresServer) -> None:
+def test_acknowledged_writes_survive_stops_and_kills(server: PostgresServer) -> None:
     server.execute("CREATE TABLE kept (n int)")
     for number, end in enumerate((server.stop, server.kill)):
         server.execute("INSERT INTO kept VALUES ($1)", number)

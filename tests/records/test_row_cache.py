@@ -3,7 +3,7 @@ import asyncio
 import pytest
 
 from lazulite.protocol.errors import ServiceError
-from lazulite.records.row_cache import Lifetime, RowCache
+from lazulite.records.row_cache import RowCache, TimeToLive
 
 
 def _filled() -> RowCache[str, int]:
@@ -12,14 +12,14 @@ def _filled() -> RowCache[str, int]:
     return cache
 
 
-def test_a_change_forgets_its_row() -> None:
+def test_a_change_evicts_its_row() -> None:
     cache = _filled()
     with cache.changing("a"):
         assert cache.get("a") == 1
     assert cache.get("a") is None
 
 
-def test_a_read_from_before_a_change_is_not_remembered() -> None:
+def test_a_read_from_before_a_change_is_not_cached() -> None:
     cache = _filled()
     before = cache.before_read()
     with cache.changing("b"):
@@ -43,7 +43,7 @@ def test_an_unknown_outcome_is_read_through_until_a_change_succeeds(failure: Bas
     assert cache.get("a") == 1
 
 
-def test_a_refusal_is_a_known_outcome() -> None:
+def test_a_rejection_is_a_known_outcome() -> None:
     cache = _filled()
     with pytest.raises(ServiceError), cache.changing("a"):
         raise ServiceError("ResourceNotFound")
@@ -63,16 +63,16 @@ def test_it_is_bounded_in_rows_and_in_doubts() -> None:
     assert cache.get("z") is None
 
 
-def test_a_held_row_is_read_through_until_it_is_released() -> None:
+def test_invalidated_row_is_not_cached_until_the_invalidation_ends() -> None:
     cache = _filled()
     before = cache.before_read()
-    cache.hold("a")
+    cache.begin_invalidation("a")
     assert cache.get("a") is None
     for moment in (before, cache.before_read()):
         cache.fill("a", 1, moment)
         assert cache.get("a") is None
     during = cache.before_read()
-    cache.release("a")
+    cache.end_invalidation("a")
     cache.fill("a", 1, during)
     assert cache.get("a") is None, "read before the change was over"
     cache.fill("a", 2, cache.before_read())
@@ -81,7 +81,7 @@ def test_a_held_row_is_read_through_until_it_is_released() -> None:
 
 def test_a_lifetime_counts_from_before_the_read() -> None:
     now_s = [5.0]
-    cache: RowCache[str, int] = RowCache(lifetime=Lifetime(1.0, lambda: now_s[0]))
+    cache: RowCache[str, int] = RowCache(ttl=TimeToLive(1.0, lambda: now_s[0]))
     before = cache.before_read()
     now_s[0] += 0.5  # So long the read took.
     cache.fill("a", 1, before)
@@ -95,7 +95,7 @@ def test_a_lifetime_counts_from_before_the_read() -> None:
 
 def test_with_a_lifetime_doubt_ends_with_it() -> None:
     now_s = [5.0]
-    cache: RowCache[str, int] = RowCache(lifetime=Lifetime(1.0, lambda: now_s[0]))
+    cache: RowCache[str, int] = RowCache(ttl=TimeToLive(1.0, lambda: now_s[0]))
     cache.fill("a", 1, cache.before_read())
     with pytest.raises(OSError, match="x"), cache.changing("a"):
         raise OSError("x")

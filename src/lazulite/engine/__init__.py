@@ -1,1 +1,1 @@
-"""The row store: one contract, one package an engine."""
+"""The row store: one contract, and one package per engine."""

@@ -1,7 +1,7 @@
-"""Changing one row by what it is, with a decision that is a value: it may be made in another process.
+"""Compare-and-swap of one row: a commit function that is plain data, so that another process can run it.
 
-The row is read, the change is made of what was read, and the commit writes it only if the row is still that; else all
-of it begins anew. For rows that change seldom: whoever reads and whoever writes may both be away from the store.
+`update_row` reads the row, computes the change, and commits only if the row still has the value that was read.
+Otherwise it starts over. Use it for rows that change seldom, from processes that are a round trip away from the store.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -11,45 +11,53 @@ from lazulite.engine.contract import Engine
 
 
 class RowChangedError(Exception):
-    """The row is not what it was expected to be."""
+    """The row does not have the expected value."""
 
 
 @dataclass(frozen=True, slots=True)
-class Swap:
-    """A `Decide`: write these rows if the first row that the commit names is as expected."""
+class CompareAndSwap:
+    """A `CommitFunction`: write these rows if the first named row has the expected value."""
 
     expected: bytes | None
     changes: Mapping[str, bytes | None]
 
     def __call__(self, current: Sequence[bytes | None], _: int) -> Mapping[str, bytes | None]:
-        """See `Decide`."""
+        """Return the changes, see `CommitFunction`.
+
+        Raises:
+            RowChangedError: the first row has another value.
+        """
         if current[0] != self.expected:
             raise RowChangedError
         return self.changes
 
 
-async def rewrite(
+async def update_row(
     engine: Engine,
     space: int,
     partition: str,
     row: str,
     change: Callable[[bytes | None], Mapping[str, bytes | None]],
 ) -> None:
-    """Change a row, and others of its partition with it.
+    """Change a row, and other rows of its partition in the same commit.
 
     Args:
-        engine: where it is.
-        space: its space.
-        partition: its partition.
-        row: the row that the change depends on.
-        change: given the row's value, what to write. Pure; it may be called more than once. What it raises surfaces.
+        engine: the engine that holds the row.
+        space: number of the row's space.
+        partition: partition key of the row.
+        row: row key of the row on which the change depends.
+        change: returns the rows to write for the row's current value. Pure; it may be called more than once. Its
+            exceptions are raised to the caller.
+
+    Raises:
+        EngineError: the engine failed.
     """
     while True:
         current = await engine.get(space, partition, row)
         changes = dict(change(current))
         rows = dict.fromkeys([row, *changes])
         try:
-            await engine.commit(space, partition, list(rows), Swap(current, changes))
+            await engine.commit(space, partition, list(rows), CompareAndSwap(current, changes))
         except RowChangedError:
             continue
         return

@@ -1,40 +1,43 @@
 """The engine contract: an ordered row store of `(space, partition, row) -> bytes`.
 
-What every engine must hold, whatever is behind it:
+Every engine must guarantee:
 
-- A *space* is one table (or queue, or container), named by an integer that is never reused. Spaces need not be created;
-  an empty one and a new one are the same thing. Dropping a space is instant whatever its size, and final.
+- A *space* is one table (or queue, or container), named by an integer that is never reused. Spaces need not be created:
+  a new space and an empty one are the same. Dropping a space is instant whatever its size, and final.
 - Rows are ordered by (partition, row), each compared ordinally by UTF-16 code unit, as .NET compares strings. Keys may
-  hold any character but lone surrogates, U+0000 included, and may be empty. Two different keys never meet.
+  hold any character except lone surrogates, U+0000 included, and may be empty. Different keys name different rows.
 - `get` and one call of `scan` each see one consistent snapshot.
-- `commit` is linearizable per partition, all or nothing, and returns (or refuses) only when what it wrote and what it
-  read is durable.
+- `commit` is linearizable per partition and atomic. It returns, or raises a rejection, only when its writes and the
+  values that it read are durable.
 - No reader ever sees a write that a power cut could still take back.
-- Each commit that writes gets a stamp greater than all written before in that partition, whatever the clock does.
+- Each commit that writes gets a *commit timestamp*, greater than all earlier ones of that partition, whatever the clock
+  does.
 
 Source: Calder et al., "Windows Azure Storage", SOSP 2011, section 5 (object tables).
 """
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from enum import Enum, auto
+from typing import Final, NamedTuple, Protocol
 
 Key = tuple[str, str]
 """(partition, row), the address of a row inside its space."""
 
 Clock = Callable[[], int]
-"""The time now in ticks: units of 100 ns since 1601-01-01T00:00:00Z (a FILETIME). May step back; one that cannot be
-believed may raise `EngineUnavailableError`, which refuses the commit."""
+"""The time now in ticks: units of 100 ns since 1601-01-01T00:00:00Z (a FILETIME). It may step back. A clock that knows
+its time to be wrong may raise `EngineUnavailableError`, which rejects the commit."""
 
-Decide = Callable[[Sequence[bytes | None], int], Mapping[str, bytes | None]]
-"""Given the current values of the rows a commit named, in that order (None = absent), and the commit's stamp in ticks:
-what to write, row -> new value (None = delete). Rows left out stay as they are; only named rows may be written.
-Pure and quick; it may be called more than once. Raising refuses the commit with that very exception."""
+CommitFunction = Callable[[Sequence[bytes | None], int], Mapping[str, bytes | None]]
+"""Decides a commit. Arguments: the current values of the rows that the commit named, in that order (None: absent), and
+the commit timestamp in ticks. Returns the rows to write, row -> new value (None deletes it). Rows left out stay as they
+are; only named rows may be written. Pure and quick; an engine may call it more than once. An exception rejects the
+commit and is raised to the caller as it is."""
 
 
 class KeyRange(NamedTuple):
     """The rows with `lower <= (partition, row) < upper`; no `upper` means to the end of the space.
 
-    As the smallest string after `s` is `s + "\\0"`, half-open ranges express every bound.
+    The smallest string after `s` is `s + "\\0"`, so half-open ranges express every bound.
     """
 
     lower: Key
@@ -42,7 +45,7 @@ class KeyRange(NamedTuple):
 
 
 class Slice(Protocol):
-    """A run of rows in ascending order, read in one go."""
+    """Consecutive rows of a scan in ascending order."""
 
     @property
     def values(self) -> Sequence[bytes]:
@@ -54,16 +57,26 @@ class Slice(Protocol):
         ...
 
 
+class Unknown(Enum):
+    """The type of `UNKNOWN`."""
+
+    TOKEN = auto()
+
+
+UNKNOWN: Final = Unknown.TOKEN
+"""Says that a value must be awaited: `Engine.get` tells it."""
+
+
 class EngineError(Exception):
-    """The store failed: nothing of the call was acknowledged. The root of all engine errors."""
+    """The store failed; nothing of the call was acknowledged. The base class of all engine errors."""
 
 
 class EngineUnavailableError(EngineError):
-    """The store cannot serve now (disk full, stalled, connection lost, closing): trying again later may work."""
+    """The store cannot serve now (disk full, stalled, connection lost, closing). A later attempt may succeed."""
 
 
-class LocationInUseError(EngineError):
-    """Another process holds the location."""
+class DataDirectoryInUseError(EngineError):
+    """Another process has the data directory open."""
 
 
 class StoreUnusableError(EngineError):
@@ -71,28 +84,38 @@ class StoreUnusableError(EngineError):
 
 
 class SpaceDroppedError(EngineError):
-    """A commit came after the space was dropped."""
+    """The space of a commit was dropped."""
 
 
 class Engine(Protocol):
-    """A row store. Every method may raise `EngineUnavailableError`."""
+    """A row store. Every method except `get_now` may raise `EngineUnavailableError`."""
 
     async def get(self, space: int, partition: str, row: str) -> bytes | None:
-        """Return one row's value, or None."""
+        """Return one row's value, or None if there is no such row."""
+        ...
+
+    def get_now(self, space: int, partition: str, row: str) -> bytes | Unknown | None:
+        """Return what `get` would return, or `UNKNOWN` where `get` would wait or fail.
+
+        Both see durable values only. An engine whose rows are a round trip away always returns `UNKNOWN`.
+        """
         ...
 
     def scan(self, space: int, ranges: Sequence[KeyRange], limit: int | None = None) -> AsyncGenerator[Slice, None]:
         """Yield the rows of `ranges` (ascending, disjoint) over one snapshot, at most `limit` rows in all.
 
-        Slices are small enough that producing one never holds the event loop for more than a few milliseconds, and
-        the loop gets a turn between two of them. A slice may be empty. Close the generator when done with it.
+        Producing a slice never holds the event loop for more than a few milliseconds, and the loop runs between two
+        slices. A slice may be empty. The caller must close the generator.
         """
         ...
 
-    async def commit(self, space: int, partition: str, rows: Sequence[str], decide: Decide) -> int:
-        """Read the named rows of one partition, let `decide` choose, apply all of it durably; return the stamp.
+    async def commit(self, space: int, partition: str, rows: Sequence[str], decide: CommitFunction) -> int:
+        """Read the named rows of one partition, let `decide` choose, and apply its writes durably as a whole.
 
-        A refusal by `decide` surfaces only once everything that it was shown is durable.
+        A rejection by `decide` is raised only once every value that `decide` received is durable.
+
+        Returns:
+            The commit timestamp in ticks.
 
         Raises:
             SpaceDroppedError: the space was dropped.
@@ -100,13 +123,17 @@ class Engine(Protocol):
         ...
 
     async def drop(self, space: int) -> None:
-        """Make a space empty for good, durably; its disk room comes back in the background."""
+        """Empty a space for ever, durably; its disk space is reclaimed in the background."""
         ...
 
     async def check_writable(self) -> None:
-        """Make one durable write; raises if that fails."""
+        """Make one durable write.
+
+        Raises:
+            EngineError: the write failed.
+        """
         ...
 
     async def close(self) -> None:
-        """Finish and flush what is in flight, then let go of the location."""
+        """Finish and flush all calls in flight, then release the store."""
         ...

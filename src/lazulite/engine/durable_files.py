@@ -1,7 +1,7 @@
-"""Directories that outlive a cut of power.
+"""Directories that survive a power cut.
 
-Invariant: a directory that `make_private` returned for is there after a cut, whoever made it. Its name is synced even
-if it existed: another process may have made it a moment ago, and been killed before its sync.
+Invariant: a directory for which `make_private` returned exists after a power cut. Its name is synced even if it existed
+before: another process may have made it a moment ago, and been killed before its sync.
 """
 
 import contextlib
@@ -10,13 +10,13 @@ from pathlib import Path
 
 
 def make_private(path: Path) -> None:
-    """Make a directory and its missing parents for the owner only; the name, and those made, are durable on return.
+    """Make a directory and its missing parents for the owner only; their names are durable on return.
 
     Raises:
         OSError: it cannot be made, or not durably.
     """
     if path.is_dir():
-        with contextlib.suppress(OSError):  # The one above may be nothing that can be read or synced, as below a mount.
+        with contextlib.suppress(OSError):  # The parent may not be readable or syncable, as above a mount.
             sync_directory(path.parent)
         return
     make_private(path.parent)
@@ -25,7 +25,7 @@ def make_private(path: Path) -> None:
 
 
 def sync_directory(path: Path) -> None:
-    """Make the names in a directory durable; do nothing on Windows, which syncs no directory."""
+    """Make the names in a directory durable; do nothing on Windows, which cannot sync directories."""
     if not hasattr(os, "O_DIRECTORY"):
         return
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)

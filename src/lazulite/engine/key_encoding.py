@@ -1,4 +1,4 @@
-"""The byte keys of the embedded store, told before any code.
+"""The byte keys of the embedded store.
 
 A row's key is three parts, one after the other:
 
@@ -6,27 +6,29 @@ A row's key is three parts, one after the other:
     partition  its text as described below, each 00 byte written as 00 FF, then one 00 byte that ends it
     row        its text as described below, up to the end of the key
 
-*Text* is UTF-8, but a character above U+FFFF is written as its two UTF-16 surrogates, each of them as UTF-8 would write
-it (three bytes, ED A0 80 to ED BF BF). This is CESU-8. Surrogates so sort below U+E000 and above U+D7FF as they do in
-UTF-16, and everything else in UTF-8 sorts by code point already; so bytes compare as UTF-16 code units do.
+*Text* is UTF-8, except that a character above U+FFFF is written as its two UTF-16 surrogates, each in the three bytes
+that UTF-8 would use (ED A0 80 to ED BF BF). This is CESU-8. Surrogates thus sort above U+D7FF and below U+E000, as in
+UTF-16. All other characters sort by code point in UTF-8. So bytes compare as UTF-16 code units do.
 
-Why order holds: no byte of CESU-8 is above EF. Where a partition ends and a longer one goes on with U+0000, the first
-has 00 and then the row's first byte (or nothing), the second 00 FF, so the shorter partition comes first whatever its
-row is. A row needs neither escape nor end, as nothing follows it. For the same reason the first 00 that FF does not
-follow is the end of the partition, which makes the encoding injective.
+Order: no byte of CESU-8 is above EF. If a partition ends where a longer one continues with U+0000, the shorter one has
+00 and then the row's first byte (or nothing), and the longer one 00 FF. So the shorter partition comes first, whatever
+its row is. A row needs neither escape nor end, as nothing follows it.
 
-The last space, 2**64 - 1, is not a table's: the store's own facts live there, under short ASCII names.
+Injectivity: the first 00 without a following FF ends the partition.
+
+The last space, 2**64 - 1, belongs to no table: it holds the store's metadata, under short ASCII names.
 """
 
 import re
+from collections.abc import Sequence
 
 from lazulite.engine.contract import Key, KeyRange
 
 SPACE_MAX = 2**64 - 2
-"""The greatest space that rows may live in."""
+"""The greatest number of a space of rows."""
 
 META_PREFIX = b"\xff" * 8
-"""What the keys of the store's own facts begin with."""
+"""The prefix of the keys of the store's metadata."""
 
 _SPACE_BYTES = 8
 _END = b"\x00"
@@ -35,7 +37,7 @@ _ASTRAL = re.compile("[\U00010000-\U0010ffff]")
 
 
 def space_prefix(space: int) -> bytes:
-    """Return what every key of a space begins with; also the bound below them all."""
+    """Return the prefix of every key of a space, which is also the bound below them."""
     if not 0 <= space <= SPACE_MAX:
         raise ValueError(f"a space is a number from 0 to {SPACE_MAX}")
     return space.to_bytes(_SPACE_BYTES, "big")
@@ -47,15 +49,23 @@ def space_end(space: int) -> bytes:
 
 
 def partition_prefix(space: int, partition: str) -> bytes:
-    """Return what the keys of one partition begin with; a row's key is that and `encode_text(row)`."""
+    """Return the prefix of the keys of one partition; a row's key is that and `encode_text(row)`."""
     return space_prefix(space) + encode_text(partition).replace(_END, _ESCAPED_NUL) + _END
 
 
 def encode_key(space: int, partition: str, row: str) -> bytes:
     """Return the key of a row. Raises ValueError for a lone surrogate (UnicodeEncodeError) or an impossible space."""
-    if partition.isascii() and row.isascii() and "\0" not in partition:  # Nearly all are: nothing to escape.
+    if partition.isascii() and row.isascii() and "\0" not in partition:  # The common case: nothing to escape.
         return space_prefix(space) + f"{partition}\0{row}".encode()
     return partition_prefix(space, partition) + encode_text(row)
+
+
+def encode_keys(space: int, partition: str, rows: Sequence[str]) -> list[bytes]:
+    """Return the keys of rows of one partition; raises as `encode_key`."""
+    if len(rows) == 1:
+        return [encode_key(space, partition, rows[0])]
+    prefix = partition_prefix(space, partition)
+    return [prefix + encode_text(row) for row in rows]
 
 
 def decode_key(key: bytes) -> Key:
@@ -82,7 +92,7 @@ def encode_text(text: str) -> bytes:
 
 
 def decode_text(encoded: bytes) -> str:
-    """Return the text that CESU-8 bytes spell."""
+    """Return the text of CESU-8 bytes."""
     if b"\xed" not in encoded:  # Every surrogate begins with ED.
         return encoded.decode()
     units = encoded.decode("utf-8", "surrogatepass")

@@ -11,7 +11,7 @@ def _order(key: Key) -> tuple[bytes, bytes]:
 
 
 def clip(ranges: Sequence[KeyRange], within: KeyRange) -> tuple[KeyRange, ...]:
-    """Return what of `ranges` lies inside `within`; ascending and disjoint if they are."""
+    """Return the intersection of `ranges` with `within`; ascending and disjoint if `ranges` are."""
     return tuple(_clipped(ranges, within))
 
 

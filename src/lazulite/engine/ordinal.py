@@ -1,7 +1,7 @@
 """Ordinal order of text: by UTF-16 code unit, as .NET's `string.CompareOrdinal` and so the Table service compares.
 
 Python orders text by code point. The two differ only where a character above U+FFFF meets one of U+E000–U+FFFF.
-*Unverified* on the live service for those characters; implied by its being a .NET program.
+*Unverified* on the live service for those characters; implied by the service's use of .NET.
 """
 
 

@@ -1,8 +1,9 @@
-"""Decisions that can be told in advance: what a commit of one row would write if the row is as it expects.
+"""Conditional writes: commits of one row that state which precondition the row must meet, and the value it then gets.
 
-An engine whose rows are a round trip away writes that on condition, in one; or in two, if the decision must have seen
-the row. Where the condition does not hold, the decision is asked as any other. An engine that has its rows at hand need
-not know of this.
+An engine whose rows are a round trip away sends such a write together with its precondition, in one round trip. If the
+write depends on the row's value, the engine reads the row first: two round trips. If the precondition does not hold,
+the engine calls the write as an ordinary `CommitFunction`. An engine that reads rows without a round trip may treat
+every conditional write as a `CommitFunction`.
 """
 
 from abc import ABC, abstractmethod
@@ -11,42 +12,43 @@ from typing import NamedTuple
 
 
 class Expect(Enum):
-    """What a row should be."""
+    """Whether the row must exist."""
 
     ABSENT = auto()
     PRESENT = auto()
     ANYTHING = auto()
 
 
-class Foreseen(NamedTuple):
-    """What can be told of a decision."""
+class Precondition(NamedTuple):
+    """The state of a row on which a conditional write depends, and the kind of the write."""
 
     expects: Expect
     deletes: bool = False
-    """Whether the row goes, if it is as expected."""
-    stamp: int | None = None
-    """Of the commit that wrote the row last; None: any."""
+    """Whether the write deletes the row."""
+    timestamp: int | None = None
+    """The commit timestamp of the row's last write, in ticks; None accepts every one."""
 
 
-class Foreseeing(ABC):
-    """A `Decide` of a commit of one row.
+class ConditionalWrite(ABC):
+    """A `CommitFunction` of a commit of one row, with a precondition.
 
-    What it tells must be enough: of a row that is as expected, the decision would make the same.
+    Invariant: for every row that meets the precondition, the commit function returns the write that `value` returns.
     """
 
     __slots__ = ()
 
     @abstractmethod
-    def foresee(self) -> Foreseen | None:
-        """Return what the row should be; None if the decision must see it."""
+    def precondition(self) -> Precondition | None:
+        """Return the precondition; None if the write depends on the row's value."""
 
-    def seen(self, current: bytes | None) -> "Foreseeing | None":  # noqa: ARG002 - for those who override it
-        """Return a decision that need not see the row any more, having seen what it is.
+    def conditional_on(self, current: bytes | None) -> "ConditionalWrite | None":  # noqa: ARG002 - for overrides
+        """Return this write with a precondition, given the row's current value (None: absent).
 
-        None if there is no such decision: the row is not what it has to be, or the decision always must see it.
+        Returns:
+            None if the write would be rejected, or depends on the row's value whatever it is.
         """
         return None
 
     @abstractmethod
-    def value(self, stamp: int) -> bytes | None:
-        """Return what the row becomes if it is as expected, at a commit's stamp; None if it goes."""
+    def value(self, timestamp: int) -> bytes | None:
+        """Return the row's new value for a commit timestamp in ticks; None deletes the row."""

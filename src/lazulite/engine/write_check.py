@@ -1,6 +1,6 @@
-"""The durable write of a health check, shared: anyone may ask for it, at no price, as often as they like.
+"""The durable write of a health check, shared by all requests: health checks need no credentials, and must cost little.
 
-Invariants: one write is on its way at a time; its result, good or bad, stands for `kept_seconds` after it came.
+Invariants: one write is in flight at a time. Its result, good or bad, is kept for `kept_seconds`.
 """
 
 import asyncio
@@ -11,12 +11,12 @@ KEPT_SECONDS = 1.0
 
 
 class WriteCheck:
-    """Share a durable write among all who ask within a while.
+    """Share one durable write among the callers of a short time.
 
     Args:
         write: makes the write; raises if it fails.
-        kept_seconds: how long its result stands.
-        clock: monotonic seconds.
+        kept_seconds: how long its result is kept.
+        clock: returns monotonic seconds.
     """
 
     def __init__(
@@ -32,18 +32,18 @@ class WriteCheck:
         self._expires_s = 0.0
 
     def start(self) -> "asyncio.Task[None]":
-        """Return the write on its way, or the latest one whose result stands, or a new one. Do not cancel it."""
+        """Return the write in flight, or the latest one if its result is kept, or a new one. Do not cancel it."""
         latest = self._latest
         if latest is None or (latest.done() and self._clock() >= self._expires_s):
             self._latest = latest = asyncio.ensure_future(self._run())
-            latest.add_done_callback(_look)
+            latest.add_done_callback(_retrieve)
         return latest
 
     async def passed(self) -> None:
-        """Return if the write succeeds.
+        """Return once the shared write succeeds.
 
         Raises:
-            EngineError: it failed.
+            EngineError: the write failed.
         """
         await asyncio.shield(self.start())
 
@@ -54,7 +54,7 @@ class WriteCheck:
             self._expires_s = self._clock() + self._kept_seconds
 
 
-def _look(done: "asyncio.Task[None]") -> None:
-    """Look at the outcome, lest asyncio warns of a failure that nobody waited for."""
+def _retrieve(done: "asyncio.Task[None]") -> None:
+    """Retrieve the outcome: asyncio warns of failures that are never retrieved."""
     if not done.cancelled():
         done.exception()

@@ -1,14 +1,16 @@
-"""A memory of rows that only change through it: what a service looks up on every request.
+"""A cache of decoded rows that a service looks up on every request.
 
-Invariants: what is remembered is what the engine holds. A row is forgotten in the step that changes it, and never
-remembered from a read that began before such a step. Where a change neither succeeded nor was refused (the disk failed,
-the caller was cancelled), nobody knows whether it will take effect: such a row is doubtful, and read through until a
-later change of it succeeds.
+Invariants: a cached row equals the engine's. A row is evicted in the step that changes it. A read that began before
+such a step never fills the cache. If a change neither succeeded nor was rejected (the disk failed, the caller was
+cancelled), its outcome is unknown. Such a row is *doubtful*: the cache does not hold it until a later change succeeds.
 
-Where other processes change rows as well, one of two things holds. If all of them have one owner's store, each such
-change is announced before it can be seen (`hold`) and over when its outcome is known (`release`); between the two the
-row is read through. If they share nothing but a database, nobody announces anything, and what is remembered has a
-`Lifetime`: it is never older than that, counted from before it was read. Doubt is no older then, either.
+Other processes may change rows as well. There are two cases:
+
+- One primary owns the store. It invalidates a row in each cache before a change can be seen (`begin_invalidation`),
+  waits for the acknowledgement, and ends the invalidation once the outcome is known (`end_invalidation`). In between,
+  the row is read from the engine.
+- The processes share a database only. A cached row then has a `TimeToLive`, counted from before it was read. A row is
+  doubtful for no longer than that.
 """
 
 from collections.abc import Callable, Hashable, Iterator
@@ -25,58 +27,58 @@ ENTRIES_MAX = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Lifetime:
-    """How long rows are remembered."""
+class TimeToLive:
+    """How long a row stays in the cache."""
 
     seconds: float
     monotonic: Callable[[], float]
-    """Seconds that never step back."""
+    """Returns seconds that never step back."""
 
 
 class Moment(NamedTuple):
-    """When a read began."""
+    """The moment at which a read began."""
 
     changes: int
-    """How many there had been."""
+    """The number of changes so far."""
     at_s: float
 
 
 class RowCache(Generic[Key, Value]):
-    """Remembers decoded rows by key; at most `entries_max` of them, and as many doubtful keys.
+    """Holds decoded rows by key.
 
     Args:
-        entries_max: see above.
-        lifetime: how long; None: until they change, as all changes are made or announced here.
+        entries_max: the most rows, and the most doubtful keys.
+        ttl: how long a row is cached; None: until it changes, of which this cache is always notified.
     """
 
-    def __init__(self, entries_max: int = ENTRIES_MAX, lifetime: Lifetime | None = None) -> None:
+    def __init__(self, entries_max: int = ENTRIES_MAX, ttl: TimeToLive | None = None) -> None:
         self._entries_max = entries_max
-        self._lifetime = lifetime
+        self._ttl = ttl
         self._entries: dict[Key, tuple[Value, float]] = {}
-        """Each with the second at which it was read."""
+        """Each value with the second at which its read began."""
         self._doubtful: set[Key] = set()
-        self._held: set[Key] = set()
+        self._invalid: set[Key] = set()
         self._changes = 0
 
     def get(self, key: Key) -> Value | None:
-        """Return what is remembered."""
+        """Return the cached row; None if there is none."""
         entry = self._entries.get(key)
         if entry is None:
             return None
         value, read_s = entry
-        lifetime = self._lifetime
-        return value if lifetime is None or lifetime.monotonic() - read_s < lifetime.seconds else None
+        ttl = self._ttl
+        return value if ttl is None or ttl.monotonic() - read_s < ttl.seconds else None
 
     def before_read(self) -> Moment:
-        """Return what `fill` wants to be told; to be called before the engine is read."""
-        return Moment(self._changes, 0.0 if self._lifetime is None else self._lifetime.monotonic())
+        """Return the moment to hand to `fill`. Call it before reading the engine."""
+        return Moment(self._changes, 0.0 if self._ttl is None else self._ttl.monotonic())
 
     def fill(self, key: Key, value: Value, before: Moment) -> None:
-        """Remember what a read gave, unless something changed since it began."""
+        """Cache the row that a read returned, unless any row changed since the read began."""
         if (
             before.changes != self._changes
             or key in self._doubtful
-            or key in self._held
+            or key in self._invalid
             or len(self._doubtful) >= self._entries_max
         ):
             return
@@ -84,19 +86,19 @@ class RowCache(Generic[Key, Value]):
             self._entries.clear()
         self._entries[key] = value, before.at_s
 
-    def forget(self, key: Key) -> None:
-        """Remember a row no more, as a read did not find it."""
+    def evict(self, key: Key) -> None:
+        """Evict a row that a read did not find."""
         self._entries.pop(key, None)
 
-    def hold(self, key: Key) -> None:
-        """See `engine.remote.messages.Watcher`."""
-        self._held.add(key)
+    def begin_invalidation(self, key: Key) -> None:
+        """See `engine.remote.messages.CacheInvalidation`."""
+        self._invalid.add(key)
         self._changes += 1
-        self.forget(key)
+        self.evict(key)
 
-    def release(self, key: Key) -> None:
-        """See `engine.remote.messages.Watcher`."""
-        self._held.discard(key)
+    def end_invalidation(self, key: Key) -> None:
+        """See `engine.remote.messages.CacheInvalidation`."""
+        self._invalid.discard(key)
         self._changes += 1
 
     @contextmanager
@@ -107,13 +109,13 @@ class RowCache(Generic[Key, Value]):
         except ServiceError:
             raise
         except BaseException:
-            if self._lifetime is None:
+            if self._ttl is None:
                 self._doubtful.add(key)
             raise
         else:
             self._doubtful.discard(key)
         finally:
             self._changes += 1
-            self.forget(key)
+            self.evict(key)
             if len(self._doubtful) >= self._entries_max:
                 self._entries.clear()

@@ -1,13 +1,16 @@
-"""Which spaces of the engine hold what, and how a service gets a new one.
+"""The spaces of the engine that belong to the services themselves, as rows of a registry.
 
-Invariants: spaces below `FIRST_FREE_SPACE` belong to the services themselves; the others are given out once each, ever.
-Ids are reserved durably in blocks; what is left of a block when a process ends is skipped, not reused.
+Invariants: a number never changes, as it is on disk. Spaces from `FIRST_FREE_SPACE` on hold the rows of tables (or
+queues, or containers); each is named by a row of a *catalog*, and is given out once, ever (`space_allocator`).
+
+A registry covers every service: `lazulite check`, copies and workers ask it, and know no service.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
 
-from lazulite.engine.compare_and_swap import rewrite
-from lazulite.engine.contract import Engine
+from lazulite.engine.contract import Key
 
 COUNTERS = 1
 """Partition `spaces`, row `next`: the first id that no block holds, 8 bytes big endian."""
@@ -20,37 +23,101 @@ ACCOUNTS = 4
 in a file."""
 COPIES = 5
 """Partition and row `copy`: how far a copy to this store has come; see migration/journal.py."""
-
-WATCHED = frozenset({SERVICE_PROPERTIES, TABLES})
-"""The spaces whose rows services remember."""
+QUEUES = 6
+"""Partition = account; see queue/catalog.py."""
+EXPIRATIONS = 7
+"""See queue/model/expirations.py."""
+PROCESSES = 8
+"""See queue/processes.py."""
+DELEGATIONS = 9
+"""Partition = account; the secrets of user delegation keys, and the users that have such keys; see
+auth/delegation/store.py."""
 
 FIRST_FREE_SPACE = 1024
-BLOCK = 128
 
 
-class SpaceAllocator:
-    """Gives out space ids."""
+class Nouns(NamedTuple):
+    """The words for what a service keeps, in reports for people."""
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-        self._free = range(0)
+    space: str
+    """`table`"""
+    spaces: str
+    """`tables`"""
+    rows: str
+    """`entities`"""
 
-    async def allocate(self) -> int:
-        """Return an id that was never returned before, by this process or any other."""
-        if not self._free:
-            reserved = await self._reserve()
-            self._free = self._free or reserved
-        space, self._free = self._free[0], self._free[1:]
-        return space
 
-    async def _reserve(self) -> range:
-        block = range(0)
+@dataclass(frozen=True, slots=True)
+class CatalogFormat:
+    """The format of a space whose rows name other spaces, and of the rows in those.
 
-        def move(current: bytes | None) -> Mapping[str, bytes | None]:
-            nonlocal block
-            start = FIRST_FREE_SPACE if current is None else int.from_bytes(current, "big")
-            block = range(start, start + BLOCK)
-            return {"next": block.stop.to_bytes(8, "big")}
+    Beside them it has the markers of dropped spaces (`dropped_spaces`), whose format all catalogs share.
+    """
 
-        await rewrite(self._engine, COUNTERS, "spaces", "next", move)
-        return block
+    nouns: Nouns
+    read: Callable[[str, bytes], tuple[int, str]]
+    """Takes a row of the catalog and its value to the number of the space and its name. Raises what reading malformed
+    bytes raises."""
+    verify: Callable[[Key, bytes, int], None]
+    """Takes a row of such a space, its value and the greatest timestamp of the store. Raises `ValueError`, or what
+    reading malformed bytes raises."""
+    timestamp: Callable[[bytes], int]
+    """Returns the timestamp of a value of such a space; raises `AssertionError` if it has none."""
+    counted: Callable[[Key], bool] = lambda _: True
+    """Tells whether a row is one of `nouns.rows`, and not an index of them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Space:
+    """One space."""
+
+    number: int
+    owner: str
+    """The service whose it is; "" if all services share it."""
+    title: str
+    """For people."""
+    watched: bool = False
+    """Whether processes cache its rows, so that each change is announced to them."""
+    copied: bool = False
+    """Whether a copy of the store has it."""
+    content: bool = False
+    """Whether its rows count for the checksum of the store."""
+    verify: Callable[[Key, bytes], None] | None = None
+    """Takes a row and its value; raises `ValueError`, or what reading malformed bytes raises. None for a catalog."""
+    catalog: CatalogFormat | None = None
+
+
+class Spaces:
+    """A registry.
+
+    Args:
+        spaces: every space of every service that a store may hold.
+
+    Raises:
+        ValueError: two spaces have one number, or one has the number of a table.
+    """
+
+    def __init__(self, *spaces: Space) -> None:
+        self._spaces = {space.number: space for space in sorted(spaces, key=lambda space: space.number)}
+        if len(self._spaces) < len(spaces):
+            raise ValueError("two spaces have one number")
+        if any(number >= FIRST_FREE_SPACE for number in self._spaces):
+            raise ValueError(f"the numbers from {FIRST_FREE_SPACE} on are given out")
+
+    def __iter__(self) -> Iterator[Space]:
+        """Yield the spaces in the order of their numbers."""
+        return iter(self._spaces.values())
+
+    def get(self, number: int) -> Space | None:
+        """Return the space of a number, or None."""
+        return self._spaces.get(number)
+
+    @property
+    def watched(self) -> frozenset[int]:
+        """The numbers of the spaces whose rows processes cache."""
+        return frozenset(space.number for space in self if space.watched)
+
+    @property
+    def nouns(self) -> tuple[Nouns, ...]:
+        """The words for what the services keep."""
+        return tuple(space.catalog.nouns for space in self if space.catalog is not None)

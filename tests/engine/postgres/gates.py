@@ -25,7 +25,7 @@ class Gates:
 
     async def come(self, statement: str) -> None:
         async with asyncio.timeout(SECONDS_MAX):
-            while statement not in self.answered:  # noqa: ASYNC110 - nobody tells.
+            while statement not in self.answered:  # noqa: ASYNC110 - there is no event to wait for.
                 await asyncio.sleep(0)
 
     async def _through(self, statement: str, *arguments: object, reads: bool = False) -> object:

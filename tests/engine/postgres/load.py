@@ -1,4 +1,4 @@
-"""Writers and readers that never stop for an unavailable database, and remember what they were promised."""
+"""Writers and readers that never stop for an unavailable database, and keep what they were promised."""
 
 import asyncio
 import itertools
@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from typing import Self
 
 from lazulite.engine.contract import Engine, EngineUnavailableError, Key, KeyRange
-from lazulite.engine.precondition import Expect, Foreseeing, Foreseen
+from lazulite.engine.precondition import ConditionalWrite, Expect, Precondition
 
 SPACE = 1
 WRITERS = 8
@@ -16,18 +16,18 @@ BATCH = 3
 SECONDS_MAX = 60
 
 
-class Insert(Foreseeing):
-    """Inserts rows. Nobody asks for one twice: one that is there already was written by a call that was repeated."""
+class Insert(ConditionalWrite):
+    """Inserts rows. Each row is inserted once: a row that is present was written by a repeated call."""
 
     def __init__(self, rows: Sequence[str]) -> None:
         self._rows = rows
 
     def __call__(self, current: Sequence[bytes | None], stamp: int) -> Mapping[str, bytes | None]:
-        assert set(current) == {None}, "a commit whose outcome nobody knows was done again"
+        assert set(current) == {None}, "a commit with an unknown outcome was repeated"
         return dict.fromkeys(self._rows, self.value(stamp))
 
-    def foresee(self) -> Foreseen | None:
-        return Foreseen(Expect.ABSENT) if len(self._rows) == 1 else None
+    def precondition(self) -> Precondition | None:
+        return Precondition(Expect.ABSENT) if len(self._rows) == 1 else None
 
     def value(self, stamp: int) -> bytes:
         return b"%d" % stamp
@@ -41,7 +41,7 @@ class Load:
         self.progress = [0] * WRITERS
         """Of each writer: how many commits were acknowledged."""
         self.unavailable = [0] * WRITERS
-        """Of each writer: how many ended in nobody knows what."""
+        """Per writer: the number of commits with an unknown outcome."""
         self._engine = engine
         self._dice = random.Random(1)
         self._news = asyncio.Event()
@@ -68,7 +68,7 @@ class Load:
         await self._until(lambda: all(done >= goal for done, goal in zip(self.progress, goals, strict=True)))
 
     async def suffers(self) -> None:
-        """Wait until every writer was told again that the store is unavailable."""
+        """Wait until every writer got the error again that the store is unavailable."""
         before = list(self.unavailable)
         await self._until(lambda: all(now > then for now, then in zip(self.unavailable, before, strict=True)))
 

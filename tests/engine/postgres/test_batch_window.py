@@ -1,69 +1,69 @@
-"""Which groups may leave."""
+"""Which batches the in-flight window allows."""
 
 import asyncio
 from collections.abc import Callable
 
-from lazulite.engine.postgres.batch_window import Traffic
+from lazulite.engine.postgres.batch_window import BatchWindow
 
 FULL = 8
 
 
-def _traffic(patience_seconds: float = 3600, look: Callable[[], None] = lambda: None) -> Traffic:
-    return Traffic(FULL, patience_seconds, look)
+def _window(linger_seconds: float = 3600, on_linger_end: Callable[[], None] = lambda: None) -> BatchWindow:
+    return BatchWindow(FULL, linger_seconds, on_linger_end)
 
 
-async def test_nobody_waits_while_few_are_on_their_way() -> None:
-    traffic = _traffic()
-    assert traffic.allows(1)
-    traffic.leave("one", 1)
-    assert traffic.allows(1)
-    traffic.leave("two", 2)
-    assert traffic.allows(1)
-    traffic.leave("one more", 1)
-    traffic.arrive("one")
-    assert traffic.allows(1)
+async def test_requests_do_not_linger_while_few_are_in_flight() -> None:
+    window = _window()
+    assert window.allows(1)
+    window.sent("one", 1)
+    assert window.allows(1)
+    window.sent("two", 2)
+    assert window.allows(1)
+    window.sent("one more", 1)
+    window.answered("one")
+    assert window.allows(1)
 
 
-async def test_others_wait_for_many_unless_they_are_enough_themselves() -> None:
-    traffic = _traffic()
-    traffic.leave("many", 4)
-    assert not traffic.allows(1)
-    assert not traffic.allows(FULL - 1)
-    assert traffic.allows(FULL)
-    traffic.arrive("many")
-    assert traffic.allows(1)
+async def test_requests_linger_for_many_unless_they_fill_a_batch() -> None:
+    window = _window()
+    window.sent("many", 4)
+    assert not window.allows(1)
+    assert not window.allows(FULL - 1)
+    assert window.allows(FULL)
+    window.answered("many")
+    assert window.allows(1)
 
 
-async def test_there_are_never_more_than_three_however_many_wait() -> None:
-    traffic = _traffic()
-    for group in range(3):
-        traffic.leave(group, FULL)
-    assert not traffic.allows(10 * FULL)
-    traffic.arrive(1)
-    assert traffic.allows(FULL)
+async def test_never_more_than_three_batches_are_in_flight() -> None:
+    window = _window()
+    for batch in range(3):
+        window.sent(batch, FULL)
+    assert not window.allows(10 * FULL)
+    window.answered(1)
+    assert window.allows(FULL)
 
 
-async def test_patience_ends_and_is_told() -> None:
+async def test_linger_time_ends_with_a_call() -> None:
     ended = asyncio.Event()
-    traffic = _traffic(1e-9, ended.set)
-    traffic.leave("many", 4)
-    assert not traffic.allows(1)
+    window = _window(1e-9, ended.set)
+    window.sent("many", 4)
+    assert not window.allows(1)
     await ended.wait()
-    assert traffic.allows(1)
-    traffic.arrive("many")
-    assert traffic.allows(1)
+    assert window.allows(1)
+    window.answered("many")
+    assert window.allows(1)
 
 
-async def test_who_has_none_waits_for_nobody() -> None:
-    traffic = _traffic(0)
-    traffic.leave("many", 4)
-    assert traffic.allows(1)
+async def test_requests_without_linger_time_are_sent_at_once() -> None:
+    window = _window(0)
+    window.sent("many", 4)
+    assert window.allows(1)
 
 
-async def test_nothing_is_left_of_who_has_arrived() -> None:
-    traffic = _traffic()
-    traffic.leave("many", 4)
-    [(_, timer)] = traffic._waited_for.values()
-    traffic.arrive("many")
+async def test_answered_batch_leaves_no_timer() -> None:
+    window = _window()
+    window.sent("many", 4)
+    [(_, timer)] = window._lingering.values()
+    window.answered("many")
     assert timer.cancelled()
-    assert not traffic._waited_for
+    assert not window._lingering

@@ -20,7 +20,7 @@ from lazulite.engine.postgres.sql_scripts import Place, RowChange, apply_script,
 from lazulite.protocol.clock import system_clock
 from tests.engine.postgres.adds import Adds
 from tests.engine.postgres.load import Load
-from tests.engine.postgres.test_sql_statements import PLANS, told
+from tests.engine.postgres.test_sql_statements import PLANS, reported
 from tests.postgres.server import CITUS, Coordinator, Postgres, until
 
 pytestmark = pytest.mark.skipif(not CITUS, reason="LAZULITE_TEST_CITUS names no coordinator")
@@ -98,12 +98,12 @@ async def test_each_statement_of_a_script_goes_to_one_shard(engine: PostgresEngi
 
 @pytest.mark.parametrize("statement", ONE_SHARD)
 async def test_reads_of_one_partition_go_to_one_shard(engine: PostgresEngine, statement: str) -> None:
-    assert "Task Count: 1\n" in await plan(engine, told(statement, *ARGUMENTS[statement].split(", ")))
+    assert "Task Count: 1\n" in await plan(engine, reported(statement, *ARGUMENTS[statement].split(", ")))
 
 
 @pytest.mark.parametrize("statement", ALL_SHARDS)
 async def test_a_scan_over_partitions_pushes_its_limit_down(engine: PostgresEngine, statement: str) -> None:
-    text = await plan(engine, told(statement, *ARGUMENTS[statement].split(", ")))
+    text = await plan(engine, reported(statement, *ARGUMENTS[statement].split(", ")))
     assert "Limit" in text.partition("Tasks Shown")[2], text
 
 

@@ -1,4 +1,4 @@
-"""How commits reach the database: in how many statements, and beside those of other processes."""
+"""Commits on the database: their statements, and their order beside commits of other processes."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -6,58 +6,29 @@ from collections.abc import Mapping, Sequence
 import asyncpg
 import pytest
 
-from lazulite.engine.contract import Decide, SpaceDroppedError
-from lazulite.engine.postgres import batch_window, drops, single_writes
+from lazulite.engine.contract import CommitFunction, SpaceDroppedError
+from lazulite.engine.postgres import drops
 from lazulite.engine.postgres.engine import PostgresEngine
-from lazulite.engine.postgres.partition_io import Asked, ByScripts, ByStatements, Change, Reading
+from lazulite.engine.postgres.partition_io import PartitionChange, PartitionRead, PartitionState, ScriptIo, StatementIo
 from lazulite.engine.postgres.sql_scripts import Place
-from lazulite.engine.postgres.sql_statements import APPLY, INSERT, REPLACE
-from lazulite.engine.precondition import Expect, Foreseeing, Foreseen
-from tests.engine.postgres.conftest import OURS, SCRIPTS, Open, by_statements, execute, statements_of
+from lazulite.engine.precondition import Expect, Precondition
+from tests.engine.postgres.conftest import OURS, SCRIPTS, Open, by_statements, execute
 from tests.engine.postgres.gates import Gates
+from tests.engine.postgres.write_if import RejectedError, WriteIf
 from tests.postgres.server import CITUS, SECONDS_MAX
 
 
-class RefusedError(Exception):
-    pass
-
-
-class Foretold(Foreseeing):
-    """Writes `value` to `row` if it is as expected, else refuses."""
-
-    def __init__(self, row: str, value: bytes | None, expects: Expect, stamp: int | None = None) -> None:
-        self.row = row
-        self.new = value
-        self.foreseen = Foreseen(expects, value is None, stamp)
-        self.asked = 0
-
-    def __call__(self, current: Sequence[bytes | None], stamp: int) -> Mapping[str, bytes | None]:
-        self.asked += 1
-        absent = current[0] is None
-        if self.foreseen.expects is (Expect.PRESENT if absent else Expect.ABSENT):
-            raise RefusedError
-        if self.foreseen.stamp is not None and current[0] != b"%d" % self.foreseen.stamp:
-            raise RefusedError
-        return {self.row: self.value(stamp)}
-
-    def foresee(self) -> Foreseen | None:
-        return self.foreseen
-
-    def value(self, stamp: int) -> bytes | None:
-        return b"%d" % stamp if self.new == b"stamp" else self.new
-
-
-async def test_what_is_as_foreseen_is_written_without_asking(engine: PostgresEngine) -> None:
-    insert = Foretold("r", b"stamp", Expect.ABSENT)
+async def test_write_that_meets_its_precondition_is_sent_unread(engine: PostgresEngine) -> None:
+    insert = WriteIf("r", b"stamp", Expect.ABSENT)
     stamp = await engine.commit(1, "p", ["r"], insert)
     assert await engine.get(1, "p", "r") == b"%d" % stamp
-    update = Foretold("r", b"stamp", Expect.PRESENT, stamp)
+    update = WriteIf("r", b"stamp", Expect.PRESENT, stamp)
     stamp = await engine.commit(1, "p", ["r"], update)
-    replace = Foretold("r", b"stamp", Expect.ANYTHING)
+    replace = WriteIf("r", b"stamp", Expect.ANYTHING)
     last = await engine.commit(1, "p", ["r"], replace)
     assert last > stamp
     assert await engine.get(1, "p", "r") == b"%d" % last
-    delete = Foretold("r", None, Expect.PRESENT, last)
+    delete = WriteIf("r", None, Expect.PRESENT, last)
     await engine.commit(1, "p", ["r"], delete)
     assert await engine.get(1, "p", "r") is None
     assert [each.asked for each in (insert, update, replace, delete)] == [0, 0, 0, 0]
@@ -73,13 +44,13 @@ async def test_what_is_as_foreseen_is_written_without_asking(engine: PostgresEng
         (Expect.PRESENT, None, True, 7),
     ],
 )
-async def test_what_is_not_as_foreseen_is_asked(
+async def test_write_that_misses_its_precondition_calls_the_commit_function(
     engine: PostgresEngine, expects: Expect, value: bytes | None, there: bool, stamp: int | None
 ) -> None:
     if there:
         await engine.commit(1, "p", ["r"], lambda *_: {"r": b"old"})
-    decision = Foretold("r", value, expects, stamp)
-    with pytest.raises(RefusedError):
+    decision = WriteIf("r", value, expects, stamp)
+    with pytest.raises(RejectedError):
         await engine.commit(1, "p", ["r"], decision)
     assert decision.asked == 1
     assert await engine.get(1, "p", "r") == (b"old" if there else None)
@@ -87,7 +58,7 @@ async def test_what_is_not_as_foreseen_is_asked(
 
 async def test_a_row_copied_with_another_stamp_is_updated_all_the_same(engine: PostgresEngine) -> None:
     await engine.commit(1, "p", ["r"], lambda *_: {"r": b"7"})
-    decision = Foretold("r", b"new", Expect.PRESENT, 7)
+    decision = WriteIf("r", b"new", Expect.PRESENT, 7)
     await engine.commit(1, "p", ["r"], decision)
     assert decision.asked == 1
     assert await engine.get(1, "p", "r") == b"new"
@@ -96,8 +67,8 @@ async def test_a_row_copied_with_another_stamp_is_updated_all_the_same(engine: P
 async def test_of_many_inserts_of_one_row_one_succeeds(engine: PostgresEngine) -> None:
     async def insert() -> bool:
         try:
-            await engine.commit(1, "p", ["r"], Foretold("r", b"x", Expect.ABSENT))
-        except RefusedError:
+            await engine.commit(1, "p", ["r"], WriteIf("r", b"x", Expect.ABSENT))
+        except RejectedError:
             return False
         return True
 
@@ -108,7 +79,7 @@ async def test_stamps_differ_and_grow_in_the_order_of_commits(engine: PostgresEn
     async def write(number: int) -> int:
         row = f"r{number % 30}"
         if number % 3:
-            return await engine.commit(1, "p", [row], Foretold(row, b"stamp", Expect.ANYTHING))
+            return await engine.commit(1, "p", [row], WriteIf(row, b"stamp", Expect.ANYTHING))
         return await engine.commit(1, "p", [row], lambda _, stamp: {row: b"%d" % stamp})
 
     stamps = await asyncio.gather(*(write(number) for number in range(300)))
@@ -124,7 +95,7 @@ async def test_stamps_grow_over_processes_with_skewed_clocks(open_engine: Open, 
     last = 0
     for number in range(30):
         engine = engines[number % 3]
-        decision = Foretold("r", b"x", Expect.ANYTHING)
+        decision = WriteIf("r", b"x", Expect.ANYTHING)
         if number % 2:
             stamp = await engine.commit(1, "p", ["r"], decision)
         else:
@@ -134,11 +105,11 @@ async def test_stamps_grow_over_processes_with_skewed_clocks(open_engine: Open, 
 
 
 @by_statements
-async def test_a_head_that_another_process_set_meanwhile_costs_a_write_one_more_try(open_engine: Open) -> None:
+async def test_version_that_another_process_set_meanwhile_costs_a_write_one_retry(open_engine: Open) -> None:
     clock = iter(range(10**15, 10**16, 100))
     one, other = open_engine(lambda: next(clock)), open_engine(lambda: 10**15 + 50)
-    stamp = await other.commit(1, "p", ["r"], Foretold("r", b"x", Expect.ANYTHING))
-    inserts = [Foretold(row, b"stamp", Expect.ABSENT) for row in ("s", "t")]
+    stamp = await other.commit(1, "p", ["r"], WriteIf("r", b"x", Expect.ANYTHING))
+    inserts = [WriteIf(row, b"stamp", Expect.ABSENT) for row in ("s", "t")]
     taken = await asyncio.gather(*(one.commit(1, "p", [insert.row], insert) for insert in inserts))
     assert min(taken) > stamp
     assert [await other.get(1, "p", row) for row in ("s", "t")] == [b"%d" % each for each in taken]
@@ -146,36 +117,36 @@ async def test_a_head_that_another_process_set_meanwhile_costs_a_write_one_more_
 
 
 @pytest.mark.parametrize("scripts", SCRIPTS)
-async def test_who_must_read_gets_on_beside_one_who_always_is_faster(
+async def test_commit_that_must_read_succeeds_beside_a_faster_process(
     open_engine: Open, scripts: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one, other = open_engine(scripts=scripts), open_engine()
-    changes = (await one._started()).partitions._changes
-    read = changes.read
+    io = (await one._started()).partitions._io
+    read = io.read
 
-    async def beaten(asked: Asked) -> Reading:
-        found = await read(asked)
-        await other.commit(1, "p", ["r"], Foretold("r", b"x", Expect.ANYTHING))
+    async def beaten(request: PartitionRead) -> PartitionState:
+        found = await read(request)
+        await other.commit(1, "p", ["r"], WriteIf("r", b"x", Expect.ANYTHING))
         return found
 
-    monkeypatch.setattr(changes, "read", beaten)
+    monkeypatch.setattr(io, "read", beaten)
     for number in (b"1", b"2"):
-        last = await other.commit(1, "p", ["q"], Foretold("q", b"x", Expect.ANYTHING))
+        last = await other.commit(1, "p", ["q"], WriteIf("q", b"x", Expect.ANYTHING))
         assert await one.commit(1, "p", ["s"], lambda *_, number=number: {"s": number}) > last
         assert await other.get(1, "p", "s") == number
 
 
-async def test_a_partition_is_settled_while_nobody_else_can_write_to_it(engine: PostgresEngine) -> None:
+async def test_locked_commit_excludes_other_processes(engine: PostgresEngine) -> None:
     await engine.commit(1, "p", ["r"], lambda *_: {"r": b"x"})
     readings = []
 
-    def decide(reading: Reading) -> None:
-        readings.append(reading.rows)
+    def decide(state: PartitionState) -> None:
+        readings.append(state.rows)
         with pytest.raises(asyncpg.LockNotAvailableError):
             execute("SELECT 1 FROM lazulite.partitions WHERE partition_key = 'p' FOR UPDATE NOWAIT")
 
-    changes = (await engine._started()).partitions._changes
-    assert await changes.settle(Asked(Place(1, b"p", None), [b"r", b"s"]), decide)
+    io = (await engine._started()).partitions._io
+    assert await io.apply_locked(PartitionRead(Place(1, b"p", None), [b"r", b"s"]), decide)
     assert readings == [{b"r": b"x"}]
 
 
@@ -226,43 +197,6 @@ async def test_settings_of_the_database_change_nothing(engine: PostgresEngine) -
             execute(f"ALTER DATABASE {database} RESET {name}")
 
 
-@by_statements
-async def test_commits_of_many_partitions_go_together(open_engine: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    engine = open_engine()
-    await engine.start()
-    sent = statements_of(engine, monkeypatch)
-    await asyncio.gather(*(engine.commit(1, str(at), ["r"], lambda *_: {"r": b"x"}) for at in range(64)))
-    assert len(sent) <= 8
-    rows = [f"{at:04}" for at in range(150)]
-    sent.clear()
-    await asyncio.gather(*(engine.commit(2, str(at), rows, lambda *_: dict.fromkeys(rows, b"x")) for at in range(4)))
-    assert len(sent) == 8, "groups are bounded"
-    sent.clear()
-    large = bytes(1 << 20)
-    await asyncio.gather(*(engine.commit(3, str(at), ["r"], lambda *_: {"r": large}) for at in range(12)))
-    assert sent.count(APPLY) >= 4, "in bytes as well"
-
-
-@by_statements
-async def test_a_single_write_is_one_statement_and_a_batch_two(
-    open_engine: Open, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    engine = open_engine()
-    await engine.start()
-    sent = statements_of(engine, monkeypatch)
-    for value, expects in ((b"", Expect.ABSENT), (b"", Expect.ANYTHING), (b"", Expect.PRESENT), (None, Expect.PRESENT)):
-        await engine.commit(1, "p", ["r"], Foretold("r", value, expects))
-        assert len(sent) == 1
-        sent.clear()
-    rows = [f"{number:03}" for number in range(100)]
-    await engine.commit(1, "p", rows, lambda *_: dict.fromkeys(rows, b"x"))
-    assert len(sent) == 2
-    sent.clear()
-    halves: dict[str, bytes | None] = {row: b"y" if number % 2 else None for number, row in enumerate(rows)}
-    await engine.commit(1, "p", rows, lambda *_: halves)
-    assert len(sent) == 2
-
-
 async def test_a_drop_closes_a_space_to_others_when_they_look(open_engine: Open) -> None:
     one, other = open_engine(), open_engine()
     await one.commit(7, "p", ["r"], lambda *_: {"r": b"x"})
@@ -274,31 +208,31 @@ async def test_a_drop_closes_a_space_to_others_when_they_look(open_engine: Open)
         await other.commit(7, "p", ["r"], lambda *_: {"r": b"x"})
 
 
-async def test_a_decision_that_fails_harms_no_neighbour(engine: PostgresEngine) -> None:
-    class Broken(Foretold):
+async def test_conditional_write_that_fails_leaves_its_batch_alone(engine: PostgresEngine) -> None:
+    class Broken(WriteIf):
         def value(self, stamp: int) -> bytes | None:
-            raise RefusedError
+            raise RejectedError
 
-    calls = [engine.commit(1, f"p{at}", ["r"], Foretold("r", b"x", Expect.ABSENT)) for at in range(5)]
+    calls = [engine.commit(1, f"p{at}", ["r"], WriteIf("r", b"x", Expect.ABSENT)) for at in range(5)]
     broken = engine.commit(1, "q", ["r"], Broken("r", b"x", Expect.ABSENT))
     outcomes = await asyncio.gather(*calls, broken, return_exceptions=True)
-    assert [type(outcome) for outcome in outcomes] == [int] * 5 + [RefusedError]
+    assert [type(outcome) for outcome in outcomes] == [int] * 5 + [RejectedError]
 
 
-@pytest.mark.parametrize("foreseen", [False, True])
+@pytest.mark.parametrize("conditional", [False, True])
 @pytest.mark.parametrize(
     ("error", "raised"),
     [(StopIteration, RuntimeError), (asyncio.CancelledError, asyncio.CancelledError), (GeneratorExit, GeneratorExit)],
 )
-async def test_whatever_a_decision_raises_is_told_to_who_asked_alone(
-    open_engine: Open, foreseen: bool, error: type[BaseException], raised: type[BaseException]
+async def test_error_of_a_commit_function_reaches_its_caller_only(
+    open_engine: Open, conditional: bool, error: type[BaseException], raised: type[BaseException]
 ) -> None:
-    class Broken(Foretold):
+    class Broken(WriteIf):
         def __call__(self, current: Sequence[bytes | None], stamp: int) -> Mapping[str, bytes | None]:
             raise error
 
-        def foresee(self) -> Foreseen | None:
-            return self.foreseen if foreseen else None
+        def precondition(self) -> Precondition | None:
+            return self.expected if conditional else None
 
         def value(self, stamp: int) -> bytes | None:
             raise error
@@ -315,10 +249,10 @@ async def test_whatever_a_decision_raises_is_told_to_who_asked_alone(
     await whole
 
 
-@pytest.mark.parametrize("foreseen", [False, True])
-async def test_close_waits_for_what_nobody_waits_for_any_more(engine: PostgresEngine, foreseen: bool) -> None:
+@pytest.mark.parametrize("conditional", [False, True])
+async def test_close_waits_for_statements_of_cancelled_callers(engine: PostgresEngine, conditional: bool) -> None:
     await engine.start()
-    decision = Foretold("r", b"x", Expect.ABSENT) if foreseen else lambda *_: {"r": b"x"}
+    decision = WriteIf("r", b"x", Expect.ABSENT) if conditional else lambda *_: {"r": b"x"}
     commit = asyncio.create_task(engine.commit(1, "p", ["r"], decision))
     read = asyncio.create_task(engine.get(1, "p", "r"))
     for _ in range(3):
@@ -327,106 +261,6 @@ async def test_close_waits_for_what_nobody_waits_for_any_more(engine: PostgresEn
     read.cancel()
     await engine.close()
     assert asyncio.all_tasks() - {asyncio.current_task(), commit, read} == set()
-
-
-@by_statements
-async def test_who_waits_for_its_turn_is_not_forgotten_for_a_batch(
-    open_engine: Open, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Also if nothing else is written any more, and if batches keep the partition for ever."""
-    monkeypatch.setattr(batch_window, "_GROUPS_MAX", 1)
-    engine = open_engine()
-    gates = Gates(engine, monkeypatch)
-    await engine.start()
-    gates.hold(INSERT, APPLY)
-    first = asyncio.create_task(engine.commit(1, "first", ["r"], Foretold("r", b"x", Expect.ABSENT)))
-    await gates.come(INSERT)
-    insert = asyncio.create_task(engine.commit(1, "p", ["r"], Foretold("r", b"x", Expect.ABSENT)))
-    await asyncio.sleep(0)
-    batch = asyncio.create_task(engine.commit(1, "p", ["s"], lambda *_: {"s": b"x"}))
-    await gates.come(APPLY)
-    gates.let(INSERT)
-    await first
-    gates.let(APPLY)
-    async with asyncio.timeout(SECONDS_MAX):
-        assert await insert > await batch
-
-
-@by_statements
-async def test_who_comes_while_many_are_written_goes_with_the_others_that_come(
-    open_engine: Open, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(single_writes, "_PATIENCE_SECONDS", 3600.0)
-    engine = open_engine()
-    gates = Gates(engine, monkeypatch)
-    await engine.start()
-    gates.hold(INSERT)
-
-    def write(partition: str) -> "asyncio.Task[int]":
-        return asyncio.create_task(engine.commit(1, partition, ["r"], Foretold("r", b"x", Expect.ABSENT)))
-
-    writes = [write(f"first {number}") for number in range(4)]
-    await gates.come(INSERT)
-    for number in range(5):
-        writes.append(write(f"later {number}"))
-        await asyncio.sleep(0)
-    gates.let(INSERT)
-    await asyncio.gather(*writes)
-    assert gates.answered.count(INSERT) == 2
-
-
-@by_statements
-async def test_who_cannot_go_is_no_company(open_engine: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nor is what nobody waits for any more sent."""
-    monkeypatch.setattr(single_writes, "_PATIENCE_SECONDS", 3600.0)
-    monkeypatch.setattr(single_writes, "_GROUP_MAX", 6)
-    engine = open_engine()
-    gates = Gates(engine, monkeypatch)
-    await engine.start()
-    gates.hold(INSERT)
-
-    def write(partition: str, row: int) -> "asyncio.Task[int]":
-        return asyncio.create_task(engine.commit(1, partition, [f"{row}"], Foretold(f"{row}", b"x", Expect.ABSENT)))
-
-    writes = [write("busy", row) for row in range(4)]
-    await gates.come(INSERT)
-    writes += [write("busy", row) for row in range(10, 16)]
-    gone = write("elsewhere", 1)
-    writes.append(write("elsewhere", 2))
-    for _ in range(5):
-        await asyncio.sleep(0)
-    gone.cancel()
-    assert gates.answered.count(INSERT) == 1
-    gates.let(INSERT)
-    await asyncio.gather(*writes)
-    assert gates.answered.count(INSERT) == 3
-    assert await engine.get(1, "elsewhere", "1") is None
-
-
-@by_statements
-async def test_who_waits_for_a_partition_keeps_nobody_from_others(
-    open_engine: Open, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    engine = open_engine()
-    gates = Gates(engine, monkeypatch)
-    gates.hold(REPLACE)
-
-    def write(partition: str, expects: Expect) -> "asyncio.Task[int]":
-        return asyncio.create_task(engine.commit(1, partition, ["r"], Foretold("r", b"x", expects)))
-
-    held = write("p", Expect.ANYTHING)
-    await gates.come(REPLACE)
-    waits = write("p", Expect.ABSENT)
-    await asyncio.sleep(0)
-    try:
-        async with asyncio.timeout(SECONDS_MAX):
-            await write("q", Expect.ABSENT)
-        assert not waits.done()
-    finally:
-        gates.let(REPLACE)
-    await held
-    with pytest.raises(RefusedError):
-        await waits
 
 
 async def test_close_ends_what_starts_meanwhile(open_engine: Open, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -445,16 +279,16 @@ async def test_close_ends_what_starts_meanwhile(open_engine: Open, monkeypatch: 
 
 async def test_many_may_replace_one_row_at_once(engine: PostgresEngine) -> None:
     async def replace() -> int:
-        return await engine.commit(1, "p", ["r"], Foretold("r", b"stamp", Expect.ANYTHING))
+        return await engine.commit(1, "p", ["r"], WriteIf("r", b"stamp", Expect.ANYTHING))
 
     stamps = await asyncio.gather(*(replace() for _ in range(50)))
     assert await engine.get(1, "p", "r") == b"%d" % max(stamps)
 
 
 @by_statements
-@pytest.mark.parametrize("foreseen", [True, False])
+@pytest.mark.parametrize("conditional", [True, False])
 async def test_processes_that_write_the_same_partitions_do_not_lock_each_other_out(
-    open_engine: Open, foreseen: bool
+    open_engine: Open, conditional: bool
 ) -> None:
     deadlocks = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()"
     before = execute(deadlocks)
@@ -462,8 +296,8 @@ async def test_processes_that_write_the_same_partitions_do_not_lock_each_other_o
     partitions = [str(number) for number in range(10, 30)]
 
     async def write(engine: PostgresEngine, order: Sequence[str]) -> None:
-        def decision() -> Decide:
-            return Foretold("r", b"x", Expect.ANYTHING) if foreseen else lambda *_: {"r": b"x"}
+        def decision() -> CommitFunction:
+            return WriteIf("r", b"x", Expect.ANYTHING) if conditional else lambda *_: {"r": b"x"}
 
         await asyncio.gather(*(engine.commit(1, partition, ["r"], decision()) for partition in order))
 
@@ -473,44 +307,26 @@ async def test_processes_that_write_the_same_partitions_do_not_lock_each_other_o
     async with holder._pool.connection() as connection, connection.transaction():
         await connection.execute("SELECT 1 FROM lazulite.partitions WHERE partition_key = '20' FOR UPDATE")
         calls = asyncio.gather(write(one, partitions), write(other, partitions[::-1]))
-        while execute(f"{OURS} AND wait_event_type = 'Lock'")[0][0] != 2:  # noqa: ASYNC110 - nobody tells.
+        while execute(f"{OURS} AND wait_event_type = 'Lock'")[0][0] != 2:  # noqa: ASYNC110 - there is no event to wait for.
             await asyncio.sleep(0)
     await calls
     for engine in (one, other, holder):
         await engine.close()
-    while execute(OURS)[0][0]:  # They tell of deadlocks when they end.
+    while execute(OURS)[0][0]:  # Connections report deadlocks when they end.
         continue
     assert execute(deadlocks) == before
 
 
-@by_statements
-async def test_large_values_do_not_all_go_together(open_engine: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    engine = open_engine()
-    await engine.start()
-    fetch, sizes = engine._pool.fetch, []
-
-    async def measured(statement: str, *arguments: object, reads: bool = False) -> object:
-        values = arguments[8]
-        assert isinstance(values, tuple)
-        sizes.append(sum(map(len, values)))
-        return await fetch(statement, *arguments, reads=reads)
-
-    monkeypatch.setattr(engine._pool, "fetch", measured)
-    calls = (engine.commit(1, str(at), ["r"], Foretold("r", bytes(1 << 20), Expect.ABSENT)) for at in range(20))
-    assert len(set(await asyncio.gather(*calls))) == 20
-    assert sizes == [4 << 20] * 5
-
-
-@pytest.mark.parametrize("changes", [ByScripts] if CITUS else [ByStatements, ByScripts])
-async def test_what_the_database_undid_while_its_partition_was_locked_is_not_done(
-    open_engine: Open, changes: type[ByStatements | ByScripts]
+@pytest.mark.parametrize("io", [ScriptIo] if CITUS else [StatementIo, ScriptIo])
+async def test_locked_commit_that_the_database_undid_is_not_done(
+    open_engine: Open, io: type[StatementIo | ScriptIo]
 ) -> None:
     engine = open_engine()
     await engine.start()
 
-    def undone(reading: Reading) -> Change | None:
+    def undone(state: PartitionState) -> PartitionChange | None:
         raise asyncpg.SerializationError
 
-    asked = Asked(Place(1, b"p", None), [b"r"])
-    assert not await changes(engine._pool).settle(asked, undone)
-    assert await changes(engine._pool).settle(asked, lambda _: None)
+    request = PartitionRead(Place(1, b"p", None), [b"r"])
+    assert not await io(engine._pool).apply_locked(request, undone)
+    assert await io(engine._pool).apply_locked(request, lambda _: None)

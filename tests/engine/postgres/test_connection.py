@@ -18,12 +18,12 @@ STATEMENTS = [
     if isinstance(text, str) and "$1" in text and "{" not in text
 ]
 BY_STATEMENTS = {sql_statements.GET, sql_statements.READ, sql_statements.APPLY} | {
-    text for text in STATEMENTS if text.lstrip().startswith("WITH head")
+    text for text in STATEMENTS if text.lstrip().startswith("WITH version_row")
 }
 """What Citus does not get."""
 
 
-async def test_a_session_without_standard_strings_is_refused(
+async def test_a_session_without_standard_strings_is_rejected(
     open_engine: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As behind a pooler that leaves out what a session asks for."""
@@ -51,7 +51,7 @@ async def test_no_statement_has_types_looked_up(open_engine: Open) -> None:
         for text in [*STATEMENTS, durability_check._READ]:
             if len(SCRIPTS) > 1 or text not in BY_STATEMENTS:
                 await connection.prepare(text)
-        await asyncio.sleep(0)  # The logger is called in the loop's next turn.
+        await asyncio.sleep(0)  # The logger is called in the loop's next iteration.
     finally:
         await connection.close()
     assert sent == []

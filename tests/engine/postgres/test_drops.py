@@ -64,9 +64,7 @@ async def test_a_step_is_bounded(open_engine: Open, monkeypatch: pytest.MonkeyPa
     assert max(counts) == 10
 
 
-async def test_what_is_deleted_last_begins_where_the_last_step_ended(
-    open_engine: Open, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_last_step_starts_where_the_one_before_ended(open_engine: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     """A space that was large would be gone through once more, dead row by dead row, in a single statement."""
     monkeypatch.setattr(module, "STEP_ROWS", 10)
     engine = open_engine()
@@ -87,7 +85,7 @@ async def test_what_is_deleted_last_begins_where_the_last_step_ended(
     assert last == (2, *step[3:])
 
 
-async def test_who_dies_half_way_leaves_nothing_stuck(open_engine: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_lease_of_a_dead_process_expires(open_engine: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "STEP_ROWS", 10)
     one, other = open_engine(), open_engine()
     await fill(one, 2)
@@ -105,13 +103,13 @@ async def test_who_dies_half_way_leaves_nothing_stuck(open_engine: Open, monkeyp
     with pytest.raises(EngineUnavailableError):
         await one.reclaim()
     assert 0 < left(2)[0] < 100
-    assert not await other.reclaim(), "it is somebody's"
+    assert not await other.reclaim(), "another process holds the lease"
     execute(_EXPIRE)
     assert await other.reclaim()
     assert left(2) == (0, 0)
 
 
-async def test_what_comes_late_goes_too_and_then_it_is_forgotten(open_engine: Open) -> None:
+async def test_late_rows_are_deleted_before_a_space_is_unlisted(open_engine: Open) -> None:
     one, late = open_engine(), open_engine()
     await fill(late, 2)
     await one.drop(2)
@@ -126,8 +124,8 @@ async def test_what_comes_late_goes_too_and_then_it_is_forgotten(open_engine: Op
     assert await one.get(2, "p", "r") is None
 
 
-async def test_what_was_emptied_is_not_looked_at_again_before_it_can_be_forgotten(open_engine: Open) -> None:
-    """Else many drops would keep everybody from emptying new ones."""
+async def test_emptied_space_waits_until_it_can_be_unlisted(open_engine: Open) -> None:
+    """Otherwise many drops would delay the emptying of new ones."""
     engine = open_engine()
     await engine.drop(2)
     execute(_AGE)
@@ -149,7 +147,7 @@ async def test_the_background_looks_and_empties(open_engine: Open) -> None:
         await parts.drops.look()
 
 
-async def test_who_empties_a_large_space_hears_of_other_drops_meanwhile(
+async def test_drops_are_read_while_a_large_space_is_emptied(
     open_engine: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one, other = open_engine(drop_poll_seconds=0), open_engine()
@@ -169,7 +167,7 @@ async def test_who_empties_a_large_space_hears_of_other_drops_meanwhile(
     await other.drop(3)
     drops = (await one._started()).drops
     async with asyncio.timeout(SECONDS_MAX):
-        while 3 not in drops.closed:  # noqa: ASYNC110 - nobody tells.
+        while 3 not in drops.closed:  # noqa: ASYNC110 - there is no event to wait for.
             await asyncio.sleep(0)
 
 

@@ -56,7 +56,7 @@ def test_a_url_is_taken_apart(text: str, bare: str, password: str | None) -> Non
         "postgresql://host/db?s3cret",
     ],
 )
-def test_what_is_none_is_refused_and_not_shown(text: str) -> None:
+def test_text_that_is_no_url_is_rejected_and_not_shown(text: str) -> None:
     with pytest.raises(ValueError, match="is no URL of PostgreSQL") as caught:
         read_url(text)
     assert "s3" not in str(caught.value)
@@ -64,7 +64,7 @@ def test_what_is_none_is_refused_and_not_shown(text: str) -> None:
     assert caught.value.__suppress_context__ or caught.value.__context__ is None
 
 
-def test_the_password_of_a_key_is_refused() -> None:
+def test_the_password_of_a_key_is_rejected() -> None:
     with pytest.raises(ValueError, match="sslpassword") as caught:
         read_url("postgresql://host/db?sslkey=k&sslpassword=s3cret")
     assert SECRET not in str(caught.value)
@@ -77,7 +77,7 @@ def test_any_password_survives_its_spelling(password: str) -> None:
 
 
 @given(st.text(alphabet="postgresql:/@?#&=%[]a1,.", max_size=40))
-def test_any_text_is_read_or_refused(text: str) -> None:
+def test_any_text_is_read_or_rejected(text: str) -> None:
     for each in (text, f"postgresql://{text}"):
         try:
             url = read_url(each)

@@ -20,7 +20,7 @@ SAFE = {"fsync": "on", "full_page_writes": "on", "synchronous_commit": "on", "sy
         ({"fsync": "off", "full_page_writes": "off"}, ["fsync = off", "full_page_writes = off"]),
     ],
 )
-def test_what_loses_writes_is_named(changes: dict[str, str], words: list[str]) -> None:
+def test_settings_that_lose_writes_are_named(changes: dict[str, str], words: list[str]) -> None:
     found = list(_warnings({**SAFE, **changes}))
     assert len(found) == len(words)
     assert all(word in line for word, line in zip(words, found, strict=True))
@@ -31,12 +31,12 @@ async def test_a_start_looks_at_the_database(settings: PostgresSettings, value: 
     execute(
         f"DO $$BEGIN EXECUTE format('ALTER DATABASE %I SET synchronous_commit = {value}', current_database()); END$$"
     )
-    told: list[str] = []
-    engine = PostgresEngine(settings, system_clock, report=told.append)
+    reported: list[str] = []
+    engine = PostgresEngine(settings, system_clock, report=reported.append)
     try:
         await engine.start()
         await engine.start()
-        assert len(told) == count
+        assert len(reported) == count
     finally:
         await engine.close()
         execute("DO $$BEGIN EXECUTE format('ALTER DATABASE %I RESET synchronous_commit', current_database()); END$$")

@@ -129,16 +129,16 @@ async def the_database_is_read_only(trouble: Trouble) -> None:
 
 
 async def the_disk_is_full(trouble: Trouble) -> None:
-    await trouble.execute(*refusing("RAISE disk_full"))
+    await trouble.execute(*rejecting("RAISE disk_full"))
     await trouble.load.suffers()
-    await trouble.execute("DROP TRIGGER refusal ON lazulite.rows")
+    await trouble.execute("DROP TRIGGER rejection ON lazulite.rows")
 
 
-def refusing(statement: str) -> tuple[str, str]:
+def rejecting(statement: str) -> tuple[str, str]:
     """What makes each write of a row run a statement of plpgsql first."""
     return (
-        f"CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN {statement}; RETURN NEW; END'",
-        "CREATE TRIGGER refusal BEFORE INSERT ON lazulite.rows FOR EACH ROW EXECUTE FUNCTION refuse()",
+        f"CREATE FUNCTION reject() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN {statement}; RETURN NEW; END'",
+        "CREATE TRIGGER rejection BEFORE INSERT ON lazulite.rows FOR EACH ROW EXECUTE FUNCTION reject()",
     )
 
 
@@ -162,18 +162,18 @@ async def test_the_engine_goes_on_by_itself(server: PostgresServer, make: Callab
 
 
 @pytest.mark.parametrize("condition", ["serialization_failure", "deadlock_detected"])
-async def test_what_the_database_undid_for_others_is_done_again(server: PostgresServer, condition: str) -> None:
+async def test_statement_that_the_database_undid_is_repeated(server: PostgresServer, condition: str) -> None:
     with server.database() as dsn:
         async with engine_at(dsn) as engine, Load.on(engine) as load:
             trouble = Trouble(server, dsn.rpartition("/")[2], load)
-            await trouble.execute(*refusing(f"IF random() < 0.01 THEN RAISE {condition}; END IF"))
+            await trouble.execute(*rejecting(f"IF random() < 0.01 THEN RAISE {condition}; END IF"))
             await load.gets_on(50)
             assert not any(load.unavailable)
 
 
 @pytest.mark.parametrize("end", [PostgresServer.kill, PostgresServer.pause])
 async def test_a_failover_loses_nothing_acknowledged(end: Callable[[PostgresServer], None]) -> None:
-    """The primary dies, or its machine is cut off; somebody promotes the standby. `-rP` shows how long it takes."""
+    """The primary dies, or its machine is cut off; the standby is promoted. `-rP` shows how long it takes."""
     with PostgresServer.make() as primary, primary.make_standby() as standby:
         async with engine_at(primary.dsn(None, standby)) as engine, Load.on(engine) as load:
             await load.gets_on()
@@ -188,10 +188,10 @@ async def test_a_failover_loses_nothing_acknowledged(end: Callable[[PostgresServ
             await load.gets_on()
 
 
-class Seen(Insert):
+class ReadFirst(Insert):
     """The same, decided on what is there."""
 
-    def foresee(self) -> None:
+    def precondition(self) -> None:
         return None
 
 
@@ -203,11 +203,11 @@ def _pair() -> Iterator[tuple[PostgresServer, PostgresServer]]:
 
 
 Pair = tuple[PostgresServer, PostgresServer]
-KINDS: dict[str, type[Insert]] = {"foreseen": Insert, "seen": Seen}
+KINDS: dict[str, type[Insert]] = {"unread": Insert, "read": ReadFirst}
 
 
 @pytest.mark.parametrize("scripts", [False, True])
-async def test_nobody_sees_what_the_standby_does_not_have(pair: Pair, scripts: bool) -> None:
+async def test_reads_do_not_show_commits_that_the_standby_lacks(pair: Pair, scripts: bool) -> None:
     """Giving up on a commit must not cancel it: PostgreSQL would show what a failover then takes back."""
     primary, standby = pair
     space = SPACE + scripts
@@ -222,8 +222,8 @@ async def test_nobody_sees_what_the_standby_does_not_have(pair: Pair, scripts: b
 
 
 @pytest.mark.parametrize("scripts", [False, True])
-async def test_what_may_be_done_is_not_done_again(pair: Pair, scripts: bool) -> None:
-    """Where a connection is cut under a commit that waits for the standby, it is done, and that is not told."""
+async def test_commit_with_an_unknown_outcome_is_not_repeated(pair: Pair, scripts: bool) -> None:
+    """Where a connection is cut under a commit that waits for the standby, it is done, and that is not reported."""
     primary, standby = pair
     space = SPACE + 2 + scripts
     async with engine_at(primary.dsn(), SECONDS_MAX, scripts=scripts) as engine:

@@ -34,7 +34,7 @@ async def test_workers_with_standard_strings_are_not_spoken_of() -> None:
     assert await checked([("one", 5432, True, "on"), ("two", 5432, True, "on")]) == []
 
 
-async def test_a_worker_with_other_strings_is_refused() -> None:
+async def test_a_worker_with_other_strings_is_rejected() -> None:
     with pytest.raises(StoreUnusableError, match="two:5433 has standard_conforming_strings = off"):
         await checked([("one", 5432, False, "away"), ("two", 5433, True, "off")])
 

@@ -1,4 +1,4 @@
-"""Commits of one row that must have seen it: by two statements, as long as nobody else changes that row."""
+"""Commits of one row that depend on its value: two statements, if no other process changes the row in between."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -10,7 +10,7 @@ import pytest
 from lazulite.engine.postgres.engine import PostgresEngine
 from lazulite.engine.postgres.sql_statements import APPLY, GET, INSERT, READ, READ_ONE, UPDATE_PRESENT
 from lazulite.protocol.clock import system_clock
-from tests.engine.postgres.adds import Adds, RefusedError
+from tests.engine.postgres.adds import Adds, RejectedError
 from tests.engine.postgres.conftest import Open, by_statements, statements_of
 from tests.engine.postgres.gates import Gates
 
@@ -57,7 +57,7 @@ async def test_a_row_is_read_and_then_written_on_condition(open_engine: Open, mo
 
 
 @by_statements
-async def test_what_may_be_of_one_row_and_is_of_several_reads_none_in_advance(
+async def test_conditional_write_in_a_commit_of_several_rows_is_not_optimistic(
     open_engine: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Several(Adds):
@@ -71,13 +71,15 @@ async def test_what_may_be_of_one_row_and_is_of_several_reads_none_in_advance(
     assert sent == [READ, APPLY]
 
 
-async def test_by_scripts_it_is_settled_with_its_partition(open_engine: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_by_scripts_it_is_committed_with_its_partition(
+    open_engine: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
     engine = open_engine(scripts=True)
     await engine.start()
     sent = statements_of(engine, monkeypatch)
     for word in (b"one", b"two"):
         await _add(engine, word)
-    with pytest.raises(RefusedError):
+    with pytest.raises(RejectedError):
         await _add(engine, b"two")
     assert sent == [READ_ONE] * 3
     assert await _words(engine) == [b"one", b"two"]
@@ -105,10 +107,10 @@ async def test_no_update_of_several_processes_is_lost(open_engine: Open, rows: i
     assert sorted(word for each in found for word in each) == sorted(words)
 
 
-async def test_what_is_refused_is_told_so(open_engine: Open) -> None:
+async def test_rejection_reaches_the_caller(open_engine: Open) -> None:
     engine = open_engine()
     await _add(engine, b"one")
-    with pytest.raises(RefusedError):
+    with pytest.raises(RejectedError):
         await _add(engine, b"one")
 
 
@@ -128,7 +130,7 @@ async def test_other_rows_of_the_partition_may_change_meanwhile(
 
 @by_statements
 @pytest.mark.parametrize("there", [False, True])
-async def test_a_row_that_has_changed_meanwhile_is_seen_anew(
+async def test_row_that_changed_meanwhile_is_read_anew(
     open_engine: Open, monkeypatch: pytest.MonkeyPatch, there: bool
 ) -> None:
     ours, theirs = open_engine(), open_engine()
@@ -140,9 +142,7 @@ async def test_a_row_that_has_changed_meanwhile_is_seen_anew(
 
 
 @by_statements
-async def test_of_several_for_one_row_the_others_are_settled_together(
-    open_engine: Open, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_several_for_one_row_share_a_partition_commit(open_engine: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     engine = open_engine()
     await engine.start()
     sent = statements_of(engine, monkeypatch)
@@ -155,13 +155,13 @@ async def test_of_several_for_one_row_the_others_are_settled_together(
 
 
 @by_statements
-async def test_nothing_is_left_of_a_row_that_was_seen(open_engine: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither of one that was written, nor of one whose caller has gone."""
+async def test_rows_read_are_forgotten_after_the_commit(open_engine: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also if the caller was cancelled."""
     engine = open_engine()
     await _add(engine, b"one")
     async with _adding(engine, monkeypatch, b"two") as adding:
         adding.task.cancel()
     assert adding.task.cancelled()
     await _add(engine, b"three")
-    assert engine._parts is not None
-    assert not engine._parts.one_row._seen
+    assert engine._components is not None
+    assert not engine._components.optimistic._read_rows

@@ -1,4 +1,4 @@
-"""Reads that go together, without a database."""
+"""PointReads that go together, without a database."""
 
 import asyncio
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ from typing import cast
 import pytest
 
 from lazulite.engine.postgres import point_reads as module
-from lazulite.engine.postgres.point_reads import Reads
+from lazulite.engine.postgres.point_reads import PointReads
 from lazulite.engine.postgres.pool import Pool
 from lazulite.engine.postgres.sql_statements import GET, GET_ONE
 
@@ -31,7 +31,7 @@ class Asked:
         return [(row_key,) for row_key in asked]
 
 
-async def _ask(reads: Reads, *numbers: int) -> list[asyncio.Future[bytes | None]]:
+async def _ask(reads: PointReads, *numbers: int) -> list[asyncio.Future[bytes | None]]:
     asked = (reads.get(1, b"p", b"%d" % number) for number in numbers)
     tasks: list[asyncio.Future[bytes | None]] = list(map(asyncio.ensure_future, asked))
     for _ in range(5):
@@ -42,9 +42,9 @@ async def _ask(reads: Reads, *numbers: int) -> list[asyncio.Future[bytes | None]
 async def test_reads_that_come_while_others_are_on_their_way_wait_and_share_a_statement(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(module, "_PATIENCE_SECONDS", 3600.0)
+    monkeypatch.setattr(module, "_LINGER_SECONDS", 3600.0)
     asked = Asked()
-    reads = Reads(cast("Pool", asked), gather=True)
+    reads = PointReads(cast("Pool", asked), coalesce=True)
     tasks = await _ask(reads, *range(4))
     for number in range(4, 10):
         tasks += await _ask(reads, number)
@@ -54,9 +54,9 @@ async def test_reads_that_come_while_others_are_on_their_way_wait_and_share_a_st
     assert asked.statements == [GET, GET]
 
 
-async def test_where_partitions_may_not_be_asked_together_each_read_goes_alone_and_at_once() -> None:
+async def test_reads_that_may_not_coalesce_are_sent_alone_and_at_once() -> None:
     asked = Asked()
-    reads = Reads(cast("Pool", asked), gather=False)
+    reads = PointReads(cast("Pool", asked), coalesce=False)
     tasks = await _ask(reads, 0)
     tasks += await _ask(reads, 1, 2)
     assert asked.statements == [GET_ONE] * 3

@@ -51,7 +51,7 @@ async def test_a_failed_statement_costs_no_connection(open_engine: Open) -> None
     await engine.commit(1, "p", ["r"], lambda *_: {"r": b"x"})
     execute("ALTER TABLE lazulite.rows ADD CONSTRAINT never CHECK (space <> 2)")
     before = execute(PIDS)
-    with pytest.raises(Exception, match="the database refused"):
+    with pytest.raises(Exception, match="the database rejected"):
         await engine.commit(2, "p", ["r"], lambda *_: {"r": b"x"})
     assert await engine.get(1, "p", "r") == b"x"
     assert execute(PIDS) == before
@@ -65,7 +65,7 @@ async def test_a_cancelled_statement_costs_no_connection_and_is_not_repeated(ope
         await other.execute("LOCK TABLE lazulite.rows")
         read = asyncio.create_task(engine.get(1, "p", "r"))
         cancel = f"SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE {_OURS} AND wait_event_type = 'Lock'"
-        while not execute(cancel):  # noqa: ASYNC110 - nobody tells.
+        while not execute(cancel):  # noqa: ASYNC110 - there is no event to wait for.
             await asyncio.sleep(0)
         async with asyncio.timeout(SECONDS_MAX):
             with pytest.raises(EngineUnavailableError, match="canceling"):
@@ -112,7 +112,7 @@ async def test_scans_leave_connections_to_others(open_engine: Open) -> None:
         await asyncio.wait(scans)
 
 
-async def test_who_waits_too_long_for_a_connection_is_told(open_engine: Open) -> None:
+async def test_wait_for_a_connection_is_bounded(open_engine: Open) -> None:
     await open_engine().start()  # To make the tables may take longer than that.
     engine = open_engine(connections_max=1, statement_seconds=0.5)
     await engine.start()
@@ -132,7 +132,7 @@ async def test_a_caller_who_leaves_does_not_take_the_connection_along(open_engin
     assert await engine.get(1, "p", "r") == b"x"
 
 
-async def test_while_the_database_is_away_most_are_told_at_once(
+async def test_while_the_database_is_away_most_are_reported_at_once(
     open_engine: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engine = open_engine(dsn="postgresql://nobody@127.0.0.1:1/nothing")
@@ -163,19 +163,19 @@ async def test_a_coordinator_that_cannot_reach_a_worker_is_not_lost(
     engine = open_engine()
     await asyncio.gather(*(engine.commit(1, f"p{number}", ["r"], lambda *_: {"r": b"x"}) for number in range(5)))
     before = execute(PIDS)
-    told = f"DO $$ BEGIN RAISE EXCEPTION '{message}' USING ERRCODE = '{state}'; END $$"
+    reported = f"DO $$ BEGIN RAISE EXCEPTION '{message}' USING ERRCODE = '{state}'; END $$"
     for _ in range(3):
         with pytest.raises(EngineUnavailableError, match=message):
-            await engine._pool.fetch(told)
+            await engine._pool.fetch(reported)
     assert execute(PIDS) == before
 
 
 async def test_no_statement_is_let_go_of_by_a_clock(open_engine: Open) -> None:
-    """The round trip for that has no time limit: on a silent host, who comes next would wait for ever."""
+    """The round trip for that has no time limit: on a silent host, the next caller would wait for ever."""
     engine = open_engine()
     await engine.get(1, "p", "r")
     async with engine._pool.connection() as connection:
-        assert connection._config.max_cached_statement_lifetime == 0  # type: ignore[attr-defined]  # it tells nobody
+        assert connection._config.max_cached_statement_lifetime == 0  # type: ignore[attr-defined]  # not public
 
 
 class _Slow:
@@ -198,13 +198,13 @@ async def test_idle_connections_are_closed_together(open_engine: Open) -> None:
 
 
 @pytest.mark.parametrize("surround", [Pool.transaction, Pool.snapshot])
-async def test_what_was_lost_in_a_transaction_is_not_waited_for_again(
+async def test_connection_lost_in_a_transaction_is_not_rolled_back(
     open_engine: Open, monkeypatch: pytest.MonkeyPatch, surround: Surround
 ) -> None:
-    pool, kept, told = open_engine()._pool, list[Connection](), list[Transaction]()
+    pool, kept, reported = open_engine()._pool, list[Connection](), list[Transaction]()
 
     async def rollback(transaction: Transaction) -> None:
-        told.append(transaction)
+        reported.append(transaction)
 
     async def lose(failure: BaseException) -> None:
         async with surround(pool) as connection:
@@ -217,22 +217,22 @@ async def test_what_was_lost_in_a_transaction_is_not_waited_for_again(
     with pytest.raises(asyncio.CancelledError):
         await lose(asyncio.CancelledError())
     assert all(connection.is_closed() for connection in kept)
-    assert not told
+    assert not reported
 
 
 @pytest.mark.parametrize("surround", [Pool.transaction, Pool.snapshot])
-async def test_a_transaction_that_is_refused_is_undone_and_keeps_its_connection(
+async def test_a_transaction_that_is_rejected_is_undone_and_keeps_its_connection(
     open_engine: Open, surround: Surround
 ) -> None:
     pool = open_engine(connections_max=1)._pool
     pids = []
 
-    async def be_refused() -> None:
+    async def be_rejected() -> None:
         async with surround(pool) as connection:
             pids.append(await connection.fetchval("SELECT pg_backend_pid()"))
             await connection.fetch("SELECT * FROM nothing_of_that_name")
 
     for _ in range(3):
         with pytest.raises(EngineError, match="does not exist"):
-            await be_refused()
+            await be_rejected()
     assert len(set(pids)) == 1

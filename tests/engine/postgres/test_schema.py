@@ -1,4 +1,4 @@
-"""The tables: made once, by whoever is first, and left alone when they are not this program's."""
+"""The tables: created once, by the first process, and left alone if they are not this program's."""
 
 import asyncio
 
@@ -18,14 +18,14 @@ async def test_many_processes_may_be_the_first(open_engine: Open) -> None:
 
 
 @pytest.mark.parametrize(("version", "word"), [(schema.FORMAT + 1, "newer"), (schema.FORMAT - 1, "lazulite upgrade")])
-async def test_tables_of_another_version_are_refused(open_engine: Open, version: int, word: str) -> None:
+async def test_tables_of_another_version_are_rejected(open_engine: Open, version: int, word: str) -> None:
     await open_engine().start()
     execute("UPDATE lazulite.store SET value = $1 WHERE name = 'format'", str(version))
     with pytest.raises(StoreUnusableError, match=word):
         await open_engine().start()
 
 
-async def test_a_schema_of_somebody_else_is_refused(open_engine: Open) -> None:
+async def test_a_schema_of_somebody_else_is_rejected(open_engine: Open) -> None:
     execute("CREATE SCHEMA lazulite")
     with pytest.raises(StoreUnusableError, match="not Lazulite's"):
         await open_engine().start()

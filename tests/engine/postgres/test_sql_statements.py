@@ -9,12 +9,12 @@ from lazulite.engine.postgres.sql_scripts import Place, RowChange, apply_script,
 from tests.engine.postgres.conftest import Open, by_statements, execute
 from tests.postgres.server import CITUS
 
-_HEADS = "ARRAY[1::bigint], ARRAY['p'::bytea], ARRAY[9::bigint]"
-_TOLD = (
+_VERSION_ROWS = "ARRAY[1::bigint], ARRAY['p'::bytea], ARRAY[9::bigint]"
+_WRITTEN = (
     "ARRAY[1::bigint], ARRAY['p'::bytea], ARRAY['r'::bytea], ARRAY[9::bigint], ARRAY['v'::bytea], ARRAY[NULL::bytea],"
     " ARRAY[NULL::bytea], ARRAY[NULL::bigint]"
 )
-_SINGLE = f"{_HEADS}, 9, {_TOLD}"
+_SINGLE = f"{_VERSION_ROWS}, 9, {_WRITTEN}"
 
 PLANS = {
     "get": (sql_statements.GET, "ARRAY[1::bigint], ARRAY['p'::bytea], ARRAY['r'::bytea]"),
@@ -73,7 +73,7 @@ _BIG = Place(1, b"big", None)
 _TWO = [RowChange(key, None, 9, None) for key in (b"000007", b"019999")]
 
 
-def told(statement: str, *arguments: str) -> str:
+def reported(statement: str, *arguments: str) -> str:
     """Return a statement with its arguments in their places."""
     for number, argument in reversed(list(enumerate(arguments, 1))):
         statement = statement.replace(f"${number}", argument)
@@ -81,10 +81,10 @@ def told(statement: str, *arguments: str) -> str:
 
 
 UNSET = {
-    "get one": [told(sql_statements.GET_ONE, "1", "'big'", "'000007'")],
-    "read one": [told(sql_statements.READ_ONE, "1", "'big'", "ARRAY['000007'::bytea, '019999']")],
-    "lock": [told(sql_statements.LOCK, "1", "'big'")],
-    "page in a partition": [told(scan.IN_PARTITION, "1", "10", "1000000", "'big'", "'000007'", "'019999'")],
+    "get one": [reported(sql_statements.GET_ONE, "1", "'big'", "'000007'")],
+    "read one": [reported(sql_statements.READ_ONE, "1", "'big'", "ARRAY['000007'::bytea, '019999']")],
+    "lock": [reported(sql_statements.LOCK, "1", "'big'")],
+    "page in a partition": [reported(scan.IN_PARTITION, "1", "10", "1000000", "'big'", "'000007'", "'019999'")],
     "apply": apply_script(_BIG, 8, 9, [*_TWO, RowChange(b"000008", None, 9, b"v")]).split(";\n"),
     "apply one": apply_script(_BIG, 8, 9, _TWO[:1]).split(";\n"),
     "update": write_script(_BIG, RowChange(b"000008", None, 9, b"v"), 1, absent=False, present=True).split(";\n"),
@@ -119,7 +119,7 @@ async def test_with_stale_statistics_and_no_settings_only_the_rows_asked_for_are
 
 @pytest.mark.parametrize(("citus", "mode"), [(False, "force_generic_plan"), (True, "auto")])
 async def test_plans_are_made_once_but_on_citus(open_engine: Open, citus: bool, mode: str) -> None:
-    """Which refuses what it has to plan without the arguments."""
+    """Which rejects what it has to plan without the arguments."""
     engine = open_engine()
     await engine.start()
     assert engine._kind is not None

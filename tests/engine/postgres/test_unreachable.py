@@ -28,11 +28,11 @@ async def test_a_silent_host_is_said_to_be_one() -> None:
         port = silent.getsockname()[1]
         settings = PostgresSettings(dsn=f"postgresql://nobody@127.0.0.1:{port}/nothing", connect_seconds=0.05)
         engine = PostgresEngine(settings, system_clock)
-        told: set[str] = set()
-        while len(told) < 2:  # Who tries, and who comes shortly after.
+        reported: set[str] = set()
+        while len(reported) < 2:  # The caller that tries, and one shortly after.
             with pytest.raises(EngineUnavailableError, match="Timeout") as caught:
                 await engine.get(1, "p", "r")
-            told.add(str(caught.value))
+            reported.add(str(caught.value))
         await engine.close()
 
 

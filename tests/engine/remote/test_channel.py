@@ -6,9 +6,9 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lazulite.engine.remote.channel import Link, Message
+from lazulite.engine.remote.channel import Channel, Message
 
-from .bordered import join
+from .over_channel import join
 
 messages = st.lists(
     st.tuples(st.integers(0, 20), st.none() | st.integers(0, 2**63) | st.text(max_size=5) | st.binary(max_size=5)),
@@ -37,15 +37,15 @@ class Wire(asyncio.Transport):
         self.reading = True
 
 
-def link(received: list[Message], patient: bool = False) -> tuple[Link, Wire, list[None]]:
+def channel(received: list[Message], patient: bool = False) -> tuple[Channel, Wire, list[None]]:
     lost: list[None] = []
-    made, wire = Link(received.append, lambda: lost.append(None), patient=patient), Wire()
+    made, wire = Channel(received.append, lambda: lost.append(None), patient=patient), Wire()
     made.connection_made(wire)
     return made, wire, lost
 
 
 async def frames(turns: list[list[Message]]) -> bytes:
-    sender, wire, _ = link([])
+    sender, wire, _ = channel([])
     for turn in turns:
         for message in turn:
             sender.post(message)
@@ -57,7 +57,7 @@ async def frames(turns: list[list[Message]]) -> bytes:
 def test_messages_arrive_whole_and_in_order(turns: list[list[Message]], cuts: list[int]) -> None:
     stream = asyncio.run(frames(turns))
     received: list[Message] = []
-    receiver, _, _ = link(received)
+    receiver, _, _ = channel(received)
     places = [0, *sorted(cut for cut in cuts if cut < len(stream)), len(stream)]
     for start, end in pairwise(places):
         receiver.data_received(stream[start:end])
@@ -66,7 +66,7 @@ def test_messages_arrive_whole_and_in_order(turns: list[list[Message]], cuts: li
 
 async def test_nothing_arrives_after_the_end() -> None:
     received: list[Message] = []
-    receiver, _, lost = link(received)
+    receiver, _, lost = channel(received)
     receiver.connection_lost(None)
     receiver.connection_lost(None)
     receiver.data_received(await frames([[(1,)]]))
@@ -76,7 +76,7 @@ async def test_nothing_arrives_after_the_end() -> None:
 
 def test_only_a_patient_end_does_not_listen_to_who_does_not_read() -> None:
     for patient in (True, False):
-        end, wire, _ = link([], patient)
+        end, wire, _ = channel([], patient)
         end.pause_writing()
         assert wire.reading is not patient
         end.resume_writing()
@@ -86,7 +86,7 @@ def test_only_a_patient_end_does_not_listen_to_who_does_not_read() -> None:
 async def test_what_was_posted_before_the_end_arrives() -> None:
     received: list[Message] = []
     over = asyncio.Event()
-    one, other = Link(received.append, over.set), Link(lambda _: None, lambda: None)
+    one, other = Channel(received.append, over.set), Channel(lambda _: None, lambda: None)
     await join(one, other)
     for number in range(1000):
         other.post((number, "x" * 1000))

@@ -1,4 +1,4 @@
-"""What the owner of a store owes to several front ends; that each of them has an `Engine` is test_contract's."""
+"""What the primary of a store owes to several workers; that each of them has an `Engine` is test_contract's."""
 
 import asyncio
 from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
@@ -9,15 +9,15 @@ import pytest
 
 from lazulite.engine.contract import EngineError, EngineUnavailableError, Key, KeyRange
 from lazulite.engine.remote import messages
-from lazulite.engine.remote.channel import Link, Message
+from lazulite.engine.remote.channel import Channel, Message
 from lazulite.engine.remote.client import RemoteEngine
-from lazulite.engine.remote.messages import SLICES_AHEAD
+from lazulite.engine.remote.messages import SLICES_AHEAD, Procedure
 from lazulite.engine.remote.server import EngineServer
 from lazulite.engine.rocksdb.engine import RocksEngine
 from lazulite.protocol.clock import system_clock
 from tests.engine.rocksdb.failing import QUICK, Failpoints, writable_again
 
-from .bordered import ByNumber, connect, join, serve
+from .over_channel import ByNumber, connect, join, serve
 
 Parts = tuple[EngineServer, ByNumber]
 WATCHED, FREE = 3, 2000
@@ -33,40 +33,40 @@ class Put:
     def __init__(self, value: bytes) -> None:
         self._value = value
 
-    def __call__(self, current: Sequence[bytes | None], stamp: int) -> Mapping[str, bytes | None]:
+    def __call__(self, current: Sequence[bytes | None], timestamp: int) -> Mapping[str, bytes | None]:
         return {"r": self._value}
 
 
 class Slow:
-    """A front end that says only what a test has it say; `heard` is what it was told."""
+    """A worker that says only what a test has it say; `heard` is what it received."""
 
     def __init__(self) -> None:
         self.heard: list[Message] = []
         self.killed = asyncio.Event()
-        self.link = Link(self._hear, lambda: None)
+        self.channel = Channel(self._hear, lambda: None)
         self._news = asyncio.Event()
 
     all: ClassVar["list[Slow]"] = []
 
     @classmethod
     async def of(cls, server: EngineServer) -> Self:
-        front_end = cls()
-        cls.all.append(front_end)
-        await join(front_end.link, server.link(front_end.killed.set))
-        front_end.link.post((messages.CHECK, 0))
-        await front_end.told(messages.DONE)
-        return front_end
+        worker = cls()
+        cls.all.append(worker)
+        await join(worker.channel, server.open_channel(worker.killed.set))
+        worker.channel.post((messages.CHECK, 0))
+        await worker.received(messages.DONE)
+        return worker
 
     def _hear(self, message: Message) -> None:
         self.heard.append(message)
         self._news.set()
 
-    async def told(self, kind: int) -> Message:
-        """Wait until it is told something of a kind; return the last of that."""
-        await self.told_times(kind, 1)
+    async def received(self, kind: int) -> Message:
+        """Wait until it received something of a kind; return the last of that."""
+        await self.received_times(kind, 1)
         return self.of_kind(kind)[-1]
 
-    async def told_times(self, kind: int, times: int) -> None:
+    async def received_times(self, kind: int, times: int) -> None:
         while len(self.of_kind(kind)) < times:
             self._news.clear()
             await self._news.wait()
@@ -76,15 +76,15 @@ class Slow:
 
 
 class Memory:
-    """A watcher that notes what it is told."""
+    """A cache that records its invalidations."""
 
     def __init__(self) -> None:
         self.held: set[Key] = set()
 
-    def hold(self, key: Key) -> None:
+    def begin_invalidation(self, key: Key) -> None:
         self.held.add(key)
 
-    def release(self, key: Key) -> None:
+    def end_invalidation(self, key: Key) -> None:
         self.held.discard(key)
 
 
@@ -106,33 +106,31 @@ async def _parts(engine: RocksEngine) -> AsyncIterator[Parts]:
 async def _all_end() -> AsyncIterator[None]:
     yield
     while Slow.all:
-        link = Slow.all.pop().link
-        link.close()
-        await link.closed()
+        channel = Slow.all.pop().channel
+        channel.close()
+        await channel.closed()
 
 
 async def watching(parts: Parts) -> tuple[RemoteEngine, Memory]:
     remote, memory = await connect(*parts), Memory()
-    remote.watchers = {WATCHED: memory}
+    remote.invalidations = {WATCHED: [memory]}
     return remote, memory
 
 
-async def test_a_watched_row_changes_when_all_front_ends_hold_it_and_not_before(
-    engine: RocksEngine, parts: Parts
-) -> None:
+async def test_a_watched_row_changes_when_all_workers_hold_it_and_not_before(engine: RocksEngine, parts: Parts) -> None:
     slow = await Slow.of(parts[0])
     writer, memory = await watching(parts)
     change = asyncio.create_task(writer.commit(WATCHED, "p", ["r"], put(b"new")))
-    _, number, space, keys = await slow.told(messages.HOLD)
+    _, number, space, keys = await slow.received(messages.INVALIDATE)
     assert (space, keys) == (WATCHED, [ROW])
     for _ in range(3):
         await writer.check_writable()  # Whatever else is committed meanwhile, this is not.
     assert (await engine.get(WATCHED, *ROW), change.done(), memory.held) == (None, False, {ROW})
-    assert slow.of_kind(messages.RELEASE) == []
-    slow.link.post((messages.HELD, number))
+    assert slow.of_kind(messages.END_INVALIDATION) == []
+    slow.channel.post((messages.ACKNOWLEDGE, number))
     await change
     assert await engine.get(WATCHED, *ROW) == b"new"
-    assert await slow.told(messages.RELEASE) == (messages.RELEASE, WATCHED, [ROW])
+    assert await slow.received(messages.END_INVALIDATION) == (messages.END_INVALIDATION, WATCHED, [ROW])
     await writer.check_writable()
     assert memory.held == set()
     await writer.close()
@@ -142,58 +140,58 @@ async def test_rows_of_other_spaces_are_nobodys_business(parts: Parts) -> None:
     slow = await Slow.of(parts[0])
     writer, _ = await watching(parts)
     await writer.commit(FREE, "p", ["r"], put(b"new"))
-    assert slow.of_kind(messages.HOLD) == []
+    assert slow.of_kind(messages.INVALIDATE) == []
     await writer.close()
 
 
-async def test_a_refused_change_is_over_too(parts: Parts) -> None:
+async def test_a_rejected_change_is_over_too(parts: Parts) -> None:
     writer, memory = await watching(parts)
 
-    def refuse(current: Sequence[bytes | None], stamp: int) -> Mapping[str, bytes | None]:
+    def reject(current: Sequence[bytes | None], timestamp: int) -> Mapping[str, bytes | None]:
         raise KeyError
 
     with pytest.raises(KeyError):
-        await writer.commit(WATCHED, "p", ["r"], refuse)
+        await writer.commit(WATCHED, "p", ["r"], reject)
     await writer.check_writable()
     assert memory.held == set()
     await writer.close()
 
 
-async def test_a_front_end_that_does_not_say_that_it_holds_is_killed_and_only_then_it_goes_on(
+async def test_a_worker_that_does_not_say_that_it_holds_is_killed_and_only_then_it_goes_on(
     engine: RocksEngine,
 ) -> None:
-    wording = ByNumber()
-    server = EngineServer(engine, wording, [WATCHED], print, held_seconds=0)
+    codec = ByNumber()
+    server = EngineServer(engine, codec, [WATCHED], print, acknowledge_seconds=0)
     slow = await Slow.of(server)
-    writer, _ = await watching((server, wording))
+    writer, _ = await watching((server, codec))
     change = asyncio.create_task(writer.commit(WATCHED, "p", ["r"], put(b"new")))
     await slow.killed.wait()
     for _ in range(3):
         await writer.check_writable()
     assert (await engine.get(WATCHED, *ROW), change.done()) == (None, False)
-    slow.link.close()
+    slow.channel.close()
     await change
     await writer.close()
     await server.close()
 
 
-async def test_a_later_front_end_is_told_what_is_held(parts: Parts) -> None:
+async def test_a_later_worker_is_reported_what_is_held(parts: Parts) -> None:
     slow = await Slow.of(parts[0])
     writer, _ = await watching(parts)
     change = asyncio.create_task(writer.commit(WATCHED, "p", ["r"], put(b"new")))
-    _, number, _, _ = await slow.told(messages.HOLD)
+    _, number, _, _ = await slow.received(messages.INVALIDATE)
     late = await Slow.of(parts[0])
-    assert (await late.told(messages.HOLD))[2:] == (WATCHED, [ROW])
-    slow.link.post((messages.HELD, number))
+    assert (await late.received(messages.INVALIDATE))[2:] == (WATCHED, [ROW])
+    slow.channel.post((messages.ACKNOWLEDGE, number))
     await change
-    await late.told(messages.RELEASE)
+    await late.received(messages.END_INVALIDATION)
     await writer.close()
 
 
 async def test_who_has_asked_nothing_is_not_waited_for(parts: Parts) -> None:
     starting = Slow()
     Slow.all.append(starting)
-    await join(starting.link, parts[0].link(starting.killed.set))
+    await join(starting.channel, parts[0].open_channel(starting.killed.set))
     writer, _ = await watching(parts)
     await writer.commit(WATCHED, "p", ["r"], put(b"new"))
     assert starting.heard == []
@@ -212,8 +210,8 @@ async def test_a_row_in_doubt_stays_held_until_a_change_of_it_succeeds(tmp_path:
     await writable_again(writer)
     assert memory.held == {ROW}
     late = await Slow.of(parts[0])
-    assert (await late.told(messages.HOLD))[2:] == (WATCHED, [ROW])
-    late.link.close()
+    assert (await late.received(messages.INVALIDATE))[2:] == (WATCHED, [ROW])
+    late.channel.close()
     await writer.commit(WATCHED, "p", ["r"], put(b"newer"))
     await writer.check_writable()
     assert memory.held == set()
@@ -230,38 +228,38 @@ async def filled(engine: RocksEngine) -> None:
 async def test_a_scan_is_only_so_far_ahead_of_its_reader(engine: RocksEngine, parts: Parts) -> None:
     await filled(engine)
     slow = await Slow.of(parts[0])
-    slow.link.post((messages.SCAN, 1, FREE, [(("", ""), None)], None))
+    slow.channel.post((messages.SCAN, 1, FREE, [(("", ""), None)], None))
     for used in range(3):
-        await slow.told_times(messages.SLICE, SLICES_AHEAD + used)
+        await slow.received_times(messages.SLICE, SLICES_AHEAD + used)
         for _ in range(20):
             await engine.check_writable()
         assert len(slow.of_kind(messages.SLICE)) == SLICES_AHEAD + used
-        slow.link.post((messages.MORE, 1))
-    slow.link.close()
+        slow.channel.post((messages.MORE, 1))
+    slow.channel.close()
 
 
 async def test_scans_give_others_their_turns_and_short_calls_are_noted(engine: RocksEngine) -> None:
-    paced: list[Coroutine[object, None, None]] = []
+    scheduled: list[Coroutine[object, None, None]] = []
     passed: list[None] = []
 
-    def pace(work: Coroutine[object, None, None]) -> Coroutine[object, None, None]:
-        paced.append(work)
+    def schedule(work: Coroutine[object, None, None]) -> Coroutine[object, None, None]:
+        scheduled.append(work)
         return work
 
-    wording = ByNumber()
-    server = EngineServer(engine, wording, (), print, paced=pace, passed=lambda: passed.append(None))
-    remote = await connect(server, wording)
+    codec = ByNumber()
+    server = EngineServer(engine, codec, (), print, schedule_fairly=schedule, passed=lambda: passed.append(None))
+    remote = await connect(server, codec)
     await remote.commit(FREE, "p", ["r"], put(b"x"))
     await remote.get(FREE, "p", "r")
-    assert (len(passed), len(paced)) == (2, 0)
+    assert (len(passed), len(scheduled)) == (2, 0)
     async for _ in remote.scan(FREE, [ALL]):
         pass
-    assert (len(passed), len(paced)) == (2, 1)
+    assert (len(passed), len(scheduled)) == (2, 1)
     await remote.close()
     await server.close()
 
 
-@pytest.mark.parametrize("way", ["the reader stops", "the front end is gone"])
+@pytest.mark.parametrize("way", ["the reader stops", "the worker is gone"])
 async def test_a_scan_that_nobody_reads_lets_go_of_the_store(engine: RocksEngine, parts: Parts, way: str) -> None:
     await filled(engine)
     reader = await connect(*parts)
@@ -271,7 +269,7 @@ async def test_a_scan_that_nobody_reads_lets_go_of_the_store(engine: RocksEngine
     if way == "the reader stops":
         await scan.aclose()
     else:
-        reader.link.close()
+        reader.channel.close()
     other = await connect(*parts)
     while engine._cursors:
         await other.check_writable()
@@ -280,12 +278,12 @@ async def test_a_scan_that_nobody_reads_lets_go_of_the_store(engine: RocksEngine
     await reader.close()
 
 
-async def test_an_owner_that_is_gone_refuses_what_is_in_flight(engine: RocksEngine, parts: Parts) -> None:
+async def test_an_owner_that_is_gone_rejects_what_is_in_flight(engine: RocksEngine, parts: Parts) -> None:
     await filled(engine)
     lost: list[None] = []
     orphan = RemoteEngine(parts[1], lambda: lost.append(None))
-    silent = Link(lambda _: None, lambda: None)
-    await join(orphan.link, silent)
+    silent = Channel(lambda _: None, lambda: None)
+    await join(orphan.channel, silent)
     calls = [asyncio.create_task(orphan.get(1, "p", "r")), asyncio.create_task(orphan.check_writable())]
     scan = asyncio.create_task(anext(orphan.scan(FREE, [ALL])))
     await asyncio.sleep(0)
@@ -300,23 +298,23 @@ async def test_an_owner_that_is_gone_refuses_what_is_in_flight(engine: RocksEngi
     await silent.closed()
 
 
-async def test_a_defect_is_one_calls_own_and_told_without_its_text(engine: RocksEngine) -> None:
-    told: list[str] = []
+async def test_a_defect_is_one_calls_own_and_reported_without_its_text(engine: RocksEngine) -> None:
+    reported: list[str] = []
 
     class Picky(ByNumber):
-        def tell_refusal(self, refusal: Exception) -> int:
-            raise refusal
+        def encode_rejection(self, rejection: Exception) -> int:
+            raise rejection
 
-    wording = Picky()
-    server = EngineServer(engine, wording, [], told.append)
-    remote = await connect(server, wording)
+    codec = Picky()
+    server = EngineServer(engine, codec, [], reported.append)
+    remote = await connect(server, codec)
 
-    def broken(current: Sequence[bytes | None], stamp: int) -> Mapping[str, bytes | None]:
+    def broken(current: Sequence[bytes | None], timestamp: int) -> Mapping[str, bytes | None]:
         raise ZeroDivisionError("a secret")
 
     with pytest.raises(EngineError, match="ZeroDivisionError"):
         await remote.commit(FREE, "p", ["r"], broken)
-    assert told == ["a call of a front end failed: ZeroDivisionError"]
+    assert reported == ["a call of a worker failed: ZeroDivisionError"]
     assert await remote.get(FREE, "p", "r") is None
     await remote.close()
     await server.close()
@@ -329,3 +327,29 @@ async def test_reads_wait_for_a_drop_that_has_begun(engine: RocksEngine, parts: 
     assert value is None or value == b"x"
     assert await remote.get(FREE, "p", "r") is None
     await remote.close()
+
+
+async def test_a_procedure_of_the_primary_returns_or_raises_to_the_worker_that_calls_it() -> None:
+    async def double(number: int) -> int:
+        return 2 * number
+
+    async def reject() -> None:
+        raise LookupError("no")
+
+    async def fail() -> None:
+        raise EngineUnavailableError("full")
+
+    engine, codec = RocksEngine.open(None, system_clock), ByNumber()
+    procedures: dict[str, Procedure] = {"double": double, "reject": reject, "fail": fail}
+    server = EngineServer(engine, codec, (), print, procedures=procedures)
+    worker = await connect(server, codec)
+    assert await asyncio.gather(*(worker.call("double", number) for number in range(5))) == [0, 2, 4, 6, 8]
+    with pytest.raises(LookupError, match="no"):
+        await worker.call("reject")
+    with pytest.raises(EngineUnavailableError, match="full"):
+        await worker.call("fail")
+    with pytest.raises(KeyError):
+        await worker.call("unknown")
+    await worker.close()
+    await server.close()
+    await engine.close()

@@ -15,16 +15,16 @@ from lazulite.protocol.clock import system_clock
 
 
 async def put(engine: RocksEngine, row: str) -> None:
-    await engine.commit(5, "p", [row], lambda current, stamp: {row: row.encode()})
+    await engine.commit(5, "p", [row], lambda current, timestamp: {row: row.encode()})
 
 
 def rows_of(store: Path) -> dict[bytes, bytes]:
     with inspect(store) as inspection:
-        assert inspection.stamp() > 0
+        assert inspection.newest_timestamp() > 0
         return dict(inspection.rows())
 
 
-async def test_a_checkpoint_is_made_between_two_generations(tmp_path: Path) -> None:
+async def test_a_checkpoint_is_made_between_two_commit_groups(tmp_path: Path) -> None:
     entered, let_go = threading.Event(), threading.Event()
     failpoints: dict[str, Callable[[], None]] = {"after_sync": lambda: None}
     engine = RocksEngine.open(tmp_path / "store", system_clock, failpoints=failpoints)
@@ -40,11 +40,11 @@ async def test_a_checkpoint_is_made_between_two_generations(tmp_path: Path) -> N
     checkpoint = asyncio.create_task(engine.checkpoint(tmp_path / "checkpoint"))
     for _ in range(20):
         await asyncio.sleep(0)
-    open_generation = asyncio.create_task(put(engine, "open"))
+    open_group = asyncio.create_task(put(engine, "open"))
     await asyncio.sleep(0)
     assert not (await asyncio.to_thread((tmp_path / "checkpoint").exists)), "it would have what is not durable"
     let_go.set()
-    await asyncio.gather(flushing, checkpoint, open_generation)
+    await asyncio.gather(flushing, checkpoint, open_group)
     await engine.close()
     names = ("acknowledged", "flushing")
     assert rows_of(tmp_path / "checkpoint") == {encode_key(5, "p", name): name.encode() for name in names}

@@ -69,7 +69,7 @@ async def test_a_damaged_filter_hides_no_row(died: Path, tmp_path: Path) -> None
     whole = contents(died)
     table = newest(died, "*.sst")
     size = (died / table).stat().st_size
-    silent = refused = 0
+    silent = rejected = 0
     for at in range(size - 1800, size - 1100, 10):
         store = copied(died, tmp_path / "store")
         flip(store / table, at * 8)
@@ -81,11 +81,11 @@ async def test_a_damaged_filter_hides_no_row(died: Path, tmp_path: Path) -> None
         try:
             assert await served(store) == [value for _, value in whole]
         except EngineError:
-            refused += 1
-    assert 0 < refused < silent, "few of these bits are in the filter"
+            rejected += 1
+    assert 0 < rejected < silent, "few of these bits are in the filter"
 
 
-def test_damage_to_the_stores_own_facts_is_a_refusal_to_start(died: Path, tmp_path: Path) -> None:
+def test_damage_to_the_stores_own_facts_is_a_rejection_to_start(died: Path, tmp_path: Path) -> None:
     """They are in the last block of rows."""
     store = copied(died, tmp_path / "store")
     table = store / newest(store, "*.sst")
@@ -101,8 +101,8 @@ def test_a_missing_log_is_missed(died: Path, tmp_path: Path) -> None:
         RocksEngine.open(store, system_clock)
 
 
-def test_a_refusal_changes_nothing(died: Path, tmp_path: Path) -> None:
-    """What is left may be worth something to whoever repairs it."""
+def test_a_rejection_changes_nothing(died: Path, tmp_path: Path) -> None:
+    """The rest may help a repair."""
     store = copied(died, tmp_path / "store")
     log_of(store).write_bytes(log_of(store).read_bytes()[:30_000])
     before = {file.name: file.read_bytes() for file in store.iterdir()}
@@ -112,7 +112,7 @@ def test_a_refusal_changes_nothing(died: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("section", [b"[TableOptions", b"ableOptions", b'"default"', b"]\n", b"[Version"])
-def test_options_that_would_crash_the_binding_are_refused(died: Path, tmp_path: Path, section: bytes) -> None:
+def test_options_that_would_crash_the_binding_are_rejected(died: Path, tmp_path: Path, section: bytes) -> None:
     store = copied(died, tmp_path / "store")
     options = store / newest(store, "OPTIONS-*")
     flip(options, options.read_bytes().rindex(section) * 8 + 1)
@@ -124,7 +124,7 @@ def test_options_that_would_crash_the_binding_are_refused(died: Path, tmp_path: 
 
 
 @pytest.mark.parametrize("pattern", ["*.log", "MANIFEST-*"])
-def test_a_record_that_seems_recycled_is_refused_and_keeps_nobody_waiting(
+def test_a_record_that_seems_recycled_is_rejected_and_keeps_nobody_waiting(
     died: Path, tmp_path: Path, pattern: str
 ) -> None:
     """RocksDB would read it over and over, in every recovery mode."""

@@ -9,13 +9,14 @@ from types import SimpleNamespace
 import pytest
 from rocksdict import Options, Rdict
 
-from lazulite.engine.contract import LocationInUseError, StoreUnusableError
-from lazulite.engine.rocksdb.data_directory import FORMAT, FORMAT_KEY, Location
+from lazulite.engine.contract import DataDirectoryInUseError, StoreUnusableError
+from lazulite.engine.rocksdb.data_directory import DataDirectory
 from lazulite.engine.rocksdb.options import MIB, RocksSettings
+from lazulite.engine.rocksdb.rollback_journal import FORMAT, FORMAT_KEY, UNFINISHED
 
 
-def location(path: Path | None) -> Location:
-    return Location(path, RocksSettings())
+def location(path: Path | None) -> DataDirectory:
+    return DataDirectory(path, RocksSettings())
 
 
 def raw(path: Path) -> Rdict:
@@ -46,7 +47,7 @@ def test_a_store_opened_again_keeps_to_the_settings(tmp_path: Path) -> None:
     # Left to itself, the binding reopens a store with a cache of 8 MiB and whatever its file of options says.
     make_store(tmp_path)
     settings = RocksSettings(block_cache_bytes=24 * MIB, write_buffer_bytes=3 * MIB)
-    home = Location(tmp_path, settings)
+    home = DataDirectory(tmp_path, settings)
     database = home.open()
     assert database.property_int_value("rocksdb.block-cache-capacity") == settings.block_cache_bytes
     home.close(database)
@@ -54,7 +55,7 @@ def test_a_store_opened_again_keeps_to_the_settings(tmp_path: Path) -> None:
     assert f"write_buffer_size={settings.write_buffer_bytes}" in newest.read_text()
 
 
-def refusal(path: Path) -> str:
+def rejection(path: Path) -> str:
     with pytest.raises(StoreUnusableError) as caught:
         location(path).open()
     text = str(caught.value)
@@ -63,33 +64,33 @@ def refusal(path: Path) -> str:
     return text
 
 
-def test_a_newer_format_is_refused(tmp_path: Path) -> None:
+def test_a_newer_format_is_rejected(tmp_path: Path) -> None:
     make_store(tmp_path)
     database = raw(tmp_path)
-    database.put(FORMAT_KEY, b"%d" % (FORMAT + 1))
+    database.put(FORMAT_KEY, b"%d" % (UNFINISHED + 1))
     database.close()
-    assert "newer" in refusal(tmp_path)
-    assert "newer" in refusal(tmp_path)  # The refusal let go of the lock.
+    assert "newer" in rejection(tmp_path)
+    assert "newer" in rejection(tmp_path)  # The rejection let go of the lock.
 
 
-def test_an_unreadable_format_is_refused(tmp_path: Path) -> None:
+def test_an_unreadable_format_is_rejected(tmp_path: Path) -> None:
     make_store(tmp_path)
     database = raw(tmp_path)
     database.put(FORMAT_KEY, b"one")
     database.close()
-    assert "damaged" in refusal(tmp_path)
+    assert "damaged" in rejection(tmp_path)
 
 
-def test_somebody_elses_database_is_refused(tmp_path: Path) -> None:
+def test_somebody_elses_database_is_rejected(tmp_path: Path) -> None:
     database = raw(tmp_path)
     database.put(b"their", b"row")
     database.close()
-    assert "not Lazulite's" in refusal(tmp_path)
+    assert "not Lazulite's" in rejection(tmp_path)
 
 
-def test_other_files_are_refused_and_left_alone(tmp_path: Path) -> None:
+def test_other_files_are_rejected_and_left_alone(tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("mine")
-    assert "other files" in refusal(tmp_path)
+    assert "other files" in rejection(tmp_path)
     assert os.listdir(tmp_path) == ["thesis.txt"]
 
 
@@ -104,17 +105,17 @@ def test_an_unfinished_store_is_finished(tmp_path: Path) -> None:
 @pytest.mark.parametrize("below", ["", "store"])
 def test_a_file_is_no_place(tmp_path: Path, below: str) -> None:
     (tmp_path / "file").touch()
-    assert "cannot be used" in refusal(tmp_path / "file" / below if below else tmp_path / "file")
+    assert "cannot be used" in rejection(tmp_path / "file" / below if below else tmp_path / "file")
 
 
 def test_a_missing_current_is_damage_not_a_new_store(tmp_path: Path) -> None:
     make_store(tmp_path)
     (tmp_path / "CURRENT").unlink()
-    assert "damaged" in refusal(tmp_path)
+    assert "damaged" in rejection(tmp_path)
 
 
 @pytest.mark.parametrize("files", ["*.sst", "MANIFEST-*"])
-def test_missing_or_damaged_files_are_refused(tmp_path: Path, files: str) -> None:
+def test_missing_or_damaged_files_are_rejected(tmp_path: Path, files: str) -> None:
     make_store(tmp_path)
     home = location(tmp_path)
     database = home.open()
@@ -127,15 +128,15 @@ def test_missing_or_damaged_files_are_refused(tmp_path: Path, files: str) -> Non
             content = bytearray(file.read_bytes())
             content[10:20] = bytes(10)
             file.write_bytes(content)
-    assert "damaged" in refusal(tmp_path) or "cannot be opened" in refusal(tmp_path)
+    assert "damaged" in rejection(tmp_path) or "cannot be opened" in rejection(tmp_path)
 
 
 WRITE_AND_DIE = """
 import os, sys
 from pathlib import Path
-from lazulite.engine.rocksdb.data_directory import Location
+from lazulite.engine.rocksdb.data_directory import DataDirectory
 from lazulite.engine.rocksdb.options import MIB, RocksSettings
-database = Location(Path(sys.argv[1]), RocksSettings()).open()
+database = DataDirectory(Path(sys.argv[1]), RocksSettings()).open()
 for number in range(500):
     database.put(b"\\0" * 8 + b"%04d" % number, bytes([number % 256]) * 1000)
 database.flush_wal(sync=True)
@@ -167,15 +168,15 @@ def test_a_torn_end_of_the_log_opens_with_all_before_it(died: Path, tmp_path: Pa
     home.close(database)
 
 
-def test_damage_within_the_log_is_refused(died: Path, tmp_path: Path) -> None:
+def test_damage_within_the_log_is_rejected(died: Path, tmp_path: Path) -> None:
     path = Path(shutil.copytree(died, tmp_path / "store"))
     with log_of(path).open("r+b") as log:
         log.seek(log_of(path).stat().st_size // 2)
         log.write(b"damaged")
-    assert "damaged" in refusal(path)
+    assert "damaged" in rejection(path)
 
 
-def test_what_was_recovered_from_the_log_is_in_synced_files(died: Path, tmp_path: Path) -> None:
+def test_rows_recovered_from_the_log_are_in_synced_files(died: Path, tmp_path: Path) -> None:
     path = Path(shutil.copytree(died, tmp_path / "store"))
     home = location(path)
     database = home.open()
@@ -187,9 +188,9 @@ def test_what_was_recovered_from_the_log_is_in_synced_files(died: Path, tmp_path
 HOLD = """
 import sys
 from pathlib import Path
-from lazulite.engine.rocksdb.data_directory import Location
+from lazulite.engine.rocksdb.data_directory import DataDirectory
 from lazulite.engine.rocksdb.options import MIB, RocksSettings
-database = Location(Path(sys.argv[1]), RocksSettings()).open()
+database = DataDirectory(Path(sys.argv[1]), RocksSettings()).open()
 print("open", flush=True)
 sys.stdin.read()
 """
@@ -202,7 +203,7 @@ def test_another_process_keeps_a_location(tmp_path: Path) -> None:
         assert holder.stdin is not None
         assert holder.stdout is not None
         assert holder.stdout.readline() == b"open\n"
-        with pytest.raises(LocationInUseError, match="in use by another process"):
+        with pytest.raises(DataDirectoryInUseError, match="in use by another process"):
             location(tmp_path / "store").open()
         holder.stdin.close()
         holder.wait()
@@ -212,7 +213,7 @@ def test_another_process_keeps_a_location(tmp_path: Path) -> None:
 def test_another_engine_of_this_process_keeps_a_location(tmp_path: Path) -> None:
     home = location(tmp_path)
     database = home.open()
-    with pytest.raises(LocationInUseError, match="in use by another process"):
+    with pytest.raises(DataDirectoryInUseError, match="in use by another process"):
         location(tmp_path).open()
     home.close(database)
     make_store(tmp_path)
@@ -256,7 +257,7 @@ def test_room_is_for_a_recovery_and_the_writes_after_it(
     settings = RocksSettings(write_buffer_bytes=8 * MIB)
     free = SimpleNamespace(free=(16 - missing) * MIB)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: free)
-    assert Location(tmp_path, settings).has_room() is enough
+    assert DataDirectory(tmp_path, settings).has_room() is enough
 
 
 def failing(monkeypatch: pytest.MonkeyPatch, method: str, error: str) -> None:
@@ -276,23 +277,23 @@ def failing(monkeypatch: pytest.MonkeyPatch, method: str, error: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("method", "error", "told"),
+    ("method", "error", "reported"),
     [
-        ("write", "IO error: While fdatasync: Input/output error", r"cannot be opened: .*Input/output error$"),
+        ("put", "IO error: While fdatasync: Input/output error", r"cannot be opened: .*Input/output error$"),
         ("get", "Corruption: block checksum mismatch", r"cannot be opened: .*restore it from a backup$"),
     ],
 )
-def test_a_store_that_is_refused_after_its_opening_is_closed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str, error: str, told: str
+def test_a_store_that_is_rejected_after_its_opening_is_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str, error: str, reported: str
 ) -> None:
-    """The refusal is held on to: were its frames gone, they would have let go of the store as well."""
+    """The rejection is held on to: were its frames gone, they would have let go of the store as well."""
     home = location(tmp_path / "store")
     with monkeypatch.context() as patched:
         failing(patched, method, error)
-        with pytest.raises(StoreUnusableError, match=told) as refused:
+        with pytest.raises(StoreUnusableError, match=reported) as rejected:
             home.open()
     home.close(home.open())
-    assert refused.value
+    assert rejected.value
 
 
 def test_a_store_whose_mark_cannot_be_set_is_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -302,8 +303,8 @@ def test_a_store_whose_mark_cannot_be_set_is_closed(tmp_path: Path, monkeypatch:
     make_store(tmp_path)
     home = location(tmp_path)
     with monkeypatch.context() as patched:
-        patched.setattr("lazulite.engine.rocksdb.data_directory.Mark", fail)
-        with pytest.raises(StoreUnusableError, match="cannot be used: No space left") as refused:
+        patched.setattr("lazulite.engine.rocksdb.data_directory.DurableSequenceMarker", fail)
+        with pytest.raises(StoreUnusableError, match="cannot be used: No space left") as rejected:
             home.open()
     home.close(home.open())
-    assert refused.value
+    assert rejected.value

@@ -10,7 +10,7 @@ from typing import cast
 import pytest
 from rocksdict import Rdict, WriteBatch
 
-from lazulite.engine.rocksdb.database import Store
+from lazulite.engine.rocksdb.database import OpenDatabase
 from lazulite.engine.rocksdb.engine import RocksEngine
 from lazulite.engine.rocksdb.options import RocksSettings
 from lazulite.protocol.clock import system_clock
@@ -39,8 +39,10 @@ class Recorder:
 async def test_a_write_is_answered_after_the_log_was_synced(to_disk: bool) -> None:
     database = Recorder()
     with ThreadPoolExecutor(1) as worker:
-        store = Store(cast("Rdict", database), to_disk, database.mark, worker, RocksSettings(), time.monotonic, {})
-        await store.group.written()
+        store = OpenDatabase(
+            cast("Rdict", database), to_disk, database.mark, worker, RocksSettings(), time.monotonic, {}
+        )
+        await store.group_commit.until_all_durable()
     assert database.calls == ["write", f"flush_wal sync={to_disk}", "mark 1"]
 
 
@@ -55,11 +57,13 @@ async def test_a_write_during_a_sync_waits_for_the_next_one() -> None:
 
     with ThreadPoolExecutor(1) as worker:
         failpoints = {"before_sync": hold}
-        store = Store(cast("Rdict", database), True, database.mark, worker, RocksSettings(), time.monotonic, failpoints)
-        first = asyncio.ensure_future(store.group.written())
+        store = OpenDatabase(
+            cast("Rdict", database), True, database.mark, worker, RocksSettings(), time.monotonic, failpoints
+        )
+        first = asyncio.ensure_future(store.group_commit.until_all_durable())
         assert await asyncio.to_thread(entered.wait, 30)
-        store.group.change([(b"key", None, b"value")])
-        late = store.group.written()
+        store.group_commit.join([(b"key", None, b"value")])
+        late = store.group_commit.until_all_durable()
         let_go.set()
         await first
         assert not late.done()
@@ -67,11 +71,24 @@ async def test_a_write_during_a_sync_waits_for_the_next_one() -> None:
     assert database.calls == ["write", "flush_wal sync=True", "mark 1", "write", "flush_wal sync=True", "mark 4"]
 
 
+async def test_each_part_of_a_large_group_is_synced_before_the_next() -> None:
+    """So only the last record of the log can be torn, as `recovery` assumes."""
+    database = Recorder()
+    settings = RocksSettings(write_bytes_max=1000)
+    with ThreadPoolExecutor(1) as worker:
+        store = OpenDatabase(cast("Rdict", database), True, database.mark, worker, settings, time.monotonic, {})
+        store.group_commit.join([(b"a", None, bytes(900)), (b"b", None, bytes(900))])
+        await store.group_commit.until_all_durable()
+    journal, rows, end = 1, 2, 1
+    synced = ["write", "flush_wal sync=True"]
+    assert [call for call in database.calls if "mark" not in call] == synced * (journal + rows + end)
+
+
 async def test_a_commit_of_many_rows_is_one_write(tmp_path: Path) -> None:
     writes: list[None] = []
     failpoints = {"before_write": lambda: writes.append(None)}
     engine = RocksEngine.open(tmp_path / "store", system_clock, failpoints=failpoints)
     rows = [str(number) for number in range(100)]
-    await engine.commit(1, "p", rows, lambda current, stamp: dict.fromkeys(rows, b""))
+    await engine.commit(1, "p", rows, lambda current, timestamp: dict.fromkeys(rows, b""))
     assert len(writes) == 1
     await engine.close()

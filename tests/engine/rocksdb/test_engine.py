@@ -8,17 +8,18 @@ from pathlib import Path
 import pytest
 
 from lazulite.engine.contract import (
+    UNKNOWN,
+    DataDirectoryInUseError,
     EngineError,
     EngineUnavailableError,
     Key,
     KeyRange,
-    LocationInUseError,
     SpaceDroppedError,
 )
-from lazulite.engine.rocksdb.data_directory import Location
-from lazulite.engine.rocksdb.database import Store
+from lazulite.engine.rocksdb.data_directory import DataDirectory
+from lazulite.engine.rocksdb.database import OpenDatabase
 from lazulite.engine.rocksdb.engine import RocksEngine
-from lazulite.engine.rocksdb.group_commit import GENERATION_BYTES_MAX
+from lazulite.engine.rocksdb.group_commit import GROUP_BYTES_MAX
 from lazulite.engine.rocksdb.options import RocksSettings
 from lazulite.protocol.clock import system_clock
 
@@ -28,7 +29,7 @@ ALL = KeyRange(("", ""), None)
 SMALL = RocksSettings(write_buffer_bytes=64 << 10, write_buffers_max=2)
 
 
-class RefusalError(Exception):
+class RejectionError(Exception):
     pass
 
 
@@ -67,7 +68,7 @@ async def _engine(tmp_path: Path, failpoints: Failpoints) -> AsyncIterator[Rocks
 
 
 async def put(engine: RocksEngine, row: str, value: bytes | None, space: int = 1) -> int:
-    return await engine.commit(space, "p", [row], lambda current, stamp: {row: value})
+    return await engine.commit(space, "p", [row], lambda current, timestamp: {row: value})
 
 
 async def rows_of(engine: RocksEngine, space: int = 1) -> dict[str, bytes]:
@@ -77,7 +78,7 @@ async def rows_of(engine: RocksEngine, space: int = 1) -> dict[str, bytes]:
     return found
 
 
-async def turns() -> None:
+async def iterations() -> None:
     """Let everything that can run on the loop run."""
     for _ in range(20):
         await asyncio.sleep(0)
@@ -93,11 +94,13 @@ async def test_no_reader_sees_a_write_before_it_is_durable(engine: RocksEngine, 
     # These come while a flush is under way, and wait for the next one.
     work += [asyncio.create_task(put(engine, row, value)) for row, value in (("changed", b"open"), ("deleted", None))]
     work += [asyncio.create_task(put(engine, "added", b"new"))]
-    await turns()
+    await iterations()
     assert not any(task.done() for task in work)
     assert await rows_of(engine) == before
     assert {row: await engine.get(1, "p", row) for row in before} == before
+    assert {row: engine.get_now(1, "p", row) for row in before} == before
     assert await engine.get(1, "p", "added") is None
+    assert engine.get_now(1, "p", "added") is None
     held.let_go()
     await asyncio.gather(*work)
     assert await rows_of(engine) == {"added": b"new", "changed": b"open", "untouched": b"old"}
@@ -122,7 +125,7 @@ async def test_a_scan_of_several_ranges_shows_only_what_is_durable(
         return [(part.key(at), value) for part in scanned for at, value in enumerate(part.values)]
 
     async def write(partition: str, value: bytes | None) -> None:
-        await engine.commit(1, partition, ["r"], lambda current, stamp: {"r": value})
+        await engine.commit(1, partition, ["r"], lambda current, timestamp: {"r": value})
 
     await asyncio.gather(*(write(partition, b"old") for partition in "acd"))
     held = HeldFlush(failpoints)
@@ -142,9 +145,9 @@ async def test_a_scan_begun_before_a_flush_keeps_to_what_was_durable(
     engine: RocksEngine, failpoints: Failpoints
 ) -> None:
     rows = [f"{n:04}" for n in range(600)]
-    await engine.commit(1, "p", rows, lambda current, stamp: dict.fromkeys(rows, b"old"))
+    await engine.commit(1, "p", rows, lambda current, timestamp: dict.fromkeys(rows, b"old"))
     held = HeldFlush(failpoints)
-    work = asyncio.create_task(engine.commit(1, "p", rows, lambda current, stamp: dict.fromkeys(rows[1:], b"new")))
+    work = asyncio.create_task(engine.commit(1, "p", rows, lambda current, timestamp: dict.fromkeys(rows[1:], b"new")))
     await held.reached()
     scan = engine.scan(1, [ALL])
     values = list((await anext(scan)).values)
@@ -154,24 +157,24 @@ async def test_a_scan_begun_before_a_flush_keeps_to_what_was_durable(
     assert values == [b"old"] * 600
 
 
-async def test_a_refusal_waits_for_what_it_was_shown(engine: RocksEngine, failpoints: Failpoints) -> None:
-    def refuse(current: Sequence[bytes | None], stamp: int) -> Mapping[str, bytes | None]:
+async def test_a_rejection_waits_for_what_it_was_shown(engine: RocksEngine, failpoints: Failpoints) -> None:
+    def reject(current: Sequence[bytes | None], timestamp: int) -> Mapping[str, bytes | None]:
         assert current in ([b"unsynced"], [None])
-        raise RefusalError
+        raise RejectionError
 
     held = HeldFlush(failpoints)
     work = asyncio.create_task(put(engine, "r", b"unsynced"))
     await held.reached()
-    refusal = asyncio.create_task(engine.commit(1, "p", ["r"], refuse))
-    nothing = asyncio.create_task(engine.commit(1, "p", ["r"], lambda current, stamp: {}))
-    await turns()
-    assert not refusal.done()
+    rejection = asyncio.create_task(engine.commit(1, "p", ["r"], reject))
+    nothing = asyncio.create_task(engine.commit(1, "p", ["r"], lambda current, timestamp: {}))
+    await iterations()
+    assert not rejection.done()
     assert not nothing.done()
-    with pytest.raises(RefusalError):  # It was shown nothing that is not durable.
-        await engine.commit(1, "p", ["other"], refuse)
+    with pytest.raises(RejectionError):  # It was shown nothing that is not durable.
+        await engine.commit(1, "p", ["other"], reject)
     held.let_go()
-    with pytest.raises(RefusalError):
-        await refusal
+    with pytest.raises(RejectionError):
+        await rejection
     await asyncio.gather(work, nothing)
 
 
@@ -182,8 +185,9 @@ async def test_a_drop_shows_once_it_is_durable(engine: RocksEngine, failpoints: 
     await held.reached()
     readers = [asyncio.create_task(engine.get(1, "p", "r")), asyncio.create_task(rows_of(engine))]
     late = asyncio.create_task(put(engine, "r", b"late"))
-    await turns()
+    await iterations()
     assert not any(task.done() for task in (*readers, late))
+    assert engine.get_now(1, "p", "r") is UNKNOWN
     held.let_go()
     await drop
     assert await asyncio.gather(*readers) == [None, {}]
@@ -196,7 +200,7 @@ async def test_a_failed_flush_acknowledges_nothing_and_shows_nothing(
     engine: RocksEngine, failpoints: Failpoints, point: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await put(engine, "r", b"durable")
-    monkeypatch.setattr("lazulite.engine.rocksdb.data_directory.Location.has_room", lambda self: False)
+    monkeypatch.setattr("lazulite.engine.rocksdb.data_directory.DataDirectory.has_room", lambda self: False)
     failpoints.fail(point, "IO error: No space left on device")
     results = await asyncio.gather(
         put(engine, "r", b"lost"), put(engine, "s", b"lost"), engine.drop(2), return_exceptions=True
@@ -205,21 +209,21 @@ async def test_a_failed_flush_acknowledges_nothing_and_shows_nothing(
     failpoints.armed.clear()
     for _ in range(3):
         with pytest.raises(EngineUnavailableError):
-            await put(engine, "t", b"refused")
+            await put(engine, "t", b"rejected")
         with pytest.raises(EngineUnavailableError):
             await engine.check_writable()
         assert await engine.get(1, "p", "r") == b"durable"
         assert await rows_of(engine) == {"r": b"durable"}
 
 
-async def test_commits_that_wait_behind_a_failing_flush_are_refused(
+async def test_commits_that_wait_behind_a_failing_flush_are_rejected(
     engine: RocksEngine, failpoints: Failpoints
 ) -> None:
     held = HeldFlush(failpoints)
     work = [asyncio.create_task(put(engine, "a", b""))]
     await held.reached()
     work += [asyncio.create_task(put(engine, "b", b""))]
-    await turns()
+    await iterations()
     failpoints.fail("after_sync", "IO error: Input/output error")
     held.let_go()
     results = await asyncio.gather(*work, return_exceptions=True)
@@ -228,14 +232,14 @@ async def test_commits_that_wait_behind_a_failing_flush_are_refused(
 
 @pytest.mark.parametrize("point", ["before_write", "before_sync", "after_sync"])
 async def test_the_engine_recovers_by_itself(engine: RocksEngine, failpoints: Failpoints, point: str) -> None:
-    stamp = await put(engine, "r", b"durable")
+    timestamp = await put(engine, "r", b"durable")
     scan = engine.scan(1, [ALL])
     failpoints.fail(point, "IO error: No space left on device")
     with pytest.raises(EngineUnavailableError):
         await put(engine, "s", b"unknown")
     failpoints.armed.clear()
     await writable_again(engine)
-    assert await put(engine, "t", b"after") > stamp
+    assert await put(engine, "t", b"after") > timestamp
     rows = await rows_of(engine)
     assert rows.pop("s", b"unknown") == b"unknown"
     assert rows == {"r": b"durable", "t": b"after"}
@@ -243,11 +247,11 @@ async def test_the_engine_recovers_by_itself(engine: RocksEngine, failpoints: Fa
 
 
 @pytest.mark.parametrize("error", [EngineUnavailableError("unreadable"), OSError(5, "I/O error"), MemoryError()])
-@pytest.mark.parametrize("step", ["has_room", "open", "last_stamp"])
+@pytest.mark.parametrize("step", ["has_room", "open", "stored_timestamp"])
 async def test_a_recovery_that_fails_is_tried_again(
     engine: RocksEngine, failpoints: Failpoints, monkeypatch: pytest.MonkeyPatch, step: str, error: Exception
 ) -> None:
-    owner = Store if step == "last_stamp" else Location
+    owner = OpenDatabase if step == "stored_timestamp" else DataDirectory
     real, left = getattr(owner, step), [error] * 3
 
     def fails_at_first(self: object) -> object:
@@ -278,7 +282,7 @@ async def test_a_drop_that_failed_leaves_the_space_usable(engine: RocksEngine, f
 async def test_a_scan_under_way_ends_with_an_error_when_the_store_is_closed(tmp_path: Path) -> None:
     engine = RocksEngine.open(tmp_path / "store", system_clock)
     rows = [f"{n:04}" for n in range(600)]
-    await engine.commit(1, "p", rows, lambda current, stamp: dict.fromkeys(rows, b""))
+    await engine.commit(1, "p", rows, lambda current, timestamp: dict.fromkeys(rows, b""))
     scan = engine.scan(1, [ALL])
     await anext(scan)
     await engine.close()
@@ -287,7 +291,8 @@ async def test_a_scan_under_way_ends_with_an_error_when_the_store_is_closed(tmp_
     await RocksEngine.open(tmp_path / "store", system_clock).close()
 
 
-async def test_a_stall_is_waited_out(engine: RocksEngine, failpoints: Failpoints) -> None:
+async def test_a_stall_is_waited_out(tmp_path: Path, failpoints: Failpoints) -> None:
+    engine = RocksEngine.open(tmp_path / "store", system_clock, QUICK, failpoints=failpoints, timer=lambda: 1.0)
     tries: list[None] = []
 
     def stall() -> None:
@@ -298,6 +303,7 @@ async def test_a_stall_is_waited_out(engine: RocksEngine, failpoints: Failpoints
     failpoints.armed["before_write"] = stall
     await put(engine, "r", b"x")
     assert len(tries) == 3
+    await engine.close()
 
 
 async def test_real_stalls_lose_nothing(tmp_path: Path) -> None:
@@ -308,7 +314,7 @@ async def test_real_stalls_lose_nothing(tmp_path: Path) -> None:
     await engine.close()
 
 
-async def test_a_long_stall_refuses_and_does_no_harm(engine: RocksEngine, failpoints: Failpoints) -> None:
+async def test_a_long_stall_rejects_and_does_no_harm(engine: RocksEngine, failpoints: Failpoints) -> None:
     failpoints.fail("before_write", "Result incomplete: Write stall")
     with pytest.raises(EngineUnavailableError, match="behind"):
         await put(engine, "r", b"x")
@@ -322,16 +328,16 @@ async def test_a_long_stall_refuses_and_does_no_harm(engine: RocksEngine, failpo
     assert await rows_of(engine) == {"r": b"y"}
 
 
-async def test_a_stall_refuses_what_builds_on_the_refused(engine: RocksEngine, failpoints: Failpoints) -> None:
+async def test_a_stall_rejects_what_builds_on_the_rejected(engine: RocksEngine, failpoints: Failpoints) -> None:
     failpoints.fail("before_write", "Result incomplete: Write stall")
     seen: list[bytes | None] = []
 
-    def look(current: Sequence[bytes | None], stamp: int) -> dict[str, bytes | None]:
+    def look(current: Sequence[bytes | None], timestamp: int) -> dict[str, bytes | None]:
         seen.extend(current)
         return {"s": b"built on it"}
 
     first = asyncio.create_task(put(engine, "r", b"never"))
-    await turns()
+    await iterations()
     results = await asyncio.gather(
         first, engine.commit(1, "p", ["r", "s"], look), engine.drop(2), return_exceptions=True
     )
@@ -340,7 +346,7 @@ async def test_a_stall_refuses_what_builds_on_the_refused(engine: RocksEngine, f
     failpoints.armed.clear()
     assert await rows_of(engine) == {}
     assert await put(engine, "t", b"goes on")
-    await engine.commit(2, "p", ["r"], lambda current, stamp: {"r": b"was not dropped"})
+    await engine.commit(2, "p", ["r"], lambda current, timestamp: {"r": b"was not dropped"})
 
 
 async def test_a_commit_sees_what_waits_for_its_flush_and_what_is_in_it(
@@ -349,16 +355,16 @@ async def test_a_commit_sees_what_waits_for_its_flush_and_what_is_in_it(
     held = HeldFlush(failpoints)
     seen: list[Sequence[bytes | None]] = []
 
-    def look(current: Sequence[bytes | None], stamp: int) -> dict[str, bytes | None]:
+    def look(current: Sequence[bytes | None], timestamp: int) -> dict[str, bytes | None]:
         seen.append(current)
         return {"b": b"third"}
 
     work = [asyncio.create_task(put(engine, "a", b"first"))]
     await held.reached()
     work += [asyncio.create_task(put(engine, "b", b"second"))]
-    await turns()
+    await iterations()
     last = asyncio.create_task(engine.commit(1, "p", ["a", "b", "c"], look))
-    await turns()
+    await iterations()
     assert seen == [[b"first", b"second", None]]
     assert await rows_of(engine) == {}
     held.let_go()
@@ -366,7 +372,7 @@ async def test_a_commit_sees_what_waits_for_its_flush_and_what_is_in_it(
     assert await rows_of(engine) == {"a": b"first", "b": b"third"}
 
 
-async def test_a_reader_sees_what_was_before_all_changes_of_a_generation(
+async def test_a_reader_sees_what_was_before_all_changes_of_a_commit_group(
     engine: RocksEngine, failpoints: Failpoints
 ) -> None:
     await put(engine, "r", b"durable")
@@ -380,36 +386,38 @@ async def test_a_reader_sees_what_was_before_all_changes_of_a_generation(
     assert await engine.get(1, "p", "r") == b"second"
 
 
-async def test_who_was_shown_what_waits_for_its_flush_waits_too(engine: RocksEngine, failpoints: Failpoints) -> None:
+async def test_commit_that_read_an_undurable_value_waits_for_its_flush(
+    engine: RocksEngine, failpoints: Failpoints
+) -> None:
     held = HeldFlush(failpoints)
     work = [asyncio.create_task(put(engine, "other", b""))]
     await held.reached()
     work += [asyncio.create_task(put(engine, "r", b"x"))]
-    await turns()
-    looked = asyncio.create_task(engine.commit(1, "p", ["r"], lambda current, stamp: {}))
-    await turns()
+    await iterations()
+    looked = asyncio.create_task(engine.commit(1, "p", ["r"], lambda current, timestamp: {}))
+    await iterations()
     assert not looked.done()
     held.let_go()
     await asyncio.gather(*work, looked)
 
 
-async def test_a_generation_is_bounded(engine: RocksEngine, failpoints: Failpoints) -> None:
+async def test_commit_group_is_bounded_in_size(engine: RocksEngine, failpoints: Failpoints) -> None:
     """What is written to the database in one go holds the event loop meanwhile."""
     held = HeldFlush(failpoints)
     sizes: list[int] = []
     work = [asyncio.create_task(put(engine, "first", b""))]
     await held.reached()
-    big = bytes(GENERATION_BYTES_MAX // 4)
+    big = bytes(GROUP_BYTES_MAX // 4)
 
     def write(row: str) -> Callable[[Sequence[bytes | None], int], dict[str, bytes | None]]:
-        def decide(current: Sequence[bytes | None], stamp: int) -> dict[str, bytes | None]:
-            sizes.append(stamp)
+        def decide(current: Sequence[bytes | None], timestamp: int) -> dict[str, bytes | None]:
+            sizes.append(timestamp)
             return {row: big}
 
         return decide
 
     work += [asyncio.create_task(engine.commit(1, "p", [str(n)], write(str(n)))) for n in range(10)]
-    await turns()
+    await iterations()
     assert len(sizes) == 4
     held.let_go()
     await asyncio.gather(*work)
@@ -422,7 +430,7 @@ async def test_a_cancelled_commit_leaves_the_others_alone(engine: RocksEngine, f
     second = asyncio.create_task(put(engine, "b", b"2"))
     await held.reached()
     first.cancel()
-    await turns()
+    await iterations()
     held.let_go()
     await second
     assert first.cancelled()
@@ -431,7 +439,7 @@ async def test_a_cancelled_commit_leaves_the_others_alone(engine: RocksEngine, f
 
 async def test_a_decision_may_write_named_rows_only(engine: RocksEngine) -> None:
     with pytest.raises(KeyError):
-        await engine.commit(1, "p", ["a"], lambda current, stamp: {"a": b"", "b": b""})
+        await engine.commit(1, "p", ["a"], lambda current, timestamp: {"a": b"", "b": b""})
     assert await rows_of(engine) == {}
 
 
@@ -439,7 +447,7 @@ async def test_damage_is_noticed_by_gets_and_scans(tmp_path: Path) -> None:
     path = tmp_path / "store"
     engine = RocksEngine.open(path, system_clock)
     rows = [f"{n:04}" for n in range(2000)]
-    await engine.commit(1, "p", rows, lambda current, stamp: {row: row.encode() * 50 for row in rows})
+    await engine.commit(1, "p", rows, lambda current, timestamp: {row: row.encode() * 50 for row in rows})
     await engine.close()
     table = max(path.glob("*.sst"), key=lambda file: file.stat().st_size)
     content = bytearray(table.read_bytes())
@@ -450,6 +458,7 @@ async def test_damage_is_noticed_by_gets_and_scans(tmp_path: Path) -> None:
         await rows_of(engine)
     with pytest.raises(EngineError, match="damaged"):
         await asyncio.gather(*(engine.get(1, "p", row) for row in rows))
+    assert {engine.get_now(1, "p", row) for row in rows} > {UNKNOWN, rows[-1].encode() * 50}
     await engine.close()
 
 
@@ -470,7 +479,7 @@ async def test_a_drop_gives_its_room_back(tmp_path: Path) -> None:
 async def test_a_location_is_for_one_engine_until_it_is_closed(tmp_path: Path) -> None:
     engine = RocksEngine.open(tmp_path / "store", system_clock)
     assert engine.name == str(tmp_path / "store")
-    with pytest.raises(LocationInUseError, match="in use"):
+    with pytest.raises(DataDirectoryInUseError, match="in use"):
         RocksEngine.open(tmp_path / "store", system_clock)
     await put(engine, "r", b"x")
     await engine.close()
@@ -483,7 +492,7 @@ async def test_a_store_in_memory_keeps_its_rows_over_a_failed_write() -> None:
     await engine.commit(1, "p", ["r"], lambda _, __: {"r": b"kept"})
     failpoints.fail("before_write", "IO error: no memory")
     with pytest.raises(EngineUnavailableError):
-        await engine.commit(1, "p", ["s"], lambda _, __: {"s": b"refused"})
+        await engine.commit(1, "p", ["s"], lambda _, __: {"s": b"rejected"})
     failpoints.armed.clear()
     await writable_again(engine)
     assert [await engine.get(1, "p", row) for row in ("r", "s")] == [b"kept", None]

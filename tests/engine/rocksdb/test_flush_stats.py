@@ -1,4 +1,4 @@
-"""What a meter is told, and that nothing of it is there without one."""
+"""What an observer receives, and that nothing of it is there without one."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
@@ -17,7 +17,7 @@ PATIENT = RocksSettings(recovery_retry_seconds=1000)
 
 
 def put(value: bytes) -> Callable[[Sequence[bytes | None], int], Mapping[str, bytes | None]]:
-    return lambda current, stamp: {"row": value}
+    return lambda current, timestamp: {"row": value}
 
 
 class Timer:
@@ -31,38 +31,40 @@ class Timer:
         return self.now_s
 
 
-async def test_a_meter_is_told_of_each_flush(tmp_path: Path) -> None:
-    told: list[Flush] = []
-    engine = RocksEngine.open(tmp_path / "store", system_clock, timer=Timer(), meter=told.append)
+async def test_a_meter_is_reported_of_each_flush(tmp_path: Path) -> None:
+    reported: list[Flush] = []
+    engine = RocksEngine.open(tmp_path / "store", system_clock, timer=Timer(), flush_observer=reported.append)
     await asyncio.gather(*(engine.commit(1024, f"p{number}", ["row"], put(b"12345")) for number in range(7)))
     await engine.check_writable()
     await engine.close()
-    assert [flush.commits for flush in told] == [7, 1]
-    assert told[0].size_bytes > 7 * 5
-    assert told[1].size_bytes == 0
-    assert {(flush.write_seconds, flush.sync_seconds) for flush in told} == {(1.0, 1.0)}
+    assert [flush.commits for flush in reported] == [7, 1]
+    assert reported[0].size_bytes > 7 * 5
+    assert reported[1].size_bytes == 0
+    assert {(flush.write_seconds, flush.sync_seconds) for flush in reported} == {(1.0, 1.0)}
 
 
 @pytest.mark.parametrize("step", ["before_write", "before_sync", "after_sync"])
-async def test_a_meter_is_not_told_of_a_flush_that_failed(tmp_path: Path, step: str) -> None:
-    told: list[Flush] = []
+async def test_a_meter_is_not_reported_of_a_flush_that_failed(tmp_path: Path, step: str) -> None:
+    reported: list[Flush] = []
 
     def fail() -> None:
         raise Exception("IO error")
 
-    engine = RocksEngine.open(tmp_path / "store", system_clock, PATIENT, failpoints={step: fail}, meter=told.append)
+    engine = RocksEngine.open(
+        tmp_path / "store", system_clock, PATIENT, failpoints={step: fail}, flush_observer=reported.append
+    )
     assert engine.statistics()["writable"] == 1
     with pytest.raises(EngineError):
         await engine.commit(1024, "p", ["row"], put(b""))
-    assert told == []
+    assert reported == []
     assert engine.statistics()["writable"] == 0
     await engine.close()
 
 
-async def test_without_a_meter_nothing_stands_between_the_group_and_the_store() -> None:
+async def test_without_an_observer_nothing_stands_between_the_group_and_the_store() -> None:
     engine = RocksEngine.open(None, system_clock)
-    store = engine._opened()
-    assert (store.group._write, store.group._sync) == (store._write, store._sync)
+    database = engine._lifecycle.opened()
+    assert (database.group_commit._write, database.group_commit._sync) == (database._write, database._sync)
     await engine.close()
 
 

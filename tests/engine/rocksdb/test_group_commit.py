@@ -1,11 +1,11 @@
-"""What a group shows while a generation is on its way to the disk: `durable_within` against `durable`, key by key."""
+"""What a group shows while a group is on its way to the disk: `durable_within` against `durable`, key by key."""
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from lazulite.engine.rocksdb.commit_group import UNCHANGED, Generation
+from lazulite.engine.rocksdb.commit_group import UNCHANGED, CommitGroup
 from lazulite.engine.rocksdb.group_commit import Bounds, GroupCommit
 
 KEYS = [b"a", b"b", b"b\0", b"c", b"d", b"e"]
@@ -29,16 +29,16 @@ OPEN = [(b"c", None, b"open"), (b"d", b"4", b"open")]
 async def test_ranges_show_what_their_keys_show(ranges: list[Bounds]) -> None:
     writing, over = asyncio.Event(), asyncio.Event()
 
-    async def write(generation: Generation) -> None:
+    async def write(group: CommitGroup) -> None:
         writing.set()
         await over.wait()
 
     with ThreadPoolExecutor(1) as worker:
         group = GroupCommit(write, lambda: None, worker)
-        group.change(FLUSHING)
-        flushed = group.written()
+        group.join(FLUSHING)
+        flushed = group.until_all_durable()
         await writing.wait()
-        group.change(OPEN)
+        group.join(OPEN)
         inside = [key for key in KEYS if any(start <= key < end for start, end in ranges)]
         expected = {key: value for key in inside if (value := group.durable(key)) is not UNCHANGED}
         found = group.durable_within(ranges)

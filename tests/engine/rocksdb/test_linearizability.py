@@ -1,10 +1,10 @@
-"""Concurrent commits, reads and scans while flushes are held, refused and broken: does everybody see one history?
+"""Concurrent commits, reads and scans while flushes are held, rejected and broken: do all of them see one history?
 
 Each value tells its version and the commit that wrote it, and each commit notes the value that it was decided on. What
 must hold, in whatever order things happen:
 
-- nobody is shown a value whose commit is not acknowledged, or broken off, in the same turn of the loop;
-- what one key shows never goes back, and what a stalled write refused is never shown nor built on;
+- no reader sees a value whose commit is not acknowledged, or interrupted, in the same iteration of the loop;
+- what one key shows never goes back, and what a stalled write rejected is never shown nor built on;
 - both rows of a commit are seen together, and every acknowledged commit is in the history that the last one leads to.
 """
 
@@ -26,7 +26,12 @@ from lazulite.engine.rocksdb.options import RocksSettings
 from .failing import rest, writable_again
 
 SETTINGS = RocksSettings(
-    stall_seconds_max=0, stall_retry_seconds=0, recovery_retry_seconds=0, write_buffer_bytes=1 << 16
+    stall_seconds_max=0,
+    stall_retry_seconds=0,
+    recovery_retry_seconds=0,
+    write_buffer_bytes=1 << 16,
+    write_bytes_max=1 << 16,
+    read_bytes_max=1 << 16,
 )
 STEPS = 60
 SPACES = range(2000, 2003)
@@ -43,7 +48,7 @@ class Fate(Enum):
     ACKNOWLEDGED = auto()
     BROKEN = auto()
     """Nobody knows."""
-    REFUSED = auto()
+    REJECTED = auto()
     """Nothing of it may be left."""
 
 
@@ -58,7 +63,7 @@ class Value(NamedTuple):
         return None if row is None else cls(*map(int, row.split(b" ")[:2]))
 
 
-class RefusalError(Exception):
+class RejectionError(Exception):
     pass
 
 
@@ -126,16 +131,16 @@ class History:
         return value
 
     def settle(self, value: Value | None) -> None:
-        """Check that the commit behind a value that was shown is, or is in this turn, at its end."""
+        """Check that the commit behind a value that was shown is, or is in this iteration, at its end."""
         if value is not None and self.fates[value.commit] is Fate.OPEN:
             self.unsettled.append(value.commit)
         elif value is not None:
-            assert self.fates[value.commit] is not Fate.REFUSED, "shown what was refused"
+            assert self.fates[value.commit] is not Fate.REJECTED, "shown what was rejected"
 
     async def write(self) -> None:
         commit = len(self.bases)
         self.bases[commit] = None
-        kind = self.dice.choices(["change", "refuse", "nothing", "cancel", "large"], [80, 8, 5, 4, 3])[0]
+        kind = self.dice.choices(["change", "reject", "nothing", "cancel", "large"], [80, 8, 5, 4, 3])[0]
         space, partition, pair = self.anywhere()
         rows = [member + pair for member in MEMBERS]
 
@@ -143,10 +148,10 @@ class History:
             assert space not in self.dropped, "a dropped space is open again"
             base, other = map(Value.read, current)
             assert base == other, "half of a commit"
-            assert base is None or self.fates[base.commit] is not Fate.REFUSED, "built on what was refused"
+            assert base is None or self.fates[base.commit] is not Fate.REJECTED, "built on what was rejected"
             self.bases[commit] = base
-            if kind == "refuse":
-                raise RefusalError
+            if kind == "reject":
+                raise RejectionError
             if kind == "nothing":
                 return {}
             self.fates[commit] = Fate.OPEN
@@ -167,12 +172,12 @@ class History:
             assert space in self.dropping
         elif isinstance(error, EngineUnavailableError):
             if commit in self.fates:
-                self.fates[commit] = Fate.REFUSED if "is behind" in str(error) else Fate.BROKEN
+                self.fates[commit] = Fate.REJECTED if "is behind" in str(error) else Fate.BROKEN
             await writable_again(self.engine)
         elif commit in self.fates:
             self.fates[commit] = Fate.BROKEN if cancelled else Fate.ACKNOWLEDGED
         elif not cancelled:
-            assert error is None or isinstance(error, RefusalError)
+            assert error is None or isinstance(error, RejectionError)
             self.settle(self.bases[commit])
 
     async def read(self) -> None:
@@ -199,17 +204,17 @@ class History:
     async def again(self, work: Callable[[], Awaitable[None]]) -> None:
         for _ in range(STEPS):
             await work()
-            await self.turn()
+            await self.iteration()
 
-    async def turn(self) -> None:
-        """Let the others have a turn of the loop; while the store cannot write, let its threads work as well."""
+    async def iteration(self) -> None:
+        """Let the others have an iteration of the loop; while the store cannot write, let its threads work as well."""
         if self.engine.statistics().get("writable"):
             await asyncio.sleep(0)
         else:
             await rest()
 
     async def trouble(self) -> None:
-        """Now and then another kind of trouble, and now and then a turn of the loop for a sync that is held."""
+        """Now and then another kind of trouble, and now and then an iteration of the loop for a sync that is held."""
         while self.working:
             if self.dice.random() < 0.1:
                 await self.drop()
@@ -218,16 +223,16 @@ class History:
             for _ in range(20):
                 self.disk.go_on.clear()
                 for _ in range(self.dice.randrange(8)):
-                    await self.turn()
+                    await self.iteration()
                 self.disk.go_on.set()
-                await self.turn()
+                await self.iteration()
 
     async def settling(self) -> None:
-        """Whoever was shown a value and whoever wrote it are told in one turn; their tasks run in the next ones."""
+        """The readers and the writer of a value are resumed in one iteration; their tasks run in the next ones."""
         while self.working:
             shown, self.unsettled = self.unsettled, []
             for _ in range(5):
-                await self.turn()
+                await self.iteration()
             assert all(self.fates[commit] in (Fate.ACKNOWLEDGED, Fate.BROKEN) for commit in shown), "not durable"
 
     async def run(self) -> None:
@@ -250,7 +255,7 @@ class History:
                         value = self.bases[value.commit]
         await self.engine.close()
         acknowledged = {commit for commit, fate in self.fates.items() if fate is Fate.ACKNOWLEDGED}
-        assert not {commit for commit in kept if self.fates[commit] is Fate.REFUSED}, "a refused commit is there"
+        assert not {commit for commit in kept if self.fates[commit] is Fate.REJECTED}, "a rejected commit is there"
         assert not {commit for commit in acknowledged - kept if self.spaces[commit] not in self.dropping}, "lost"
 
 

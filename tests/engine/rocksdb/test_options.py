@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from lazulite.engine.rocksdb.data_directory import Location
+from lazulite.engine.rocksdb.data_directory import DataDirectory
 from lazulite.engine.rocksdb.options import RocksSettings, open_files
 
 SETTINGS = RocksSettings(open_files_max=3000)
@@ -22,8 +22,8 @@ def test_a_store_keeps_a_quarter_of_the_files_open_that_may_be(
     assert open_files(SETTINGS) == kept
 
 
-def test_rocksdb_is_told(tmp_path: Path) -> None:
-    home = Location(tmp_path, SETTINGS)
+def test_rocksdb_is_reported(tmp_path: Path) -> None:
+    home = DataDirectory(tmp_path, SETTINGS)
     home.close(home.open())
     newest = max(tmp_path.glob("OPTIONS-*"))
     assert f"max_open_files={open_files(SETTINGS)}\n" in newest.read_text()

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from lazulite.engine.contract import StoreUnusableError
-from lazulite.engine.rocksdb.options_file import refuse_damaged_options
+from lazulite.engine.rocksdb.options_file import reject_damaged_options
 
 GOOD = """
 [Version]
@@ -23,8 +23,8 @@ GOOD = """
 
 
 def test_there_need_be_none(tmp_path: Path) -> None:
-    refuse_damaged_options(tmp_path)
-    refuse_damaged_options(tmp_path / "missing")
+    reject_damaged_options(tmp_path)
+    reject_damaged_options(tmp_path / "missing")
 
 
 @pytest.mark.parametrize(
@@ -42,23 +42,23 @@ def test_there_need_be_none(tmp_path: Path) -> None:
 def test_the_names_of_sections_must_be_whole(tmp_path: Path, old: str, new: str, good: bool) -> None:
     (tmp_path / "OPTIONS-000007").write_text(GOOD.replace(old, new))
     if good:
-        refuse_damaged_options(tmp_path)
+        reject_damaged_options(tmp_path)
         return
     with pytest.raises(StoreUnusableError, match=r"OPTIONS-000007 is damaged; .*remove that file"):
-        refuse_damaged_options(tmp_path)
+        reject_damaged_options(tmp_path)
 
 
 def test_the_newest_one_counts(tmp_path: Path) -> None:
     (tmp_path / "OPTIONS-999999").write_text("damaged")
     (tmp_path / "OPTIONS-1000001.dbtmp").write_text("no file of options")
     (tmp_path / "OPTIONS-1000000").write_text(GOOD)
-    refuse_damaged_options(tmp_path)
+    reject_damaged_options(tmp_path)
     (tmp_path / "OPTIONS-1000000").unlink()
     with pytest.raises(StoreUnusableError, match="OPTIONS-999999 is damaged"):
-        refuse_damaged_options(tmp_path)
+        reject_damaged_options(tmp_path)
 
 
-def test_one_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+def test_one_that_cannot_be_read_is_reported(tmp_path: Path) -> None:
     (tmp_path / "OPTIONS-000007").mkdir()
     with pytest.raises(StoreUnusableError, match="cannot be read: Is a directory"):
-        refuse_damaged_options(tmp_path)
+        reject_damaged_options(tmp_path)

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from lazulite.engine.contract import EngineError
-from lazulite.engine.rocksdb.data_directory import Location
-from lazulite.engine.rocksdb.durable_sequence import NAME, Mark, read_mark
+from lazulite.engine.rocksdb.data_directory import DataDirectory
+from lazulite.engine.rocksdb.durable_sequence import NAME, DurableSequenceMarker, read_marker
 from lazulite.engine.rocksdb.options import RocksSettings
 
 from .damage import contents, copied, cut, flip, log_of, make_died
@@ -17,7 +17,7 @@ from .damage import contents, copied, cut, flip, log_of, make_died
 Harm = Callable[[bytearray], None]
 
 UNACKNOWLEDGED_BYTES = 440
-"""Less than the last generation's record in the log."""
+"""Less than the last group's record in the log."""
 
 
 @pytest.fixture(name="died", scope="module")
@@ -58,28 +58,30 @@ def harmed(died: Path, target: Path, harm: Harm) -> Path:
 
 def set_mark(store: Path, number: int) -> None:
     (store / NAME).unlink()
-    Mark(store, number).close()
+    DurableSequenceMarker(store, number).close()
 
 
 def reopened(store: Path) -> list[tuple[bytes, bytes]]:
-    home = Location(store, RocksSettings())
+    home = DataDirectory(store, RocksSettings())
     home.close(home.open())
     return contents(store)
 
 
 @pytest.mark.parametrize("tear", TEARS)
-def test_a_torn_end_that_nobody_was_told_of_opens_with_all_before_it(died: Path, tmp_path: Path, tear: Harm) -> None:
+def test_a_torn_end_that_nobody_was_reported_of_opens_with_all_before_it(
+    died: Path, tmp_path: Path, tear: Harm
+) -> None:
     whole = contents(died)
     store = harmed(died, tmp_path / "store", tear)
-    mark = read_mark(store)
+    mark = read_marker(store)
     assert mark is not None
-    set_mark(store, mark - 2)  # A generation here is a row and the stamp: the last one was not synced.
+    set_mark(store, mark - 2)  # A group here is a row and the timestamp: the last one was not synced.
     assert contents(store) == whole[:-1]
     assert reopened(store) == whole[:-1]
 
 
 @pytest.mark.parametrize("tear", TEARS)
-def test_the_same_end_of_an_acknowledged_write_is_refused(died: Path, tmp_path: Path, tear: Harm) -> None:
+def test_the_same_end_of_an_acknowledged_write_is_rejected(died: Path, tmp_path: Path, tear: Harm) -> None:
     store = harmed(died, tmp_path / "store", tear)
     for read in (contents, reopened):
         with pytest.raises(EngineError, match="acknowledged writes are missing, 2 of them"):
@@ -112,17 +114,17 @@ def test_without_a_mark_only_a_short_log_opens(died: Path, tmp_path: Path) -> No
 
 
 def test_the_mark_is_the_greater_slot_that_is_whole(tmp_path: Path) -> None:
-    assert read_mark(tmp_path) is None
-    mark = Mark(tmp_path, 5)
-    mark.move(6)
-    mark.move(7)
+    assert read_marker(tmp_path) is None
+    mark = DurableSequenceMarker(tmp_path, 5)
+    mark.advance(6)
+    mark.advance(7)
     mark.close()
-    assert read_mark(tmp_path) == 7
+    assert read_marker(tmp_path) == 7
     flip(tmp_path / NAME, 512 * 8)
-    assert read_mark(tmp_path) == 6
+    assert read_marker(tmp_path) == 6
     flip(tmp_path / NAME, 0)
     with pytest.raises(EngineError, match="damaged"):
-        read_mark(tmp_path)
+        read_marker(tmp_path)
 
 
 def test_a_mark_is_its_owners_only_and_stays_where_it_was_if_it_cannot_be_moved(
@@ -131,15 +133,15 @@ def test_a_mark_is_its_owners_only_and_stays_where_it_was_if_it_cannot_be_moved(
     def fail(*_: object) -> int:
         raise OSError(28, "No space left on device")
 
-    mark = Mark(tmp_path, 5)
+    mark = DurableSequenceMarker(tmp_path, 5)
     assert (tmp_path / NAME).stat().st_mode & 0o777 == 0o600
     with monkeypatch.context() as patched:
         patched.setattr(os, "pwrite", fail)
-        mark.move(6)
-    assert read_mark(tmp_path) == 5
-    mark.move(7)
+        mark.advance(6)
+    assert read_marker(tmp_path) == 5
+    mark.advance(7)
     mark.close()
-    assert read_mark(tmp_path) == 7
+    assert read_marker(tmp_path) == 7
 
 
 def test_a_mark_that_cannot_be_set_lets_go_of_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,17 +151,17 @@ def test_a_mark_that_cannot_be_set_lets_go_of_its_file(tmp_path: Path, monkeypat
     before = os.listdir("/proc/self/fd")
     monkeypatch.setattr(os, "fsync", fail)
     with pytest.raises(OSError, match="Input/output"):
-        Mark(tmp_path, 5)
+        DurableSequenceMarker(tmp_path, 5)
     assert len(os.listdir("/proc/self/fd")) == len(before)
 
 
 def test_a_mark_that_was_never_written_says_nothing(tmp_path: Path) -> None:
     (tmp_path / NAME).touch()
-    assert read_mark(tmp_path) is None
+    assert read_marker(tmp_path) is None
     (tmp_path / NAME).unlink()
     os.mkdir(tmp_path / NAME)
     with pytest.raises(EngineError, match="cannot be read"):
-        read_mark(tmp_path)
+        read_marker(tmp_path)
 
 
 @pytest.mark.parametrize("torn", [0, 512])
@@ -167,7 +169,7 @@ def test_a_torn_slot_is_made_good_before_the_other_is_touched(
     tmp_path: Path, torn: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One cut of power tears one slot, the next one the other: there is always a whole one."""
-    Mark(tmp_path, 5).close()
+    DurableSequenceMarker(tmp_path, 5).close()
     with (tmp_path / NAME).open("r+b") as file:
         file.seek(torn)
         file.write(b"torn")
@@ -184,9 +186,9 @@ def test_a_torn_slot_is_made_good_before_the_other_is_touched(
 
     monkeypatch.setattr(os, "pwrite", note_write)
     monkeypatch.setattr(os, "fsync", note_sync)
-    Mark(tmp_path, 6).close()
+    DurableSequenceMarker(tmp_path, 6).close()
     assert calls == [torn, "sync", 512 - torn, "sync"]
-    assert read_mark(tmp_path) == 6
+    assert read_marker(tmp_path) == 6
 
 
 @pytest.mark.parametrize(
@@ -194,4 +196,4 @@ def test_a_torn_slot_is_made_good_before_the_other_is_touched(
 )
 def test_a_mark_that_was_never_wholly_written_is_none(tmp_path: Path, written: bytes) -> None:
     (tmp_path / NAME).write_bytes(written)
-    assert read_mark(tmp_path) is None
+    assert read_marker(tmp_path) is None

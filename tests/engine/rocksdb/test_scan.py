@@ -4,13 +4,13 @@ from collections.abc import Iterator, Sequence
 from itertools import count
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from rocksdict import Rdict, WriteBatch
 
 from lazulite.engine.contract import Key
 from lazulite.engine.key_encoding import decode_key, encode_key, space_end, space_prefix
-from lazulite.engine.rocksdb.data_directory import Location
+from lazulite.engine.rocksdb.data_directory import DataDirectory
 from lazulite.engine.rocksdb.options import RocksSettings
 from lazulite.engine.rocksdb.scan import Cursor
 
@@ -26,7 +26,7 @@ edges = st.lists(st.integers(0, 50), min_size=2, max_size=6, unique=True).map(so
 
 @pytest.fixture(name="database", scope="module")
 def _database() -> Iterator[Rdict]:
-    home = Location(None, RocksSettings())
+    home = DataDirectory(None, RocksSettings())
     database = home.open()
     yield database
     home.close(database)
@@ -41,6 +41,7 @@ def _ranges(edges: Sequence[int]) -> list[tuple[bytes, bytes]]:
     return list(zip(bounds[::2], bounds[1::2], strict=False))
 
 
+@settings(deadline=None)
 @given(contents, undurable, edges, st.none() | st.integers(0, 40), st.sampled_from([1, 7, 256]), st.integers(1, 60_000))
 def test_a_cursor_reads_what_is_durable_and_no_more(
     database: Rdict,
@@ -71,7 +72,7 @@ def test_a_cursor_reads_what_is_durable_and_no_more(
     ticks = count()
     found: list[tuple[Key, bytes]] = []
     while not cursor.done:
-        part = cursor.read(lambda: next(ticks) / 1e4)
+        part = cursor.next_slice(lambda: next(ticks) / 1e4)
         found += [(part.key(index), value) for index, value in enumerate(part.values)]
     cursor.close()
     assert found == expected

@@ -1,57 +1,64 @@
-"""Groups of calls on their way to the database, and whether another one may leave yet.
+"""The in-flight window of a request batcher: whether another batch may be sent yet.
 
-Invariants: at most `_GROUPS_MAX` are on their way; while none is, one may leave at once; nobody waits for company
-longer than the patience with a group, nor if there is enough for a full one, nor while few calls are on their way.
+Invariants: at most `_IN_FLIGHT_MAX` batches are in flight. While none is, a request is sent at once. A request lingers
+for others only while a batch in flight is younger than the linger time, has company of `_FEW` requests or more in
+flight, and too few requests wait to fill a batch.
 
-A group costs the database and this process more than a call in it. And where several processes write to the same
-partitions, each group waits until those of the others are durable, whatever its size: so fewer and larger ones.
+A batch costs the database and this process more than one more request in it. If several processes write to the same
+partitions, each batch also waits until those of the others are durable, whatever its size. So fewer, larger batches are
+cheaper.
 """
 
 import asyncio
 from collections.abc import Callable, Hashable
 
-_GROUPS_MAX = 3
+_IN_FLIGHT_MAX = 3
+"""Batches."""
 _FEW = 4
-"""Calls: as long as fewer are on their way, the company of others is not worth waiting for."""
+"""While fewer requests are in flight, lingering for others does not pay."""
 
 
-class Traffic:
-    """Of groups of one kind.
+class BatchWindow:
+    """The window of one kind of batches.
 
     Args:
-        full: calls of a full group.
-        patience_seconds: how long a group keeps others waiting.
-        look: called when the patience with a group ends.
+        batch_max: requests of a full batch.
+        linger_seconds: how long a batch in flight makes other requests linger.
+        on_linger_end: called when the linger time of a batch ends.
     """
 
-    def __init__(self, full: int, patience_seconds: float, look: Callable[[], None]) -> None:
-        self._full = full
-        self._patience_seconds = patience_seconds
-        self._look = look
-        self._under_way: set[Hashable] = set()
-        self._waited_for: dict[Hashable, tuple[int, asyncio.TimerHandle]] = {}
-        """Of those groups, their calls, and what ends the patience with them."""
+    def __init__(self, batch_max: int, linger_seconds: float, on_linger_end: Callable[[], None]) -> None:
+        self._batch_max = batch_max
+        self._linger_seconds = linger_seconds
+        self._on_linger_end = on_linger_end
+        self._in_flight: set[Hashable] = set()
+        self._lingering: dict[Hashable, tuple[int, asyncio.TimerHandle]] = {}
+        """By batch: its requests, and the timer that ends its linger time."""
+        self._lingering_requests = 0
+        """Their sum."""
 
     def allows(self, waiting: int) -> bool:
-        """Say whether a group may leave now, while so many calls wait."""
-        if len(self._under_way) >= _GROUPS_MAX:
+        """Return whether a batch may be sent now, while so many requests wait."""
+        if len(self._in_flight) >= _IN_FLIGHT_MAX:
             return False
-        return waiting >= self._full or sum(calls for calls, _ in self._waited_for.values()) < _FEW
+        return waiting >= self._batch_max or self._lingering_requests < _FEW
 
-    def leave(self, group: Hashable, calls: int) -> None:
-        """Note that a group of so many calls leaves."""
-        self._under_way.add(group)
-        if self._patience_seconds:
-            timer = asyncio.get_running_loop().call_later(self._patience_seconds, self._wait_no_longer, group)
-            self._waited_for[group] = calls, timer
+    def sent(self, batch: Hashable, requests: int) -> None:
+        """Record that a batch of so many requests was sent."""
+        self._in_flight.add(batch)
+        if self._linger_seconds:
+            timer = asyncio.get_running_loop().call_later(self._linger_seconds, self._end_linger, batch)
+            self._lingering[batch] = requests, timer
+            self._lingering_requests += requests
 
-    def arrive(self, group: Hashable) -> None:
-        """Note that a group has been answered."""
-        self._under_way.discard(group)
-        _, timer = self._waited_for.pop(group, (0, None))
+    def answered(self, batch: Hashable) -> None:
+        """Record that a batch was answered."""
+        self._in_flight.discard(batch)
+        requests, timer = self._lingering.pop(batch, (0, None))
+        self._lingering_requests -= requests
         if timer is not None:
             timer.cancel()
 
-    def _wait_no_longer(self, group: Hashable) -> None:
-        self._waited_for.pop(group)
-        self._look()
+    def _end_linger(self, batch: Hashable) -> None:
+        self._lingering_requests -= self._lingering.pop(batch)[0]
+        self._on_linger_end()

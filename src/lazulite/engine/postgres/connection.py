@@ -1,4 +1,4 @@
-"""The way to the database, and one connection."""
+"""Connections to the database: session settings, and the choice of the host that accepts writes."""
 
 from typing import TypeAlias
 
@@ -11,23 +11,23 @@ from lazulite.engine.postgres.settings import PostgresSettings
 Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 
 SESSION_SETTINGS = {"application_name": "lazulite", "standard_conforming_strings": "on"}
-"""What each session begins with, whatever the database's or the role's settings are."""
+"""Settings of each session, whatever those of the database or the role are."""
 
 _ARRAYS = [
     {"oid": oid, "name": f"_{name}", "ns": "pg_catalog", "elemtype": element, "elemdelim": ","}
     | dict.fromkeys(("kind", "basetype", "range_subtype", "attrtypoids", "attrnames", "elemtype_name"))
     for oid, name, element in ((1001, "bytea", 17), (1016, "int8", 20))
 ]
-"""The array types of the statements, by PostgreSQL's fixed numbers, in the form of asyncpg's look-up of types.
+"""The array types of the statements, by PostgreSQL's fixed numbers, in the form of asyncpg's type introspection.
 
-That look-up takes two to four statements of each new connection, and a third of a second on a Citus coordinator."""
+That introspection costs two to four statements per connection, and a third of a second on a Citus coordinator."""
 
 
-class Way:
-    """Finds that one of the hosts which takes writes, and tries it first from then on.
+class PrimaryConnector:
+    """Connects to the host that accepts writes, and tries it first from then on.
 
-    Each host has its own time to answer: one that is silent, as a machine that lost its network is, must not keep
-    anybody from the others.
+    Each host has its own time limit, so that a silent host, such as a machine without network, does not block the
+    others.
     """
 
     def __init__(self, settings: PostgresSettings) -> None:
@@ -38,8 +38,8 @@ class Way:
         """Connect.
 
         Raises:
-            What the database and the way to it raise, see `errors`; of several hosts, that of the last one tried.
-            StoreUnusableError: the session does not have the settings that it must have.
+            OSError, asyncpg.PostgresError, asyncpg.InternalClientError: the last host cannot be connected to.
+            StoreUnusableError: the session lacks a required setting.
         """
         *others, last = self._dsns
         for dsn in others:
@@ -55,7 +55,7 @@ class Way:
             password=self._settings.password,
             timeout=self._settings.connect_seconds,
             command_timeout=self._settings.statement_seconds,
-            max_cached_statement_lifetime=0,  # There are few; and one that ends is let go of without a time limit.
+            max_cached_statement_lifetime=0,  # There are few; and asyncpg ends an expired one without a time limit.
             target_session_attrs=SessionAttribute.read_write,
             server_settings=SESSION_SETTINGS,
         )
@@ -66,7 +66,7 @@ class Way:
 
 
 def _check_literals(connection: Connection) -> None:
-    """Check a setting that each server reports when a session begins, and a pooler may have left out."""
+    """Check a setting that each server reports when a session begins; a pooler may have dropped it."""
     if getattr(connection.get_settings(), "standard_conforming_strings", None) != "on":
         connection.terminate()
         raise StoreUnusableError(

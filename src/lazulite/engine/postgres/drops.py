@@ -1,8 +1,8 @@
-"""Dropped spaces: closed at once, known to every process soon, emptied in bounded steps by any one of them.
+"""Dropped spaces: closed at once here, soon in every process, and emptied in bounded steps by one of the processes.
 
-A space that is dropped stands in `dropped` until it is surely empty: rows may still come from a process that had not
-heard of it, so it is emptied twice: soon, and when that is over for sure. Who empties it holds a lease; if it dies,
-the lease ends by the database's clock and another one goes on.
+A dropped space is listed in `dropped` until it is certainly empty. A process that has not read the list yet may still
+write rows, so the space is emptied twice: soon, and after a time when every process has read it. The process that
+empties it holds a lease; if that process dies, the lease expires by the database's clock and another one continues.
 """
 
 import asyncio
@@ -20,15 +20,15 @@ _DUE = """
 SELECT space, since < now() - interval '15 minutes' AS settled FROM lazulite.dropped
 WHERE since < now() - interval '5 seconds' AND leased_until < now() ORDER BY leased_until LIMIT 1
 """
-"""Five seconds: by then the others know, and none of them shows what is half gone."""
+"""Five seconds: by then all processes have read the list, and none shows a space that is partly empty."""
 _LEASE = """
 UPDATE lazulite.dropped SET leased_until = now() + interval '1 minute' WHERE space = $1 AND leased_until < now()
 RETURNING space
 """
 _RENEW = "UPDATE lazulite.dropped SET leased_until = now() + interval '1 minute' WHERE space = $1"
 _PUT_OFF = "UPDATE lazulite.dropped SET leased_until = now() + interval '15 minutes' WHERE space = $1"
-"""Reckoned from now: Citus refuses what is not immutable and takes a column."""
-_FORGET = "DELETE FROM lazulite.dropped WHERE space = $1"
+"""Computed from now(): Citus rejects expressions of a column that are not immutable."""
+_DELETE = "DELETE FROM lazulite.dropped WHERE space = $1"
 
 _ROWS = (
     """
@@ -41,9 +41,9 @@ DELETE FROM lazulite.rows WHERE space = $1 AND (partition_key, row_key) >= ($2, 
 """,
     "DELETE FROM lazulite.rows WHERE space = $1 AND (partition_key, row_key) >= ($2, $3)",
 )
-"""The key of the row that ends a step; delete up to it; delete the rest, which are few. Each goes on where the one
-before ended: what was deleted would be gone through again, until the database has tidied up."""
-_HEADS = (
+"""The key of the row that ends a step; delete up to it; delete the few rest. Each step starts where the one before
+ended: otherwise it would visit the deleted rows again until the database has vacuumed them."""
+_VERSION_ROWS = (
     """
 SELECT partition_key FROM lazulite.partitions WHERE space = $1 AND partition_key >= $2
 ORDER BY partition_key LIMIT 1 OFFSET $3
@@ -54,14 +54,14 @@ ORDER BY partition_key LIMIT 1 OFFSET $3
 
 
 class Drops:
-    """The spaces that were dropped, as far as this process knows.
+    """The dropped spaces that this process knows.
 
     Args:
-        pool: of connections.
-        seconds: how often it is looked what others dropped, and what is to be emptied.
+        pool: connections to the database.
+        seconds: how often the list of dropped spaces is read, and emptied.
 
     Attributes:
-        closed: the spaces.
+        closed: the dropped spaces.
     """
 
     def __init__(self, pool: Pool, seconds: float) -> None:
@@ -78,15 +78,15 @@ class Drops:
         self.closed.add(space)
 
     async def look(self) -> None:
-        """Learn what others dropped."""
+        """Read the list of dropped spaces."""
         self.closed = self._mine.union(record[0] for record in await self._pool.fetch(_ALL, reads=True))
 
     def start(self) -> None:
-        """Begin to watch and to empty, each by itself: a large space takes long."""
+        """Start reading the list and emptying spaces in two tasks: a large space takes long."""
         self._tasks = [asyncio.create_task(self._repeated(each)) for each in (self.look, self._reclaim_all)]
 
     async def close(self) -> None:
-        """End that; what is half emptied another process finishes, or this one when it starts again."""
+        """Stop both tasks; another process, or the next start of this one, empties what is left."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -94,11 +94,11 @@ class Drops:
     async def _repeated(self, action: Callable[[], Awaitable[object]]) -> None:
         while True:
             await asyncio.sleep(self._seconds)
-            with contextlib.suppress(EngineError):  # The database is away; it is asked again.
+            with contextlib.suppress(EngineError):  # The database is unavailable; the next round tries again.
                 await action()
 
     async def reclaim(self) -> bool:
-        """Empty one space that is due, if no other process is about it; say whether there was one."""
+        """Empty one space that is due, unless another process holds its lease; return whether there was one."""
         due = await self._pool.fetch(_DUE, reads=True)
         if not due:
             return False
@@ -106,8 +106,8 @@ class Drops:
         if not await self._pool.fetch(_LEASE, space):
             return False
         await self._empty(space, _ROWS, (b"", b""))
-        await self._empty(space, _HEADS, (b"",))
-        await self._pool.fetch(_FORGET if settled else _PUT_OFF, space)
+        await self._empty(space, _VERSION_ROWS, (b"",))
+        await self._pool.fetch(_DELETE if settled else _PUT_OFF, space)
         return True
 
     async def _reclaim_all(self) -> None:

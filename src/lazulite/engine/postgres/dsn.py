@@ -1,7 +1,7 @@
-"""The URL of a database, and its password, which is nobody else's business.
+"""The URL of a database, taken apart so that its password never shows.
 
-Invariant: no text that comes from here, nor any `repr`, shows a password, nor anything of a URL that cannot be read:
-some part of it may be one. So what asyncpg would misunderstand is refused here, before it is quoted somewhere.
+Invariant: no text from here, and no `repr`, shows a password, or any part of a URL that cannot be parsed: that part may
+be one. So a URL that asyncpg would misunderstand is rejected here, before another module quotes it.
 """
 
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ _EXPECTED = (
 
 @dataclass(frozen=True, slots=True)
 class DatabaseUrl:
-    """Where a database is."""
+    """A database's URL."""
 
     text: str
     """The URL without its password."""
@@ -25,10 +25,10 @@ class DatabaseUrl:
 
 
 def read_url(text: str) -> DatabaseUrl:
-    """Take a URL apart.
+    """Parse a URL.
 
     Raises:
-        ValueError: it is none, or has what does not belong into one. The text is for people, to follow a name.
+        ValueError: it is none, or has an unexpected part. The text completes a sentence that begins with a name.
     """
     try:
         parts = urlsplit(text)
@@ -51,7 +51,7 @@ def read_url(text: str) -> DatabaseUrl:
 
 
 def _is_host(text: str) -> bool:
-    """Say whether a text may be a host with a port, or nothing."""
+    """Return whether a text is empty or may be a host with an optional port."""
     if text.startswith("["):
         _, bracket, port = text.partition("]")
         return bool(bracket) and (not port or (port[0] == ":" and _is_port(port[1:])))

@@ -1,4 +1,4 @@
-"""Whether the database keeps what it acknowledges: looked at when a process starts, for people to know."""
+"""A check at startup that the database keeps what it acknowledges, for people to read."""
 
 from collections.abc import Iterator
 
@@ -9,7 +9,7 @@ _READ = "SELECT name, setting FROM pg_catalog.pg_settings WHERE name = ANY ($1::
 
 
 async def warnings(connection: Connection) -> list[str]:
-    """Return what of the settings of a PostgreSQL server loses acknowledged writes, and when; a line each."""
+    """Return a line for each setting of a PostgreSQL server that can lose acknowledged writes, and when."""
     settings = {record["name"]: record["setting"] for record in await connection.fetch(_READ, list(_SETTINGS))}
     return list(_warnings(settings))
 

@@ -1,71 +1,98 @@
 """The scale-out engine: an `Engine` whose rows are in a database that speaks PostgreSQL's protocol.
 
-Any number of processes may be on one database; they know of each other only through it. What must hold, beside what
-`sql_statements` says of heads:
+A commit takes the first path whose precondition it meets; if that path writes nothing, it takes the last one.
 
-1. A commit's writes are one transaction (a statement, a script, or with the head locked before), which the database
-   makes durable before it answers and before it shows it to anybody, if it is set to synchronous commit. It is looked
-   at when the engine starts whether it is.
-2. Stamps grow in a partition over all processes, whatever their clocks say, because its head does.
-3. Reads are of the primary, and each is one statement's snapshot, or one transaction's.
-4. Where a connection is lost under a commit nobody knows what became of it. It was done whole or not at all.
-5. A dropped space is closed to commits of this process at once, and to those of others within `drop_poll_seconds`; its
-   number is never used again.
+    precondition                            path                                             round trips
+    one row, `precondition()` is not None   `conditional_writes`: one statement              1
+    one row, `conditional_on(value)` gives  `point_reads`, then `conditional_writes`         2
+    a write; not with scripts
+    none                                    `partition_commit`: read the partition's         2
+                                            version and rows, write if the version is
+                                            still that one
+    none, and another process committed     `partition_commit` with a lock: begin, lock      5 an attempt
+    in between                              the version row, read, write, commit
+
+`request_batcher` coalesces the requests of each path. Scripts (Citus, CockroachDB) are sent one by one.
+
+Any number of processes share a database and know of each other only through it. Invariants beside those of
+`sql_statements`:
+
+1. The writes of a commit are one transaction: a statement, a script, or a transaction that locks the version row. The
+   database makes it durable before it answers and before it shows it, if synchronous commit is on. The engine checks
+   that setting when it starts.
+2. Commit timestamps grow in a partition over all processes, whatever their clocks say, because its version does.
+3. Reads go to the primary; each is one statement's snapshot, or one transaction's.
+4. If a connection is lost during a commit, the outcome is unknown, but the commit was made whole or not at all.
+5. A dropped space rejects commits of this process at once, and of other processes within `drop_poll_seconds`. Its
+   number is never reused.
 """
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from lazulite.engine.contract import Clock, Decide, EngineUnavailableError, KeyRange, SpaceDroppedError
+from lazulite.engine.contract import (
+    UNKNOWN,
+    Clock,
+    CommitFunction,
+    EngineUnavailableError,
+    KeyRange,
+    SpaceDroppedError,
+    Unknown,
+)
 from lazulite.engine.postgres import durability_check, literals, schema
+from lazulite.engine.postgres.commit_timestamps import CommitTimestamps
+from lazulite.engine.postgres.conditional_writes import ConditionalWrites
 from lazulite.engine.postgres.connection import Connection
 from lazulite.engine.postgres.drops import Drops
 from lazulite.engine.postgres.errors import database_errors
-from lazulite.engine.postgres.keys import encode_text, form, text_form, whole_if_long
-from lazulite.engine.postgres.optimistic_commit import OneRow
-from lazulite.engine.postgres.partition_commit import Partitions
-from lazulite.engine.postgres.partition_io import ByScripts, ByStatements
-from lazulite.engine.postgres.point_reads import Reads
+from lazulite.engine.postgres.keys import encode_text, index_key, long_key, text_index_key
+from lazulite.engine.postgres.optimistic_commit import OptimisticCommits
+from lazulite.engine.postgres.partition_commit import PartitionCommits
+from lazulite.engine.postgres.partition_io import ScriptIo, StatementIo
+from lazulite.engine.postgres.partition_locks import PartitionLocks
+from lazulite.engine.postgres.point_reads import PointReads
 from lazulite.engine.postgres.pool import Pool
 from lazulite.engine.postgres.scan import PageSlice, scan
 from lazulite.engine.postgres.settings import PostgresSettings
-from lazulite.engine.postgres.single_writes import SingleWrites
 from lazulite.engine.postgres.sql_scripts import Place
 from lazulite.engine.postgres.sql_statements import CHECK_WRITABLE, PLANNED_ONCE, SESSION, TIME
-from lazulite.engine.postgres.stamps import Stamps
-from lazulite.engine.precondition import Foreseeing
+from lazulite.engine.precondition import ConditionalWrite
 
 _COMMIT_RATIO = 1.25
-"""How much longer than a statement it may take to settle a commit: who waits for a silent database is told in time."""
+"""Bound on a partition commit, in times of a statement, so that callers learn of a silent database in time."""
 
 
-class _Parts:
-    """What there is once the kind of database is known."""
+class _Components:
+    """The parts of an engine that depend on the kind of database."""
 
-    def __init__(self, pool: Pool, stamps: Stamps, kind: schema.Kind, settings: PostgresSettings) -> None:
+    def __init__(
+        self, pool: Pool, timestamps: CommitTimestamps, kind: schema.DatabaseKind, settings: PostgresSettings
+    ) -> None:
         scripts = kind.scripts if settings.scripts is None else settings.scripts
-        self.reads = Reads(pool, gather=not kind.citus)
-        self.single = SingleWrites(pool, stamps, scripts=scripts)
-        changes = ByScripts(pool) if scripts else ByStatements(pool)
-        self.partitions = Partitions(changes, stamps, self.single, settings.statement_seconds * _COMMIT_RATIO)
-        self.one_row = OneRow(self.reads, self.single, self.partitions, scripts=scripts)
+        locks = PartitionLocks()
+        seconds_max = settings.statement_seconds * _COMMIT_RATIO
+        self.reads = PointReads(pool, coalesce=not kind.citus)
+        self.conditional = ConditionalWrites(pool, timestamps, locks, scripts=scripts)
+        io = ScriptIo(pool) if scripts else StatementIo(pool)
+        self.partitions = PartitionCommits(io, timestamps, self.conditional, locks, seconds_max)
+        self.optimistic = OptimisticCommits(self.reads, self.conditional, self.partitions, scripts=scripts)
         self.drops = Drops(pool, settings.drop_poll_seconds)
 
     async def close(self) -> None:
-        """Return when nothing is on its way, even what nobody waits for any more."""
+        """Return when no statement is in flight, not even one whose caller was cancelled."""
         await self.drops.close()
-        for each in (self.partitions, self.single, self.reads):
+        for each in (self.partitions, self.conditional, self.reads):
             await each.finished()
 
 
 class PostgresEngine:
-    """See above. Connects when it is first used, or started.
+    """An `Engine` on a database. It connects when it is first used, or started.
 
     Args:
-        settings: of the database.
-        clock: the time now, for stamps.
-        report: told, in a line for people, what of the database's settings loses acknowledged writes.
+        settings: how to reach the database.
+        clock: the time now, for commit timestamps.
+        report: receives a line for people for each setting of the database that can lose acknowledged writes.
     """
 
     def __init__(
@@ -73,10 +100,10 @@ class PostgresEngine:
     ) -> None:
         self._settings = settings
         self._report = report
-        self._stamps = Stamps(clock)
+        self._timestamps = CommitTimestamps(clock)
         self._pool = Pool(settings, self._prepare)
-        self._kind: schema.Kind | None = None
-        self._parts: _Parts | None = None
+        self._kind: schema.DatabaseKind | None = None
+        self._components: _Components | None = None
         self._starting = asyncio.Lock()
         self._closing = False
         self._calls = 0
@@ -84,11 +111,11 @@ class PostgresEngine:
 
     @property
     def name(self) -> str:
-        """Where the store lives, for messages."""
+        """The store's name in messages."""
         return self._settings.name
 
     async def start(self) -> None:
-        """Connect, and make or check the tables.
+        """Connect, and create or check the tables.
 
         Raises:
             StoreUnusableError: the tables are of another version, or the database would change keys and values.
@@ -96,15 +123,15 @@ class PostgresEngine:
         """
         await self._started()
 
-    async def _started(self) -> _Parts:
+    async def _started(self) -> _Components:
         async with self._starting:
-            if self._parts is None:
-                parts = await self._start()
-                parts.drops.start()
-                self._parts = parts
-        return self._parts
+            if self._components is None:
+                components = await self._start()
+                components.drops.start()
+                self._components = components
+        return self._components
 
-    async def _start(self) -> _Parts:
+    async def _start(self) -> _Components:
         with database_errors():
             async with self._pool.connection() as connection:
                 kind = self._kind = await schema.kind_of(connection)
@@ -115,78 +142,82 @@ class PostgresEngine:
                 await schema.open_schema(connection, kind)
                 for warning in await durability_check.warnings(connection) if kind.settings else ():
                     self._report(warning)
-        parts = _Parts(self._pool, self._stamps, kind, self._settings)
-        await parts.drops.look()
-        return parts
+        components = _Components(self._pool, self._timestamps, kind, self._settings)
+        await components.drops.look()
+        return components
 
     async def _prepare(self, connection: Connection) -> None:
         if self._kind is not None and self._kind.settings:
-            # A little before this side gives up, as a statement that the database ends costs no connection.
+            # A little below this side's limit: a statement that the database ends costs no connection.
             session = SESSION.format(milliseconds=int(self._settings.statement_seconds * 900))
             await connection.execute(session if self._kind.citus else f"{session}; {PLANNED_ONCE}")
 
     # --- reading
 
     async def get(self, space: int, partition: str, row: str) -> bytes | None:
-        """See `Engine.get`."""
+        """Return one row's value, see `Engine.get`."""
         self._check_open()
-        parts = self._parts or await self._started()
-        if space in parts.drops.closed:
+        components = self._components or await self._started()
+        if space in components.drops.closed:
             return None
-        return await parts.reads.get(space, text_form(partition), text_form(row))
+        return await components.reads.get(space, text_index_key(partition), text_index_key(row))
+
+    def get_now(self, space: int, partition: str, row: str) -> Unknown:  # noqa: ARG002 - the contract's
+        """Return `UNKNOWN`, see `Engine.get_now`."""
+        return UNKNOWN
 
     async def scan(
         self, space: int, ranges: Sequence[KeyRange], limit: int | None = None
     ) -> AsyncGenerator[PageSlice, None]:
-        """See `Engine.scan`."""
+        """Yield the rows of some ranges, see `Engine.scan`."""
         self._check_open()
-        parts = self._parts or await self._started()
-        if space in parts.drops.closed:
+        components = self._components or await self._started()
+        if space in components.drops.closed:
             return
         pages = scan(self._pool, space, ranges, limit)
         try:
-            async for part in pages:
-                yield part
+            async for page in pages:
+                yield page
         finally:
             await pages.aclose()
 
     # --- writing
 
-    async def commit(self, space: int, partition: str, rows: Sequence[str], decide: Decide) -> int:
-        """See `Engine.commit`."""
+    async def commit(self, space: int, partition: str, rows: Sequence[str], decide: CommitFunction) -> int:
+        """Commit rows of one partition, see `Engine.commit`."""
         partition_key = encode_text(partition)
-        place = Place(space, form(partition_key), whole_if_long(partition_key))
+        place = Place(space, index_key(partition_key), long_key(partition_key))
         with self._call():
-            parts = self._parts or await self._started()
-            if space in parts.drops.closed:
+            components = self._components or await self._started()
+            if space in components.drops.closed:
                 raise SpaceDroppedError(f"space {space} was dropped")
-            if isinstance(decide, Foreseeing) and len(rows) == 1:
-                stamp = await parts.one_row.commit(place, rows[0], decide)
-                if stamp is not None:
-                    return stamp
-            return await parts.partitions.commit(place, rows, decide)
+            if isinstance(decide, ConditionalWrite) and len(rows) == 1:
+                timestamp = await components.optimistic.commit(place, rows[0], decide)
+                if timestamp is not None:
+                    return timestamp
+            return await components.partitions.commit(place, rows, decide)
 
     async def drop(self, space: int) -> None:
-        """See `Engine.drop`."""
+        """Drop a space, see `Engine.drop`."""
         with self._call():
-            parts = self._parts or await self._started()
-            await parts.drops.drop(space)
+            components = self._components or await self._started()
+            await components.drops.drop(space)
 
     async def check_writable(self) -> None:
-        """See `Engine.check_writable`."""
+        """Make one durable write, see `Engine.check_writable`."""
         with self._call():
             await self._started()
-            self._stamps.take()  # Raises if commits could have none.
+            self._timestamps.take()  # Raises if commits could have no timestamp.
             await self._pool.fetch(CHECK_WRITABLE)
 
     async def unix_seconds(self) -> float:
-        """Return the database's time."""
+        """Return the database's time, in seconds since 1970."""
         with self._call():
             await self._started()
             return float((await self._pool.fetch(TIME))[0][0])
 
     async def reclaim(self) -> bool:
-        """Empty a dropped space that is due, as is done in the background; say whether there was one."""
+        """Empty a dropped space that is due, as the background task does; return whether there was one."""
         return await (await self._started()).drops.reclaim()
 
     # --- closing
@@ -197,7 +228,7 @@ class PostgresEngine:
 
     @contextmanager
     def _call(self) -> Iterator[None]:
-        """Surround a call that closing waits for."""
+        """Count a call that `close` waits for."""
         self._check_open()
         self._calls += 1
         try:
@@ -208,12 +239,12 @@ class PostgresEngine:
                 self._answered.set()
 
     async def close(self) -> None:
-        """See `Engine.close`. Commits are refused from now on; those in flight are answered first."""
+        """Close the store, see `Engine.close`. Commits are rejected from now on; those in flight are answered first."""
         self._closing = True
         if self._calls:
             await self._answered.wait()
-        async with self._starting:  # Or what starts now would never be ended.
-            parts = self._parts
-        if parts is not None:
-            await parts.close()
+        async with self._starting:  # Or components that start now would never be closed.
+            components = self._components
+        if components is not None:
+            await components.close()
         await self._pool.close()

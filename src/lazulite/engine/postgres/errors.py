@@ -1,4 +1,4 @@
-"""What the database and the way to it raise, and what that means to a caller."""
+"""Errors of the database and of its connections, as errors of the engine contract."""
 
 import re
 from collections.abc import Iterator
@@ -8,8 +8,8 @@ import asyncpg
 
 from lazulite.engine.contract import EngineError, EngineUnavailableError
 
-AGAIN = (asyncpg.SerializationError, asyncpg.DeadlockDetectedError)
-"""The database undid the statement for the sake of another one: it may be sent again."""
+RETRYABLE = (asyncpg.SerializationError, asyncpg.DeadlockDetectedError)
+"""The database undid the statement in favour of another one: it may be sent again."""
 
 CHECK_FAILED = (asyncpg.DivisionByZeroError, asyncpg.UniqueViolationError)
 """A check of a script failed (see `sql_scripts`): nothing of it was done."""
@@ -24,36 +24,36 @@ LOST = (
     asyncpg.CannotConnectNowError,
     asyncpg.ReadOnlySQLTransactionError,
 )
-"""The connection is of no use any more, and others of that age may be of none either."""
+"""The connection is lost, and others that were opened at the same time may be lost too."""
 
-_AWAY = (
+_UNAVAILABLE = (
     *LOST,
-    *AGAIN,
+    *RETRYABLE,
     asyncpg.OperatorInterventionError,
     asyncpg.InsufficientResourcesError,
     asyncpg.InvalidAuthorizationSpecificationError,
     asyncpg.InvalidCatalogNameError,
     asyncpg.LockNotAvailableError,
 )
-"""The database cannot be reached, is stopping, starting, full, a standby, or out of something."""
+"""The database cannot be reached, is stopping, starting, full, a standby, or out of a resource."""
 
 _OF_A_WORKER = "while executing command on "
-"""What Citus' context says of an error that came to it by its connection to a worker."""
+"""The context that Citus gives to an error of its connection to a worker."""
 _LOST_BY_LIBPQ = re.compile(
     r"server closed the connection unexpectedly|could not (send data to|receive data from) server"
     r"|no connection to the server|connection not open|SSL (SYSCALL error|connection has been closed)|$"
 )
-"""How the message begins where libpq lost that connection, and so has no SQLSTATE; it may have no message either."""
+"""The start of the message if libpq lost that connection, and so has no SQLSTATE. The message may be empty."""
 _LOST_BY_CITUS = ("failure on connection marked as essential: ", "could not commit transaction for shard ")
-"""How the message begins where a statement or a commit failed on a worker, and whether it was done is unknown."""
+"""The start of the message if a statement or a commit failed on a worker, with an unknown outcome."""
 
 
 @contextmanager
 def worker_errors() -> Iterator[None]:
-    """Raise the loss of a connection to a worker as that: Citus calls it an internal error (XX000).
+    """Convert the loss of a connection to a worker, which Citus reports as an internal error (XX000).
 
-    The texts are those of Citus 13, in `remote_commands.c`, `remote_transaction.c` and `placement_connection.c`. Any
-    other internal error stays one.
+    The texts are those of Citus 13, in `remote_commands.c`, `remote_transaction.c` and `placement_connection.c`. Other
+    internal errors pass.
 
     Raises:
         asyncpg.ConnectionFailureError: the coordinator lost a worker.
@@ -76,30 +76,34 @@ def _lost_worker(error: asyncpg.InternalServerError) -> bool:
 
 @contextmanager
 def database_errors(but: tuple[type[Exception], ...] = ()) -> Iterator[None]:
-    """Raise what the database raises as errors of engines, `but` these as they are.
+    """Convert the errors of the database to engine errors, except `but`.
 
-    Their texts are the first line of what it says, which names no password, and no row.
+    Their texts are the first line of the database's message, which names no password and no row.
+
+    Raises:
+        EngineUnavailableError: the database cannot serve now.
+        EngineError: the database rejected the statement.
     """
     try:
         yield
     except but:
         raise
-    except _AWAY as error:
+    except _UNAVAILABLE as error:
         raise EngineUnavailableError(f"the database cannot serve now: {line(error)}") from error
     except asyncpg.PostgresError as error:
-        raise EngineError(f"the database refused: {line(error)}") from error
+        raise EngineError(f"the database rejected a statement: {line(error)}") from error
 
 
 def line(error: BaseException) -> str:
-    """Return what an error says, in one line, which is never empty."""
+    """Return the first line of an error's message, never empty."""
     text = str(error).strip() or type(error).__name__
     return text.splitlines()[0]
 
 
-def again(error: BaseException) -> BaseException:
-    """Return an error of its own for one of many waiters, since a traceback grows where one is raised twice."""
-    if isinstance(error, StopIteration):  # A future takes none, and a coroutine raises it as this.
-        another: Exception = RuntimeError("a decision raised StopIteration")
+def copy_for_waiter(error: BaseException) -> BaseException:
+    """Return an error for one of many waiters: a traceback grows where one error is raised twice."""
+    if isinstance(error, StopIteration):  # A future accepts none, and a coroutine raises it as a RuntimeError.
+        another: Exception = RuntimeError("a commit function raised StopIteration")
         another.__cause__ = error
         return another
     if not isinstance(error, EngineError):

@@ -1,7 +1,7 @@
-"""Whether every session reads literals as standard SQL does, where a backslash is a character like others.
+"""A check that every session parses literals as standard SQL does, where a backslash is an ordinary character.
 
-A Citus coordinator spells the constants of a statement anew for its workers, by its own session's
-`standard_conforming_strings`; each worker reads them by its own. Where the two differ, keys and values change silently.
+A Citus coordinator writes the constants of a statement anew for its workers, by its own session's
+`standard_conforming_strings`; each worker parses them by its own. If the two differ, keys and values change silently.
 """
 
 from collections.abc import Iterator
@@ -23,11 +23,11 @@ async def check_workers(connection: Connection, seconds: float) -> list[str]:
     """Check the sessions of a Citus coordinator on its workers.
 
     Args:
-        connection: to the coordinator.
-        seconds: how long the workers may take to answer.
+        connection: a connection to the coordinator.
+        seconds: time limit for the workers' answers.
 
     Returns:
-        A line for people about each worker that could not be asked.
+        A line for people about each worker that did not answer.
 
     Raises:
         StoreUnusableError: a worker would change keys and values silently.

@@ -1,62 +1,67 @@
-"""Commits of one row whose decision can be told in advance: without reading it, or once it has been read.
+"""Optimistic commits of one row: written on a precondition, without reading the row or after reading it once.
 
-Invariants: what is written is what the decision makes of the row as it is, since it is written on condition that the
-row is what was foreseen, or seen. Of several that must see one row, one at a time goes this way, as the others would
-meet a row that it has changed. Nothing goes this way to a partition that is being settled: its writes would wait until
-somebody else's are done, and perhaps nobody comes.
+Invariants: the value that is written is the one that the commit function gives for the row as it is, because the row
+must meet the precondition. Of several commits that must read one row, one at a time is optimistic: the others would
+find a row that it has changed. No commit is optimistic while `partition_commit` commits to its partition: the write
+would wait for that lock, and could wait for ever.
 
-Where writes go by scripts, each by itself, those that must see their row are settled with their partition: together.
+With scripts, which write each row by itself, commits that must read their row are left to `partition_commit`, which
+commits them together.
 """
 
-import asyncio
-
-from lazulite.engine.postgres.keys import encode_text, form, whole_if_long
-from lazulite.engine.postgres.partition_commit import Partitions
-from lazulite.engine.postgres.point_reads import Reads
-from lazulite.engine.postgres.single_writes import SingleWrite, SingleWrites
+from lazulite.engine.postgres.conditional_writes import ConditionalWrites, PendingWrite
+from lazulite.engine.postgres.keys import encode_text, index_key, long_key
+from lazulite.engine.postgres.partition_commit import PartitionCommits
+from lazulite.engine.postgres.point_reads import PointReads
 from lazulite.engine.postgres.sql_scripts import Place
-from lazulite.engine.precondition import Expect, Foreseeing, Foreseen
+from lazulite.engine.precondition import ConditionalWrite, Expect, Precondition
 
 
-class OneRow:
-    """See above.
+class OptimisticCommits:
+    """Commits of one row.
 
     Args:
-        reads: how rows are read.
-        writes: how they are written.
-        partitions: where everything else is settled.
-        scripts: whether writes go by scripts.
+        reads: reads the rows.
+        writes: sends the conditional writes.
+        partitions: makes all other commits.
+        scripts: whether writes are sent as scripts.
     """
 
-    def __init__(self, reads: Reads, writes: SingleWrites, partitions: Partitions, *, scripts: bool) -> None:
+    def __init__(
+        self, reads: PointReads, writes: ConditionalWrites, partitions: PartitionCommits, *, scripts: bool
+    ) -> None:
         self._reads = reads
         self._writes = writes
         self._partitions = partitions
         self._scripts = scripts
-        self._seen: set[tuple[Place, bytes]] = set()
-        """The rows that are written because of what was seen of them."""
+        self._read_rows: set[tuple[Place, bytes]] = set()
+        """The rows whose write depends on a value that was read."""
 
-    async def commit(self, place: Place, row: str, decision: Foreseeing) -> int | None:
-        """Return the stamp of the commit; None if it was not done, and has to be settled with its partition."""
+    async def commit(self, place: Place, row: str, write: ConditionalWrite) -> int | None:
+        """Return the commit timestamp; None if nothing was written, and `partition_commit` has to commit it."""
         row_key = encode_text(row)
-        foreseen = decision.foresee()
-        if foreseen is not None:
-            return await self._write(place, row_key, decision, foreseen)
-        key = place, form(row_key)
-        if self._scripts or key in self._seen or self._partitions.has(place):
+        precondition = write.precondition()
+        if precondition is not None:
+            return await self._write(place, row_key, write, precondition)
+        key = place, index_key(row_key)
+        if self._scripts or key in self._read_rows or self._partitions.has(place):
             return None
-        self._seen.add(key)
+        self._read_rows.add(key)
         try:
-            seen = decision.seen(await self._reads.get(place.space, place.partition_key, key[1]))
-            return None if seen is None else await self._write(place, row_key, seen, seen.foresee())
+            current = await self._reads.get(place.space, place.partition_key, key[1])
+            conditional = write.conditional_on(current)
+            if conditional is None:
+                return None
+            return await self._write(place, row_key, conditional, conditional.precondition())
         finally:
-            self._seen.discard(key)
+            self._read_rows.discard(key)
 
-    async def _write(self, place: Place, row_key: bytes, decision: Foreseeing, foreseen: Foreseen | None) -> int | None:
-        if foreseen is None or (foreseen.deletes and foreseen.expects is not Expect.PRESENT):
+    async def _write(
+        self, place: Place, row_key: bytes, write: ConditionalWrite, precondition: Precondition | None
+    ) -> int | None:
+        if precondition is None or (precondition.deletes and precondition.expects is not Expect.PRESENT):
             return None
         if self._partitions.has(place):
             return None
-        answer: asyncio.Future[int | None] = asyncio.get_running_loop().create_future()
-        write = SingleWrite(place, form(row_key), whole_if_long(row_key), decision, foreseen, answer)
-        return await self._writes.write(write)
+        pending = PendingWrite(place, index_key(row_key), long_key(row_key), write, precondition)
+        return await self._writes.write(pending)

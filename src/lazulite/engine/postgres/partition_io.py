@@ -1,4 +1,4 @@
-"""What a partition holds and what it becomes, in the database's ways of saying it: by statements, or by scripts."""
+"""Reads and changes of a partition in the database, by statements or by scripts."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple, Protocol
@@ -6,35 +6,35 @@ from typing import NamedTuple, Protocol
 import asyncpg
 
 from lazulite.engine.postgres.connection import Connection
-from lazulite.engine.postgres.errors import AGAIN, CHECK_FAILED
+from lazulite.engine.postgres.errors import CHECK_FAILED, RETRYABLE
 from lazulite.engine.postgres.pool import Pool
-from lazulite.engine.postgres.request_batcher import Gather
+from lazulite.engine.postgres.request_batcher import RequestBatcher
 from lazulite.engine.postgres.sql_scripts import Place, RowChange, apply_script
 from lazulite.engine.postgres.sql_statements import APPLY, LOCK, READ, READ_ONE
 
 _BYTES_OF_A_ROW = 16 << 10
-"""A value weighs one row more for each of these, so that no statement of many commits grows beyond some megabytes."""
+"""A value weighs one row more for each of these bytes, so that statements stay below some megabytes."""
 
 
-class Reading(NamedTuple):
-    """What was read of a partition."""
+class PartitionState(NamedTuple):
+    """A partition's version and some of its rows, of one moment."""
 
-    head: int
-    """The stamp of its last commit; 0: there was none."""
+    version: int
+    """The timestamp of its last commit, in ticks; 0: there was none."""
     rows: dict[bytes, bytes | None]
-    """The values of the rows asked for that are there, by the forms of their keys."""
+    """The values of the requested rows that are present, by index key."""
 
 
-class Asked(NamedTuple):
-    """What is to be read."""
+class PartitionRead(NamedTuple):
+    """A request for a partition's version and some of its rows."""
 
     place: Place
     row_keys: Sequence[bytes]
-    """Forms."""
+    """Index keys."""
 
 
-class Change(NamedTuple):
-    """What a partition becomes, if its head is `before`."""
+class PartitionChange(NamedTuple):
+    """A change of a partition whose version is `before`; its version becomes `after`."""
 
     place: Place
     before: int
@@ -42,132 +42,141 @@ class Change(NamedTuple):
     rows: Sequence[RowChange]
 
 
-class Changes(Protocol):
-    """A way of saying it."""
+Decide = Callable[[PartitionState], PartitionChange | None]
+"""Returns the change of a partition for its state; None if there is none."""
 
-    def read(self, asked: Asked) -> Awaitable[Reading]:
-        """Return what gives a partition's head and some of its rows, of one moment."""
+
+class PartitionIo(Protocol):
+    """Reads and changes partitions."""
+
+    def read(self, request: PartitionRead) -> Awaitable[PartitionState]:
+        """Return an awaitable of a partition's version and rows."""
         ...
 
-    def apply(self, change: Change) -> Awaitable[bool]:
-        """Return what does all of a change, or nothing if the head is another one by now, and tells whether it did."""
+    def apply(self, change: PartitionChange) -> Awaitable[bool]:
+        """Return an awaitable of whether the change was made: it is not if the partition's version is another one."""
         ...
 
-    async def settle(self, asked: Asked, decide: Callable[[Reading], Change | None]) -> bool:
-        """Read a partition and change it as is decided then, while no other process writes to it.
+    async def apply_locked(self, request: PartitionRead, decide: Decide) -> bool:
+        """Lock a partition, read it, and make the change that `decide` returns.
 
-        Returns whether it was done: a partition without a head cannot be kept from others, and the database may undo
-        it for their sake.
+        Returns:
+            Whether it was made. A partition without a version row cannot be locked, and the database may undo the
+            transaction in favour of another one.
         """
         ...
 
     async def finished(self) -> None:
-        """Return when nothing is on its way."""
+        """Return when no request is in flight."""
         ...
 
 
-class ByStatements:
-    """One statement for the partitions of several commits."""
+class StatementIo:
+    """One statement for the partitions of several commits: `PartitionIo` by statements."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
-        self.read = Gather(self._read, lambda asked: len(asked.row_keys))
-        self.apply = Gather(self._apply, _weight)
+        self.read = RequestBatcher(self._read, lambda request: len(request.row_keys))
+        self.apply = RequestBatcher(self._apply, _weight)
 
     async def finished(self) -> None:
-        """See `Changes`."""
+        """See `PartitionIo`."""
         await self.read.finished()
         await self.apply.finished()
 
-    async def _read(self, group: Sequence[Asked]) -> Sequence[Reading]:
-        places = [asked.place[:2] for asked in group]
-        rows = [(at, *asked.place[:2], row_key) for at, asked in enumerate(group, 1) for row_key in asked.row_keys]
+    async def _read(self, batch: Sequence[PartitionRead]) -> Sequence[PartitionState]:
+        places = [request.place[:2] for request in batch]
+        rows = [
+            (at, *request.place[:2], row_key) for at, request in enumerate(batch, 1) for row_key in request.row_keys
+        ]
         found = await self._pool.fetch(READ, *_columns(places, 2), *_columns(rows, 4), reads=True)
-        heads = [0] * len(group)
-        values: list[dict[bytes, bytes | None]] = [{} for _ in group]
-        for at, row_key, value, stamp in found:
+        versions = [0] * len(batch)
+        values: list[dict[bytes, bytes | None]] = [{} for _ in batch]
+        for at, row_key, value, timestamp in found:
             if row_key is None:
-                heads[at - 1] = stamp
+                versions[at - 1] = timestamp
             else:
                 values[at - 1][row_key] = value
-        return [Reading(*both) for both in zip(heads, values, strict=True)]
+        return [PartitionState(*both) for both in zip(versions, values, strict=True)]
 
-    async def _apply(self, group: Sequence[Change]) -> Sequence[bool]:
-        done = await self._pool.fetch(APPLY, *_apply_arguments(group))
+    async def _apply(self, batch: Sequence[PartitionChange]) -> Sequence[bool]:
+        done = await self._pool.fetch(APPLY, *_apply_arguments(batch))
         moved = {tuple(record) for record in done}
-        return [change.place[:2] in moved for change in group]
+        return [change.place[:2] in moved for change in batch]
 
-    async def settle(self, asked: Asked, decide: Callable[[Reading], Change | None]) -> bool:
-        """See `Changes`."""
+    async def apply_locked(self, request: PartitionRead, decide: Decide) -> bool:
+        """See `PartitionIo`."""
         try:
             async with self._pool.transaction() as connection:
-                change = decide(await _locked(connection, asked))
+                change = decide(await _read_locked(connection, request))
                 return change is None or bool(await connection.fetch(APPLY, *_apply_arguments([change])))
-        except AGAIN:
+        except RETRYABLE:
             return False
 
 
-class ByScripts:
-    """One statement to read and one script to write, for each partition by itself."""
+class ScriptIo:
+    """One statement to read and one script to write each partition: `PartitionIo` by scripts."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
-    async def read(self, asked: Asked) -> Reading:
-        """See `Changes`."""
-        return _reading(await self._pool.fetch(READ_ONE, *_read_arguments(asked), reads=True))
+    async def read(self, request: PartitionRead) -> PartitionState:
+        """See `PartitionIo`."""
+        return _state(await self._pool.fetch(READ_ONE, *_read_arguments(request), reads=True))
 
-    async def apply(self, change: Change) -> bool:
-        """See `Changes`."""
+    async def apply(self, change: PartitionChange) -> bool:
+        """See `PartitionIo`."""
         try:
             await self._pool.run(apply_script(*change))
         except CHECK_FAILED:
             return False
         return True
 
-    async def settle(self, asked: Asked, decide: Callable[[Reading], Change | None]) -> bool:
-        """See `Changes`."""
+    async def apply_locked(self, request: PartitionRead, decide: Decide) -> bool:
+        """See `PartitionIo`."""
         try:
             async with self._pool.transaction() as connection:
-                change = decide(await _locked(connection, asked))
+                change = decide(await _read_locked(connection, request))
                 if change is not None:
                     await connection.execute(apply_script(*change))
-        except (*CHECK_FAILED, *AGAIN):
+        except (*CHECK_FAILED, *RETRYABLE):
             return False
         return True
 
     async def finished(self) -> None:
-        """See `Changes`."""
+        """See `PartitionIo`."""
 
 
-async def _locked(connection: Connection, asked: Asked) -> Reading:
-    await connection.fetch(LOCK, *asked.place[:2])
-    return _reading(await connection.fetch(READ_ONE, *_read_arguments(asked)))
+async def _read_locked(connection: Connection, request: PartitionRead) -> PartitionState:
+    await connection.fetch(LOCK, *request.place[:2])
+    return _state(await connection.fetch(READ_ONE, *_read_arguments(request)))
 
 
-def _read_arguments(asked: Asked) -> Sequence[object]:
-    return (*asked.place[:2], list(asked.row_keys))
+def _read_arguments(request: PartitionRead) -> Sequence[object]:
+    return (*request.place[:2], list(request.row_keys))
 
 
-def _reading(found: Sequence[asyncpg.Record]) -> Reading:
-    head = next((stamp for row_key, _, stamp in found if row_key is None), 0)
-    return Reading(head, {row_key: value for row_key, value, _ in found if row_key is not None})
+def _state(found: Sequence[asyncpg.Record]) -> PartitionState:
+    version = next((timestamp for row_key, _, timestamp in found if row_key is None), 0)
+    return PartitionState(version, {row_key: value for row_key, value, _ in found if row_key is not None})
 
 
-def _apply_arguments(group: Sequence[Change]) -> Sequence[object]:
-    ordered = sorted(group, key=lambda change: change.place[:2])  # So that no two wait for each other.
-    heads = [(*change.place[:2], change.before, change.after) for change in ordered]
+def _apply_arguments(batch: Sequence[PartitionChange]) -> Sequence[object]:
+    ordered = sorted(
+        batch, key=lambda change: change.place[:2]
+    )  # In one order, so that no two statements wait for each other.
+    versions = [(*change.place[:2], change.before, change.after) for change in ordered]
     gone, written = [], []
     for place, _, _, rows in ordered:
-        for row_key, long_row_key, stamp, value in rows:
+        for row_key, long_row_key, timestamp, value in rows:
             if value is None:
                 gone.append((*place[:2], row_key))
             else:
-                written.append((*place[:2], row_key, stamp, value, place[2], long_row_key))
-    return [*_columns(heads, 4), *_columns(gone, 3), *_columns(written, 7)]
+                written.append((*place[:2], row_key, timestamp, value, place[2], long_row_key))
+    return [*_columns(versions, 4), *_columns(gone, 3), *_columns(written, 7)]
 
 
-def _weight(change: Change) -> int:
+def _weight(change: PartitionChange) -> int:
     return sum(1 + len(row.value or b"") // _BYTES_OF_A_ROW for row in change.rows)
 
 

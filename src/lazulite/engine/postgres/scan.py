@@ -1,10 +1,10 @@
-"""A scan: pages of rows by key, each one statement, bounded in rows and bytes, over one snapshot.
+"""Scans: pages of rows by key, each one statement, bounded in rows and bytes, over one snapshot.
 
-Most scans end within their first page, which is a snapshot by itself. One that does not begins anew in a transaction
-that has one.
+Most scans end within their first page, which is a snapshot by itself. A longer scan starts anew in a transaction with
+a snapshot.
 
-A page is read in the order of forms (see `keys`). Where it meets a group of long keys, whose forms are in no useful
-order, it ends there; the group is read by itself, sorted by the whole keys, and then the scan goes on behind it.
+A page is read in the order of index keys (see `keys`). It ends before a group of long keys, whose index keys have no
+useful order. The group is read separately, sorted by the whole keys, and the scan continues behind it.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ import asyncpg
 
 from lazulite.engine.contract import Key, KeyRange
 from lazulite.engine.key_encoding import decode_text
-from lazulite.engine.postgres.keys import PREFIX_BYTES, after_group, encode_text, form, in_group
+from lazulite.engine.postgres.keys import PREFIX_BYTES, after_group, encode_text, in_group, index_key
 from lazulite.engine.postgres.pool import Argument, Pool
 
 PAGE_ROWS = 1024
@@ -85,7 +85,7 @@ class PageSlice:
 
 
 class _Walk:
-    """Where a scan of one range is."""
+    """The position of a scan in one range."""
 
     def __init__(self, space: int, key_range: KeyRange) -> None:
         lower, upper = key_range
@@ -94,15 +94,15 @@ class _Walk:
         self._end: _Whole = (_ABOVE_ALL, b"") if upper is None else (encode_text(upper[0]), encode_text(upper[1]))
         self._asked = 0
         self._behind: _Whole | None = None
-        """What comes after the group that is read now; None: none is."""
+        """The key after the group that is being read; None: none is."""
 
     @property
     def over(self) -> bool:
-        """Whether all of the range was read."""
+        """Whether the whole range was read."""
         return self._at >= self._end
 
     def ask(self, rows: int) -> tuple[str, Sequence[Argument]]:
-        """Return the statement for the next page, of so many rows at most, and its arguments."""
+        """Return the statement for the next page, of at most `rows` rows, and its arguments."""
         self._asked = rows
         partition_key, row_key = self._at
         statement, where = self._where(partition_key, row_key)
@@ -119,19 +119,19 @@ class _Walk:
         if in_group(row_key):
             self._behind = partition_key, after_group(row_key)
             group = row_key[:PREFIX_BYTES], self._behind[1]
-            return ROW_GROUP, (form(partition_key), *group, row_key, row_end)
+            return ROW_GROUP, (index_key(partition_key), *group, row_key, row_end)
         if one:
-            return IN_PARTITION, (form(partition_key), row_key, _form_end(row_end))
+            return IN_PARTITION, (index_key(partition_key), row_key, _index_key_end(row_end))
         if in_group(end_partition):
             return IN_SPACE, (*self._at, after_group(end_partition), b"")
-        return IN_SPACE, (*self._at, end_partition, _form_end(end_row))
+        return IN_SPACE, (*self._at, end_partition, _index_key_end(end_row))
 
     def _in_one_partition(self) -> bool:
         partition_key = self._at[0]
         return self._end[0] == partition_key or self._end == (partition_key + b"\0", b"")
 
     def take(self, page: Sequence[asyncpg.Record]) -> Sequence[asyncpg.Record]:
-        """Return the rows of a page that are next, and move behind them."""
+        """Return the next rows of a page, and move behind them."""
         cut = len(page) == self._asked or bool(page and page[-1][3] + len(page[-1][2]) >= PAGE_BYTES)
         if self._behind is None:
             group = self._first_of_group(page)
@@ -156,8 +156,8 @@ class _Walk:
         return None
 
 
-def _form_end(key: bytes) -> bytes:
-    """Return a bound of forms that lets in all short keys below a bound, and no other short ones."""
+def _index_key_end(key: bytes) -> bytes:
+    """Return a bound of index keys that admits all short keys below a bound, and no other short ones."""
     return after_group(key) if in_group(key) else key
 
 
@@ -176,7 +176,7 @@ async def scan(
                 yield part
                 await asyncio.sleep(0)
             return
-        del page  # It may be long until there is a connection, and many may wait for one.
+        del page  # Waiting for a connection may take long, and many scans may wait.
     async with pool.snapshot() as connection:
         left = limit
         for walk in _walks(space, ranges):

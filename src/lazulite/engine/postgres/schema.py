@@ -1,11 +1,11 @@
-"""The tables in the database: made on first use, versioned, upgraded when somebody says so.
+"""The tables in the database: created on first use, versioned, upgraded by the command `lazulite upgrade`.
 
-    rows        one row of the engine: its key's form (see `keys`), the stamp of the commit that wrote it, its value
-    partitions  the head of each partition ever written: the greatest stamp given there (see `sql_statements`)
-    dropped     the spaces that are gone and perhaps not yet empty (see `drops`)
-    store       facts about the store: `format`, the version of all this
+    rows        a row of the engine: its index key (see `keys`), the timestamp of its last commit (`stamp`), its value
+    partitions  a partition version row for each partition ever written (see `sql_statements`)
+    dropped     the dropped spaces that may not be empty yet (see `drops`)
+    store       metadata: `format`, the version of these tables
 
-On Citus rows and partitions are distributed by their partition key, side by side, and the others are on every node.
+On Citus, rows and partitions are distributed by their partition key and colocated; the others are on every node.
 """
 
 from typing import NamedTuple
@@ -13,7 +13,7 @@ from typing import NamedTuple
 import asyncpg
 
 from lazulite.engine.contract import StoreUnusableError
-from lazulite.engine.postgres.connection import Connection, Way
+from lazulite.engine.postgres.connection import Connection, PrimaryConnector
 from lazulite.engine.postgres.errors import database_errors
 from lazulite.engine.postgres.settings import PostgresSettings
 
@@ -47,7 +47,7 @@ CREATE TABLE lazulite.dropped (
 """
 
 _TUNED = "ALTER TABLE lazulite.partitions SET (fillfactor = 70)"
-"""Room on each page for the next version of a head, which is then found without a change of the index."""
+"""Free space on each page for the next tuple of a version row, so that an update changes no index."""
 
 _DISTRIBUTED = """
 SELECT create_distributed_table('lazulite.rows', 'partition_key');
@@ -57,16 +57,16 @@ SELECT create_reference_table('lazulite.store')
 """
 
 _UPGRADES: dict[int, str] = {}
-"""By the version they begin with: what makes of it the next one."""
+"""By format: the statements that upgrade it to the next one."""
 
 
-class Kind(NamedTuple):
-    """What kind of database this is."""
+class DatabaseKind(NamedTuple):
+    """The kind of a database."""
 
     version: str
     citus: bool
     settings: bool
-    """Whether it has PostgreSQL's settings of a session."""
+    """Whether it has PostgreSQL's session settings."""
 
     @property
     def scripts(self) -> bool:
@@ -74,18 +74,18 @@ class Kind(NamedTuple):
         return self.citus or "CockroachDB" in self.version
 
 
-async def kind_of(connection: Connection) -> Kind:
-    """Ask what kind of database it is."""
+async def kind_of(connection: Connection) -> DatabaseKind:
+    """Return the kind of a database."""
     version = await connection.fetchval("SELECT version()")
     citus = await connection.fetchval("SELECT count(*) FROM pg_catalog.pg_extension WHERE extname = 'citus'")
-    return Kind(version, bool(citus), "CockroachDB" not in version)
+    return DatabaseKind(version, bool(citus), "CockroachDB" not in version)
 
 
-async def open_schema(connection: Connection, kind: Kind) -> None:
-    """Make the tables if there are none.
+async def open_schema(connection: Connection, kind: DatabaseKind) -> None:
+    """Create the tables if there are none.
 
     Raises:
-        StoreUnusableError: they are of another version.
+        StoreUnusableError: the tables have another format.
     """
     found = await _format(connection)
     if found is None:
@@ -103,13 +103,13 @@ async def open_schema(connection: Connection, kind: Kind) -> None:
 
 
 async def is_there(settings: PostgresSettings) -> bool:
-    """Say whether a database has tables of Lazulite, whatever their format.
+    """Return whether a database has tables of Lazulite, whatever their format.
 
     Raises:
         EngineUnavailableError: the database cannot be reached.
     """
     with database_errors():
-        connection = await Way(settings).connect()
+        connection = await PrimaryConnector(settings).connect()
         try:
             return await _format(connection) is not None
         finally:
@@ -117,14 +117,14 @@ async def is_there(settings: PostgresSettings) -> bool:
 
 
 async def upgrade(settings: PostgresSettings) -> tuple[int, int]:
-    """Bring the tables to this program's format; return what it was and what it is.
+    """Upgrade the tables to this program's format; return the old and the new format.
 
     Raises:
-        StoreUnusableError: there are none, or they are of a newer format.
+        StoreUnusableError: there are none, or they have a newer format.
         EngineUnavailableError: the database cannot be reached.
     """
     with database_errors():
-        connection = await Way(settings).connect()
+        connection = await PrimaryConnector(settings).connect()
         try:
             found = await _format(connection)
             if found is None:
@@ -140,7 +140,7 @@ async def upgrade(settings: PostgresSettings) -> tuple[int, int]:
             await connection.close()
 
 
-async def _make(connection: Connection, kind: Kind) -> int:
+async def _make(connection: Connection, kind: DatabaseKind) -> int:
     try:
         async with connection.transaction():
             await connection.execute(_TABLES)
@@ -150,7 +150,7 @@ async def _make(connection: Connection, kind: Kind) -> int:
                 await connection.execute(_DISTRIBUTED)
             await _note(connection, FORMAT)
     except (asyncpg.DuplicateSchemaError, asyncpg.DuplicateTableError, asyncpg.UniqueViolationError):
-        pass  # Another process was first; its transaction is over, or this one would still wait for it.
+        pass  # Another process was first; its transaction has ended, or this one would still wait for it.
     found = await _format(connection)
     if found is None:
         raise StoreUnusableError("the database has a schema lazulite that is not Lazulite's")

@@ -1,4 +1,4 @@
-"""How to reach the database, and how much of it to take."""
+"""Settings of the connection to the database."""
 
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit, urlunsplit
@@ -13,26 +13,26 @@ class PostgresSettings:
     password: str | None = field(default=None, repr=False)
     """None: that of the URL, of PGPASSWORD or of a passfile."""
     connections_max: int = 16
-    """How many connections are open at most."""
+    """The most open connections."""
     connect_seconds: float = 5.0
-    """How long a host may take to make a connection."""
+    """Time limit of a connection attempt to one host."""
     statement_seconds: float = 20.0
-    """How long a statement may take, here and in the database, and how long a connection for it is waited for."""
+    """Time limit of a statement, here and in the database, and of the wait for a connection."""
     scripts: bool | None = None
-    """Whether changes are sent as scripts, see `sql_scripts`; None: where the database needs it."""
+    """Whether changes are sent as scripts, see `sql_scripts`; None: if the database needs it."""
     drop_poll_seconds: float = 1.0
-    """How often it is asked which spaces others have dropped, and what is left of them."""
+    """How often the list of dropped spaces is read, and emptied."""
 
     @property
     def dsns(self) -> list[str]:
-        """A URL for each of the hosts, in their order."""
+        """One URL per host, in their order."""
         parts = urlsplit(self.dsn)
         user, at, hosts = parts.netloc.rpartition("@")
         return [urlunsplit(parts._replace(netloc=user + at + host)) for host in hosts.split(",")]
 
     @property
     def name(self) -> str:
-        """What the database is called in messages: the URL without its password and its options."""
+        """The database's name in messages: the URL without its password and its options."""
         parts = urlsplit(self.dsn)
         user, at, hosts = parts.netloc.rpartition("@")
         return urlunsplit((parts.scheme, user.partition(":")[0] + at + hosts, parts.path, "", ""))

@@ -1,9 +1,9 @@
 """Changes as a script: several simple statements, sent at once, which are one transaction and one round trip.
 
-For databases that do not take the statements with `WITH` of `sql_statements`: Citus routes each of these to one shard,
-and CockroachDB refuses to change a table twice in one statement. A check that fails divides by zero, or meets a key
-that should not be there, which undoes the script and is told apart from everything else (`errors.CHECK_FAILED`). Values
-stand in the text as hexadecimal digits and numbers as digits, so nothing of it is a caller's text.
+For databases that reject the statements with `WITH` of `sql_statements`: Citus routes each of these to one shard, and
+CockroachDB refuses to change a table twice in one statement. A check that fails divides by zero, or violates a primary
+key. That undoes the script, with errors that have no other cause (`errors.CHECK_FAILED`). Values are written as
+hexadecimal digits and numbers as digits, so the script contains no caller's text.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,7 +12,7 @@ from typing import NamedTuple
 from lazulite.engine.postgres.sql_statements import COLUMNS, ON_CONFLICT_REPLACE
 
 ROWS_MAX = 100
-"""How many rows one INSERT or DELETE holds."""
+"""The most rows of one INSERT or DELETE."""
 
 
 class Place(NamedTuple):
@@ -20,44 +20,44 @@ class Place(NamedTuple):
 
     space: int
     partition_key: bytes
-    """Its form."""
+    """Its index key."""
     long_partition_key: bytes | None
 
 
 class RowChange(NamedTuple):
-    """What a row becomes."""
+    """The new value of a row."""
 
     row_key: bytes
-    """Its form."""
+    """Its index key."""
     long_row_key: bytes | None
-    stamp: int
+    timestamp: int
     value: bytes | None
     """None: deleted."""
 
 
 def apply_script(place: Place, before: int, after: int, changes: Sequence[RowChange]) -> str:
-    """Return what changes rows of a partition if its head is `before` (0: there is none)."""
+    """Return a script that changes rows of a partition if its version is `before` (0: there is none)."""
     return ";\n".join(_applied(place, before, after, changes))
 
 
 def write_script(place: Place, change: RowChange, expected: int | None, *, absent: bool, present: bool) -> str:
-    """Return what changes one row if the partition's head is below the change's stamp.
+    """Return a script that changes one row if the partition's version is below the change's timestamp.
 
     Args:
-        place: its partition.
-        change: what it becomes.
-        expected: the stamp that the row must have; None: any.
-        absent: whether there must be no such row.
-        present: whether there must be one.
+        place: the row's partition.
+        change: the row's new value.
+        expected: the timestamp of the row's last commit; None: any.
+        absent: whether the row must be absent.
+        present: whether the row must be present.
     """
     return ";\n".join(_written(place, change, expected, absent=absent, present=present))
 
 
 def _applied(place: Place, before: int, after: int, changes: Sequence[RowChange]) -> Iterator[str]:
     if before:
-        yield from _head_moves(place, f"= {before}", after)
+        yield from _version_advances(place, f"= {before}", after)
     else:
-        yield f"INSERT INTO lazulite.partitions (space, partition_key, stamp) VALUES ({_head(place, after)})"
+        yield f"INSERT INTO lazulite.partitions (space, partition_key, stamp) VALUES ({_version_values(place, after)})"
     gone = [change.row_key for change in changes if change.value is None]
     for start in range(0, len(gone), ROWS_MAX):
         yield _delete(place, gone[start : start + ROWS_MAX])
@@ -68,10 +68,10 @@ def _applied(place: Place, before: int, after: int, changes: Sequence[RowChange]
 
 def _written(place: Place, change: RowChange, expected: int | None, *, absent: bool, present: bool) -> Iterator[str]:
     yield (
-        f"INSERT INTO lazulite.partitions (space, partition_key, stamp) VALUES ({_head(place, 0)})"
+        f"INSERT INTO lazulite.partitions (space, partition_key, stamp) VALUES ({_version_values(place, 0)})"
         " ON CONFLICT (space, partition_key) DO NOTHING"
     )
-    yield from _head_moves(place, f"< {change.stamp}", change.stamp)
+    yield from _version_advances(place, f"< {change.timestamp}", change.timestamp)
     row = f"{_where(place)} AND row_key = {_bytea(change.row_key)}"
     if present:
         yield _check(
@@ -83,8 +83,8 @@ def _written(place: Place, change: RowChange, expected: int | None, *, absent: b
         yield _insert(place, [change]) + ("" if absent else ON_CONFLICT_REPLACE)
 
 
-def _head_moves(place: Place, condition: str, after: int) -> Iterator[str]:
-    # Locked, then judged as it is by then.
+def _version_advances(place: Place, condition: str, after: int) -> Iterator[str]:
+    # The version row is locked before the condition is evaluated.
     yield _check(f"SELECT 1 FROM lazulite.partitions WHERE {_where(place)} AND stamp {condition} FOR UPDATE")
     yield f"UPDATE lazulite.partitions SET stamp = {after} WHERE {_where(place)}"
 
@@ -94,7 +94,7 @@ def _check(rows: str) -> str:
 
 
 def _delete(place: Place, row_keys: Sequence[bytes]) -> str:
-    """Return what deletes rows, each looked up by its whole key whatever the statistics say.
+    """Return a statement that deletes rows, each looked up by its whole key whatever the statistics say.
 
     The keys are given twice. A planner that takes the partition for a small one reads all of it: PostgreSQL 16 and
     older for the list alone, PostgreSQL 18 for the join alone, since it can skip the space, the index's first column.
@@ -109,17 +109,17 @@ def _delete(place: Place, row_keys: Sequence[bytes]) -> str:
 
 
 def _insert(place: Place, changes: Sequence[RowChange]) -> str:
-    head = f"({place.space}, {_bytea(place.partition_key)}"
-    tail = _bytea(place.long_partition_key)
+    start = f"({place.space}, {_bytea(place.partition_key)}"
+    end = _bytea(place.long_partition_key)
     values = ", ".join(
-        f"{head}, {_bytea(row_key)}, {stamp}, {_bytea(value)}, {tail}, {_bytea(long_row_key)})"
-        for row_key, long_row_key, stamp, value in changes
+        f"{start}, {_bytea(row_key)}, {timestamp}, {_bytea(value)}, {end}, {_bytea(long_row_key)})"
+        for row_key, long_row_key, timestamp, value in changes
     )
     return f"INSERT INTO lazulite.rows ({COLUMNS}) VALUES {values}"
 
 
-def _head(place: Place, stamp: int) -> str:
-    return f"{place.space}, {_bytea(place.partition_key)}, {stamp}"
+def _version_values(place: Place, version: int) -> str:
+    return f"{place.space}, {_bytea(place.partition_key)}, {version}"
 
 
 def _where(place: Place) -> str:

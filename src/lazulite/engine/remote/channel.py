@@ -1,16 +1,15 @@
 """Messages between two processes of one service, over a stream that only these two have.
 
-A message is a tuple of plain values: numbers, text, bytes, None, and tuples, lists and dictionaries of such. All that
-one turn of the event loop has to say goes as one frame: its length (8 bytes, big endian), then the list of messages, as
-`marshal` writes it. So the cost of a send, of a receive and of waking the other side is shared by as many messages as
-there are; a busy process sends more of them at a time.
+A message is a tuple of plain values: numbers, text, bytes, None, and tuples, lists and dictionaries of such. All
+messages of one iteration of the event loop are sent as one frame: its length (8 bytes, big endian), then the list of
+messages, as `marshal` writes it. So the messages of a frame share the cost of a send, of a receive and of waking the
+other process; a busy process sends more of them in a frame.
 
-Both ends are the same program, run by the same interpreter under the same user, and nobody else has the stream, which
-is what `marshal` asks for. It makes values only; nothing that is read is run.
+Both ends are the same program, run by the same interpreter under the same user, and no other process has the stream;
+`marshal` requires that. It makes values only; nothing that is read is run.
 
-Invariants: messages arrive whole and in their order; none after `lost` was called, which is once. A `patient` end takes
-nothing more from the other while that one does not take what it was sent, so what waits for it is bounded by what it
-had asked for.
+Invariants: messages arrive whole and in their order; none after `lost` was called, which is once. A `patient` end
+receives nothing more while the other end leaves 4 MiB unread, so that unsent responses are bounded by the requests.
 """
 
 import asyncio
@@ -19,18 +18,18 @@ from collections.abc import Callable
 from typing import Any, TypeAlias, cast
 
 Plain: TypeAlias = Any
-"""What messages are made of; who knows a message's kind knows the types in it, and takes them for granted."""
+"""The values in messages. A message's kind determines their types, which are not checked."""
 
 Message: TypeAlias = tuple[Plain, ...]
 
 _HEAD_BYTES = 8
-_MARSHAL_VERSION = 2  # Later ones look each object up, lest it is written twice.
+_MARSHAL_VERSION = 2  # Later versions look each object up to write it once only.
 _MESSAGES_MAX = 64
-"""So many are not kept for the end of the turn."""
+"""So many messages are sent at once, before the iteration of the event loop ends."""
 _UNSENT_BYTES_MAX = 4 << 20
 
 
-class Link(asyncio.Protocol):
+class Channel(asyncio.Protocol):
     """One end.
 
     Args:
@@ -50,7 +49,7 @@ class Link(asyncio.Protocol):
         self._gone = asyncio.Event()
 
     def post(self, message: Message) -> None:
-        """Send a message soon; it goes nowhere if the other end is gone."""
+        """Send a message soon; drop it if the other end is gone."""
         if not self._outgoing:
             asyncio.get_running_loop().call_soon(self.send)
         self._outgoing.append(message)
@@ -58,7 +57,7 @@ class Link(asyncio.Protocol):
             self.send()
 
     def send(self) -> None:
-        """Send what waits, now, or as soon as there is a stream."""
+        """Send all posted messages now, or as soon as there is a stream."""
         if self._transport is None:
             return
         outgoing, self._outgoing = self._outgoing, []
@@ -67,26 +66,26 @@ class Link(asyncio.Protocol):
             self._transport.write(len(frame).to_bytes(_HEAD_BYTES, "big") + frame)
 
     def close(self) -> None:
-        """End this end, once all that was posted is sent."""
+        """Close this end once all posted messages are sent."""
         self.send()
         if self._transport is not None:
             self._transport.close()
 
     async def closed(self) -> None:
-        """Return when this end has ended."""
+        """Return when this end is closed."""
         if self._transport is not None:
             await self._gone.wait()
 
-    # What asyncio calls.
+    # Called by asyncio.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin."""
+        """Use the transport, and send all posted messages."""
         self._transport = cast("asyncio.Transport", transport)
         self._transport.set_write_buffer_limits(_UNSENT_BYTES_MAX)
         self.send()
 
     def data_received(self, data: bytes) -> None:
-        """Take what has arrived."""
+        """Pass on each message that is complete."""
         incoming = self._incoming
         incoming += data
         start, size = 0, len(incoming)
@@ -102,18 +101,18 @@ class Link(asyncio.Protocol):
         del incoming[:start]
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's
-        """End."""
+        """Report the loss, once."""
         if not self._ended:
             self._ended = True
             self._gone.set()
             self._lost()
 
     def pause_writing(self) -> None:
-        """Take nothing more while so much is unsent."""
+        """Stop receiving while too much is unsent, if this end is patient."""
         if self._patient and self._transport is not None:
             self._transport.pause_reading()
 
     def resume_writing(self) -> None:
-        """Go on."""
+        """Receive again."""
         if self._patient and self._transport is not None:
             self._transport.resume_reading()

@@ -1,17 +1,17 @@
-"""An `Engine` whose store another process has open: the front end's side of the border (see `messages`).
+"""An `Engine` whose store the primary has open: the worker's side of the IPC protocol (see `messages`).
 
-Invariants: each call has one answer; once the owner is gone every call, those in flight too, is refused with
-`EngineUnavailableError`, and nobody knows then what became of a commit in flight. Whoever gives up waiting for a call
-does not undo it.
+Invariants: each call has one response. Once the primary is gone, every call fails with `EngineUnavailableError`,
+including calls in flight; the outcome of a commit in flight is then unknown. Cancelling a caller does not undo its
+call.
 """
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 
-from lazulite.engine.contract import Decide, EngineUnavailableError, KeyRange, Slice
+from lazulite.engine.contract import UNKNOWN, CommitFunction, EngineUnavailableError, Key, KeyRange, Slice, Unknown
 from lazulite.engine.remote import messages
-from lazulite.engine.remote.channel import Link, Message, Plain
-from lazulite.engine.remote.messages import ENGINE_ERRORS, Watcher, Wording
+from lazulite.engine.remote.channel import Channel, Message, Plain
+from lazulite.engine.remote.messages import ENGINE_ERRORS, CacheInvalidation, Codec
 from lazulite.engine.rocksdb.scan import RowSlice
 
 
@@ -19,16 +19,16 @@ class RemoteEngine:
     """See above.
 
     Args:
-        wording: the owner's too.
-        lost: called when the owner is gone, unless `close` was.
+        codec: the same as the primary's.
+        lost: called when the primary is gone, unless `close` was called before.
     """
 
-    def __init__(self, wording: Wording, lost: Callable[[], None] = lambda: None) -> None:
-        self.link = Link(self._received, self._gone)
-        """To be connected with the owner's end before anything is asked."""
-        self.watchers: Mapping[int, Watcher] = {}
-        """By their spaces; to be told of before anything is asked."""
-        self._wording = wording
+    def __init__(self, codec: Codec, lost: Callable[[], None] = lambda: None) -> None:
+        self.channel = Channel(self._received, self._gone)
+        """To be connected with the primary's end before the first call."""
+        self.invalidations: Mapping[int, Sequence[CacheInvalidation]] = {}
+        """Caches by space, those of all services; to be set before the first call."""
+        self._codec = codec
         self._lost = lost
         self._number = 0
         self._pending: dict[int, asyncio.Future[Plain]] = {}
@@ -42,11 +42,15 @@ class RemoteEngine:
         value: bytes | None = await self._ask(messages.GET, space, partition, row)
         return value
 
-    async def commit(self, space: int, partition: str, rows: Sequence[str], decide: Decide) -> int:
-        """See `Engine.commit`. The decision must be one that the wording knows."""
-        told = self._wording.tell_decision(decide)
-        stamp: int = await self._ask(messages.COMMIT, space, partition, list(rows), told)
-        return stamp
+    def get_now(self, space: int, partition: str, row: str) -> Unknown:  # noqa: ARG002 - the contract's
+        """Return `UNKNOWN`, see `Engine.get_now`."""
+        return UNKNOWN
+
+    async def commit(self, space: int, partition: str, rows: Sequence[str], decide: CommitFunction) -> int:
+        """See `Engine.commit`. The codec must know the commit function."""
+        payload = self._codec.encode_commit(decide)
+        timestamp: int = await self._ask(messages.COMMIT, space, partition, list(rows), payload)
+        return timestamp
 
     async def drop(self, space: int) -> None:
         """See `Engine.drop`."""
@@ -56,6 +60,10 @@ class RemoteEngine:
         """See `Engine.check_writable`."""
         await self._ask(messages.CHECK)
 
+    async def call(self, procedure: str, *arguments: Plain) -> Plain:
+        """See `Primary.call`."""
+        return await self._ask(messages.CALL, procedure, arguments)
+
     async def scan(
         self, space: int, ranges: Sequence[KeyRange], limit: int | None = None
     ) -> AsyncGenerator[Slice, None]:
@@ -63,8 +71,8 @@ class RemoteEngine:
         self._check_open()
         number = self._next()
         slices = self._scans[number] = asyncio.Queue()
-        told: list[Plain] = [(tuple(lower), upper and tuple(upper)) for lower, upper in ranges]
-        self.link.post((messages.SCAN, number, space, told, limit))
+        encoded: list[Plain] = [(tuple(lower), upper and tuple(upper)) for lower, upper in ranges]
+        self.channel.post((messages.SCAN, number, space, encoded, limit))
         over = False
         try:
             while True:
@@ -75,19 +83,19 @@ class RemoteEngine:
                         raise part
                     return
                 yield part
-                self.link.post((messages.MORE, number))
+                self.channel.post((messages.MORE, number))
         finally:
             del self._scans[number]
             if not over:
-                self.link.post((messages.STOP, number))
+                self.channel.post((messages.STOP, number))
 
     async def close(self) -> None:
-        """See `Engine.close`: of this end; the owner's store stays open."""
+        """See `Engine.close`; the primary's store stays open."""
         self._closed = self._closed or "the store is closing"
         if self._pending:
             await asyncio.wait(list(self._pending.values()))
-        self.link.close()
-        await self.link.closed()
+        self.channel.close()
+        await self.channel.closed()
 
     # --- calls
 
@@ -104,33 +112,41 @@ class RemoteEngine:
         number = self._next()
         answer: asyncio.Future[Plain] = asyncio.get_running_loop().create_future()
         self._pending[number] = answer
-        self.link.post((kind, number, *arguments))
+        self.channel.post((kind, number, *arguments))
         try:
             return await answer
         finally:
-            del answer  # An error's traceback has this frame, and would have itself by what is waited for.
+            del answer  # An error's traceback refers to this frame, and the frame would refer to the error.
 
     def _received(self, message: Message) -> None:
         kind, number = message[0], message[1]
         if kind == messages.SLICE:
             self._deliver(number, RowSlice(message[2], message[3]))
-        elif kind == messages.HOLD:
-            for key in message[3]:
-                self.watchers[message[2]].hold(key)
-            self.link.post((messages.HELD, number))
-        elif kind == messages.RELEASE:
-            for key in message[2]:
-                self.watchers[number].release(key)
+        elif kind == messages.INVALIDATE:
+            self._invalidate(*message[1:])
+        elif kind == messages.END_INVALIDATION:
+            self._end_invalidation(*message[1:])
         elif number in self._scans:
             self._deliver(number, None if kind == messages.DONE else self._failure(message))
         else:
             answer = self._pending.pop(number, None)
             if answer is None or answer.done():
-                return  # A scan that was stopped, or a caller who does not wait any more.
+                return  # A scan was stopped, or the caller was cancelled.
             if kind == messages.DONE:
                 answer.set_result(message[2])
             else:
                 answer.set_exception(self._failure(message))
+
+    def _invalidate(self, number: int, space: int, keys: list[Key]) -> None:
+        for cache in self.invalidations[space]:
+            for key in keys:
+                cache.begin_invalidation(key)
+        self.channel.post((messages.ACKNOWLEDGE, number))
+
+    def _end_invalidation(self, space: int, keys: list[Key]) -> None:
+        for cache in self.invalidations[space]:
+            for key in keys:
+                cache.end_invalidation(key)
 
     def _deliver(self, number: Plain, part: RowSlice | Exception | None) -> None:
         slices = self._scans.get(number)
@@ -138,8 +154,8 @@ class RemoteEngine:
             slices.put_nowait(part)
 
     def _failure(self, message: Message) -> Exception:
-        if message[0] == messages.REFUSED:
-            return self._wording.refusal(message[2])
+        if message[0] == messages.REJECTED:
+            return self._codec.decode_rejection(message[2])
         return ENGINE_ERRORS[message[2]](message[3])
 
     def _gone(self) -> None:

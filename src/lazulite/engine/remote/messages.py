@@ -1,24 +1,27 @@
-"""What is said over a `Link` between a process that has an engine and one that uses it.
+"""The IPC protocol between the primary, which has an engine, and a worker, which uses it. See `Channel`.
 
-    to the owner                                  to the front end
+    to the primary                                to the worker
     (GET, n, space, partition, row)               (DONE, n, result)
-    (COMMIT, n, space, partition, rows, decision) (REFUSED, n, refusal)
+    (COMMIT, n, space, partition, rows, decision) (REJECTED, n, rejection)
     (DROP, n, space)                              (FAILED, n, kind of EngineError, text)
     (CHECK, n)
+    (CALL, n, procedure, arguments)
     (SCAN, n, space, ranges, limit)               (SLICE, n, keys, values), then DONE or FAILED
     (MORE, n)      one slice was used
     (STOP, n)      no more of this scan
-    (HELD, m)                                     (HOLD, m, space, keys): forget these rows, then say HELD
-                                                  (RELEASE, space, keys)
+    (ACKNOWLEDGE, m)                              (INVALIDATE, m, space, keys): evict these rows, then acknowledge
+                                                  (END_INVALIDATION, space, keys)
 
-`n` is the front end's number of a call, `m` the owner's number of a change. A scan may be `SLICES_AHEAD` slices ahead
-of its reader. What a commit decides, and how it refuses, crosses as plain values; a `Wording` says which.
+`n` is the worker's number of a call, `m` the primary's number of a change. A scan may be `SLICES_AHEAD` slices ahead of
+its reader. Commit functions and rejections are sent as plain values, which a `Codec` defines. A `CALL` runs a procedure
+that a service registers at the primary: work for which all workers share one memory.
 """
 
-from typing import Protocol
+from collections.abc import Callable, Coroutine
+from typing import Any, Protocol, TypeAlias
 
 from lazulite.engine.contract import (
-    Decide,
+    CommitFunction,
     EngineError,
     EngineUnavailableError,
     Key,
@@ -26,10 +29,10 @@ from lazulite.engine.contract import (
 )
 from lazulite.engine.remote.channel import Plain
 
-GET, COMMIT, DROP, CHECK, SCAN, MORE, STOP, HELD = range(8)
-"""What a front end says."""
-DONE, REFUSED, FAILED, SLICE, HOLD, RELEASE = range(8, 14)
-"""What the owner says."""
+GET, COMMIT, DROP, CHECK, CALL, SCAN, MORE, STOP, ACKNOWLEDGE = range(9)
+"""Messages to the primary."""
+DONE, REJECTED, FAILED, SLICE, INVALIDATE, END_INVALIDATION = range(9, 15)
+"""Messages to the worker."""
 
 SLICES_AHEAD = 2
 
@@ -40,33 +43,45 @@ ENGINE_ERRORS: tuple[type[EngineError], ...] = (
 )
 
 
-class Watcher(Protocol):
-    """Is told of changes to the rows of a space that it remembers."""
+Procedure: TypeAlias = Callable[..., Coroutine[Any, Any, Plain]]
+"""Takes and returns plain values; raises errors of the engine, and rejections that the codec knows."""
 
-    def hold(self, key: Key, /) -> None:
-        """Forget a row, and remember nothing of it for now."""
+
+class Primary(Protocol):
+    """The process that has the store, as its workers see it."""
+
+    async def call(self, procedure: str, *arguments: Plain) -> Plain:
+        """Run a procedure of the primary; return its result, or raise its error."""
         ...
 
-    def release(self, key: Key, /) -> None:
-        """Remember the row again: its change is over."""
+
+class CacheInvalidation(Protocol):
+    """Cache invalidation with acknowledgement: a cache of a space's rows that other processes change."""
+
+    def begin_invalidation(self, key: Key, /) -> None:
+        """Evict a row, and do not cache it again before the invalidation ends. Returning acknowledges it."""
+        ...
+
+    def end_invalidation(self, key: Key, /) -> None:
+        """Allow the row to be cached again: the outcome of its change is known."""
         ...
 
 
-class Wording(Protocol):
-    """How decisions and refusals are told to another process of the same program."""
+class Codec(Protocol):
+    """Encodes commit functions and rejections for another process of the same program."""
 
-    def tell_decision(self, decide: Decide) -> Plain:
-        """Return a decision as values."""
+    def encode_commit(self, decide: CommitFunction) -> Plain:
+        """Return a commit function as plain values."""
         ...
 
-    def decision(self, told: Plain) -> Decide:
-        """Return the decision that was told."""
+    def decode_commit(self, payload: Plain) -> CommitFunction:
+        """Return the commit function that was encoded."""
         ...
 
-    def tell_refusal(self, refusal: Exception) -> Plain:
-        """Return a refusal as values; what is no refusal but a defect is raised again."""
+    def encode_rejection(self, rejection: Exception) -> Plain:
+        """Return a rejection as plain values; raise any other exception again, as a defect."""
         ...
 
-    def refusal(self, told: Plain) -> Exception:
-        """Return the refusal that was told."""
+    def decode_rejection(self, payload: Plain) -> Exception:
+        """Return the rejection that was encoded."""
         ...

@@ -1,164 +1,169 @@
-"""The owner's side of the border: an engine, served to the processes that have no store of their own.
+"""The primary's side of the IPC protocol: an engine, served to the workers.
 
-What must hold, beside the engine's own promises, which it passes on:
+Invariants, beside the engine's own guarantees:
 
-1. A row of a *watched* space, which front ends remember, is changed in three steps: every front end is told to hold the
-   row and says that it does, so that all of them read it here; the change is committed and answered; they are released.
-   No moment exists at which one of them shows the new row and another the old one.
-2. Where nobody knows what became of a change (the disk failed), the row stays held until a later change of it succeeds.
-3. A front end that does not say so in time is killed, and the change goes on once it is gone: a process that may
-   remember what no longer holds must not answer anybody.
-4. A front end counts from its first question on: before, it remembers nothing, and need not be waited for. It is told
-   of all rows that are held before it is answered anything.
-5. What waits for a slow front end is bounded: `SLICES_AHEAD` slices of each of its scans and the answers to what it has
-   asked; and while much of that is unsent it is not listened to.
+1. A row of a *watched* space, which workers cache, is changed in three steps. Every worker evicts the row and
+   acknowledges that, so that all workers read it here. The change is committed and its caller gets the response. The
+   invalidation ends. So one worker never shows the new row while another shows the old one.
+2. If the outcome of a change is unknown, because the disk failed, the row stays invalidated until a later change of it
+   succeeds.
+3. A worker that does not acknowledge in time is killed, and the change goes on once the worker is gone: a process with
+   a stale cache must not respond to clients.
+4. A worker is registered by its first call; before, it caches nothing, and no change waits for it. It learns of all
+   invalidated rows before it gets its first response.
+5. Memory for a slow worker is bounded: `SLICES_AHEAD` slices of each of its scans, and the responses to its calls.
+   While many of these are unsent, nothing is received from the worker.
 """
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from typing import Any, TypeAlias
 
-from lazulite.engine.contract import EngineError, Key, KeyRange
+from lazulite.engine.commit_steps import commit_in_steps
+from lazulite.engine.contract import UNKNOWN, EngineError, Key, KeyRange
 from lazulite.engine.remote import messages
-from lazulite.engine.remote.channel import Link, Message, Plain
-from lazulite.engine.remote.messages import ENGINE_ERRORS, SLICES_AHEAD, Wording
+from lazulite.engine.remote.channel import Channel, Message, Plain
+from lazulite.engine.remote.messages import ENGINE_ERRORS, SLICES_AHEAD, Codec, Procedure
 from lazulite.engine.rocksdb.engine import RocksEngine
 
-HELD_SECONDS_MAX = 5.0
-"""How long a front end may take to say that it holds a row."""
+ACKNOWLEDGE_SECONDS_MAX = 5.0
+"""How long a worker may take to acknowledge an invalidation."""
 
 Work: TypeAlias = Coroutine[object, None, None]
 _Row = tuple[int, Key]
 
 
 class EngineServer:
-    """An engine and its front ends.
+    """An engine and its workers.
 
     Args:
-        engine: closed by its owner, after the front ends are gone.
-        wording: the front ends' too.
-        watched: the spaces whose rows front ends remember.
-        report: told, in a line for people, of calls that failed for no reason that an engine has.
-        paced: makes of long work the same work with turns for others.
-        passed: called when a short call was answered.
-        held_seconds: see `HELD_SECONDS_MAX`.
-        check: makes the durable write that front ends ask for; None for the engine's own.
+        engine: closed by the caller, after the workers are gone.
+        codec: the same as the workers'.
+        watched: the spaces whose rows workers cache.
+        report: takes a line for people about each call that failed by a defect.
+        schedule_fairly: schedules long work fairly.
+        passed: called after the response to a short call.
+        acknowledge_seconds: see `ACKNOWLEDGE_SECONDS_MAX`.
+        check: makes the durable write of a health check; None for the engine's own.
+        procedures: that workers can call, by name.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - most have a default
         self,
         engine: RocksEngine,
-        wording: Wording,
+        codec: Codec,
         watched: Collection[int],
         report: Callable[[str], None],
         *,
-        paced: Callable[[Work], Work] = lambda work: work,
+        schedule_fairly: Callable[[Work], Work] = lambda work: work,
         passed: Callable[[], None] = lambda: None,
-        held_seconds: float = HELD_SECONDS_MAX,
+        acknowledge_seconds: float = ACKNOWLEDGE_SECONDS_MAX,
         check: Callable[[], Awaitable[None]] | None = None,
+        procedures: Mapping[str, Procedure] | None = None,
     ) -> None:
         self.engine = engine
         self.check = check or engine.check_writable
-        self.wording = wording
+        self.codec = codec
         self.report = report
-        self.paced = paced
+        self.schedule_fairly = schedule_fairly
         self.passed = passed
+        self.procedures = procedures or {}
         self._watched = frozenset(watched)
-        self._held_seconds = held_seconds
-        self._visitors: set[_Visitor] = set()
+        self._acknowledge_seconds = acknowledge_seconds
+        self._sessions: set[_WorkerSession] = set()
         self._changing: Counter[_Row] = Counter()
         self._doubtful: set[_Row] = set()
         self._changes = 0
 
-    def link(self, kill: Callable[[], None]) -> Link:
-        """Return the end for a new front end, to be connected at once. `kill` must make it end, whatever it does."""
-        return _Visitor(self, kill).link
+    def open_channel(self, kill: Callable[[], None]) -> Channel:
+        """Return the end for a new worker, to be connected at once. `kill` must end the worker, whatever it does."""
+        return _WorkerSession(self, kill).channel
 
-    def welcome(self, visitor: "_Visitor") -> None:
-        """Count a front end among those that remember."""
-        self._visitors.add(visitor)
+    def register(self, session: "_WorkerSession") -> None:
+        """Have a worker acknowledge each change from now on."""
+        self._sessions.add(session)
         for space, key in {*self._changing, *self._doubtful}:
-            visitor.link.post((messages.HOLD, 0, space, [key]))
+            session.channel.post((messages.INVALIDATE, 0, space, [key]))
 
-    def forget(self, visitor: "_Visitor") -> None:
-        """Count it no more."""
-        self._visitors.discard(visitor)
+    def unregister(self, session: "_WorkerSession") -> None:
+        """Wait for a worker no more."""
+        self._sessions.discard(session)
 
     async def close(self) -> None:
-        """Hang up on all front ends; what they asked for may go on."""
-        visitors = list(self._visitors)
-        for visitor in visitors:
-            visitor.link.close()
-        for visitor in visitors:
-            await visitor.link.closed()
+        """Close all channels; calls in flight may go on."""
+        sessions = list(self._sessions)
+        for session in sessions:
+            session.channel.close()
+        for session in sessions:
+            await session.channel.closed()
 
-    async def commit(self, space: int, partition: str, rows: Sequence[str], told: Plain) -> int:
-        """Commit what a front end decided, with the others' knowledge if need be."""
-        decide = self.wording.decision(told)
+    async def commit(self, space: int, partition: str, rows: Sequence[str], payload: Plain) -> int:
+        """Run a worker's commit; invalidate the rows first if other workers may cache them."""
+        decide = self.codec.decode_commit(payload)
         if space not in self._watched:
-            return await self.engine.commit(space, partition, rows, decide)
-        async with self._held(space, [(partition, row) for row in rows]):
-            return await self.engine.commit(space, partition, rows, decide)
+            return await commit_in_steps(self.engine, space, partition, rows, decide)
+        async with self._invalidated(space, [(partition, row) for row in rows]):
+            return await commit_in_steps(self.engine, space, partition, rows, decide)
 
     @asynccontextmanager
-    async def _held(self, space: int, keys: list[Key]) -> AsyncIterator[None]:
-        """Surround a change of watched rows."""
-        held = [(space, key) for key in keys]
-        self._changing.update(held)
+    async def _invalidated(self, space: int, keys: list[Key]) -> AsyncIterator[None]:
+        """Keep rows out of the workers' caches while they are changed."""
+        invalid = [(space, key) for key in keys]
+        self._changing.update(invalid)
         try:
-            await self._hold(space, keys)
+            await self._invalidate(space, keys)
             yield
         except EngineError:
-            self._doubtful.update(held)
+            self._doubtful.update(invalid)
             raise
         else:
-            self._doubtful.difference_update(held)
+            self._doubtful.difference_update(invalid)
         finally:
-            self._changing.subtract(held)
+            self._changing.subtract(invalid)
             self._changing = +self._changing
             free = [key for key in keys if not self._changing[space, key] and (space, key) not in self._doubtful]
-            for visitor in self._visitors:
-                visitor.link.post((messages.RELEASE, space, free))
+            for session in self._sessions:
+                session.channel.post((messages.END_INVALIDATION, space, free))
 
-    async def _hold(self, space: int, keys: list[Key]) -> None:
+    async def _invalidate(self, space: int, keys: list[Key]) -> None:
         self._changes += 1
         number = self._changes
-        waits = {visitor.hold(number, space, keys): visitor for visitor in self._visitors}
+        waits = {session.invalidate(number, space, keys): session for session in self._sessions}
         if not waits:
             return
-        _, late = await asyncio.wait(waits, timeout=self._held_seconds)
+        _, late = await asyncio.wait(waits, timeout=self._acknowledge_seconds)
         for wait in late:
             waits[wait].kill()
         if late:
             await asyncio.wait(late)
 
 
-class _Visitor:
-    """One front end."""
+class _WorkerSession:
+    """One worker."""
 
     def __init__(self, server: EngineServer, kill: Callable[[], None]) -> None:
-        self.link = Link(self._received, self._lost, patient=True)
+        self.channel = Channel(self._received, self._lost, patient=True)
         self.kill = kill
         self._server = server
         self._engine = server.engine
-        self._welcome = False
-        self._holds: dict[int, asyncio.Future[None]] = {}
+        self._registered = False
+        self._unacknowledged: dict[int, asyncio.Future[None]] = {}
         self._scans: dict[int, tuple[asyncio.Task[None], asyncio.Semaphore]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def hold(self, number: int, space: int, keys: list[Key]) -> asyncio.Future[None]:
-        """Have rows held; return what is done when they are, or the front end is gone."""
-        held: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._holds[number] = held
-        self.link.post((messages.HOLD, number, space, list(keys)))
-        return held
+    def invalidate(self, number: int, space: int, keys: list[Key]) -> asyncio.Future[None]:
+        """Invalidate rows; the future is done when the worker acknowledged, or is gone."""
+        acknowledged: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._unacknowledged[number] = acknowledged
+        self.channel.post((messages.INVALIDATE, number, space, list(keys)))
+        return acknowledged
 
     def _received(self, message: Message) -> None:
-        if not self._welcome:
-            self._welcome = True
-            self._server.welcome(self)
+        if not self._registered:
+            self._registered = True
+            self._server.register(self)
         kind, number = message[0], message[1]
         if kind == messages.GET:
             self._get(number, *message[2:])
@@ -169,15 +174,18 @@ class _Visitor:
                     credit.release()
                 else:
                     task.cancel()
-        elif kind == messages.HELD:
-            held = self._holds.pop(number, None)
-            if held is not None:
-                held.set_result(None)
+        elif kind == messages.ACKNOWLEDGE:
+            acknowledged = self._unacknowledged.pop(number, None)
+            if acknowledged is not None:
+                acknowledged.set_result(None)
         elif kind == messages.SCAN:
             credit = asyncio.Semaphore(SLICES_AHEAD)
-            self._scans[number] = self._begin(self._server.paced(self._scan(number, credit, *message[2:]))), credit
+            self._scans[number] = (
+                self._begin(self._server.schedule_fairly(self._scan(number, credit, *message[2:]))),
+                credit,
+            )
         else:
-            self._begin(self._answer(number, _CALLS[kind](self._server, *message[2:])))
+            self._begin(self._respond(number, _CALLS[kind](self._server, *message[2:])))
 
     def _begin(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.get_running_loop().create_task(work)
@@ -186,63 +194,64 @@ class _Visitor:
         return task
 
     def _get(self, number: int, *arguments: Plain) -> None:
-        """Read a row, without a task of its own if the engine need not wait, as it hardly ever does."""
-        reading = self._engine.get(*arguments)
+        """Read a row; without a task of its own unless the engine has to wait, which is rare."""
         try:
-            reading.send(None)
-        except StopIteration as result:
-            self.link.post((messages.DONE, number, result.value))
-            self._server.passed()
-        except Exception as failure:  # noqa: BLE001 - whatever it is, the caller waits for an answer
+            value = self._engine.get_now(*arguments)
+        except Exception as failure:  # noqa: BLE001 - whatever it is, the caller waits for a response
             self._fail(number, failure)
+            return
+        if value is UNKNOWN:
+            self._begin(self._respond(number, self._engine.get(*arguments)))
         else:
-            reading.close()
-            self._begin(self._answer(number, self._engine.get(*arguments)))
+            self.channel.post((messages.DONE, number, value))
+            self._server.passed()
 
-    async def _answer(self, number: int, call: Coroutine[Any, Any, Plain]) -> None:
+    async def _respond(self, number: int, call: Coroutine[Any, Any, Plain]) -> None:
         try:
             result = await call
         except Exception as failure:  # noqa: BLE001 - as above
             self._fail(number, failure)
         else:
-            self.link.post((messages.DONE, number, result))
+            self.channel.post((messages.DONE, number, result))
             self._server.passed()
 
-    async def _scan(self, number: int, credit: asyncio.Semaphore, space: int, told: Plain, limit: int | None) -> None:
-        ranges = [KeyRange(lower, upper) for lower, upper in told]
+    async def _scan(
+        self, number: int, credit: asyncio.Semaphore, space: int, encoded: Plain, limit: int | None
+    ) -> None:
+        ranges = [KeyRange(lower, upper) for lower, upper in encoded]
         try:
             async with aclosing(self._engine.scan(space, ranges, limit)) as slices:
                 async for part in slices:
                     await credit.acquire()
-                    self.link.post((messages.SLICE, number, part.keys, part.values))
+                    self.channel.post((messages.SLICE, number, part.keys, part.values))
         except Exception as failure:  # noqa: BLE001 - as above
             self._fail(number, failure)
         else:
-            self.link.post((messages.DONE, number, None))
+            self.channel.post((messages.DONE, number, None))
         finally:
             self._scans.pop(number, None)
 
     def _fail(self, number: int, failure: Exception) -> None:
         for kind, error in enumerate(ENGINE_ERRORS):
             if isinstance(failure, error):
-                self.link.post((messages.FAILED, number, kind, str(failure)))
+                self.channel.post((messages.FAILED, number, kind, str(failure)))
                 return
         try:
-            told = self._server.wording.tell_refusal(failure)
-        except Exception as defect:  # noqa: BLE001 - a defect of this program, which one call must not spread
-            self._server.report(f"a call of a front end failed: {type(defect).__name__}")
-            self.link.post((messages.FAILED, number, ENGINE_ERRORS.index(EngineError), type(defect).__name__))
+            payload = self._server.codec.encode_rejection(failure)
+        except Exception as defect:  # noqa: BLE001 - a defect of this program must fail one call only
+            self._server.report(f"a call of a worker failed: {type(defect).__name__}")
+            self.channel.post((messages.FAILED, number, ENGINE_ERRORS.index(EngineError), type(defect).__name__))
         else:
-            self.link.post((messages.REFUSED, number, told))
+            self.channel.post((messages.REJECTED, number, payload))
 
     def _lost(self) -> None:
-        """End its scans; its commits go on, as half of one would leave what nobody expects."""
-        self._server.forget(self)
+        """End the worker's scans; its commits go on, so that none is left half done."""
+        self._server.unregister(self)
         for task, _ in self._scans.values():
             task.cancel()
-        for held in self._holds.values():
-            held.set_result(None)
-        self._holds.clear()
+        for acknowledged in self._unacknowledged.values():
+            acknowledged.set_result(None)
+        self._unacknowledged.clear()
 
 
 async def _drop(server: EngineServer, space: int) -> None:
@@ -253,8 +262,13 @@ async def _check(server: EngineServer) -> None:
     await server.check()
 
 
+async def _call(server: EngineServer, procedure: str, arguments: Plain) -> Plain:
+    return await server.procedures[procedure](*arguments)
+
+
 _CALLS: dict[int, Callable[..., Coroutine[Any, Any, Plain]]] = {
     messages.COMMIT: EngineServer.commit,
     messages.DROP: _drop,
     messages.CHECK: _check,
+    messages.CALL: _call,
 }

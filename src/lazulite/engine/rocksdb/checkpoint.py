@@ -1,7 +1,7 @@
-"""A checkpoint: a directory that holds a store as it was at one moment, made in little time whatever the size.
+"""A checkpoint: a directory that holds the store of one moment, made quickly whatever the store's size.
 
-RocksDB links the files that never change again and copies the small others. What is in memory goes to files first,
-while other threads run; the checkpoint itself keeps the interpreter's lock, a few milliseconds.
+RocksDB links the immutable files and copies the small others. It first flushes its memory to files, while other threads
+run. The checkpoint itself keeps the interpreter's lock for a few milliseconds.
 """
 
 from pathlib import Path
@@ -14,7 +14,7 @@ from lazulite.engine.rocksdb.errors import STORE_ERRORS
 def make_checkpoint(database: Rdict, path: Path) -> None:
     """Make a checkpoint of a database at `path`, which must not exist, on the same file system as the store.
 
-    Nothing may be written to the database meanwhile that is not durable, lest the checkpoint has it.
+    The caller must keep undurable writes out of the database meanwhile, or the checkpoint would contain them.
 
     Raises:
         EngineError: it cannot be made.

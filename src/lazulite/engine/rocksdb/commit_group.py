@@ -1,9 +1,12 @@
-"""The changes between two starts of a flush, kept in memory until theirs begins."""
+"""A commit group: the changes between two flushes, kept in memory until the next flush writes them."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum, auto
-from typing import Final
+from typing import Final, NamedTuple
+
+from lazulite.engine.contract import EngineError
+from lazulite.engine.rocksdb.errors import unavailable
 
 
 class Unchanged(Enum):
@@ -13,21 +16,29 @@ class Unchanged(Enum):
 
 
 UNCHANGED: Final = Unchanged.TOKEN
-"""Says that a generation has nothing about a key: look further down."""
+"""Says that a commit group does not change a key, so that its value is found further down."""
 
-Change = tuple[bytes, bytes | None, bytes | None]
-"""A key, what it was and what it becomes; None: it is not there."""
+KeyChange = tuple[bytes, bytes | None, bytes | None]
+"""A key, its old value and its new one; None: absent."""
 
 
-class Generation:
+class Outcome(NamedTuple):
+    """The outcome of a commit, and the future of the moment when the caller may learn it (None: now)."""
+
+    timestamp: int
+    rejection: Exception | None
+    durable: asyncio.Future[None] | None
+
+
+class CommitGroup:
     """Changes that become durable together.
 
     Attributes:
-        changes: what the keys become, in the end; None is a deletion.
-        undo: what they were before the generation.
-        dropped: spaces dropped, after every change of one of their keys.
-        size_bytes: of the changes, as they go to the log.
-        waiters: who is to be told.
+        changes: the last new value of each key; None is a deletion.
+        undo: the value of each key before the group.
+        dropped: spaces dropped, after all changes of their keys.
+        size_bytes: size of the keys and values of all changes.
+        waiters: futures to resolve once the group is durable.
     """
 
     __slots__ = ("changes", "dropped", "size_bytes", "undo", "waiters")
@@ -39,8 +50,8 @@ class Generation:
         self.size_bytes = 0
         self.waiters: list[asyncio.Future[None]] = []
 
-    def change(self, changed: Iterable[Change]) -> None:
-        """Note what keys were and what they become."""
+    def join(self, changed: Iterable[KeyChange]) -> None:
+        """Add the changes of a commit."""
         undo, changes = self.undo, self.changes
         size_bytes = self.size_bytes
         for key, before, after in changed:
@@ -50,11 +61,27 @@ class Generation:
         self.size_bytes = size_bytes
 
     def touches(self, keys: Iterable[bytes], space: int) -> bool:
-        """Say whether the generation changed one of these keys of a space."""
+        """Return whether the group changes one of these keys of a space, or drops the space."""
         return space in self.dropped or any(key in self.changes for key in keys)
 
-    def answer(self) -> None:
-        """Tell the waiters that all of it is durable."""
+    def acknowledge(self) -> None:
+        """Resolve the waiters: the whole group is durable."""
         for waiter in self.waiters:
-            if not waiter.done():  # A waiter is done already when its task was cancelled.
+            if not waiter.done():  # The task of a waiter may have been cancelled.
                 waiter.set_result(None)
+
+    def reject(self, error: EngineError) -> None:
+        """Fail the waiters, each with an error of its own."""
+        for waiter in self.waiters:
+            if not waiter.done():
+                waiter.set_exception(unavailable(error))
+
+
+def changes_by_key(
+    rows: Sequence[str], keys: Sequence[bytes], current: Sequence[bytes | None], changes: Mapping[str, bytes | None]
+) -> list[KeyChange]:
+    """Return a commit's changes by key. Raises KeyError for a row that the commit did not name."""
+    if len(rows) == 1 and len(changes) == 1:  # The common case, without a dictionary.
+        return [(keys[0], current[0], changes[rows[0]])]
+    found = dict(zip(rows, zip(keys, current, strict=True), strict=True))
+    return [(*found[row], value) for row, value in changes.items()]

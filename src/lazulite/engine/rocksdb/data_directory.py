@@ -1,8 +1,8 @@
-"""Where a store lives: a directory that is ours alone, or memory.
+"""The data directory of a store, or memory in its place.
 
-A directory is taken only if it is missing, empty, or a store; anything else is refused before a byte is written to it.
-Directories are made for their owner only (0700). RocksDB's own lock keeps a second process (or a second engine of this
-one) away. The store's format stands in the store under `format`; see FORMAT.
+A directory is accepted only if it is missing, empty, or a store; others are rejected before a byte is written to them.
+Directories are made for their owner only (0700). RocksDB's lock excludes a second process, and a second engine of this
+process. The store holds its format under `FORMAT_KEY`. A commit group that a crash left unfinished is rolled back.
 """
 
 import contextlib
@@ -13,43 +13,36 @@ import tempfile
 import uuid
 from pathlib import Path
 
-from rocksdict import DBRecoveryMode, Env, Rdict, WriteBatch, WriteOptions
+from rocksdict import DBRecoveryMode, Env, Rdict
 
-from lazulite.engine.contract import EngineError, EngineUnavailableError, LocationInUseError, StoreUnusableError
+from lazulite.engine.contract import DataDirectoryInUseError, EngineError, EngineUnavailableError, StoreUnusableError
 from lazulite.engine.durable_files import make_private
-from lazulite.engine.key_encoding import META_PREFIX
-from lazulite.engine.rocksdb.durable_sequence import Mark
+from lazulite.engine.rocksdb.durable_sequence import DurableSequenceMarker
 from lazulite.engine.rocksdb.errors import STORE_ERRORS
-from lazulite.engine.rocksdb.options import MIB, RocksSettings, database_options
+from lazulite.engine.rocksdb.options import MIB, RocksSettings, database_options, synced_write_options
 from lazulite.engine.rocksdb.recovery import recovery_mode
-
-FORMAT = 1
-"""The format of the keys (see `key_encoding`) and of the store's own facts. A store of a greater one is not ours to
-open."""
-
-FORMAT_KEY = META_PREFIX + b"format"
-"""The store's format, in decimal digits."""
+from lazulite.engine.rocksdb.rollback_journal import FORMAT, FORMAT_KEY, UNFINISHED, roll_back
 
 _PROBE = "lazulite.probe"
 _UNFINISHED = re.compile(
     r"LOCK|LOG(\.old\.\d+)?|IDENTITY|MANIFEST-000001|\d+\.dbtmp|rocksdict-config\.json|lazulite\.(probe|mark)"
 )
-"""What RocksDB leaves behind when it dies before a new store is whole (which is when CURRENT is there)."""
+"""Names of the files that RocksDB leaves if it dies before a new store is complete, that is, before CURRENT exists."""
 _LOCKED = ("lock hold by current process", "While lock file")
 
 
-class Location:
-    """A store's home, opened once at a time."""
+class DataDirectory:
+    """A data directory, opened once at a time."""
 
     def __init__(self, path: Path | None, settings: RocksSettings) -> None:
-        """`path` None means memory."""
+        """Name a directory; `path` None means memory."""
         self._env = Env.mem_env() if path is None else None
         self._empty = os.path.join(tempfile.gettempdir(), f"lazulite-{uuid.uuid4().hex}")
         self._path = path
         self._settings = settings
-        self._mark: Mark | None = None
+        self._marker: DurableSequenceMarker | None = None
         self.name = "memory" if path is None else str(path)
-        """How messages call it."""
+        """The directory's name in messages."""
 
     @property
     def durable(self) -> bool:
@@ -60,8 +53,8 @@ class Location:
         """Open the store, and make it if there is none.
 
         Raises:
-            LocationInUseError: somebody else has it open.
-            StoreUnusableError: it cannot be opened, or should not be.
+            DataDirectoryInUseError: another engine has it open.
+            StoreUnusableError: it cannot be opened, or holds other files.
         """
         if self._path is None:
             # The binding makes this directory on the real disk; RocksDB then finds nothing there, and leaves it empty.
@@ -79,16 +72,16 @@ class Location:
             raise StoreUnusableError(f"{self.name} cannot be used: {error.strerror}") from error
         database = self._open_at(str(self._path), recovery_mode(self._path, self._settings))
         try:
-            self._mark = self._marked(self._path, database)
+            self._marker = self._set_marker(self._path, database)
         except StoreUnusableError:
             self.close(database)
             raise
         return database
 
-    def _marked(self, path: Path, database: Rdict) -> Mark:
-        """Set the mark of a store just opened: recovery leaves nothing undurable."""
+    def _set_marker(self, path: Path, database: Rdict) -> DurableSequenceMarker:
+        """Set the marker of a store just opened: everything that recovery leaves is durable."""
         try:
-            return Mark(path, database.latest_sequence_number())
+            return DurableSequenceMarker(path, database.latest_sequence_number())
         except OSError as error:
             raise StoreUnusableError(f"{self.name} cannot be used: {error.strerror}") from error
 
@@ -96,12 +89,13 @@ class Location:
         options = database_options(self._settings, self._env)
         options.set_wal_recovery_mode(mode)
         try:
-            # Unless told again, the binding takes the column family's options, cache and all, from the store's file.
+            # Without them, the binding takes the column family's options, cache and all, from the store's file.
             database = Rdict(path, options, {"default": options})
         except Exception as error:  # The binding raises nothing more precise.
-            raise self._refusal(" ".join(str(error).split())) from error
+            raise self._rejection(" ".join(str(error).split())) from error
         try:
             self._check_format(database)
+            roll_back(database, synced_write_options(self.durable), self._settings.write_bytes_max)
         except StoreUnusableError:
             self.close(database)
             raise
@@ -113,9 +107,9 @@ class Location:
             raise StoreUnusableError(f"{self.name} cannot be opened: {error}; restore it from a backup") from error
         return database
 
-    def _refusal(self, reason: str) -> LocationInUseError | StoreUnusableError:
+    def _rejection(self, reason: str) -> DataDirectoryInUseError | StoreUnusableError:
         if any(text in reason for text in _LOCKED):
-            return LocationInUseError(f"{self.name} is in use by another process")
+            return DataDirectoryInUseError(f"{self.name} is in use by another process")
         if reason.startswith("Corruption"):
             return StoreUnusableError(f"{self.name} is damaged; restore it from a backup ({reason})")
         return StoreUnusableError(f"{self.name} cannot be opened: {reason}")
@@ -126,42 +120,38 @@ class Location:
         if stored is None:
             if next(iter(database.keys()), None) is not None:
                 raise StoreUnusableError(f"{self.name} holds a database that is not Lazulite's; choose another")
-            if self._path is not None:  # Lest a format that a power cut tore be taken for damage.
-                self._marked(self._path, database).close()
-            batch = WriteBatch(raw_mode=True)
-            batch.put(FORMAT_KEY, b"%d" % FORMAT)
-            options = WriteOptions()
-            options.sync = self.durable
+            if self._path is not None:  # Or a format that a power cut tore would look like damage.
+                self._set_marker(self._path, database).close()
             with STORE_ERRORS:
-                database.write(batch, options)
+                database.put(FORMAT_KEY, b"%d" % FORMAT, synced_write_options(self.durable))
         elif not stored.isdigit():
             raise StoreUnusableError(f"{self.name} is damaged: its format is unreadable; restore it from a backup")
-        elif int(stored) > FORMAT:
+        elif int(stored) > UNFINISHED:
             raise StoreUnusableError(
                 f"{self.name} has format {int(stored)}, newer than the {FORMAT} of this version of Lazulite; "
                 "use a newer version"
             )
 
-    def note_synced(self, number: int) -> None:
-        """Note that all writes up to a sequence number are durable (see `durable_sequence`)."""
-        if self._mark is not None:
-            self._mark.move(number)
+    def note_durable(self, number: int) -> None:
+        """Record that all writes up to a sequence number are durable (see `durable_sequence`)."""
+        if self._marker is not None:
+            self._marker.advance(number)
 
     def close(self, database: Rdict) -> None:
         """Close a database that `open` returned.
 
-        Closing flushes RocksDB's memory to files so that the next opening is quick. Where that fails (a full disk,
-        work broken off, memory instead of a disk) the database is closed all the same and nothing is lost: the
-        log has it.
+        Closing flushes RocksDB's memory to files so that the next opening is quick. If that fails (full disk,
+        interrupted work, memory instead of a disk), the database is closed all the same. Nothing is lost: the log
+        holds it.
         """
-        if self._mark is not None:
-            self._mark.close()
-            self._mark = None
+        if self._marker is not None:
+            self._marker.close()
+            self._marker = None
         with contextlib.suppress(EngineError), STORE_ERRORS:
             database.close()
 
     def has_room(self) -> bool:
-        """Say whether the disk takes writes again: a probe is written and synced, and a recovery would fit."""
+        """Return whether the disk takes writes again: a probe can be written and synced, and a recovery fits."""
         if self._path is None:
             return True
         probe = self._path / _PROBE
@@ -179,7 +169,7 @@ class Location:
 
 
 def _check_ours(path: Path) -> None:
-    """Refuse a directory that is neither empty nor a store, before RocksDB would begin a new one in it."""
+    """Reject a directory that is neither empty nor a store, before RocksDB would begin a new one in it."""
     names = os.listdir(path)
     if "CURRENT" in names or all(_UNFINISHED.fullmatch(name) for name in names):
         return

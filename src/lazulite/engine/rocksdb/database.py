@@ -1,25 +1,29 @@
-"""An open database and its group commit, which begin and end together."""
+"""An open database with its group commit. Both have the same lifetime."""
 
-from collections.abc import Callable, Mapping
+import asyncio
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
+from functools import partial
 
-from rocksdict import Rdict, WriteBatch
+from rocksdict import Rdict
 
 from lazulite.engine.contract import EngineUnavailableError
-from lazulite.engine.key_encoding import META_PREFIX, space_end, space_prefix
-from lazulite.engine.rocksdb.commit_group import Generation
-from lazulite.engine.rocksdb.errors import STORE_ERRORS
-from lazulite.engine.rocksdb.flush_stats import Meter, MeteredFlush
+from lazulite.engine.key_encoding import META_PREFIX
+from lazulite.engine.rocksdb.commit_group import UNCHANGED, CommitGroup
+from lazulite.engine.rocksdb.errors import STORE_ERRORS, StalledError, unavailable
+from lazulite.engine.rocksdb.flush_stats import FlushObserver, ObservedFlush
 from lazulite.engine.rocksdb.group_commit import GroupCommit
 from lazulite.engine.rocksdb.options import RocksSettings, write_options
-from lazulite.engine.rocksdb.write_stall import unstalled
+from lazulite.engine.rocksdb.read_ahead import ReadAhead
+from lazulite.engine.rocksdb.rollback_journal import Batch, batches
+from lazulite.engine.rocksdb.write_stall import retry_while_stalled
 
 Failpoints = Mapping[str, Callable[[], None]]
-"""Functions called at named moments, for tests: `before_write` (on the loop, before a batch is written), `before_sync`
-and `after_sync` (in the worker thread). What they raise counts as the failure of that step."""
+"""Functions to call at the failpoints that `group_commit` names, for tests: `before_write` on the event loop,
+`before_sync` and `after_sync` in the worker thread. An exception counts as the failure of that step."""
 
-STAMP_KEY = META_PREFIX + b"stamp"
-"""The greatest stamp given so far: 8 bytes, big endian."""
+TIMESTAMP_KEY = META_PREFIX + b"stamp"
+"""The greatest commit timestamp so far: 8 bytes, big endian."""
 
 STATISTICS = {
     "file_bytes": "rocksdb.total-sst-files-size",
@@ -30,108 +34,150 @@ STATISTICS = {
     "compaction_debt_bytes": "rocksdb.estimate-pending-compaction-bytes",
     "writes_stopped": "rocksdb.is-write-stopped",
 }
-"""What `Store.statistics` tells, and RocksDB's name for it. Indexes, filters and the log are not among the bytes."""
+"""The names in `OpenDatabase.statistics`, and RocksDB's. Indexes, filters and the log are not among the bytes."""
 
 
-class Store:
-    """Writes to a database and makes the writes durable, until one of either fails."""
+class OpenDatabase:
+    """Writes to a database and makes the writes durable, until a write or a sync fails."""
 
     __slots__ = (
         "_failpoints",
-        "_note_synced",
+        "_note_durable",
         "_options",
         "_settings",
         "_timer",
         "_to_disk",
+        "_worker",
         "database",
-        "group",
-        "stamp",
+        "group_commit",
+        "newest_timestamp",
     )
 
     def __init__(
         self,
         database: Rdict,
         to_disk: bool,
-        note_synced: Callable[[int], None],
+        note_durable: Callable[[int], None],
         worker: Executor,
         settings: RocksSettings,
         timer: Callable[[], float],
         failpoints: Failpoints,
-        meter: Meter | None = None,
+        flush_observer: FlushObserver | None = None,
     ) -> None:
-        """Nothing in `database` may be undurable. `to_disk` says whether there is a disk to sync, in `worker`.
+        """Wrap a database in which everything is durable.
 
-        `note_synced` is told the sequence number up to which all is durable.
+        Args:
+            database: the database.
+            to_disk: whether there is a disk to sync.
+            note_durable: receives the sequence number up to which all writes are durable.
+            worker: runs the syncs.
+            settings: bounds of a write, and of the retries while RocksDB stalls.
+            timer: returns seconds.
+            failpoints: see `Failpoints`.
+            flush_observer: receives each flush that succeeds.
         """
         self.database = database
-        if meter is None:
-            self.group = GroupCommit(self._write, self._sync, worker)
+        if flush_observer is None:
+            self.group_commit = GroupCommit(self._write, self._sync, worker)
         else:
-            metered = MeteredFlush(self._write, self._sync, meter, timer)
-            self.group = GroupCommit(metered.write, metered.sync, worker)
-        self.stamp = 0
-        """The greatest stamp given so far."""
+            observed = ObservedFlush(self._write, self._sync, flush_observer, timer)
+            self.group_commit = GroupCommit(observed.write, observed.sync, worker)
+        self.newest_timestamp = 0
+        """The greatest commit timestamp so far, in ticks."""
         self._to_disk = to_disk
-        self._note_synced = note_synced
+        self._worker = worker
+        self._note_durable = note_durable
         self._settings = settings
         self._timer = timer
         self._options = write_options()
         self._failpoints = failpoints
 
-    def read(self, key: bytes) -> bytes | None:
-        """Return what the database holds."""
+    def get(self, key: bytes) -> bytes | None:
+        """Return the value of a key in the database, durable or not; None if it is absent."""
         try:
             return self.database.get(key)
         except BaseException:
-            with STORE_ERRORS:  # Only now: the reads that succeed, which are all but a few, do not pay for it.
+            with STORE_ERRORS:  # Entered only here, so that reads that succeed do not pay for it.
                 raise
 
-    def last_stamp(self) -> int:
-        """Return the greatest stamp that the database knows, 0 at first."""
-        return int.from_bytes(self.read(STAMP_KEY) or b"", "big")
+    def latest(self, key: bytes) -> bytes | None:
+        """Return the latest value of a key, for commits; None if it is absent."""
+        value = self.group_commit.latest(key)
+        return self.get(key) if value is UNCHANGED else value
+
+    def latest_of(self, keys: Sequence[bytes]) -> list[bytes | None] | None:
+        """Return the latest values of keys; None if they are too large to be read in one step."""
+        latest, left_bytes = self.latest, self._settings.read_bytes_max
+        found: list[bytes | None] = []
+        for key in keys:
+            value = latest(key)
+            found.append(value)
+            if value is not None:
+                left_bytes -= len(value)
+                if left_bytes < 0 and len(keys) > 1:
+                    return None
+        return found
+
+    def read_ahead(self, keys: Sequence[bytes], reads: ReadAhead) -> Iterator[None]:
+        """Read the latest values of keys in steps, and yield between them."""
+        left_bytes = self._settings.read_bytes_max
+        for key in keys:
+            value = self.latest(key)
+            reads.add(key, value)
+            left_bytes -= 0 if value is None else len(value)
+            if left_bytes < 0:
+                left_bytes = self._settings.read_bytes_max
+                del value
+                yield
+
+    def stored_timestamp(self) -> int:
+        """Return the greatest commit timestamp in the database, in ticks; 0 in a new one."""
+        return int.from_bytes(self.get(TIMESTAMP_KEY) or b"", "big")
 
     def statistics(self) -> dict[str, int]:
-        """Return the values of `STATISTICS`, which RocksDB keeps anyway, and `writable`, 0 after a failure, else 1."""
+        """Return the values of `STATISTICS`, and `writable`: 0 after a failure, else 1."""
         database = self.database
         with STORE_ERRORS:
             known = {name: database.property_int_value(asked) or 0 for name, asked in STATISTICS.items()}
-        return known | {"writable": int(self.group.failure is None)}
+        return known | {"writable": int(self.group_commit.failure is None)}
 
     def check_writable(self) -> None:
         """Raise EngineUnavailableError after a failure."""
-        if self.group.failure is not None:
+        if self.group_commit.failure is not None:
             raise EngineUnavailableError("the store could not write and waits for the disk to recover")
 
-    async def _write(self, generation: Generation) -> None:
-        """Put a generation and the stamp into the database in one batch, undurable as yet.
+    async def _write(self, group: CommitGroup) -> None:
+        """Put a group and the newest timestamp into the database, in one unsynced batch if they are not too large.
 
         Raises:
             StalledError: nothing was written.
-            EngineError: it failed, and no more may be written here.
+            EngineError: the write failed; nothing more may be written to this database.
         """
-        await unstalled(self._settings, self._timer, lambda: self._put(generation))
+        newest = (TIMESTAMP_KEY, self.newest_timestamp.to_bytes(8, "big"))
+        written = False
+        for batch in batches(group, newest, self._settings.write_bytes_max):
+            if written:
+                await asyncio.get_running_loop().run_in_executor(self._worker, self._sync)
+            try:
+                await retry_while_stalled(self._settings, self._timer, partial(self._put, batch))
+            except StalledError as error:
+                if written:  # What was written can be undone only by opening the database anew.
+                    raise unavailable(error) from None
+                raise
+            written = True
 
-    def _put(self, generation: Generation) -> None:
-        batch = WriteBatch(raw_mode=True)
-        for key, value in generation.changes.items():
-            if value is None:
-                batch.delete(key)
-            else:
-                batch.put(key, value)
-        for space in generation.dropped:
-            batch.delete_range(space_prefix(space), space_end(space))
-        batch.put(STAMP_KEY, self.stamp.to_bytes(8, "big"))
+    def _put(self, batch: Batch) -> None:
         with STORE_ERRORS:
             self._fail_at("before_write")
-            self.database.write(batch, self._options)
+            self.database.write(batch.encoded(), self._options)
 
     def _sync(self) -> None:
-        """Make all that was written durable; runs in the worker's thread."""
+        """Make all writes so far durable; runs in the worker's thread."""
         with STORE_ERRORS:
             self._fail_at("before_sync")
             number = self.database.latest_sequence_number()
             self.database.flush_wal(sync=self._to_disk)
-            self._note_synced(number)
+            self._note_durable(number)
             self._fail_at("after_sync")
 
     def _fail_at(self, name: str) -> None:

@@ -1,15 +1,14 @@
-"""How far the store is known to be on the disk: RocksDB's sequence number of the last write that was synced.
+"""The durable-sequence marker: RocksDB's sequence number of the last write that was synced.
 
     lazulite.mark   two slots, at 0 and 512: the number (8 bytes, big endian), then a CRC-32 of these (4 bytes)
 
-Why: bytes at the end of the log that nobody can read are either a write that a power cut tore, which nobody was told
-of, or damage to one that was acknowledged. RocksDB cannot tell which. What is below the mark was acknowledged, or may
-have been; a store that recovers to less than its mark has lost what it promised.
+At startup this distinguishes a torn, unacknowledged log tail from loss of acknowledged writes. RocksDB alone cannot:
+both are unreadable bytes at the end of its log. Writes up to the marker may have been acknowledged, so a store that
+recovers to less than its marker has lost acknowledged writes.
 
-Invariants: the mark is never above what is durable, since it is written after the sync. It is not synced itself, so
-after a power cut it may be some seconds old; after the death of a process alone it is exact. The slots take turns, so
-that a write of one that is torn leaves the other; a slot that was torn is made good, and synced, before the other one
-is touched.
+Invariants: the marker is never above what is durable, because it is written after the sync. It is not synced itself:
+after a power cut it may be some seconds old, after the death of a process alone it is exact. Writes alternate between
+the slots, so a torn write leaves the other slot. A torn slot is repaired and synced before the other one is written.
 """
 
 import contextlib
@@ -28,11 +27,11 @@ _BINARY: int = getattr(os, "O_BINARY", 0)
 """Windows writes CR LF without it."""
 
 
-class Mark:
-    """The mark of an open store."""
+class DurableSequenceMarker:
+    """The durable-sequence marker of an open store."""
 
     def __init__(self, path: Path, number: int) -> None:
-        """Open the mark of a store in a directory, and set it. Raises OSError."""
+        """Open the marker of a store in a directory, and set it. Raises OSError."""
         new = not (path / NAME).exists()
         self._file = os.open(path / NAME, os.O_RDWR | os.O_CREAT | _BINARY, 0o600)
         self._writes = 0
@@ -50,23 +49,23 @@ class Mark:
         content = _read(self._file, _SLOT_BYTES, slot)
         return content == _encode(int.from_bytes(content[:_NUMBER_BYTES], "big"))
 
-    def move(self, number: int) -> None:
-        """Note that all up to a number is durable. Where that fails the mark stays, which is true as well."""
+    def advance(self, number: int) -> None:
+        """Record that all writes up to a number are durable. If that fails, the marker stays, which is true as well."""
         slot = _SLOTS[self._writes % len(_SLOTS)]
         self._writes += 1
         with contextlib.suppress(OSError):
             _write(self._file, _encode(number), slot)
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         os.close(self._file)
 
 
-def read_mark(path: Path) -> int | None:
-    """Return the mark of the store in a directory; None if it has none yet.
+def read_marker(path: Path) -> int | None:
+    """Return the marker of the store in a directory; None if it has none yet.
 
     Raises:
-        StoreUnusableError: it is damaged.
+        StoreUnusableError: the marker is damaged.
     """
     try:
         content = (path / NAME).read_bytes()
@@ -78,7 +77,7 @@ def read_mark(path: Path) -> int | None:
     numbers = [int.from_bytes(slot[:_NUMBER_BYTES], "big") for slot in slots if slot]
     known = [number for number in numbers if _encode(number) in slots]
     if not known and not all(any(content[at : at + _SLOT_BYTES]) for at in _SLOTS):
-        return None  # Made, and not yet wholly written when the power went.
+        return None  # The power was cut before the new file was wholly written.
     if not known:
         raise StoreUnusableError(
             f"{path / NAME} is damaged; restore the store from a backup, or remove that file to do without"

@@ -12,7 +12,7 @@ from lazulite.engine.contract import EngineError, EngineUnavailableError
 
 
 class StalledError(EngineUnavailableError):
-    """RocksDB would have had to wait for its flushes or compactions, and was told not to."""
+    """RocksDB stalls writes until its flushes or compactions catch up; nothing was written."""
 
 
 class _StoreErrors:
@@ -24,13 +24,20 @@ class _StoreErrors:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        # Exactly Exception is RocksDB's; subclasses (a programming error, a refusal) are somebody else's. A panic is
-        # the binding's, when there is no memory for what it returns; its class cannot be imported.
+        # Exactly Exception is RocksDB's; subclasses (a programming error, a rejection) are not. A panic is the
+        # binding's, when there is no memory for its result; its class cannot be imported.
         if error is not None and (kind in (Exception, DbClosedError) or type(error).__name__ == "PanicException"):
             raise engine_error(str(error)) from error
 
 
 STORE_ERRORS = _StoreErrors()
+
+
+def unavailable(error: EngineError) -> EngineUnavailableError:
+    """Return an error for one of many waiters, caused by `error`: a traceback grows where one is raised twice."""
+    one = EngineUnavailableError(str(error))
+    one.__cause__ = error
+    return one
 
 
 def engine_error(text: str) -> EngineError:

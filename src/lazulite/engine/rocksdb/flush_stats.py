@@ -1,61 +1,63 @@
-"""What flushes cost, for whoever wants to know.
+"""Statistics of flushes, for metrics.
 
-Invariants: without a meter nothing of this is there, and group commit is the same with one; a flush that fails is not
-told of.
+Invariants: without an observer none of this runs, and group commit is the same with one. A flush that fails is not
+reported.
 """
 
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
-from lazulite.engine.rocksdb.commit_group import Generation
+from lazulite.engine.rocksdb.commit_group import CommitGroup
 
 
 class Flush(NamedTuple):
-    """One generation that became durable."""
+    """The flush of one commit group."""
 
     commits: int
-    """Commits that waited for it when it was written, refused ones included."""
+    """Commits that waited for it when it was written, rejected ones included."""
     size_bytes: int
-    """Of its changes, as in the log."""
+    """Size of its keys and values."""
     write_seconds: float
-    """In the database's log, unsynced."""
+    """Time to write it to the database's log, unsynced."""
     sync_seconds: float
+    """Time to sync the log."""
 
 
-Meter = Callable[[Flush], None]
-"""Told of each flush, in the thread that syncs; quick, never raises."""
+FlushObserver = Callable[[Flush], None]
+"""Receives each successful flush, in the thread that syncs. It must be quick and must not raise."""
 
 
-class MeteredFlush:
-    """The two steps of a flush, with a meter told of each that succeeds. Steps alternate: a write, then its sync.
+class ObservedFlush:
+    """The two steps of a flush, reported to an observer. Steps alternate: a write, then its sync.
 
     Args:
-        write, sync: the steps; see `GroupCommit`.
-        meter: is told.
-        timer: counts seconds.
+        write: writes a commit group, see `GroupCommit`.
+        sync: syncs the log, see `GroupCommit`.
+        observer: receives each flush that succeeds.
+        timer: returns seconds.
     """
 
     def __init__(
         self,
-        write: Callable[[Generation], Awaitable[None]],
+        write: Callable[[CommitGroup], Awaitable[None]],
         sync: Callable[[], None],
-        meter: Meter,
+        observer: FlushObserver,
         timer: Callable[[], float],
     ) -> None:
         self._write = write
         self._sync = sync
-        self._meter = meter
+        self._observer = observer
         self._timer = timer
         self._written = (0, 0, 0.0)
 
-    async def write(self, generation: Generation) -> None:
-        """Write; raises what the step raises."""
-        commits, began = len(generation.waiters), self._timer()
-        await self._write(generation)
-        self._written = (commits, generation.size_bytes, self._timer() - began)
+    async def write(self, group: CommitGroup) -> None:
+        """Write a group; raises what the step raises."""
+        commits, began = len(group.waiters), self._timer()
+        await self._write(group)
+        self._written = (commits, group.size_bytes, self._timer() - began)
 
     def sync(self) -> None:
-        """Sync; raises what the step raises."""
+        """Sync the log; raises what the step raises."""
         began = self._timer()
         self._sync()
-        self._meter(Flush(*self._written, self._timer() - began))
+        self._observer(Flush(*self._written, self._timer() - began))

@@ -1,76 +1,79 @@
-"""Group commit: many commits, one write and one sync, and readers that see only what is durable.
+"""Group commit: one write and one sync make many commits durable, and readers see durable values only.
 
-A *generation* is what is committed between two starts of a flush. One is *open* and takes new commits; at most one
-more is *flushing*: on its way into the database and onto the disk. What must hold, all of it on the event loop's
-thread:
+    join          a commit adds each key's new value and its old one (the undo) to the *open* commit group
+    close         the open group becomes the *flushing* one, and an empty group opens
+    before_write  failpoint before each batch; before the first one the database holds nothing of the group
+    write         the group enters the database as one unsynced batch, on the event loop; a large one as several, and
+                  each but the last is synced, with the failpoints of a sync (see `rollback_journal`)
+    before_sync   failpoint; the database holds all of the group, a power cut may take it back
+    sync          a worker thread syncs the log, while new commits join the open group
+    after_sync    failpoint; the group is durable, no waiter knows yet
+    acknowledge   the group is discarded and its waiters resume, in one step of the event loop
+    latest value  of a key, for commits: the open group's change, else the flushing group's, else the database's
+    durable value of a key, for readers: the flushing group's undo, else the database's
+    stall         the database rejected the whole write: both groups are rejected, later commits go on
+    failure       of a write or sync: both groups are rejected, the undo stays for readers, no commit is accepted
 
-1. The database never holds anything of the open generation. It may hold all of the flushing one, or nothing: a
-   generation is written in one batch.
-2. So a key's latest value is: the open generation's change, else the flushing one's, else the database's. Commits
-   decide on that.
-3. And its durable value is: the flushing generation's undo (its value from before), else the database's. Readers see
-   that.
-4. When the flush has returned, and not before, the generation is forgotten and its waiters are answered, in one step. A
-   reader therefore sees all of a commit or nothing, and sees it from the moment its writer was answered.
-5. Whoever was shown a value that is not yet durable waits for the generation that makes it so, whether they wrote or
-   not.
-6. A failed flush acknowledges nothing: every waiter gets the error, the undo stays (so readers go on to see the last
-   durable state) and the group takes no more commits. It is not used again; a new group begins with a database that was
-   opened anew, where RocksDB's recovery has put whatever survived into synced files.
-7. A write that the database refused without doing any of it (it is behind with its background work) refuses both
-   generations, since the open one may build on the other, and the group goes on.
+Consequences:
 
-A dropped space cannot be noted key by key. While its drop is not durable, `settled` covers all its keys, and readers
-wait.
+- A reader sees all of a commit or nothing, and sees it from the moment that its writer is acknowledged.
+- A commit that received a value from either group waits for that group, whether it writes or not.
+- A stall rejects the open group too, because its commits may build on the flushing ones.
+- After a failure the group commit is never used again. The database is opened anew, and its recovery puts whatever
+  survived into synced files.
+- The drop of a space has no undo. Until it is durable, `until_durable` covers all keys of the space, and readers wait.
 """
 
 import asyncio
 from bisect import bisect_right
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 
 from lazulite.engine.contract import EngineError, EngineUnavailableError
-from lazulite.engine.rocksdb.commit_group import UNCHANGED, Change, Generation, Unchanged
-from lazulite.engine.rocksdb.errors import StalledError
+from lazulite.engine.rocksdb.commit_group import UNCHANGED, CommitGroup, KeyChange, Unchanged
+from lazulite.engine.rocksdb.errors import StalledError, unavailable
+from lazulite.engine.rocksdb.read_ahead import ReadAhead
 
 Bounds = tuple[bytes, bytes]
 """The first key of a range, and the bound above its last."""
 
-GENERATION_BYTES_MAX = 1 << 20
-"""A generation takes no more commits from here on, so that writing it never holds the event loop for long."""
+GROUP_BYTES_MAX = 1 << 20
+"""A group of this size accepts no more commits, so that writing it never holds the event loop for long."""
 
 
 class GroupCommit:
-    """Gathers commits and answers them once flushed."""
+    """Collects commits into groups, flushes one group after the other and acknowledges its commits."""
 
     def __init__(
-        self, write: Callable[[Generation], Awaitable[None]], sync: Callable[[], None], worker: Executor
+        self, write: Callable[[CommitGroup], Awaitable[None]], sync: Callable[[], None], worker: Executor
     ) -> None:
-        """`write` puts a generation into the database; `sync` makes all that was written durable, in `worker`."""
+        """`write` puts a group into the database; `sync` makes all that was written durable, in `worker`."""
         self.failure: EngineError | None = None
-        """Why nothing more is taken, once something failed."""
-        self.failed: Callable[[], None] = lambda: None
-        """Called once, when the group has failed and nothing of it is in flight any more."""
-        self.refused: Callable[[set[int]], None] = lambda _: None
-        """Called with the spaces that were not dropped after all, when a stalled write refused their generation."""
+        """The error after which no commit is accepted."""
+        self.on_failure: Callable[[], None] = lambda: None
+        """Called once, after a failure, when no flush is in flight any more."""
+        self.on_rejected_drops: Callable[[set[int]], None] = lambda _: None
+        """Called with the spaces whose drop a stall rejected."""
         self._write = write
         self._sync = sync
         self._worker = worker
-        self._open = Generation()
-        self._flushing: Generation | None = None
+        self._open = CommitGroup()
+        self._flushing: CommitGroup | None = None
         self._flush: asyncio.Task[None] | None = None
-        self._begun: asyncio.Future[None] | None = None
-        self._turn = asyncio.Lock()
+        self._closed: asyncio.Future[None] | None = None
+        """Resolved when the open group closes, for commits that wait for room in the next one."""
+        self._flush_lock = asyncio.Lock()
+        self._read_ahead: set[ReadAhead] = set()
 
-    # --- what readers and commits see
+    # --- values that readers and commits see
 
     def durable(self, key: bytes) -> bytes | Unchanged | None:
         """Return a key's durable value where the database may hold a later one, else UNCHANGED."""
         return UNCHANGED if self._flushing is None else self._flushing.undo.get(key, UNCHANGED)
 
     def durable_within(self, ranges: Sequence[Bounds]) -> dict[bytes, bytes | None]:
-        """Return what `durable` says of every key in some ranges (ascending, disjoint), but for the UNCHANGED ones."""
+        """Return the value of `durable` for each key in some ranges (ascending, disjoint), except UNCHANGED ones."""
         if self._flushing is None:
             return {}
         starts = [start for start, _ in ranges]
@@ -88,133 +91,152 @@ class GroupCommit:
             value = self._flushing.changes.get(key, UNCHANGED)
         return value
 
-    def unsettled_drops(self) -> set[int]:
-        """Return the spaces whose drop is not durable."""
+    @contextmanager
+    def read_ahead(self) -> Iterator[ReadAhead]:
+        """Yield a read-ahead that follows all commits meanwhile."""
+        reads = ReadAhead()
+        self._read_ahead.add(reads)
+        try:
+            yield reads
+        finally:
+            self._read_ahead.discard(reads)
+
+    def pending_drops(self) -> set[int]:
+        """Return the spaces whose drop is not durable yet."""
         flushing = self._flushing
         return self._open.dropped | (flushing.dropped if flushing is not None else set())
 
-    # --- what commits do
+    # --- join, and wait
 
     @property
     def full(self) -> bool:
-        """Whether the open generation takes no more commits: see `room`."""
-        return self._open.size_bytes >= GENERATION_BYTES_MAX and self.failure is None
+        """Whether the open group accepts no more commits: see `wait_for_room`."""
+        return self._open.size_bytes >= GROUP_BYTES_MAX and self.failure is None
 
-    async def room(self) -> None:
-        """Return when the open generation takes commits."""
+    async def wait_for_room(self) -> None:
+        """Return when the open group accepts commits."""
         while self.full:
-            if self._begun is None:
-                self._begun = asyncio.get_running_loop().create_future()
-            await asyncio.shield(self._begun)
+            if self._closed is None:
+                self._closed = asyncio.get_running_loop().create_future()
+            await asyncio.shield(self._closed)
 
-    def change(self, changed: Iterable[Change]) -> None:
-        """Note what keys were and become."""
-        self._open.change(changed)
+    def join(self, changed: Sequence[KeyChange]) -> None:
+        """Add the changes of a commit to the open group."""
+        self._open.join(changed)
+        for reads in self._read_ahead:
+            reads.follow(changed)
 
-    def drop(self, space: int) -> None:
-        """Note that a space is dropped; none of its keys may be changed from now on."""
+    def join_drop(self, space: int) -> None:
+        """Add the drop of a space to the open group; none of its keys may change from now on."""
         self._open.dropped.add(space)
 
-    def written(self) -> asyncio.Future[None]:
-        """Return what to await for everything noted so far to be durable; raises EngineError when it is not."""
+    def until_all_durable(self) -> asyncio.Future[None]:
+        """Return a future of the moment when all that joined is durable; it raises EngineError if that fails."""
         return self._wait(self._open)
 
-    def settled(self, keys: Iterable[bytes], space: int) -> asyncio.Future[None] | None:
-        """Return what to await for the latest values of these keys to be durable; None when they are."""
+    def until_durable(self, keys: Iterable[bytes], space: int) -> asyncio.Future[None] | None:
+        """Return a future of the moment when the latest values of these keys are durable; None if they are."""
         keys = list(keys)
-        for generation in (self._open, self._flushing):
-            if generation is not None and generation.touches(keys, space):
-                return self._wait(generation)
+        for group in (self._open, self._flushing):
+            if group is not None and group.touches(keys, space):
+                return self._wait(group)
         return None
 
     async def drain(self) -> None:
-        """Return when nothing is in flight."""
+        """Return when no flush is in flight."""
         while self._flush is not None:
             await asyncio.wait([self._flush])
 
     @asynccontextmanager
-    async def held(self) -> AsyncGenerator[None, None]:
-        """Keep generations out of the database: between entering and leaving, all that it holds is durable.
+    async def paused(self) -> AsyncGenerator[None, None]:
+        """Pause flushes: between entering and leaving, everything that the database holds is durable.
 
         Raises:
-            EngineUnavailableError: the group has failed.
+            EngineUnavailableError: the group commit has failed.
         """
-        async with self._turn:
+        async with self._flush_lock:
             if self.failure is not None:
-                raise _again(self.failure)
+                raise unavailable(self.failure)
             yield
 
-    def _wait(self, generation: Generation) -> asyncio.Future[None]:
-        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    def _wait(self, group: CommitGroup) -> asyncio.Future[None]:
+        # Asking for the running loop takes longer than all else here.
+        loop = asyncio.get_running_loop() if self._flush is None else self._flush.get_loop()
+        waiter: asyncio.Future[None] = loop.create_future()
         if self.failure is not None:
-            waiter.set_exception(_again(self.failure))
+            waiter.set_exception(unavailable(self.failure))
             return waiter
-        generation.waiters.append(waiter)
+        group.waiters.append(waiter)
         if self._flush is None:
-            self._flush = asyncio.create_task(self._flush_all())
+            self._flush = asyncio.create_task(self._flush_groups())
         return waiter
 
-    # --- flushing
+    # --- close, write, sync, acknowledge
 
-    async def _flush_all(self) -> None:
-        """Flush one generation after the other until nobody waits."""
+    async def _flush_groups(self) -> None:
+        """Flush one group after the other while commits wait."""
         try:
             while self._open.waiters:
-                async with self._turn:
-                    await self._flush_one()
-                await asyncio.sleep(0)  # Those just answered often come back at once: let them into the next flush.
+                async with self._flush_lock:
+                    await self._flush_group()
+                await asyncio.sleep(0)  # Callers just acknowledged often commit again at once: let them join.
         except EngineError as error:
             self._fail(error)
         except BaseException:
-            self._fail(EngineUnavailableError("a flush was broken off"))  # Nobody may wait for ever.
+            self._fail(EngineUnavailableError("a flush was broken off"))  # No waiter may wait for ever.
             raise
         finally:
             self._flush = None
             if self.failure is not None:
-                self.failed()
+                self.on_failure()
 
-    async def _flush_one(self) -> None:
-        flushing = self._flushing = self._open
-        self._open = Generation()
-        self._let_in()
+    async def _flush_group(self) -> None:
+        group = self._close()
         try:
-            await self._write(flushing)
+            await self._write(group)
         except StalledError as error:
-            self._start_over(error)
+            self._reject_stalled(error)
             return
         await asyncio.get_running_loop().run_in_executor(self._worker, self._sync)
+        self._acknowledge(group)
+
+    def _close(self) -> CommitGroup:
+        """Make the open group the flushing one, and open an empty one."""
+        closed = self._flushing = self._open
+        self._reopen()
+        return closed
+
+    def _acknowledge(self, group: CommitGroup) -> None:
         self._flushing = None
-        flushing.answer()
+        group.acknowledge()
 
-    def _let_in(self) -> None:
-        if self._begun is not None:
-            self._begun.set_result(None)
-            self._begun = None
+    def _reopen(self) -> None:
+        self._open = CommitGroup()
+        self._admit()
 
-    def _start_over(self, error: StalledError) -> None:
-        """Forget both generations, of which the database holds nothing."""
-        generations = (self._flushing, self._open)
-        self.refused(self.unsettled_drops())
-        self._flushing, self._open = None, Generation()
-        self._let_in()
-        _refuse(generations, error)
+    def _admit(self) -> None:
+        """Let the commits proceed that wait for room."""
+        if self._closed is not None:
+            self._closed.set_result(None)
+            self._closed = None
+
+    def _reject_stalled(self, error: StalledError) -> None:
+        """Discard both groups, of which the database holds nothing."""
+        groups = (self._flushing, self._open)
+        self.on_rejected_drops(self.pending_drops())
+        self._flushing = None
+        self._reopen()
+        self._reject(groups, error)
 
     def _fail(self, error: EngineError) -> None:
-        """Fail both generations; the flushing one stays where it is, because readers need its undo."""
+        """Reject both groups; the flushing one stays, because readers need its undo."""
         self.failure = error
-        self._let_in()
-        _refuse((self._flushing, self._open), error)
+        self._admit()
+        self._reject((self._flushing, self._open), error)
 
-
-def _refuse(generations: Iterable[Generation | None], error: EngineError) -> None:
-    for generation in generations:
-        for waiter in generation.waiters if generation is not None else ():
-            if not waiter.done():
-                waiter.set_exception(_again(error))
-
-
-def _again(error: EngineError) -> EngineUnavailableError:
-    """Return an error of its own for each waiter, since a traceback grows where one is raised twice."""
-    again = EngineUnavailableError(str(error))
-    again.__cause__ = error
-    return again
+    def _reject(self, groups: Iterable[CommitGroup | None], error: EngineError) -> None:
+        for group in groups:
+            if group is not None:
+                group.reject(error)
+        for reads in self._read_ahead:
+            reads.reject(error)

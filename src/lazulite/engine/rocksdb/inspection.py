@@ -1,11 +1,11 @@
-"""A store read from its first byte to its last, without changing anything.
+"""A read-only inspection of a whole store.
 
-Invariants: nobody else has the store open meanwhile (RocksDB's lock on the file LOCK is held, if there is that file; a
-backup has none); no file of the store is written; what the log holds is replayed in memory only. Every block that is
-read is verified, and is read from its file. What this does not read are the Bloom filters, a hint that RocksDB
-verifies before it believes it: a damaged one slows reads and changes no answer.
+Invariants: no other process has the store open meanwhile (this one holds RocksDB's lock on the file LOCK, if there is
+one; a backup has none). No file of the store is written; the log is replayed in memory. A commit group that a crash
+left unfinished is not shown. Each block is read from its file and verified. Bloom filters are not read: RocksDB
+verifies their hints, so a damaged one only slows reads.
 
-Not for a process that has the same store open: closing LOCK would give up the lock of both.
+Do not use it in a process that has the same store open: closing LOCK would release the lock of both.
 """
 
 import fcntl
@@ -14,35 +14,36 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import cast
 
-from rocksdict import AccessType, Rdict, ReadOptions
+from rocksdict import AccessType, Rdict, RdictIter, ReadOptions
 
-from lazulite.engine.contract import LocationInUseError, StoreUnusableError
+from lazulite.engine.contract import DataDirectoryInUseError, StoreUnusableError
 from lazulite.engine.key_encoding import META_PREFIX
-from lazulite.engine.rocksdb.data_directory import FORMAT, FORMAT_KEY
-from lazulite.engine.rocksdb.database import STAMP_KEY
+from lazulite.engine.rocksdb.database import TIMESTAMP_KEY
 from lazulite.engine.rocksdb.errors import STORE_ERRORS
 from lazulite.engine.rocksdb.options import MIB, RocksSettings, database_options
 from lazulite.engine.rocksdb.recovery import recovery_mode
+from lazulite.engine.rocksdb.rollback_journal import FORMAT, FORMAT_KEY, UNFINISHED, journal
+from lazulite.engine.rocksdb.scan import Runs, replaced
 
 _READAHEAD_BYTES = 2 * MIB
 
 
 class Inspection:
-    """An open store, to read all of it."""
+    """A store that is open for inspection."""
 
     def __init__(self, database: Rdict) -> None:
         self._database = database
 
-    def stamp(self) -> int:
-        """Return the greatest stamp that was ever given, in ticks; 0 if there is none."""
+    def newest_timestamp(self) -> int:
+        """Return the greatest commit timestamp ever given, in ticks; 0 if there is none."""
         with STORE_ERRORS:
-            return int.from_bytes(cast("bytes", self._database.get(STAMP_KEY) or b""), "big")
+            return int.from_bytes(cast("bytes", self._database.get(TIMESTAMP_KEY) or b""), "big")
 
     def rows(self) -> Iterator[tuple[bytes, bytes]]:
-        """Yield the key and value of every row in the order of keys (`key_encoding`), the store's own facts left out.
+        """Yield the key and value of every row in the order of keys (`key_encoding`), without the store's metadata.
 
         Raises:
-            EngineError: damage; the text names it.
+            EngineError: the store is damaged; the text says where.
         """
         options = ReadOptions()
         options.set_verify_checksums(True)
@@ -50,21 +51,26 @@ class Inspection:
         options.set_iterate_upper_bound(META_PREFIX)
         with STORE_ERRORS:
             iterator = self._database.iter(options)
-        iterator.seek_to_first()
-        while iterator.valid():
-            yield iterator.key(), iterator.value()
-            iterator.next()
-        with STORE_ERRORS:
-            iterator.status()
+        for keys, values in replaced(_runs(iterator), dict(journal(self._database))):
+            yield from zip(keys, values, strict=True)
+
+
+def _runs(iterator: RdictIter) -> Runs:
+    iterator.seek_to_first()
+    while iterator.valid():
+        yield [iterator.key()], [iterator.value()]
+        iterator.next()
+    with STORE_ERRORS:
+        iterator.status()
 
 
 @contextmanager
 def inspect(path: Path) -> Iterator[Inspection]:
-    """Open the store in a directory for reading all of it.
+    """Open the store in a directory for inspection.
 
     Raises:
-        LocationInUseError: somebody has it open.
-        StoreUnusableError: there is none, it cannot be opened, or its format is not ours.
+        DataDirectoryInUseError: a process has it open.
+        StoreUnusableError: there is none, it cannot be opened, or it has another format.
     """
     if not (path / "CURRENT").is_file():
         raise StoreUnusableError(f"{path} is no store, or a damaged one: it has no file CURRENT")
@@ -86,7 +92,7 @@ def inspect(path: Path) -> Iterator[Inspection]:
 def _check_format(path: Path, database: Rdict) -> None:
     with STORE_ERRORS:
         stored = database.get(FORMAT_KEY)
-    if stored != b"%d" % FORMAT:
+    if stored not in (b"%d" % FORMAT, b"%d" % UNFINISHED):
         raise StoreUnusableError(f"{path} is damaged, or of another version of Lazulite: its format is not {FORMAT}")
 
 
@@ -103,5 +109,5 @@ def _locked(path: Path) -> Iterator[None]:
         try:
             fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            raise LocationInUseError(f"{path} is in use by another process; stop that first") from None
+            raise DataDirectoryInUseError(f"{path} is in use by another process; stop that first") from None
         yield

@@ -1,4 +1,4 @@
-"""How RocksDB is set up: the engine's tunables, and what they and the engine's promises ask of RocksDB."""
+"""RocksDB's options: the engine's tunables, and the settings that the engine's guarantees require."""
 
 from dataclasses import dataclass
 
@@ -29,27 +29,31 @@ class RocksSettings:
 
     block_cache_bytes: int = 128 * MIB
     block_bytes: int = 8 << 10
-    """What is read from a file at a time. With half of it an index is twice as large, and that of 10,000,000 entities
+    """The unit of a read from a file. With half of it an index is twice as large, and that of 10,000,000 entities
     of 1 KB has no room in the cache; with twice it, single rows are read more slowly."""
     write_buffer_bytes: int = 32 * MIB
     write_buffers_max: int = 3
     open_files_max: int = 4096
-    """A file of up to 64 MiB that is not kept open is opened, and parts of it read, for each row that is asked for."""
+    """A file (up to 64 MiB) that is not kept open is opened, and read in part, for each row looked up in it."""
+    write_bytes_max: int = 2 * MIB
+    """A larger commit group is written as several batches, see `rollback_journal`."""
+    read_bytes_max: int = 2 * MIB
+    """A commit that reads more does so in several steps, see `read_ahead`."""
     slice_rows_max: int = 256
     slice_bytes_max: int = MIB
     slice_seconds_max: float = 0.001
     stall_seconds_max: float = 5.0
-    """How long a write is tried again while RocksDB is behind with its background work."""
+    """Bound on the retries of a write while RocksDB stalls."""
     stall_retry_seconds: float = 0.01
     recovery_retry_seconds: float = 1.0
-    """How long after a failed write, and between attempts, the store waits before it is opened again."""
+    """Time between a failed write and an attempt to open the store anew, and between attempts."""
 
 
 _OPEN_FILES_MIN = 256
 
 
 def open_files(settings: RocksSettings) -> int:
-    """Return how many files a store may keep open: a quarter of the process's, as clients need some too."""
+    """Return how many files a store may keep open: a quarter of the process's limit, as connections need some too."""
     if resource is None:
         return _OPEN_FILES_MIN
     allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -76,7 +80,7 @@ def database_options(settings: RocksSettings, env: Env | None) -> Options:
     options.set_compression_type(DBCompressionType.lz4())
     # Scans step over deleted rows one by one: a file that is half deletions is compacted without being asked.
     options.add_compact_on_deletion_collector_factory(16384, 8192, 0.5)
-    # Only what helps: no periodic statistics, and small logs and preallocations.
+    # No periodic statistics, and small logs and preallocations.
     options.set_stats_dump_period_sec(0)
     options.set_stats_persist_period_sec(0)
     options.set_keep_log_file_num(4)
@@ -87,7 +91,7 @@ def database_options(settings: RocksSettings, env: Env | None) -> Options:
 
 
 def _protect(options: Options) -> None:
-    """Notice damage and refuse it. Which recovery mode the log gets is decided store by store: see `recovery`.
+    """Detect damage and reject it. `recovery` chooses the log's recovery mode store by store.
 
     RocksDB flushes what it recovered from the log into synced files before it has opened (its default,
     `avoid_flush_during_recovery = false`), so a store just opened holds nothing that is not durable.
@@ -115,8 +119,15 @@ def _tables(settings: RocksSettings) -> BlockBasedOptions:
     return tables
 
 
+def synced_write_options(to_disk: bool) -> WriteOptions:
+    """Return the options of a write that waits, and returns when it is durable; `to_disk`: if there is a disk."""
+    options = WriteOptions()
+    options.sync = to_disk
+    return options
+
+
 def write_options() -> WriteOptions:
-    """Return the options of every write: the log is synced by the group's flush, and a stall refuses, never blocks."""
+    """Return the options of a commit group's write: a flush syncs the log later, and a stall rejects, never blocks."""
     options = WriteOptions()
     options.sync = False
     options.no_slowdown = True
@@ -124,7 +135,7 @@ def write_options() -> WriteOptions:
 
 
 def compact_options() -> CompactOptions:
-    """Return the options of a compaction after a drop, which RocksDB's own ones may run beside."""
+    """Return the options of a compaction after a drop; RocksDB's own compactions may run beside it."""
     options = CompactOptions()
     options.set_exclusive_manual_compaction(False)
     return options

@@ -1,6 +1,6 @@
-"""RocksDB's file of options, looked at before the binding does.
+"""A check of RocksDB's options file before the binding reads it.
 
-The binding reads the newest one when it opens a store, though every option is given to it anew; where the name of a
+The binding reads the newest options file when it opens a store, though it is given every option anew. If the name of a
 section is damaged, the process ends with a segmentation fault. The store needs none of these files.
 """
 
@@ -13,8 +13,8 @@ _NAME = re.compile(r"OPTIONS-(\d+)")
 _SECTIONS = [b"[Version]", b"[DBOptions]", b'[CFOptions "default"]', b'[TableOptions/BlockBasedTable "default"]']
 
 
-def refuse_damaged_options(path: Path) -> None:
-    """Look at the newest file of options of a store in a directory.
+def reject_damaged_options(path: Path) -> None:
+    """Check the newest options file of the store in a directory.
 
     Raises:
         StoreUnusableError: it is damaged such that opening would end the process, or cannot be read.

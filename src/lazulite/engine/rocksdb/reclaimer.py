@@ -1,7 +1,7 @@
-"""Giving back the disk room of dropped spaces, in the background, one space at a time.
+"""Reclaims the disk space of dropped spaces, in the background, one space at a time.
 
-A drop leaves one range deletion behind; the rows go when RocksDB next compacts them. This asks it to do so at once.
-RocksDB lets go of the interpreter while it compacts, so a thread does not hold up the event loop.
+A drop writes one range deletion; RocksDB removes the rows when it next compacts them. The reclaimer compacts them at
+once. RocksDB releases the interpreter's lock while it compacts, so the thread does not delay the event loop.
 """
 
 import asyncio
@@ -24,25 +24,25 @@ class Reclaimer:
         self._running: set[asyncio.Future[None]] = set()
 
     def begin(self, database: Rdict, space: int) -> None:
-        """Reclaim a space when its turn comes."""
+        """Queue a space for reclamation."""
         work = asyncio.get_running_loop().run_in_executor(self._worker, self._compact, database, space)
         self._running.add(work)
         work.add_done_callback(self._running.discard)
 
     async def finished(self) -> None:
-        """Return when everything that was begun has ended."""
+        """Return when all reclamation begun so far has ended."""
         if running := list(self._running):
             await asyncio.wait(running)
 
     async def break_off(self, database: Rdict, worker: Executor) -> None:
-        """End what was begun, done or not, from another worker. The database can only be closed after this."""
+        """Interrupt reclamation, from another worker. The database can only be closed after this."""
         if self._running:
             loop = asyncio.get_running_loop()
             await loop.run_in_executor(worker, database.cancel_all_background, True)
             await self.finished()
 
     def shutdown(self) -> None:
-        """Let the worker thread go."""
+        """End the worker thread."""
         self._worker.shutdown()
 
     def _compact(self, database: Rdict, space: int) -> None:
@@ -50,4 +50,4 @@ class Reclaimer:
             with STORE_ERRORS:
                 database.compact_range(space_prefix(space), space_end(space), self._options)
         except EngineError:
-            return  # Broken off, or a failure that RocksDB will also answer the next write with.
+            return  # Interrupted, or a failure that RocksDB also reports to the next write.

@@ -1,16 +1,17 @@
-"""What may be made of the log of a store that was not closed: decided before anything of it is changed.
+"""The choice of RocksDB's recovery mode for the log of a store, made before the store is changed.
 
-RocksDB has a mode for each habit of logs, and none for ours. A generation is written as one record, after the one
-before was synced (`group_commit`). So a log may end in one record that cannot be read, and nothing acknowledged is in
-it; but whatever readable follows, or whatever is missing below the mark (`durable_sequence`), was acknowledged. The
-store is opened for reading, in up to three modes, and what each would recover is compared:
+None of RocksDB's modes fits. A commit group is written as one record, or as several (`rollback_journal`). Each record
+is written after the one before was synced (`group_commit`).
+So the last record of a log may be unreadable: none of it was acknowledged. But a readable record after it, or a missing
+one below the durable-sequence marker (`durable_sequence`), was acknowledged. The store is opened read-only, in up to
+three modes, and the sequence numbers that they recover to are compared:
 
-- `tolerate_corrupted_tail_records` takes a log that ends early, and refuses what cannot be read for another reason. But
-  a record whose length is damaged looks to it as if the log ended early; hence the mark.
-- `point_in_time` takes everything up to what cannot be read. `skip_any_corrupted_record` takes what follows it too. If
-  they agree, nothing follows: the end is torn.
+- `tolerate_corrupted_tail_records` accepts a log that ends early, and rejects other damage. But a record with a damaged
+  length looks like an early end; hence the marker.
+- `point_in_time` recovers everything before the damage, `skip_any_corrupted_record` also everything after it. If they
+  agree, nothing follows the damage: the tail is torn.
 
-A store without a mark (new, restored, or of an older version) gets the first mode, and no more than that.
+A store without a marker (new, restored, or of an older version) gets the first mode.
 """
 
 from pathlib import Path
@@ -18,23 +19,23 @@ from pathlib import Path
 from rocksdict import AccessType, DBRecoveryMode, Rdict
 
 from lazulite.engine.contract import StoreUnusableError
-from lazulite.engine.rocksdb.durable_sequence import read_mark
+from lazulite.engine.rocksdb.durable_sequence import read_marker
 from lazulite.engine.rocksdb.options import RocksSettings, database_options
-from lazulite.engine.rocksdb.options_file import refuse_damaged_options
-from lazulite.engine.rocksdb.wal_frames import refuse_recycled
+from lazulite.engine.rocksdb.options_file import reject_damaged_options
+from lazulite.engine.rocksdb.wal_frames import reject_recycled
 
 
 def recovery_mode(path: Path, settings: RocksSettings) -> DBRecoveryMode:
-    """Return the mode in which a store is to be opened; what cannot be opened at all is left for that to say.
+    """Return the mode in which to open a store. A store that no mode can open gets one whose error says so.
 
     Raises:
-        StoreUnusableError: acknowledged writes are missing, or opening would never end, or end the process.
+        StoreUnusableError: acknowledged writes are missing, or opening would never return, or would crash.
     """
-    refuse_recycled(path)
-    refuse_damaged_options(path)
+    reject_recycled(path)
+    reject_damaged_options(path)
     strict = DBRecoveryMode.tolerate_corrupted_tail_records()
-    mark = read_mark(path)
-    if mark is None or not (path / "CURRENT").exists():
+    marker = read_marker(path)
+    if marker is None or not (path / "CURRENT").exists():
         return strict
     number = _recovered(path, settings, strict)
     if number is None:
@@ -44,16 +45,16 @@ def recovery_mode(path: Path, settings: RocksSettings) -> DBRecoveryMode:
         if number is None or number != behind:
             return strict
         strict = prefix
-    if number < mark:
+    if number < marker:
         raise StoreUnusableError(
-            f"{path} is damaged: acknowledged writes are missing, {mark - number} of them (its log or MANIFEST ends "
-            f"at {number}, {mark} was synced); restore it from a backup"
+            f"{path} is damaged: acknowledged writes are missing, {marker - number} of them (its log or MANIFEST ends "
+            f"at {number}, {marker} was synced); restore it from a backup"
         )
     return strict
 
 
 def _recovered(path: Path, settings: RocksSettings, mode: DBRecoveryMode) -> int | None:
-    """Return the sequence number that a mode would recover to; None if it would refuse."""
+    """Return the sequence number that a mode recovers to; None if it rejects the store."""
     options = database_options(settings, None)
     options.set_wal_recovery_mode(mode)
     try:

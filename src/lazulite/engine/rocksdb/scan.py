@@ -1,11 +1,10 @@
-"""Reading runs of rows as of one moment, a bounded slice at a time.
+"""Scans over one snapshot, a bounded slice at a time.
 
-The moment is that of a RocksDB iterator's making: it sees the database as it was then, wherever it is sent later. (The
-binding's `Snapshot` would be the obvious thing, but its iterators see what was written after it.) The database may
-hold writes that are not durable at that moment; for their keys the durable values are handed in (`durable`), and take
-their place.
+The snapshot is that of a RocksDB iterator: it sees the database of the moment when it was made. (Iterators of the
+binding's `Snapshot` see later writes, so that class is of no use here.) The database may hold undurable writes at that
+moment. The argument `durable` holds the durable values of their keys, which replace them.
 
-An iterator keeps its database open, so whoever closes the database closes the cursors first.
+An iterator keeps its database open, so all cursors must be closed before the database.
 """
 
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -19,17 +18,17 @@ from lazulite.engine.rocksdb.group_commit import Bounds
 from lazulite.engine.rocksdb.options import RocksSettings
 
 _Run = tuple[list[bytes], list[bytes]]
-_Runs = Generator[_Run, None, None]
-"""Keys and values in ascending order, a few rows at a time, so that a row takes little beyond the binding's own work;
-now and then no row, where much work found none."""
+Runs = Generator[_Run, None, None]
+"""Keys and values in ascending order, a few rows at a time to keep the cost of a row near the binding's own. A run may
+be empty."""
 
 _RUN_ROWS_MAX = 16
 _LARGE_BYTES = 16 << 10
-"""A row of more than that ends its run."""
+"""A larger row ends its run."""
 
 
 class RowSlice:
-    """Rows as they were stored; keys are decoded only when asked for."""
+    """Stored rows; a key is decoded only when it is read."""
 
     __slots__ = ("keys", "values")
 
@@ -43,7 +42,7 @@ class RowSlice:
 
 
 class Cursor:
-    """A place in some ranges of a database as it was when the cursor was made."""
+    """A position in some ranges of a database, over a snapshot made with the cursor."""
 
     def __init__(
         self,
@@ -53,9 +52,9 @@ class Cursor:
         limit: int | None,
         settings: RocksSettings,
     ) -> None:
-        """`limit` bounds the rows in all."""
+        """Take the snapshot; `limit` bounds the rows in all."""
         self.done = limit == 0 or not ranges
-        """Nothing is left to read."""
+        """Whether all rows were read."""
         self._left = limit
         self._settings = settings
         self._closed = False
@@ -64,17 +63,19 @@ class Cursor:
         options = ReadOptions()
         options.set_iterate_upper_bound(ranges[-1][1])
         with STORE_ERRORS:
-            runs = _read(database.iter(options), ranges, _RUN_ROWS_MAX if limit is None else min(limit, _RUN_ROWS_MAX))
-        self._runs = _replaced(runs, durable) if durable else runs
+            runs = _runs_of(
+                database.iter(options), ranges, _RUN_ROWS_MAX if limit is None else min(limit, _RUN_ROWS_MAX)
+            )
+        self._runs = replaced(runs, durable) if durable else runs
 
     def close(self) -> None:
-        """Let go of the database; a later `read` is refused."""
+        """Release the database; a later `next_slice` is rejected."""
         self._closed = True
         if not self.done:
             self._runs.close()
 
-    def read(self, timer: Callable[[], float]) -> RowSlice:
-        """Return the next rows, as many as one slice may hold and take; `timer` counts seconds."""
+    def next_slice(self, timer: Callable[[], float]) -> RowSlice:
+        """Return the next rows, within the bounds of a slice; `timer` returns seconds."""
         if self._closed:
             raise EngineUnavailableError("the store was closed during a scan")
         settings = self._settings
@@ -100,7 +101,7 @@ class Cursor:
         return RowSlice(keys, values)
 
 
-def _read(iterator: RdictIter, ranges: Sequence[Bounds], rows_max: int) -> _Runs:
+def _runs_of(iterator: RdictIter, ranges: Sequence[Bounds], rows_max: int) -> Runs:
     """Yield the rows of the ranges, at most `rows_max` in a run; the last run of a range may be empty."""
     read_key, read_value, step = iterator.key, iterator.value, iterator.next
     for start, end in ranges:
@@ -123,10 +124,10 @@ def _read(iterator: RdictIter, ranges: Sequence[Bounds], rows_max: int) -> _Runs
             yield keys, values
         if not iterator.valid():
             with STORE_ERRORS:
-                iterator.status()  # A damaged block ends an iterator as the last row does, but for this.
+                iterator.status()  # Otherwise a damaged block would look like the last row.
 
 
-def _replaced(runs: _Runs, durable: Mapping[bytes, bytes | None]) -> _Runs:
+def replaced(runs: Runs, durable: Mapping[bytes, bytes | None]) -> Runs:
     """Yield runs with those keys' rows replaced, put in, or left out (None) as `durable` says."""
     waiting = sorted(durable, reverse=True)
     for keys, values in runs:
@@ -142,6 +143,6 @@ def _replaced(runs: _Runs, durable: Mapping[bytes, bytes | None]) -> _Runs:
 
 
 def _present(rows: Mapping[bytes, bytes | None]) -> _Run:
-    """Return the rows that are there, in order."""
+    """Return the rows that are present, in order."""
     present = sorted((key, value) for key, value in rows.items() if value is not None)
     return [key for key, _ in present], [value for _, value in present]

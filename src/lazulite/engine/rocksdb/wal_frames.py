@@ -1,12 +1,12 @@
-"""The frames of RocksDB's logs and MANIFESTs, looked at before RocksDB does.
+"""A check of the frames of RocksDB's logs and MANIFESTs before RocksDB reads them.
 
 A file is blocks of 32 KiB. A record, or a piece of one, has a header of seven bytes: a checksum (4), the length (2) and
-the type (1), both little endian; none crosses a block's end. Types 1 to 4 are written here. Types 5 to 8 are those of
-recycled logs, which Lazulite does not have; where RocksDB meets one it reads the same place for ever and never
-opens. A flipped bit makes a 5 of a 1.
+the type (1), both little endian; none crosses a block's end. Lazulite's stores have types 1 to 4. Types 5 to 8 belong
+to recycled logs, which Lazulite does not use: RocksDB reads such a record for ever and never opens. A flipped bit turns
+a 1 into a 5.
 
-What is followed here is at least what RocksDB follows: it goes by the same lengths, and after what it cannot read on
-from the next block.
+The check visits at least the records that RocksDB visits: it uses the same lengths, and goes on with the next block
+after a record that cannot be read.
 """
 
 import struct
@@ -19,11 +19,11 @@ _HEADER = struct.Struct("<IHB")
 _RECYCLED = range(5, 9)
 
 
-def refuse_recycled(path: Path) -> None:
-    """Look at the logs and MANIFESTs of a store in a directory.
+def reject_recycled(path: Path) -> None:
+    """Check the logs and MANIFESTs of the store in a directory.
 
     Raises:
-        StoreUnusableError: one is damaged such that RocksDB would not come back, or cannot be read.
+        StoreUnusableError: one cannot be read, or is damaged such that RocksDB would never return.
     """
     try:
         for file in sorted([*path.glob("*.log"), *path.glob("MANIFEST-*")]):

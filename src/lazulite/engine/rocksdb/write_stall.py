@@ -1,4 +1,4 @@
-"""What to do while RocksDB is behind with its background work: wait off the event loop, a bounded time."""
+"""Retries of a write while RocksDB stalls writes: bounded in time, off the event loop."""
 
 import asyncio
 from collections.abc import Callable
@@ -10,16 +10,16 @@ from lazulite.engine.rocksdb.options import RocksSettings
 T = TypeVar("T")
 
 
-async def unstalled(settings: RocksSettings, timer: Callable[[], float], attempt: Callable[[], T]) -> T:
-    """Try a write, again and again for a while as long as RocksDB refuses it for being behind.
+async def retry_while_stalled(settings: RocksSettings, timer: Callable[[], float], attempt: Callable[[], T]) -> T:
+    """Attempt a write until RocksDB no longer stalls it, for at most `settings.stall_seconds_max`.
 
     Args:
-        settings: how long, and how often.
-        timer: counts seconds.
-        attempt: the whole of it, reading included, because others may write between two tries.
+        settings: bound and interval of the retries.
+        timer: returns seconds.
+        attempt: makes the whole write, and raises `StalledError` if RocksDB did none of it.
 
     Raises:
-        StalledError: the time is up.
+        StalledError: the bound is reached.
     """
     deadline: float | None = None
     while True:

@@ -1,0 +1,235 @@
+"""The named resources of all accounts that have a space each, such as tables or queues.
+
+A resource is a row of the catalog's space: partition = account, row = the resource's name, value = its stored form. The
+markers of dropped spaces stand beside (`dropped_spaces`).
+
+Invariants: the space of a resource is its own, and is never used again after the resource is deleted. So a resource of
+the same name created at once is empty. A change depends on the engine's rows, never on cached ones, which other
+processes may have changed.
+"""
+
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import replace
+from typing import Generic, TypeVar
+
+from lazulite.engine.compare_and_swap import update_row
+from lazulite.engine.contract import Engine, Key, KeyRange
+from lazulite.engine.remote.messages import CacheInvalidation
+from lazulite.protocol.errors import ServiceError
+from lazulite.records.dropped_spaces import DroppedSpaces, is_marker, marker_of
+from lazulite.records.named_resource import NamedResource
+from lazulite.records.row_cache import RowCache, TimeToLive
+from lazulite.records.space_allocator import SpaceAllocator
+from lazulite.records.stored_policy import StoredAccessPolicy
+
+_FIRST_NAME = "0"
+"""No name in a list sorts before it; the `!` of markers and the `$` of system resources do."""
+
+
+ResourceT = TypeVar("ResourceT", bound=NamedResource)
+
+
+class ResourceCatalog(Generic[ResourceT]):
+    """The resources of one service, kept in an engine.
+
+    Args:
+        engine: holds the rows.
+        space: number of the catalog's own space.
+        resource: the class of the resources.
+        missing_code: the error for a resource that does not exist.
+        fold: takes a name to its row, the same for all spellings of one name.
+        ttl: how long a row is cached if other processes change rows without invalidation; None: until it changes.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        space: int,
+        resource: type[ResourceT],
+        missing_code: str,
+        *,
+        fold: Callable[[str], str] = str,
+        ttl: TimeToLive | None = None,
+    ) -> None:
+        self.space = space
+        self._engine = engine
+        self._decode = resource.from_bytes
+        self._missing_code = missing_code
+        self._fold = fold
+        self._spaces = SpaceAllocator(engine)
+        self._dropped = DroppedSpaces(engine, space)
+        self._cache: RowCache[Key, ResourceT] = RowCache(ttl=ttl)
+
+    @property
+    def invalidation(self) -> CacheInvalidation:
+        """The cache to invalidate when other processes change rows of the catalog."""
+        return self._cache
+
+    def cached(self, account: str, name: str) -> ResourceT | None:
+        """Return a resource if it is cached."""
+        return self._cache.get((account, self._fold(name)))
+
+    async def get(self, account: str, name: str) -> ResourceT | None:
+        """Return a resource, perhaps from the cache."""
+        return self.cached(account, name) or await self.read(account, name)
+
+    async def read(self, account: str, name: str) -> ResourceT | None:
+        """Return a resource as it is now."""
+        row = self._fold(name)
+        if is_marker(row):
+            return None
+        key = (account, row)
+        before = self._cache.before_read()
+        value = await self._engine.get(self.space, *key)
+        if value is None:
+            self._cache.evict(key)
+            return None
+        resource = self._decode(value)
+        self._cache.fill(key, resource, before)
+        return resource
+
+    async def require(self, account: str, name: str) -> ResourceT:
+        """Return a resource, perhaps from the cache.
+
+        Raises:
+            ServiceError: `missing_code`.
+        """
+        resource = await self.get(account, name)
+        if resource is None:
+            raise ServiceError(self._missing_code)
+        return resource
+
+    async def list(self, account: str, start: str, prefix: str = "") -> AsyncGenerator[ResourceT, None]:
+        """Yield the resources of an account, in the order of their rows.
+
+        Args:
+            account: the account.
+            start: the first row, such as a marker of the previous page names it; it need not exist.
+            prefix: what the rows begin with.
+        """
+        named = KeyRange((account, max(start, prefix, _FIRST_NAME)), (account + "\0", ""))
+        async with aclosing(self._rows(named)) as rows:
+            async for (_, row), value in rows:
+                if not row.startswith(prefix):
+                    return
+                yield self._decode(value)
+
+    async def all(self) -> AsyncGenerator[ResourceT, None]:
+        """Yield the resources of all accounts."""
+        async with aclosing(self._rows(KeyRange(("", ""), None))) as rows:
+            async for (_, row), value in rows:
+                if not is_marker(row):
+                    yield self._decode(value)
+
+    async def _rows(self, within: KeyRange) -> AsyncGenerator[tuple[Key, bytes], None]:
+        async with aclosing(self._engine.scan(self.space, [within])) as parts:
+            async for part in parts:
+                for index, value in enumerate(part.values):
+                    yield part.key(index), value
+
+    async def add(
+        self, account: str, name: str, make: Callable[[int], ResourceT], accept: Callable[[ResourceT], None]
+    ) -> ResourceT | None:
+        """Add a resource.
+
+        Args:
+            account: the account.
+            name: its name.
+            make: takes the number of a new space to the resource.
+            accept: takes the resource that has the name already, and raises the error for that, if it is one.
+
+        Returns:
+            The new resource; None if there is one, which was accepted.
+        """
+        found = await self.read(account, name)
+        if found is not None:
+            accept(found)
+            return None
+        added = make(await self._spaces.allocate())
+        is_new = False
+
+        def put(current: bytes | None) -> Mapping[str, bytes | None]:
+            nonlocal is_new
+            is_new = current is None
+            if current is None:
+                return {self._fold(name): added.to_bytes()}
+            accept(self._decode(current))
+            return {}
+
+        await self._change(account, name, put)
+        return added if is_new else None
+
+    async def delete(self, account: str, name: str) -> None:
+        """Delete a resource: gone at once, its rows reclaimed in the background.
+
+        Raises:
+            ServiceError: `missing_code`.
+        """
+        await self._replace(account, name, lambda _: None)
+
+    async def clear(self, account: str, name: str) -> None:
+        """Delete everything in a resource at once: give it a new space.
+
+        Raises:
+            ServiceError: `missing_code`.
+        """
+        space = await self._spaces.allocate()
+        await self._replace(account, name, lambda resource: replace(resource, space=space))
+
+    async def _replace(self, account: str, name: str, successor: Callable[[ResourceT], ResourceT | None]) -> None:
+        """Replace the row of a resource or delete it, and drop the space that it had."""
+        replaced: list[ResourceT] = []
+
+        def drop(resource: ResourceT) -> Mapping[str, bytes | None]:
+            replaced[:] = [resource]
+            following = successor(resource)
+            row = None if following is None else following.to_bytes()
+            return {self._fold(name): row, marker_of(resource.space): b""}
+
+        await self._change_present(account, name, drop)
+        [resource] = replaced
+        await self._close(resource)
+        await self._dropped.reclaim(account, marker_of(resource.space))
+
+    async def _close(self, resource: ResourceT) -> None:
+        """Have every process reject changes of a resource that it may still have in its cache."""
+
+    async def update(self, account: str, name: str, changed: Callable[[ResourceT], ResourceT]) -> None:
+        """Change a resource; `changed` is pure, and keeps its name and its space.
+
+        Raises:
+            ServiceError: `missing_code`.
+        """
+        row = self._fold(name)
+        await self._change_present(account, name, lambda resource: {row: changed(resource).to_bytes()})
+
+    async def policies(self, account: str, name: str) -> tuple[StoredAccessPolicy, ...]:
+        """Return the stored access policies of a resource; none if it does not exist."""
+        resource = await self.get(account, name)
+        return () if resource is None else resource.policies
+
+    async def set_policies(self, account: str, name: str, policies: Sequence[StoredAccessPolicy]) -> None:
+        """Replace the stored access policies of a resource. Raises as `update`."""
+        await self.update(account, name, lambda resource: replace(resource, policies=tuple(policies)))
+
+    async def finish_drops(self) -> None:
+        """Empty the spaces that a crash left to be emptied."""
+        await self._dropped.finish()
+
+    async def _change_present(
+        self, account: str, name: str, change: Callable[[ResourceT], Mapping[str, bytes | None]]
+    ) -> None:
+        def present(current: bytes | None) -> Mapping[str, bytes | None]:
+            if current is None or is_marker(self._fold(name)):
+                raise ServiceError(self._missing_code)
+            return change(self._decode(current))
+
+        await self._change(account, name, present)
+
+    async def _change(
+        self, account: str, name: str, change: Callable[[bytes | None], Mapping[str, bytes | None]]
+    ) -> None:
+        row = self._fold(name)
+        with self._cache.changing((account, row)):
+            await update_row(self._engine, self.space, account, row, change)

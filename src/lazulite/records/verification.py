@@ -1,0 +1,139 @@
+"""Is a store what this version of Lazulite writes? Every row of it, read once, in the order of keys.
+
+The checks, beside those of each space:
+
+- keys decode, and are encoded in the one way that `engine.key_encoding` has;
+- every space below `FIRST_FREE_SPACE` is in the registry;
+- each row of a catalog names a space of its own that was given out, or marks a space whose drop is unfinished;
+- every other row is in a space that a catalog names, or in a dropped one (such rows are gone already).
+
+The *checksum* is a SHA-256 of the rows that are content: equal for equal contents, whatever files they are in. Accounts
+are not in it, as those of a location are in a file beside.
+"""
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from lazulite.engine.contract import Key
+from lazulite.engine.key_encoding import decode_key, encode_key
+from lazulite.records.dropped_spaces import is_marker, marked_space
+from lazulite.records.space_allocator import next_free
+from lazulite.records.spaces import COUNTERS, FIRST_FREE_SPACE, CatalogFormat, Spaces
+
+PROBLEMS_MAX = 20
+"""So many problems are described; the others are counted."""
+
+_MALFORMED = (ValueError, LookupError, TypeError, AssertionError, AttributeError)
+"""The exceptions of reading bytes that no version of Lazulite wrote."""
+
+
+@dataclass(slots=True)
+class Findings:
+    """What a store holds, and what is wrong with it."""
+
+    counts: dict[str, int] = field(default_factory=dict)
+    """By noun: how many tables, how many entities."""
+    rows: int = 0
+    """Read so far, of all kinds."""
+    checksum: str = ""
+    """Hexadecimal; known at the end."""
+    problems: list[str] = field(default_factory=list)
+    """The first of them, a line each."""
+    problem_count: int = 0
+
+    def note(self, problem: str) -> None:
+        """Take note of a problem."""
+        self.problem_count += 1
+        if len(self.problems) < PROBLEMS_MAX:
+            self.problems.append(problem)
+
+
+def verify(rows: Iterable[tuple[bytes, bytes]], timestamp_max: int, spaces: Spaces) -> Iterator[Findings]:
+    """Yield the findings after every row, always the same object, and once more when all rows have been seen.
+
+    Args:
+        rows: keys and values of a whole store, in order.
+        timestamp_max: the greatest timestamp that the store ever gave, in ticks.
+        spaces: the registry of all services.
+    """
+    return _Verification(timestamp_max, spaces).run(rows)
+
+
+class _Owned(NamedTuple):
+    """A space that a catalog names."""
+
+    name: str
+    catalog: CatalogFormat
+
+
+class _Verification:
+    def __init__(self, timestamp_max: int, spaces: Spaces) -> None:
+        self._timestamp_max = timestamp_max
+        self._spaces = spaces
+        self._findings = Findings({noun: 0 for nouns in spaces.nouns for noun in (nouns.spaces, nouns.rows)})
+        self._digest = hashlib.sha256()
+        self._owned: dict[int, _Owned] = {}
+        self._dropped: set[int] = set()
+        self._next_space = FIRST_FREE_SPACE
+
+    def run(self, rows: Iterable[tuple[bytes, bytes]]) -> Iterator[Findings]:
+        for key, value in rows:
+            self._findings.rows += 1
+            try:
+                self._look(key, value)
+            except _MALFORMED as error:
+                self._findings.note(f"row {key.hex()}: {type(error).__name__}: {error}")
+            yield self._findings
+        self._findings.checksum = self._digest.hexdigest()
+        yield self._findings
+
+    def _look(self, raw: bytes, value: bytes) -> None:
+        space = int.from_bytes(raw[:8], "big")
+        key = decode_key(raw)
+        if encode_key(space, *key) != raw:
+            raise ValueError("the key is encoded in no way that Lazulite has")
+        look = self._owned_row if space >= FIRST_FREE_SPACE else self._own_row
+        if look(space, key, value):
+            for part in (raw, value):
+                self._digest.update(len(part).to_bytes(4, "big"))
+                self._digest.update(part)
+
+    def _owned_row(self, number: int, key: Key, value: bytes) -> bool:
+        """Verify a row of a space that a catalog names; tell whether it is content."""
+        if number in self._dropped:
+            return False
+        owned = self._owned.get(number)
+        if owned is None:
+            raise ValueError(f"no catalog names space {number}")
+        nouns = owned.catalog.nouns
+        try:
+            owned.catalog.verify(key, value, self._timestamp_max)
+        except ValueError as error:
+            raise ValueError(f"{nouns.space} {owned.name}, {key}: {error}") from None
+        self._findings.counts[nouns.rows] += owned.catalog.counted(key)
+        return True
+
+    def _own_row(self, number: int, key: Key, value: bytes) -> bool:
+        """Verify a row of the services' own spaces; tell whether it is content."""
+        space = self._spaces.get(number)
+        if space is None:
+            raise ValueError(f"space {number} has an unknown row under {key}")
+        if space.verify is not None:
+            space.verify(key, value)
+        if number == COUNTERS:
+            self._next_space = next_free(value)
+        if space.catalog is not None:
+            if is_marker(key[1]):
+                self._dropped.add(marked_space(key[1]))
+                return False
+            self._name(space.catalog, key, value)
+        return space.content
+
+    def _name(self, catalog: CatalogFormat, key: Key, value: bytes) -> None:
+        number, name = catalog.read(key[1], value)
+        if not FIRST_FREE_SPACE <= number < self._next_space or number in self._owned:
+            raise ValueError(f"{catalog.nouns.space} {name} has space {number}, which is not its own")
+        self._owned[number] = _Owned(name, catalog)
+        self._findings.counts[catalog.nouns.spaces] += 1

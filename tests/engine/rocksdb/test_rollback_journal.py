@@ -1,0 +1,268 @@
+"""Commit groups written as several batches: whole or absent, whatever interrupts them, and unseen till then."""
+
+import asyncio
+import shutil
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rocksdict import Options, Rdict
+
+from lazulite.engine.contract import EngineUnavailableError, KeyRange, SpaceDroppedError
+from lazulite.engine.rocksdb import rollback_journal
+from lazulite.engine.rocksdb.commit_group import CommitGroup
+from lazulite.engine.rocksdb.data_directory import DataDirectory
+from lazulite.engine.rocksdb.database import TIMESTAMP_KEY
+from lazulite.engine.rocksdb.engine import RocksEngine
+from lazulite.engine.rocksdb.inspection import inspect
+from lazulite.engine.rocksdb.options import RocksSettings
+from lazulite.engine.rocksdb.rollback_journal import FORMAT, FORMAT_KEY, UNFINISHED, batches
+from lazulite.protocol.clock import system_clock
+
+from .failing import Failpoints, writable_again
+
+SMALL = RocksSettings(
+    write_bytes_max=4096, recovery_retry_seconds=0.001, stall_retry_seconds=0.001, stall_seconds_max=0.01
+)
+ROWS = [f"{number:02}" for number in range(20)]
+OLD = dict.fromkeys(ROWS[::2], b"old" * 300)
+NEW = dict.fromkeys(ROWS[4:], b"new" * 400)
+BATCHES = 13
+"""Of the commit of `NEW` and of the deletion of the other rows, by `SMALL`."""
+
+
+@pytest.fixture(name="failpoints")
+def _failpoints() -> Failpoints:
+    return Failpoints()
+
+
+@pytest.fixture(name="engine")
+async def _engine(tmp_path: Path, failpoints: Failpoints) -> AsyncIterator[RocksEngine]:
+    engine = RocksEngine.open(tmp_path / "store", system_clock, SMALL, failpoints=failpoints)
+    for row, value in OLD.items():
+        await engine.commit(1, "p", [row], lambda current, timestamp, row=row, value=value: {row: value})  # type: ignore[misc]  # binds
+    yield engine
+    failpoints.armed.clear()
+    await engine.close()
+
+
+def change(current: Sequence[bytes | None], timestamp: int) -> Mapping[str, bytes | None]:
+    return {row: NEW.get(row) for row in ROWS}
+
+
+async def rows_of(engine: RocksEngine) -> dict[str, bytes]:
+    found: dict[str, bytes] = {}
+    async for part in engine.scan(1, [KeyRange(("", ""), None)]):
+        found |= {part.key(at)[1]: value for at, value in enumerate(part.values)}
+    return found
+
+
+async def rows_at(path: Path) -> dict[str, bytes]:
+    engine = RocksEngine.open(path, system_clock, SMALL)
+    found = await rows_of(engine)
+    await engine.close()
+    return found
+
+
+class Counted:
+    """Does something at each call of a failpoint."""
+
+    def __init__(self, action: Callable[[int], None]) -> None:
+        self.calls = 0
+        self._action = action
+
+    def __call__(self) -> None:
+        self.calls += 1
+        self._action(self.calls)
+
+
+async def test_a_group_is_whole_or_absent_wherever_a_process_ends(
+    engine: RocksEngine, failpoints: Failpoints, tmp_path: Path
+) -> None:
+    stores: list[Path] = []
+
+    def keep(number: int) -> None:
+        stores.append(tmp_path / f"{len(stores)}")
+        shutil.copytree(tmp_path / "store", stores[-1])
+
+    failpoints.armed = {"before_write": Counted(keep), "after_sync": Counted(keep)}
+    await engine.commit(1, "p", ROWS, change)
+    failpoints.armed.clear()
+    assert len(stores) == 2 * BATCHES
+    kept = []
+    for store in stores:
+        with inspect(store) as inspection:
+            inspected = dict(inspection.rows())
+        kept.append(await rows_at(store))
+        assert list(inspected.values()) == list(kept[-1].values()), "inspected otherwise than opened"
+        assert kept[-1] == await rows_at(store), "changed by being opened again"
+    assert kept == [OLD] * (2 * BATCHES - 1) + [NEW]
+
+
+@pytest.mark.parametrize("number", range(1, BATCHES + 1))
+@pytest.mark.parametrize("point", ["before_write", "before_sync", "after_sync"])
+async def test_a_group_that_fails_is_whole_or_absent_and_does_no_later_harm(
+    engine: RocksEngine, failpoints: Failpoints, tmp_path: Path, point: str, number: int
+) -> None:
+    def fail(call: int) -> None:
+        if call == number:
+            raise Exception("IO error: no more")
+
+    failpoints.armed[point] = Counted(fail)
+    with pytest.raises(EngineUnavailableError):
+        await engine.commit(1, "p", ROWS, change)
+    await writable_again(engine)
+    found = await rows_of(engine)
+    assert found == (NEW if number == BATCHES and point != "before_write" else OLD)
+    await engine.commit(1, "p", ["00"], lambda current, timestamp: {"00": b"later"})
+    shutil.copytree(tmp_path / "store", tmp_path / "killed")
+    assert await rows_at(tmp_path / "killed") == dict(sorted({**found, "00": b"later"}.items()))
+
+
+async def test_no_reader_sees_a_part_of_a_group(engine: RocksEngine, failpoints: Failpoints) -> None:
+    writes = Counted(lambda _: None)
+    failpoints.armed["before_write"] = writes
+    seen: set[int] = set()
+    commit = asyncio.create_task(engine.commit(1, "p", ROWS, change))
+    while True:
+        before = writes.calls
+        rows = await rows_of(engine)
+        values = {row: engine.get_now(1, "p", row) for row in ROWS}
+        if {row: value for row, value in values.items() if value is not None} == NEW:
+            break
+        assert rows == OLD
+        assert values == dict.fromkeys(ROWS) | OLD
+        seen.add(before)
+    await commit
+    assert len(seen) > BATCHES // 2
+    assert await rows_of(engine) == NEW
+
+
+async def test_a_stall_within_a_group_rejects_it_and_does_no_harm(engine: RocksEngine, failpoints: Failpoints) -> None:
+    def stall(call: int) -> None:
+        if call > 5:
+            raise Exception("Result incomplete: Write stall")
+
+    failpoints.armed["before_write"] = Counted(stall)
+    first = asyncio.create_task(engine.commit(1, "p", ROWS, change))
+    await asyncio.sleep(0)
+    builds_on_it = asyncio.create_task(engine.commit(1, "p", ["00"], lambda current, timestamp: {"00": b"later"}))
+    assert [type(error) for error in await asyncio.gather(first, builds_on_it, return_exceptions=True)] == [
+        EngineUnavailableError
+    ] * 2
+    failpoints.armed.clear()
+    await writable_again(engine)
+    assert await rows_of(engine) == OLD
+
+
+async def test_a_short_stall_within_a_group_is_waited_out(engine: RocksEngine, failpoints: Failpoints) -> None:
+    def stall(call: int) -> None:
+        if call in (5, 6):
+            raise Exception("Result incomplete: Write stall")
+
+    failpoints.armed["before_write"] = Counted(stall)
+    await engine.commit(1, "p", ROWS, change)
+    assert await rows_of(engine) == NEW
+
+
+async def test_a_drop_that_joins_a_large_group_is_a_part_of_it(
+    engine: RocksEngine, failpoints: Failpoints, tmp_path: Path
+) -> None:
+    def keep(number: int) -> None:  # Later the drop's compaction deletes files.
+        if number == BATCHES:
+            shutil.copytree(tmp_path / "store", tmp_path / "killed")
+
+    failpoints.armed["after_sync"] = Counted(keep)
+    commit = asyncio.create_task(engine.commit(1, "p", ROWS, change))
+    drop = asyncio.create_task(engine.drop(1))
+    timestamp, _ = await asyncio.gather(commit, drop)
+    assert await rows_of(engine) == {}
+    with pytest.raises(SpaceDroppedError):
+        await engine.commit(1, "p", ROWS, change)
+    assert await rows_at(tmp_path / "killed") == {}
+    assert engine.newest_timestamp == timestamp
+
+
+async def test_a_rollback_can_be_interrupted(
+    engine: RocksEngine, failpoints: Failpoints, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def keep(number: int) -> None:
+        if number == BATCHES:
+            shutil.copytree(tmp_path / "store", tmp_path / "killed")
+
+    failpoints.armed["before_write"] = Counted(keep)
+    await engine.commit(1, "p", ROWS, change)
+    write = rollback_journal._write
+    for number in range(1, 6):
+        calls = 0
+
+        def interrupted(*arguments: object, number: int = number) -> None:
+            nonlocal calls
+            calls += 1
+            if calls == number:
+                raise EngineUnavailableError
+            write(*arguments)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(rollback_journal, "_write", interrupted)
+        with pytest.raises(Exception, match="cannot be opened"):
+            DataDirectory(tmp_path / "killed", SMALL).open()
+    monkeypatch.undo()
+    assert await rows_at(tmp_path / "killed") == OLD
+
+
+async def test_versions_without_a_journal_reject_an_unfinished_group_only(
+    engine: RocksEngine, failpoints: Failpoints, tmp_path: Path
+) -> None:
+    stores: list[Path] = []
+
+    def keep(number: int) -> None:
+        stores.append(tmp_path / f"{len(stores)}")
+        shutil.copytree(tmp_path / "store", stores[-1])
+
+    failpoints.armed["after_sync"] = Counted(keep)
+    await engine.commit(1, "p", ROWS, change)
+    formats = []
+    for store in stores:
+        database = Rdict(str(store), Options(raw_mode=True))
+        formats.append(database.get(FORMAT_KEY))
+        database.close()
+    assert formats == [b"%d" % UNFINISHED] * (BATCHES - 1) + [b"%d" % FORMAT]
+
+
+async def test_no_write_is_larger_than_the_bound(engine: RocksEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes: list[int] = []
+    encoded = rollback_journal.Batch.encoded
+
+    def note(self: rollback_journal.Batch) -> object:
+        batch = encoded(self)
+        sizes.append(batch.size_in_bytes())
+        return batch
+
+    monkeypatch.setattr(rollback_journal.Batch, "encoded", note)
+    await engine.commit(1, "p", ROWS, change)
+    assert len(sizes) == BATCHES
+    assert max(sizes) <= SMALL.write_bytes_max
+
+
+changes = st.dictionaries(st.binary(max_size=4), st.none() | st.binary(max_size=40), min_size=1)
+
+
+@given(changes, changes, st.integers(1, 600))
+def test_batches_hold_all_changes_and_their_journal_all_old_values(
+    new: dict[bytes, bytes | None], old: dict[bytes, bytes | None], bytes_max: int
+) -> None:
+    group = CommitGroup()
+    group.join((key, old.get(key), value) for key, value in new.items())
+    written = [change for batch in batches(group, (TIMESTAMP_KEY, b"now"), bytes_max) for change in batch.changes]
+    meta = [(key, value) for key, value in written if key.startswith(FORMAT_KEY[:8])]
+    assert dict(change for change in written if change not in meta) == new
+    assert written[-1] == (TIMESTAMP_KEY, b"now")
+    records = [value for key, value in meta if b"journal" in key and value is not None]
+    restored = [change for record in records for change in rollback_journal._decode(record)]
+    if group.size_bytes > bytes_max:
+        assert restored == [(key, old.get(key)) for key in new]
+        assert [key for key, value in meta if value is None] == [key for key, value in meta if value in records]
+    else:
+        assert meta == [(TIMESTAMP_KEY, b"now")]
