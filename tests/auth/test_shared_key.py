@@ -201,7 +201,7 @@ def test_malformed_authorization_headers(header: str) -> None:
 
 
 @given(st.text(max_size=40))
-def test_any_authorization_header_parses_or_is_refused(header: str) -> None:
+def test_any_authorization_header_parses_or_is_rejected(header: str) -> None:
     try:
         parse_authorization(header)
     except ServiceError as error:
@@ -231,7 +231,7 @@ def test_http_dates(moment: datetime) -> None:
         *("2016-06-27T15:25:14Z", "Mon, 27 Jun 0000 15:25:14 GMT", "Mon, ٢٧ Jun 2016 15:25:14 GMT", "x" * 10_000),
     ],
 )
-def test_a_missing_or_malformed_date_is_refused(text: str) -> None:
+def test_a_missing_or_malformed_date_is_rejected(text: str) -> None:
     with pytest.raises(ServiceError, match="403 AuthenticationFailed"):
         check_date(Request("GET", "/", headers={"x-ms-date": text} if text else {}), NOW)
 

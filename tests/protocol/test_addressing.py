@@ -87,7 +87,7 @@ def test_in_host_style_nothing_is_taken_off_the_path() -> None:
 
 
 @given(st.text(st.characters(max_codepoint=255)), st.text(st.characters(max_codepoint=255)))
-def test_any_host_and_path_are_taken_apart_or_refused(host: str, path: str) -> None:
+def test_any_host_and_path_are_taken_apart_or_rejected(host: str, path: str) -> None:
     try:
         address = locate(f"/{path}", host)
     except ServiceError as error:
@@ -98,9 +98,9 @@ def test_any_host_and_path_are_taken_apart_or_refused(host: str, path: str) -> N
         assert address.root.endswith("/")
 
 
-def test_a_long_host_is_read_but_not_remembered() -> None:
+def test_a_long_host_is_read_but_not_cached() -> None:
     addressing = Addressing()
     for count in (10, 300, 5000):
         host = "a" * count + ".table.localhost"
         assert addressing.locate(Request("GET", "/", headers={"host": host})).account == "a" * count
-    assert addressing._remembered.cache_info().currsize == 1
+    assert addressing._cached.cache_info().currsize == 1

@@ -7,6 +7,7 @@ from lazulite.protocol.clock import (
     LAST_TICK,
     TICKS_PER_SECOND,
     UNIX_EPOCH_TICKS,
+    steady,
     system_clock,
     ticks_since_boot,
     unix_seconds,
@@ -35,3 +36,13 @@ def test_setting_the_clock_does_not_change_the_time_since_boot(monkeypatch: pyte
         patched.setattr(time, "time", lambda: 0.0)
         shown = ticks_since_boot() / TICKS_PER_SECOND
     assert before - 1e-6 <= shown <= time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+def test_setting_the_clock_does_not_change_a_steady_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    booted = 0
+    clock = steady(system_clock, lambda: booted)
+    began = clock()
+    monkeypatch.setattr(time, "time_ns", lambda: 0)
+    booted += 50
+    assert clock() == began + 50
+    assert steady(lambda: 7)() == 7

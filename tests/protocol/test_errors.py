@@ -27,7 +27,7 @@ def test_a_code_cannot_be_registered_with_another_meaning() -> None:
     before = dict(CATALOGUE)
     for meaning in [(400, CATALOGUE["ServerBusy"][1]), (503, "Other.")]:
         with pytest.raises(ValueError, match="ServerBusy"):
-            register_codes({"QueueNotFound": (404, "None."), "ServerBusy": meaning})
+            register_codes({"NeverRegistered": (404, "None."), "ServerBusy": meaning})
     assert before == CATALOGUE
 
 

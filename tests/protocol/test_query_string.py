@@ -48,13 +48,13 @@ def test_repeated_names(raw: str, names: set[str]) -> None:
     ("raw", "code"),
     [("a=%FF", "RequestUrlFailedToParse"), ("&".join(["a=1"] * (MAX_PARAMETERS + 1)), "InvalidUri")],
 )
-def test_refusals(raw: str, code: str) -> None:
+def test_rejections(raw: str, code: str) -> None:
     with pytest.raises(ServiceError, match=code):
         parse_query_string(raw)
 
 
 @given(st.text(st.characters(max_codepoint=255)))
-def test_rubbish_is_refused_or_read(raw: str) -> None:
+def test_rubbish_is_rejected_or_read(raw: str) -> None:
     try:
         parse_query_string(raw)
         percent_decode(raw)

@@ -12,7 +12,7 @@ def test_timeouts(text: str | None, seconds: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["soon", "-1", "1.5", "9" * 11, "٣"])
-def test_refusals(text: str) -> None:
+def test_rejections(text: str) -> None:
     with pytest.raises(ServiceError) as caught:
         read_timeout({"timeout": text})
     assert caught.value.code == "InvalidQueryParameterValue"

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from lazulite.protocol import version
 from lazulite.protocol.errors import ServiceError
-from lazulite.protocol.version import NEWEST, UNSTATED, asks_for_json, is_version, states_older, version_of
+from lazulite.protocol.version import NEWEST, UNSTATED, asks_for_json, is_version, resolve_version
 from lazulite.table import versions as table_versions
 
 JSON = {"accept": "application/json;odata=nometadata"}
@@ -41,7 +41,7 @@ def test_the_table_is_in_order_of_time(module: ModuleType) -> None:
     ],
 )
 def test_which_version_governs(headers: dict[str, str], parameters: dict[str, str], version: str) -> None:
-    assert version_of(headers, parameters) == version
+    assert resolve_version(headers, parameters).require() == version
 
 
 @pytest.mark.parametrize(
@@ -59,14 +59,16 @@ def test_which_version_governs(headers: dict[str, str], parameters: dict[str, st
     ],
 )
 def test_malformed_versions(version: str) -> None:
+    resolved = resolve_version({"x-ms-version": version}, {})
+    assert (resolved.stated, resolved.governing) == (version, "")
     with pytest.raises(ServiceError, match="InvalidHeaderValue") as caught:
-        version_of({"x-ms-version": version}, {})
+        resolved.require()
     assert caught.value.details == (("HeaderName", "x-ms-version"), ("HeaderValue", version))
 
 
 @given(st.dates())
 def test_every_date_is_a_version(day: object) -> None:
-    assert version_of({"x-ms-version": str(day)}, JSON) == str(day)
+    assert resolve_version({"x-ms-version": str(day)}, JSON) == (str(day), str(day))
 
 
 def test_json_is_looked_for_at_the_beginning_of_a_header() -> None:
@@ -85,4 +87,4 @@ def test_json_is_looked_for_at_the_beginning_of_a_header() -> None:
     ],
 )
 def test_only_what_is_named_is_older(headers: dict[str, str], parameters: dict[str, str], older: bool) -> None:
-    assert states_older(headers, parameters, "2013-08-15") is older
+    assert resolve_version(headers, parameters).is_stated_before("2013-08-15") is older

@@ -1,8 +1,10 @@
 import asyncio
 import contextlib
 import os
+import shutil
 import socket
 import stat
+import threading
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -47,6 +49,32 @@ async def test_a_checkpoint_is_lent_and_taken_back(tmp_path: Path) -> None:
     assert borrow(tmp_path) is None
 
 
+async def test_close_waits_for_a_removal_under_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    entered, released = threading.Event(), threading.Event()
+    remove = shutil.rmtree
+
+    def remove_late(path: Path, *, ignore_errors: bool) -> None:
+        entered.set()
+        assert released.wait(30)
+        remove(path, ignore_errors=ignore_errors)
+
+    async def serve() -> None:
+        async with control(tmp_path, make, nothing):
+            monkeypatch.setattr(shutil, "rmtree", remove_late)
+            assert await asyncio.to_thread(borrow, tmp_path) == "as it was"
+            assert await asyncio.to_thread(entered.wait, 30)
+
+    service = asyncio.create_task(serve())
+    assert await asyncio.to_thread(entered.wait, 30)
+    for _ in range(20):
+        await asyncio.sleep(0)
+    early = service.done()
+    released.set()
+    await service
+    assert not early, "the checkpoint is still being removed"
+    assert gone(tmp_path)
+
+
 async def test_only_the_owner_may_ask(tmp_path: Path) -> None:
     async with control(tmp_path, make, nothing):
         assert stat.S_IMODE(os.stat(tmp_path / SOCKET).st_mode) == 0o600
@@ -66,13 +94,13 @@ async def test_what_a_killed_service_left_is_removed(tmp_path: Path) -> None:
     assert await asked(tmp_path, make) == "as it was"
 
 
-async def test_a_failure_is_told(tmp_path: Path) -> None:
+async def test_a_failure_is_reported(tmp_path: Path) -> None:
     with pytest.raises(ControlError, match="disk is full"):
         await asked(tmp_path, fail)
     assert gone(tmp_path)
 
 
-async def test_the_end_of_the_service_is_told(tmp_path: Path) -> None:
+async def test_the_end_of_the_service_is_reported(tmp_path: Path) -> None:
     entered = asyncio.Event()
 
     async def hang(path: Path) -> None:
@@ -82,7 +110,7 @@ async def test_the_end_of_the_service_is_told(tmp_path: Path) -> None:
     async with control(tmp_path, hang, nothing):
         visit = asyncio.create_task(asyncio.to_thread(borrow, tmp_path))
         await entered.wait()
-    with pytest.raises(ControlError, match="it is ending"):
+    with pytest.raises(ControlError, match="it is stopping"):
         await visit
     assert gone(tmp_path)
 

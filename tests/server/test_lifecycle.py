@@ -94,7 +94,7 @@ async def test_clients_see_a_413(server: Server, chunked: bool) -> None:
                 assert (reply.status, await reply.text()) == (413, "RequestBodyTooLarge")
 
 
-async def test_a_refusal_survives_what_the_client_still_sends(server: Server) -> None:
+async def test_a_rejection_survives_what_the_client_still_sends(server: Server) -> None:
     """Without lingering, the unread bytes would reset the connection and take the answer away."""
 
     def converse() -> bytes:
@@ -225,19 +225,19 @@ def test_a_server_that_leaves_answers_as_ever_until_the_delay_is_over(signals: i
             await converse(asyncio.get_running_loop())
 
     async def converse(loop: asyncio.AbstractEventLoop) -> None:
-        told, ready = asyncio.Event(), loop.create_future()
+        notified, ready = asyncio.Event(), loop.create_future()
         server = Server(
             Echo(),
             host="127.0.0.1",
             port=0,
             new_request_id=ids(),
-            on_leave=told.set,
+            on_leave=notified.set,
             limits=Limits(drain_delay_seconds=600 if signals > 1 else 0.01),
         )
         serving = asyncio.ensure_future(serve(server, on_ready=ready.set_result))
         port = (await ready).http
         os.kill(os.getpid(), signal.SIGTERM)
-        await told.wait()
+        await notified.wait()
         if signals > 1:
             assert b"Connection: close" in await exchange(port, GET)
             assert statuses(await exchange(port, CLOSE)) == [200]
@@ -280,10 +280,10 @@ def test_the_limit_of_open_files_is_raised_as_far_as_allowed() -> None:
 
 
 async def test_a_stop_leaves_nothing_of_the_lane() -> None:
-    lane = TiredLane(contended=True)
-    server = Server(Echo(), host="127.0.0.1", port=0, new_request_id=ids(), lane=lane)
+    scheduler = TiredLane(contended=True)
+    server = Server(Echo(), host="127.0.0.1", port=0, new_request_id=ids(), scheduler=scheduler)
     await server.start()
-    turns = [asyncio.ensure_future(lane.turn()) for _ in range(2)]
+    turns = [asyncio.ensure_future(scheduler.time_slice()) for _ in range(2)]
     await settle()
     assert not turns[1].done()
     await server.stop()

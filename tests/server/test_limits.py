@@ -34,7 +34,7 @@ async def test_a_body_at_the_limit(wire: Wire) -> None:
     assert len(wire.service.requests[0].body) == 4_194_304
 
 
-async def test_a_body_over_the_limit_is_refused_before_it_is_read(wire: Wire) -> None:
+async def test_a_body_over_the_limit_is_rejected_before_it_is_read(wire: Wire) -> None:
     output = await wire.send(put(4_194_305))
     assert statuses(output) == [413]
     assert output.endswith(b"RequestBodyTooLarge")
@@ -67,7 +67,7 @@ async def test_what_is_discarded_is_bounded_for_announced_bodies(wire: Wire) -> 
     wire.limit(body_bytes=10, discarded_bytes=100)
     assert b"Connection: close" in await wire.send(put(101))
     assert wire.transport.eof
-    assert not wire.transport.closed, "lingers, so that the refusal can be read"
+    assert not wire.transport.closed, "lingers, so that the rejection can be read"
     await wire.send(b"x" * 100)
     assert not wire.transport.aborted
     await wire.send(b"x")
@@ -87,7 +87,7 @@ async def test_url_length(wire: Wire) -> None:
     await wire.send(b"GET " + at_limit + b" HTTP/1.1\r\n" + HOST + b"\r\n")
     assert wire.service.requests[0].path == at_limit.decode()
     output = await wire.send(b"GET " + at_limit + b"u")
-    assert statuses(output) == [200, 414], "refused before its end"
+    assert statuses(output) == [200, 414], "rejected before its end"
     assert output.endswith(b"InvalidUri")
     assert wire.transport.eof
 
@@ -131,7 +131,7 @@ async def test_header_bytes(wire: Wire, first: bytes) -> None:
     assert statuses(output) == [200, 431]
 
 
-async def test_hosts_that_are_remembered_are_few_and_short(wire: Wire, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_hosts_that_are_cached_are_few_and_short(wire: Wire, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(request_head, "_hosts", hosts := set[str]())
     for number in range(3000):
         wire.transport.protocol.data_received(b"GET / HTTP/1.1\r\nHost: h%d\r\n\r\n" % number)
@@ -192,7 +192,7 @@ async def test_chunk_extensions_without_an_end_are_not_read(wire: Wire) -> None:
 
 async def test_a_body_of_tiny_chunks_is_read(wire: Wire) -> None:
     await wire.send(CHUNKED + b"1\r\nx\r\n" * 100_000 + b"0\r\n\r\n")
-    for _ in range(400):  # By the slow lane, a slice at a time.
+    for _ in range(400):  # Scheduled, a slice at a time.
         await settle()
     assert wire.service.requests[0].body == b"x" * 100_000
 
@@ -207,7 +207,7 @@ async def test_pipelined_requests_stop_the_reading(wire: Wire) -> None:
     small = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
     await wire.send(small * 5000)
     assert wire.transport.reading_paused
-    assert len(wire.transport.protocol._inlet.queue) < 1000  # type: ignore[attr-defined]  # the promise is about memory
+    assert len(wire.transport.protocol.inbound.queue) < 1000  # type: ignore[attr-defined]  # the promise is about memory
     gate.set()
     for _ in range(400):
         await settle()
@@ -233,7 +233,7 @@ async def test_pipelined_bodies_stop_the_reading(wire: Wire) -> None:
     assert len(wire.service.requests) == 3
 
 
-async def test_connections_over_the_limit_are_told_so(wire: Wire) -> None:
+async def test_connections_over_the_limit_get_an_error(wire: Wire) -> None:
     wire.limit(connections=2)
     second, third = wire.connect(), wire.connect()
     assert statuses(third.written) == [503]
@@ -281,12 +281,12 @@ async def test_room_for_bodies_is_waited_for_and_given_in_order(wire: Wire) -> N
     assert await wire.send(put(LARGE) + b"x" * 9) == b""
     assert await wire.send(put(LARGE) + b"y" * (LARGE - 1), second) == b""
     assert await wire.send(put(LARGE // 2 + 8000), third) == b"", "it would fit, but has come later"
-    assert wire.shared.bodies.held_bytes == LARGE
+    assert wire.state.bodies.held_bytes == LARGE
     await wire.wait(2)
     assert statuses(wire.transport.written) == [408], "while others wait, a body has to come fast"
     assert statuses(await wire.send(b"y", second)) == [200], "its time began when it had room"
     assert statuses(await wire.send(b"z" * (LARGE // 2 + 8000), third)) == [200]
-    assert wire.shared.buffered_bytes == 0
+    assert wire.state.budgets.buffered_bytes == 0
 
 
 async def test_small_and_complete_bodies_do_not_wait_for_room(wire: Wire) -> None:
@@ -298,7 +298,7 @@ async def test_small_and_complete_bodies_do_not_wait_for_room(wire: Wire) -> Non
     assert statuses(await wire.send(put(5) + b"hello", in_one)) == [200]
     await wire.send(CHUNKED + b"5\r\nhello\r\n", chunked)
     assert statuses(await wire.send(b"0\r\n\r\n", chunked)) == [200], "it waited until it was whole"
-    assert wire.shared.bodies.held_bytes == LARGE
+    assert wire.state.bodies.held_bytes == LARGE
 
 
 async def test_a_client_that_leaves_while_it_waits_for_room_keeps_no_place(wire: Wire) -> None:
@@ -307,7 +307,7 @@ async def test_a_client_that_leaves_while_it_waits_for_room_keeps_no_place(wire:
     await wire.send(put(LARGE))
     await wire.send(put(2 * LARGE), leaver)
     await wire.send(put(LARGE), behind)
-    assert wire.shared.bodies.held_bytes == LARGE
+    assert wire.state.bodies.held_bytes == LARGE
     leaver.abort()
     await settle()
     assert statuses(await wire.send(b"x" * LARGE, behind)) == [200]
@@ -315,30 +315,30 @@ async def test_a_client_that_leaves_while_it_waits_for_room_keeps_no_place(wire:
 
 async def test_no_deadline_passes_while_a_body_waits_for_room(wire: Wire) -> None:
     wire.limit(buffered_bytes=LARGE)
-    go_on = asyncio.Event()
+    on_admitted = asyncio.Event()
 
     async def wait(_: Request) -> None:
-        await go_on.wait()
+        await on_admitted.wait()
 
     wire.service.before = wait
     other = wire.connect()
     await wire.send(put(LARGE) + b"x" * LARGE)
     assert await wire.send(put(LARGE) + b"y" * 9, other) == b""
-    await wire.wait(wire.shared.limits.request_seconds + 1)
+    await wire.wait(wire.state.limits.request_seconds + 1)
     assert statuses(wire.transport.written) == [500]
     assert other.written == b"", "`BodyBudget.reserve` ends the wait"
-    go_on.set()
+    on_admitted.set()
     await settle()
     assert statuses(await wire.send(b"y" * (LARGE - 9), other)) == [200]
 
 
-async def test_a_body_that_finds_no_room_in_time_is_refused(wire: Wire, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_body_that_finds_no_room_in_time_is_rejected(wire: Wire, monkeypatch: pytest.MonkeyPatch) -> None:
     wire.limit(buffered_bytes=LARGE)
     other = wire.connect()
     await wire.send(put(LARGE))
 
     async def reserve(_: BodyBudget, count: int, seconds: float, wait: object) -> bool:
-        assert (count, seconds) == (LARGE, wire.shared.limits.request_seconds)
+        assert (count, seconds) == (LARGE, wire.state.limits.request_seconds)
         raise TimeoutError
 
     monkeypatch.setattr(BodyBudget, "reserve", reserve)
@@ -347,45 +347,45 @@ async def test_a_body_that_finds_no_room_in_time_is_refused(wire: Wire, monkeypa
 
 
 async def test_a_chunked_body_reserves_what_it_may_become_and_keeps_what_it_is(wire: Wire) -> None:
-    go_on = asyncio.Event()
+    on_admitted = asyncio.Event()
 
     async def wait(_: Request) -> None:
-        await go_on.wait()
+        await on_admitted.wait()
 
     wire.service.before = wait
     await wire.send(CHUNKED + b"2\r\nab\r\n")
-    assert wire.shared.bodies.held_bytes == wire.shared.limits.body_bytes
+    assert wire.state.bodies.held_bytes == wire.state.limits.body_bytes
     await wire.send(b"0\r\n\r\n")
-    assert wire.shared.bodies.held_bytes == 2
-    go_on.set()
+    assert wire.state.bodies.held_bytes == 2
+    on_admitted.set()
     await settle()
-    assert wire.shared.bodies.held_bytes == 0
+    assert wire.state.bodies.held_bytes == 0
 
 
 @pytest.mark.parametrize("complete", [True, False])
 async def test_room_comes_back_from_clients_that_leave(wire: Wire, complete: bool) -> None:
-    go_on = asyncio.Event()
+    on_admitted = asyncio.Event()
 
     async def wait(_: Request) -> None:
-        await go_on.wait()
+        await on_admitted.wait()
 
     wire.service.before = wait
     second = 10_000 if complete else 9_999
     await wire.send(put(10_000) + b"x" * 10_000 + put(10_000) + b"x" * second)
-    assert wire.shared.buffered_bytes == 10_000 + second
+    assert wire.state.budgets.buffered_bytes == 10_000 + second
     wire.transport.abort()
     await settle()
-    assert wire.shared.buffered_bytes == 10_000, "the running request still has its body"
-    go_on.set()
+    assert wire.state.budgets.buffered_bytes == 10_000, "the running request still has its body"
+    on_admitted.set()
     await settle()
-    assert wire.shared.buffered_bytes == 0
+    assert wire.state.budgets.buffered_bytes == 0
 
 
 async def test_room_comes_back_from_a_client_that_leaves_while_its_body_comes(wire: Wire) -> None:
     await wire.send(put(10) + b"x" * 9)
-    assert wire.shared.buffered_bytes == 10
+    assert wire.state.budgets.buffered_bytes == 10
     wire.transport.abort()
     await settle()
-    assert wire.shared.buffered_bytes == 0
-    assert not wire.shared.connections
+    assert wire.state.budgets.buffered_bytes == 0
+    assert not wire.state.connections
     assert not wire.service.requests

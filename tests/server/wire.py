@@ -6,15 +6,16 @@ from dataclasses import replace
 
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import Request, Response
+from lazulite.server.admission.budgets import budgets_of
 from lazulite.server.http.connection import Connection
-from lazulite.server.http.server_state import Shared
+from lazulite.server.http.server_state import ServerState
 from lazulite.server.http.timeouts import Sweeper
 from lazulite.server.limits import Limits
 from lazulite.server.observability.exchange import Exchange
 
 
 class Clock:
-    """Monotonic seconds that pass when told to."""
+    """Monotonic seconds that pass when asked to."""
 
     def __init__(self) -> None:
         self.now_s = 1000.0
@@ -93,6 +94,10 @@ class Echo:
         self.before: Callable[[Request], Awaitable[None]] | None = None
         self.body: bytes | None = None
         self.status = 200
+        self.responds: Callable[[Request], Awaitable[Response]] | None = None
+        """Responds instead, once the credentials are good."""
+        self.now: Callable[[Request], Response | None] | None = None
+        """Responds at once."""
         self.authenticates: Callable[[Request], Awaitable[bool]] | None = None
         """Says whether the credentials are good; without it, all are."""
 
@@ -101,16 +106,21 @@ class Echo:
         if not request.authenticated:
             return Response(403)
         try:
+            if self.responds is not None:
+                return await self.responds(request)
             await request.receive_body()
         except ServiceError as error:
-            return self.refuse(request, error)
+            return self.reject(request, error)
         self.requests.append(request)
         if self.before is not None:
             await self.before(request)
         said = f"{request.method} {request.path}?{request.query} ".encode() + request.body
         return Response(self.status, [("X-Id", request.id)], said if self.body is None else self.body)
 
-    def refuse(self, request: Request, error: ServiceError) -> Response:
+    def at_once(self, request: Request) -> Response | None:
+        return None if self.now is None else self.now(request)
+
+    def reject(self, request: Request, error: ServiceError) -> Response:
         return Response(error.status, [("X-Id", request.id)], error.code.encode(), error.code)
 
 
@@ -137,8 +147,10 @@ class Wire:
         self._begin(limits)
 
     def _begin(self, limits: Limits) -> None:
-        self.shared = Shared(self.service, limits, self._next_id, self.clock, (self.log,))
-        self.sweeper = Sweeper(self.shared.connections, self.clock)
+        self.state = ServerState(
+            self.service, limits, self._next_id, self.clock, (self.log,), budgets=budgets_of(limits, self.clock)
+        )
+        self.sweeper = Sweeper(self.state.connections, self.clock)
         self.transport = self.connect()
 
     def _next_id(self) -> str:
@@ -146,14 +158,14 @@ class Wire:
         return f"id-{self._count}"
 
     def connect(self, scheme: str = "http") -> Transport:
-        connection = Connection(self.shared, scheme)
+        connection = Connection(self.state, scheme)
         transport = Transport(connection)
         connection.connection_made(transport)
         return transport
 
     def limit(self, **bounds: float) -> None:
         """Change bounds, and begin anew."""
-        self._begin(replace(self.shared.limits, **bounds))  # type: ignore[arg-type]  # names and types vary
+        self._begin(replace(self.state.limits, **bounds))  # type: ignore[arg-type]  # names and types vary
 
     async def send(self, data: bytes, transport: Transport | None = None) -> bytes:
         """Feed a client's bytes; return all that the client has been sent so far."""

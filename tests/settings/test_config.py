@@ -5,10 +5,11 @@ from pathlib import Path
 import pytest
 
 from lazulite.auth.accounts.account import DEVELOPMENT_ACCOUNT, Account, AccountDirectory
-from lazulite.auth.bearer.rules import CONTRIBUTOR, READER, BearerRules
+from lazulite.auth.bearer.rules import BearerRules
 from lazulite.cli.parser import build_parser
+from lazulite.cli.serve_flags import ROLE_FLAGS
 from lazulite.server.limits import Limits
-from lazulite.settings.bearer import BearerSettings
+from lazulite.settings.bearer import ROLES, BearerSettings
 from lazulite.settings.config import (
     ConfigError,
     Settings,
@@ -17,6 +18,7 @@ from lazulite.settings.config import (
     check_development_key,
     is_loopback,
     settings_from,
+    settings_of,
 )
 
 PUBLIC_KEY = base64.b64encode(DEVELOPMENT_ACCOUNT.keys[0]).decode()
@@ -27,22 +29,74 @@ def settings(*arguments: str, **environ: str) -> Settings:
 
 
 def test_the_defaults() -> None:
-    assert settings() == Settings(location=Path("data"), host="127.0.0.1", port=10002)
+    assert settings() == Settings(location=Path("data"), host="127.0.0.1", port=10002, queue_port=10001)
 
 
-def test_everything_else() -> None:
+def test_every_flag_reaches_its_setting() -> None:
     arguments = ["-l", "/x", "--tableHost", "::1", "--tablePort", "0", "-s", "-d", "log", "--allow-development-key"]
     limits = ["--connections", "5", "--keep-alive-seconds", "7.5", "--page-seconds", "1"]
     assert settings(*arguments, *limits) == Settings(
         location=Path("/x"),
         host="::1",
         port=0,
+        queue_port=10001,
         allow_development_key=True,
         log_requests=False,
         debug_file=Path("log"),
         page_seconds=1.0,
         limits=Limits(connections=5, keep_alive_idle_seconds=7.5),
     )
+
+
+def test_the_address_of_queues() -> None:
+    arguments = ["--services", "queue,table", "--queue-host", "::1", "--queue-port", "1", "--host-suffix", "a.example"]
+    given = settings(*arguments)
+    assert given.services == ("table", "queue")
+    queue = settings_of(given, "queue")
+    assert (queue.host, queue.port, queue.https_port) == ("::1", 1, None)
+    assert queue.host_suffixes == ("queue.localhost", "a.example")
+    assert settings_of(given, "table") == given
+    with_tls = settings("--cert", "c", "--queue-port", "2")
+    assert (with_tls.queue_port, with_tls.queue_https_port) == (None, 2)
+    both = settings("--cert", "c", "--queue-port", "2", "--queue-https-port", "3")
+    assert (both.queue_port, both.queue_https_port) == (2, 3)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "servers"),
+    [
+        ([], (("table",), ("queue",))),
+        (["--services", "queue"], (("queue",),)),
+        (["--services", "table", "--queue-port", "10002"], (("table",),)),
+        (["--table-port", "0", "--queue-port", "0"], (("table",), ("queue",))),
+        (["--queue-port", "10002", "--queue-host", "::1"], (("table",), ("queue",))),
+        (["--queue-port", "10002"], (("table", "queue"),)),
+        (["--queue-port", "10002", "--cert", "c"], (("table", "queue"),)),
+        (["--queue-port", "10002", "--cert", "c", "--https-port", "1"], (("table", "queue"),)),
+    ],
+)
+def test_services_of_one_address_share_a_server(arguments: list[str], servers: tuple[tuple[str, ...], ...]) -> None:
+    assert settings(*arguments).servers == servers
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        (["--path-style-only"], "--path-style-only"),
+        (["--host-suffix", "example.org"], r"table\.example\.org"),
+        (["--cert", "c", "--https-port", "1", "--queue-https-port", "2"], "--queue-https-port"),
+    ],
+)
+def test_services_of_one_address_can_be_distinguished(arguments: list[str], word: str) -> None:
+    with pytest.raises(ConfigError, match=word):
+        settings("--queue-port", "10002", *arguments)
+
+
+def test_the_development_key_is_for_loopback_addresses_of_each_service() -> None:
+    directory = AccountDirectory({DEVELOPMENT_ACCOUNT.name: DEVELOPMENT_ACCOUNT})
+    check_development_key(settings("--queue-host", "0.0.0.0", "--services", "table"), directory)
+    with pytest.raises(ConfigError, match=r"not accepted on 0\.0\.0\.0"):
+        check_development_key(settings("--queue-host", "0.0.0.0", "--services", "table,queue"), directory)
 
 
 def test_metrics_are_off_unless_they_have_a_port() -> None:
@@ -76,7 +130,7 @@ def test_metrics_are_off_unless_they_have_a_port() -> None:
         ({"OTEL_TRACES_EXPORTER": "otlp", "OTEL_SDK_DISABLED": "True"}, ()),
     ],
 )
-def test_where_spans_go(environ: dict[str, str], expected: tuple[str, ...]) -> None:
+def test_exporters_of_spans_by_variables(environ: dict[str, str], expected: tuple[str, ...]) -> None:
     assert settings(**environ).trace_exporters == expected
 
 
@@ -109,7 +163,7 @@ def test_accounts_come_from_the_environment() -> None:
 
 
 @pytest.mark.parametrize("text", ["secret", "name:secret!", "a:MQ==;a:MQ==", ";;"])
-def test_bad_accounts_are_refused_without_being_shown(text: str) -> None:
+def test_bad_accounts_are_rejected_without_being_shown(text: str) -> None:
     with pytest.raises(ConfigError, match="LAZULITE_ACCOUNTS") as caught:
         settings(LAZULITE_ACCOUNTS=text)
     assert "secret" not in str(caught.value)
@@ -173,7 +227,7 @@ def test_the_development_key_stays_on_this_machine(environ: str, stored: str, tm
     check_development_key(settings(), accounts)
 
 
-def test_keys_of_ones_own_are_served_anywhere(tmp_path: Path) -> None:
+def test_own_keys_are_accepted_on_any_address(tmp_path: Path) -> None:
     everywhere = settings("--table-host", "0.0.0.0")
     check_development_key(everywhere, AccountDirectory({"devstoreaccount1": Account("devstoreaccount1", (b"x",))}))
     check_development_key(everywhere, directory(stored="MQ==", location=tmp_path))
@@ -192,19 +246,23 @@ def test_an_issuer_is_enough() -> None:
             "https://issuer.example/a",
             ("https://storage.azure.com",),
             ("roles",),
-            frozenset(READER),
-            frozenset(CONTRIBUTOR),
         )
     )
 
 
+def test_each_role_has_its_flag() -> None:
+    assert {role.flag: role.title for role in ROLES} == ROLE_FLAGS
+
+
 def test_every_flag_of_bearer_tokens() -> None:
+    role_values = {flag: frozenset(values) for flag, values in (("reader", "r"), ("contributor", "cd"))}
+    role_values["queue-sender"] = frozenset("s")
     assert settings(
         *("--oidc-issuer", "https://issuer.example", "--oidc-jwks", "keys.json", "--allow-bearer-over-http"),
         *("--oidc-audience", "a", "--oidc-audience", "b", "--oidc-role-claim", "groups", "--oidc-role-claim", "oid"),
-        *("--oidc-reader", "r", "--oidc-contributor", "c", "--oidc-contributor", "d"),
+        *("--oidc-reader", "r", "--oidc-contributor", "c", "--oidc-contributor", "d", "--oidc-queue-sender", "s"),
     ).bearer == BearerSettings(
-        BearerRules("https://issuer.example", ("a", "b"), ("groups", "oid"), frozenset({"r"}), frozenset({"c", "d"})),
+        BearerRules("https://issuer.example", ("a", "b"), ("groups", "oid"), role_values),
         Path("keys.json"),
         allow_http=True,
     )
@@ -214,7 +272,7 @@ def test_every_flag_of_bearer_tokens() -> None:
     "flags",
     [
         ["--allow-bearer-over-http"],
-        *[[f"--oidc-{name}", "x"] for name in ("jwks", "audience", "role-claim", "reader", "contributor")],
+        *[[f"--oidc-{name}", "x"] for name in ("jwks", "audience", "role-claim", *ROLE_FLAGS)],
         *[
             ["--oidc-issuer", url]
             for url in ("", "issuer", "ftp://x/", "https://x/?y", "https://x/a=b", 'https://x/"', "https://x,y/")
@@ -225,7 +283,7 @@ def test_every_flag_of_bearer_tokens() -> None:
         ["--oidc-issuer", "http://issuer.example/"],
     ],
 )
-def test_flags_of_bearer_tokens_that_make_no_sense(flags: list[str]) -> None:
+def test_incompatible_bearer_flags_are_rejected(flags: list[str]) -> None:
     with pytest.raises(ConfigError):
         settings(*flags)
 

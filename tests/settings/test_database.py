@@ -1,4 +1,4 @@
-"""Which database, and its password: what wins, what is refused, and that nothing shows it."""
+"""Which database, and its password: what wins, what is rejected, and that nothing shows it."""
 
 import pickle
 from pathlib import Path
@@ -56,14 +56,14 @@ def test_the_command_line_wins() -> None:
         ([], {URL_VARIABLE: URL, PASSWORD_FILE_VARIABLE: "missing"}, "missing: No such file"),
     ],
 )
-def test_what_does_not_go_together_is_refused(arguments: list[str], environ: dict[str, str], why: str) -> None:
+def test_incompatible_flags_are_rejected(arguments: list[str], environ: dict[str, str], why: str) -> None:
     with pytest.raises(ConfigError, match=why) as caught:
         settings(*arguments, **environ)
     assert SECRET not in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
-def test_where_a_password_comes_from(tmp_path: Path) -> None:
+def test_sources_of_a_password_in_order(tmp_path: Path) -> None:
     for name in ("flag", "variable"):
         (tmp_path / name).write_text(f"by {name}'s file\n")
     flag = ("--engine-password-file", str(tmp_path / "flag"))
@@ -78,7 +78,7 @@ def test_where_a_password_comes_from(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"\n", b"\xff", b"two\nlines\n", b"\0"])
-def test_a_file_without_a_password_is_refused(content: bytes, tmp_path: Path) -> None:
+def test_a_file_without_a_password_is_rejected(content: bytes, tmp_path: Path) -> None:
     file = tmp_path / "password"
     file.write_bytes(content)
     with pytest.raises(ConfigError, match="does not contain a password") as caught:
@@ -86,7 +86,7 @@ def test_a_file_without_a_password_is_refused(content: bytes, tmp_path: Path) ->
     assert "lines" not in str(caught.value)
 
 
-def test_no_password_in_a_repr_and_yet_it_reaches_front_ends() -> None:
+def test_no_password_in_a_repr_and_yet_it_reaches_workers() -> None:
     args = build_parser().parse_args(["serve", "--engine", WITH_PASSWORD])
     found = settings_from(args, {})
     for shown in (repr(args), repr(found), str(found.database)):

@@ -1,4 +1,4 @@
-"""Without an extra: everything else works, and what needs it is refused in one line that names it."""
+"""Without an extra: everything else works, and what needs it is rejected in one line that names it."""
 
 import os
 import subprocess
@@ -29,8 +29,20 @@ def without(modules: list[str], *arguments: str) -> tuple[int, str]:
         ("postgres", ["account", "list", "--engine", URL]),
         ("postgres", ["upgrade", "--engine", URL]),
         ("postgres", ["copy", "--from", URL, "--to", "elsewhere"]),
-        ("metrics", ["serve", "--in-memory", "--table-port", "0", "--metrics-port", "0"]),
-        ("oidc", ["serve", "--in-memory", "--table-port", "0", "--oidc-issuer", "https://issuer.example"]),
+        ("metrics", ["serve", "--in-memory", "--table-port", "0", "--queue-port", "0", "--metrics-port", "0"]),
+        (
+            "oidc",
+            [
+                "serve",
+                "--in-memory",
+                "--table-port",
+                "0",
+                "--queue-port",
+                "0",
+                "--oidc-issuer",
+                "https://issuer.example",
+            ],
+        ),
     ],
     ids=lambda each: each if isinstance(each, str) else each[0],
 )

@@ -1,20 +1,25 @@
-"""Who sends a request, and what the credentials allow: Shared Key, SAS or bearer token in, a `Grant` out.
+"""Authentication of a request: Shared Key, SAS or bearer token in, a `Grant` out.
 
 Invariants (reference §14.6, §15):
-- an Authorization header wins over a SAS beside it;
+- an Authorization header wins over a SAS beside it, unless the SAS is bound to the user of the header's token;
 - a SAS of which a field comes twice is malformed: which of the two counts, readers could take differently (*unverified*
   on the real service);
 - a SAS is checked in this order: form, signature, time, protocol, address, service; `grant.authorize` goes on with
   resource type and permission;
-- only the form and the signature of a SAS are remembered, and only for the account object that they were checked with,
-  so a rotated key ends them. Time, protocol, address and stored policy are looked at on each request.
+- only the form and the signature of a SAS are cached, and only for the account object that they were checked with, so
+  a rotated key evicts them. Time, protocol, address and stored policy are checked on each request.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from lazulite.auth.accounts.account import Account, AccountDirectory
-from lazulite.auth.bearer.rules import REFUSED
+from lazulite.auth.bearer.rules import REJECTED
+from lazulite.auth.cached_credentials import CachedCredentials, CachedSas, CachedSharedKey
+from lazulite.auth.delegation.authentication import DelegationAuthentication
+from lazulite.auth.delegation.sas import MARKER as DELEGATION_MARKER
+from lazulite.auth.delegation.sas import USER_MARKER
+from lazulite.auth.delegation.store import DelegationStore
 from lazulite.auth.grant import SHARED_KEY_GRANT, Grant
 from lazulite.auth.sas.account_sas import parse_account_sas
 from lazulite.auth.sas.cache import SAS_CACHE_ENTRIES_MAX, SasCache, VerifiedSas
@@ -27,13 +32,13 @@ from lazulite.auth.shared_key import (
     check_signature,
     parse_authorization,
 )
-from lazulite.auth.stored_policy import StoredAccessPolicy
 from lazulite.protocol.addressing import Address
 from lazulite.protocol.clock import Clock
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import Request
 from lazulite.protocol.query_string import repeated_names
-from lazulite.protocol.version import NEWEST, REFUSALS_NAMED_SINCE, stated_version, states_older
+from lazulite.protocol.version import NEWEST, REJECTIONS_NAMED_SINCE, RequestVersion
+from lazulite.records.stored_policy import StoredAccessPolicy
 
 if TYPE_CHECKING:
     # It needs the extra lazulite[oidc].
@@ -47,13 +52,14 @@ class Authenticator:
     """Authenticates the requests of one service.
 
     Args:
-        accounts: who there is.
+        accounts: the accounts of the store.
         clock: the time now.
         policies: reads the stored access policies of a resource.
         credentials: the rules of the service.
         window_seconds: how far the date of a Shared Key request may be off, in either direction.
-        cache_entries_max: how many verified SAS tokens are remembered.
+        cache_entries_max: how many verified SAS tokens are cached.
         bearer: checks bearer tokens; None where there is no issuer of such.
+        delegations: the user delegation keys; None where there are none. They need bearer tokens.
     """
 
     def __init__(
@@ -66,6 +72,7 @@ class Authenticator:
         window_seconds: int = REQUEST_AGE_SECONDS_MAX,
         cache_entries_max: int = SAS_CACHE_ENTRIES_MAX,
         bearer: "BearerAuthentication | None" = None,
+        delegations: DelegationStore | None = None,
     ) -> None:
         self._accounts = accounts
         self._clock = clock
@@ -75,6 +82,10 @@ class Authenticator:
         self._window_seconds = window_seconds
         self._cache = SasCache(cache_entries_max)
         self._bearer = bearer
+        self._delegated: DelegationAuthentication | None = None
+        parse = credentials.parse_delegation_sas
+        if bearer is not None and delegations is not None and parse is not None:
+            self._delegated = DelegationAuthentication(delegations, credentials.letter, parse, bearer.actions, clock)
 
     def account(self, address: Address) -> Account:
         """Return the account that is addressed.
@@ -88,7 +99,12 @@ class Authenticator:
         return account
 
     async def authenticate(
-        self, account: Account, request: Request, address: Address, parameters: Mapping[str, str]
+        self,
+        account: Account,
+        request: Request,
+        address: Address,
+        parameters: Mapping[str, str],
+        version: RequestVersion,
     ) -> Grant:
         """Return what a request may do with an account.
 
@@ -97,40 +113,98 @@ class Authenticator:
             request: for its method, path, headers, scheme and client address.
             address: where it goes.
             parameters: its query, parsed.
+            version: its version, which may be malformed.
 
         Raises:
             ServiceError: any row of reference §15.
         """
         header = request.headers.get("authorization")
+        bearer: Grant | None = None
         if header is not None:
-            scheme, _, token = header.partition(" ")
-            if self._bearer is not None and scheme.lower() == "bearer":
-                version = stated_version(request.headers, parameters) or NEWEST
-                return await self._bearer.authenticate(token.strip(), request.scheme, version)
-            self._check_shared_key(request, address, account, parameters.get("comp"), header)
-            return SHARED_KEY_GRANT
+            granted = await self._by_header(account, request, address, parameters, version, header)
+            if granted.kind != "bearer" or not (parameters.get(USER_MARKER) and DELEGATION_MARKER in parameters):
+                return granted
+            bearer = granted
+        if DELEGATION_MARKER in parameters:
+            if self._delegated is None:
+                raise ServiceError("AuthenticationFailed")
+            fields = self._credentials.sas_fields(address.resource, parameters)
+            return await self._delegated.authenticate(account, request, fields, bearer)
         if "sig" in parameters or "sv" in parameters:
-            try:
-                verified = self._verified(account, request.query, parameters)
-                terms, grant = verified.terms, verified.grant
-                if verified.policy_sas is not None:
-                    terms, grant = await self._completed(account, verified.policy_sas, terms)
-            except MalformedSasError:
-                raise ServiceError("AuthenticationFailed") from None
-            terms.check_time(self._clock())
-            terms.check_transport(request.scheme, request.client)
-            if not verified.serves:
-                raise ServiceError("AuthorizationServiceMismatch")
-            return grant
-        if states_older(request.headers, parameters, REFUSALS_NAMED_SINCE):
+            return await self._by_sas(account, request, address, parameters)
+        if version.is_stated_before(self._credentials.challenged_since):
             raise ServiceError("ResourceNotFound")  # *Unverified*: at which version 401 took the place of 404.
         raise ServiceError("NoAuthenticationInformation")
 
-    def challenge(self, request: Request, parameters: Mapping[str, str]) -> str:
+    async def _by_header(
+        self,
+        account: Account,
+        request: Request,
+        address: Address,
+        parameters: Mapping[str, str],
+        version: RequestVersion,
+        header: str,
+    ) -> Grant:
+        """Return what an Authorization header permits. Raises as `authenticate`."""
+        scheme, _, token = header.partition(" ")
+        if self._bearer is None or scheme.lower() != "bearer":
+            self._check_shared_key(request, address, account, parameters.get("comp"), header)
+            return SHARED_KEY_GRANT
+        stated = version.stated or NEWEST
+        grant = await self._bearer.authenticate(token.strip(), request.scheme, stated, account.name)
+        if self._delegated is not None:
+            await self._delegated.note(account, grant)
+        return grant
+
+    async def _by_sas(
+        self, account: Account, request: Request, address: Address, parameters: Mapping[str, str]
+    ) -> Grant:
+        """Return what an account SAS or a service SAS permits. Raises as `authenticate`."""
+        try:
+            fields = self._credentials.sas_fields(address.resource, parameters)
+            verified = self._verified(account, request.query, fields)
+            terms, grant = verified.terms, verified.grant
+            if verified.policy_sas is not None:
+                terms, grant = await self._completed(account, verified.policy_sas, terms)
+        except MalformedSasError:
+            raise ServiceError("AuthenticationFailed") from None
+        terms.check_time(self._clock())
+        terms.check_transport(request.scheme, request.client)
+        if not verified.serves:
+            raise ServiceError("AuthorizationServiceMismatch")
+        return grant
+
+    def is_current(self, account: Account) -> bool:
+        """Return whether an account, with its keys, is still the one of its name."""
+        return self._accounts.get(account.name) is account
+
+    def cacheable(
+        self, account: Account, request: Request, parameters: Mapping[str, str], grant: Grant
+    ) -> CachedCredentials | None:
+        """Return the credentials of an authenticated request for its plan; None if they have to be checked anew.
+
+        Args:
+            account: as for `authenticate`.
+            request: its credentials are valid.
+            parameters: its query, parsed.
+            grant: what `authenticate` returned.
+        """
+        header = request.headers.get("authorization")
+        if header is None:
+            verified = self._cache.repeated(request.query, account)
+            if verified is None or verified.policy_sas is not None or verified.terms.addresses is not None:
+                return None
+            return CachedSas(verified.terms)
+        if grant.kind != "shared-key":
+            return None
+        credentials, comp = parse_authorization(header), parameters.get("comp")
+        canonicalize = self._credentials.canonicalize
+        return CachedSharedKey(account, header, credentials, comp, canonicalize, self._window_seconds)
+
+    def challenge(self, scheme: str, version: RequestVersion) -> str:
         """Return the `WWW-Authenticate` of a 401: what credentials the request could have had."""
         if self._bearer is not None:
-            version = stated_version(request.headers, parameters) or NEWEST
-            return self._bearer.challenge(request.scheme, version) or "SharedKey"
+            return self._bearer.challenge(scheme, version.stated or NEWEST) or "SharedKey"
         return "SharedKey"
 
     def _check_shared_key(
@@ -138,7 +212,7 @@ class Authenticator:
     ) -> None:
         if header[:7].lower() == "bearer ":
             # What a service without an identity provider says (reference §14.7).
-            raise ServiceError("InvalidAuthenticationInfo", REFUSED, status=401)
+            raise ServiceError("InvalidAuthenticationInfo", REJECTED, status=401)
         credentials = parse_authorization(header)
         if credentials.account != account.name:
             raise ServiceError("AuthenticationFailed")
@@ -148,17 +222,23 @@ class Authenticator:
     def _verified(self, account: Account, query: str, parameters: Mapping[str, str]) -> VerifiedSas:
         """Return the token that a query holds, its form and signature checked: now, or at an earlier request.
 
+        Args:
+            account: the addressed account.
+            query: the query string.
+            parameters: `ServiceCredentials.sas_fields` of it.
+
         Raises:
             MalformedSasError: the form is wrong.
             ServiceError: `AuthenticationFailed`, the signature is.
         """
+        service = self._credentials
+        # The same query to another resource finds this token too, whose scope does not cover that resource.
         verified = self._cache.repeated(query, account)
         if verified is not None:
             return verified
         if not self._sas_parameters.isdisjoint(repeated_names(query)):
             raise MalformedSasError("a field comes twice")
         # Only what the signature covers, or anybody could fill the cache with one token in many guises.
-        service = self._credentials
         names = service.sas_parameters if service.sas_marker in parameters else ACCOUNT_SAS_PARAMETERS
         values = tuple(map(parameters.get, names))
         verified = self._cache.get(values, account)
@@ -207,5 +287,5 @@ def _service_grant(sas: ServiceSas, permission: str) -> Grant:
         "service-sas",
         frozenset(permission),
         scope=sas.scope(),
-        hides_refusals=sas.version < REFUSALS_NAMED_SINCE,
+        hides_rejections=sas.version < REJECTIONS_NAMED_SINCE,
     )

@@ -1,7 +1,7 @@
 """What an authenticated request may do, and what an operation demands (reference §14.4, §15)."""
 
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 from lazulite.protocol.errors import AuthorityError
 
@@ -16,7 +16,15 @@ class Requirement:
     """Of an account SAS: alternatives, each a string of letters that are all needed. Empty: never by account SAS."""
     service: str | None = None
     """Of a service SAS: letters that are all needed. None: never by service SAS."""
+    actions: tuple[frozenset[str], ...] = ()
+    """Of a role: alternatives, each a set of actions that are all needed (`either`). Empty: never by a role."""
     shared_key_only: bool = False
+    bearer_only: bool = False
+
+
+def either(*alternatives: str) -> tuple[frozenset[str], ...]:
+    """Return alternatives of actions, each given as names with blanks between."""
+    return tuple(frozenset(alternative.split()) for alternative in alternatives)
 
 
 class Scope(Protocol):
@@ -27,23 +35,40 @@ class Scope(Protocol):
         ...
 
 
+class Identity(NamedTuple):
+    """The bearer of a token."""
+
+    oid: str
+    """The object id of the user or application; "" if the token has none of a usable form."""
+    tid: str
+    """The id of the tenant."""
+    roles: frozenset[str]
+    """The values of the claims that roles are looked for in."""
+    issued: float
+    """When the token was issued, in seconds since 1970."""
+
+
 @dataclass(frozen=True, slots=True)
 class Grant:
     """What a request's credentials allow."""
 
-    kind: Literal["shared-key", "account-sas", "service-sas", "bearer"]
+    kind: Literal["shared-key", "account-sas", "service-sas", "delegation-sas", "bearer"]
     permissions: frozenset[str] = frozenset()
-    """Letters, as an account SAS has them; of a SAS or a bearer token."""
+    """Letters of a SAS."""
     resource_types: str = ""
-    """Of an account SAS or a bearer token."""
+    """Of an account SAS."""
     scope: Scope | None = None
     """Of a service SAS: the resources within reach."""
-    hides_refusals: bool = False
+    actions: frozenset[str] = frozenset()
+    """Of a bearer token, and of the identity that delegates its rights: what the roles permit."""
+    identity: Identity | None = None
+    """Of a bearer token."""
+    hides_rejections: bool = False
     """A token older than 2015-04-05: what it does not permit is 404 `ResourceNotFound`."""
 
-    def refusal(self, code: str) -> AuthorityError:
+    def rejection(self, code: str) -> AuthorityError:
         """Return the error for a lack of authority, as the token's version spells it."""
-        return AuthorityError("ResourceNotFound" if self.hides_refusals else code)
+        return AuthorityError("ResourceNotFound" if self.hides_rejections else code)
 
 
 SHARED_KEY_GRANT = Grant("shared-key")
@@ -51,7 +76,7 @@ SHARED_KEY_GRANT = Grant("shared-key")
 
 
 def authorize(grant: Grant, requirement: Requirement, resource: str) -> None:
-    """Refuse what the grant does not cover; the service checks what its scope tells beyond the resource.
+    """Reject what the grant does not cover; the service checks what its scope tells beyond the resource.
 
     Args:
         grant: from `Authenticator.authenticate`.
@@ -61,6 +86,8 @@ def authorize(grant: Grant, requirement: Requirement, resource: str) -> None:
     Raises:
         ServiceError: 403, in the order of reference §14.6: resource type, permission, the rest.
     """
+    if requirement.bearer_only and grant.kind != "bearer":
+        raise AuthorityError("AuthenticationFailed")  # *Unverified*: the code.
     if grant.kind != "shared-key":
         _AUTHORIZE[grant.kind](grant, requirement, resource)
 
@@ -70,29 +97,39 @@ def authorize(grant: Grant, requirement: Requirement, resource: str) -> None:
 
 def _by_account_sas(grant: Grant, requirement: Requirement, _: str) -> None:
     if requirement.shared_key_only or not requirement.account:
-        raise grant.refusal("AuthorizationFailure")
+        raise grant.rejection("AuthorizationFailure")
     if requirement.resource_type not in grant.resource_types:
-        raise grant.refusal("AuthorizationResourceTypeMismatch")
+        raise grant.rejection("AuthorizationResourceTypeMismatch")
     if not any(map(grant.permissions.issuperset, requirement.account)):
-        raise grant.refusal("AuthorizationPermissionMismatch")
+        raise grant.rejection("AuthorizationPermissionMismatch")
 
 
 def _by_service_sas(grant: Grant, requirement: Requirement, resource: str) -> None:
     if requirement.shared_key_only or requirement.service is None:
-        raise grant.refusal("AuthorizationFailure")
+        raise grant.rejection("AuthorizationFailure")
     if grant.scope is None or not grant.scope.covers(resource):
         raise AuthorityError("AuthenticationFailed")
     if not grant.permissions.issuperset(requirement.service):
-        raise grant.refusal("AuthorizationPermissionMismatch")
+        raise grant.rejection("AuthorizationPermissionMismatch")
 
 
 def _by_bearer(grant: Grant, requirement: Requirement, _: str) -> None:
-    # Unverified: the codes. For a lack of role the other storage services have AuthorizationPermissionMismatch.
+    # Unverified for tables: the codes. For a lack of role the other services have AuthorizationPermissionMismatch.
     if requirement.shared_key_only:
-        raise grant.refusal("AuthorizationFailure")
-    in_reach = requirement.resource_type in grant.resource_types
-    if not in_reach or not any(map(grant.permissions.issuperset, requirement.account)):
-        raise grant.refusal("AuthorizationPermissionMismatch")
+        raise grant.rejection("AuthorizationFailure")
+    if not any(map(grant.actions.issuperset, requirement.actions)):
+        raise grant.rejection("AuthorizationPermissionMismatch")
 
 
-_AUTHORIZE = {"account-sas": _by_account_sas, "service-sas": _by_service_sas, "bearer": _by_bearer}
+def _by_delegation_sas(grant: Grant, requirement: Requirement, resource: str) -> None:
+    """Reject what the token does not permit, or the roles of the identity that signed it do not."""
+    _by_service_sas(grant, requirement, resource)
+    _by_bearer(grant, requirement, resource)
+
+
+_AUTHORIZE = {
+    "account-sas": _by_account_sas,
+    "service-sas": _by_service_sas,
+    "delegation-sas": _by_delegation_sas,
+    "bearer": _by_bearer,
+}

@@ -3,8 +3,13 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from lazulite.auth.bearer.rules import BearerConventions
+from lazulite.auth.delegation.sas import DelegationSas
 from lazulite.auth.sas.service_sas import ServiceSas
 from lazulite.auth.shared_key import Canonicalize
+from lazulite.protocol.version import REJECTIONS_NAMED_SINCE
+
+_ACCOUNT_SAS_MARKER = "ss"
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,3 +26,19 @@ class ServiceCredentials:
     """Every query parameter that takes part in a service SAS."""
     parse_sas: Callable[[Mapping[str, str]], ServiceSas]
     """Read a service SAS from query parameters; raise `MalformedSasError`."""
+    bearer: BearerConventions
+    """The roles of bearer tokens, and their codes."""
+    challenged_since: str = REJECTIONS_NAMED_SINCE
+    """The first version that rejects a request without credentials with 401, not with 404 `ResourceNotFound`."""
+    parse_delegation_sas: Callable[[Mapping[str, str]], DelegationSas] | None = None
+    """Read a user delegation SAS from the fields of a request; raise `MalformedSasError`. None: there are none."""
+    sas_resource: Callable[[str], str] | None = None
+    """Returns the resource that a path below the account, percent-encoded, addresses, if a service SAS signs that one.
+    It is then the value of `sas_marker`, which no client can send: the name has an upper-case letter. None: a query
+    parameter names the resource."""
+
+    def sas_fields(self, path: str, parameters: Mapping[str, str]) -> Mapping[str, str]:
+        """Return the fields of a SAS: the query parameters, and the addressed resource if a service SAS signs it."""
+        if self.sas_resource is None or _ACCOUNT_SAS_MARKER in parameters:
+            return parameters
+        return {**parameters, self.sas_marker: self.sas_resource(path)}

@@ -81,7 +81,7 @@ def parse_http_date(text: str) -> int:
 
 @lru_cache(maxsize=256)
 def _parse_short_date(text: str) -> int:
-    """Parse; remembered, because the requests of one second share their date."""
+    """Parse; cached, because the requests of one second share their date."""
     match = _RFC_1123.fullmatch(text)
     if match is None or match[2] not in _MONTHS:
         raise ValueError("not an RFC 1123 date")
@@ -89,8 +89,16 @@ def _parse_short_date(text: str) -> int:
     return ticks_of(day, int(match[4]), int(match[5]), int(match[6]))
 
 
+def is_current(request: Request, now: int, window_seconds: int) -> bool:
+    """Return whether a request has a date, and one within the window around `now`, in ticks."""
+    try:
+        return abs(now - parse_http_date(request_date(request))) <= window_seconds * TICKS_PER_SECOND
+    except ValueError:
+        return False
+
+
 def check_date(request: Request, now: int, window_seconds: int = REQUEST_AGE_SECONDS_MAX) -> None:
-    """Refuse a request whose date is missing, malformed or too far away.
+    """Reject a request whose date is missing, malformed or too far away.
 
     Raises:
         ServiceError: `AuthenticationFailed`.
@@ -113,7 +121,7 @@ def check_signature(
     credentials: Credentials,
     canonicalize: Canonicalize,
 ) -> None:
-    """Refuse a request that neither of the account's keys signed.
+    """Reject a request that neither of the account's keys signed.
 
     Args:
         request: for its method, path and headers.

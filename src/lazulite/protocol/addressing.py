@@ -14,10 +14,20 @@ from lazulite.protocol.message import Request
 from lazulite.protocol.query_string import percent_decode
 
 HOST_SUFFIX = "table.localhost"
-"""The suffix that is always known: browsers and systemd resolve `*.localhost` to this machine."""
+"""The suffix of tables that is always known: browsers and systemd resolve `*.localhost` to this machine."""
+
+
+def host_suffix(service: str, table_suffix: str = HOST_SUFFIX) -> str:
+    """Return the host suffix of a service that goes with one of tables: `queue.localhost`.
+
+    A suffix that does not begin with `table.` is that of all services.
+    """
+    label = "table."
+    return f"{service}.{table_suffix.removeprefix(label)}" if table_suffix.startswith(label) else table_suffix
+
 
 _SECONDARY = "-secondary"
-_REMEMBERED_LENGTH_MAX = 256
+_CACHED_LENGTH_MAX = 256
 """Clients repeat their host on each request; one of up to this many characters is read once."""
 
 
@@ -47,8 +57,8 @@ class Addressing:
     def __init__(self, host_suffixes: Iterable[str] = (HOST_SUFFIX,)) -> None:
         # The longest first: `a.table.localhost` is the account `a`, also if `localhost` is a suffix too.
         self._suffixes = sorted((f".{suffix}" for suffix in host_suffixes), key=len, reverse=True)
-        self._remembered = lru_cache(maxsize=1024)(self._account_of)
-        self._remembered_root = lru_cache(maxsize=1024)(_root)
+        self._cached = lru_cache(maxsize=1024)(self._account_of)
+        self._cached_root = lru_cache(maxsize=1024)(_root)
 
     def locate(self, request: Request) -> Address:
         """Tell where a request goes.
@@ -57,19 +67,24 @@ class Addressing:
             ServiceError: `RequestUrlFailedToParse`, the account segment of the path is not UTF-8.
         """
         host = request.headers.get("host", "")
-        read = self._remembered if len(host) <= _REMEMBERED_LENGTH_MAX else self._account_of
+        read = self._cached if len(host) <= _CACHED_LENGTH_MAX else self._account_of
         named = read(host)
         path = request.path.lstrip("/")
         if named:
             secondary = named.endswith(_SECONDARY)
             return Address(named.removesuffix(_SECONDARY), secondary, path, f"{request.scheme}://{host}/", "/")
         segment, _, resource = path.partition("/")
-        short = len(host) + len(segment) <= _REMEMBERED_LENGTH_MAX
-        account, secondary, base, root = (self._remembered_root if short else _root)(request.scheme, host, segment)
+        short = len(host) + len(segment) <= _CACHED_LENGTH_MAX
+        account, secondary, base, root = (self._cached_root if short else _root)(request.scheme, host, segment)
         if secondary:
             # The Python SDK puts the account twice when it derives the secondary of a path-style endpoint.
             resource = resource.removeprefix(f"{account}/")
         return Address(account, secondary, resource, base, root)
+
+    def names_account(self, host: str) -> bool:
+        """Return whether a `Host` field names an account of the service: whether `locate` finds host style."""
+        read = self._cached if len(host) <= _CACHED_LENGTH_MAX else self._account_of
+        return read(host) != ""
 
     def _account_of(self, host: str) -> str:
         """Return the account that a host names, `-secondary` and all; "" in path style."""

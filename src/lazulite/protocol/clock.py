@@ -1,6 +1,7 @@
 """Time as the services count it: ticks of 100 ns since 1601-01-01T00:00:00Z, UTC."""
 
 import time
+from collections.abc import Callable
 
 from lazulite.engine.contract import Clock
 
@@ -27,6 +28,19 @@ def ticks_since_boot() -> int:
     return nanoseconds // 100
 
 
+def steady(clock: Clock, since_boot: Callable[[], int] = ticks_since_boot) -> Clock:
+    """Return a clock that begins at the machine's time, and that setting the machine's clock does not change.
+
+    Args:
+        clock: the time; any other clock than the machine's is returned as it is.
+        since_boot: how long the machine has been running, in ticks.
+    """
+    if clock is not system_clock:
+        return clock
+    boot_tick = clock() - since_boot()
+    return lambda: boot_tick + since_boot()
+
+
 def until_9999(clock: Clock) -> Clock:
     """Return a clock that stands still at the last second that can be spelled."""
     return lambda: min(clock(), _LAST_SECOND)
@@ -43,6 +57,7 @@ __all__ = [
     "TICKS_PER_SECOND",
     "UNIX_EPOCH_TICKS",
     "Clock",
+    "steady",
     "system_clock",
     "ticks_since_boot",
     "unix_seconds",

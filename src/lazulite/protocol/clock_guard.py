@@ -1,9 +1,9 @@
-"""The clock of stamps, which is refused when it has jumped far ahead.
+"""The clock of timestamps, which is rejected when it has jumped far ahead.
 
-A stamp stays: each later one is above it. So a clock that is set to a far year for a moment would leave Timestamps of
-that year for ever. The time since the machine booted tells a jump from time that went by: it goes on while the process
-is busy or the machine is suspended, and setting the clock does not change it. Steps back do no harm here, as stamps go
-on from the last one.
+A timestamp stays: each later one is above it. So a clock that is set to a far year for a moment would leave Timestamps
+of that year for ever. The time since the machine booted distinguishes a jump from elapsed time: it goes on while the
+process is busy or the machine is suspended, and setting the clock does not change it. Steps back do no harm here, as
+timestamps go on from the last one.
 """
 
 from collections.abc import Callable
@@ -14,21 +14,21 @@ from lazulite.protocol.clock import LAST_TICK, TICKS_PER_DAY, UNIX_EPOCH_TICKS
 
 FLAG = "--accept-clock-jump"
 JUMP_TICKS_MAX = TICKS_PER_DAY
-_STAMPS_END = LAST_TICK - TICKS_PER_DAY
-"""Stamps may run ahead of the clock a little, and each must be spelled."""
+_TIMESTAMPS_END = LAST_TICK - TICKS_PER_DAY
+"""Timestamps may run ahead of the clock a little, and each must be spelled."""
 
 
 class ClockJumpError(EngineUnavailableError):
-    """The clock cannot be used for stamps now."""
+    """The clock cannot be used for timestamps now."""
 
 
 class ClockGuard:
-    """A clock for stamps.
+    """A clock for timestamps.
 
     Args:
         clock: the machine's time.
         since_boot: how long the machine has been running, in ticks.
-        report: told, in a line for people, when the clock is refused and when it is used again.
+        report: gets a line for people when the clock is rejected, and when it is used again.
         accept: whether jumps are meant.
     """
 
@@ -39,7 +39,7 @@ class ClockGuard:
         self._since_boot = since_boot
         self._report = report
         self._accept = accept
-        self._refusing = False
+        self._rejecting = False
         self.boot_tick = clock() - since_boot()
         """When the machine booted, by the clock as it was at first."""
 
@@ -51,22 +51,22 @@ class ClockGuard:
         """
         now = self._clock()
         jump = 0 if self._accept else now - self._since_boot() - self.boot_tick
-        if jump <= JUMP_TICKS_MAX and now < _STAMPS_END:
-            if self._refusing:
-                self._refusing = False
+        if jump <= JUMP_TICKS_MAX and now < _TIMESTAMPS_END:
+            if self._rejecting:
+                self._rejecting = False
                 self._report("the clock is right again, and writes are taken")
             return now
-        if not self._refusing:
-            self._refusing = True
+        if not self._rejecting:
+            self._rejecting = True
             self._report(_complaint(now, jump))
         raise ClockJumpError(f"the clock says {spelled(now)}")
 
 
 def _complaint(now: int, jump: int) -> str:
-    if now >= _STAMPS_END:
-        return f"the clock says {spelled(now)}, which no Timestamp can be: writes are refused until it is set right"
+    if now >= _TIMESTAMPS_END:
+        return f"the clock says {spelled(now)}, which no Timestamp can be: writes are rejected until it is set right"
     return (
-        f"the clock has jumped {days(jump)} days ahead, to {spelled(now)}: writes are refused until it is set right; "
+        f"the clock has jumped {days(jump)} days ahead, to {spelled(now)}: writes are rejected until it is set right; "
         f"if it is right now, start again with {FLAG}"
     )
 

@@ -105,12 +105,12 @@ def register_codes(codes: Mapping[str, tuple[int, str]]) -> None:
 
 
 class ServiceError(Exception):
-    """A refusal: code, status and message, to be spelled in the client's format at the edge.
+    """A rejection: code, status and message, to be spelled in the client's format at the edge.
 
     Args:
         code: a key of `CATALOGUE`.
         message: replaces the catalogue's text.
-        status: replaces the catalogue's status; only for the head-level refusals that HTTP itself names (408, 431).
+        status: replaces the catalogue's status; only for the head-level rejections that HTTP itself names (408, 431).
         details: extra XML elements (name, text) that follow the message, for XML errors only.
 
     Attributes:
@@ -138,14 +138,14 @@ class ServiceError(Exception):
 
 
 class AuthorityError(ServiceError):
-    """A refusal because the credentials do not reach so far, whatever code and status their version calls for."""
+    """A rejection because the credentials do not reach so far, whatever code and status their version calls for."""
 
 
-CREDENTIAL_REFUSALS = frozenset({"AuthenticationFailed", "InvalidAuthenticationInfo", "NoAuthenticationInformation"})
+CREDENTIAL_REJECTIONS = frozenset({"AuthenticationFailed", "InvalidAuthenticationInfo", "NoAuthenticationInformation"})
 """Codes of credentials that prove nothing. The service's front door answers them, with headers of its own (reference
 §3)."""
 
-MESSAGE_AS_REASON = CREDENTIAL_REFUSALS | {
+MESSAGE_AS_REASON = CREDENTIAL_REJECTIONS | {
     "AuthorizationProtocolMismatch",
     "AuthorizationServiceMismatch",
     "AuthorizationSourceIPMismatch",

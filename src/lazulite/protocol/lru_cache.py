@@ -11,7 +11,7 @@ Value = TypeVar("Value")
 
 
 class Recent(Generic[Key, Value]):
-    """Remembers at most `entries_max` values by key."""
+    """Caches at most `entries_max` values by key."""
 
     def __init__(self, entries_max: int) -> None:
         self._generation_max = max(1, entries_max // 2)
@@ -22,7 +22,7 @@ class Recent(Generic[Key, Value]):
         return len(self._young) + len(self._old)
 
     def get(self, key: Key) -> Value | None:
-        """Return what is remembered, or None."""
+        """Return what is cached, or None."""
         value = self._young.get(key)
         if value is None:
             value = self._old.pop(key, None)
@@ -31,7 +31,7 @@ class Recent(Generic[Key, Value]):
         return value
 
     def put(self, key: Key, value: Value) -> None:
-        """Remember a value."""
+        """Cache a value."""
         if len(self._young) >= self._generation_max:
             self._old, self._young = self._young, {}
         self._young[key] = value

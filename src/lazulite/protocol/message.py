@@ -1,19 +1,30 @@
 """One request and one response, free of I/O: what the server hands to a service and gets back.
 
 Invariants: header names are lower case in a `Request`; `path` and `query` are exactly the characters that came over the
-wire, percent-encoding untouched, because signatures cover them. A `Response` knows its whole body. A service is given a
-request as soon as its head is complete, and accepts its body only once its credentials were found good.
+wire, percent-encoding untouched, because signatures cover them. A service is given a request as soon as its head is
+complete, and accepts its body only once its credentials were found good.
 """
 
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+import sys
+from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
+from lazulite.protocol.body import RequestBody, ResponseContent
 from lazulite.protocol.errors import ServiceError
+from lazulite.protocol.record import RequestRecord
 
 
 class ClientDisconnectedError(Exception):
     """The client has gone before its request was whole, so there is nothing to do and no answer to give."""
+
+
+class FoundRow(NamedTuple):
+    """A row that was read."""
+
+    value: bytes
+    seconds: float
+    """The time that reading it took."""
 
 
 @dataclass(slots=True)
@@ -21,7 +32,8 @@ class Request:
     """One HTTP request. Its repr shows no secret.
 
     `body` is whole unless there is a `body_to_come`: see `receive_body`. `authenticated`: its credentials were found
-    good. The last fields are what the answer's head and the log tell; the service fills them in as it learns them.
+    good. `record`: the facts for logs, which the service fills in as it learns them. `plan` and `found`: what
+    `Service.at_once` has found out and read for `handle`.
     """
 
     method: str
@@ -32,26 +44,17 @@ class Request:
     scheme: str = "http"
     client: str = ""
     id: str = ""
-    body_to_come: Callable[[], Awaitable[bytes]] | None = field(default=None, repr=False)
+    body_to_come: RequestBody | None = field(default=None, repr=False)
     authenticated: bool = False
+    record: RequestRecord = field(default_factory=RequestRecord, repr=False)
+    plan: object = field(default=None, repr=False)
+    found: FoundRow | None = field(default=None, repr=False)
 
-    version: str = ""
-    account: str = ""
-    operation: str = ""
-    query_class: str = ""
-    rows_scanned: int = 0
-    rows_returned: int = 0
-
-    async def receive_body(self) -> None:
-        """Accept the rest of the body; return when it is whole.
-
-        Raises:
-            ServiceError: it is too large, too slow, or there is no memory for it.
-            ClientDisconnectedError: it never became whole.
-        """
+    async def receive_body(self, bytes_max: int = sys.maxsize) -> None:
+        """Accept the rest of the body; return when it is whole. Raises as `RequestBody.read`."""
         if self.body_to_come is not None:
-            receive, self.body_to_come = self.body_to_come, None
-            self.body = await receive()
+            coming, self.body_to_come = self.body_to_come, None
+            self.body = await coming.read(bytes_max)
 
 
 @dataclass(slots=True)
@@ -59,6 +62,8 @@ class Response:
     """One HTTP response. `headers` are in wire order, without Content-Length and Connection, which the server adds.
 
     `reason` is the reason phrase, of which the server sends one short line; "" for the standard one of the status.
+    `content` is sent instead of `body` where it is given. `opening` has fields that stand before `headers`, ready for
+    the wire: lines that each end in CRLF, made of constants, stored text and checked values only.
     """
 
     status: int
@@ -66,21 +71,39 @@ class Response:
     body: bytes = b""
     error_code: str = ""
     reason: str = ""
+    content: ResponseContent | None = None
+    opening: str = ""
+
+    def fields(self) -> list[tuple[str, str]]:
+        """Return all header fields in wire order: those of the opening, then `headers`."""
+        if not self.opening:
+            return self.headers
+        lines = self.opening.removesuffix("\r\n").split("\r\n")
+        return [*((name, value) for name, _, value in (line.partition(": ") for line in lines)), *self.headers]
 
 
 class Service(Protocol):
     """What a server serves."""
 
     def handle(self, request: Request) -> Coroutine[object, object, Response]:
-        """Answer a request; never raises but for cancellation, and what `Request.receive_body` has to say of a client.
+        """Respond to a request. Raises only cancellation, and `ClientDisconnectedError` of `Request.receive_body`.
 
-        A request that is answered before it was asked for its body never has to send all of it.
+        A client whose request gets its response before the service accepts the body need not send all of it.
         """
         ...
 
-    def refuse(self, request: Request, error: ServiceError) -> Response:
-        """Spell an error that the server itself found (a body too large, a malformed head) as the service does.
+    def at_once(self, request: Request) -> Response | None:
+        """Respond to a request without waiting for anything; return None if `handle` has to respond.
 
-        `request` holds what is known of it; its headers may be empty.
+        A server calls it before `handle`, which may use what it has found out. Raises nothing.
+        """
+        ...
+
+    def reject(self, request: Request, error: ServiceError) -> Response:
+        """Return the response to a request that the server itself rejects, such as one with a malformed head.
+
+        Args:
+            request: as far as it is known; its headers may be empty.
+            error: the finding of the server.
         """
         ...

@@ -2,7 +2,7 @@
 
 Rules (reference §1): OData options (`$filter`, …) keep their case; every other name is case-insensitive, kept in lower
 case. `+` means a blank here (and only here, never in a path). Of a repeated name the first value counts, but a field
-of a SAS may not be repeated: `Authenticator` refuses it by `repeated_names`.
+of a SAS may not be repeated: `Authenticator` rejects it by `repeated_names`.
 """
 
 from collections import Counter
@@ -13,7 +13,7 @@ from urllib.parse import unquote_to_bytes
 from lazulite.protocol.errors import ServiceError
 
 MAX_PARAMETERS = 64
-_REMEMBERED_LENGTH_MAX = 1024
+_CACHED_LENGTH_MAX = 1024
 """Clients with a SAS repeat their query string on each request; one of up to this many characters is read once."""
 
 
@@ -37,7 +37,7 @@ def parse_query_string(raw: str) -> Mapping[str, str]:
     Raises:
         ServiceError: `RequestUrlFailedToParse` for bytes that are not UTF-8, `InvalidUri` for too many parameters.
     """
-    return _parse_remembered(raw) if len(raw) <= _REMEMBERED_LENGTH_MAX else _parse(raw)
+    return _parse_cached(raw) if len(raw) <= _CACHED_LENGTH_MAX else _parse(raw)
 
 
 def _parse(raw: str) -> Mapping[str, str]:
@@ -64,4 +64,4 @@ def repeated_names(raw: str) -> set[str]:
     return {name for name, count in counts.items() if count > 1 and name}
 
 
-_parse_remembered = lru_cache(maxsize=1024)(_parse)
+_parse_cached = lru_cache(maxsize=1024)(_parse)

@@ -1,7 +1,7 @@
-"""Work in steps: a generator that yields wherever other work may run first.
+"""Long work as a generator that yields between two short steps.
 
-Whatever reads a long body is such work. It knows no event loop: a caller runs it to its end at once (`finish`), or lets
-other requests run between two steps (`service.time_slice.Turn.through`).
+Reading a long body is such work. The generator knows no event loop: `finish` runs it without a pause, and
+`service.time_slice.TimeSlice.run` lets other tasks run between its steps.
 """
 
 from collections.abc import Generator
@@ -10,10 +10,11 @@ from typing import TypeAlias, TypeVar
 T = TypeVar("T")
 
 Steps: TypeAlias = Generator[None, None, T]
+"""Work with a result of type T."""
 
 
 def finish(steps: Steps[T]) -> T:
-    """Run some work to its end without a pause and return its result. Raises what the work raises."""
+    """Run work to its end without a pause and return its result. Raises what the work raises."""
     while True:
         try:
             next(steps)

@@ -12,33 +12,34 @@ import re
 from collections.abc import Mapping
 from datetime import date
 from functools import lru_cache
+from typing import NamedTuple
 
 from lazulite.protocol.errors import ServiceError
 
 VERSION_HEADER_SINCE = "2009-09-19"
-"""Answers carry `x-ms-version`. Before: they do not."""
+"""Responses have `x-ms-version`. Before: they lack it."""
 SAS_SINCE = "2012-02-12"
 """Table SAS. Before: 403 `AuthenticationFailed`."""
 ACL_SINCE = "2012-02-12"
 """Stored access policies (`comp=acl`). Before: 400 `InvalidQueryParameterValue`."""
 CORS_SINCE = "2013-08-15"
-"""CORS headers in answers, where rules are set. Before: none."""
+"""CORS headers in responses, if rules are set. Before: none."""
 STATS_SINCE = "2013-08-15"
-"""Service stats (`comp=stats`). Before: 400 `InvalidQueryParameterValue`."""
+"""Service statistics (`comp=stats`). Before: 400 `InvalidQueryParameterValue`."""
 PARTIAL_PROPERTIES_SINCE = "2013-08-15"
-"""Service properties of `Logging`, `HourMetrics`, `MinuteMetrics` and `Cors`; those that a request leaves out stay.
-Before: of `Logging` and `Metrics` (now `HourMetrics`); 400 `MissingRequiredXmlNode` if a request leaves one out."""
+"""Service properties `Logging`, `HourMetrics`, `MinuteMetrics` and `Cors`; one that a request leaves out is kept.
+Before: `Logging` and `Metrics` (now `HourMetrics`); 400 `MissingRequiredXmlNode` if a request leaves one out."""
 SAS_SERVICE_PREFIX_SINCE = "2015-02-21"
-"""The resource that a SAS signs begins with `/table`. Before: with the account."""
+"""The resource that a SAS signs begins with `/table`. Before: it begins with the account."""
 ACCOUNT_SAS_SINCE = "2015-04-05"
 """Account SAS. Before: 403 `AuthenticationFailed`."""
 SAS_TRANSPORT_SINCE = "2015-04-05"
-"""`sip` and `spr` of a table SAS are signed and hold. Before: they are ignored."""
-REFUSALS_NAMED_SINCE = "2015-04-05"
-"""What a SAS does not permit is 403 with a code of its own; no credentials at all are 401
+"""`sip` and `spr` of a table SAS are signed and enforced. Before: they are ignored."""
+REJECTIONS_NAMED_SINCE = "2015-04-05"
+"""A request beyond its SAS gets 403 with a specific code; one without credentials gets 401
 `NoAuthenticationInformation`. Before: 404 `ResourceNotFound`."""
 BEARER_SINCE = "2020-12-06"
-"""The challenge for a bearer token. Before: A token that proves nothing: 403 `AuthenticationFailed`."""
+"""A rejected bearer token gets 401 with a challenge. Before: 403 `AuthenticationFailed`."""
 ENCRYPTION_SCOPE_SINCE = "2020-12-06"
 """An account SAS signs a line for the encryption scope. Before: it has no such line."""
 
@@ -58,7 +59,6 @@ def is_version(text: str) -> bool:
     return len(text) == _LENGTH and _is_date(text)
 
 
-@lru_cache(maxsize=64)
 def _is_date(text: str) -> bool:
     if _DATE.fullmatch(text) is None:
         return False
@@ -74,24 +74,46 @@ def stated_version(headers: Mapping[str, str], parameters: Mapping[str, str]) ->
     return parameters.get("api-version") or headers.get("x-ms-version") or parameters.get("sv") or ""
 
 
-def version_of(headers: Mapping[str, str], parameters: Mapping[str, str]) -> str:
-    """Return the version that governs a request.
+class RequestVersion(NamedTuple):
+    """The protocol version of one request, resolved once."""
+
+    stated: str
+    """The version that the request names, in whatever form; "" if it names none."""
+    governing: str
+    """The version that rules; "" if the stated one is malformed."""
+
+    def require(self) -> str:
+        """Return the version that rules.
+
+        Raises:
+            ServiceError: `InvalidHeaderValue`, the stated version is no date.
+        """
+        if not self.governing:
+            details = [("HeaderName", "x-ms-version"), ("HeaderValue", self.stated[:64])]
+            raise ServiceError("InvalidHeaderValue", details=details)
+        return self.governing
+
+    def is_stated_before(self, since: str) -> bool:
+        """Tell whether the request names a version before `since`; a request that names none does not."""
+        return self.stated != "" and self.governing != "" and self.stated < since
+
+
+def resolve_version(headers: Mapping[str, str], parameters: Mapping[str, str]) -> RequestVersion:
+    """Return the version of a request. Raise nothing, so that it can be resolved before authentication.
 
     The rule that satisfies every SDK: the `api-version` option, else the `x-ms-version` header, else the SAS's `sv`,
-    else what `assumed_version` says. (For a SAS before 2014-02-14 the documentation lets `sv` rule alone; no client of
-    today would survive that with a token of then.)
-
-    Raises:
-        ServiceError: `InvalidHeaderValue`, it is no date.
+    else the result of `assumed_version`. (For a SAS before 2014-02-14 the documentation lets `sv` rule alone; no client
+    of today would survive that with a token of then.)
     """
-    version = stated_version(headers, parameters)
-    if not version:
-        return assumed_version(headers, parameters)
-    if not is_version(version):
-        raise ServiceError(
-            "InvalidHeaderValue", details=[("HeaderName", "x-ms-version"), ("HeaderValue", version[:64])]
-        )
-    return version
+    stated = stated_version(headers, parameters)
+    if not stated:
+        return RequestVersion("", assumed_version(headers, parameters))
+    return _stated(stated) if len(stated) == _LENGTH else RequestVersion(stated, "")
+
+
+@lru_cache(maxsize=64)
+def _stated(text: str) -> RequestVersion:
+    return RequestVersion(text, text if _is_date(text) else "")
 
 
 def assumed_version(headers: Mapping[str, str], parameters: Mapping[str, str]) -> str:
@@ -105,9 +127,3 @@ def asks_for_json(headers: Mapping[str, str], parameters: Mapping[str, str]) -> 
     """Tell whether a request's body, its Accept header or its `$format` names JSON."""
     said = (headers.get("content-type", ""), headers.get("accept", ""), parameters.get("$format", ""))
     return any("json" in text[:_LOOKED_AT_MAX].lower() for text in said)
-
-
-def states_older(headers: Mapping[str, str], parameters: Mapping[str, str], since: str) -> bool:
-    """Tell whether a request names a version before `since`; one that names none does not."""
-    version = stated_version(headers, parameters)
-    return is_version(version) and version < since

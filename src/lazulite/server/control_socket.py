@@ -37,7 +37,7 @@ class ControlError(Exception):
 
 
 class Control:
-    """Lends checkpoints to whoever asks."""
+    """Lends checkpoints to the commands that connect."""
 
     def __init__(self, location: Path, checkpoint: Callable[[Path], Awaitable[None]]) -> None:
         """`checkpoint` makes one at the path that it is given."""
@@ -45,6 +45,8 @@ class Control:
         self._checkpoint = checkpoint
         self._one_at_a_time = asyncio.Lock()
         self._visits: set[asyncio.Task[None]] = set()
+        self._removal: asyncio.Future[None] | None = None
+        """Of the latest checkpoint; it goes on in its thread when a visit is cancelled."""
 
     async def visit(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Answer one connection."""
@@ -69,7 +71,9 @@ class Control:
             while await reader.read(1024):
                 pass
         finally:
-            await asyncio.to_thread(shutil.rmtree, self._directory, ignore_errors=True)
+            remove = asyncio.to_thread(shutil.rmtree, self._directory, ignore_errors=True)
+            self._removal = asyncio.ensure_future(remove)
+            await asyncio.shield(self._removal)
 
     async def _made(self) -> dict[str, str]:
         try:
@@ -80,11 +84,13 @@ class Control:
         return {"checkpoint": CHECKPOINT}
 
     async def close(self) -> None:
-        """Hang up on everybody."""
+        """Close all connections, and return when their checkpoints are removed."""
         visits = list(self._visits)
         for visit in visits:
             visit.cancel()
         await asyncio.gather(*visits, return_exceptions=True)
+        if self._removal is not None:
+            await self._removal
 
 
 @asynccontextmanager
@@ -96,7 +102,7 @@ async def control(
     Args:
         location: where the socket goes.
         checkpoint: see `Control`.
-        report: told if there can be no socket, which keeps nobody from serving.
+        report: gets a line if there can be no socket, which does not prevent serving.
     """
     if location is None:
         yield
@@ -169,7 +175,7 @@ def borrowed_checkpoint(location: Path) -> Iterator[Path | None]:
             with connection.makefile("rb") as answers:
                 answer = json.loads(answers.readline() or b"{}")
         except OSError as error:
-            raise ControlError(f"the service at {location} gave no checkpoint: {error}") from error
+            raise ControlError(f"the server at {location} made no checkpoint: {error}") from error
         if "checkpoint" not in answer:
-            raise ControlError(f"the service gave no checkpoint: {answer.get('error', 'it is ending')}")
+            raise ControlError(f"the server made no checkpoint: {answer.get('error', 'it is stopping')}")
         yield location / answer["checkpoint"] / "store"

@@ -11,7 +11,7 @@ from collections.abc import Callable, Coroutine
 from typing import Protocol, TypeVar
 
 from lazulite.server.limits import Limits
-from lazulite.server.server import BindError, Ports, Server
+from lazulite.server.server import BindError, Server
 from lazulite.server.signals import handle_signals
 
 try:
@@ -24,13 +24,14 @@ except ImportError:  # Windows has no limit of this kind.
     resource = None  # type: ignore[assignment]  # mypy knows the module of this platform only
 
 T = TypeVar("T")
+Ports_co = TypeVar("Ports_co", covariant=True)
 
 _SPARE_FILES = 5 * 1024
 """File descriptors beside the connections': a store's, which keeps up to 4,096 open, and the logs'."""
 
 
-class Serving(Protocol):
-    """What can be served with: a `Server`, or `FrontEnds`."""
+class Serving(Protocol[Ports_co]):
+    """A `Server`, several of them, or a `WorkerSupervisor`."""
 
     @property
     def limits(self) -> Limits:
@@ -38,7 +39,7 @@ class Serving(Protocol):
         ...
 
     @property
-    def ports(self) -> Ports:
+    def ports(self) -> Ports_co:
         """What is listened on since `start`."""
         ...
 
@@ -54,13 +55,13 @@ class Serving(Protocol):
         """Stop accepting, answer what is in flight, end."""
         ...
 
-    def hurry(self) -> None:
+    def force_stop(self) -> None:
         """End a running or later `stop` at once."""
         ...
 
 
 async def serve(
-    server: Serving, *, on_ready: Callable[[Ports], None], on_hangup: Callable[[], None] | None = None
+    server: Serving[T], *, on_ready: Callable[[T], None], on_hangup: Callable[[], None] | None = None
 ) -> None:
     """Serve until SIGTERM or SIGINT, then leave, then drain; each signal after the first cuts short what is on then.
 
@@ -85,7 +86,7 @@ async def serve(
         elif not left.is_set():
             left.set()
         else:
-            server.hurry()
+            server.force_stop()
 
     handlers: dict[int, Callable[[], None]] = {signal.SIGTERM: on_signal, signal.SIGINT: on_signal}
     if on_hangup is not None and hasattr(signal, "SIGHUP"):  # Windows has none.

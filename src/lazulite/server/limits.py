@@ -42,7 +42,7 @@ class Limits:
     """All input and output held of connections without good credentials so far. Over: the oldest one is closed."""
 
     discarded_bytes: int = 64 * MIB
-    """What is read and thrown away of a refused body, so that its sender gets to read the refusal. Over: disconnect."""
+    """Bytes read and dropped of a rejected body, so that its sender can read the rejection. Over: disconnect."""
 
     response_buffer_bytes: int = 256 * KIB
     """Response bytes that wait for a slow reader before the connection's next request is held back."""
@@ -56,8 +56,8 @@ class Limits:
     header_read_seconds: float = 30
     """From the first byte of a head to its last. Over: 408, closed."""
 
-    body_read_seconds: float = 60
-    """From the end of a head to the last byte of its body. Over: 408, closed."""
+    body_stall_seconds: float = 30
+    """How long no byte of a body may come while it is waited for. Over: 408, closed."""
 
     slow_body_seconds: float = 10
     """How long a body may come as slowly as its client likes."""
@@ -75,15 +75,15 @@ class Limits:
     """How long a client may take no byte of a response that waits for it. Over: disconnected."""
 
     linger_seconds: float = 10
-    """How long a refused sender is listened to after the refusal, lest a reset destroys it. Over: disconnected."""
+    """How long a rejected sender is listened to after the rejection, lest a reset destroys it. Over: disconnected."""
 
-    farewell_seconds: float = 2
+    tls_close_seconds: float = 2
     """How long a stopping server waits for a client to confirm the end of a TLS connection. Over: disconnected."""
 
     drain_delay_seconds: float = 0
     """How long a stopping server goes on, `/health` and the end of each connection after its next answer excepted."""
 
-    newcomer_seconds: float = 1
+    first_request_seconds: float = 1
     """How long a stopping server waits for the first request of a connection that is no older. Over: closed."""
 
     drain_seconds: float = 25

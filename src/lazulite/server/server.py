@@ -1,28 +1,30 @@
-"""The listening sockets, plain and TLS, and the connections that came through them.
+"""The listening sockets, plain and TLS, and their connections.
 
-Invariants: once `stop` has returned there is no connection, no running request and no timer left; a request that began
-before `stop` is answered unless that takes longer than the drain.
+Invariants: once `stop` has returned, no connection, running request or timer is left. A request that began before
+`stop` gets its response unless that takes longer than the drain.
 """
 
 import asyncio
-import contextlib
 import socket
 import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from lazulite.protocol.message import Service
-from lazulite.server.admission.scheduler import Lane
-from lazulite.server.http.connection import Connection
-from lazulite.server.http.server_state import Shared
+from lazulite.server.admission.budgets import Budgets, budgets_of
+from lazulite.server.admission.scheduler import FairScheduler
+from lazulite.server.http.server_state import ServerState
 from lazulite.server.http.timeouts import Sweeper
 from lazulite.server.limits import Limits
-from lazulite.server.net.acceptor import Entrance
+from lazulite.server.net.acceptor import Acceptor
 from lazulite.server.net.certificate import Certificate
-from lazulite.server.net.tls_acceptor import Doorman
+from lazulite.server.net.plain_acceptor import PlainAcceptor
+from lazulite.server.net.tls_acceptor import TlsAcceptor
 from lazulite.server.observability.exchange import ExchangeLog
 
 _BACKLOG = 4096
+_UNSENT_BYTES_MAX = 128 * 1024
+"""Of a connection, in the kernel. Without this bound, a client that does not read fills 4 MiB of kernel memory."""
 
 
 class BindError(Exception):
@@ -30,14 +32,14 @@ class BindError(Exception):
 
 
 class Secure(NamedTuple):
-    """A port for HTTPS, 0 for any free one, and what its clients are shown."""
+    """A port for HTTPS, 0 for any free one, and its certificate."""
 
     port: int
     certificate: Certificate
 
 
 class Ports(NamedTuple):
-    """The ports that are listened on."""
+    """The listening ports; None where there is none."""
 
     http: int | None
     https: int | None
@@ -51,15 +53,15 @@ class Sockets(NamedTuple):
 
     @property
     def ports(self) -> Ports:
-        """Where they listen."""
+        """The ports of the sockets."""
         return Ports(*(None if each is None else _port_of(each) for each in self))
 
     def descriptors(self) -> list[int]:
-        """Return the descriptors of those that there are."""
+        """Return the file descriptors of the sockets."""
         return [each.fileno() for each in self if each is not None]
 
     def close(self) -> None:
-        """Close them in this process."""
+        """Close the sockets in this process."""
         for each in self:
             if each is not None:
                 each.close()
@@ -69,14 +71,15 @@ class Server:
     """Serves one service on one address. Usable by hand in tests, or through `lifecycle.serve`.
 
     Args:
-        host: a name or an IPv4 or IPv6 address; of a name with several addresses, one is listened on, IPv4 first.
+        host: a name or an IPv4 or IPv6 address. Of a name with several addresses, one is used, IPv4 first.
         port: for plain HTTP; 0 for any free one, None for none.
         secure: for HTTPS.
-        new_request_id: never the same twice.
-        logs: are told of every exchange.
-        clock: monotonic seconds.
-        lane: what is slow goes by it; None for one of its own.
-        on_leave: told that the server will stop soon.
+        new_request_id: returns a unique id.
+        logs: receive every exchange.
+        clock: returns monotonic seconds.
+        scheduler: schedules slow work; None for a scheduler of this server's own.
+        budgets: bound memory and connections of the process; None for budgets of this server's own.
+        on_leave: called when the server is about to stop.
     """
 
     def __init__(  # noqa: PLR0913 - most have a default
@@ -90,7 +93,8 @@ class Server:
         limits: Limits | None = None,
         logs: Sequence[ExchangeLog] = (),
         clock: Callable[[], float] = time.monotonic,
-        lane: Lane | None = None,
+        scheduler: FairScheduler | None = None,
+        budgets: Budgets | None = None,
         on_leave: Callable[[], None] = lambda: None,
     ) -> None:
         self._host = host
@@ -98,29 +102,32 @@ class Server:
         self._secure = secure
         self._on_leave = on_leave
         self._gone = asyncio.Event()
-        self._hurried = asyncio.Event()
-        self._shared = Shared(
+        self._forced = asyncio.Event()
+        limits = limits or Limits()
+        self._state = ServerState(
             service,
-            limits or Limits(),
+            limits,
             new_request_id,
             clock,
             tuple(logs),
-            lane=lane or Lane(),
+            scheduler=scheduler or FairScheduler(),
             on_last=self._gone.set,
+            budgets=budgets or budgets_of(limits, clock),
         )
-        self._sweeper = Sweeper(self._shared.connections, clock)
-        self._plain: Entrance | None = None
-        self._secured: Entrance | None = None
+        self._sweeper = Sweeper(self._state.connections, clock)
+        self._plain_acceptor = PlainAcceptor(self._state)
+        self._plain: Acceptor | None = None
+        self._secured: Acceptor | None = None
         self._ports = Ports(None, None)
 
     @property
     def limits(self) -> Limits:
-        """Its bounds."""
-        return self._shared.limits
+        """The limits of this server."""
+        return self._state.limits
 
     @property
     def ports(self) -> Ports:
-        """What is listened on since `start`."""
+        """The listening ports, since `start`."""
         return self._ports
 
     @property
@@ -131,13 +138,13 @@ class Server:
 
     @property
     def connection_count(self) -> int:
-        """Connections now, with TLS handshakes and those whose client left while its request still runs."""
-        return len(self._shared.connections) + self._handshakes()
+        """Connections now, including handshakes, and requests that still run after their client left."""
+        return len(self._state.connections) + self._handshakes() + self._plain_acceptor.waiting_count
 
     @property
     def buffered_bytes(self) -> int:
-        """Of request bodies, held now."""
-        return self._shared.buffered_bytes
+        """The bytes of request bodies that the process holds now."""
+        return self._state.budgets.buffered_bytes
 
     async def start(self, sockets: Sockets | None = None) -> None:
         """Listen, or use these sockets.
@@ -149,59 +156,57 @@ class Server:
         if self._asked_port is not None:
             http = http or await _listen(self._host, self._asked_port)
             self._ports = Ports(_port_of(http), None)
-            self._plain = Entrance(http, self._receive)
+            self._plain = Acceptor(http, self._plain_acceptor.receive)
             self._plain.start()
         if self._secure is not None:
             https = https or await _listen(self._host, self._secure.port)
             self._ports = Ports(self._ports.http, _port_of(https))
-            self._secured = Entrance(https, Doorman(self._secure.certificate, self._shared, self._handshakes).receive)
+            self._secured = Acceptor(
+                https, TlsAcceptor(self._secure.certificate, self._state, self._handshakes).receive
+            )
             self._secured.start()
         self._sweeper.start()
 
     def leave(self) -> None:
-        """Go on, but make clients go elsewhere: `stop` comes soon."""
-        self._shared.leaving = True
+        """Serve on, but ask clients to reconnect elsewhere: `stop` follows."""
+        self._state.stopping = True
         self._on_leave()
 
     async def stop(self) -> None:
-        """Stop accepting, answer what is in flight, close the rest; bounded by the drain's seconds and `hurry`."""
-        shared = self._shared
-        shared.leaving = True
+        """Stop accepting, respond to requests in flight, close the rest; the drain and `force_stop` bound it."""
+        state = self._state
+        state.stopping = True
+        self._plain_acceptor.release()
         if self._plain is not None:
-            await self._plain.stop(send_away=False)
+            await self._plain.stop(reject=False)
         if self._secured is not None:
-            await self._secured.stop(send_away=True)
-        await asyncio.sleep(0)  # What has arrived by now is read before its connection is judged idle.
-        shared.draining = True
+            await self._secured.stop(reject=True)
+        await asyncio.sleep(0)  # Received bytes are read before their connection is judged idle.
+        state.draining = True
         self._gone.clear()
-        for connection in list(shared.connections):
-            connection.drain()
+        for connection in list(state.connections):
+            connection.begin_drain()
         try:
-            if shared.connections:
+            if state.connections:
                 await self._drained()
-        finally:  # Also when `stop` itself is cancelled: nothing may keep the event loop from closing.
-            tasks = [connection.abandon() for connection in list(shared.connections)]
+        finally:  # Also when `stop` itself is cancelled: the event loop must be able to close.
+            tasks = [connection.abandon() for connection in list(state.connections)]
             self._sweeper.stop()
-            self._shared.lane.close()
+            self._state.scheduler.close()
         await asyncio.gather(*(task for task in tasks if task is not None), return_exceptions=True)
-        if shared.connections:
+        if state.connections:
             await self._gone.wait()
 
-    def hurry(self) -> None:
+    def force_stop(self) -> None:
         """End a running or later `stop` without waiting for requests in flight."""
-        self._hurried.set()
+        self._forced.set()
 
     def _handshakes(self) -> int:
         return 0 if self._secured is None else self._secured.waiting_count
 
-    async def _receive(self, client: socket.socket) -> None:
-        """Take a client in who speaks plain HTTP."""
-        with contextlib.suppress(OSError):
-            await asyncio.get_running_loop().connect_accepted_socket(lambda: Connection(self._shared), client)
-
     async def _drained(self) -> None:
-        waits = [asyncio.ensure_future(event.wait()) for event in (self._gone, self._hurried)]
-        await asyncio.wait(waits, timeout=self._shared.limits.drain_seconds, return_when=asyncio.FIRST_COMPLETED)
+        waits = [asyncio.ensure_future(event.wait()) for event in (self._gone, self._forced)]
+        await asyncio.wait(waits, timeout=self._state.limits.drain_seconds, return_when=asyncio.FIRST_COMPLETED)
         for wait in waits:
             wait.cancel()
         await asyncio.gather(*waits, return_exceptions=True)
@@ -220,14 +225,14 @@ async def listen_together(host: str, port: int | None, count: int) -> Sequence[s
     """
     if port is None:
         return [None] * count
-    # One that shares with nobody goes first: a port that another service has, even a sharing one, is taken.
+    # A socket without SO_REUSEPORT is bound first: it fails if another service has the port, even a shared one.
     first = await _listen(host, port)
     port = _port_of(first)
     first.close()
     together: list[socket.socket] = []
     try:
         for _ in range(count):
-            together.append(await _listen(host, port, shared=True))
+            together.append(await _listen(host, port, state=True))
     except BindError:
         for each in together:
             each.close()
@@ -235,7 +240,7 @@ async def listen_together(host: str, port: int | None, count: int) -> Sequence[s
     return together
 
 
-async def _listen(host: str, port: int, *, shared: bool = False) -> socket.socket:
+async def _listen(host: str, port: int, *, state: bool = False) -> socket.socket:
     """Return a listening socket, which may share the port with others of this kind.
 
     Raises:
@@ -248,16 +253,18 @@ async def _listen(host: str, port: int, *, shared: bool = False) -> socket.socke
         found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except OSError as error:
         raise BindError(f"cannot resolve the address {host}: {error.strerror or error}") from error
-    # `localhost` is two addresses; the older one is what connection strings are written with.
+    # `localhost` is two addresses; connection strings have the IPv4 one.
     family, kind, protocol, _, address = min(found, key=lambda each: each[0] != socket.AF_INET)
     listening = socket.socket(family, kind, protocol)
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if family == socket.AF_INET6:
             listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, host != "::")
-        if shared:
+        if state:
             listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         listening.setblocking(False)
+        if hasattr(socket, "TCP_NOTSENT_LOWAT"):
+            listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, _UNSENT_BYTES_MAX)
         listening.bind(address)
         # Bound is not enough: with SO_REUSEADDR, two sockets can be bound to a port, but only one can listen.
         listening.listen(_BACKLOG)

@@ -1,1 +1,1 @@
-"""Flags and environment variables, made into dataclasses."""
+"""Parse flags and environment variables into dataclasses."""

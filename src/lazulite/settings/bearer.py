@@ -1,47 +1,53 @@
-"""How bearer tokens are accepted: the flags `--oidc-…`, made into settings."""
+"""Parse the flags `--oidc-…` into the settings of bearer tokens."""
 
 from argparse import Namespace
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from lazulite.auth.bearer.rules import CONTRIBUTOR, DEFAULT_AUDIENCE, DEFAULT_ROLE_CLAIM, READER, BearerRules
+from lazulite.auth.bearer.rules import DEFAULT_AUDIENCE, DEFAULT_ROLE_CLAIM, BearerRules
+from lazulite.queue.roles import QUEUE_ROLES
 from lazulite.server.oidc.fetch import FetchError, origin_of
 from lazulite.settings.extras import require_extra
+from lazulite.table.roles import TABLE_ROLES
+
+ROLES = (*TABLE_ROLES, *QUEUE_ROLES)
+"""The roles of all services."""
 
 
 @dataclass(frozen=True, slots=True)
 class BearerSettings:
-    """Whose tokens are accepted, and how they are checked."""
+    """The accepted issuer and the rules for its tokens."""
 
     rules: BearerRules
     jwks: Path | None = None
-    """The file with the issuer's keys; None asks the issuer."""
+    """The file with the issuer's keys; None: fetched from the issuer."""
     allow_http: bool = False
 
 
 def bearer_settings_from(args: Namespace) -> BearerSettings | None:
-    """Return the settings, None without an issuer.
+    """Return the settings; None without an issuer.
 
     Raises:
-        ValueError: the flags do not go together, the issuer is no URL, or the extra `oidc` is not installed. The text
+        ValueError: the flags are incompatible, the issuer is not a URL, or the extra `oidc` is not installed. The text
             is one line.
     """
-    others = (args.oidc_jwks, args.oidc_audience, args.oidc_role_claim, args.oidc_reader, args.oidc_contributor)
+    given = vars(args)
+    role_values = {role.flag: frozenset(given["oidc_" + role.flag.replace("-", "_")]) for role in ROLES}
+    others = (args.oidc_jwks, args.oidc_audience, args.oidc_role_claim, *role_values.values())
     if args.oidc_issuer is None:
         if any(others) or args.allow_bearer_over_http:
             raise ValueError("the other flags of bearer tokens need --oidc-issuer")
         return None
     require_extra("oidc", "--oidc-issuer")
     _check_issuer(args.oidc_issuer)
-    if not all(map(_is_spelled_well, args.oidc_audience)):
+    if not all(map(_is_header_safe, args.oidc_audience)):
         raise ValueError("--oidc-audience takes visible ASCII without blanks, quotes and commas")
     rules = BearerRules(
         args.oidc_issuer,
         tuple(args.oidc_audience) or (DEFAULT_AUDIENCE,),
         tuple(args.oidc_role_claim) or (DEFAULT_ROLE_CLAIM,),
-        frozenset(args.oidc_reader) or READER,
-        frozenset(args.oidc_contributor) or CONTRIBUTOR,
+        {flag: values for flag, values in role_values.items() if values},
     )
     return BearerSettings(rules, args.oidc_jwks, args.allow_bearer_over_http)
 
@@ -51,10 +57,10 @@ def _check_issuer(issuer: str) -> None:
         origin_of(issuer)
     except FetchError as error:
         raise ValueError(f"--oidc-issuer: {error}") from None
-    # It stands in a header that SDKs take apart at blanks, commas and equals signs.
-    if not _is_spelled_well(issuer) or "=" in issuer or urlsplit(issuer).query:
+    # The issuer is sent in a header that SDKs split at blanks, commas and equals signs.
+    if not _is_header_safe(issuer) or "=" in issuer or urlsplit(issuer).query:
         raise ValueError("--oidc-issuer takes a URL without query, quotes and commas")
 
 
-def _is_spelled_well(text: str) -> bool:
+def _is_header_safe(text: str) -> bool:
     return text.isascii() and text.isprintable() and not set(text) & set(' ",') and bool(text)

@@ -1,12 +1,12 @@
-"""Settings: what flags, environment and account file make together.
+"""The settings of `lazulite serve`, from flags, environment and account file.
 
-Invariant: the development key, which everybody knows, is never served beyond this machine unless that was asked for,
-whatever the account that holds it is called and wherever it was configured.
+Invariant: the public development key is accepted beyond loopback addresses only with `--allow-development-key`. That
+holds for any account that has this key, wherever the account is configured.
 """
 
 from argparse import Namespace
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from ipaddress import IPv4Network, IPv6Network, ip_address
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -14,72 +14,90 @@ from urllib.parse import urlsplit
 from lazulite.auth.accounts.account import Account, AccountDirectory, parse_accounts
 from lazulite.auth.accounts.file_store import AccountFile
 from lazulite.engine.postgres.settings import PostgresSettings
-from lazulite.protocol.addressing import HOST_SUFFIX
+from lazulite.protocol.addressing import HOST_SUFFIX, host_suffix
 from lazulite.server.limits import Limits
 from lazulite.settings.bearer import BearerSettings, bearer_settings_from
 from lazulite.settings.database import database_settings_from
 from lazulite.settings.extras import require_extra
+from lazulite.settings.tracing import trace_exporters_from
 
 ACCOUNT_VARIABLES = ("LAZULITE_ACCOUNTS", "AZURITE_ACCOUNTS")
-"""Environment variables with accounts; the first that is set counts."""
+"""Environment variables with accounts. The first that is set is used."""
 
-TRACE_ENDPOINT_VARIABLES = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
-"""Environment variables that say where spans go."""
-TRACE_PROTOCOL_VARIABLES = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
-TRACE_PROTOCOL = "http/protobuf"
-"""The one protocol to send them by."""
+TABLE, QUEUE = "table", "queue"
+SERVICES = (TABLE, QUEUE)
+"""The names of all services."""
 
 
 class ConfigError(ValueError):
-    """The settings do not go together. The text is one line for people, without secrets."""
+    """The settings are invalid or incompatible. The text is one line for people, without secrets."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """How to serve."""
+    """The settings of a server."""
 
     location: Path | None = None
-    """The directory of everything durable; None keeps everything in memory, or in a database."""
+    """The directory of store and accounts; None: in memory, or in `database`."""
     host: str = "127.0.0.1"
     port: int | None = 0
-    """For plain HTTP; 0: any that is free; None: none."""
+    """The HTTP port; 0: any free port; None: no HTTP."""
     https_port: int | None = None
-    """For HTTPS, the same."""
+    """The HTTPS port; 0 and None as for `port`."""
     cert: Path | None = None
-    """The file of the certificate; there is one if there is a port for HTTPS."""
+    """The certificate chain's file; never None with an HTTPS port."""
     key: Path | None = None
-    """The file of its key; None: the certificate's own."""
+    """The private key's file; None: the key is in the file `cert`."""
+    services: tuple[str, ...] = SERVICES
+    """The services to serve, in the order of `SERVICES`."""
+    queue_host: str = "127.0.0.1"
+    queue_port: int | None = 0
+    """The HTTP port of the Queue service; 0 and None as for `port`."""
+    queue_https_port: int | None = None
+    """The HTTPS port of the Queue service; 0 and None as for `port`."""
     host_suffixes: tuple[str, ...] = (HOST_SUFFIX,)
-    """What follows an account in a host name; none: accounts are addressed in the path only."""
+    """The domain suffixes after an account in a host name; empty: path style only."""
     allowed_hosts: tuple[str, ...] = ()
-    """Hosts that are answered also while the development key is served, beside addresses and `localhost`."""
+    """Host names accepted while the development key is in use, besides addresses and `localhost`."""
     allowed_suffixes: tuple[str, ...] = ()
-    """Names that are, together with all names below them."""
+    """Domain suffixes under which all host names are accepted, likewise."""
     trusted_proxies: tuple[IPv4Network | IPv6Network, ...] = ()
-    """The networks of proxies whose `X-Forwarded-` headers count."""
+    """The networks of proxies whose `X-Forwarded-…` headers are trusted."""
     database: PostgresSettings | None = None
-    """The database of everything durable, in place of a location."""
+    """The database of store and accounts, in place of a location."""
     workers: int = 1
-    """Processes that answer requests, beside one that has the store; 1: that one answers them itself."""
+    """The number of worker processes beside the primary; 1: a single process."""
     accounts: Mapping[str, Account] = field(default_factory=dict)
     """The accounts of the environment."""
     allow_development_key: bool = False
     accept_clock_jump: bool = False
-    """Whether stamps may be far ahead of the clock, and the clock far ahead of the time that went by."""
+    """Whether to serve if the clock jumped, or stored Timestamps are far ahead of it."""
     log_requests: bool = True
-    """One line a request on stderr."""
+    """Whether to log one line per request to stderr."""
     debug_file: Path | None = None
-    """Where the heads of requests and answers are logged."""
+    """The file for the heads of requests and responses."""
     page_seconds: float = 5.0
-    """How long a query looks for one page."""
+    """The time limit for one page of a query, in seconds."""
     limits: Limits = field(default_factory=Limits)
     metrics_host: str = "127.0.0.1"
     metrics_port: int | None = None
-    """For Prometheus; 0: any free port; None: none."""
+    """The port of the Prometheus metrics; 0: any free port; None: no metrics."""
     trace_exporters: tuple[str, ...] = ()
-    """Where OpenTelemetry's spans go, by the names of its variables; none: there are no spans."""
+    """The OpenTelemetry exporters of spans, by their names in its variables; empty: no spans."""
     bearer: BearerSettings | None = None
-    """Whose bearer tokens are accepted; None: nobody's."""
+    """The rules of bearer tokens; None: bearer tokens are rejected."""
+
+    @property
+    def shares_port(self) -> bool:
+        """Whether the services share one address, and the host of a request tells which service it is for."""
+        owns = [settings_of(self, name) for name in self.services]
+        addresses = {(own.host, own.port, own.https_port) for own in owns}
+        return len(owns) > len(addresses) and bool(owns[0].port or owns[0].https_port)
+
+    @property
+    def servers(self) -> tuple[tuple[str, ...], ...]:
+        """The services of each address."""
+        return (self.services,) if self.shares_port else tuple((name,) for name in self.services)
 
 
 def settings_from(args: Namespace, environ: Mapping[str, str]) -> Settings:
@@ -90,21 +108,26 @@ def settings_from(args: Namespace, environ: Mapping[str, str]) -> Settings:
         environ: the environment.
 
     Raises:
-        ConfigError: the accounts in the environment cannot be read, the flags do not go together, or one of them needs
-            an extra that is not installed.
+        ConfigError: the accounts in the environment are invalid, the flags are incompatible, or a flag needs an extra
+            that is not installed.
     """
     given = vars(args)
-    port, https_port = args.table_port, args.https_port
-    if args.cert is not None and https_port is None:
-        port, https_port = None, args.table_port
+    port, https_port = _ports(args, args.table_port, args.https_port)
+    share = (args.queue_host, args.queue_port) == (args.table_host, args.table_port) and args.table_port != 0
+    queue_https = args.https_port if share and args.queue_https_port is None else args.queue_https_port
+    queue_port, queue_https_port = _ports(args, args.queue_port, queue_https)
     database = database_from(args, environ)
     if args.metrics_port is not None:
         _require_metrics()
-    return Settings(
+    settings = Settings(
         location=None if args.in_memory or database is not None else args.location,
         host=args.table_host,
         port=port,
         https_port=https_port,
+        services=args.services,
+        queue_host=args.queue_host,
+        queue_port=queue_port,
+        queue_https_port=queue_https_port,
         cert=args.cert,
         key=args.key,
         host_suffixes=() if args.path_style_only else (HOST_SUFFIX, *args.host_suffix),
@@ -125,22 +148,31 @@ def settings_from(args: Namespace, environ: Mapping[str, str]) -> Settings:
         trace_exporters=trace_exporters_from(environ),
         bearer=_bearer_from(args),
     )
+    if share and settings.services == SERVICES:
+        _check_shared_port(settings)
+    return settings
 
 
-def trace_exporters_from(environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the exporters of spans that OpenTelemetry's variables ask for; an endpoint alone means `otlp`.
+def _ports(args: Namespace, port: int, https_port: int | None) -> tuple[int | None, int | None]:
+    """Return the HTTP and the HTTPS port of a service: with a certificate alone, its port is for HTTPS."""
+    return (None, port) if args.cert is not None and https_port is None else (port, https_port)
 
-    What is asked for by another protocol than `TRACE_PROTOCOL` is called so.
+
+def _check_shared_port(settings: Settings) -> None:
+    """Reject flags by which the services of one port cannot be distinguished.
+
+    Raises:
+        ConfigError: see there.
     """
-    if environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
-        return ()
-    default = "otlp" if any(environ.get(name, "").strip() for name in TRACE_ENDPOINT_VARIABLES) else ""
-    named = environ.get("OTEL_TRACES_EXPORTER", "").strip() or default
-    protocols = (environ.get(name, "").strip() for name in TRACE_PROTOCOL_VARIABLES)
-    protocol = next(filter(None, protocols), TRACE_PROTOCOL)
-    otlp = "otlp" if protocol == TRACE_PROTOCOL else f"otlp by {protocol}"
-    names = [otlp if name.strip() == "otlp" else name.strip() for name in named.split(",")]
-    return tuple(dict.fromkeys(name for name in names if name not in ("", "none")))
+    if not settings.shares_port:
+        raise ConfigError("services on one port must share their HTTPS port, too: leave --queue-https-port out")
+    if not settings.host_suffixes:
+        raise ConfigError("services on one port are distinguished by host names: leave --path-style-only out")
+    for suffix in settings.host_suffixes:
+        if host_suffix(QUEUE, suffix) == suffix:
+            raise ConfigError(
+                f"services on one port need a --host-suffix that begins with {TABLE}., such as {TABLE}.{suffix}"
+            )
 
 
 def _require_metrics() -> None:
@@ -151,10 +183,10 @@ def _require_metrics() -> None:
 
 
 def database_from(args: Namespace, environ: Mapping[str, str]) -> PostgresSettings | None:
-    """Return the database that has data and accounts, None if a location (or memory) has them.
+    """Return the database of store and accounts; None for a location or memory.
 
     Raises:
-        ConfigError: as `database_settings_from`.
+        ConfigError: see `database_settings_from`.
     """
     try:
         return database_settings_from(args, environ)
@@ -175,10 +207,10 @@ def _bearer_from(args: Namespace) -> BearerSettings | None:
 
 
 def accounts_from(environ: Mapping[str, str]) -> dict[str, Account]:
-    """Return the accounts of the environment, none if it has no variable for them.
+    """Return the accounts of the environment; empty if it has no variable for them.
 
     Raises:
-        ConfigError: the variable's text is not `name:key1[:key2];…`.
+        ConfigError: the variable's value is not `name:key1[:key2];…`.
     """
     for variable in ACCOUNT_VARIABLES:
         text = environ.get(variable, "").strip()
@@ -200,30 +232,32 @@ def account_file(location: Path) -> AccountFile:
     return AccountFile(location / "accounts.json")
 
 
-BACKUP_LIST = "backup.json"
-"""The file that makes a directory a backup: the list of its other files."""
+BACKUP_MANIFEST = "backup.json"
+"""The file that identifies a directory as a backup: the manifest of its other files."""
 
 
 def store_path(location: Path) -> Path:
-    """Return the engine's directory at a location."""
+    """Return the directory of the store in a location."""
     return location / "store"
 
 
 def check_development_key(settings: Settings, directory: AccountDirectory) -> None:
-    """Refuse the development key on an address that others can reach.
+    """Reject the development key on an address that other machines can reach.
 
     Raises:
-        ConfigError: one of the accounts has it, the address is not a loopback one, and nobody said that it is meant.
+        ConfigError: an account has the key, the address is not a loopback address, and the key is not allowed there.
     """
-    if directory.development and not settings.allow_development_key and not is_loopback(settings.host):
+    hosts = [settings_of(settings, service).host for service in settings.services]
+    open_hosts = [host for host in hosts if not is_loopback(host)]
+    if directory.development and not settings.allow_development_key and open_hosts:
         raise ConfigError(
-            f"the development key is public, so it is not accepted on {settings.host}: "
+            f"the development key is public, so it is not accepted on {open_hosts[0]}: "
             "create an account (lazulite account add NAME) or pass --allow-development-key"
         )
 
 
 def is_loopback(host: str) -> bool:
-    """Say whether only this machine can reach an address; of names, only `localhost` is known to be such."""
+    """Return whether an address is a loopback address. Of the names, only `localhost` is one."""
     if host.lower() == "localhost":
         return True
     try:
@@ -232,3 +266,17 @@ def is_loopback(host: str) -> bool:
         return False
     mapped = getattr(address, "ipv4_mapped", None)
     return address.is_loopback if mapped is None else mapped.is_loopback
+
+
+def settings_of(settings: Settings, service: str) -> Settings:
+    """Return the settings of a process as one of its services sees them: with its address and host suffixes."""
+    if service == TABLE:
+        return settings
+    return replace(
+        settings,
+        host=settings.queue_host,
+        port=settings.queue_port,
+        https_port=settings.queue_https_port,
+        host_suffixes=tuple(host_suffix(service, suffix) for suffix in settings.host_suffixes),
+        allowed_suffixes=tuple(host_suffix(service, suffix) for suffix in settings.allowed_suffixes),
+    )

@@ -1,4 +1,4 @@
-"""Which database is served from, if one is: the flags `--engine…` and their variables, made into settings."""
+"""Parse the flags `--engine…` and their variables into the settings of a database."""
 
 from argparse import Namespace
 from collections.abc import Mapping
@@ -9,23 +9,23 @@ from lazulite.engine.postgres.settings import PostgresSettings
 from lazulite.settings.extras import require_extra
 
 URL_VARIABLE = "LAZULITE_ENGINE"
-"""What `--engine` says if it is not given."""
+"""The default of `--engine`."""
 PASSWORD_VARIABLE = "LAZULITE_ENGINE_PASSWORD"  # noqa: S105 - a name
-"""The password, if neither a file nor the URL has it."""
+"""The password, if neither `--engine-password-file` nor the URL has one."""
 PASSWORD_FILE_VARIABLE = "LAZULITE_ENGINE_PASSWORD_FILE"  # noqa: S105 - likewise
-"""What `--engine-password-file` says if neither it nor a password is given."""
+"""The password's file, if the password is given in no other way."""
 
 DATABASE_VARIABLES = (URL_VARIABLE, PASSWORD_VARIABLE, PASSWORD_FILE_VARIABLE)
 
 
 def database_settings_from(args: Namespace, environ: Mapping[str, str]) -> PostgresSettings | None:
-    """Return the settings, None if it is a location (or memory) that is meant.
+    """Return the settings of the database; None for a location or memory.
 
-    What the command line says of a place, a location or a database, counts more than the environment.
+    Command-line options override `LAZULITE_ENGINE`.
 
     Raises:
-        ValueError: the flags do not go together, the URL is none, there is no password in a file, or the extra
-            `postgres` is not installed. The text is one line, without secrets.
+        ValueError: the flags are incompatible, the URL is invalid, a file has no password, or the extra `postgres` is
+            not installed. The text is one line, without secrets.
     """
     elsewhere = args.location_given or getattr(args, "in_memory", False)
     if args.engine is not None and elsewhere:
@@ -51,18 +51,18 @@ def database_settings_from(args: Namespace, environ: Mapping[str, str]) -> Postg
 def password_of(
     url: DatabaseUrl, environ: Mapping[str, str], file: Path | None = None, variable: str = PASSWORD_VARIABLE
 ) -> str | None:
-    """Return the password of a database: that of a file, of the URL, of a variable, or of another variable's file.
+    """Return the password of a database, from the first of: file, URL, variable, file named by a variable.
 
-    None leaves it to what all programs of PostgreSQL understand: PGPASSWORD, or a passfile.
+    With None, PostgreSQL's client library uses its own sources: PGPASSWORD or a passfile.
 
     Args:
-        url: of the database.
+        url: the URL of the database.
         environ: the environment.
-        file: with the password, if one was named on the command line.
-        variable: its name; that of its file is the same with `_FILE`.
+        file: the file with the password, if the command line names one.
+        variable: the name of the variable with the password; with `_FILE`, of the one that names a file.
 
     Raises:
-        ValueError: there is no password in the file.
+        ValueError: the file has no password.
     """
     if file is not None:
         return _read(file)

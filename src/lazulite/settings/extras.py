@@ -1,4 +1,4 @@
-"""The optional packages: which extra brings them, and one line for a user without them."""
+"""Check that the packages of an extra are installed, with a message for a user without them."""
 
 from importlib.util import find_spec
 
@@ -7,8 +7,8 @@ EXTRAS = {
     "metrics": ("prometheus_client",),
     "oidc": ("jwt", "cryptography"),
 }
-"""Extra -> the modules that it brings. `otel` is apart: without it, the service runs and reports that it does not trace
-(`app.telemetry`)."""
+"""Extra -> the modules that it installs. `otel` is absent: without it, the server runs and reports that it does not
+trace (`app.telemetry`)."""
 
 
 def require_extra(extra: str, feature: str) -> None:

@@ -74,7 +74,7 @@ def test_the_environments_forms() -> None:
         (f"one:{K1};one:{K2}", "account 2 repeats"),
     ],
 )
-def test_a_malformed_value_is_refused_without_showing_it(text: str, why: str) -> None:
+def test_a_malformed_value_is_rejected_without_showing_it(text: str, why: str) -> None:
     with pytest.raises(ValueError, match=why) as caught:
         parse_accounts(text)
     assert K1 not in str(caught.value)
@@ -82,7 +82,7 @@ def test_a_malformed_value_is_refused_without_showing_it(text: str, why: str) ->
 
 
 @given(st.text(max_size=60))
-def test_any_text_parses_or_is_refused(text: str) -> None:
+def test_any_text_parses_or_is_rejected(text: str) -> None:
     try:
         accounts = parse_accounts(text)
     except ValueError:
@@ -138,7 +138,7 @@ def test_the_environment_wins(file: AccountFile) -> None:
     file.add("items", RANDOM)
     directory = AccountDirectory(parse_accounts(f"orders:{K1}"), file, monotonic=count().__next__)
     assert keys(directory, "orders") == (b"first-key",)
-    assert keys(directory, "items") == file.load()["items"]
+    assert keys(directory, "items") == file.load()["items"].keys
     file.rotate("orders", 1, RANDOM)
     assert keys(directory, "orders") == (b"first-key",)
 

@@ -1,4 +1,4 @@
-"""Accounts in a database: what the file keeps, the row keeps, and whoever watches it knows."""
+"""Accounts in a database: the row keeps all that the file keeps, and every watch sees each change."""
 
 import asyncio
 import base64
@@ -8,12 +8,13 @@ from random import Random
 
 import pytest
 
+from lazulite.app.registry import SPACES
 from lazulite.auth.accounts.account import DEVELOPMENT_ACCOUNT, Account, AccountDirectory
-from lazulite.auth.accounts.document import KEY_BYTES, Accounts, AccountsError, AccountStore, Change
+from lazulite.auth.accounts.document import KEY_BYTES, Accounts, AccountsError, AccountStore, Change, StoredAccount
 from lazulite.auth.accounts.engine_store import LOOK_SECONDS, LOOK_SECONDS_MAX, PARTITION, ROW, AccountRow, AccountWatch
 from lazulite.engine.contract import EngineUnavailableError
 from lazulite.protocol.clock import system_clock
-from lazulite.records.spaces import ACCOUNTS, SERVICE_PROPERTIES, TABLES, WATCHED
+from lazulite.records.spaces import ACCOUNTS, SERVICE_PROPERTIES, TABLES
 from tests.fuzz.memory import MemoryEngine
 
 RANDOM = Random(7).randbytes
@@ -67,7 +68,7 @@ def test_a_change_is_known_within_two_seconds() -> None:
 
 
 def test_its_space_is_its_own_and_no_table_cache_has_it() -> None:
-    assert ACCOUNTS not in {*WATCHED, TABLES, SERVICE_PROPERTIES}
+    assert ACCOUNTS not in {*SPACES.watched, TABLES, SERVICE_PROPERTIES}
 
 
 def test_edits_are_those_of_the_file() -> None:
@@ -80,14 +81,14 @@ def test_edits_are_those_of_the_file() -> None:
     assert second[0] != first[0]
     world.store.add("items", RANDOM)
     assert list(world.store.load()) == ["orders", "items"]
-    for refused, why in (
+    for rejected, why in (
         (partial(world.store.add, "orders"), "exists already"),
         (partial(world.store.add, "Orders"), "3 to 24 characters"),
         (partial(world.store.rotate, "nobody", 1), "there is no account"),
     ):
         before = world.engine.writes
         with pytest.raises(AccountsError, match=why):
-            refused(RANDOM)
+            rejected(RANDOM)
         assert world.engine.writes == before
 
 
@@ -104,7 +105,7 @@ def test_edits_at_the_same_time_are_all_kept(monkeypatch: pytest.MonkeyPatch) ->
     row = AccountRow(engine, NAME)
 
     def added(name: str) -> Change:
-        return lambda accounts: {**accounts, name: (RANDOM(8), RANDOM(8))}
+        return lambda accounts: {**accounts, name: StoredAccount((RANDOM(8), RANDOM(8)))}
 
     async def edit_all() -> Accounts:
         made = await asyncio.gather(*(row.edit(added(f"account{number}")) for number in range(12)))
@@ -158,7 +159,7 @@ def test_a_row_says_that_there_was_an_account_whatever_is_left() -> None:
         (None, "is gone"),
     ],
 )
-def test_what_cannot_be_understood_changes_nothing_and_is_told_once(value: bytes | None, why: str) -> None:
+def test_what_cannot_be_understood_changes_nothing_and_is_reported_once(value: bytes | None, why: str) -> None:
     world = World()
     good = world.store.add("orders", RANDOM)
     world.look()
@@ -214,7 +215,7 @@ def test_while_the_database_is_away_nothing_changes_and_then_it_goes_on(
         assert world.keys("orders") == good
 
 
-def test_no_key_is_ever_told() -> None:
+def test_no_key_is_ever_reported() -> None:
     world = World()
     keys = world.store.add("orders", RANDOM)
     world.look()

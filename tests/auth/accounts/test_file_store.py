@@ -16,7 +16,7 @@ from random import Random
 import pytest
 
 from lazulite.auth.accounts import file_store
-from lazulite.auth.accounts.document import KEY_BYTES, AccountsError
+from lazulite.auth.accounts.document import KEY_BYTES, AccountsError, StoredAccount
 from lazulite.auth.accounts.file_store import AccountFile
 
 RANDOM = Random(7).randbytes
@@ -35,7 +35,7 @@ def test_add_makes_two_different_keys_and_keeps_them(file: AccountFile) -> None:
     keys = file.add("orders", RANDOM)
     assert [len(key) for key in keys] == [KEY_BYTES, KEY_BYTES]
     assert keys[0] != keys[1]
-    assert AccountFile(file.path).load() == {"orders": keys}
+    assert AccountFile(file.path).load() == {"orders": StoredAccount(keys)}
 
 
 def test_the_format_is_the_documented_one(file: AccountFile) -> None:
@@ -50,7 +50,7 @@ def test_a_file_written_by_hand_needs_no_checksum(file: AccountFile) -> None:
     document = json.loads(file.path.read_bytes())
     del document["sha256"]
     file.path.write_text(json.dumps(document))
-    assert file.load() == {"orders": keys}
+    assert file.load() == {"orders": StoredAccount(keys)}
 
 
 def test_no_bit_of_the_file_flips_unseen(file: AccountFile) -> None:
@@ -74,7 +74,19 @@ def test_rotate_replaces_one_key_and_leaves_the_other(file: AccountFile, which: 
     after = file.rotate("orders", which, RANDOM)
     assert after[which - 1] != before[which - 1]
     assert after[2 - which] == before[2 - which]
-    assert file.load() == {"orders": after, "other": other}
+    assert file.load() == {"orders": StoredAccount(after), "other": other}
+
+
+def test_a_revocation_of_delegation_keys_stays_with_its_account(file: AccountFile) -> None:
+    keys = file.add("orders", RANDOM)
+    other = file.add("other", RANDOM)
+    file.revoke_delegation_keys("orders", 1_900_000_000)
+    assert file.load() == {"orders": StoredAccount(keys, 1_900_000_000), "other": StoredAccount(other)}
+    file.revoke_delegation_keys("orders", 1_800_000_000)
+    rotated = file.rotate("orders", 1, RANDOM)
+    assert AccountFile(file.path).load()["orders"] == (rotated, 1_900_000_001), "it never moves back"
+    with pytest.raises(AccountsError, match="there is no account missing"):
+        file.revoke_delegation_keys("missing", 1)
 
 
 @pytest.mark.parametrize("name", ["", "ab", "a" * 25, "Orders", "my-account", "ördersx", "a/b", "abc\n"])
@@ -84,7 +96,7 @@ def test_a_new_name_follows_the_services_rule(file: AccountFile, name: str) -> N
     assert not file.path.exists()
 
 
-def test_a_refused_edit_changes_nothing(file: AccountFile) -> None:
+def test_a_rejected_edit_changes_nothing(file: AccountFile) -> None:
     file.add("orders", RANDOM)
     before = file.path.read_bytes()
     with pytest.raises(AccountsError, match="exists already"):
@@ -197,7 +209,7 @@ def test_damage_is_reported_without_a_key(file: AccountFile, text: str | bytes) 
     assert caught.value.__cause__ is None
 
 
-def test_a_newer_version_is_refused(file: AccountFile) -> None:
+def test_a_newer_version_is_rejected(file: AccountFile) -> None:
     file.path.parent.mkdir()
     file.path.write_text('{"version": 2}')
     with pytest.raises(AccountsError, match="newer Lazulite"):

@@ -1,16 +1,20 @@
 """Bearer tokens on requests: the challenge, the codes, the memory of tokens, and keys that come and go."""
 
+from collections.abc import Collection
+
 import pytest
 
 from lazulite.auth.bearer import authentication as bearer_authentication
 from lazulite.auth.bearer.authentication import BearerAuthentication, KeysUnavailableError, challenge
 from lazulite.auth.bearer.jwks import KeySet, parse_jwks
-from lazulite.auth.bearer.rules import BearerRules
-from lazulite.auth.bearer.token import CONTRIBUTOR_GRANT, SKEW_SECONDS, VerifiedToken, check_token
+from lazulite.auth.bearer.rules import BearerConventions, BearerRules
+from lazulite.auth.bearer.token import SKEW_SECONDS, VerifiedToken, check_token
 from lazulite.auth.grant import Grant
 from lazulite.protocol.clock import TICKS_PER_SECOND, UNIX_EPOCH_TICKS
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.version import BEARER_SINCE
+from lazulite.queue.roles import QUEUE_BEARER
+from lazulite.table.roles import TABLE_BEARER, TABLE_ROLES
 from tests.tokens import ISSUER, NOW, SigningKey, jwks, signing_key
 
 ONE, TWO = signing_key("one"), signing_key("two", "ES256")
@@ -21,8 +25,11 @@ CHALLENGE = (
 )
 
 
+EVERYTHING = TABLE_ROLES[1].actions
+
+
 class Keys:
-    """Keys that a test sets; `coming` are those that the issuer has by now."""
+    """Keys that a test sets; `coming` are the keys that the issuer has by now."""
 
     def __init__(self, *keys: SigningKey) -> None:
         self.in_force: KeySet | None = parse_jwks(jwks(*keys))
@@ -43,22 +50,35 @@ class Keys:
 
 
 class Fixture:
-    def __init__(self, *keys: SigningKey, allow_http: bool = False, entries_max: int = 100) -> None:
+    def __init__(
+        self,
+        *keys: SigningKey,
+        allow_http: bool = False,
+        entries_max: int = 100,
+        conventions: BearerConventions = TABLE_BEARER,
+    ) -> None:
         self.keys = Keys(*keys)
         self.now = float(NOW)
         self.authentication = BearerAuthentication(
-            BearerRules(ISSUER), self.keys, self.ticks, allow_http=allow_http, cache_entries_max=entries_max
+            conventions,
+            BearerRules(ISSUER),
+            self.keys,
+            self.ticks,
+            allow_http=allow_http,
+            cache_entries_max=entries_max,
         )
 
     def ticks(self) -> int:
         return int(self.now * TICKS_PER_SECOND) + UNIX_EPOCH_TICKS
 
-    async def ask(self, token: str, scheme: str = "https", version: str = BEARER_SINCE) -> Grant:
-        return await self.authentication.authenticate(token, scheme, version)
+    async def ask(self, token: str, scheme: str = "https", version: str = BEARER_SINCE, account: str = "acct") -> Grant:
+        return await self.authentication.authenticate(token, scheme, version, account)
 
-    async def refusal(self, token: str, scheme: str = "https", version: str = BEARER_SINCE) -> tuple[int, str]:
+    async def rejection(
+        self, token: str, scheme: str = "https", version: str = BEARER_SINCE, account: str = "acct"
+    ) -> tuple[int, str]:
         with pytest.raises(ServiceError) as caught:
-            await self.ask(token, scheme, version)
+            await self.ask(token, scheme, version, account)
         assert caught.value.__suppress_context__ or caught.value.__context__ is None
         assert len(token) < 9 or token not in repr(caught.value)
         return caught.value.status, caught.value.code
@@ -74,9 +94,9 @@ def _checks(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The tokens whose signature was checked."""
     seen: list[str] = []
 
-    def counted(token: str, keys: KeySet, rules: BearerRules, now: float) -> VerifiedToken:
+    def counted(token: str, keys: KeySet, rules: BearerRules, audiences: Collection[str], now: float) -> VerifiedToken:
         seen.append(token)
-        return check_token(token, keys, rules, now)
+        return check_token(token, keys, rules, audiences, now)
 
     monkeypatch.setattr(bearer_authentication, "check_token", counted)
     return seen
@@ -84,27 +104,53 @@ def _checks(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 @pytest.mark.parametrize("version", [BEFORE, BEARER_SINCE, "2030-01-01"])
 async def test_a_good_token_at_any_version(service: Fixture, version: str) -> None:
-    assert await service.ask(ONE.token(), version=version) is CONTRIBUTOR_GRANT
+    assert (await service.ask(ONE.token(), version=version)).actions == EVERYTHING
 
 
 @pytest.mark.parametrize("token", ["", "x", "\ud800", "é", ONE.token(iss="other"), ONE.token(exp=0), TWO.token()])
 async def test_a_bad_token(service: Fixture, token: str) -> None:
-    assert await service.refusal(token) == (401, "InvalidAuthenticationInfo")
-    assert await service.refusal(token, version="2019-12-31") == (403, "AuthenticationFailed")
+    assert await service.rejection(token) == (401, "InvalidAuthenticationInfo")
+    assert await service.rejection(token, version="2019-12-31") == (403, "AuthenticationFailed")
 
 
-async def test_a_refusal_says_why_without_the_token(service: Fixture) -> None:
+async def test_a_rejection_says_why_without_the_token(service: Fixture) -> None:
     with pytest.raises(ServiceError) as caught:
         await service.ask(ONE.token(aud="https://graph.microsoft.com"))
     assert caught.value.message.endswith("Please refer to the information in the www-authenticate header.")
-    assert caught.value.details == (("AuthenticationErrorDetail", "The audience is another one."),)
+    assert caught.value.details == (("AuthenticationErrorDetail", "The audience is not accepted."),)
+
+
+async def test_the_codes_of_queues() -> None:
+    service = Fixture(ONE, conventions=QUEUE_BEARER)
+    assert (await service.ask(ONE.token(), version="2017-11-09")).actions == frozenset()
+    assert await service.rejection(ONE.token(), version="2017-11-08") == (400, "InvalidAuthenticationInfo")
+    assert await service.rejection("x", version="2019-12-12") == (401, "NoAuthenticationInformation")
+    assert await service.rejection("x", version="2019-12-11") == (403, "AuthenticationFailed")
+    assert service.authentication.challenge("https", "2019-12-12") == CHALLENGE
+    assert service.authentication.challenge("https", "2019-12-11") is None
+
+
+@pytest.mark.parametrize("slash", ["", "/"])
+async def test_the_audience_of_one_account(service: Fixture, slash: str, checks: list[str]) -> None:
+    queues = Fixture(ONE, conventions=QUEUE_BEARER)
+    token = ONE.token(aud=f"https://acct.queue.core.windows.net{slash}")
+    await queues.ask(token)
+    assert await queues.rejection(token, account="other") == (401, "NoAuthenticationInformation"), "though cached"
+    assert checks == [token]
+    assert await service.rejection(token) == (401, "InvalidAuthenticationInfo")
+
+
+def test_configured_audiences_are_the_only_ones() -> None:
+    accepted = BearerRules(ISSUER, ("api://x/",)).accepted_audiences(QUEUE_BEARER, "acct")
+    assert accepted == {"api://x"}
 
 
 async def test_plain_http(service: Fixture) -> None:
     for token in (ONE.token(), "x"):
-        assert await service.refusal(token, "http") == (403, "AuthorizationProtocolMismatch")
+        assert await service.rejection(token, "http") == (403, "AuthorizationProtocolMismatch")
     allowed = Fixture(ONE, allow_http=True)
-    assert await allowed.ask(ONE.token(), "http") is await allowed.ask(ONE.token(), "https") is CONTRIBUTOR_GRANT
+    token = ONE.token()
+    assert await allowed.ask(token, "http") is await allowed.ask(token, "https")
 
 
 def test_the_challenge(service: Fixture) -> None:
@@ -134,11 +180,11 @@ def test_the_challenge_of_other_issuers(rules: BearerRules, expected: str) -> No
     assert challenge(rules) == expected
 
 
-async def test_without_keys_nobody_can_tell(service: Fixture) -> None:
+async def test_without_keys_every_token_gets_503(service: Fixture) -> None:
     token = ONE.token()
     await service.ask(token)
     service.keys.in_force = None
-    assert await service.refusal(token) == (503, "ServerBusy")
+    assert await service.rejection(token) == (503, "ServerBusy")
 
 
 # Memory.
@@ -151,31 +197,31 @@ async def test_a_signature_is_checked_once(service: Fixture, checks: list[str]) 
     assert checks == tokens
 
 
-async def test_a_remembered_token_ends_in_time(service: Fixture, checks: list[str]) -> None:
+async def test_a_cached_token_ends_in_time(service: Fixture, checks: list[str]) -> None:
     token = ONE.token(exp=NOW + 100)
     await service.ask(token)
     service.now = NOW + 100 + SKEW_SECONDS - 0.001
     await service.ask(token)
     service.now = NOW + 100 + SKEW_SECONDS
-    assert await service.refusal(token) == (401, "InvalidAuthenticationInfo")
+    assert await service.rejection(token) == (401, "InvalidAuthenticationInfo")
     service.now = NOW - 60 - SKEW_SECONDS - 1
-    assert await service.refusal(token) == (401, "InvalidAuthenticationInfo")
+    assert await service.rejection(token) == (401, "InvalidAuthenticationInfo")
     assert checks == [token]
 
 
-async def test_a_remembered_token_ends_with_its_key(service: Fixture) -> None:
+async def test_a_cached_token_ends_with_its_key(service: Fixture) -> None:
     token = ONE.token()
     await service.ask(token)
     service.keys.in_force = parse_jwks(jwks(TWO))
-    assert await service.refusal(token) == (401, "InvalidAuthenticationInfo")
+    assert await service.rejection(token) == (401, "InvalidAuthenticationInfo")
     service.keys.in_force = parse_jwks(jwks(signing_key("one", number=1)))
-    assert await service.refusal(token) == (401, "InvalidAuthenticationInfo")
+    assert await service.rejection(token) == (401, "InvalidAuthenticationInfo")
 
 
-async def test_no_bad_token_is_remembered(service: Fixture, checks: list[str]) -> None:
+async def test_no_bad_token_is_cached(service: Fixture, checks: list[str]) -> None:
     bad = ONE.token(aud="other")
-    await service.refusal(bad)
-    await service.refusal(bad)
+    await service.rejection(bad)
+    await service.rejection(bad)
     assert checks == [bad, bad]
     assert len(service.authentication._cache) == 0
 
@@ -197,22 +243,22 @@ async def test_the_memory_is_bounded_and_holds_no_token() -> None:
 async def test_an_unknown_key_is_looked_for(service: Fixture) -> None:
     await service.ask(ONE.token())
     service.keys.coming = [parse_jwks(jwks(ONE, TWO))]
-    assert await service.ask(TWO.token()) is CONTRIBUTOR_GRANT
-    assert await service.ask(ONE.token()) is CONTRIBUTOR_GRANT
+    await service.ask(TWO.token())
+    await service.ask(ONE.token())
     assert service.keys.looks == 1
 
 
 async def test_only_unknown_keys_are_looked_for(service: Fixture) -> None:
     for token in ("x", ONE.token(aud="x"), ONE.token() + "AAAA", ONE.token(exp=0)):
-        await service.refusal(token)
+        await service.rejection(token)
     assert service.keys.looks == 0
-    await service.refusal(TWO.token())
+    await service.rejection(TWO.token())
     assert service.keys.looks == 1
 
 
 async def test_an_issuer_that_always_has_others_is_not_asked_for_ever(service: Fixture) -> None:
     service.keys.coming = [parse_jwks(jwks(ONE.jwk(kid=str(number)))) for number in range(50)]
-    assert await service.refusal(TWO.token()) == (401, "InvalidAuthenticationInfo")
+    assert await service.rejection(TWO.token()) == (401, "InvalidAuthenticationInfo")
     assert service.keys.looks == 3
 
 
@@ -221,4 +267,4 @@ async def test_keys_that_go_while_newer_ones_are_looked_for(service: Fixture, mo
         raise KeysUnavailableError
 
     monkeypatch.setattr(service.keys, "renewed", gone)
-    assert await service.refusal(TWO.token()) == (503, "ServerBusy")
+    assert await service.rejection(TWO.token()) == (503, "ServerBusy")

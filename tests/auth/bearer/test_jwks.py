@@ -1,4 +1,4 @@
-"""Key sets: which keys are taken, for what, and what is refused."""
+"""Key sets: which keys are taken, for what, and what is rejected."""
 
 import json
 from typing import Any
@@ -117,7 +117,7 @@ def test_a_key_is_found_by_name_and_algorithm() -> None:
         jwks(RSA) + b" " * JWKS_BYTES_MAX,
     ],
 )
-def test_what_is_no_key_set_is_refused(text: bytes) -> None:
+def test_what_is_no_key_set_is_rejected(text: bytes) -> None:
     with pytest.raises(JwksError) as caught:
         parse_jwks(text)
     assert len(str(caught.value)) < 100

@@ -62,5 +62,5 @@ def test_it_is_bounded_and_the_last_used_half_is_there(entries_max: int, steps: 
             continue
         used = [other for other in used if other != number] + [number]
         assert len(cache) <= max(2, entries_max)
-    remembered = {**cache._recent._young, **cache._recent._old}
-    assert all((str(number),) in remembered for number in used[-max(1, entries_max // 2) :])
+    cached = {**cache._recent._young, **cache._recent._old}
+    assert all((str(number),) in cached for number in used[-max(1, entries_max // 2) :])

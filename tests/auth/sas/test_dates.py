@@ -47,7 +47,7 @@ def test_every_form(text: str, expected: int) -> None:
         *("2030-01-02T12:34+0200", "2030-01-02T12:34Z ", "٢٠٣٠-01-02", "2030-01-02T12:34Z\n"),
     ],
 )
-def test_other_forms_are_refused(text: str) -> None:
+def test_other_forms_are_rejected(text: str) -> None:
     with pytest.raises(ValueError, match=r".+"):
         parse_sas_date(text)
 

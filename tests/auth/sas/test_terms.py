@@ -117,7 +117,7 @@ def test_versions() -> None:
         check_version("2015-02-21", "2015-04-05")
 
 
-def test_a_line_feed_is_refused_wherever_it_is() -> None:
+def test_a_line_feed_is_rejected_wherever_it_is() -> None:
     assert read_values({"a": "1", "b": "2\n3"}, {"a": "x"}) == {"x": "1"}
     with pytest.raises(MalformedSasError, match="line feed"):
         read_values({"a": "1\n"}, {"a": "x"})

@@ -1,7 +1,7 @@
 from random import Random
 
 from lazulite.protocol.message import Response
-from lazulite.protocol.multipart.encoder import batch_response, encode_part
+from lazulite.protocol.multipart.encoder import change_set_response, encode_part, query_response
 
 
 def test_the_layout_to_the_byte() -> None:
@@ -9,7 +9,7 @@ def test_the_layout_to_the_byte() -> None:
         encode_part(Response(204, [("ETag", 'W/"x"')]), "1"),
         encode_part(Response(201, [("A", "b")], b'{"a":1}'), None),
     ]
-    response = batch_response(parts, in_change_set=True, random=Random(1))
+    response = change_set_response(parts, Random(1))
     content_type = dict(response.headers)["Content-Type"]
     batch = content_type.removeprefix("multipart/mixed; boundary=")
     head, _, rest = response.body.decode().partition("\r\n\r\n")
@@ -27,8 +27,7 @@ def test_the_layout_to_the_byte() -> None:
 
 
 def test_a_query_has_no_change_set_around_it() -> None:
-    part = encode_part(Response(200, [("A", "b")], b"{}"), None)
-    response = batch_response([part], in_change_set=False, random=Random(1))
+    response = query_response(Response(200, [("A", "b")], b"{}"), None, Random(1))
     batch = dict(response.headers)["Content-Type"].removeprefix("multipart/mixed; boundary=")
     assert response.body.decode() == (
         f"--{batch}\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n\r\n"

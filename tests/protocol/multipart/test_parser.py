@@ -1,3 +1,4 @@
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -7,10 +8,10 @@ from hypothesis import strategies as st
 
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.multipart import parser
-from lazulite.protocol.multipart.parser import HEAD_BYTES_MAX, Part, boundary_of, read_batch
+from lazulite.protocol.multipart.parser import HEAD_BYTES_MAX, HEADERS_MAX, Part, boundary_of, read_batch
 from lazulite.protocol.steps import finish
 
-Told = tuple[str, str, Mapping[str, str], str | None, bytes]
+Reported = tuple[str, str, Mapping[str, str], str | None, bytes]
 CHANGES = """--batch_b
 Content-Type: multipart/mixed; boundary=changeset_c
 
@@ -38,7 +39,7 @@ If-Match: *
 --batch_b--
 """
 OUTER = "multipart/mixed; boundary=batch_b"
-PARTS: list[Told] = [
+PARTS: list[Reported] = [
     (
         "POST",
         "http://host/acct/T",
@@ -50,7 +51,7 @@ PARTS: list[Told] = [
 ]
 
 
-def told(part: Part) -> Told:
+def reported(part: Part) -> Reported:
     """All that a part says."""
     return (part.head.method, part.head.url, part.head.headers, part.head.content_id, part.body)
 
@@ -71,7 +72,7 @@ def told(part: Part) -> Told:
 def test_a_change_set_however_it_is_laid_out(text: str) -> None:
     batch = finish(read_batch(OUTER, text.encode()))
     assert batch.in_change_set
-    assert list(map(told, batch.parts)) == PARTS
+    assert list(map(reported, batch.parts)) == PARTS
 
 
 def test_parts_share_what_stands_before_their_bodies() -> None:
@@ -83,12 +84,89 @@ def test_parts_share_what_stands_before_their_bodies() -> None:
     assert (first_part.body, third.body) == (b'{"a":1}', b'{"a":2}')
 
 
+def test_parts_share_a_head_whatever_their_content_id_and_content_length() -> None:
+    parts = "".join(
+        f"--c\r\nContent-Type: application/http\r\nContent-ID: {number}\r\n\r\n"
+        f"POST /T HTTP/1.1\r\nContent-Length: {10**number}\r\nB: c\r\n\r\n{{{number}}}\r\n"
+        for number in range(3)
+    )
+    text = f"--batch_b\r\nContent-Type: multipart/mixed; boundary=c\r\n\r\n{parts}--c--\r\n--batch_b--"
+    batch = finish(read_batch(OUTER, text.encode()))
+    assert list(map(reported, batch.parts)) == [
+        ("POST", "/T", {"b": "c"}, None, b"{%d}" % number) for number in range(3)
+    ]
+    assert len({id(part.head) for part in batch.parts}) == 1
+
+
+LINES = st.sampled_from([
+    "A: b", "A:b", "A: b ", "Content-Length: 5",
+    "content-length:7", "Content-Length: x", "Content-Length: 5\t", "A: \tc",
+    "Content-ID: 1", "Content-ID: 2", "é: a", "A: é",
+    "", " ", "A", "A : b", ": b", "POST /T HTTP/1.1", "A: b\rC: d", "{}",
+])  # fmt: skip
+ENDS = st.sampled_from(["\r\n"] * 8 + ["\n", "\r\r\n", "\r"])
+
+
+@st.composite
+def heads(draw: st.DrawFn) -> str:
+    """Draw the two heads of a part and its body, mostly as clients send them."""
+    first, second = (draw(st.lists(LINES, max_size=4)) for _ in range(2))
+    words = [
+        "Content-Type: application/http",
+        *first,
+        "",
+        draw(st.sampled_from(["POST /T HTTP/1.1", "X"])),
+        *second,
+        "",
+    ]
+    return "".join(line + draw(ENDS) for line in words) + "{}\r\n"
+
+
+@given(st.lists(heads(), min_size=1, max_size=4))
+def test_usual_heads_are_read_as_any_others(parts: list[str]) -> None:
+    never = re.compile(rb"(?!)")
+    text = "\r\n".join([f"--c\r\n{part}" for part in parts])
+    body = f"--batch_b\r\nContent-Type: multipart/mixed; boundary=c\r\n\r\n{text}--c--\r\n--batch_b--".encode()
+
+    def read() -> list[Reported] | str:
+        try:
+            return list(map(reported, finish(read_batch(OUTER, body)).parts))
+        except ServiceError as error:
+            return error.code
+
+    usual = read()
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(parser, "_USUAL_HEADS", never)
+        assert read() == usual
+
+
+def test_a_head_of_a_part_ends_at_its_first_blank_line_among_usual_ones() -> None:
+    part = "A: b\n\nPOST /T HTTP/1.1\r\nB: c\r\n\r\nPOST /U HTTP/1.1\r\n\r\n{}"
+    text = f"--batch_b\r\nContent-Type: multipart/mixed; boundary=c\r\n\r\n--c\r\n{part}\r\n--c--\r\n--batch_b--"
+    (read,) = finish(read_batch(OUTER, text.encode())).parts
+    assert reported(read) == ("POST", "/T", {"b": "c"}, None, b"POST /U HTTP/1.1\r\n\r\n{}")
+
+
+def test_content_length_counts_among_the_fields_of_a_head() -> None:
+    for fields, accepted in ((HEADERS_MAX - 1, True), (HEADERS_MAX, False)):
+        lines = "".join(f"A{number}: b\r\n" for number in range(fields))
+        part = f"--c\r\nA: b\r\n\r\nPOST /T HTTP/1.1\r\n{lines}Content-Length: 2\r\n\r\n{{}}\r\n--c--"
+        text = f"--batch_b\r\nContent-Type: multipart/mixed; boundary=c\r\n\r\n{part}\r\n--batch_b--"
+        if accepted:
+            assert len(finish(read_batch(OUTER, text.encode())).parts) == 1
+        else:
+            with pytest.raises(ServiceError, match="InvalidInput"):
+                finish(read_batch(OUTER, text.encode()))
+
+
 @pytest.mark.parametrize("blank", ["\n\n", "\n\r\n", "\r\n\n", "\r\n\r\n", "\r\n\r\n\r\n"])
 def test_a_head_ends_at_a_blank_line_however_that_is_spelled(blank: str) -> None:
     parts = "".join(f"--c\r\nA: b{blank}POST /T HTTP/1.1\r\nB: c{blank}{{{number}}}\r\n" for number in range(3))
     text = f"--batch_b\nContent-Type: multipart/mixed; boundary=c{blank}{parts}--c--\n--batch_b--"
     batch = finish(read_batch(OUTER, text.encode()))
-    assert list(map(told, batch.parts)) == [("POST", "/T", {"b": "c"}, None, b"{%d}" % number) for number in range(3)]
+    assert list(map(reported, batch.parts)) == [
+        ("POST", "/T", {"b": "c"}, None, b"{%d}" % number) for number in range(3)
+    ]
 
 
 def test_a_query_stands_without_a_change_set() -> None:
@@ -98,7 +176,7 @@ def test_a_query_stands_without_a_change_set() -> None:
     )
     batch = finish(read_batch(OUTER, text.encode()))
     assert not batch.in_change_set
-    assert list(map(told, batch.parts)) == [("GET", "/acct/T()", {}, None, b"")]
+    assert list(map(reported, batch.parts)) == [("GET", "/acct/T()", {}, None, b"")]
 
 
 def test_an_empty_change_set_has_no_parts() -> None:
@@ -142,7 +220,7 @@ def test_boundaries(content_type: str, boundary: str | None) -> None:
         (OUTER, "--batch_b\nA: " + "b" * HEAD_BYTES_MAX + "\n\nGET / HTTP/1.1\n\n\n--batch_b--"),
     ],
 )
-def test_refusals(content_type: str, text: str) -> None:
+def test_rejections(content_type: str, text: str) -> None:
     with pytest.raises(ServiceError) as caught:
         finish(read_batch(content_type, text.encode()))
     assert caught.value.code == "InvalidInput"
@@ -170,7 +248,7 @@ def test_no_more_is_cut_out_than_can_be_counted() -> None:
 
 
 @given(st.text(max_size=80), st.binary(max_size=200))
-def test_rubbish_is_refused_or_read(content_type: str, body: bytes) -> None:
+def test_rubbish_is_rejected_or_read(content_type: str, body: bytes) -> None:
     for text in (content_type, OUTER):
         try:
             finish(read_batch(text, b"--batch_b\n" + body))
@@ -223,7 +301,7 @@ def test_a_step_searches_a_bounded_part_of_a_body() -> None:
             return super().find(*arguments)
 
     searched: list[int] = []
-    finish(parser._places(Body(b"\n" * 3_000_000), b"\n--b"))
+    finish(parser._cut(Body(b"\n" * 3_000_000), b"\n--b"))
     assert len(searched) >= 5
     assert max(searched) <= 1 << 20
 

@@ -24,7 +24,7 @@ MARKUP = ["<b>", "</b>", "<b c='d>'/>", "<!--", "-->", "<![CDATA[", "]]>", "<?p"
 xml_text = st.text(st.characters(exclude_categories=["Cs", "Cc"], exclude_characters="\ufffe\uffff"))
 
 
-def refusal(body: bytes, **limits: int) -> ServiceError:
+def rejection(body: bytes, **limits: int) -> ServiceError:
     with pytest.raises(ServiceError) as caught:
         xml.read(body, **limits)
     return caught.value
@@ -54,18 +54,18 @@ def refusal(body: bytes, **limits: int) -> ServiceError:
         b'<?xml version="1.0" encoding="utf-7"?>+ADwAIQ-DOCTYPE a+AD4-<a/>',
     ],
 )
-def test_what_is_not_plain_xml_is_refused(body: bytes) -> None:
-    error = refusal(body)
+def test_what_is_not_plain_xml_is_rejected(body: bytes) -> None:
+    error = rejection(body)
     assert (error.status, error.code) == (400, "InvalidXmlDocument")
     assert "Reason" in dict(error.details)
 
 
 def test_a_syntax_error_is_located() -> None:
-    assert dict(refusal(b"<a>\n</b>").details)["LineNumber"] == "2"
+    assert dict(rejection(b"<a>\n</b>").details)["LineNumber"] == "2"
 
 
 def test_the_size_is_bounded() -> None:
-    assert refusal(b"<a x='" + b"y" * xml.MAX_BYTES + b"'/>").code == "RequestBodyTooLarge"
+    assert rejection(b"<a x='" + b"y" * xml.MAX_BYTES + b"'/>").code == "RequestBodyTooLarge"
 
 
 def test_a_huge_attribute_within_the_size_is_read() -> None:
@@ -74,12 +74,12 @@ def test_a_huge_attribute_within_the_size_is_read() -> None:
 
 def test_the_number_of_elements_is_bounded() -> None:
     assert len(xml.read(b"<a>" + b"<b/>" * 9 + b"</a>", max_elements=10).children) == 9
-    assert refusal(b"<a>" + b"<b/>" * 10 + b"</a>", max_elements=10).code == "InvalidXmlDocument"
+    assert rejection(b"<a>" + b"<b/>" * 10 + b"</a>", max_elements=10).code == "InvalidXmlDocument"
 
 
 @pytest.mark.parametrize("depth", [xml.MAX_DEPTH + 1, 300, 5_000])
 def test_the_depth_is_bounded(depth: int) -> None:
-    assert refusal(b"<a>" * depth + b"</a>" * depth).code == "InvalidXmlDocument"
+    assert rejection(b"<a>" * depth + b"</a>" * depth).code == "InvalidXmlDocument"
 
 
 def test_the_greatest_depth_is_read() -> None:
@@ -111,7 +111,7 @@ def test_fields_come_in_any_order() -> None:
         (b"<a><b/>text</a>", "InvalidXmlDocument"),
     ],
 )
-def test_fields_refuse(body: bytes, code: str) -> None:
+def test_fields_reject(body: bytes, code: str) -> None:
     with pytest.raises(ServiceError) as caught:
         xml.fields(xml.read(body), ("b",))
     assert caught.value.code == code
@@ -139,23 +139,23 @@ def test_attributes_and_their_namespaces_are_read() -> None:
 @pytest.mark.parametrize(
     "body", [b"<a p:b=''/>", b"<p:a xmlns:p=''/>", b"<:a/>", b"<a:/>", b"<a xmlns:p='u'><p:b:c/></a>"]
 )
-def test_names_that_no_namespace_explains_are_refused(body: bytes) -> None:
-    assert refusal(body).code == "InvalidXmlDocument"
+def test_names_that_no_namespace_explains_are_rejected(body: bytes) -> None:
+    assert rejection(body).code == "InvalidXmlDocument"
 
 
 @pytest.mark.parametrize(
     "body", [b"<a>\x01</a>", b"<a>&#1;</a>", b"<a b='\x02'/>", "<a>\uffff</a>".encode(), b"<a>\0</a>"]
 )
 def test_an_illegal_character_is_called_one(body: bytes) -> None:
-    assert dict(refusal(body).details)["Reason"] == "The document has a character that XML does not allow."
+    assert dict(rejection(body).details)["Reason"] == "The document has a character that XML does not allow."
 
 
 def test_attributes_and_namespaces_are_bounded() -> None:
     names = [f"a{index}=''" for index in range(MAX_ATTRIBUTES + 1)]
     assert len(xml.read(f"<a {' '.join(names[1:])}/>".encode()).attributes) == MAX_ATTRIBUTES
-    assert refusal(f"<a {' '.join(names)}/>".encode()).code == "InvalidXmlDocument"
+    assert rejection(f"<a {' '.join(names)}/>".encode()).code == "InvalidXmlDocument"
     assert xml.read(f"<a xmlns='{'u' * MAX_NAMESPACE}'/>".encode()).text == ""
-    assert refusal(f"<a xmlns='{'u' * (MAX_NAMESPACE + 1)}'/>".encode()).code == "InvalidXmlDocument"
+    assert rejection(f"<a xmlns='{'u' * (MAX_NAMESPACE + 1)}'/>".encode()).code == "InvalidXmlDocument"
 
 
 def test_attributes_are_counted_before_they_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -164,7 +164,7 @@ def test_attributes_are_counted_before_they_are_read(monkeypatch: pytest.MonkeyP
     for quote in "'\"":
         names = " ".join(f"a{index}\n={quote}>{quote}" for index in range(MAX_ATTRIBUTES + 1))
         for start in ("<a", "<b c='>'></b><a", "<!----><a", "<![CDATA[x]]><a", "<?x '?><a", "<!-- < ' --><a"):
-            (reason,) = refusal(f"{start} {names}".encode()).details
+            (reason,) = rejection(f"{start} {names}".encode()).details
             assert reason == ("Reason", "An element has more than 64 attributes.")
 
 
@@ -184,7 +184,7 @@ def test_length_of_markup_is_bounded(markup: str) -> None:
         if blanks == length:
             assert large(document).name == "a"
         else:
-            (reason,) = refusal(document, max_bytes=1 << 22, max_elements=2048).details
+            (reason,) = rejection(document, max_bytes=1 << 22, max_elements=2048).details
             assert reason == ("Reason", "A tag, comment or instruction is longer than 65536 bytes.")
 
 
@@ -240,25 +240,25 @@ def test_pieces_make_no_difference(body: bytes) -> None:
 def test_the_end_of_a_section_is_found_wherever_the_search_pauses(length: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parser, "_PIECE", 5)
     body = f"<a><![CDATA[{'x' * length}]]><b {LOOKALIKES}/></a>".encode()
-    (reason,) = refusal(body).details
+    (reason,) = rejection(body).details
     assert reason == ("Reason", "An element has more than 64 attributes.")
 
 
 @pytest.mark.parametrize("text", ["<![CDATA[", "<!--", "<?b "])
 def test_markup_without_an_end_is_searched_once(text: str) -> None:
     body = b"<a>" + text.encode() * 8000 + b" " * 3_000_000
-    assert refusal(body, max_bytes=1 << 22, max_elements=2048).code == "InvalidXmlDocument"
+    assert rejection(body, max_bytes=1 << 22, max_elements=2048).code == "InvalidXmlDocument"
 
 
 def test_the_attributes_of_all_elements_are_bounded() -> None:
     element = b"<b " + b" ".join(b"a%d=''" % index for index in range(10)) + b"/>"
     assert len(xml.read(b"<a>" + element * 4 + b"</a>", max_elements=10).children) == 4
-    assert refusal(b"<a>" + element * 5 + b"</a>", max_elements=10).code == "InvalidXmlDocument"
+    assert rejection(b"<a>" + element * 5 + b"</a>", max_elements=10).code == "InvalidXmlDocument"
 
 
 def test_markup_that_makes_no_element_is_bounded_too() -> None:
     assert xml.read(b"<a>" + b"<!---->" * 38 + b"</a>", max_elements=10).text == ""
-    assert refusal(b"<a>" + b"<!---->" * 39 + b"</a>", max_elements=10).code == "InvalidXmlDocument"
+    assert rejection(b"<a>" + b"<!---->" * 39 + b"</a>", max_elements=10).code == "InvalidXmlDocument"
 
 
 @given(xml_text)
@@ -272,7 +272,7 @@ def test_any_text_can_be_written(text: str) -> None:
 
 
 @given(st.binary(max_size=200) | st.from_regex(rb"\A<a>[<>/a&!\[\]\-?;'\" ]{0,40}</a>\Z"))
-def test_bytes_are_read_or_refused(body: bytes) -> None:
+def test_bytes_are_read_or_rejected(body: bytes) -> None:
     with suppress(ServiceError):
         xml.read(body)
 
@@ -294,4 +294,4 @@ def test_errors_have_the_recorded_form() -> None:
 def test_every_element_knows_its_place() -> None:
     root = xml.read(b"<a>\n <!-- <x> --><b/><![CDATA[<y>]]>\n<?pi <z>?>  <c>\n</c></a>")
     assert [root.place, *(child.place for child in root.children)] == [(1, 2), (2, 15), (3, 14)]
-    assert dict(refusal(b"<a>\n</b>").details)["LinePosition"]
+    assert dict(rejection(b"<a>\n</b>").details)["LinePosition"]

@@ -1,4 +1,4 @@
-"""Room for bodies: bounded, first come, first served, and given back by those that stop waiting."""
+"""The budget for bodies: bounded, first come, first served, and returned by requests that stop waiting."""
 
 import asyncio
 

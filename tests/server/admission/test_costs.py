@@ -2,8 +2,8 @@
 
 import pytest
 
-from lazulite.server.admission.costs import Debt, Estate
-from lazulite.server.admission.scheduler import TURN_SECONDS, Meter
+from lazulite.server.admission.costs import CarriedOverCost, CostAccount
+from lazulite.server.admission.scheduler import SLICE_SECONDS, CpuMeter
 
 from .test_scheduler import HandClock
 
@@ -12,107 +12,115 @@ GOOD = [200, 201, 202, 204, 304, 404, 406, 409, 412, 500, 503]
 UNWELCOME = [400, 401, 403, 405, 411, 413, 414, 415, 431, 501]
 
 
-def meter(total_s: float = 0.0, unpaid_s: float = 0.0) -> Meter:
-    read = Meter()
-    read.total_s, read.unpaid_s = total_s, unpaid_s
+def meter(total_s: float = 0.0, unsettled_s: float = 0.0) -> CpuMeter:
+    read = CpuMeter()
+    read.total_s, read.unsettled_s = total_s, unsettled_s
     return read
 
 
 def test_input_costs_by_its_size_when_it_comes_in_bulk() -> None:
-    debt = Debt()
+    account = CostAccount()
     for _ in range(1000):
-        debt.read(BULK_BYTES - 1)
-    assert debt.seconds == 0.0
-    debt.read(BULK_BYTES)
-    once = debt.seconds
-    debt.read(3 * BULK_BYTES)
-    assert debt.seconds == pytest.approx(4 * once)
+        account.read(BULK_BYTES - 1)
+    assert account.seconds == 0.0
+    account.read(BULK_BYTES)
+    once = account.seconds
+    account.read(3 * BULK_BYTES)
+    assert account.seconds == pytest.approx(4 * once)
     assert once > 0
 
 
-def test_refusals_cost() -> None:
-    debt = Debt()
-    debt.refused()
-    assert 0 < debt.seconds < TURN_SECONDS
+def test_rejections_cost() -> None:
+    account = CostAccount()
+    account.rejected()
+    assert 0 < account.seconds < SLICE_SECONDS
 
 
 @pytest.mark.parametrize("status", GOOD)
 def test_short_good_answers_cost_nothing(status: int) -> None:
-    debt = Debt()
-    assert debt.answered("GET", status, 10 * BULK_BYTES, meter(TURN_SECONDS / 2, TURN_SECONDS / 2))
-    assert debt.seconds == 0.0
+    account = CostAccount()
+    assert account.answered("GET", status, 10 * BULK_BYTES, meter(SLICE_SECONDS / 2, SLICE_SECONDS / 2))
+    assert account.seconds == 0.0
 
 
 @pytest.mark.parametrize(
     ("method", "status", "total_s"),
-    [*(("GET", status, 0.0) for status in UNWELCOME), ("OPTIONS", 200, 0.0), ("GET", 200, TURN_SECONDS)],
+    [*(("GET", status, 0.0) for status in UNWELCOME), ("OPTIONS", 200, 0.0), ("GET", 200, SLICE_SECONDS)],
 )
-def test_other_answers_cost_what_the_lane_does_not_know_of_and_their_framing(
-    method: str, status: int, total_s: float
-) -> None:
-    debt = Debt()
-    assert not debt.answered(method, status, 0, meter(total_s, 0.0))
-    framing = debt.seconds
+def test_other_responses_cost_their_unsettled_time_and_their_framing(method: str, status: int, total_s: float) -> None:
+    account = CostAccount()
+    assert not account.answered(method, status, 0, meter(total_s, 0.0))
+    framing = account.seconds
     assert framing > 0
-    assert not debt.answered(method, status, 0, meter(total_s, 0.25))
-    assert debt.seconds == pytest.approx(2 * framing + 0.25)
+    assert not account.answered(method, status, 0, meter(total_s, 0.25))
+    assert account.seconds == pytest.approx(2 * framing + 0.25)
 
 
 def test_a_large_answer_is_no_short_one_however_fast_it_was() -> None:
-    debt = Debt()
-    assert not debt.answered("GET", 200, 20 * BULK_BYTES, meter(TURN_SECONDS / 2, TURN_SECONDS / 2))
-    assert debt.seconds > TURN_SECONDS / 2
+    account = CostAccount()
+    assert not account.answered("GET", 200, 20 * BULK_BYTES, meter(SLICE_SECONDS / 2, SLICE_SECONDS / 2))
+    assert account.seconds > SLICE_SECONDS / 2
 
 
-def test_what_is_sent_to_who_is_slow_costs_by_its_size() -> None:
-    debt, sent, received = Debt(), Debt(), Debt()
-    for one, size in ((debt, 0), (sent, 10 * BULK_BYTES)):
-        assert not one.answered("GET", 200, size, meter(TURN_SECONDS, 0.0))
+def test_sending_costs_by_size() -> None:
+    account, sent, received = CostAccount(), CostAccount(), CostAccount()
+    for one, size in ((account, 0), (sent, 10 * BULK_BYTES)):
+        assert not one.answered("GET", 200, size, meter(SLICE_SECONDS, 0.0))
     received.read(10 * BULK_BYTES)
-    assert sent.seconds - debt.seconds == pytest.approx(received.seconds)
+    assert sent.seconds - account.seconds == pytest.approx(received.seconds)
 
 
-def test_what_is_paid_is_owed_no_more() -> None:
-    debt = Debt()
-    debt.refused()
-    owed = debt.seconds
-    assert debt.pay() == owed > 0
-    assert debt.pay() == 0.0
+def test_long_work_that_led_to_no_response_at_once_costs() -> None:
+    account = CostAccount()
+    account.tried(meter(10e-6))
+    assert account.seconds == 0
+    account.tried(meter(0.5e-3))
+    assert account.seconds == 0.5e-3
 
 
-def test_a_connection_leaves_what_it_owes() -> None:
-    debt = Debt()
-    assert debt.left(meter(total_s=0.5)) == 0.0, "what was answered and good"
-    debt.refused()
-    once = debt.left(meter())
+def test_settled_cost_is_charged_once() -> None:
+    account = CostAccount()
+    account.rejected()
+    owed = account.seconds
+    assert account.settle() == owed > 0
+    assert account.settle() == 0.0
+
+
+def test_a_closed_connection_leaves_its_unsettled_cost() -> None:
+    account = CostAccount()
+    assert account.left(meter(total_s=0.5)) == 0.0, "what was answered and good"
+    account.rejected()
+    once = account.left(meter())
     assert once > 0
-    assert debt.seconds == 0.0
+    assert account.seconds == 0.0
     abandoned = meter(total_s=0.5)
     abandoned.waits = True
-    assert debt.left(abandoned) > 0.5
+    assert account.left(abandoned) > 0.5
 
 
-def test_less_than_a_turn_is_for_the_next_and_more_for_many() -> None:
-    estate = Estate(lambda: 0.0)
-    assert not estate.is_heavy()
-    assert estate.inherit() == 0.0
-    estate.leave(TURN_SECONDS / 2)
-    assert not estate.is_heavy()
-    assert estate.inherit() == TURN_SECONDS / 2
-    estate.leave(2.5 * TURN_SECONDS)
-    assert estate.is_heavy()
-    assert [estate.inherit() for _ in range(4)] == pytest.approx([TURN_SECONDS, TURN_SECONDS, TURN_SECONDS / 2, 0.0])
+def test_less_than_a_slice_is_for_the_next_connection_and_more_for_many() -> None:
+    carried_over = CarriedOverCost(lambda: 0.0)
+    assert not carried_over.exceeds_slice()
+    assert carried_over.take_over() == 0.0
+    carried_over.leave(SLICE_SECONDS / 2)
+    assert not carried_over.exceeds_slice()
+    assert carried_over.take_over() == SLICE_SECONDS / 2
+    carried_over.leave(2.5 * SLICE_SECONDS)
+    assert carried_over.exceeds_slice()
+    assert [carried_over.take_over() for _ in range(4)] == pytest.approx(
+        [SLICE_SECONDS, SLICE_SECONDS, SLICE_SECONDS / 2, 0.0]
+    )
 
 
-def test_what_was_left_is_forgotten_once_nobody_leaves_more() -> None:
+def test_carried_over_cost_is_forgotten_after_a_second() -> None:
     clock = HandClock()
-    estate = Estate(clock)
+    carried_over = CarriedOverCost(clock)
     for clock.now_s in (0.0, 0.9, 1.8):
-        estate.leave(2 * TURN_SECONDS)
-        assert estate.is_heavy()
+        carried_over.leave(2 * SLICE_SECONDS)
+        assert carried_over.exceeds_slice()
     clock.now_s = 2.7
-    estate.leave(0.0)
-    assert estate.is_heavy()
+    carried_over.leave(0.0)
+    assert carried_over.exceeds_slice()
     clock.now_s = 2.8
-    assert not estate.is_heavy()
-    assert estate.inherit() == 0.0
+    assert not carried_over.exceeds_slice()
+    assert carried_over.take_over() == 0.0

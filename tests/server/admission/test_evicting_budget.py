@@ -38,7 +38,7 @@ def test_the_oldest_are_evicted(changes: list[tuple[int, int]]) -> None:
         assert budget.held_bytes == sum(held for _, held in model) * HELD_BYTES_MIN
 
 
-def test_one_newcomer_evicts_few() -> None:
+def test_one_large_connection_evicts_few() -> None:
     evicted: list[Holder] = []
     budget = EvictingBudget(100 * HELD_BYTES_MIN)
     for _ in range(100):

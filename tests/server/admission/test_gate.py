@@ -1,4 +1,4 @@
-"""Which connections go by the slow lane, and what holds for them there."""
+"""Which connections wait for the scheduler, and what holds for them there."""
 
 import asyncio
 from collections.abc import Callable
@@ -7,10 +7,10 @@ from itertools import count
 import pytest
 
 from lazulite.protocol.message import Request
-from lazulite.server.admission.scheduler import TURN_SECONDS, Lane
+from lazulite.server.admission.scheduler import SLICE_SECONDS, FairScheduler
 from lazulite.server.http.connection import Connection
 from tests.server.http.test_connection import GET, HOST, statuses
-from tests.server.wire import Wire, settle
+from tests.server.wire import Clock, Wire, settle
 
 from .test_scheduler import HandClock
 
@@ -19,18 +19,18 @@ POST = b"POST / HTTP/1.1\r\n" + HOST + b"Content-Length: %d\r\n\r\n" % len(BODY)
 ENOUGH = 100
 
 
-class Gate(Lane):
-    """A lane that lets nobody on until it is told to."""
+class Gate(FairScheduler):
+    """A scheduler that admits no work until it is asked to."""
 
     def __init__(self, clock: Callable[[], float] = lambda: 0.0) -> None:
         super().__init__(clock, clock)
         self.waiting: list[Callable[[], bool]] = []
         self.owed_s = 0.0
 
-    def enter(self, go: Callable[[], bool], *, goes_on: bool = False) -> None:
+    def enter(self, go: Callable[[], bool], *, continues: bool = False) -> None:
         self.waiting.append(go)
 
-    def owe(self, seconds: float) -> None:
+    def charge(self, seconds: float) -> None:
         self.owed_s += seconds
 
     async def let_on(self) -> bool:
@@ -42,7 +42,7 @@ class Gate(Lane):
 @pytest.fixture(name="gate")
 def _gate(wire: Wire) -> Gate:
     gate = Gate()
-    wire.shared.lane = gate
+    wire.state.scheduler = gate
     return gate
 
 
@@ -58,16 +58,16 @@ async def _ask_until_held(wire: Wire, gate: Gate, request: bytes = GET) -> int:
 async def test_what_good_clients_get_keeps_nobody_waiting(wire: Wire, gate: Gate, status: int) -> None:
     wire.service.status = status
     assert await _ask_until_held(wire, gate) == ENOUGH
-    assert gate.passed_count == ENOUGH
+    assert gate.short_request_count == ENOUGH
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 413])
-async def test_who_is_refused_time_and_again_waits(wire: Wire, gate: Gate, status: int) -> None:
+async def test_who_is_rejected_time_and_again_waits(wire: Wire, gate: Gate, status: int) -> None:
     wire.service.status = status
     asked = await _ask_until_held(wire, gate)
     assert 1 < asked < ENOUGH
-    assert gate.passed_count == 0
-    assert gate.owed_s >= TURN_SECONDS, "the lane is told what it cost"
+    assert gate.short_request_count == 0
+    assert gate.owed_s >= SLICE_SECONDS, "the scheduler is charged"
     assert wire.transport.reading_paused
     assert len(statuses(await wire.send(GET))) == asked, "answered so far, and no more"
     assert await gate.let_on()
@@ -75,12 +75,12 @@ async def test_who_is_refused_time_and_again_waits(wire: Wire, gate: Gate, statu
     assert not wire.transport.reading_paused
 
 
-async def test_who_is_refused_before_the_service_waits_too(wire: Wire, gate: Gate) -> None:
+async def test_who_is_rejected_before_the_service_waits_too(wire: Wire, gate: Gate) -> None:
     assert 1 < await _ask_until_held(wire, gate, b"PURGE / HTTP/1.1\r\n" + HOST + b"\r\n") < ENOUGH
     assert wire.service.requests == []
 
 
-async def test_what_is_thrown_away_after_a_refusal_waits(wire: Wire, gate: Gate) -> None:
+async def test_what_is_thrown_away_after_a_rejection_waits(wire: Wire, gate: Gate) -> None:
     assert statuses(await wire.send(POST.replace(b"%d" % len(BODY), b"999999999"))) == [413]
     for _ in range(2):  # Some may have been read already.
         await wire.send(BODY)
@@ -116,7 +116,8 @@ async def test_no_deadline_comes_nearer_while_the_server_keeps_a_client_waiting(
     await wire.wait(1000)
     assert (len(gate.waiting), wire.transport.written) == (1, b"")
     await gate.let_on()
-    await wire.wait(wire.shared.limits.body_read_seconds - 10 + late_s)
+    await wire.wait(1)
+    await wire.wait(wire.state.limits.body_stall_seconds - 1 + late_s)
     assert statuses(await wire.send(b"a")) == [status]
 
 
@@ -126,33 +127,37 @@ async def test_who_leaves_while_it_is_held_is_passed_over(wire: Wire, gate: Gate
     wire.transport.abort()
     await settle()
     assert not await gate.let_on()
-    assert not wire.shared.connections
+    assert not wire.state.connections
 
 
-async def _slow(request: Request) -> None:
-    await asyncio.sleep(0)
+def _gate_of_slow_requests(wire: Wire) -> Gate:
+    """Return the gate of a service whose requests take a second before they pause, and one after it."""
+    clock = Clock()
+    wire.state.scheduler = gate = Gate(clock)
+
+    async def slow(_: Request) -> None:
+        clock.now_s += 1
+        await asyncio.sleep(0)
+        clock.now_s += 1
+
+    wire.service.before = slow
+    return gate
 
 
 @pytest.mark.parametrize(("method", "ends"), [("GET", True), ("HEAD", True), ("PUT", False), ("DELETE", False)])
-async def test_a_query_in_the_lane_ends_with_its_client_and_a_write_does_not(
-    wire: Wire, method: str, ends: bool
-) -> None:
-    ticks = count()
-    wire.shared.lane = gate = Gate(lambda: next(ticks))
-    wire.service.before = _slow
+async def test_a_scheduled_query_ends_with_its_client_and_a_write_does_not(wire: Wire, method: str, ends: bool) -> None:
+    gate = _gate_of_slow_requests(wire)
     await wire.send(f"{method} / HTTP/1.1\r\n".encode() + HOST + b"Content-Length: 0\r\n\r\n")
     assert len(gate.waiting) == 1
     wire.transport.abort()
     await settle()
-    assert (not wire.shared.connections) is ends
+    assert (not wire.state.connections) is ends
     assert await gate.let_on() is not ends
-    assert not wire.shared.connections
+    assert not wire.state.connections
 
 
 async def test_a_slow_request_is_answered_and_makes_the_next_one_wait(wire: Wire) -> None:
-    ticks = count()
-    wire.shared.lane = gate = Gate(lambda: next(ticks))
-    wire.service.before = _slow
+    gate = _gate_of_slow_requests(wire)
     assert await wire.send(GET) == b""
     await gate.let_on()
     assert statuses(wire.transport.written) == [200]
@@ -164,43 +169,43 @@ async def test_a_slow_request_is_answered_and_makes_the_next_one_wait(wire: Wire
 
 async def test_what_a_request_took_is_not_charged_to_the_next_one(wire: Wire) -> None:
     clock = HandClock()
-    wire.shared.lane = gate = Gate(clock)
+    wire.state.scheduler = gate = Gate(clock)
 
     async def work(request: Request) -> None:
-        clock.now_s += 0.0 if request.method == "HEAD" else TURN_SECONDS
+        clock.now_s += 0.0 if request.method == "HEAD" else SLICE_SECONDS
 
     wire.service.before = work
     await wire.send(GET)
-    assert (len(gate.waiting), gate.passed_count) == (1, 0)
+    assert (len(gate.waiting), gate.short_request_count) == (1, 0)
     await gate.let_on()
     await wire.send(GET.replace(b"GET", b"HEAD"))
-    assert (len(gate.waiting), gate.passed_count) == (0, 1)
+    assert (len(gate.waiting), gate.short_request_count) == (0, 1)
 
 
 async def test_coming_anew_for_each_request_is_no_way_around_the_lane(wire: Wire, gate: Gate) -> None:
     wire.service.status = 403
     comings = count(1)
     while next(comings) < ENOUGH:
-        newcomer = wire.connect()
-        said = await wire.send(GET, newcomer)
+        newest = wire.connect()
+        said = await wire.send(GET, newest)
         if gate.waiting:
             break
         assert statuses(said) == [403]
-        newcomer.close()
+        newest.close()
         await settle()
     assert 2 < next(comings) < ENOUGH
     assert said == b"", "not even looked at"
     assert await gate.let_on()
-    assert statuses(newcomer.written) == [403]
+    assert statuses(newest.written) == [403]
     wire.service.status = 200
     assert statuses(await wire.send(GET, wire.connect())) == [200], "others need not wait for that"
 
 
 def _work_slowly(wire: Wire, gate: Gate) -> None:
-    """Have each request take two turns of the loop before it gives way."""
+    """Have each request take two iterations of the loop before it gives way."""
 
     async def work(_: Request) -> None:
-        wire.clock.now_s += 2 * TURN_SECONDS
+        wire.clock.now_s += 2 * SLICE_SECONDS
         await asyncio.sleep(0)
 
     gate.clock = wire.clock
@@ -216,18 +221,18 @@ async def test_who_leaves_while_slow_work_waits_leaves_its_price(wire: Wire, gat
     gone.close()
     await settle()
     wire.service.before = None
-    newcomer = wire.connect()
-    assert await wire.send(GET, newcomer) == b""
+    newest = wire.connect()
+    assert await wire.send(GET, newest) == b""
     gate.waiting.pop(0)
     assert await gate.let_on()
-    assert statuses(newcomer.written) == [200]
+    assert statuses(newest.written) == [200]
 
 
 async def test_who_leaves_before_slow_work_is_done_leaves_its_price(wire: Wire, gate: Gate) -> None:
     done = asyncio.Event()
 
     async def work(_: Request) -> None:
-        wire.clock.now_s += 2 * TURN_SECONDS
+        wire.clock.now_s += 2 * SLICE_SECONDS
         await done.wait()
 
     gate.clock = wire.clock
@@ -237,10 +242,10 @@ async def test_who_leaves_before_slow_work_is_done_leaves_its_price(wire: Wire, 
     await wire.send(GET, gone)
     gone.close()
     await settle()
-    assert wire.shared.estate.seconds < TURN_SECONDS
+    assert wire.state.carried_over.seconds < SLICE_SECONDS
     done.set()
     await settle()
-    assert wire.shared.estate.seconds >= 2 * TURN_SECONDS
+    assert wire.state.carried_over.seconds >= 2 * SLICE_SECONDS
 
 
 async def _leave_after_slow_work(wire: Wire, gate: Gate, count: int) -> None:
@@ -257,38 +262,38 @@ async def _leave_after_slow_work(wire: Wire, gate: Gate, count: int) -> None:
 
 async def test_nobody_goes_past_the_lane_while_much_is_owed_by_those_who_left(wire: Wire, gate: Gate) -> None:
     await _leave_after_slow_work(wire, gate, 1)
-    newcomers = [wire.connect() for _ in range(5)]
-    assert [await wire.send(GET, each) for each in newcomers] == [b""] * 5
-    newcomers[0].close()
+    newest_ones = [wire.connect() for _ in range(5)]
+    assert [await wire.send(GET, each) for each in newest_ones] == [b""] * 5
+    newest_ones[0].close()
     await settle()
     assert not await gate.let_on(), "it has gone, and takes over nothing"
-    owed_s, left_s = gate.owed_s, wire.shared.estate.seconds
-    assert left_s >= 2 * TURN_SECONDS
+    owed_s, left_s = gate.owed_s, wire.state.carried_over.seconds
+    assert left_s >= 2 * SLICE_SECONDS
     assert await gate.let_on()
-    assert statuses(newcomers[1].written) == [200]
-    assert gate.owed_s - owed_s == left_s - wire.shared.estate.seconds == TURN_SECONDS
-    assert len(statuses(await wire.send(GET, newcomers[1]))) == 2, "once is enough"
+    assert statuses(newest_ones[1].written) == [200]
+    assert gate.owed_s - owed_s == left_s - wire.state.carried_over.seconds == SLICE_SECONDS
+    assert len(statuses(await wire.send(GET, newest_ones[1]))) == 2, "once is enough"
     while gate.waiting:
         assert await gate.let_on()
-    assert all(statuses(each.written)[0] == 200 for each in newcomers[1:])
+    assert all(statuses(each.written)[0] == 200 for each in newest_ones[1:])
     assert statuses(await wire.send(GET, wire.connect())) == [200], "all is paid"
 
 
-async def test_an_heir_is_read_from_while_it_waits_but_no_further_than_once(wire: Wire, gate: Gate) -> None:
+async def test_carried_over_cost_lets_a_connection_be_read_from_once(wire: Wire, gate: Gate) -> None:
     await _leave_after_slow_work(wire, gate, 1)
-    newcomer = wire.connect()
-    assert await wire.send(GET, newcomer) == b""
-    assert not newcomer.reading_paused, "else nobody would see it leave"
-    assert await wire.send(GET, newcomer) == b""
-    assert newcomer.reading_paused
+    newest = wire.connect()
+    assert await wire.send(GET, newest) == b""
+    assert not newest.reading_paused, "else its end of file would not be seen"
+    assert await wire.send(GET, newest) == b""
+    assert newest.reading_paused
     assert await gate.let_on()
-    assert statuses(newcomer.written) == [200, 200]
-    assert not newcomer.reading_paused
+    assert statuses(newest.written) == [200, 200]
+    assert not newest.reading_paused
 
 
 async def test_what_is_owed_by_those_who_left_has_a_bound(wire: Wire, gate: Gate) -> None:
     await _leave_after_slow_work(wire, gate, 200)
-    assert wire.shared.estate.seconds == pytest.approx(100 * TURN_SECONDS)
+    assert wire.state.carried_over.seconds == pytest.approx(100 * SLICE_SECONDS)
 
 
 @pytest.mark.parametrize("spoke", [True, False])
@@ -296,8 +301,8 @@ async def test_who_was_held_is_heard_before_a_drain_takes_it_for_silent(wire: Wi
     wire.service.status = 403
     answered = await _ask_until_held(wire, gate)
     assert wire.transport.reading_paused
-    wire.shared.leaving = wire.shared.draining = True
-    wire.transport.protocol.drain()  # type: ignore[attr-defined]  # a Connection
+    wire.state.stopping = wire.state.draining = True
+    wire.transport.protocol.begin_drain()  # type: ignore[attr-defined]  # a Connection
     await settle()
     assert not wire.transport.closed
     assert gate.waiting.pop(0)()
@@ -311,7 +316,7 @@ async def test_who_was_held_is_heard_before_a_drain_takes_it_for_silent(wire: Wi
     assert len(statuses(wire.transport.written)) == answered + spoke
 
 
-async def test_a_body_in_crumbs_waits_and_one_in_large_parts_does_not(wire: Wire, gate: Gate) -> None:
+async def test_a_body_in_small_fragments_waits_and_one_in_large_parts_does_not(wire: Wire, gate: Gate) -> None:
     head = b"POST / HTTP/1.1\r\n" + HOST + b"Transfer-Encoding: chunked\r\n\r\n"
     other = wire.connect()
     for _ in range(5):
@@ -331,12 +336,12 @@ async def test_nobody_who_waited_is_served_once_the_server_has_given_up(wire: Wi
     gate.waiting[0]()
     await settle()
     assert wire.service.requests == []
-    assert not wire.shared.connections
+    assert not wire.state.connections
 
 
-async def test_crumbs_of_a_refused_body_cost_as_much(wire: Wire, gate: Gate) -> None:
+async def test_small_fragments_of_a_rejected_body_cost_as_much(wire: Wire, gate: Gate) -> None:
     head = b"POST / HTTP/1.1\r\n" + HOST + b"Transfer-Encoding: chunked\r\n\r\n"
-    large = wire.shared.limits.body_bytes + 1
+    large = wire.state.limits.body_bytes + 1
     await wire.send(head + b"%x\r\n" % large + b"x" * large + b"\r\n")
     while gate.waiting:  # For the bulk.
         await gate.let_on()

@@ -1,17 +1,18 @@
-"""The slow lane, with clocks that the tests wind: no test here takes longer on a slow machine."""
+"""The fair scheduler, with clocks that the tests wind: no test here takes longer on a slow machine."""
 
 import asyncio
 import gc
 import os
 import weakref
 from collections.abc import Callable, Coroutine
+from functools import partial
 from itertools import count, groupby
 from pathlib import Path
 
 import pytest
 
 from lazulite.server.admission import cpu_demand
-from lazulite.server.admission.scheduler import TURN_SECONDS, Lane, Meter, paced
+from lazulite.server.admission.scheduler import SLICE_SECONDS, CpuMeter, FairScheduler, schedule_fairly
 from tests.server.wire import settle
 
 STEP = 2**-9
@@ -19,7 +20,7 @@ SLOW = 12 * STEP
 
 
 class Clock:
-    """Seconds; each look takes a turn's time, so that each step of any work is a slow one."""
+    """Seconds; each look takes a slice's time, so that each step of any work is a slow one."""
 
     def __init__(self) -> None:
         self._ticks = count()
@@ -29,7 +30,7 @@ class Clock:
 
 
 class HandClock:
-    """Seconds that pass when told to."""
+    """Seconds that pass when asked to."""
 
     def __init__(self) -> None:
         self.now_s = 0.0
@@ -38,7 +39,7 @@ class HandClock:
         return self.now_s
 
 
-class WatchedLane(Lane):
+class WatchedScheduler(FairScheduler):
     """Notes its rests instead of resting, and makes as if requests were answered meanwhile."""
 
     def __init__(
@@ -49,22 +50,22 @@ class WatchedLane(Lane):
         clock: Callable[[], float] | None = None,
     ) -> None:
         super().__init__(work_clock or Clock(), clock or Clock())
-        self.rests: list[float] = []
+        self.back_offs: list[float] = []
         self.entered = 0
         self._contended = contended
 
-    async def _rest(self, seconds: float) -> None:
-        self.rests.append(seconds)
+    async def _back_off(self, seconds: float) -> None:
+        self.back_offs.append(seconds)
 
-    def enter(self, go: Callable[[], bool], *, goes_on: bool = False) -> None:
+    def enter(self, go: Callable[[], bool], *, continues: bool = False) -> None:
         self.entered += 1
 
         def passing() -> bool:
             if self._contended:
-                self.passed_count += 1
+                self.short_request_count += 1
             return go()
 
-        super().enter(passing, goes_on=goes_on)
+        super().enter(passing, continues=continues)
 
 
 async def _work(name: str, steps: int, done: list[str]) -> str:
@@ -75,95 +76,95 @@ async def _work(name: str, steps: int, done: list[str]) -> str:
 
 
 async def test_the_lane_rests_for_a_multiple_of_what_it_did_while_others_want_the_loop() -> None:
-    lane = WatchedLane(contended=True)
-    assert await paced(_work("a", 5, []), lane, Meter()) == "a"
+    scheduler = WatchedScheduler(contended=True)
+    assert await schedule_fairly(_work("a", 5, []), scheduler, CpuMeter()) == "a"
     await settle()
-    assert sum(lane.rests) == pytest.approx(5 * SLOW)
-    assert max(lane.rests) <= 2 * SLOW, "a rest after each turn, and not all at the end"
+    assert sum(scheduler.back_offs) == pytest.approx(5 * SLOW)
+    assert max(scheduler.back_offs) <= 2 * SLOW, "a rest after each slice, and not all at the end"
 
 
 async def test_many_slow_ones_get_together_what_one_gets() -> None:
-    lane = WatchedLane(contended=True)
+    scheduler = WatchedScheduler(contended=True)
     done: list[str] = []
-    await asyncio.gather(*(paced_task(lane, _work(name, 4, done)) for name in "abcd"))
+    await asyncio.gather(*(scheduled_task(scheduler, _work(name, 4, done)) for name in "abcd"))
     await settle()
-    assert sum(lane.rests) == pytest.approx(16 * SLOW)
+    assert sum(scheduler.back_offs) == pytest.approx(16 * SLOW)
     assert done == list("abcd" + "aaabbbcccddd"), "one after the other, in the order of arrival"
 
 
-async def test_turns_come_in_rows() -> None:
-    """Were each to have one turn, all that take some milliseconds would be done at the same time, and late."""
-    lane, done = WatchedLane(), list[str]()
-    await asyncio.gather(*(paced_task(lane, _work(name, 12, done)) for name in "ab"))
-    assert [(name, len(list(turns))) for name, turns in groupby(done[2:])] == [("a", 8), ("b", 8), ("a", 3), ("b", 3)]
+async def test_slices_come_in_rows() -> None:
+    """Were each to have one slice, all that take some milliseconds would be done at the same time, and late."""
+    scheduler, done = WatchedScheduler(), list[str]()
+    await asyncio.gather(*(scheduled_task(scheduler, _work(name, 12, done)) for name in "ab"))
+    assert [(name, len(list(slices))) for name, slices in groupby(done[2:])] == [("a", 8), ("b", 8), ("a", 3), ("b", 3)]
 
 
 async def test_the_lane_does_not_rest_while_nobody_else_wants_the_loop() -> None:
-    lane = WatchedLane()
-    await paced(_work("a", 5, []), lane, Meter())
-    assert lane.rests == []
+    scheduler = WatchedScheduler()
+    await schedule_fairly(_work("a", 5, []), scheduler, CpuMeter())
+    assert scheduler.back_offs == []
 
 
 async def test_short_work_does_not_enter_the_lane() -> None:
-    lane, meter = WatchedLane(clock=HandClock()), Meter()
-    assert await paced(_work("a", 50, []), lane, meter) == "a"
-    assert (lane.entered, meter.total_s) == (0, 0.0)
+    scheduler, meter = WatchedScheduler(clock=HandClock()), CpuMeter()
+    assert await schedule_fairly(_work("a", 50, []), scheduler, meter) == "a"
+    assert (scheduler.entered, meter.total_s) == (0, 0.0)
 
 
 async def test_a_request_of_some_steps_each_of_them_interrupted_is_not_slow() -> None:
     clock, work_clock = HandClock(), HandClock()
-    lane, meter = WatchedLane(clock=clock, work_clock=work_clock), Meter()
+    scheduler, meter = WatchedScheduler(clock=clock, work_clock=work_clock), CpuMeter()
 
     async def work() -> None:
         for _ in range(5):
-            clock.now_s += 0.9 * TURN_SECONDS
-            work_clock.now_s += 0.03 * TURN_SECONDS
+            clock.now_s += 0.9 * SLICE_SECONDS
+            work_clock.now_s += 0.03 * SLICE_SECONDS
             await asyncio.sleep(0)
 
-    await paced(work(), lane, meter)
-    assert meter.total_s == pytest.approx(0.15 * TURN_SECONDS)
-    assert lane.entered == 0
+    await schedule_fairly(work(), scheduler, meter)
+    assert meter.total_s == pytest.approx(0.15 * SLICE_SECONDS)
+    assert scheduler.entered == 0
 
 
 async def test_work_is_not_slow_for_others_having_had_the_processor() -> None:
-    lane, meter = WatchedLane(work_clock=HandClock(), clock=Clock()), Meter()
-    assert await paced(_work("a", 50, []), lane, meter) == "a"
-    assert (lane.entered, meter.total_s) == (0, 0.0)
+    scheduler, meter = WatchedScheduler(work_clock=HandClock(), clock=Clock()), CpuMeter()
+    assert await schedule_fairly(_work("a", 50, []), scheduler, meter) == "a"
+    assert (scheduler.entered, meter.total_s) == (0, 0.0)
 
 
 async def test_what_the_loop_did_before_is_not_counted_as_work() -> None:
     clock, work_clock = HandClock(), HandClock()
-    lane, meter = WatchedLane(clock=clock, work_clock=work_clock), Meter()
+    scheduler, meter = WatchedScheduler(clock=clock, work_clock=work_clock), CpuMeter()
 
     async def works_and_is_kept_waiting() -> None:
         clock.now_s += 1
         await asyncio.sleep(0)
 
     for _ in range(2):
-        await paced(works_and_is_kept_waiting(), lane, meter)
+        await schedule_fairly(works_and_is_kept_waiting(), scheduler, meter)
         clock.now_s += 10
         work_clock.now_s += 10  # Others work.
-    assert (lane.entered, meter.total_s) == (0, 0.0)
-    lane.note(clock.now_s)
+    assert (scheduler.entered, meter.total_s) == (0, 0.0)
+    scheduler.note(clock.now_s)
     work_clock.now_s += 10
-    assert lane.worked(1) == 1, "not more than it took"
+    assert scheduler.worked(1) == 1, "not more than it took"
 
 
-async def test_who_waits_for_something_else_does_not_wait_for_a_turn() -> None:
-    lane, answer = WatchedLane(), asyncio.get_running_loop().create_future()
+async def test_who_waits_for_something_else_does_not_wait_for_a_slice() -> None:
+    scheduler, answer = WatchedScheduler(), asyncio.get_running_loop().create_future()
 
     async def waits() -> int:
         return int(await answer)
 
-    task = paced_task(lane, waits())
+    task = scheduled_task(scheduler, waits())
     await settle()
     assert not task.done()
     answer.set_result(7)
     assert await task == 7
-    assert lane.entered == 0
+    assert scheduler.entered == 0
 
 
-async def _rest(busy: float, *, ticks: int = 50, tick_s: float = TURN_SECONDS) -> int:
+async def _back_off(busy: float, *, ticks: int = 50, tick_s: float = SLICE_SECONDS) -> int:
     """Rest for so many ticks of a loop that is so busy; return the ticks that it took."""
     looks, now_s = 0, 0.0
 
@@ -177,28 +178,28 @@ async def _rest(busy: float, *, ticks: int = 50, tick_s: float = TURN_SECONDS) -
         looks += 1
         return now_s * busy
 
-    await Lane(clock=clock, demand_clock=demanded)._rest(ticks * tick_s)
+    await FairScheduler(clock=clock, demand_clock=demanded)._back_off(ticks * tick_s)
     return looks // 2
 
 
 async def test_a_rest_ends_when_the_loop_is_idle() -> None:
-    assert await _rest(busy=0.0) == await _rest(busy=0.4) == 1
-    assert await _rest(busy=0.6) >= 25
+    assert await _back_off(busy=0.0) == await _back_off(busy=0.4) == 1
+    assert await _back_off(busy=0.6) >= 25
 
 
 async def test_no_rest_takes_longer_than_a_second() -> None:
-    assert await _rest(busy=1.0, tick_s=0.25) == 4
+    assert await _back_off(busy=1.0, tick_s=0.25) == 4
 
 
 async def test_who_has_left_is_passed_over() -> None:
-    lane = WatchedLane(contended=True)
-    lane.enter(lambda: False)
-    await lane.turn()
-    assert lane.rests == []
+    scheduler = WatchedScheduler(contended=True)
+    scheduler.enter(lambda: False)
+    await scheduler.time_slice()
+    assert scheduler.back_offs == []
 
 
 async def test_what_the_work_waits_for_reaches_it_and_so_do_errors() -> None:
-    lane = WatchedLane()
+    scheduler = WatchedScheduler()
     answer = asyncio.get_running_loop().create_future()
 
     async def waits() -> int:
@@ -208,7 +209,7 @@ async def test_what_the_work_waits_for_reaches_it_and_so_do_errors() -> None:
         await asyncio.sleep(0)
         return 7
 
-    task = paced_task(lane, waits())
+    task = scheduled_task(scheduler, waits())
     await settle()
     answer.set_exception(ValueError("once"))
     assert await task == 7
@@ -217,11 +218,11 @@ async def test_what_the_work_waits_for_reaches_it_and_so_do_errors() -> None:
         raise KeyError
 
     with pytest.raises(KeyError):
-        await paced(fails(), lane, Meter())
+        await schedule_fairly(fails(), scheduler, CpuMeter())
 
 
-async def test_work_is_cancelled_while_it_waits_for_its_turn() -> None:
-    lane, meter = Lane(Clock(), Clock()), Meter()
+async def test_work_is_cancelled_while_it_waits_for_its_slice() -> None:
+    scheduler, meter = FairScheduler(Clock(), Clock()), CpuMeter()
     waits: list[bool] = []
 
     async def work() -> None:
@@ -230,61 +231,61 @@ async def test_work_is_cancelled_while_it_waits_for_its_turn() -> None:
         finally:
             waits.append(meter.waits)
 
-    task = asyncio.ensure_future(_as_coroutine(lane, work(), meter))
+    task = asyncio.ensure_future(_as_coroutine(scheduler, work(), meter))
     await asyncio.sleep(0)
     assert meter.waits
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
     assert waits == [False], "it ended, and waited no more"
-    assert await _comes(lane), "the lane passes over it"
+    assert await _comes(scheduler), "the scheduler passes over it"
 
 
-async def test_work_that_has_its_turn_does_not_wait() -> None:
-    lane, meter = WatchedLane(), Meter()
+async def test_work_that_has_its_slice_does_not_wait() -> None:
+    scheduler, meter = WatchedScheduler(), CpuMeter()
     waits: list[bool] = []
 
     async def work() -> None:
         await asyncio.sleep(0)
         waits.append(meter.waits)
 
-    await paced(work(), lane, meter)
-    assert (lane.entered, waits) == (1, [False])
+    await schedule_fairly(work(), scheduler, meter)
+    assert (scheduler.entered, waits) == (1, [False])
 
 
-async def _comes(lane: Lane) -> bool:
-    """Say whether one more who waits gets its turn."""
-    turn = asyncio.ensure_future(lane.turn())
+async def _comes(scheduler: FairScheduler) -> bool:
+    """Tell whether one more waiting task gets its slice."""
+    one = asyncio.ensure_future(scheduler.time_slice())
     await settle()
-    come = turn.done()
-    turn.cancel()
+    come = one.done()
+    one.cancel()
     return come
 
 
-class TiredLane(WatchedLane):
-    """Rests for ever after its first turn."""
+class TiredLane(WatchedScheduler):
+    """Rests for ever after its first slice."""
 
-    async def _rest(self, seconds: float) -> None:
+    async def _back_off(self, seconds: float) -> None:
         await asyncio.Event().wait()
 
 
 async def test_a_closed_lane_lets_everybody_on() -> None:
-    lane = TiredLane(contended=True)
-    waiting = [asyncio.ensure_future(lane.turn()) for _ in range(3)]
+    scheduler = TiredLane(contended=True)
+    waiting = [asyncio.ensure_future(scheduler.time_slice()) for _ in range(3)]
     await settle()
-    assert [turn.done() for turn in waiting] == [True, False, False]
-    lane.close()
+    assert [each.done() for each in waiting] == [True, False, False]
+    scheduler.close()
     await settle()
-    assert all(turn.done() for turn in waiting)
+    assert all(each.done() for each in waiting)
     assert asyncio.all_tasks() == {asyncio.current_task()}, "nothing of it is left"
-    assert await _comes(lane), "and it can be used again"
-    lane.close()
+    assert await _comes(scheduler), "and it can be used again"
+    scheduler.close()
 
 
-async def test_the_lane_goes_on_when_there_was_no_memory_for_somebodys_turn() -> None:
-    lane = WatchedLane(contended=True)
-    told: list[str] = []
-    asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context["message"]))
+async def test_the_lane_goes_on_when_there_was_no_memory_for_a_slice() -> None:
+    scheduler = WatchedScheduler(contended=True)
+    reported: list[str] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: reported.append(context["message"]))
 
     def fail() -> bool:
         raise MemoryError
@@ -295,19 +296,19 @@ async def test_the_lane_goes_on_when_there_was_no_memory_for_somebodys_turn() ->
         let_on.append(True)
         return True
 
-    lane.enter(fail)
-    lane.enter(come)
+    scheduler.enter(fail)
+    scheduler.enter(come)
     await settle()
     assert let_on
     gc.collect()
-    assert len(told) == 1, "and it is told of"
+    assert len(reported) == 1, "and it is reported"
 
 
 class _Held:
     """Something large that a request holds."""
 
 
-async def _refused(held: list[weakref.ref[_Held]], waits: "list[asyncio.Future[None]]") -> None:
+async def _rejected(held: list[weakref.ref[_Held]], waits: "list[asyncio.Future[None]]") -> None:
     mine = _Held()
     held.append(weakref.ref(mine))
     await waits.pop()
@@ -315,9 +316,9 @@ async def _refused(held: list[weakref.ref[_Held]], waits: "list[asyncio.Future[N
 
 @pytest.mark.parametrize("end", ["failure", "cancellation"])
 async def test_what_ends_by_an_error_leaves_nothing_for_the_cycle_collector(end: str) -> None:
-    lane, held = WatchedLane(contended=False), list[weakref.ref[_Held]]()
+    scheduler, held = WatchedScheduler(contended=False), list[weakref.ref[_Held]]()
     wait: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-    task = asyncio.ensure_future(lane.paced(_refused(held, [wait])))
+    task = asyncio.ensure_future(scheduler.schedule_fairly(_rejected(held, [wait])))
     await settle()
     gc.collect()
     gc.disable()
@@ -336,20 +337,46 @@ async def test_what_ends_by_an_error_leaves_nothing_for_the_cycle_collector(end:
 
 
 async def test_a_meter_begins_anew_with_other_work() -> None:
-    meter = Meter()
-    meter.total_s = meter.unpaid_s = 1.0
-    meter.turns = 5
-    await paced(_work("a", 0, []), WatchedLane(contended=False), meter)
+    meter = CpuMeter()
+    meter.total_s = meter.unsettled_s = 1.0
+    meter.slices = 5
+    await schedule_fairly(_work("a", 0, []), WatchedScheduler(contended=False), meter)
     assert meter.total_s < 1
-    assert meter.unpaid_s < 1
-    assert meter.turns == 0
+    assert meter.unsettled_s < 1
+    assert meter.slices == 0
 
 
-async def test_paced_work_needs_no_meter_of_the_caller() -> None:
-    lane = WatchedLane(contended=True)
-    assert await lane.paced(_work("a", 2, [])) == "a"
+async def test_scheduled_work_needs_no_meter_of_the_caller() -> None:
+    scheduler = WatchedScheduler(contended=True)
+    assert await scheduler.schedule_fairly(_work("a", 2, [])) == "a"
     await settle()
-    assert sum(lane.rests) == pytest.approx(2 * SLOW)
+    assert sum(scheduler.back_offs) == pytest.approx(2 * SLOW)
+
+
+def _take(name: str, done: list[str]) -> bool:
+    done.append(name)
+    return True
+
+
+async def test_postponed_work_takes_every_ninth_slice_at_least() -> None:
+    scheduler = WatchedScheduler()
+    done: list[str] = []
+
+    for name in ("p", "p"):
+        scheduler.postpone(partial(_take, name, done))
+    for _ in range(20):
+        scheduler.enter(partial(_take, "e", done))
+    while scheduler._dispatcher is not None:
+        await settle()
+    assert "".join(done) == "eeeeeeeepeeeeeeeepeeee"
+
+
+async def test_a_lane_that_closes_lets_postponed_work_on() -> None:
+    scheduler = WatchedScheduler()
+    done: list[str] = []
+    scheduler.postpone(partial(_take, "p", done))
+    scheduler.close()
+    assert done == ["p"]
 
 
 def test_demand_is_work_and_waiting_for_the_processor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -364,9 +391,9 @@ def test_demand_is_work_and_waiting_for_the_processor(tmp_path: Path, monkeypatc
     assert len(os.listdir("/proc/self/fd")) == descriptors
 
 
-def paced_task(lane: Lane, work: Coroutine[object, None, object]) -> "asyncio.Task[object]":
-    return asyncio.ensure_future(_as_coroutine(lane, work, Meter()))
+def scheduled_task(scheduler: FairScheduler, work: Coroutine[object, None, object]) -> "asyncio.Task[object]":
+    return asyncio.ensure_future(_as_coroutine(scheduler, work, CpuMeter()))
 
 
-async def _as_coroutine(lane: Lane, work: Coroutine[object, None, object], meter: Meter) -> object:
-    return await paced(work, lane, meter)
+async def _as_coroutine(scheduler: FairScheduler, work: Coroutine[object, None, object], meter: CpuMeter) -> object:
+    return await schedule_fairly(work, scheduler, meter)

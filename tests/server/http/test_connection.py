@@ -61,7 +61,7 @@ async def test_methods_that_must_tell_their_length(wire: Wire, method: str) -> N
 
 
 @pytest.mark.parametrize(("method", "status"), [("PURGE", 405), ("QUERY", 405), ("M-SEARCH", 405)])
-async def test_other_methods_are_refused_and_the_connection_lives(wire: Wire, method: str, status: int) -> None:
+async def test_other_methods_are_rejected_and_the_connection_lives(wire: Wire, method: str, status: int) -> None:
     output = await wire.send(f"{method} / HTTP/1.1\r\nHost: a\r\n\r\n".encode() + GET)
     assert statuses(output) == [status, 200]
     assert b"UnsupportedHttpVerb" in output
@@ -75,7 +75,7 @@ async def test_unknown_methods_end_the_connection(wire: Wire, line: bytes) -> No
     assert wire.transport.eof
 
 
-async def test_connect_is_refused(wire: Wire) -> None:
+async def test_connect_is_rejected(wire: Wire) -> None:
     assert statuses(await wire.send(b"CONNECT a:1 HTTP/1.1\r\n" + HOST + b"\r\n" + GET)) == [405]
 
 
@@ -160,7 +160,7 @@ async def test_100_is_not_sent_for_a_body_that_is_too_large(wire: Wire) -> None:
     assert wire.transport.eof
 
 
-async def test_100_is_not_sent_for_a_method_that_is_refused(wire: Wire) -> None:
+async def test_100_is_not_sent_for_a_method_that_is_rejected(wire: Wire) -> None:
     assert statuses(await wire.send((EXPECT % 4).replace(b"PUT", b"PURGE"))) == [405]
     assert wire.transport.eof
 
@@ -316,10 +316,10 @@ async def test_no_memory_for_an_answer_ends_the_connection_at_once(wire: Wire, m
     def post(*_: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr(wire.shared.outbox, "post", post)
+    monkeypatch.setattr(wire.state.write_batcher, "post", post)
     await wire.send(GET)
     assert wire.transport.aborted
-    assert not wire.shared.connections
+    assert not wire.state.connections
 
 
 async def test_a_request_outlives_its_client(wire: Wire) -> None:
@@ -334,11 +334,11 @@ async def test_a_request_outlives_its_client(wire: Wire) -> None:
     await wire.send(GET + GET)
     wire.transport.abort()
     await settle()
-    assert len(wire.shared.connections) == 1, "still counted"
+    assert len(wire.state.connections) == 1, "still counted"
     gate.set()
     await settle()
     assert done == ["/t"], "the first has run to its end, the second was never begun"
-    assert not wire.shared.connections
+    assert not wire.state.connections
     assert wire.transport.written == b""
 
 
@@ -364,7 +364,7 @@ async def test_a_client_that_leaves_in_the_middle_of_a_body(wire: Wire) -> None:
     assert wire.transport.closed
     assert wire.transport.written == b""
     assert not wire.service.requests
-    assert not wire.shared.connections
+    assert not wire.state.connections
 
 
 async def test_every_request_is_logged_with_its_id(wire: Wire) -> None:
@@ -400,15 +400,15 @@ async def test_a_body_counts_for_as_long_as_the_service_has_it(wire: Wire) -> No
 
     wire.service.before = before
     await wire.send(b"POST / HTTP/1.1\r\n" + HOST + b"Content-Length: 5\r\n\r\nhello")
-    await wire.wait(wire.shared.limits.request_seconds + 1)
+    await wire.wait(wire.state.limits.request_seconds + 1)
     assert statuses(wire.transport.written) == [500], "answered"
-    assert wire.shared.buffered_bytes == 5
+    assert wire.state.budgets.buffered_bytes == 5
     gate.set()
     await settle()
-    assert wire.shared.buffered_bytes == 0
+    assert wire.state.budgets.buffered_bytes == 0
 
 
-async def test_a_refused_client_that_says_no_more_is_not_listened_to(wire: Wire) -> None:
+async def test_a_rejected_client_that_says_no_more_is_not_listened_to(wire: Wire) -> None:
     gate = asyncio.Event()
 
     async def before(_: Request) -> None:
@@ -433,7 +433,7 @@ async def test_what_is_still_to_be_sent_is_part_of_what_a_client_takes(wire: Wir
     waiting = transport.waiting_bytes
     assert waiting > 60_000
     transport.waiting_bytes -= 20_000
-    await wire.wait(wire.shared.limits.linger_seconds + 1)
+    await wire.wait(wire.state.limits.linger_seconds + 1)
     assert not transport.aborted
-    await wire.wait(wire.shared.limits.linger_seconds + 1)
+    await wire.wait(wire.state.limits.linger_seconds + 1)
     assert transport.aborted

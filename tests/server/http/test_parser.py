@@ -5,16 +5,15 @@ from collections import deque
 import pytest
 
 from lazulite.protocol.message import Request
-from lazulite.server.http.parser import RequestParser
-from lazulite.server.http.pending_request import Incoming
-from lazulite.server.http.timeouts import Phase
+from lazulite.server.http.parser import Reading, RequestParser
+from lazulite.server.http.pending_request import PendingRequest
 from lazulite.server.limits import Limits
 
 from .test_connection import GET, HOST
 
 
-def parser() -> tuple[RequestParser, deque[Incoming]]:
-    queue: deque[Incoming] = deque()
+def parser() -> tuple[RequestParser, deque[PendingRequest]]:
+    queue: deque[PendingRequest] = deque()
     return RequestParser(Limits(), queue, lambda method, headers: Request(method, "", headers=headers)), queue
 
 
@@ -39,13 +38,13 @@ def test_what_is_being_read_shows() -> None:
     seen = []
     for part in (b"", b"PUT / HT", b"TP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n", b"a", b"b"):
         reading.feed(part)
-        seen.append((reading.phase.name, reading.message_count, len(queue)))
+        seen.append((reading.reading.name, reading.message_count, len(queue)))
     assert seen == [
-        ("IDLE", 0, 0),
+        ("NOTHING", 0, 0),
         ("HEAD", 1, 0),
         ("BODY", 1, 1),
         ("BODY", 1, 1),
-        ("IDLE", 1, 1),
+        ("NOTHING", 1, 1),
     ]
 
 
@@ -54,16 +53,16 @@ def test_after_close_nothing_is_held_or_read() -> None:
     reading.feed(b"PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\na")
     reading.close()
     reading.feed(b"b")
-    assert reading.phase is Phase.IDLE
+    assert reading.reading is Reading.NOTHING
     assert not queue[0].complete
 
 
 def test_a_body_that_finds_no_memory_is_no_fault_of_the_client(monkeypatch: pytest.MonkeyPatch) -> None:
-    def exhausted(self: RequestParser, part: bytes) -> None:
+    def exhausted(self: PendingRequest, part: bytes) -> None:
         raise MemoryError
 
-    monkeypatch.setattr(RequestParser, "_keep", exhausted)
-    queue: deque[Incoming] = deque()
+    monkeypatch.setattr(PendingRequest, "receive", exhausted)
+    queue: deque[PendingRequest] = deque()
     reading = RequestParser(Limits(), queue, lambda method, headers: Request(method, "", headers=headers))
     reading.feed(b"PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nab")
     assert queue[0].error is not None

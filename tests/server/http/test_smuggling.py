@@ -1,4 +1,4 @@
-"""Whatever two parsers might read differently is refused, and nothing behind it is ever taken for a request."""
+"""Whatever two parsers might read differently is rejected, and nothing behind it is ever taken for a request."""
 
 import pytest
 
@@ -82,13 +82,13 @@ CHUNKS = [
 
 
 @pytest.mark.parametrize("probe", HEADS + [CHUNKED + chunks for chunks in CHUNKS])
-async def test_probe_is_refused_and_ends_the_connection(wire: Wire, probe: bytes) -> None:
+async def test_probe_is_rejected_and_ends_the_connection(wire: Wire, probe: bytes) -> None:
     output = await wire.send(probe + GET)
     assert statuses(output) == [400]
     assert b"Connection: close\r\n" in output
     assert wire.transport.eof
     assert not wire.service.requests
-    assert await wire.send(GET) == output, "nothing is read after the refusal"
+    assert await wire.send(GET) == output, "nothing is read after the rejection"
 
 
 @pytest.mark.parametrize("coding", CODINGS)

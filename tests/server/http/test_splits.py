@@ -1,4 +1,4 @@
-"""The same bytes mean the same however they are cut; any other bytes are refused, never crashed on."""
+"""The same bytes mean the same however they are cut; any other bytes are rejected, never crashed on."""
 
 import asyncio
 from itertools import pairwise
@@ -63,13 +63,13 @@ garbage = st.lists(st.one_of(st.sampled_from(TOKENS), st.binary(max_size=20)), m
 
 @settings(max_examples=150, deadline=None)
 @given(garbage, st.lists(st.integers(0, 200), max_size=4))
-def test_garbage_is_refused_or_waited_for(data: bytes, places: list[int]) -> None:
+def test_garbage_is_rejected_or_waited_for(data: bytes, places: list[int]) -> None:
     async def run() -> None:
         _, wire = await converse(cut(data, [place for place in places if place <= len(data)]))
         for _ in range(4):
             await wire.wait(1000)
         assert wire.transport.closed
-        assert not wire.shared.connections
+        assert not wire.state.connections
         assert not wire.log.failures
         answers = wire.transport.written.split(b"HTTP/1.1 ")[1:]
         assert all(100 <= int(one[:3]) < 506 and b"\r\n\r\n" in one for one in answers)

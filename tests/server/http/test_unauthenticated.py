@@ -41,27 +41,27 @@ async def test_credentials_are_checked_before_the_body_comes(guarded: Wire) -> N
     output = await guarded.send(put(4_000_000) + b"x" * 10)
     assert statuses(output) == [403]
     assert b"Connection: close" not in output
-    assert guarded.shared.buffered_bytes == 0
+    assert guarded.state.budgets.buffered_bytes == 0
 
 
-async def test_a_refused_body_is_read_and_dropped_so_that_the_next_request_is_found(guarded: Wire) -> None:
-    refused: list[Request] = []
+async def test_a_rejected_body_is_read_and_dropped_so_that_the_next_request_is_found(guarded: Wire) -> None:
+    rejected: list[Request] = []
     authenticates = guarded.service.authenticates
     assert authenticates is not None
 
     async def noted(request: Request) -> bool:
-        refused.append(request)
+        rejected.append(request)
         return await authenticates(request)
 
     guarded.service.authenticates = noted
     await guarded.send(put(100_000) + b"x" * 10)
     await guarded.send(b"x" * 50_000)
-    assert guarded.shared.buffered_bytes == 0
+    assert guarded.state.budgets.buffered_bytes == 0
     assert statuses(await guarded.send(b"x" * 49_990 + GET.replace(HOST, HOST + GOOD))) == [403, 200]
-    assert refused[0].body == b"", "also what had come before the refusal"
+    assert rejected[0].body == b"", "also what had come before the rejection"
 
 
-async def test_a_sender_that_waits_for_100_is_refused_without_and_the_connection_ends(guarded: Wire) -> None:
+async def test_a_sender_that_waits_for_100_is_rejected_without_and_the_connection_ends(guarded: Wire) -> None:
     expect = b"Expect: 100-continue\r\n"
     output = await guarded.send(put(5, fields=expect))
     assert statuses(output) == [403]
@@ -76,7 +76,7 @@ async def test_bodies_without_credentials_do_not_keep_others_out(guarded: Wire) 
     guarded.limit(buffered_bytes=8_000_000)
     for _ in range(65):
         await guarded.send(put(4_194_304) + b"x" * 200_000, guarded.connect())
-    assert guarded.shared.buffered_bytes == 0
+    assert guarded.state.budgets.buffered_bytes == 0
     assert statuses(await guarded.send(put(5, fields=GOOD) + b"hello")) == [200]
 
 
@@ -86,7 +86,7 @@ async def test_bodies_before_their_credentials_are_checked_are_bounded_and_the_o
     for client in clients:
         await hesitant.send(put(4_000_000) + b"x" * 30_000, client)
     assert [client.aborted for client in clients] == [True, True, False, False, False]
-    assert hesitant.shared.unaccepted.held_bytes == 90_000
+    assert hesitant.state.unaccepted.held_bytes == 90_000
 
 
 async def test_a_body_behind_a_running_request_is_not_read_on_before_its_turn(guarded: Wire) -> None:
@@ -102,7 +102,7 @@ async def test_a_body_behind_a_running_request_is_not_read_on_before_its_turn(gu
         if not guarded.transport.reading_paused:
             await guarded.send(b"x" * 100_000)
     assert guarded.transport.reading_paused
-    assert guarded.shared.unaccepted.held_bytes < 500_000
+    assert guarded.state.unaccepted.held_bytes < 500_000
     gate.set()
     await settle()
     assert statuses(guarded.transport.written) == [200, 403]
@@ -119,7 +119,7 @@ async def test_half_sent_heads_are_bounded_over_all_and_the_oldest_goes(guarded:
     guarded.limit(unauthenticated_bytes=200_000)
     clients = await _send_half_heads(guarded, 5, b"X: " + b"y" * 59_000)
     assert [client.aborted for client in clients] == [True, True, False, False, False]
-    assert guarded.shared.unauthenticated.held_bytes < 200_000
+    assert guarded.state.unauthenticated.held_bytes < 200_000
     assert statuses(await guarded.send(b"\r\n" + HOST + GOOD + b"\r\n", clients[4])) == [200]
 
 
@@ -148,7 +148,7 @@ async def test_answers_that_are_not_read_are_bounded(guarded: Wire) -> None:
         for _ in range(10):
             await guarded.send(GET, client)
     assert [client.aborted for client in clients] == [True, True, True, False, False]
-    assert guarded.shared.unauthenticated.held_bytes <= 10_000
+    assert guarded.state.unauthenticated.held_bytes <= 10_000
 
 
 async def test_an_old_connection_that_has_read_its_answers_meanwhile_stays(guarded: Wire) -> None:
@@ -158,7 +158,7 @@ async def test_an_old_connection_that_has_read_its_answers_meanwhile_stays(guard
         client.stalled = True
         for _ in range(8):
             await guarded.send(GET, client)
-    assert guarded.shared.unauthenticated.held_bytes > 8000
+    assert guarded.state.unauthenticated.held_bytes > 8000
     reads.waiting_bytes = 0  # Below the transport's mark, asyncio does not tell.
     await guarded.send(b"GET /t HTTP/1.1\r\nX: " + b"y" * 6000, newest)
     assert not reads.aborted
@@ -170,7 +170,7 @@ async def test_a_connection_that_has_shown_credentials_does_not_count(guarded: W
     guarded.limit(unauthenticated_bytes=1000)
     await guarded.send(GET.replace(HOST, HOST + GOOD))
     await guarded.send(b"GET /t HTTP/1.1\r\nX: " + b"y" * 50_000)
-    assert guarded.shared.unauthenticated.held_bytes == 0
+    assert guarded.state.unauthenticated.held_bytes == 0
     assert statuses(await guarded.send(b"\r\n" + HOST + GOOD + b"\r\n")) == [200, 200]
 
 
@@ -184,14 +184,14 @@ async def test_a_connection_whose_first_request_is_at_work_has_shown_its_credent
     guarded.limit(unauthenticated_bytes=1000)
     await guarded.send(GET.replace(HOST, HOST + GOOD))
     await guarded.send(b"GET /t HTTP/1.1\r\nX: " + b"y" * 50_000)
-    assert guarded.shared.unauthenticated.held_bytes == 0
+    assert guarded.state.unauthenticated.held_bytes == 0
     gate.set()
     await settle()
     assert statuses(guarded.transport.written) == [200]
 
 
 async def test_a_burst_of_good_clients_is_served(guarded: Wire) -> None:
-    """Their credentials are looked at before anything is evicted, also of all that one turn of the loop has read."""
+    """Their credentials are looked at before anything is evicted, also of all that one loop iteration has read."""
     guarded.limit(unaccepted_body_bytes=100_000, unauthenticated_bytes=200_000)
     clients = [guarded.connect() for _ in range(40)]
     body = b"x" * 15_000
@@ -215,12 +215,12 @@ async def test_clients_that_leave_while_their_credentials_are_looked_at_leave_no
     clients = [hesitant.connect() for _ in range(10)]
     for client in clients:
         await hesitant.send(put(20_000, fields=b"X: " + b"y" * 60_000 + b"\r\n") + b"x" * 20_000, client)
-    assert hesitant.shared.unauthenticated.held_bytes > 10 * 80_000
+    assert hesitant.state.unauthenticated.held_bytes > 10 * 80_000
     for client in clients:
         client.abort()
     await settle()
-    assert hesitant.shared.unauthenticated.held_bytes == hesitant.shared.unaccepted.held_bytes == 0
-    assert len(hesitant.shared.connections) == 1, "only the first is open"
+    assert hesitant.state.unauthenticated.held_bytes == hesitant.state.unaccepted.held_bytes == 0
+    assert len(hesitant.state.connections) == 1, "only the first is open"
 
 
 async def test_a_request_that_is_evicted_is_not_carried_out(wire: Wire) -> None:
@@ -247,18 +247,18 @@ async def test_tls_counts_for_what_it_holds(guarded: Wire) -> None:
     assert [client.closed for client in clients].count(True) == 6, "an idle one takes 28 KiB"
     assert not clients[-1].closed
     await guarded.send(put(200_000) + b"x" * 200_000, clients[-1])
-    assert guarded.shared.unauthenticated.held_bytes > 400_000
+    assert guarded.state.unauthenticated.held_bytes > 400_000
     await guarded.send(GET.replace(HOST, HOST + GOOD), clients[-1])
-    assert guarded.shared.unauthenticated.held_bytes < 1_000_000 - 400_000
+    assert guarded.state.unauthenticated.held_bytes < 1_000_000 - 400_000
 
 
 @pytest.mark.parametrize("how", ["abort", "eof"])
 async def test_nothing_is_counted_of_a_client_that_has_left(guarded: Wire, how: str) -> None:
     [client] = await _send_half_heads(guarded, 1, b"X: " + b"y" * 5000)
-    assert guarded.shared.unauthenticated.held_bytes > 5000
+    assert guarded.state.unauthenticated.held_bytes > 5000
     if how == "abort":
         client.abort()
     else:
         client.protocol.eof_received()
     await settle()
-    assert guarded.shared.unauthenticated.held_bytes == 0
+    assert guarded.state.unauthenticated.held_bytes == 0

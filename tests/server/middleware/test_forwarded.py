@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lazulite.protocol.errors import ServiceError
+from lazulite.protocol.fields import Fields
 from lazulite.protocol.message import Request
 from lazulite.server.middleware.forwarded import HOPS_MAX, Proxied
 from tests.server.wire import Echo
@@ -19,7 +20,7 @@ def seen(sender: str = "192.0.2.1", **headers: str) -> tuple[str, str, str]:
     proxied = Proxied(Echo(), PROXIES)
     proxied.handle(request).close()
     first = (request.scheme, request.headers["host"], request.client)
-    proxied.refuse(request, ServiceError("InvalidInput"))
+    proxied.reject(request, ServiceError("InvalidInput"))
     assert (request.scheme, request.headers["host"], request.client) == first, "once more changes nothing"
     return first
 
@@ -96,9 +97,21 @@ def test_clients(said: str, client: str) -> None:
     assert seen(**{"for": said})[2] == client
 
 
-def test_a_refusal_tells_the_client_too() -> None:
+def test_a_second_look_keeps_the_steady_lines() -> None:
+    fields = Fields.of({"host": "inside:1", "x-forwarded-host": "a.example"})
+    request = Request("GET", "/", headers=fields, client="192.0.2.1")
+    proxied = Proxied(Echo(), PROXIES)
+    proxied.at_once(request)
+    once = request.headers
+    proxied.handle(request).close()
+    assert isinstance(once, Fields)
+    assert isinstance(request.headers, Fields)
+    assert request.headers.steady == once.steady
+
+
+def test_a_rejection_tells_the_client_too() -> None:
     request = Request("", "", headers={"x-forwarded-for": "198.51.100.7"}, client="192.0.2.1")
-    response = Proxied(Echo(), PROXIES).refuse(request, ServiceError("InvalidInput"))
+    response = Proxied(Echo(), PROXIES).reject(request, ServiceError("InvalidInput"))
     assert (response.status, request.client) == (400, "198.51.100.7")
 
 

@@ -105,7 +105,7 @@ async def test_a_check_that_hangs_is_not_waited_for_and_not_piled_up() -> None:
             response = await health.handle(Request("GET", "/health"))
             assert json.loads(response.body) == {"status": "Timeout"}
     assert check.runs == 1
-    check.failure = OSError("nobody is told")
+    check.failure = OSError("not reported")
     check.gate.set()
     await asyncio.sleep(0)
     await asyncio.sleep(0)
@@ -130,5 +130,5 @@ async def test_everything_else_is_handed_on(request_: Request) -> None:
     assert inner.requests == [request_]
 
 
-def test_refusals_are_the_inner_services() -> None:
-    assert Health(Echo(), Check()).refuse(Request("", ""), ServiceError("InvalidInput")).body == b"InvalidInput"
+def test_rejections_are_the_inner_services() -> None:
+    assert Health(Echo(), Check()).reject(Request("", ""), ServiceError("InvalidInput")).body == b"InvalidInput"

@@ -73,7 +73,7 @@ async def test_known_hosts_are_answered(host: str | None) -> None:
     ],
 )
 @pytest.mark.parametrize("method", ["GET", "POST", "OPTIONS"])
-async def test_other_hosts_are_refused_while_the_key_is_public(host: str, method: str) -> None:
+async def test_other_hosts_are_rejected_while_the_key_is_public(host: str, method: str) -> None:
     assert await answer(host, method) == (400, "InvalidHeaderValue")
     assert (await answer(host, method, guarded=False))[0] == 200
 
@@ -90,7 +90,7 @@ async def test_the_host_in_front_of_a_trusted_proxy_counts() -> None:
     assert await status("198.51.100.1", host="127.0.0.1", x_forwarded_host="rebound.example") == 200
 
 
-async def test_each_of_the_first_hosts_that_are_refused_is_told_once() -> None:
+async def test_each_of_the_first_hosts_that_are_rejected_is_reported_once() -> None:
     reports: list[str] = []
     service = guard(Echo(), reports=reports)
     for number in [*range(REPORTS_MAX + 9), *range(REPORTS_MAX + 9)]:
@@ -100,5 +100,5 @@ async def test_each_of_the_first_hosts_that_are_refused_is_told_once() -> None:
     assert "--allowed-host h0.example" in reports[0]
 
 
-def test_refusals_are_the_inner_services() -> None:
-    assert guard(Echo()).refuse(Request("", ""), ServiceError("InvalidInput")).body == b"InvalidInput"
+def test_rejections_are_the_inner_services() -> None:
+    assert guard(Echo()).reject(Request("", ""), ServiceError("InvalidInput")).body == b"InvalidInput"

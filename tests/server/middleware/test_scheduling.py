@@ -4,16 +4,16 @@ import asyncio
 
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import Request, Response
-from lazulite.server.admission.scheduler import Lane
+from lazulite.server.admission.scheduler import FairScheduler
 from lazulite.server.middleware.scheduling import Scheduled
 from tests.server.wire import Clock, Echo
 
 
 async def test_a_slow_request_goes_by_turns_and_a_short_one_counts_as_passed() -> None:
     clock = Clock()
-    lane = Lane(work_clock=clock, clock=clock, demand_clock=clock)
+    scheduler = FairScheduler(work_clock=clock, clock=clock, demand_clock=clock)
     turns: list[str] = []
-    enter = lane.enter
+    enter = scheduler.enter
 
     class Slow(Echo):
         async def handle(self, request: Request) -> Response:
@@ -22,14 +22,14 @@ async def test_a_slow_request_goes_by_turns_and_a_short_one_counts_as_passed() -
                 await asyncio.sleep(0)
             return await super().handle(request)
 
-    def entered(go: object, *, goes_on: bool = False) -> None:
+    def entered(go: object, *, continues: bool = False) -> None:
         turns.append("turn")
-        enter(go, goes_on=goes_on)  # type: ignore[arg-type]  # handed on as it is
+        enter(go, continues=continues)  # type: ignore[arg-type]  # handed on as it is
 
-    lane.enter = entered  # type: ignore[method-assign]  # watched
-    service = Scheduled(Slow(), lane)
+    scheduler.enter = entered  # type: ignore[method-assign]  # watched
+    service = Scheduled(Slow(), scheduler)
     await service.handle(Request("GET", "/", id="slow"))
-    assert (turns, lane.passed_count) == (["turn"], 0)
+    assert (turns, scheduler.short_request_count) == (["turn"], 0)
     await service.handle(Request("GET", "/", id="short"))
-    assert (turns, lane.passed_count) == (["turn"], 1)
-    assert service.refuse(Request("GET", "/"), ServiceError("ServerBusy")).error_code == "ServerBusy"
+    assert (turns, scheduler.short_request_count) == (["turn"], 1)
+    assert service.reject(Request("GET", "/"), ServiceError("ServerBusy")).error_code == "ServerBusy"

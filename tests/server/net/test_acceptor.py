@@ -1,4 +1,4 @@
-"""Who comes in, and what happens when nobody can."""
+"""Accepting connections, and the state in which none can be accepted."""
 
 import asyncio
 import errno
@@ -9,11 +9,11 @@ import struct
 import pytest
 
 from lazulite.server.net import acceptor
-from lazulite.server.net.acceptor import Entrance
+from lazulite.server.net.acceptor import Acceptor
 
 
 class Full(socket.socket):
-    """A listening socket that cannot accept until it is told."""
+    """A listening socket that cannot accept until it is asked to."""
 
     full = True
     tries = 0
@@ -41,7 +41,7 @@ def listening() -> Full:
 
 
 class Guests:
-    """Come in, and are remembered."""
+    """Come in, and are kept."""
 
     def __init__(self) -> None:
         self.inside: list[socket.socket] = []
@@ -61,12 +61,12 @@ async def turns(count: int) -> None:
 
 
 async def test_without_a_file_descriptor_left_the_loop_rests(listening: Full) -> None:
-    doors = Entrance(listening, lambda _: None)
+    doors = Acceptor(listening, lambda _: None)
     with socket.create_connection(listening.getsockname()):
         doors.start()
         await turns(100)
         tries = listening.tries
-        await doors.stop(send_away=True)
+        await doors.stop(reject=True)
     assert tries == 1
 
 
@@ -78,14 +78,14 @@ async def test_who_waited_comes_in_once_there_is_one(listening: Full, monkeypatc
         client.close()
         came.set()
 
-    doors = Entrance(listening, receive)
+    doors = Acceptor(listening, receive)
     with socket.create_connection(listening.getsockname()):
         doors.start()
         await listening.tried_thrice.wait()
         assert not came.is_set()
         listening.full = False
         await came.wait()
-        await doors.stop(send_away=False)
+        await doors.stop(reject=False)
     assert doors.waiting_count == 0
 
 
@@ -93,10 +93,10 @@ async def test_whom_the_kernel_let_in_is_let_in_by_a_stop(listening: Full, monke
     monkeypatch.setattr(acceptor, "HANDSHAKE_SECONDS", 0)
     listening.full = False
     guests, clients = Guests(), []
-    doors = Entrance(listening, guests.receive)
-    for _ in range(3 * acceptor.ACCEPTED_PER_TURN // 2):
+    doors = Acceptor(listening, guests.receive)
+    for _ in range(3 * acceptor.ACCEPTED_PER_ITERATION // 2):
         clients.append(socket.create_connection(listening.getsockname()))
-    await doors.stop(send_away=False)
+    await doors.stop(reject=False)
     for client in clients:
         client.close()
     assert guests.leave() == len(clients)
@@ -105,7 +105,7 @@ async def test_whom_the_kernel_let_in_is_let_in_by_a_stop(listening: Full, monke
 async def test_who_has_gone_already_does_not_come_in(listening: Full) -> None:
     listening.full = False
     guests = Guests()
-    doors = Entrance(listening, guests.receive)
+    doors = Acceptor(listening, guests.receive)
     clients = [socket.create_connection(listening.getsockname()) for _ in range(3)]
     clients[1].sendall(b"GET")
     clients[2].sendall(b"GET")
@@ -114,7 +114,7 @@ async def test_who_has_gone_already_does_not_come_in(listening: Full) -> None:
     doors.start()
     await turns(20)
     assert len(guests.inside) == 2
-    await doors.stop(send_away=True)
+    await doors.stop(reject=True)
     assert guests.leave()
     for client in clients:
         client.close()
@@ -123,10 +123,10 @@ async def test_who_has_gone_already_does_not_come_in(listening: Full) -> None:
 async def test_while_a_stop_closes_the_kernel_lets_nobody_in(listening: Full, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(acceptor, "HANDSHAKE_SECONDS", 600)
     guests, (address, port) = Guests(), listening.getsockname()
-    doors = Entrance(listening, guests.receive)
+    doors = Acceptor(listening, guests.receive)
     doors.start()
     listening.full = False
-    stopping = asyncio.ensure_future(doors.stop(send_away=False))
+    stopping = asyncio.ensure_future(doors.stop(reject=False))
     await turns(1)
     with socket.socket() as late:
         late.setblocking(False)

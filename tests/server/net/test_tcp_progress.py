@@ -1,4 +1,4 @@
-"""What arrives, seen from the side that sends: over TCP as it is, over TLS, and where nobody can tell."""
+"""The peer's acknowledgements, seen by the sender: over TCP, over TLS, and where they are unknown."""
 
 import asyncio
 import socket
@@ -9,13 +9,13 @@ from typing import cast
 
 import pytest
 
-from lazulite.server.net.tcp_progress import Delivery
+from lazulite.server.net.tcp_progress import AckProgress
 from tests.certificates import Authority
 from tests.server.test_lifecycle import SECONDS_MAX
 from tests.server.wire import Wire
 
 SOME = b"x" * (32 << 20)
-"""More than the kernel takes for somebody who does not read."""
+"""More than the kernel buffers for a client that does not read."""
 LITTLE_BYTES = 1 << 20
 """It takes that, and cannot deliver it."""
 
@@ -33,7 +33,7 @@ def _contexts(request: pytest.FixtureRequest, tmp_path: Path) -> "tuple[ssl.SSLC
 
 async def _until(said: Callable[[], bool]) -> None:
     async with asyncio.timeout(SECONDS_MAX):
-        while not said():  # noqa: ASYNC110 - nobody tells.
+        while not said():  # noqa: ASYNC110 - no event tells.
             await asyncio.sleep(0)
 
 
@@ -50,7 +50,7 @@ async def test_what_a_slow_reader_takes_is_seen(
     await _until(lambda: bool(writers))
     transport = cast("asyncio.Transport", writers[0].transport)
     try:
-        delivery = Delivery(transport)
+        delivery = AckProgress(transport)
         await _until(lambda: not delivery.waits)
         transport.write(SOME[:first_bytes])
         if first_bytes == LITTLE_BYTES:
@@ -74,7 +74,7 @@ async def test_what_a_slow_reader_takes_is_seen(
 
 async def test_without_a_socket_only_what_waits_in_the_transport_counts(wire: Wire) -> None:
     transport = wire.transport
-    delivery = Delivery(transport)
+    delivery = AckProgress(transport)
     assert not delivery.waits
     transport.waiting_bytes = 10
     assert delivery.waits
@@ -88,4 +88,4 @@ async def test_a_socket_that_is_no_tcp_tells_nothing(wire: Wire) -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:
         wire.transport._extra["socket"] = ours  # type: ignore[attr-defined]  # as asyncio's transports keep it
-        assert not Delivery(wire.transport).progress()
+        assert not AckProgress(wire.transport).progress()

@@ -2,6 +2,7 @@
 
 import asyncio
 import shutil
+import socket
 import ssl
 import subprocess
 from collections.abc import AsyncIterator, Callable
@@ -9,7 +10,7 @@ from collections.abc import AsyncIterator, Callable
 import httpx
 import pytest
 
-from lazulite.server.admission.scheduler import TURN_SECONDS, Lane
+from lazulite.server.admission.scheduler import SLICE_SECONDS, FairScheduler
 from lazulite.server.limits import Limits
 from lazulite.server.net.certificate import Certificate
 from lazulite.server.server import Secure, Server
@@ -40,7 +41,7 @@ def trust(authority: Authority) -> ssl.SSLContext:
 class Both:
     """A server with a port for HTTP and one for HTTPS."""
 
-    def __init__(self, files: Files, limits: Limits, lane: Lane | None = None) -> None:
+    def __init__(self, files: Files, limits: Limits, scheduler: FairScheduler | None = None) -> None:
         self.service, self.now_s = Echo(), 1000.0
         self.certificate = Certificate(files.cert, files.key)
         self.server = Server(
@@ -50,7 +51,7 @@ class Both:
             secure=Secure(0, self.certificate),
             new_request_id=ids(),
             limits=limits,
-            lane=lane,
+            scheduler=scheduler,
         )
 
     @property
@@ -77,7 +78,7 @@ async def both(files: Files, limits: Limits) -> AsyncIterator[Both]:
 
 async def until(said: Callable[[], bool]) -> None:
     async with asyncio.timeout(SECONDS_MAX):
-        while not said():  # noqa: ASYNC110 - the server tells nobody.
+        while not said():  # noqa: ASYNC110 - the server has no event for it.
             await asyncio.sleep(0)
 
 
@@ -111,7 +112,7 @@ async def test_large_bodies_both_ways(both: Both, trust: ssl.SSLContext) -> None
         assert (response.status_code, response.text) == (413, "RequestBodyTooLarge")
 
 
-async def test_a_refusal_survives_what_the_client_still_sends(both: Both, trust: ssl.SSLContext) -> None:
+async def test_a_rejection_survives_what_the_client_still_sends(both: Both, trust: ssl.SSLContext) -> None:
     head = b"PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 999999999\r\n\r\n"
     assert statuses(await converse(both.port, head + b"x" * 3_000_000, trust)) == [413]
 
@@ -138,7 +139,7 @@ async def test_modern_tls_only(both: Both, trust: ssl.SSLContext) -> None:
         await asyncio.open_connection("127.0.0.1", both.port, ssl=old)
 
 
-async def test_plain_http_is_told_so(both: Both, trust: ssl.SSLContext) -> None:
+async def test_plain_http_gets_an_error_in_plain_http(both: Both, trust: ssl.SSLContext) -> None:
     answer = await exchange(both.port, GET)
     assert statuses(answer) == [400]
     assert b"AccountRequiresHttps" in answer
@@ -181,14 +182,14 @@ async def test_handshakes_count_as_connections(both: Both, trust: ssl.SSLContext
 
 
 async def test_handshakes_go_by_the_slow_lane(files: Files, limits: Limits, trust: ssl.SSLContext) -> None:
-    lane = test_gate.Gate()
-    both = Both(files, limits, lane)
+    scheduler = test_gate.Gate()
+    both = Both(files, limits, scheduler)
     await both.server.start()
     client = asyncio.ensure_future(converse(both.port, CLOSE, trust))
-    await until(lambda: bool(lane.waiting) or client.done())
-    assert len(lane.waiting) == 1
-    assert lane.owed_s >= TURN_SECONDS
-    await lane.let_on()
+    await until(lambda: bool(scheduler.waiting) or client.done())
+    assert len(scheduler.waiting) == 1
+    assert scheduler.owed_s >= SLICE_SECONDS
+    await scheduler.let_on()
     assert statuses(await client) == [200]
     await both.server.stop()
 
@@ -221,7 +222,7 @@ def common_name(writer: asyncio.StreamWriter) -> str:
 
 
 @pytest.mark.parametrize(
-    "limits", [Limits(drain_seconds=60, linger_seconds=60, tls_handshake_seconds=600, farewell_seconds=0.01)]
+    "limits", [Limits(drain_seconds=60, linger_seconds=60, tls_handshake_seconds=600, tls_close_seconds=0.01)]
 )
 async def test_a_drain_answers_what_is_in_flight_and_waits_for_nobody_else(both: Both, trust: ssl.SSLContext) -> None:
     """The idle client reads nothing, so it never confirms the end; the third one has only connected."""
@@ -265,7 +266,7 @@ async def test_a_client_that_leaves_while_its_request_runs(
 
 
 async def test_a_slow_reader_holds_the_service_back(both: Both, trust: ssl.SSLContext) -> None:
-    """The transport's buffer has its bound over TLS too: not all of the pipeline is answered to who does not read."""
+    """The transport's buffer is bounded over TLS too: a client that does not read gets only some responses."""
     both.service.body = BODY
     reader, writer = await asyncio.open_connection("127.0.0.1", both.port, ssl=trust, limit=1024)
     writer.write(GET * 16)
@@ -274,6 +275,20 @@ async def test_a_slow_reader_holds_the_service_back(both: Both, trust: ssl.SSLCo
     assert len(both.service.requests) < 8
     answer = await reader.readexactly(100)
     assert answer.startswith(b"HTTP/1.1 200")
+    writer.transport.abort()
+
+
+@pytest.mark.skipif(not hasattr(socket, "TCP_NOTSENT_LOWAT"), reason="the kernel has no bound of unsent bytes")
+async def test_client_that_does_not_read_gets_one_response(both: Both) -> None:
+    """Without a bound of unsent bytes, the kernel would take 4 MiB of responses for each such client."""
+    both.service.body = BODY[: 1 << 20]
+    reader, writer = await asyncio.open_connection("127.0.0.1", both.server.port, limit=1024)
+    writer.write(GET * 8)
+    await until(lambda: bool(both.service.requests))
+    for _ in range(2000):
+        await asyncio.sleep(0)
+    assert len(both.service.requests) == 1
+    assert (await reader.readexactly(100)).startswith(b"HTTP/1.1 200")
     writer.transport.abort()
 
 

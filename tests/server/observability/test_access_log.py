@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from lazulite.protocol.clock import UNIX_EPOCH_TICKS
 from lazulite.protocol.message import Request, Response
+from lazulite.protocol.record import RequestRecord
 from lazulite.server.observability.access_log import RequestLog
 from lazulite.server.observability.exchange import Exchange
 
@@ -33,11 +34,7 @@ def test_fields() -> None:
         b"SECRET",
         client="192.0.2.1",
         id="i",
-        account="a",
-        operation="QueryEntities",
-        query_class="row range",
-        rows_scanned=7,
-        rows_returned=5,
+        record=RequestRecord("", "a", "QueryEntities", "row range", 7, 5),
     )
     response = Response(404, [("Location", "SECRET")], b"SECRET", "ResourceNotFound")
     (line,) = logged(Exchange(request, response, 1.23456, 6, 100))
@@ -63,7 +60,8 @@ def test_fields() -> None:
 @settings(max_examples=50, deadline=None)
 @given(st.text(), st.text())
 def test_any_text_stays_on_one_line_of_json(account: str, code: str) -> None:
-    (line,) = logged(Exchange(Request(code, "/", account=account, id=code), Response(200, [], b"", code), 0, 0, 0))
+    request = Request(code, "/", id=code, record=RequestRecord(account=account))
+    (line,) = logged(Exchange(request, Response(200, [], b"", code), 0, 0, 0))
     assert (line["account"], line["error"], line["method"]) == (account, code, code)
 
 

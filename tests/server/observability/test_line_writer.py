@@ -1,4 +1,4 @@
-"""Lines reach their file; what cannot is counted; nobody waits."""
+"""Lines reach their file; lost lines are counted; no caller waits."""
 
 import errno
 import threading

@@ -17,11 +17,12 @@ from lazulite.engine.rocksdb.database import STATISTICS
 from lazulite.engine.rocksdb.flush_stats import Flush
 from lazulite.protocol.errors import CATALOGUE, REASONS
 from lazulite.protocol.message import Request, Response
+from lazulite.protocol.record import RequestRecord
 from lazulite.server.observability.exchange import Exchange
 from lazulite.server.observability.metrics import NONE, OTHER, READINGS, REQUEST_SECONDS, Metrics
 from lazulite.server.observability.metrics_endpoint import MetricsPage
 from lazulite.table.query.filter import QueryClass
-from lazulite.table.routes import OPERATION_NAMES
+from lazulite.table.service import TABLE
 from tests.fuzz.memory import MemoryEngine
 from tests.table.client import Client
 
@@ -30,7 +31,7 @@ Samples = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 
 
 def new() -> Metrics:
-    return Metrics("1.2.3", OPERATION_NAMES, CLASSES)
+    return Metrics("1.2.3", TABLE.operations, CLASSES)
 
 
 def parsed(page: bytes) -> Samples:
@@ -57,9 +58,7 @@ def ours(samples: Samples) -> Samples:
 
 def exchange(operation: str, status: int, elapsed_ms: float = 1.0, code: str = "", rows: int = 0) -> Exchange:
     query_class = "row range" if rows else ""
-    request = Request(
-        "GET", "/p", operation=operation, query_class=query_class, rows_scanned=rows * 10, rows_returned=rows
-    )
+    request = Request("GET", "/p", record=RequestRecord("", "", operation, query_class, rows * 10, rows))
     return Exchange(request, Response(status, error_code=code), elapsed_ms, 100, 1000)
 
 
@@ -138,7 +137,7 @@ async def test_readings_are_as_they_are_at_the_scrape() -> None:
     assert {f"store_{name}" for name in (*STATISTICS, "writable")} < set(READINGS)
 
 
-async def test_the_process_is_told_of() -> None:
+async def test_the_process_has_metrics() -> None:
     samples = await scraped(new())
     assert samples["process_resident_memory_bytes", ()] > 0
     assert samples["process_open_fds", ()] > 0
@@ -152,15 +151,15 @@ async def test_the_process_is_told_of() -> None:
 async def test_unknown_names_share_a_label(seen: list[tuple[str, int, str, str]]) -> None:
     metrics = new()
     for operation, status, code, query_class in seen:
-        request = Request("GET", "/", operation=operation, query_class=query_class, rows_scanned=1, rows_returned=1)
+        request = Request("GET", "/", record=RequestRecord("", "", operation, query_class, 1, 1))
         metrics.record(Exchange(request, Response(status, error_code=code), 1, 1, 1))
     for _, labels in await scraped(metrics):
         given_labels = dict(labels)
-        assert given_labels.get("operation", NONE) in {*OPERATION_NAMES, NONE, OTHER}
+        assert given_labels.get("operation", NONE) in {*TABLE.operations, NONE, OTHER}
         assert given_labels.get("status", OTHER) in {*map(str, REASONS), OTHER}
         assert given_labels.get("code", OTHER) in {*CATALOGUE, OTHER}
         assert given_labels.get("class", OTHER) in {*CLASSES, OTHER}
-    assert len(metrics._known) <= len(OPERATION_NAMES) * len(REASONS)
+    assert len(metrics._known) <= len(TABLE.operations) * len(REASONS)
 
 
 @settings(max_examples=100, deadline=None)
@@ -190,14 +189,14 @@ async def test_what_clients_send_adds_no_series(sent: list[tuple[str, str, str]]
         await client(method, path, query, headers={"origin": "x"})
     samples = await scraped(metrics)
     assert OTHER not in {value for _, labels in samples for _, value in labels}
-    series_max = len(OPERATION_NAMES) * (len(REQUEST_SECONDS) + 6) + len(CATALOGUE) + len(CLASSES)
+    series_max = len(TABLE.operations) * (len(REQUEST_SECONDS) + 6) + len(CATALOGUE) + len(CLASSES)
     assert len(samples) - before <= series_max
 
 
-async def test_nothing_of_a_request_is_told() -> None:
+async def test_nothing_of_a_request_is_reported() -> None:
     metrics = new()
     request = Request("SECRET", "/SECRET", "sig=SECRET", {"authorization": "SECRET"}, b"SECRET", client="SECRET")
-    request.account = DEVELOPMENT_ACCOUNT.name
+    request.record.account = DEVELOPMENT_ACCOUNT.name
     metrics.record(Exchange(request, Response(403, [("SECRET", "SECRET")], b"SECRET", "SECRET"), 1, 1, 1))
     metrics.failed("SECRET", ValueError("SECRET"))
     page = await metrics.render(dict)

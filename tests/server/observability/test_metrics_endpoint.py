@@ -38,22 +38,22 @@ async def test_the_page(method: str, query: str) -> None:
     "path", ["/", "", "/metrics/", "/Metrics", "/health", "/devstoreaccount1/Tables", "/../metrics"]
 )
 @pytest.mark.parametrize("method", ["GET", "POST"])
-async def test_other_paths_are_refused(method: str, path: str) -> None:
+async def test_other_paths_are_rejected(method: str, path: str) -> None:
     renderer = Renderer()
     response = await MetricsPage(renderer).handle(Request(method, path))
     assert (response.status, response.body, renderer.runs) == (404, b"ResourceNotFound\n", 0)
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "OPTIONS", "TRACE", "MERGE"])
-async def test_other_methods_are_refused(method: str) -> None:
+async def test_other_methods_are_rejected(method: str) -> None:
     renderer = Renderer()
     response = await MetricsPage(renderer).handle(Request(method, "/metrics"))
     assert (response.status, response.body, renderer.runs) == (405, b"MethodNotAllowed\n", 0)
     assert ("Allow", "GET, HEAD") in response.headers
 
 
-def test_refusals_of_the_server_are_plain() -> None:
-    response = MetricsPage(Renderer()).refuse(Request("", "SECRET"), ServiceError("InvalidUri", status=414))
+def test_rejections_of_the_server_are_plain() -> None:
+    response = MetricsPage(Renderer()).reject(Request("", "SECRET"), ServiceError("InvalidUri", status=414))
     assert (response.status, response.body, response.error_code) == (414, b"InvalidUri\n", "InvalidUri")
 
 

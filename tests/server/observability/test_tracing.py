@@ -1,4 +1,4 @@
-"""A span a request: what it says, whose child it is, and that nobody waits for a collector."""
+"""One span for each request: its attributes, its parent, and that no request waits for a collector."""
 
 import logging
 import re
@@ -14,6 +14,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import SpanKind, StatusCode
 
 from lazulite.protocol.message import Request, Response
+from lazulite.protocol.record import RequestRecord
 from lazulite.server.observability import tracing
 from lazulite.server.observability.exchange import Exchange
 from lazulite.server.observability.tracing import EXPORTERS, PATH_CHARACTERS_MAX, TraceLog
@@ -26,7 +27,16 @@ NOW_NS = 1_795_184_329_123_000_000
 
 
 def request(method: str = "GET", path: str = "/a/t", headers: Mapping[str, str] | None = None) -> Request:
-    return Request(method, path, "sig=SECRET", headers or {}, b"SECRET", client="192.0.2.1", id="i", account="a")
+    return Request(
+        method,
+        path,
+        "sig=SECRET",
+        headers or {},
+        b"SECRET",
+        client="192.0.2.1",
+        id="i",
+        record=RequestRecord(account="a"),
+    )
 
 
 def spans_of(*exchanges: Exchange, report: Callable[[str], None] = print) -> tuple[ReadableSpan, ...]:
@@ -40,7 +50,7 @@ def spans_of(*exchanges: Exchange, report: Callable[[str], None] = print) -> tup
 
 def test_a_query() -> None:
     asked = request()
-    asked.operation, asked.query_class, asked.rows_scanned, asked.rows_returned = "QueryEntities", "row range", 7, 5
+    asked.record = RequestRecord("", "a", "QueryEntities", "row range", 7, 5)
     (span,) = spans_of(Exchange(asked, Response(200), 1.5, 10, 20))
     assert (span.name, span.kind, span.status.status_code) == ("GET QueryEntities", SpanKind.SERVER, StatusCode.UNSET)
     assert (span.start_time, span.end_time, span.parent) == (NOW_NS - 1_500_000, NOW_NS, None)
@@ -154,7 +164,7 @@ def test_spans_reach_a_collector(monkeypatch: pytest.MonkeyPatch) -> None:
     assert b"SECRET" not in b"".join(collector.bodies)
 
 
-def test_what_a_collector_refuses_is_told_in_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_collector_rejects_is_reported_in_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[str] = []
     with collecting(status=400) as collector:
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", f"{collector.url}/v1/traces")
@@ -188,7 +198,7 @@ def test_the_same_complaint_is_made_once_a_minute() -> None:
     assert said == ["traces: a b", "traces: a b"]
     for number in range(1000):
         logging.getLogger("opentelemetry.sdk").error("%d" % number)  # noqa: UP031 - a text that is new each time
-    assert len(log._complaints._said) <= 100
+    assert len(log._complaints._reported_s) <= 100
     log.close()
     logging.getLogger("opentelemetry.sdk").warning("unheard")
     assert "traces: unheard" not in said

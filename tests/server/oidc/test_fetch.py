@@ -48,7 +48,7 @@ async def fetched(*parts: bytes) -> bytes:
         return await fetch(f"http://{place}/x", bytes_max=BYTES_MAX, tls=TLS)
 
 
-async def refusal(*parts: bytes) -> str:
+async def rejection(*parts: bytes) -> str:
     with pytest.raises(FetchError) as caught:
         await fetched(*parts)
     return str(caught.value).partition("/x ")[2]
@@ -86,7 +86,7 @@ async def test_what_is_asked() -> None:
     "status", [b"404 Not Found", b"500 Oops", b"302 Found\r\nLocation: http://127.0.0.1/y", b"204 No"]
 )
 async def test_any_other_status_and_every_redirect(status: bytes) -> None:
-    assert await refusal(b"HTTP/1.1 %b\r\nContent-Length: 0\r\n\r\n" % status) == f"answered {status[:3].decode()}"
+    assert await rejection(b"HTTP/1.1 %b\r\nContent-Length: 0\r\n\r\n" % status) == f"answered {status[:3].decode()}"
 
 
 @pytest.mark.parametrize(
@@ -101,12 +101,12 @@ async def test_any_other_status_and_every_redirect(status: bytes) -> None:
     ],
 )
 async def test_what_is_no_answer(parts: list[bytes], why: str) -> None:
-    assert await refusal(*parts) == why
+    assert await rejection(*parts) == why
 
 
 async def test_the_size_is_bounded_while_it_comes() -> None:
     assert await fetched(OK + b"\r\n" + b"x" * BYTES_MAX) == b"x" * BYTES_MAX
-    assert await refusal(OK + b"\r\n" + b"x" * (BYTES_MAX + 1)) == "gave more than 1000 bytes"
+    assert await rejection(OK + b"\r\n" + b"x" * (BYTES_MAX + 1)) == "gave more than 1000 bytes"
     sent = 0
 
     async def endless(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

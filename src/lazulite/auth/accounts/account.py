@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from lazulite.auth.accounts.document import Accounts, AccountsError
-from lazulite.auth.accounts.file_store import AccountFile, Stamp
+from lazulite.auth.accounts.file_store import AccountFile, FileState
 from lazulite.auth.hmac_signer import Signer
 
 _NAME = re.compile(r"[^\s/:;?#%\\\x00-\x1f\x7f-\U0010ffff]{1,64}")
@@ -43,6 +43,8 @@ class Account:
 
     name: str
     keys: tuple[bytes, ...] = field(repr=False)
+    delegation_keys_since: int = 0
+    """See `document.StoredAccount`."""
     signers: tuple[Signer, ...] = field(init=False, repr=False)
     """One for each key."""
 
@@ -50,9 +52,9 @@ class Account:
         """Prepare the signers."""
         object.__setattr__(self, "signers", tuple(map(Signer, self.keys)))
 
-    def __reduce__(self) -> tuple[type["Account"], tuple[str, tuple[bytes, ...]]]:
+    def __reduce__(self) -> tuple[type["Account"], tuple[str, tuple[bytes, ...], int]]:
         """Prepare the signers anew in the process that unpickles: a hash that was begun cannot be pickled."""
-        return Account, (self.name, self.keys)
+        return Account, (self.name, self.keys, self.delegation_keys_since)
 
 
 DEVELOPMENT_ACCOUNT = Account(
@@ -93,13 +95,13 @@ def _decode_key(text: str, number: int) -> bytes:
 
 
 class AccountDirectory:
-    """The accounts that a running service knows: those of the environment, then those that are kept.
+    """The accounts that a running service knows: the environment's accounts, then the stored ones.
 
     Args:
-        fixed: accounts from the environment; they win over same-named ones that are kept.
+        fixed: accounts from the environment; they win over stored ones of the same name.
         file: the durable accounts of a location. A change of it is noticed by the next `get`, without a restart. None:
-            they are not in a file, and whoever reads them tells of them by `adopt`.
-        report: told, once for each damaged state, why the file could not be read; the last good state stays in force.
+            they are not in a file, and are set by `adopt`.
+        report: gets the reason, once for each damaged state, if the file cannot be read; the last good state holds on.
 
     Raises:
         AccountsError: the file is damaged or unreadable from the start.
@@ -118,13 +120,13 @@ class AccountDirectory:
         self._report = report
         self._monotonic = monotonic
         self._look_again_s = 0.0
-        self._stamp: Stamp | None = None
+        self._state: FileState | None = None
         self._accounts: dict[str, Account] = {}
         self._development = False
         self._own_seen = False
         stored: Accounts | None = None
         if file is not None:
-            self._stamp, stored = file.read()
+            self._state, stored = file.read()
         self.adopt(stored or None)
 
     def get(self, name: str) -> Account | None:
@@ -153,31 +155,32 @@ class AccountDirectory:
         """Read the file again if it is not the one that was read last."""
         try:
             status = os.stat(path)
-            stamp = (status.st_ino, status.st_ctime_ns, status.st_size)
+            state = (status.st_ino, status.st_ctime_ns, status.st_size)
         except OSError:
-            stamp = None
-        if stamp != self._stamp:
-            self._reload(stamp)
+            state = None
+        if state != self._state:
+            self._reload(state)
 
-    def _reload(self, stamp: Stamp | None) -> None:
+    def _reload(self, state: FileState | None) -> None:
         assert self._file is not None
         try:
-            read_stamp, stored = self._file.read()
+            read_state, stored = self._file.read()
             if stored is None:
                 raise AccountsError("the account file is gone")
         except AccountsError as error:
-            self._stamp = stamp
+            self._state = state
             self._report(f"{error}; the accounts stay as they were")
             return
-        self._stamp = read_stamp
+        self._state = read_state
         self.adopt(stored or None)
 
     def adopt(self, stored: Accounts | None) -> None:
         """Put `stored` in force, keeping the object of each account that did not change; None: there never were any."""
         accounts: dict[str, Account] = {}
-        for name, keys in ({} if stored is None else stored).items():
+        for name, read in ({} if stored is None else stored).items():
             known = self._accounts.get(name)
-            accounts[name] = known if known is not None and known.keys == keys else Account(name, keys)
+            is_known = known is not None and (known.keys, known.delegation_keys_since) == read
+            accounts[name] = known if known is not None and is_known else Account(name, *read)
         accounts |= self._fixed
         self._own_seen = self._own_seen or stored is not None or bool(accounts)
         self._accounts = accounts if self._own_seen else {DEVELOPMENT_ACCOUNT.name: DEVELOPMENT_ACCOUNT}

@@ -2,7 +2,9 @@
 
     {"version": 1, "accounts": [{"name": "orders", "keys": ["<base64>", "<base64>"]}], "sha256": "<hexadecimal>"}
 
-`sha256` covers `accounts`, so that damage to a key is found; who writes it by hand may leave it out.
+`sha256` covers `accounts`, so that damage to a key is found; who writes it by hand may leave it out. An account whose
+user delegation keys were revoked has `delegation_keys_since`, too: the time of that, in seconds since 1970. An older
+Lazulite that changes the accounts leaves it out again.
 """
 
 import base64
@@ -12,23 +14,34 @@ import json
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 KEY_BYTES = 64
 VERSION = 1
+_SINCE = "delegation_keys_since"
 _NAME = re.compile(r"[a-z0-9]{3,24}")
 
 Keys: TypeAlias = tuple[bytes, ...]
-Accounts: TypeAlias = Mapping[str, Keys]
-"""Each account's keys by name, in the order in which they were added."""
+
+
+class StoredAccount(NamedTuple):
+    """One account as it is kept."""
+
+    keys: Keys
+    delegation_keys_since: int = 0
+    """User delegation keys of an earlier time are revoked. In seconds since 1970; 0: none are."""
+
+
+Accounts: TypeAlias = Mapping[str, StoredAccount]
+"""The accounts by name, in the order in which they were added."""
 Change: TypeAlias = Callable[[Accounts], Accounts]
-"""Makes new accounts of those that there are. May be called more than once; raises `AccountsError` to refuse."""
+"""Makes new accounts of those that there are. May be called more than once; raises `AccountsError` to reject."""
 RandomBytes: TypeAlias = Callable[[int], bytes]
 """Given a count, returns that many random bytes (`secrets.token_bytes`)."""
 
 
 class AccountsError(ValueError):
-    """Accounts cannot be read, or a change of them was refused. The text is for people and holds no key."""
+    """Accounts cannot be read, or a change of them was rejected. The text is for people and holds no key."""
 
 
 class AccountStore(ABC):
@@ -71,9 +84,9 @@ class AccountStore(ABC):
         def added(accounts: Accounts) -> Accounts:
             if name in accounts:
                 raise AccountsError(f"account {name} exists already")
-            return {**accounts, name: (random_bytes(KEY_BYTES), random_bytes(KEY_BYTES))}
+            return {**accounts, name: StoredAccount((random_bytes(KEY_BYTES), random_bytes(KEY_BYTES)))}
 
-        return self.edit(added)[name]
+        return self.edit(added)[name].keys
 
     def rotate(self, name: str, which: int, random_bytes: RandomBytes) -> Keys:
         """Replace key `which` (1 or 2) of an account and return its keys; the other one stays.
@@ -85,13 +98,36 @@ class AccountStore(ABC):
             raise AccountsError("an account has key 1 and key 2")
 
         def rotated(accounts: Accounts) -> Accounts:
-            if name not in accounts:
-                raise AccountsError(f"there is no account {name}")
-            first, second = accounts[name]
+            account = _require(accounts, name)
+            first, second = account.keys
             new = random_bytes(KEY_BYTES)
-            return {**accounts, name: (new, second) if which == 1 else (first, new)}
+            return {**accounts, name: account._replace(keys=(new, second) if which == 1 else (first, new))}
 
-        return self.edit(rotated)[name]
+        return self.edit(rotated)[name].keys
+
+    def revoke_delegation_keys(self, name: str, now: int) -> None:
+        """Revoke the user delegation keys that an account has given out, and with them each SAS that they signed.
+
+        Args:
+            name: of the account.
+            now: a second since 1970 that has not begun yet, so that no earlier key is left.
+
+        Raises:
+            AccountsError: no such account, or as `edit`.
+        """
+
+        def revoked(accounts: Accounts) -> Accounts:
+            account = _require(accounts, name)
+            since = max(now, account.delegation_keys_since + 1)
+            return {**accounts, name: account._replace(delegation_keys_since=since)}
+
+        self.edit(revoked)
+
+
+def _require(accounts: Accounts, name: str) -> StoredAccount:
+    if name not in accounts:
+        raise AccountsError(f"there is no account {name}")
+    return accounts[name]
 
 
 def read_accounts(text: bytes, name: str) -> Accounts:
@@ -113,7 +149,10 @@ def read_accounts(text: bytes, name: str) -> Accounts:
             raise damaged
         if document.get("sha256", sealed := _seal(document["accounts"])) != sealed:
             raise damaged
-        accounts = {entry["name"]: _decode_keys(entry["keys"]) for entry in document["accounts"]}
+        accounts = {
+            entry["name"]: StoredAccount(_decode_keys(entry["keys"]), int(entry.get(_SINCE, 0)))
+            for entry in document["accounts"]
+        }
         if len(accounts) != len(document["accounts"]):
             raise damaged
     except AccountsError:
@@ -126,11 +165,14 @@ def read_accounts(text: bytes, name: str) -> Accounts:
 
 def write_accounts(accounts: Accounts) -> bytes:
     """Return the form above."""
-    entries = [
-        {"name": name, "keys": [base64.b64encode(key).decode() for key in keys]} for name, keys in accounts.items()
-    ]
+    entries = [_entry(name, account) for name, account in accounts.items()]
     document = {"version": VERSION, "accounts": entries, "sha256": _seal(entries)}
     return json.dumps(document, indent=1).encode() + b"\n"
+
+
+def _entry(name: str, account: StoredAccount) -> dict[str, object]:
+    entry: dict[str, object] = {"name": name, "keys": [base64.b64encode(key).decode() for key in account.keys]}
+    return entry | ({_SINCE: account.delegation_keys_since} if account.delegation_keys_since else {})
 
 
 def _seal(entries: object) -> str:

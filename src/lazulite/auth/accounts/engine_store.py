@@ -12,9 +12,9 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from lazulite.auth.accounts.account import AccountDirectory
 from lazulite.auth.accounts.document import Accounts, AccountsError, Change, read_accounts, write_accounts
-from lazulite.engine.compare_and_swap import rewrite
-from lazulite.engine.contract import Engine, EngineError
-from lazulite.records.spaces import ACCOUNTS
+from lazulite.engine.compare_and_swap import update_row
+from lazulite.engine.contract import Engine, EngineError, Key
+from lazulite.records.spaces import ACCOUNTS, Space
 
 LOOK_SECONDS = 1.0
 """How long after a look at the row the next one is."""
@@ -22,6 +22,13 @@ LOOK_SECONDS_MAX = 2.0
 """How long a look may take: after a failover, the connection that it waits for may be to nobody."""
 
 PARTITION = ROW = "accounts"
+
+
+def _verify(_: Key, value: bytes) -> None:
+    read_accounts(value, "the list of accounts")
+
+
+ACCOUNTS_SPACE = Space(number=ACCOUNTS, owner="", title="the list of accounts", verify=_verify)
 
 
 class AccountRow:
@@ -59,7 +66,7 @@ class AccountRow:
             accounts = change(self.decode(current) or {})
             return {ROW: write_accounts(accounts)}
 
-        await rewrite(self._engine, ACCOUNTS, PARTITION, ROW, rewritten)
+        await update_row(self._engine, ACCOUNTS, PARTITION, ROW, rewritten)
         return accounts
 
     async def read(self) -> bytes | None:
@@ -80,8 +87,8 @@ class AccountWatch:
 
     Args:
         row: where they are.
-        directory: what is told.
-        report: told, once for each state of it, why the accounts could not be read.
+        directory: takes the accounts.
+        report: gets the reason, once for each state of it, if the accounts cannot be read.
         look_seconds_max: see `LOOK_SECONDS_MAX`.
     """
 

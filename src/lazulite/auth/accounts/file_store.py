@@ -25,7 +25,7 @@ try:
 except ImportError:  # Windows has another lock.
     fcntl = None  # type: ignore[assignment]  # mypy knows the module of this platform only
 
-Stamp = tuple[int, int, int]
+FileState = tuple[int, int, int]
 """(inode, change time in ns, size): differs between any two states of the file, its permissions included."""
 
 MAX_FILE_BYTES = 16 * 1024 * 1024
@@ -53,8 +53,8 @@ class AccountFile(AccountStore):
         """See `AccountStore`."""
         return self.read()[1] or {}
 
-    def read(self) -> tuple[Stamp | None, Accounts | None]:
-        """Return the accounts and the stamp of the very state that they were read from; None twice without a file.
+    def read(self) -> tuple[FileState | None, Accounts | None]:
+        """Return the accounts and the state of the file that they were read from; None twice without a file.
 
         Raises:
             AccountsError: as `load`.

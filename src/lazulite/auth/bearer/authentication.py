@@ -1,7 +1,7 @@
-"""Bearer tokens on requests: which are accepted, what a refusal says, and the challenge. Source: reference §2, §14.7.
+"""Bearer tokens on requests: which are accepted, what a rejection says, and the challenge. Source: reference §2, §14.7.
 
 Invariants:
-- a token is remembered by its hash and nothing else of it is, only once verified, and only for the very key set that
+- a token is cached by its hash and nothing else of it is, only once verified, and only for the very key set that
   verified it: a key that leaves the set ends its tokens at once. Its time is looked at on each request;
 - a token is believed on an encrypted connection only, unless that was waived.
 """
@@ -10,16 +10,15 @@ from hashlib import sha256
 from typing import NamedTuple, Protocol
 
 from lazulite.auth.bearer.jwks import KeySet
-from lazulite.auth.bearer.rules import REFUSED, BearerRules
+from lazulite.auth.bearer.rules import REJECTED, BearerConventions, BearerRules
 from lazulite.auth.bearer.token import BadTokenError, UnknownKeyError, VerifiedToken, check_token
 from lazulite.auth.grant import Grant
 from lazulite.protocol.clock import Clock, unix_seconds
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.lru_cache import Recent
-from lazulite.protocol.version import BEARER_SINCE
 
 TOKEN_CACHE_ENTRIES_MAX = 4096
-"""How many verified tokens are remembered."""
+"""How many verified tokens are cached."""
 _RENEWALS_MAX = 3
 """How often a token of an unknown key may ask for newer keys; each answer must differ from the one before."""
 
@@ -48,24 +47,27 @@ class KeySource(Protocol):
         ...
 
 
-class _Remembered(NamedTuple):
+class _CachedToken(NamedTuple):
     keys: KeySet
     verified: VerifiedToken
+    grant: Grant
 
 
 class BearerAuthentication:
-    """Authenticates requests that carry a bearer token.
+    """Authenticates requests of one service that carry a bearer token.
 
     Args:
+        conventions: of the service.
         rules: what a token must say.
         keys: the issuer's.
         clock: the time now.
         allow_http: whether tokens are accepted on connections that anybody may have listened to.
-        cache_entries_max: how many verified tokens are remembered.
+        cache_entries_max: how many verified tokens are cached.
     """
 
     def __init__(
         self,
+        conventions: BearerConventions,
         rules: BearerRules,
         keys: KeySource,
         clock: Clock,
@@ -73,67 +75,81 @@ class BearerAuthentication:
         allow_http: bool = False,
         cache_entries_max: int = TOKEN_CACHE_ENTRIES_MAX,
     ) -> None:
+        self._conventions = conventions
         self._rules = rules
         self._keys = keys
         self._clock = clock
         self._allow_http = allow_http
-        self._cache: Recent[bytes, _Remembered] = Recent(cache_entries_max)
+        self._cache: Recent[bytes, _CachedToken] = Recent(cache_entries_max)
         self._challenge = challenge(rules)
 
     def challenge(self, scheme: str, version: str) -> str | None:
         """Return the `WWW-Authenticate` that invites to come back with a token; None where none would be accepted."""
-        return self._challenge if version >= BEARER_SINCE and self._accepts(scheme) else None
+        challenged = version >= self._conventions.challenge_since
+        return self._challenge if challenged and self._accepts(scheme) else None
 
-    async def authenticate(self, token: str, scheme: str, version: str) -> Grant:
+    def actions(self, roles: frozenset[str]) -> frozenset[str]:
+        """Return the actions that claim values permit in the service."""
+        return self._rules.actions(self._conventions.roles, roles)
+
+    async def authenticate(self, token: str, scheme: str, version: str, account: str) -> Grant:
         """Return what the token's bearer may do.
 
         Args:
             token: the text after `Bearer`, blanks removed.
             scheme: of the request's URL.
             version: of the request.
+            account: the name of the addressed account.
 
         Raises:
-            ServiceError: 401 `InvalidAuthenticationInfo`, the token proves nothing (403 `AuthenticationFailed` before
-                2020-12-06); 403 `AuthorizationProtocolMismatch`, it came over http; 503 `ServerBusy`, nobody can tell
-                without the issuer's keys.
+            ServiceError: 401 by the service's conventions, the token proves nothing (403 `AuthenticationFailed` before
+                there were challenges); 400 `InvalidAuthenticationInfo`, the version takes none; 403
+                `AuthorizationProtocolMismatch`, the request came over http; 503 `ServerBusy`, the issuer's keys
+                are missing.
         """
+        conventions = self._conventions
+        if version < conventions.since:
+            raise ServiceError("InvalidAuthenticationInfo")
         if not self._accepts(scheme):
             # *Unverified*: the code; documented is only that https is required.
             raise ServiceError("AuthorizationProtocolMismatch")
         try:
-            return await self._verify(token)
+            return await self._verify(token, account)
         except BadTokenError as error:
-            # *Unverified*: good tokens below BEARER_SINCE, which azure-data-tables sends, are taken to be accepted; the
-            # 403 was recorded for a bad one.
+            # *Unverified*: good tokens below `challenge_since`, which azure-data-tables sends, are accepted.
+            # The 403 was recorded for a bad one.
             details = [("AuthenticationErrorDetail", str(error))]
-            if version < BEARER_SINCE:
+            if version < conventions.challenge_since:
                 raise ServiceError("AuthenticationFailed", details=details) from None
-            raise ServiceError("InvalidAuthenticationInfo", REFUSED, status=401, details=details) from None
+            raise ServiceError(conventions.rejection, REJECTED, status=401, details=details) from None
         except KeysUnavailableError:
             raise ServiceError("ServerBusy") from None
 
     def _accepts(self, scheme: str) -> bool:
         return scheme == "https" or self._allow_http
 
-    async def _verify(self, token: str) -> Grant:
+    async def _verify(self, token: str, account: str) -> Grant:
         keys = await self._keys.current()
         now = unix_seconds(self._clock())
+        audiences = self._rules.accepted_audiences(self._conventions, account)
         digest = sha256(token.encode(errors="replace")).digest()
         known = self._cache.get(digest)
         if known is not None and known.keys is keys:
-            known.verified.check_time(now)
-            return known.verified.grant
+            known.verified.check(audiences, now)
+            return known.grant
         for _ in range(_RENEWALS_MAX):
             try:
-                verified = check_token(token, keys, self._rules, now)
+                verified = check_token(token, keys, self._rules, audiences, now)
             except UnknownKeyError:
                 newer = await self._keys.renewed(keys)
                 if newer is keys:
                     raise
                 keys = newer
             else:
-                self._cache.put(digest, _Remembered(keys, verified))
-                return verified.grant
+                identity = verified.identity
+                grant = Grant("bearer", actions=self.actions(identity.roles), identity=identity)
+                self._cache.put(digest, _CachedToken(keys, verified, grant))
+                return grant
         raise BadTokenError("The issuer has no such key.")
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from lazulite.auth.accounts.account import LOOK_SECONDS
-from lazulite.auth.accounts.file_store import Stamp
+from lazulite.auth.accounts.file_store import FileState
 from lazulite.auth.bearer.jwks import JWKS_BYTES_MAX, JwksError, KeySet, parse_jwks
 
 
@@ -18,7 +18,7 @@ class FileKeys:
 
     Args:
         path: the file, a JSON Web Key Set.
-        report: told, once for each bad state, why the file could not be read.
+        report: gets the reason, once for each bad state, if the file cannot be read.
         monotonic: seconds that never step back.
 
     Raises:
@@ -32,7 +32,7 @@ class FileKeys:
         self._report = report
         self._monotonic = monotonic
         self._look_again_s = monotonic() + LOOK_SECONDS
-        self._stamp, self._keys = self._read()
+        self._state, self._keys = self._read()
 
     async def current(self) -> KeySet:
         """Return the keys of the file as it is now, give or take `LOOK_SECONDS`."""
@@ -49,30 +49,30 @@ class FileKeys:
 
     def _look(self) -> None:
         try:
-            stamp: Stamp | None = _stamp(os.stat(self._path))
+            state: FileState | None = _state(os.stat(self._path))
         except OSError:
-            stamp = None
-        if stamp == self._stamp:
+            state = None
+        if state == self._state:
             return
-        self._stamp = stamp
+        self._state = state
         try:
-            self._stamp, keys = self._read()
+            self._state, keys = self._read()
         except JwksError as error:
             self._report(f"{error}; the signing keys stay as they were")
             return
         if keys != self._keys:
             self._keys = keys
 
-    def _read(self) -> tuple[Stamp | None, KeySet]:
+    def _read(self) -> tuple[FileState | None, KeySet]:
         try:
             with self._path.open("rb") as file:
-                stamp = _stamp(os.fstat(file.fileno()))
-                return stamp, parse_jwks(file.read(JWKS_BYTES_MAX + 1))
+                state = _state(os.fstat(file.fileno()))
+                return state, parse_jwks(file.read(JWKS_BYTES_MAX + 1))
         except OSError as error:
             raise JwksError(f"cannot read {self._path}: {error.strerror}") from None
         except JwksError as error:
             raise JwksError(f"{self._path}: {error}") from None
 
 
-def _stamp(status: os.stat_result) -> Stamp:
+def _state(status: os.stat_result) -> FileState:
     return status.st_ino, status.st_ctime_ns, status.st_size

@@ -1,14 +1,45 @@
-"""What a bearer token must say to be accepted, and which of its claims make which role."""
+"""What a bearer token must say to be accepted, and which of its claims make which role of a service."""
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
 DEFAULT_AUDIENCE = "https://storage.azure.com"
 DEFAULT_ROLE_CLAIM = "roles"
-READER = frozenset({"Storage Table Data Reader", "76199698-9eea-4c19-bc75-cec21354c6b6"})
-CONTRIBUTOR = frozenset({"Storage Table Data Contributor", "0a9a7e1f-b9d0-4cc4-a60e-0319b160aaa3"})
-"""Name and id of Azure's built-in roles."""
-REFUSED = "Server failed to authenticate the request. Please refer to the information in the www-authenticate header."
+REJECTED = "Server failed to authenticate the request. Please refer to the information in the www-authenticate header."
 """The message of a 401."""
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """One of Azure's built-in roles."""
+
+    flag: str
+    """The flag `--oidc-…` that takes the claim values of the role."""
+    title: str
+    id: str
+    """The id in Azure; a claim value like the title."""
+    actions: frozenset[str]
+    """The actions of operations that the role permits, as `Requirement.actions` names them."""
+
+    @property
+    def values(self) -> frozenset[str]:
+        """The claim values that make the role by default."""
+        return frozenset({self.title, self.id})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BearerConventions:
+    """How one service takes bearer tokens."""
+
+    roles: tuple[Role, ...]
+    challenge_since: str
+    """The first version that rejects a token, or a request without credentials, with a challenge."""
+    since: str = ""
+    """The first version that takes tokens; before it they are malformed."""
+    rejection: str = "InvalidAuthenticationInfo"
+    """The code of a 401."""
+    audience: str = ""
+    """The accepted audience beside the default one, `{account}` in it being the addressed account; "" for none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +52,30 @@ class BearerRules:
     """Any of them in `aud`, with or without a slash at the end; the first stands in challenges."""
     role_claims: tuple[str, ...] = (DEFAULT_ROLE_CLAIM,)
     """The claims, each a text or a list of texts, that roles are looked for in."""
-    readers: frozenset[str] = READER
-    """Values of those claims that make a Storage Table Data Reader."""
-    contributors: frozenset[str] = CONTRIBUTOR
-    """Values that make a Storage Table Data Contributor."""
+    role_values: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """By `Role.flag`, the claim values that make a role in place of its default ones."""
+
+    def actions(self, roles: Iterable[Role], values: frozenset[str]) -> frozenset[str]:
+        """Return the actions that claim values permit.
+
+        Args:
+            roles: of the service.
+            values: of a token's `role_claims`.
+        """
+        held = (role for role in roles if values & self.role_values.get(role.flag, role.values))
+        return frozenset[str]().union(*(role.actions for role in held))
+
+    def accepted_audiences(self, conventions: BearerConventions, account: str) -> frozenset[str]:
+        """Return the audiences that a service accepts for an account, without a slash at the end.
+
+        The audience of the account is accepted beside the default one only, not beside configured ones.
+        """
+        accepted = frozenset(map(bare, self.audiences))
+        if conventions.audience and DEFAULT_AUDIENCE in accepted:
+            accepted |= {conventions.audience.format(account=account)}
+        return accepted
+
+
+def bare(audience: str) -> str:
+    """Return an audience without a slash at the end."""
+    return audience.removesuffix("/")

@@ -52,7 +52,7 @@ class AccountSas:
     signature: str = field(default="", repr=False)
 
     def terms(self) -> Terms:
-        """Check the values and return those that each request is held against.
+        """Check the values and return the terms for each request.
 
         Raises:
             MalformedSasError: a required value is missing, or one is none of the documented forms.
@@ -89,7 +89,7 @@ def sign_account_sas(account: Account, sas: AccountSas, key: int = 1) -> str:
     """Return the query string of a signed token.
 
     Args:
-        account: who signs.
+        account: the account whose key signs.
         sas: what is granted; its `signature` is not looked at.
         key: which of the account's keys signs, from 1.
 

@@ -1,7 +1,7 @@
-"""Verified shared access signatures, remembered: checking a signature again costs more than answering a point query.
+"""Verified shared access signatures, cached: checking a signature again costs more than answering a point query.
 
 Invariants: bounded; an entry counts only for the very account object that verified it, so a rotated key ends it; what
-may change between two requests (time, address, stored policy) is not remembered.
+may change between two requests (time, address, stored policy) is not cached.
 """
 
 from dataclasses import dataclass
@@ -13,13 +13,13 @@ from lazulite.auth.sas.terms import Terms
 from lazulite.protocol.lru_cache import Recent
 
 SAS_CACHE_ENTRIES_MAX = 4096
-"""How many verified tokens are remembered, and how many query strings that hold one."""
+"""How many verified tokens are cached, and how many query strings that hold one."""
 
 Values = tuple[str | None, ...]
 """The values of a query's parameters that the signature covers, in the order of their kind's names."""
 
 VALUES_LENGTH_MAX = 1024
-"""Characters of a token, or of a query string, that is remembered; a longer token is verified each time."""
+"""Characters of a token, or of a query string, that is cached; a longer token is verified each time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class SasCache:
         return entry if entry is not None and entry.account is account else None
 
     def note(self, query: str, entry: VerifiedSas) -> None:
-        """Remember the query string that a verified token came in, unless it is uncommonly long."""
+        """Cache the query string that a verified token came in, unless it is uncommonly long."""
         if len(query) <= VALUES_LENGTH_MAX:
             self._queries.put(query, entry)
 
@@ -67,6 +67,6 @@ class SasCache:
         return entry if entry is not None and entry.account is account else None
 
     def put(self, values: Values, entry: VerifiedSas) -> None:
-        """Remember a token, unless it is uncommonly long."""
+        """Cache a token, unless it is uncommonly long."""
         if sum(len(value) for value in values if value) <= VALUES_LENGTH_MAX:
             self._recent.put(values, entry)

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from lazulite.auth.accounts.account import Account
 from lazulite.auth.grant import Scope
 from lazulite.auth.sas.terms import SIGNED_VERSION, MalformedSasError, Terms, check_version, is_signed, parse_terms
-from lazulite.auth.stored_policy import StoredAccessPolicy
-from lazulite.protocol.version import SAS_TRANSPORT_SINCE
+from lazulite.protocol.version import SAS_SERVICE_PREFIX_SINCE, SAS_TRANSPORT_SINCE
+from lazulite.records.stored_policy import StoredAccessPolicy
 
 _POLICY_ID_CHARACTERS_MAX = 64
 
@@ -42,8 +42,23 @@ class ServiceSas(ABC):
     def string_to_sign(self, account: str) -> str:
         """Return the string that the key of an account signs, given the account's name."""
 
+    def signed_lines(self, service: str, account: str) -> list[str]:
+        """Return the lines that the tokens of all services sign, up to the version (reference §14.2).
+
+        Args:
+            service: the service's name, the first segment of the canonicalized resource.
+            account: the account's name.
+        """
+        resource = f"/{account}/{self.policy_resource}"
+        if self.version >= SAS_SERVICE_PREFIX_SINCE:
+            resource = f"/{service}{resource}"
+        lines = [self.permission, self.start, self.expiry, resource, self.policy_id]
+        if self.version >= SAS_TRANSPORT_SINCE:
+            lines += [self.ip, self.protocol]
+        return [*lines, self.version]
+
     def terms(self) -> Terms:
-        """Check the values and return those that each request is held against.
+        """Check the values and return the terms for each request.
 
         `sip` and `spr` of an old token are unsigned: the holder can leave them out, so they are ignored.
 
@@ -54,7 +69,7 @@ class ServiceSas(ABC):
         if len(self.policy_id) > _POLICY_ID_CHARACTERS_MAX:
             raise MalformedSasError("si is longer than 64 characters")
         if not self.policy_id and not (self.permission and self.expiry):
-            raise MalformedSasError("without si, sp and se are needed")
+            raise MalformedSasError("a SAS without si needs sp and se")
         if self.version < SAS_TRANSPORT_SINCE:
             return parse_terms(self.start, self.expiry, "", "")
         return parse_terms(self.start, self.expiry, self.ip, self.protocol)

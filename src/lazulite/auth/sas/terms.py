@@ -51,16 +51,20 @@ class Terms:
     addresses: AddressRange | None
     https_only: bool
 
+    def is_current(self, now: int) -> bool:
+        """Return whether `now`, in ticks, is between start and expiry (both included)."""
+        return self.expiry is not None and now <= self.expiry and (self.start is None or now >= self.start)
+
     def check_time(self, now: int) -> None:
-        """Refuse with `AuthenticationFailed` outside of start to expiry (both included)."""
-        if (self.start is not None and now < self.start) or self.expiry is None or now > self.expiry:
+        """Reject with `AuthenticationFailed` outside of start to expiry (both included)."""
+        if not self.is_current(now):
             raise ServiceError(
                 "AuthenticationFailed",
                 details=[("AuthenticationErrorDetail", "Signature not valid in the specified time frame.")],
             )
 
     def check_transport(self, scheme: str, client: str) -> None:
-        """Refuse a request that came by http against `spr`, or from an address outside of `sip`.
+        """Reject a request that came by http against `spr`, or from an address outside of `sip`.
 
         Args:
             scheme: `http` or `https`.
@@ -153,7 +157,7 @@ def _parse_addresses(text: str) -> AddressRange | None:
 
 @lru_cache(maxsize=1024)
 def _client_address(client: str) -> tuple[int, str]:
-    """Return an address as a number (-1 if it is not IPv4) and as text; remembered, as clients come back."""
+    """Return an address as a number (-1 if it is not IPv4) and as text; cached, as clients come back."""
     try:
         address = IPv6Address(client).ipv4_mapped if ":" in client else IPv4Address(client)
     except AddressValueError:

@@ -22,7 +22,8 @@ has as much."""
 
 _SEARCHED_BYTES = 512 * 1024
 """Of a body are searched for a delimiter in one step."""
-_REMEMBERED_LENGTH_MAX = 1024
+_SHORT_BYTES_MAX, _SHORT_PARTS_OF_A_STEP = 16 * 1024, 8
+_CACHED_LENGTH_MAX = 1024
 """The parts of a batch repeat their heads; one of up to this many characters is read once."""
 
 _BOUNDARY = re.compile(r"multipart/mixed\s*;(?:.*;)?\s*boundary\s*=\s*(?:\"([^\"]{1,200})\"|([^\s;\"]{1,200}))", re.I)
@@ -33,16 +34,25 @@ repetition can give back what it took."""
 _LINE_ENDS = re.compile(rb"[\r\n]*+")
 _BLANK_LINE = re.compile(rb"\n\r?\n")
 """With the end of the line before, but for its carriage return: a search for one certain byte is quick."""
+_USUAL_BYTES_MAX = 4096
+_USUAL_HEADS = re.compile(
+    rb"\r\n(?:[!-~][ -~]*+\r\n)++\r\n"
+    rb"((?:(?!(?i:content-length:))[!-~][ -~]*+\r\n)++)"
+    rb"(?:(?i:content-length): ?[0-9]++\r\n((?:[!-~][ -~]*+\r\n)*+))?+\r\n"
+)
+"""The two heads of a part as clients send them: the part's own, of which nothing is used, then the request's, before
+and after its Content-Length. Linear: no repetition can give back what it took."""
 _MALFORMED = "One of the request inputs is not valid."
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Head:
-    """The head of a request inside a batch; one object for all parts in which it stands to the byte."""
+    """The head of a request inside a batch; one object for all parts whose heads differ in Content-Length only."""
 
     method: str
     url: str
     headers: Mapping[str, str]
+    """By name in lower case, without Content-Length: a body ends at its delimiter."""
     content_id: str | None
     """To be echoed: only known if it stood among the request's own headers, as recorded, and is printable ASCII."""
 
@@ -52,6 +62,10 @@ class Part(NamedTuple):
 
     head: Head
     body: bytes
+
+
+_Heads = dict[tuple[bytes | None, ...], Head]
+"""By the groups of `_USUAL_HEADS`."""
 
 
 class BatchBody(NamedTuple):
@@ -75,43 +89,44 @@ def boundary_of(content_type: str) -> str | None:
 def _split(text: bytes, boundary: str) -> Steps[list[bytes]]:
     """Return what stands between the delimiter lines, each piece beginning with the end of its line."""
     delimiter = b"\n--" + boundary.encode("latin-1")
-    ends = yield from _places(text, delimiter)
     pieces: list[bytes] = []
-    for at, end in zip(ends, [*ends[1:], len(text)], strict=False):
-        start = at + len(delimiter)
-        if text.startswith(b"\r\n", start):  # As nearly all do, and the largest are copied only once.
-            pieces.append(text[start:end])
-        elif text.startswith(b"--", start):
+    for piece in (yield from _cut(text, delimiter)):
+        if piece.startswith(b"\r\n"):  # As nearly all do, and the largest are copied only once.
+            pieces.append(piece)
+        elif piece.startswith(b"--"):
             break
         else:
-            line, line_end, content = text[start:end].partition(b"\n")
+            line, line_end, content = piece.partition(b"\n")
             if line.strip():
                 raise _malformed()
             pieces.append(line_end + content)
     return pieces
 
 
-def _places(text: bytes, delimiter: bytes) -> Steps[list[int]]:
-    """Return where delimiters begin.
+def _cut(text: bytes, delimiter: bytes) -> Steps[list[bytes]]:
+    """Return what follows each delimiter.
 
-    As many are found as a count needs that is to be refused; what follows them is left to the last piece.
+    As many are found as a count needs that is to be rejected; what follows them is left to the last piece.
     """
-    places: list[int] = []
+    if len(text) <= _SEARCHED_BYTES:
+        return text.split(delimiter, PARTS_MAX + 2)[1:]
+    starts: list[int] = []
     start = 0
-    while start < len(text) and len(places) < PARTS_MAX + 2:
+    while start < len(text) and len(starts) < PARTS_MAX + 2:
         yield
         at = text.find(delimiter, start, start + _SEARCHED_BYTES)
         if at >= 0:
-            places.append(at)
             start = at + len(delimiter)
+            starts.append(start)
         else:
             start += _SEARCHED_BYTES - len(delimiter) + 1
-    return places
+    ends = [start - len(delimiter) for start in starts[1:]]
+    return [text[start:end] for start, end in zip(starts, [*ends, len(text)], strict=False)]
 
 
 def _read_headers(block: str) -> Mapping[str, str]:
     """Return the fields of a head, by name in lower case."""
-    return (_remembered_headers if len(block) <= _REMEMBERED_LENGTH_MAX else _parse_headers)(block)
+    return (_cached_headers if len(block) <= _CACHED_LENGTH_MAX else _parse_headers)(block)
 
 
 def _parse_headers(block: str) -> Mapping[str, str]:
@@ -125,10 +140,11 @@ def _parse_headers(block: str) -> Mapping[str, str]:
             raise _malformed()
         name = match[1].lower()
         headers[name] = f"{headers[name]}, {match[2]}" if name in headers else match[2]
+    headers.pop("content-length", None)
     return headers
 
 
-_remembered_headers = lru_cache(maxsize=256)(_parse_headers)
+_cached_headers = lru_cache(maxsize=256)(_parse_headers)
 
 
 def _cut_head(text: bytes, start: int = 0) -> tuple[str, int]:
@@ -146,19 +162,20 @@ def _cut_head(text: bytes, start: int = 0) -> tuple[str, int]:
     return head.replace(b"\r\n", b"\n").decode("latin-1"), rest
 
 
-def _read_part(content: bytes, heads: dict[bytes, Head]) -> Part:
-    """Read one part; `heads` are those of earlier parts, by all that stands before the body."""
-    first_end = content.find(b"\r\n\r\n", 0, HEAD_BYTES_MAX)
-    end = content.find(b"\r\n\r\n", first_end + 4, first_end + HEAD_BYTES_MAX) + 4
-    head = heads.get(content[:end])
-    if head is not None:
-        return Part(head, content[end:].strip())
-    _, request = _cut_head(content)
-    text, body = _cut_head(content, request)
-    head = _read_head(text)
-    if body == end:
-        heads[content[:end]] = head
-    return Part(head, content[body:].strip())
+def _read_part(content: bytes, heads: _Heads) -> Part:
+    """Read one part; `heads` are those of earlier parts."""
+    usual = _USUAL_HEADS.match(content, 0, _USUAL_BYTES_MAX)
+    if usual is None:
+        _, request = _cut_head(content)
+        text, body = _cut_head(content, request)
+        return Part(_read_head(text), content[body:].strip())
+    words = usual.groups()
+    head = heads.get(words)
+    if head is None:
+        before, after = words
+        text = (before if after is None else before + b"Content-Length: 0\r\n" + after).decode("ascii")
+        head = heads[words] = _read_head(text.replace("\r\n", "\n"))
+    return Part(head, content[usual.end() :].strip())
 
 
 def _read_head(text: str) -> Head:
@@ -173,7 +190,7 @@ def _read_head(text: str) -> Head:
 
 
 def read_batch(content_type: str, body: bytes) -> Steps[BatchBody]:
-    """Take a batch apart, one part in a step.
+    """Take a batch apart, a few parts in a step.
 
     Args:
         content_type: the header of the outer request.
@@ -189,10 +206,11 @@ def read_batch(content_type: str, body: bytes) -> Steps[BatchBody]:
     if len(outer) != 1:
         raise _malformed()
     inner = _inner_boundary(outer[0])
-    heads: dict[bytes, Head] = {}
+    heads: _Heads = {}
     parts: list[Part] = []
     for content in outer if inner is None else (yield from _split(outer[0], inner)):
-        yield
+        if len(content) > _SHORT_BYTES_MAX or not len(parts) % _SHORT_PARTS_OF_A_STEP:
+            yield
         parts.append(_read_part(content, heads))
     return BatchBody(parts, in_change_set=inner is not None)
 

@@ -89,7 +89,7 @@ def text_of(node: Node) -> str:
 
 
 def invalid_value(node: Node, reason: str) -> ServiceError:
-    """Return the refusal of one element's text."""
+    """Return the rejection of one element's text."""
     return ServiceError("InvalidXmlNodeValue", details=details_of(node.place, reason))
 
 

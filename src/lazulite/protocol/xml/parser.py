@@ -1,7 +1,7 @@
 """An XML document in, as a tree of small tuples.
 
 Invariants:
-- a document without a DOCTYPE cannot define entities, so one with a DOCTYPE is refused before the parser sees it;
+- a document without a DOCTYPE cannot define entities, so one with a DOCTYPE is rejected before the parser sees it;
 - bytes, elements, attributes and depth are bounded, so reading costs at most what the limits say;
 - nothing of a document is kept once it is read: lxml interns every name in a table that all documents share and that
   never shrinks, which a client could fill; expat has a table for each document;
@@ -112,7 +112,7 @@ def reading(body: bytes, *, max_bytes: int, max_elements: int, max_depth: int = 
 
 
 def _check_markup(body: bytes) -> Steps[None]:
-    """Refuse tags with too many attributes, and markup that is too long."""
+    """Reject tags with too many attributes, and markup that is too long."""
     at = body.find(b"<")
     while at >= 0:
         yield
@@ -153,7 +153,7 @@ def _end_of_markup(body: bytes, at: int) -> int:
 
 
 def _check_encoding(body: bytes) -> None:
-    """Refuse what is not UTF-8; a zero, too, by which expat would tell UTF-16 (and which no document may hold)."""
+    """Reject what is not UTF-8; a zero, too, by which expat would tell UTF-16 (and which no document may hold)."""
     try:
         body.decode()
     except UnicodeDecodeError:
@@ -177,7 +177,7 @@ class _Open(NamedTuple):
 class _Tree:
     """A document being read: expat calls `_start`, `_text` and `_end`, and nothing is kept beyond the limits.
 
-    Namespaces are told apart here, for expat would write each name out with its namespace's, however long that is.
+    Namespaces are distinguished here, for expat would write each name out with its namespace's, however long that is.
     """
 
     def __init__(self, parser: expat.XMLParserType, max_elements: int, max_depth: int) -> None:
@@ -250,11 +250,11 @@ def _qualify(name: str, namespaces: Mapping[str, str]) -> str:
 
 
 def invalid_document(reason: str, place: Place | None = None) -> ServiceError:
-    """Return the refusal of a document that is malformed or breaks a limit."""
+    """Return the rejection of a document that is malformed or breaks a limit."""
     return ServiceError("InvalidXmlDocument", details=details_of(place, reason))
 
 
 def details_of(place: Place | None, reason: str) -> list[tuple[str, str]]:
-    """Return the details of a refusal: where, and why."""
+    """Return the details of a rejection: where, and why."""
     numbers = [] if place is None else [("LineNumber", str(place.line)), ("LinePosition", str(place.position))]
     return [*numbers, ("Reason", reason)]

@@ -1,25 +1,28 @@
-"""Memory for the bodies of requests whose credentials were found good: those that find it full wait for room.
+"""The memory that bodies of authenticated requests share; a request waits while the budget is exhausted.
 
-Room is reserved for a whole body before the body is read. So each body that has begun to come can come to its end, and
-no two half-read ones wait for each other.
+Memory is reserved for a whole body before the body is read. So each body that is being received can be completed, and
+no two incomplete bodies wait for each other.
 
-Invariants: room is given in the order in which it was asked for; what is reserved exceeds `bytes_max` only by bodies
-that were there before they could be asked for (`take`).
+Invariants: reservations are granted first come, first served. The total exceeds `bytes_max` only by bodies that were in
+memory before they could be reserved (`take`), and by a single body larger than the bound.
 """
 
 import asyncio
 from collections import deque
 from collections.abc import Callable
 
+SMALL_BODY_BYTES = 16 * 1024
+"""A body of this length, or a shorter one, does not wait for the budget."""
+
 
 class BodyBudget:
-    """Keeps count of reserved memory.
+    """Counts reserved memory.
 
     Args:
         bytes_max: the bound of the total.
 
     Attributes:
-        held_bytes: what is reserved now.
+        held_bytes: the bytes reserved now.
     """
 
     __slots__ = ("_bytes_max", "_waiting", "held_bytes")
@@ -34,25 +37,25 @@ class BodyBudget:
         self.held_bytes += count
 
     def release(self, count: int) -> None:
-        """Give room back, to the requests that wait for it."""
+        """Return bytes to the budget, and admit waiting requests."""
         self.held_bytes -= count
         self._admit()
 
     @property
     def is_crowded(self) -> bool:
-        """Whether requests wait for room."""
+        """Whether requests wait for the budget."""
         return bool(self._waiting)
 
     async def reserve(self, count: int, seconds: float, wait: Callable[[], "asyncio.Future[bool]"]) -> bool:
-        """Return True once room for so many bytes is reserved, False once it is needed no more.
+        """Return True once so many bytes are reserved, False if the reservation is no longer needed.
 
         Args:
             count: bytes.
-            seconds: how long to wait at most.
-            wait: makes the future to wait for; the caller sets it to False when the room is needed no more.
+            seconds: the longest wait.
+            wait: makes the future to wait for; the caller sets it to False to give the reservation up.
 
         Raises:
-            TimeoutError: there was no room in time.
+            TimeoutError: the budget stayed exhausted.
         """
         if not self._waiting and self._fits(count):
             self.held_bytes += count
@@ -64,13 +67,13 @@ class BodyBudget:
                 return await admitted
         except BaseException:
             if admitted.done() and not admitted.cancelled() and admitted.result():
-                self.held_bytes -= count  # The room came at the same moment as the end of the wait.
+                self.held_bytes -= count  # Granted in the same step in which the wait ended.
             raise
         finally:
             self._admit()
 
     def _fits(self, count: int) -> bool:
-        """Say whether there is room; a body larger than the bound fits when no other is there."""
+        """Tell whether so many bytes fit; a body larger than the bound fits when no other is held."""
         return self.held_bytes + count <= self._bytes_max or not self.held_bytes
 
     def _admit(self) -> None:

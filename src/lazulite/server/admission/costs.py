@@ -1,13 +1,13 @@
-"""What a connection owes to the slow lane: for bulk, for slow requests, and for requests that are refused.
+"""Cost accounting of connections: for bulk, for long requests, and for requests that are rejected.
 
-Invariant: what good clients do costs nothing here, however often they do it. A connection that ends leaves its debt to
-those that come; so coming anew for each request is no way around the lane. The prices are no measurements but
-their order of magnitude, enough to tell a client that sends little from one that sends much.
+Invariant: ordinary requests of good clients cost nothing here, however many there are. The unsettled cost of a closed
+connection is carried over to new ones, so a connection for each request does not evade the scheduler. The prices are
+orders of magnitude, not measurements: enough to tell a client that sends little from one that sends much.
 """
 
 from collections.abc import Callable
 
-from lazulite.server.admission.scheduler import TURN_SECONDS, Meter
+from lazulite.server.admission.scheduler import SLICE_SECONDS, CpuMeter
 
 BULK_BYTES = 16 * 1024
 """What comes at once and is less is no bulk."""
@@ -15,12 +15,12 @@ _BULK_SECONDS_PER_BYTE = 0.5e-9
 """What reading a large piece of input costs, which is copied twice and looked through once, or sending one."""
 
 _SHORT_BYTES = 256 * 1024
-"""An answer of more has taken about a turn, or would have on another machine."""
+"""A larger response takes about a time slice, or would on another machine."""
 
-_CRUMBS_FREE = 16
+_FRAGMENTS_FREE = 16
 """Of a slice of input: short bodies, and the ends of those that came in two reads."""
 
-_CRUMB_SECONDS = 1e-6
+_FRAGMENT_SECONDS = 1e-6
 """What a part of a body costs that is hardly longer than its framing."""
 
 _FRAMING_SECONDS = 60e-6
@@ -29,19 +29,22 @@ _FRAMING_SECONDS = 60e-6
 _COMING_SECONDS = 200e-6
 """What it costs that a connection comes and goes."""
 
-_REFUSAL_SECONDS = 200e-6
-"""What it costs to refuse a request that the service has not seen."""
+_TRY_SECONDS_FREE = 50e-6
+"""What it may cost to find that a request cannot be responded to at once; an ordinary one takes a fraction of it."""
 
-_ESTATE_SECONDS_MAX = 100 * TURN_SECONDS
-_REMEMBERED_SECONDS = 1.0
-"""Those who come after an attack do not pay for it."""
+_REJECTION_SECONDS = 200e-6
+"""What it costs to reject a request that the service has not seen."""
 
-_UNWELCOME = frozenset({400, 401, 403, 405, 411, 413, 414, 415, 431, 501})
-"""Answers that no good client gets often: who asks for them time and again goes by the slow lane."""
+_CARRIED_OVER_SECONDS_MAX = 100 * SLICE_SECONDS
+_CARRIED_SECONDS = 1.0
+"""New connections after an attack do not pay for it."""
+
+CHARGED_STATUSES = frozenset({400, 401, 403, 405, 411, 413, 414, 415, 431, 501})
+"""Answers that no good client gets often: a client that causes many of them waits for the scheduler."""
 
 
-class Debt:
-    """Of one connection; `seconds` of the event loop's time, to be paid once they are a turn."""
+class CostAccount:
+    """Of one connection; `seconds` of the event loop's time, charged once they are a time slice."""
 
     __slots__ = ("seconds",)
 
@@ -53,42 +56,51 @@ class Debt:
         if size >= BULK_BYTES:
             self.seconds += size * _BULK_SECONDS_PER_BYTE
 
-    def crumbs(self, count: int) -> None:
+    def charge_fragments(self, count: int) -> None:
         """Account for so many parts of bodies in a slice of input that are hardly worth their framing."""
-        if count > _CRUMBS_FREE:
-            self.seconds += count * _CRUMB_SECONDS
+        if count > _FRAGMENTS_FREE:
+            self.seconds += count * _FRAGMENT_SECONDS
 
-    def refused(self) -> None:
+    def rejected(self) -> None:
         """Account for a request that the service has not seen."""
-        self.seconds += _REFUSAL_SECONDS
+        self.seconds += _REJECTION_SECONDS
 
-    def answered(self, method: str, status: int, size: int, meter: Meter) -> bool:
+    def tried(self, meter: CpuMeter) -> None:
+        """Account for work on a request that has to be done anew, as it could not be responded to at once."""
+        if meter.total_s > _TRY_SECONDS_FREE:
+            self.seconds += meter.total_s
+
+    def answered(self, method: str, status: int, size: int, meter: CpuMeter) -> bool:
         """Account for a request that the service has answered; return whether it was a short one, and good.
 
         `size`: of what is to be sent, in bytes.
         """
-        is_short = meter.total_s < TURN_SECONDS and size < _SHORT_BYTES
-        if is_short and status not in _UNWELCOME and method != "OPTIONS":
+        is_short = meter.total_s < SLICE_SECONDS and size < _SHORT_BYTES
+        if is_short and status not in CHARGED_STATUSES and method != "OPTIONS":
             return True
-        self.seconds += meter.unpaid_s + _FRAMING_SECONDS + size * _BULK_SECONDS_PER_BYTE
+        self.seconds += meter.unsettled_s + _FRAMING_SECONDS + size * _BULK_SECONDS_PER_BYTE
         return False
 
-    def pay(self) -> float:
-        """Return what is owed, which it is no more."""
+    def streamed(self, meter: CpuMeter) -> None:
+        """Account for a request whose response was sent in windows: `meter` has measured the sending, too."""
+        self.seconds += meter.unsettled_s + _FRAMING_SECONDS
+
+    def settle(self) -> float:
+        """Return the cost, and begin anew."""
         seconds, self.seconds = self.seconds, 0.0
         return seconds
 
-    def left(self, meter: Meter) -> float:
+    def left(self, meter: CpuMeter) -> float:
         """Return what a connection that ends leaves unpaid: nothing, if it never asked for anything that costs."""
-        seconds = self.pay() + (meter.total_s if meter.waits else 0.0)
+        seconds = self.settle() + (meter.total_s if meter.waits else 0.0)
         return seconds + _COMING_SECONDS if seconds else 0.0
 
 
-class Estate:
-    """What connections that have ended owe together, as long as more of them do so.
+class CarriedOverCost:
+    """The unsettled cost of closed connections, dropped a second after the last of them.
 
-    Less than a turn is for the next one that comes. While it is more, all that come wait for their turn before they are
-    listened to: however many they are, and however fast they leave again, none goes past the lane.
+    While it exceeds a time slice, new connections are queued before their input is parsed. Less is charged to the
+    next connection.
 
     Args:
         clock: monotonic seconds.
@@ -100,22 +112,22 @@ class Estate:
     def __init__(self, clock: Callable[[], float]) -> None:
         self.seconds = 0.0
         self._clock = clock
-        self._forgotten_s = 0.0
+        self._dropped_s = 0.0
 
-    def is_heavy(self) -> bool:
-        """Say whether who comes now has to wait."""
-        if self.seconds >= TURN_SECONDS and self._clock() >= self._forgotten_s:
+    def exceeds_slice(self) -> bool:
+        """Return whether a new connection has to wait."""
+        if self.seconds >= SLICE_SECONDS and self._clock() >= self._dropped_s:
             self.seconds = 0.0
-        return self.seconds >= TURN_SECONDS
+        return self.seconds >= SLICE_SECONDS
 
     def leave(self, seconds: float) -> None:
-        """Add what a connection that ends has not paid."""
+        """Add the unsettled cost of a connection that closes."""
         if seconds:
-            self.seconds = min(self.seconds + seconds, _ESTATE_SECONDS_MAX)
-            self._forgotten_s = self._clock() + _REMEMBERED_SECONDS
+            self.seconds = min(self.seconds + seconds, _CARRIED_OVER_SECONDS_MAX)
+            self._dropped_s = self._clock() + _CARRIED_SECONDS
 
-    def inherit(self) -> float:
-        """Return what one connection takes over: a turn at most."""
-        seconds = min(self.seconds, TURN_SECONDS)
+    def take_over(self) -> float:
+        """Return the cost that one connection takes over: a time slice at most."""
+        seconds = min(self.seconds, SLICE_SECONDS)
         self.seconds -= seconds
         return seconds

@@ -1,4 +1,4 @@
-"""Memory that holders share: when it is full, the oldest holder is evicted, never the newcomer.
+"""Memory that holders share: when it is full, the oldest holder is evicted, never the newest.
 
 Invariants: after `update`, the total is at most `bytes_max`; a holder that holds nothing is not listed. A holder's age
 counts from the moment since which it has held something without a break. One update evicts few holders, as each counts
@@ -37,6 +37,11 @@ class EvictingBudget:
         """In the order in which they began to hold something."""
         self._evicts = False
         self.held_bytes = 0
+
+    @property
+    def is_crowded(self) -> bool:
+        """Whether more than half of it is held."""
+        return 2 * self.held_bytes > self._bytes_max
 
     def update(self, holder: Holder, count: int) -> None:
         """Note that a holder holds `count` bytes now; evict the oldest holders while the total is too large."""

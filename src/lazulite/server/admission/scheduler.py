@@ -1,15 +1,14 @@
-"""The slow lane: what needs the event loop for long goes through it, one turn at a time, and short requests go past.
+"""The fair scheduler: all requests share one event loop, and long work runs one piece at a time.
 
 Invariants:
-- Of those who wait, one at a time is let on, in the order of arrival and for `_TURNS_IN_A_ROW` turns. So everybody
-  arrives, and what takes some milliseconds is done before the next begins: a transaction is synced while the next one
-  is read.
-- While others want the loop too, the lane rests after each turn `_REST_RATIO` times as long as the turn took. So all
-  that is slow, however many ask for it, gets a bounded share of the loop; a short request waits for one turn at most.
-- While nobody else wants the loop, the lane does not rest: nothing is slower for want of competition.
+- Waiting work is admitted one at a time, in the order of arrival, for `_SLICES_IN_A_ROW` time slices. So all of it
+  finishes, and work of some milliseconds ends before the next begins: a transaction is synced while the next is read.
+- While short requests are waiting, the scheduler backs off after each slice, `_BACK_OFF_RATIO` times as long as the
+  slice took. So long work has a bounded share of the loop, and a short request waits for one slice.
+- Without such competition the scheduler does not back off: nothing is slower for want of competition.
 
-Work is slow once it has had `TURN_SECONDS` of the loop. It enters the lane where it offers a turn to others, which is
-where it yields nothing to wait for (`asyncio.sleep(0)`): the layers below need to know nothing of lanes.
+Work is long once it has had `SLICE_SECONDS` of the loop. It is scheduled where it yields nothing to wait for
+(`asyncio.sleep(0)`): the layers below need to know nothing of the scheduler.
 """
 
 import asyncio
@@ -21,22 +20,25 @@ from typing import TypeVar
 
 from lazulite.server.admission.cpu_demand import demand_seconds
 
-TURN_SECONDS = 0.001
+SLICE_SECONDS = 0.001
 
-_TURNS_IN_A_ROW = 8
-_NOTE_SECONDS = TURN_SECONDS / 10
+_SLICES_IN_A_ROW = 8
+_SLICES_BEFORE_POSTPONED = 8
+"""Slices of other work before one of postponed work, which is therefore admitted at last."""
+_NOTE_SECONDS = SLICE_SECONDS / 10
 """How much may be taken for work that was none: a request of some steps, each of them interrupted, stays short."""
-_REST_RATIO = 12
-_REST_SECONDS_MAX = 1.0
+_BACK_OFF_RATIO = 12
+_BACK_OFF_SECONDS_MAX = 1.0
 _TICK_SECONDS = 0.001
 _IDLE_RATIO = 0.5
 """Of a tick: a loop that has slept this much of it has nothing better to do."""
 
+A = TypeVar("A")
 T = TypeVar("T")
 
 
-class Lane:
-    """One lane for all that one event loop does.
+class FairScheduler:
+    """Schedules the long work of one event loop.
 
     Args:
         work_clock: seconds that the loop's thread has had the processor. Not those on a clock: on a busy machine a
@@ -56,40 +58,48 @@ class Lane:
         self.noted_s = -1.0
         """When `note` was called last."""
         self._noted_work_s = 0.0
-        self.passed_count = 0
+        self.short_request_count = 0
         """Short requests answered so far."""
         self._demand_clock = demand_clock
         self._waiting: deque[Callable[[], bool]] = deque()
-        self._pump: asyncio.Task[None] | None = None
-        self._owed_s = 0.0
+        self._postponed: deque[Callable[[], bool]] = deque()
+        self._slices_since_postponed = 0
+        self._dispatcher: asyncio.Task[None] | None = None
+        self._charged_s = 0.0
 
     def note(self, now_s: float) -> None:
         """Look at the clock of work, for `worked`: a look costs ten times as much as one at the other clock."""
         self.noted_s, self._noted_work_s = now_s, self._work_clock()
 
     def worked(self, seconds: float) -> float:
-        """Return what some work of so many seconds took without what others had the processor meanwhile."""
+        """Return the processor time of some work that took so many seconds."""
         return min(seconds, self._work_clock() - self._noted_work_s)
 
-    def passed(self) -> None:
+    def note_short_request(self) -> None:
         """Note that a short request was answered."""
-        self.passed_count += 1
+        self.short_request_count += 1
 
-    def owe(self, seconds: float) -> None:
+    def charge(self, seconds: float) -> None:
         """Account for slow work that was done."""
-        self._owed_s += seconds
+        self._charged_s += seconds
 
-    def enter(self, go: Callable[[], bool], *, goes_on: bool = False) -> None:
-        """Call `go` when its turn has come; it returns False if nobody takes it any more.
+    def enter(self, go: Callable[[], bool], *, continues: bool = False) -> None:
+        """Call `go` when its time slice has come; it returns False if the slice is not needed any more.
 
-        `goes_on`: its last turn was not the last of those in a row.
+        `continues`: its last slice was not the last of those in a row.
         """
-        (self._waiting.appendleft if goes_on else self._waiting.append)(go)
-        if self._pump is None:
-            self._pump = asyncio.get_running_loop().create_task(self._let_on())
+        (self._waiting.appendleft if continues else self._waiting.append)(go)
+        if self._dispatcher is None:
+            self._dispatcher = asyncio.get_running_loop().create_task(self._dispatch())
 
-    async def turn(self, *, goes_on: bool = False) -> None:
-        """Return when the caller's turn has come; `goes_on` as in `enter`."""
+    def postpone(self, go: Callable[[], bool]) -> None:
+        """Call `go` as `enter` does, behind most of the others that wait or are still to come."""
+        self._postponed.append(go)
+        if self._dispatcher is None:
+            self._dispatcher = asyncio.get_running_loop().create_task(self._dispatch())
+
+    async def time_slice(self, *, continues: bool = False) -> None:
+        """Return when the caller's time slice has come; `continues` as in `enter`."""
         come: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
         def go() -> bool:
@@ -98,36 +108,47 @@ class Lane:
             come.set_result(None)
             return True
 
-        self.enter(go, goes_on=goes_on)
+        self.enter(go, continues=continues)
         await come
 
     def close(self) -> None:
-        """Let everybody on at once, and nobody wait any more in vain."""
-        if self._pump is not None:
-            self._pump.cancel()
-            self._pump = None
-        while self._waiting:
-            self._waiting.popleft()()
+        """Admit all waiting work at once."""
+        if self._dispatcher is not None:
+            self._dispatcher.cancel()
+            self._dispatcher = None
+        while self._waiting or self._postponed:
+            self._next()()
 
-    async def _let_on(self) -> None:
+    def _next(self) -> Callable[[], bool]:
+        if self._waiting and (not self._postponed or self._slices_since_postponed < _SLICES_BEFORE_POSTPONED):
+            return self._waiting.popleft()
+        self._slices_since_postponed = -1  # Its own is counted when it is taken.
+        return self._postponed.popleft()
+
+    async def _dispatch(self) -> None:
         try:
-            while self._waiting:
-                passed_before = self.passed_count
-                if not self._waiting.popleft()():
+            while self._waiting or self._postponed:
+                passed_before = self.short_request_count
+                if not self._next()():
                     continue
+                self._slices_since_postponed += 1
                 for _ in range(3):  # It works; what came meanwhile is read; and is answered.
                     await asyncio.sleep(0)
-                cost_s, self._owed_s = self._owed_s, 0.0
-                if self.passed_count != passed_before:
-                    await self._rest(cost_s * _REST_RATIO)
-        finally:  # Also when there was no memory for somebody's turn: the others still wait for theirs.
-            if self._pump is asyncio.current_task():
-                self._pump = asyncio.get_running_loop().create_task(self._let_on()) if self._waiting else None
+                cost_s, self._charged_s = self._charged_s, 0.0
+                if self.short_request_count != passed_before:
+                    await self._back_off(cost_s * _BACK_OFF_RATIO)
+        finally:  # Also when there was no memory for one slice: other work still waits.
+            if self._dispatcher is asyncio.current_task():
+                self._dispatcher = (
+                    asyncio.get_running_loop().create_task(self._dispatch())
+                    if self._waiting or self._postponed
+                    else None
+                )
 
-    async def _rest(self, seconds: float) -> None:
+    async def _back_off(self, seconds: float) -> None:
         clock, demand_clock = self.clock, self._demand_clock
         now_s = clock()
-        end_s = now_s + min(seconds, _REST_SECONDS_MAX)
+        end_s = now_s + min(seconds, _BACK_OFF_SECONDS_MAX)
         while now_s < end_s:
             before_s, demand_s = now_s, demand_clock()
             await asyncio.sleep(min(_TICK_SECONDS, end_s - now_s))
@@ -135,44 +156,59 @@ class Lane:
             if demand_clock() - demand_s < (now_s - before_s) * _IDLE_RATIO:
                 return
 
-    def paced(self, work: Coroutine[object, None, T]) -> Coroutine[object, None, T]:
-        """Return the same work, by the lane when it proves to be slow."""
-        return _awaiting(paced(work, self, Meter()))
+    def schedule_fairly(self, work: Coroutine[object, None, T]) -> Coroutine[object, None, T]:
+        """Return the same work, scheduled once it proves to be long."""
+        return _awaiting(schedule_fairly(work, self, CpuMeter()))
 
 
 async def _awaiting(work: Awaitable[T]) -> T:
     return await work
 
 
-class Meter:
+class CpuMeter:
     """Tells how long some work has had the loop.
 
     Attributes:
         total_s: since the beginning.
-        turns: by the lane, since the beginning.
-        unpaid_s: of that, what the lane does not know of.
-        waits: the work waits for its turn.
+        slices: time slices since the beginning.
+        unsettled_s: the part of it that is not charged yet.
+        waits: the work waits for its time slice.
     """
 
-    __slots__ = ("total_s", "turns", "unpaid_s", "waits")
+    __slots__ = ("slices", "total_s", "unsettled_s", "waits")
 
     def __init__(self) -> None:
-        self.total_s = self.unpaid_s = 0.0
-        self.turns = 0
+        self.total_s = self.unsettled_s = 0.0
+        self.slices = 0
         self.waits = False
 
 
+def run_at_once(work: Callable[[A], T], argument: A, scheduler: FairScheduler, meter: CpuMeter) -> T:
+    """Run some work that never yields; the meter begins anew."""
+    began_s = scheduler.clock()
+    if began_s - scheduler.noted_s > _NOTE_SECONDS:
+        scheduler.note(began_s)
+    try:
+        return work(argument)
+    finally:
+        took_s = scheduler.clock() - began_s
+        meter.total_s = meter.unsettled_s = took_s if took_s < _NOTE_SECONDS else scheduler.worked(took_s)
+        meter.slices = 0
+
+
 @types.coroutine
-def paced(work: Coroutine[object, None, T], lane: Lane, meter: Meter) -> Generator[object, None, T]:
-    """Do some work, by the lane when it proves to be slow; the meter forgets what it told of other work."""
+def schedule_fairly(
+    work: Coroutine[object, None, T], scheduler: FairScheduler, meter: CpuMeter
+) -> Generator[object, None, T]:
+    """Run some work, scheduled once it proves to be long; the meter begins anew."""
     error = None
-    clock = lane.clock
-    meter.total_s = meter.unpaid_s = 0.0
-    meter.turns = 0
+    clock = scheduler.clock
+    meter.total_s = meter.unsettled_s = 0.0
+    meter.slices = 0
     while True:
         began_s = clock()
-        if began_s - lane.noted_s > _NOTE_SECONDS:
-            lane.note(began_s)
+        if began_s - scheduler.noted_s > _NOTE_SECONDS:
+            scheduler.note(began_s)
         try:
             awaited = work.send(None) if error is None else work.throw(error)
         except StopIteration as end:
@@ -182,17 +218,17 @@ def paced(work: Coroutine[object, None, T], lane: Lane, meter: Meter) -> Generat
             error = None  # Its traceback has this frame: nothing may be left to the cycle collector. So below.
             took_s = clock() - began_s
             if took_s >= _NOTE_SECONDS:
-                took_s = lane.worked(took_s)
+                took_s = scheduler.worked(took_s)
             meter.total_s += took_s
-            meter.unpaid_s += took_s
+            meter.unsettled_s += took_s
         try:
-            if awaited is None and meter.unpaid_s >= TURN_SECONDS:
-                lane.owe(meter.unpaid_s)
-                meter.unpaid_s = 0.0
+            if awaited is None and meter.unsettled_s >= SLICE_SECONDS:
+                scheduler.charge(meter.unsettled_s)
+                meter.unsettled_s = 0.0
                 meter.waits = True
-                goes_on = meter.turns % _TURNS_IN_A_ROW != 0
-                meter.turns += 1
-                yield from lane.turn(goes_on=goes_on).__await__()
+                continues = meter.slices % _SLICES_IN_A_ROW != 0
+                meter.slices += 1
+                yield from scheduler.time_slice(continues=continues).__await__()
                 meter.waits = False
             else:
                 yield awaited

@@ -1,9 +1,9 @@
 """The rules for a request's head that go beyond its syntax, which llhttp checks.
 
 Invariants: where a body ends is never a matter of opinion (RFC 9112 section 6.3), so whatever two parsers could read
-in two ways is refused and the connection closed. `Request.path` and `.query` are the characters of the wire.
+in two ways is rejected and the connection closed. `Request.path` and `.query` are the characters of the wire.
 
-What llhttp 9 refuses by itself in strict mode, and tests hold it to: bare LF or CR, obs-fold, whitespace before the
+What llhttp 9 rejects by itself in strict mode, and tests hold it to: bare LF or CR, obs-fold, whitespace before the
 colon, control characters, Content-Length that repeats, is empty, signed or not decimal, Content-Length together with
 Transfer-Encoding, and codings after `chunked`.
 """
@@ -13,11 +13,11 @@ from collections.abc import Mapping
 
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import Request
-from lazulite.server.http.pending_request import Incoming
+from lazulite.server.http.pending_request import PendingRequest
 from lazulite.server.limits import Limits
 
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "MERGE"})
-"""What a service is asked; every other method is refused here."""
+"""What a service is asked; every other method is rejected here."""
 
 _BODY_EXPECTED = frozenset({"POST", "PUT", "PATCH", "MERGE"})
 _BODILESS = METHODS - _BODY_EXPECTED
@@ -33,15 +33,15 @@ SINGLE_FIELDS = {
     "x-ms-date": "InvalidHeaderValue",
     "x-ms-version": "InvalidHeaderValue",
 }
-"""Fields that may come only once, and the code that refuses a repetition. Other fields are joined (RFC 9110, 5.3)."""
+"""Fields that may come only once, and the code that rejects a repetition. Other fields are joined (RFC 9110, 5.3)."""
 
 _HOST = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._~!$&'()*+;=%-]+)(?::[0-9]*)?")
 """RFC 9110 section 7.2: uri-host [":" port]."""
 
 _hosts: set[str | None] = set()
-"""Such as came and were found good: clients repeat theirs on each request."""
+"""Values that were found good: clients repeat theirs on each request."""
 _HOSTS_MAX = 1024
-_REMEMBERED_LENGTH_MAX = 256
+_CACHED_LENGTH_MAX = 256
 
 _ABSOLUTE = re.compile(r"(?i:https?)://([^/?#]*)([^?#]*)(?:\?([^#]*))?")
 """RFC 9112 section 3.2.2, absolute-form."""
@@ -55,13 +55,13 @@ class HeadError(Exception):
         self.error = error
 
 
-def read_head(incoming: Incoming, target: str, version: str, limits: Limits) -> None:
+def read_head(incoming: PendingRequest, target: str, version: str, limits: Limits) -> None:
     """Complete `incoming`, which knows method and headers, by its target and framing.
 
     Sets `incoming.error` for what can be answered with the connection left usable.
 
     Raises:
-        HeadError: the connection has to end with the refusal.
+        HeadError: the connection has to end with the rejection.
     """
     request = incoming.request
     headers, method = request.headers, request.method
@@ -84,7 +84,7 @@ def read_head(incoming: Incoming, target: str, version: str, limits: Limits) -> 
         return
     _read_framing(incoming, headers)
     if method not in METHODS:
-        incoming.refuse(ServiceError("UnsupportedHttpVerb"), close=False)
+        incoming.reject(ServiceError("UnsupportedHttpVerb"), close=False)
     if incoming.length != 0:
         _check_body(incoming, headers, limits)
 
@@ -113,21 +113,26 @@ def is_host(text: str) -> bool:
     return _HOST.fullmatch(text) is not None
 
 
+def is_known_host(text: str | None) -> bool:
+    """Whether a Host header came before and was found good."""
+    return text is not None and text in _hosts
+
+
 def _check_host(host: str | None, *, optional: bool) -> None:
-    """Refuse what cannot stand in a Host header; none at all if it is not optional. An empty one is no host yet."""
+    """Reject what cannot stand in a Host header; none at all if it is not optional. An empty one is no host yet."""
     if host is None:
         if not optional:
             raise HeadError(ServiceError("HostInformationNotPresent"))
     elif host:
         if not is_host(host):
             raise HeadError(ServiceError("InvalidHeaderValue"))
-        if len(host) <= _REMEMBERED_LENGTH_MAX:
+        if len(host) <= _CACHED_LENGTH_MAX:
             if len(_hosts) >= _HOSTS_MAX:
                 _hosts.clear()
             _hosts.add(host)
 
 
-def _read_framing(incoming: Incoming, headers: Mapping[str, str]) -> None:
+def _read_framing(incoming: PendingRequest, headers: Mapping[str, str]) -> None:
     coding = headers.get("transfer-encoding")
     length = headers.get("content-length")
     if coding is not None:
@@ -143,15 +148,12 @@ def _read_framing(incoming: Incoming, headers: Mapping[str, str]) -> None:
         raise HeadError(ServiceError("MissingContentLengthHeader"))
 
 
-def _check_body(incoming: Incoming, headers: Mapping[str, str], limits: Limits) -> None:
+def _check_body(incoming: PendingRequest, headers: Mapping[str, str], limits: Limits) -> None:
     expect = headers.get("expect")
     expects = expect is not None and not incoming.http_1_0
     if expects and expect is not None and expect.lower() != "100-continue":
         raise HeadError(ServiceError("InvalidHeaderValue", status=417))
-    length = incoming.length or 0
-    if length > limits.body_bytes:
-        incoming.refuse(ServiceError("RequestBodyTooLarge"), close=False)
-    # A sender that waits for 100 may or may not send the body after a refusal: only closing is clear to both.
-    if incoming.error is not None and (expects or length > limits.discarded_bytes):
+    # A sender that waits for 100 may or may not send the body after a rejection: only closing is clear to both.
+    if incoming.error is not None and (expects or (incoming.length or 0) > limits.discarded_bytes):
         raise HeadError(incoming.error)
     incoming.expects_continue = expects

@@ -1,7 +1,8 @@
 """The reading half of a connection: what has come, and the requests in it.
 
 Invariants: what is kept is bounded: one read of the transport that is not parsed yet, the requests that `Limits` lets
-wait, and two slices of a body that the service has not accepted; nothing is kept after `close`.
+wait, two slices of a body that the service has not accepted, and a window of one that it reads in chunks; nothing is
+kept after `close`.
 """
 
 from collections import deque
@@ -9,10 +10,11 @@ from collections.abc import Callable, Mapping
 from typing import cast
 
 from lazulite.protocol.message import Request
-from lazulite.server.admission.costs import BULK_BYTES, Debt
+from lazulite.server.admission.costs import BULK_BYTES, CostAccount
 from lazulite.server.http.parser import RequestParser
-from lazulite.server.http.pending_request import Incoming
-from lazulite.server.http.server_state import Shared
+from lazulite.server.http.pending_request import PendingRequest
+from lazulite.server.http.whole_reader import WholeReader
+from lazulite.server.limits import Limits
 
 _SLICE_BYTES = 16 * 1024
 """Input is parsed in slices of this size, so that one read of many small requests cannot overrun the queue by much."""
@@ -20,13 +22,13 @@ _SLICE_BYTES = 16 * 1024
 _NOTHING = b""
 
 
-class Inlet:
+class InboundBuffer:
     """Of one connection.
 
     Args:
-        shared: of the server's connections.
+        limits: the bounds.
         new_request: as `RequestParser` has it.
-        debt: what the connection owes; told of bodies in crumbs.
+        account: the connection's cost; charged for bulk, and for bodies in small fragments.
 
     Attributes:
         queue: the requests that have begun to come and are not served yet, oldest first.
@@ -34,19 +36,22 @@ class Inlet:
         unread: what has come and is not parsed yet.
     """
 
-    __slots__ = ("_debt", "_shared", "parser", "queue", "unread")
+    __slots__ = ("_account", "_limits", "_whole", "parser", "queue", "unread")
 
-    def __init__(self, shared: Shared, new_request: Callable[[str, Mapping[str, str]], Request], debt: Debt) -> None:
-        self._shared = shared
-        self._debt = debt
+    def __init__(
+        self, limits: Limits, new_request: Callable[[str, Mapping[str, str]], Request], account: CostAccount
+    ) -> None:
+        self._limits = limits
+        self._account = account
         self.unread: bytes | memoryview = _NOTHING
-        self.queue: deque[Incoming] = deque()
-        self.parser = RequestParser(shared.limits, self.queue, new_request)
+        self.queue: deque[PendingRequest] = deque()
+        self.parser = RequestParser(limits, self.queue, new_request)
+        self._whole = WholeReader(limits, new_request)
 
     def receive(self, data: bytes) -> None:
         """Keep what has come."""
         if len(data) >= BULK_BYTES:
-            self._debt.read(len(data))
+            self._account.read(len(data))
         self.unread = bytes(self.unread) + data if self.unread else data
 
     def read_on(self) -> bool:
@@ -54,7 +59,15 @@ class Inlet:
         part, parser = self.unread, self.parser
         if not part or parser.stopped or (len(self.queue) > 1 and self._is_crowded()):
             return False
-        if parser.incoming is not None and parser.incoming.unaccepted_bytes >= _SLICE_BYTES:
+        if not self.queue and parser.is_between and isinstance(part, bytes):
+            whole = self._whole.read(part)
+            if whole is not None:
+                self.unread = _NOTHING
+                parser.message_count += 1
+                self.queue.append(whole)
+                return True
+        coming = parser.incoming
+        if coming is not None and (coming.is_held_back(_SLICE_BYTES) or coming.is_full):
             return False
         if len(part) > _SLICE_BYTES:
             part = memoryview(part)
@@ -62,9 +75,9 @@ class Inlet:
         else:
             self.unread = _NOTHING
         parser.feed(part)
-        if parser.crumb_count:
-            self._debt.crumbs(parser.crumb_count)
-            parser.crumb_count = 0
+        if parser.fragment_count:
+            self._account.charge_fragments(parser.fragment_count)
+            parser.fragment_count = 0
         return True
 
     @property
@@ -92,19 +105,20 @@ class Inlet:
         return len(cast(bytes, unread.obj)) if isinstance(unread, memoryview) else len(unread)
 
     def end(self) -> None:
-        """Nothing more comes: who has sent half a request gets no answer to it."""
+        """Nothing more comes: half a request gets no response."""
         self.parser.close()
         queue = self.queue
         while queue and not (queue[-1].complete or queue[-1].error):
             queue.pop()
 
     def close(self) -> None:
-        """Forget all that has come."""
+        """Drop all that has come."""
         self.queue.clear()
         self.unread = _NOTHING
+        self._whole.close()
         self.parser.close()
 
     def _is_crowded(self) -> bool:
         """Say whether several requests are too many; one may always come."""
-        queue, limits = self.queue, self._shared.limits
+        queue, limits = self.queue, self._limits
         return len(queue) >= limits.pipelined_requests or sum(i.received_bytes for i in queue) > limits.body_bytes

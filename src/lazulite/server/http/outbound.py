@@ -8,8 +8,9 @@ resets it, and a reset can take the response away from the client (RFC 9112 sect
 
 import asyncio
 
-from lazulite.server.http.write_batch import Outbox
-from lazulite.server.net.tcp_progress import Delivery
+from lazulite.protocol.message import ClientDisconnectedError
+from lazulite.server.http.write_batch import WriteBatcher
+from lazulite.server.net.tcp_progress import AckProgress
 
 _JOIN_BYTES = 64 * 1024
 """Up to here, copying a body behind its head is cheaper than writing two buffers."""
@@ -24,31 +25,61 @@ def client_address(transport: asyncio.BaseTransport) -> str:
     return address.removeprefix("::ffff:") if "." in address else address
 
 
-class Outlet:
+class OutboundStream:
     """Wraps a transport.
 
     Args:
-        outbox: sends what is small enough to wait for the end of the turn.
+        write_batcher: sends what is small enough to wait for the end of the pass.
         discarded_bytes_max: what a lingering client may still send.
 
     Attributes:
+        blocked: so much waits for a slow reader that no more is to be written.
         reading: whether the transport is read from.
     """
 
-    def __init__(self, transport: asyncio.Transport, outbox: Outbox, discarded_bytes_max: int) -> None:
+    def __init__(self, transport: asyncio.Transport, write_batcher: WriteBatcher, discarded_bytes_max: int) -> None:
         self._transport = transport
-        self._outbox = outbox
+        self._write_batcher = write_batcher
         self._discarded_bytes_left = discarded_bytes_max
+        self.blocked = False
         self.reading = True
-        self._delivery = Delivery(transport)
+        self._writable: asyncio.Future[None] | None = None
+        self._acks = AckProgress(transport)
 
     def write(self, head: bytes, body: bytes) -> None:
-        """Send a head and its body, with one system call as a rule."""
+        """Send a head and its body, or either of them, with one system call as a rule."""
         if len(body) <= _JOIN_BYTES:
-            self._outbox.post(self._transport, head + body)
+            self._write_batcher.post(self._transport, head + body)
         else:
-            self._outbox.send()
-            self._transport.writelines((head, body))
+            self._write_batcher.send()
+            if head:
+                self._transport.writelines((head, body))
+            else:
+                self._transport.write(body)
+
+    def pause(self) -> None:
+        """Note that much waits for a slow reader."""
+        self.blocked = True
+
+    def resume(self) -> None:
+        """Note that little waits."""
+        self.blocked = False
+        if self._writable is not None and not self._writable.done():
+            self._writable.set_result(None)
+
+    async def writable(self) -> None:
+        """Return when little waits for the reader.
+
+        Raises:
+            ClientDisconnectedError: the connection was lost.
+        """
+        self._writable = asyncio.get_running_loop().create_future()
+        await self._writable
+
+    def lose(self) -> None:
+        """Note that the connection was lost."""
+        if self._writable is not None and not self._writable.done():
+            self._writable.set_exception(ClientDisconnectedError())
 
     def read(self, wanted: bool) -> bool:
         """Turn reading on or off; return whether it was on."""
@@ -63,7 +94,7 @@ class Outlet:
 
     def end(self, *, linger: bool) -> None:
         """Close once all is written; with `linger`, when the client closes or someone calls `abort`."""
-        self._outbox.send()
+        self._write_batcher.send()
         if linger and self._transport.can_write_eof():
             self._transport.write_eof()
             self.read(True)
@@ -88,9 +119,9 @@ class Outlet:
     @property
     def waits(self) -> bool:
         """Whether bytes wait for a slow reader."""
-        return self._delivery.waits
+        return self._acks.waits
 
     def progress(self) -> bool:
         """Return whether the client has taken some of what waits since the last call."""
-        self._outbox.send()
-        return self._delivery.progress()
+        self._write_batcher.send()
+        return self._acks.progress()

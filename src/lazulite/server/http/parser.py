@@ -6,14 +6,15 @@ connection's input is bounded whatever the input and however it is cut; after `s
 
 from collections import deque
 from collections.abc import Callable, Mapping
+from enum import Enum, auto
 
 from httptools import HttpParserError, HttpParserInvalidMethodError, HttpParserUpgrade, HttpRequestParser
 
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import Request
+from lazulite.server.http.field_names import field_name
 from lazulite.server.http.head import SINGLE_FIELDS, HeadError, read_head
-from lazulite.server.http.pending_request import FIELD_BYTES, Incoming
-from lazulite.server.http.timeouts import Phase
+from lazulite.server.http.pending_request import FIELD_BYTES, FRAGMENT_BYTES, PendingRequest
 from lazulite.server.limits import Limits
 
 _CHUNK_OVERHEAD_RATIO = 16
@@ -22,28 +23,23 @@ _CHUNK_OVERHEAD_RATIO = 16
 _LINE_OVERHEAD_BYTES = 1024
 """Allowance for what a head holds besides target and fields: method, version, line ends."""
 
-_CRUMB_BYTES = 256
-"""Shorter parts of a body are put together as they come: an object for each would take a multiple of their bytes."""
 
 _CONNECTION = frozenset({"connection", "proxy-connection"})
 """Where llhttp reads whether a connection is to be kept alive."""
 
-_IDLE, _HEAD, _BODY = Phase.IDLE, Phase.HEAD, Phase.BODY
 
-_NAMES_MAX = 1024
+class Reading(Enum):
+    """What is being read."""
 
+    __hash__ = object.__hash__  # Enum's own is Python code, and each request looks one up.
 
-class _Names(dict[bytes, str]):
-    """Names of fields in lower case by what came over the wire."""
-
-    def __missing__(self, name: bytes) -> str:
-        lower = name.decode("latin-1").lower()
-        if len(self) < _NAMES_MAX and len(name) < 64:
-            self[name] = lower
-        return lower
+    NOTHING = auto()
+    """A message has ended, and no byte of another has come."""
+    HEAD = auto()
+    BODY = auto()
 
 
-_names = _Names()
+_NOTHING, _HEAD, _BODY = Reading
 
 
 def _meaning(cause: BaseException | None) -> ServiceError:
@@ -73,14 +69,14 @@ class RequestParser:
     def __init__(
         self,
         limits: Limits,
-        queue: deque[Incoming],
+        queue: deque[PendingRequest],
         new_request: Callable[[str, Mapping[str, str]], Request],
     ) -> None:
         self._limits = limits
         self._queue = queue
         self._new_request = new_request
         self._llhttp: HttpRequestParser | None = HttpRequestParser(self)
-        self.incoming: Incoming | None = None
+        self.incoming: PendingRequest | None = None
         """The request whose body is being read."""
         self._replaying = False
         self._raw_bytes = 0
@@ -95,13 +91,12 @@ class RequestParser:
         self._names_max = limits.header_count
         """How many names there may be beside those."""
         self._trailer_count = 0
-        self._body: list[bytes | bytearray] = []
-        self.crumb_count = 0
-        """Parts of bodies shorter than `_CRUMB_BYTES`, of refused ones too, since somebody set this to 0."""
+        self.fragment_count = 0
+        """Parts of bodies shorter than `FRAGMENT_BYTES`, of rejected ones too, since the caller last set this to 0."""
         self.stopped = False
         """The input has ended: by its last request, by an error, or by `close`."""
-        self.phase = _IDLE
-        """What is being read: nothing, `HEAD` or `BODY` (perhaps a refused one)."""
+        self.reading = _NOTHING
+        """What is being read; a body perhaps in vain."""
         self.message_count = 0
         """Heads begun so far."""
 
@@ -128,12 +123,16 @@ class RequestParser:
             # Not in the `except` above: there, an error further on would have the upgrade for its context.
             self._decline_upgrade(data[upgrade_at:])
 
+    @property
+    def is_between(self) -> bool:
+        """Whether all that came so far was whole messages, and another may come."""
+        return self.reading is _NOTHING and not self._raw_bytes and not self.stopped
+
     def close(self) -> None:
         """Stop, and let go of what is held: llhttp and the connection refer back to this object."""
         self.stopped = True
-        self.phase = _IDLE
+        self.reading = _NOTHING
         self.incoming = None
-        self._body = []
         self._headers = {}
         self._repeated = []
         self._url = b""
@@ -143,13 +142,12 @@ class RequestParser:
     def discard(self) -> None:
         """Drop what has come of the body that is being read, and what comes."""
         if self.incoming is not None:
-            self.incoming.discards = True
-        self._body = []
+            self.incoming.discard()
 
     @property
     def head_bytes(self) -> int:
         """Memory that the head takes which is being read, roughly."""
-        if self.phase is not _HEAD:
+        if self.reading is not _HEAD:
             return 0
         return self._raw_bytes + self._begun_in_bytes + len(self._headers) * FIELD_BYTES
 
@@ -157,9 +155,9 @@ class RequestParser:
         if not self.stopped:
             incoming = self.incoming
             if incoming is None:
-                incoming = Incoming(self._new_request("", {}))
+                incoming = PendingRequest(self._new_request("", {}))
                 self._queue.append(incoming)
-            incoming.refuse(error, close=True)
+            incoming.reject(error, close=True)
         self.close()
 
     def _join(self, name: str, value: str) -> str:
@@ -169,7 +167,7 @@ class RequestParser:
         return f"{self._headers[name]}, {value}"
 
     def _check_fields(self) -> None:
-        """Refuse fields that came again and must not, and too long ones, as they came over the wire.
+        """Reject fields that came again and must not, and too long ones, as they came over the wire.
 
         Blanks behind a value are not counted; `_check_raw` bounds them.
         """
@@ -183,7 +181,7 @@ class RequestParser:
         if bytes_count > limits.headers_bytes:
             raise HeadError(_too_large())
 
-    def _check_raw(self, incoming: Incoming | None) -> None:
+    def _check_raw(self, incoming: PendingRequest | None) -> None:
         """Bound what llhttp holds back or skips without telling: unfinished header fields, chunk extensions."""
         limits = self._limits
         if incoming is None:
@@ -195,7 +193,7 @@ class RequestParser:
     def _decline_upgrade(self, rest: bytes | memoryview) -> None:
         """Go on as if no upgrade had been asked for (RFC 9110 section 7.8 allows that).
 
-        llhttp takes what follows such a head for another protocol, the body included; a new parser is told of the body
+        llhttp takes what follows such a head for another protocol, the body included; a new parser gets the body
         by a head of our own.
         """
         self._llhttp = llhttp = HttpRequestParser(self)
@@ -217,7 +215,7 @@ class RequestParser:
         """See llhttp: the first byte of a request line."""
         if self._replaying:
             return
-        self.phase = _HEAD
+        self.reading = _HEAD
         self.message_count += 1
         self._begun_in_bytes = 0 if self._raw_bytes else self._slice_bytes
 
@@ -237,7 +235,7 @@ class RequestParser:
                 raise HeadError(_too_large())
             return
         headers = self._headers
-        lower = _names[name]
+        lower = field_name[name]
         text = value.decode("latin-1").strip(" \t")
         headers[lower] = self._join(lower, text) if lower in headers else text
         if len(headers) > self._names_max:
@@ -252,12 +250,12 @@ class RequestParser:
         headers = self._headers
         request = self._new_request(llhttp.get_method().decode("ascii"), headers)
         keep_alive = llhttp.should_keep_alive()
-        self.incoming = incoming = Incoming(request, keep_alive)
+        self.incoming = incoming = PendingRequest(request, keep_alive, bytes_max=self._limits.body_bytes)
         self._queue.append(incoming)
-        self.phase = _BODY
+        self.reading = _BODY
         bytes_max = self._raw_bytes + self._begun_in_bytes
         if self._repeated or bytes_max > self._limits.headers_bytes:
-            request.headers = {}  # What is refused here is refused by nothing that they say.
+            request.headers = {}  # What is rejected here is rejected by nothing that they say.
             self._check_fields()
             request.headers = headers
         self._headers = {}
@@ -273,28 +271,11 @@ class RequestParser:
         """See llhttp: a part of the body, chunk framing removed."""
         incoming = self.incoming
         assert incoming is not None
-        if len(part) < _CRUMB_BYTES:
-            self.crumb_count += 1
-        incoming.received_bytes += len(part)
-        if not incoming.discards:
-            if incoming.received_bytes <= self._limits.body_bytes:
-                self._keep(part)
-                return
-            incoming.refuse(ServiceError("RequestBodyTooLarge"), close=False)
-            self._body = []
-        if incoming.received_bytes > self._limits.discarded_bytes:
+        if len(part) < FRAGMENT_BYTES:
+            self.fragment_count += 1
+        incoming.receive(part)
+        if incoming.discarded_bytes > self._limits.discarded_bytes:
             raise HeadError(ServiceError("RequestBodyTooLarge"))
-
-    def _keep(self, part: bytes) -> None:
-        body = self._body
-        if len(part) >= _CRUMB_BYTES or not body:
-            body.append(part)
-            return
-        last = body[-1]
-        if isinstance(last, bytearray):
-            last += part
-        else:
-            body.append(bytearray(part))
 
     def on_message_complete(self) -> None:
         """See llhttp: the end of the body, or of the head when there is none."""
@@ -304,11 +285,9 @@ class RequestParser:
         if incoming.length != 0:
             if llhttp.should_upgrade():
                 return  # The body is still to come: see `_decline_upgrade`.
-            incoming.request.body = b"".join(self._body)
-            self._body = []
             self._trailer_count = 0
         incoming.end()
         self.incoming = None
-        self.phase = _IDLE
+        self.reading = _NOTHING
         self._raw_bytes = 0
         self.stopped = not incoming.keep_alive

@@ -1,33 +1,45 @@
 """What the connections of one server have in common."""
 
-from collections.abc import Callable, Sequence
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from lazulite.protocol.message import Service
 from lazulite.server.admission.body_budget import BodyBudget
-from lazulite.server.admission.costs import Estate
+from lazulite.server.admission.budgets import Budgets
+from lazulite.server.admission.costs import CarriedOverCost
 from lazulite.server.admission.evicting_budget import EvictingBudget
-from lazulite.server.admission.scheduler import Lane
-from lazulite.server.http.pending_request import Incoming
-from lazulite.server.http.write_batch import Outbox
+from lazulite.server.admission.scheduler import FairScheduler
+from lazulite.server.http.pending_request import PendingRequest
+from lazulite.server.http.states import State
+from lazulite.server.http.timeouts import Watched
+from lazulite.server.http.write_batch import WriteBatcher
 from lazulite.server.limits import Limits
 from lazulite.server.observability.exchange import ExchangeLog
 
-if TYPE_CHECKING:
-    from lazulite.server.http.connection import Connection
+
+class OpenConnection(Watched, Protocol):
+    """What the server asks of a connection."""
+
+    def begin_drain(self) -> None:
+        """End after the requests that have begun to arrive."""
+        ...
+
+    def abandon(self) -> asyncio.Task[None] | None:
+        """Disconnect, cancel what runs, and return it."""
+        ...
 
 
 @dataclass(slots=True)
-class Shared:
+class ServerState:
     """Handed to every connection of a server.
 
-    `new_request_id`: never the same twice. `clock`: monotonic seconds. `logs`: told of every exchange. `connections`:
-    those open and those whose request still runs. `leaving`: no connection is kept alive after an answer. `draining`:
-    nor one without a request. `on_last`: called when the last connection has gone. `bodies`: memory for bodies of
-    requests whose credentials were found good. `unaccepted`: memory for those of others. `unauthenticated`: memory for
-    all buffers of connections that have shown no good credentials yet. `lane`: what is slow goes by it. `estate`: what
-    connections that have ended owe to it.
+    `new_request_id`: never the same twice. `clock`: monotonic seconds. `logs`: get every exchange. `connections`:
+    those open and those whose request still runs. `stopping`: no connection is kept alive after an answer. `draining`:
+    nor one without a request. `on_last`: called when the last connection has gone. `scheduler`: what is slow goes by
+    it. `budgets`: of the process; those of memory and of cost are fields here, too. `seconds_in`: the bound of each
+    state.
     """
 
     service: Service
@@ -35,38 +47,44 @@ class Shared:
     new_request_id: Callable[[], str]
     clock: Callable[[], float]
     logs: Sequence[ExchangeLog] = ()
-    connections: set["Connection"] = field(default_factory=set)
-    leaving: bool = False
+    connections: set["OpenConnection"] = field(default_factory=set)
+    stopping: bool = False
     draining: bool = False
-    lane: Lane = field(default_factory=Lane)
+    scheduler: FairScheduler = field(default_factory=FairScheduler)
+    budgets: Budgets = field(kw_only=True)
     bodies: BodyBudget = field(init=False)
     unaccepted: EvictingBudget = field(init=False)
     unauthenticated: EvictingBudget = field(init=False)
-    estate: Estate = field(init=False)
-    outbox: Outbox = field(init=False)
+    carried_over: CarriedOverCost = field(init=False)
+    write_batcher: WriteBatcher = field(init=False)
+    seconds_in: Mapping[State, float] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.bodies = BodyBudget(self.limits.buffered_bytes)
-        self.unaccepted = EvictingBudget(self.limits.unaccepted_body_bytes)
-        self.unauthenticated = EvictingBudget(self.limits.unauthenticated_bytes)
-        self.outbox = Outbox(self.clock)
-        self.estate = Estate(self.clock)
+        self.bodies = self.budgets.bodies
+        self.unaccepted = self.budgets.unaccepted
+        self.unauthenticated = self.budgets.unauthenticated
+        self.carried_over = self.budgets.carried_over
+        self.write_batcher = WriteBatcher(self.clock)
+        self.seconds_in = {state: getattr(self.limits, state.limit) for state in State}
 
     on_last: Callable[[], None] = lambda: None
 
-    @property
-    def buffered_bytes(self) -> int:
-        """Of request bodies: held, or reserved."""
-        return self.bodies.held_bytes + self.unaccepted.held_bytes
+    def add(self, connection: "OpenConnection") -> int:
+        """Put a connection on the list; return by how many the process has too many now."""
+        self.connections.add(connection)
+        self.budgets.connection_count += 1
+        return self.budgets.connection_count - self.limits.connections
 
-    def release(self, incoming: Incoming) -> None:
+    def release(self, incoming: PendingRequest) -> None:
         """Give back what was reserved for a request's body, which is not looked at any more."""
         if incoming.reserved_bytes:
             self.bodies.release(incoming.reserved_bytes)
             incoming.reserved_bytes = 0
 
-    def forget(self, connection: "Connection") -> None:
+    def remove(self, connection: "OpenConnection") -> None:
         """Take a connection off the list."""
-        self.connections.discard(connection)
+        if connection in self.connections:
+            self.connections.remove(connection)
+            self.budgets.connection_count -= 1
         if not self.connections:
             self.on_last()

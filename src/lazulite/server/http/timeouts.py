@@ -5,34 +5,17 @@ Invariant: a deadline is acted upon at the first tick after it, so at most one t
 
 import asyncio
 from collections.abc import Callable, Collection
-from enum import Enum
 from typing import Protocol
 
 TICK_SECONDS = 1.0
 
 
-class Phase(Enum):
-    """What a connection is waiting for; the value names the limit of that wait."""
-
-    IDLE = "keep_alive_idle_seconds"
-    NEWCOMER = "newcomer_seconds"
-    HEAD = "header_read_seconds"
-    BODY = "body_read_seconds"
-    SERVICE = "request_seconds"
-    READER = "write_stall_seconds"
-    LINGER = "linger_seconds"
-    FAREWELL = "farewell_seconds"
-
-    def __init__(self, limit: str) -> None:
-        self.limit = limit
-
-
-class Expiring(Protocol):
+class Watched(Protocol):
     """Something with a deadline on the monotonic clock, in seconds."""
 
     deadline_s: float
 
-    def expire(self) -> None:
+    def on_timeout(self) -> None:
         """Act: the deadline has passed. Sets a new one."""
         ...
 
@@ -45,7 +28,7 @@ class Sweeper:
         clock: the monotonic clock, in seconds.
     """
 
-    def __init__(self, watched: Collection[Expiring], clock: Callable[[], float]) -> None:
+    def __init__(self, watched: Collection[Watched], clock: Callable[[], float]) -> None:
         self._watched = watched
         self._clock = clock
         self._timer: asyncio.TimerHandle | None = None
@@ -64,7 +47,7 @@ class Sweeper:
         """Expire what is due now."""
         now_s = self._clock()
         for due in [each for each in self._watched if each.deadline_s <= now_s]:
-            due.expire()
+            due.on_timeout()
 
     def _tick(self) -> None:
         self.start()

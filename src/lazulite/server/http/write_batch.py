@@ -1,9 +1,9 @@
-"""What all connections have to send, sent together at the end of a turn of the event loop.
+"""What all connections have to send, sent together at the end of a pass of the event loop.
 
 Each send may wake the client's side, which costs more than the send itself when that side sleeps in between. Answers
-that come out of one turn are therefore kept to its end and sent one right after the other.
+that come out of one pass are therefore kept to its end and sent one right after the other.
 
-Invariants: what one connection posts leaves in the order it was posted; nothing is kept beyond the turn, nor while more
+Invariants: what one connection posts leaves in the order it was posted; nothing is kept beyond the pass, nor while more
 than `ANSWERS_MAX` answers wait, nor once an answer has waited for `SECONDS_MAX` when another is posted.
 """
 
@@ -14,7 +14,7 @@ ANSWERS_MAX = 64
 SECONDS_MAX = 0.002
 
 
-class Outbox:
+class WriteBatcher:
     """Keeps answers for a moment.
 
     Args:

@@ -1,7 +1,7 @@
-"""What a reverse proxy says of the requests that it hands on: `X-Forwarded-Proto`, `-Host` and `-For`.
+"""The headers of reverse proxies: `X-Forwarded-Proto`, `X-Forwarded-Host` and `X-Forwarded-For`.
 
-Invariants: only the word of a configured proxy counts; what anybody else sends in these headers is not looked at. Of a
-list, only what the proxies themselves have added counts, which is its end: what stands before it may be the client's.
+Invariants: only a configured proxy is trusted; the headers of other clients are ignored. Of a list, only the entries
+count that the proxies added, which are the last ones: entries before them may be the client's.
 A value that is no scheme, host or address counts as absent. The path never changes, as signatures cover it.
 """
 
@@ -10,6 +10,7 @@ from functools import lru_cache
 from ipaddress import IPv4Network, IPv6Network, ip_address
 
 from lazulite.protocol.errors import ServiceError
+from lazulite.protocol.fields import Fields
 from lazulite.protocol.message import Request, Response, Service
 from lazulite.server.http.head import is_host
 
@@ -23,7 +24,7 @@ class Proxied:
     """A service behind proxies: sees scheme, host and client of a request as they were in front of them.
 
     Args:
-        inner: what it hands on to.
+        inner: the service behind this one.
         trusted: the networks of the proxies.
     """
 
@@ -43,10 +44,15 @@ class Proxied:
         self._look_behind(request)
         return self._inner.handle(request)
 
-    def refuse(self, request: Request, error: ServiceError) -> Response:
+    def at_once(self, request: Request) -> Response | None:
         """See `Service`."""
         self._look_behind(request)
-        return self._inner.refuse(request, error)
+        return self._inner.at_once(request)
+
+    def reject(self, request: Request, error: ServiceError) -> Response:
+        """See `Service`."""
+        self._look_behind(request)
+        return self._inner.reject(request, error)
 
     def _look_behind(self, request: Request) -> None:
         """Correct a request; doing it again changes nothing."""
@@ -57,8 +63,10 @@ class Proxied:
         if scheme in ("http", "https"):
             request.scheme = scheme
         host = _last(headers.get("x-forwarded-host", ""))
-        if host and is_host(host):
-            request.headers = {**headers, "host": host}
+        if host and is_host(host) and host != headers.get("host"):
+            request.headers = (
+                headers.replaced("host", host) if isinstance(headers, Fields) else {**headers, "host": host}
+            )
         request.client = self._client(headers.get("x-forwarded-for", ""), request.client)
 
     def _client(self, hops: str, client: str) -> str:

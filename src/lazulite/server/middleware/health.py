@@ -1,7 +1,7 @@
 """`GET /health`: whether the service can do its work.
 
-Invariants: however many ask, one check runs at a time, and its result stands for a second; an answer waits for it no
-longer than `seconds`; once the service is about to stop it is not well, whatever the check would say.
+Invariants: one check runs at a time for all requests, and its result is kept for a second; a response waits for it no
+longer than `seconds`; a service that is about to stop is not healthy, whatever the result of the check.
 """
 
 import asyncio
@@ -13,16 +13,17 @@ from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import Request, Response, Service
 
 OPERATION = "Health"
-LEAVING = "Stopping"
-"""What is said of a service that stops soon."""
+PATH = "/health"
+STOPPING = "Stopping"
+"""The status of a service that stops soon."""
 _HEADERS = [("Content-Type", "application/json"), ("Cache-Control", "no-store")]
 
 
 class Health:
-    """A service that answers `GET` and `HEAD` of `/health` without a query itself, and hands on everything else.
+    """A service that answers `GET` and `HEAD` of `/health` without a query itself, and passes on all other requests.
 
     Args:
-        inner: what it hands on to.
+        inner: the service behind this one.
         check: returns when all is well; raises otherwise. A `ServiceError`'s code, or else the exception's type, is
             the reason that the answer gives.
         seconds: how long one asker waits.
@@ -41,33 +42,35 @@ class Health:
         self._inner = inner
         self._check = WriteCheck(check, kept_seconds, clock)
         self._seconds = seconds
-        self._leaving = False
+        self._stopping = False
 
     def leave(self) -> None:
-        """Say from now on that the service is not well, because it stops soon."""
-        self._leaving = True
+        """Respond from now on that the service stops soon."""
+        self._stopping = True
 
     def handle(self, request: Request) -> Coroutine[object, object, Response]:
         """See `Service`."""
-        if request.path != "/health" or request.query or request.method not in ("GET", "HEAD"):
-            return self._inner.handle(request)
-        return self._answer(request)
+        return self._answer(request) if _is_check(request) else self._inner.handle(request)
+
+    def at_once(self, request: Request) -> Response | None:
+        """See `Service`."""
+        return None if _is_check(request) else self._inner.at_once(request)
 
     async def _answer(self, request: Request) -> Response:
-        request.operation = OPERATION
+        request.record.operation = OPERATION
         reason = await self._reason()
         if reason:
             return Response(503, list(_HEADERS), b'{"status":"%b"}' % reason.encode("ascii", "replace"), reason)
         return Response(200, list(_HEADERS), b'{"status":"ok"}')
 
-    def refuse(self, request: Request, error: ServiceError) -> Response:
+    def reject(self, request: Request, error: ServiceError) -> Response:
         """See `Service`."""
-        return self._inner.refuse(request, error)
+        return self._inner.reject(request, error)
 
     async def _reason(self) -> str:
-        """Return why the service is not well, in one word; empty when it is."""
-        if self._leaving:
-            return LEAVING
+        """Return in one word why the service is not healthy; empty when it is."""
+        if self._stopping:
+            return STOPPING
         running = self._check.start()
         await asyncio.wait([running], timeout=self._seconds)
         if not running.done():
@@ -78,3 +81,7 @@ class Health:
         if failure is None:
             return ""
         return failure.code if isinstance(failure, ServiceError) else type(failure).__name__
+
+
+def _is_check(request: Request) -> bool:
+    return request.path == PATH and not request.query and request.method in ("GET", "HEAD")

@@ -1,7 +1,7 @@
 """The hosts that are answered while a service has a key that is public.
 
 A web page can lead a name of its own to an address of this machine (DNS rebinding). For a browser, requests to that
-name are then the page's own, and the public key signs them. The name stands in `Host`: a request is refused unless its
+name are then the page's own, and the public key signs them. The name stands in `Host`: a request is rejected unless its
 host is an IP address, a name below `localhost`, or a name that the operator gave.
 
 A request without a host passes: it is HTTP/1.0, which no browser speaks.
@@ -15,21 +15,21 @@ from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import Request, Response, Service
 
 REPORTS_MAX = 16
-"""Refused hosts that the operator is told of."""
+"""How many rejected hosts are reported."""
 _HOST_LENGTH_MAX = 253 + len(".:65535")
 """The longest DNS name, its dot and a port."""
 _LOCAL = "localhost"
 
 
 class HostGuard:
-    """A service that refuses requests for unknown hosts with `InvalidHeaderValue`, and hands on all others.
+    """A service that rejects requests for unknown hosts with `InvalidHeaderValue`, and passes on all other requests.
 
     Args:
-        inner: what it hands on to.
+        inner: the service behind this one.
         guarded: whether hosts matter now: whether the service has a public key.
         names: hosts that are known.
         suffixes: names that are known together with all names below them; `localhost` always is.
-        report: told, in a line for people, of the first hosts that are refused.
+        report: takes a line for people about each of the first hosts that are rejected.
     """
 
     def __init__(
@@ -52,24 +52,30 @@ class HostGuard:
 
     def handle(self, request: Request) -> Coroutine[object, object, Response]:
         """See `Service`."""
-        host = request.headers.get("host")
-        if host is None or (len(host) <= _HOST_LENGTH_MAX and self._knows(host)) or not self._guarded():
-            return self._inner.handle(request)
-        return self._refused(request, host)
+        host = request.headers.get("host", "")
+        return self._inner.handle(request) if self._passes(request) else self._rejected(request, host)
 
-    def refuse(self, request: Request, error: ServiceError) -> Response:
+    def at_once(self, request: Request) -> Response | None:
         """See `Service`."""
-        return self._inner.refuse(request, error)
+        return self._inner.at_once(request) if self._passes(request) else None
 
-    async def _refused(self, request: Request, host: str) -> Response:
+    def reject(self, request: Request, error: ServiceError) -> Response:
+        """See `Service`."""
+        return self._inner.reject(request, error)
+
+    def _passes(self, request: Request) -> bool:
+        host = request.headers.get("host")
+        return host is None or (len(host) <= _HOST_LENGTH_MAX and self._knows(host)) or not self._guarded()
+
+    async def _rejected(self, request: Request, host: str) -> Response:
         name = _name(host)
         if len(host) <= _HOST_LENGTH_MAX and name not in self._reported and len(self._reported) < REPORTS_MAX:
             self._reported.add(name)
             self._report(
-                f"refused a request for the host {name}: with the public development key, only IP addresses, localhost "
-                f"and names that are given are served (--allowed-host {name})"
+                f"rejected a request for the host {name}: with the public development key, only IP addresses, "
+                f"localhost and names that are given are served (--allowed-host {name})"
             )
-        return self._inner.refuse(request, ServiceError("InvalidHeaderValue"))
+        return self._inner.reject(request, ServiceError("InvalidHeaderValue"))
 
     def _is_known(self, host: str) -> bool:
         name = _name(host)

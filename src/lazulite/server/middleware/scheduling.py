@@ -2,29 +2,36 @@
 
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import Request, Response, Service
-from lazulite.server.admission.scheduler import Lane, Meter, paced
+from lazulite.server.admission.scheduler import CpuMeter, FairScheduler, schedule_fairly
 
 
 class Scheduled:
-    """A service whose requests go through a lane once they have had more than a time slice of the event loop.
+    """A service whose requests are scheduled once they have had more than a time slice of the event loop.
 
     Args:
         inner: the service that answers the requests.
-        lane: lets one slow request on at a time, and short requests past.
+        scheduler: runs one slow request at a time and yields to short requests.
     """
 
-    def __init__(self, inner: Service, lane: Lane) -> None:
+    def __init__(self, inner: Service, scheduler: FairScheduler) -> None:
         self._inner = inner
-        self._lane = lane
+        self._scheduler = scheduler
 
     async def handle(self, request: Request) -> Response:
         """See `Service`."""
-        meter = Meter()
-        response = await paced(self._inner.handle(request), self._lane, meter)
-        if not meter.turns:
-            self._lane.passed()
+        meter = CpuMeter()
+        response = await schedule_fairly(self._inner.handle(request), self._scheduler, meter)
+        if not meter.slices:
+            self._scheduler.note_short_request()
         return response
 
-    def refuse(self, request: Request, error: ServiceError) -> Response:
+    def at_once(self, request: Request) -> Response | None:
         """See `Service`."""
-        return self._inner.refuse(request, error)
+        response = self._inner.at_once(request)
+        if response is not None:
+            self._scheduler.note_short_request()
+        return response
+
+    def reject(self, request: Request, error: ServiceError) -> Response:
+        """See `Service`."""
+        return self._inner.reject(request, error)

@@ -1,8 +1,11 @@
-"""A listening socket, and who comes in through it.
+"""The accept loop of a listening socket.
 
-Invariants: when the process has no file descriptor or memory for one more client, the event loop rests and who comes
-waits with the kernel, for `PAUSE_SECONDS` at a time; after `stop` nobody comes in and nobody is on the way in; whom
-the kernel has let in, `stop` lets in too. (The event loop's own server has none of them.)
+The event loop's own server has none of these invariants:
+
+- While the process has no file descriptor or memory for one more client, the event loop stays idle. New connections
+  wait in the kernel's backlog, for `PAUSE_SECONDS` at a time.
+- After `stop`, no connection is accepted, and none is being set up.
+- `stop` accepts every connection that the kernel has completed.
 """
 
 import asyncio
@@ -10,21 +13,21 @@ import contextlib
 import socket
 from collections.abc import Callable, Coroutine
 
-from lazulite.server.net.syn_filter import turn_away
+from lazulite.server.net.syn_filter import drop_new_syns
 
-ACCEPTED_PER_TURN = 64
+ACCEPTED_PER_ITERATION = 64
 PAUSE_SECONDS = 1.0
 HANDSHAKE_SECONDS = 0.05
 """How long `stop` waits for connections that the kernels of both sides are about to make: a round trip."""
 
 
-class Entrance:
-    """Lets clients in.
+class Acceptor:
+    """Accepts connections.
 
     Args:
         listening: not blocking; closed by `stop`.
-        receive: takes a client's socket over, which does not block, and returns the way in. None: the client was sent
-            away.
+        receive: takes over a client's non-blocking socket, and returns the setup of the connection, such as a TLS
+            handshake. None: there is nothing to set up, or the client was rejected.
     """
 
     def __init__(
@@ -37,46 +40,46 @@ class Entrance:
 
     @property
     def waiting_count(self) -> int:
-        """Clients on their way in."""
+        """Connections that are being set up."""
         return len(self._waiting)
 
     def start(self) -> None:
-        """Let clients in from now on, on the running loop."""
+        """Accept from now on, on the running loop."""
         self._pause = None
         asyncio.get_running_loop().add_reader(self._listening, self._accept)
 
-    async def stop(self, *, send_away: bool) -> None:
-        """Let nobody in any more; send away who is on the way in, or see them in."""
+    async def stop(self, *, reject: bool) -> None:
+        """Stop accepting; cancel connections that are being set up if `reject`, otherwise wait for them."""
         if self._listening.fileno() >= 0:
-            turn_away(self._listening)
+            drop_new_syns(self._listening)
             await asyncio.sleep(HANDSHAKE_SECONDS)
             if self._pause is not None:
                 self._pause.cancel()
             asyncio.get_running_loop().remove_reader(self._listening)
-            if not send_away:
+            if not reject:
                 with contextlib.suppress(OSError, MemoryError):
-                    while self._let_in():
+                    while self._accept_one():
                         pass
             self._listening.close()
         waiting = list(self._waiting)
-        if send_away:
+        if reject:
             for task in waiting:
                 task.cancel()
         await asyncio.gather(*waiting, return_exceptions=True)
 
     def _accept(self) -> None:
         loop = asyncio.get_running_loop()
-        for _ in range(ACCEPTED_PER_TURN):
+        for _ in range(ACCEPTED_PER_ITERATION):
             try:
-                if not self._let_in():
+                if not self._accept_one():
                     return
             except (OSError, MemoryError):
                 loop.remove_reader(self._listening)
                 self._pause = loop.call_later(PAUSE_SECONDS, self.start)
                 return
 
-    def _let_in(self) -> bool:
-        """Let one client in; False if nobody waits."""
+    def _accept_one(self) -> bool:
+        """Accept one connection; return False if the backlog is empty."""
         try:
             client, _address = self._listening.accept()
         except BlockingIOError:

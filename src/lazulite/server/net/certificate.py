@@ -47,7 +47,7 @@ class Certificate:
         context.options |= ssl.OP_NO_COMPRESSION | ssl.OP_NO_RENEGOTIATION
         context.set_alpn_protocols(["http/1.1"])
         try:
-            context.load_cert_chain(self._chain, self._key, self._refuse_password)
+            context.load_cert_chain(self._chain, self._key, self._reject_password)
         except ssl.SSLError as error:
             if error.reason == "KEY_VALUES_MISMATCH":
                 raise CertificateError(
@@ -59,7 +59,7 @@ class Certificate:
             raise CertificateError(f"cannot read {self._chain} or {self._key}: {error.strerror}") from error
         return context
 
-    def _refuse_password(self) -> str:
+    def _reject_password(self) -> str:
         raise CertificateError(f"the key in {self._key} is encrypted; openssl pkey -in {self._key} decrypts it")
 
 

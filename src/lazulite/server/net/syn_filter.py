@@ -1,9 +1,9 @@
-"""How a listening socket stops listening without losing anybody.
+"""How a listening socket stops listening without losing a client.
 
-Closing it resets the connections that the kernel has made on it and nobody has accepted yet, perhaps with a request
+Closing it resets the connections that the kernel has made on it and that are not accepted yet, perhaps with a request
 under way on them. No order of accepting and closing avoids that: there is always a moment in between. So the kernel is
-told first to make no more connections. Whoever tries meanwhile hears nothing, tries again after a second as TCP does,
-and is refused then: such a client knows that nothing of what it wanted was done.
+instructed first to make no more connections. A client that tries meanwhile gets no reply, and tries again after a
+second as TCP does. Its connection is refused then, so the client knows that its request was not executed.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ _FILTER = (
 """A program for the kernel (`struct sock_filter`): code, jumps if true and if false, operand."""
 
 
-def turn_away(listening: socket.socket) -> None:
+def drop_new_syns(listening: socket.socket) -> None:
     """Have no more connections made on a listening socket; nothing happens where the kernel cannot do that."""
     program = array("B", b"".join(struct.pack("HBBI", *each) for each in _FILTER))
     address, _ = program.buffer_info()

@@ -1,7 +1,7 @@
 """Whether what was sent arrives: what a slow reader takes of it, as far as that can be seen from here.
 
-A transport tells what waits in it. Over TLS that is not all: what is encrypted waits in another one beneath, which
-nobody can ask. Linux tells of a TCP connection how many bytes its peer has acknowledged, which is enough for both.
+A transport tells what waits in it. Over TLS that is not all: encrypted bytes wait in another transport beneath, which
+does not tell. Linux tells of a TCP connection how many bytes its peer has acknowledged, which is enough for both.
 """
 
 import asyncio
@@ -27,10 +27,10 @@ class _Sent(NamedTuple):
         return self.unacked > 0 or self.unsent_bytes > 0
 
 
-_UNTOLD = _Sent(0, 0, 0)
+_UNKNOWN = _Sent(0, 0, 0)
 
 
-class Delivery:
+class AckProgress:
     """Of one connection.
 
     Args:
@@ -60,9 +60,9 @@ class Delivery:
     def _ask(self) -> _Sent:
         connection = self._transport.get_extra_info("socket")
         if connection is None or _TCP_INFO is None:
-            return _UNTOLD
+            return _UNKNOWN
         try:
-            told = connection.getsockopt(socket.IPPROTO_TCP, _TCP_INFO, _LAYOUT.size)
+            info = connection.getsockopt(socket.IPPROTO_TCP, _TCP_INFO, _LAYOUT.size)
         except OSError:
-            return _UNTOLD
-        return _Sent(*_LAYOUT.unpack(told)) if len(told) == _LAYOUT.size else _UNTOLD
+            return _UNKNOWN
+        return _Sent(*_LAYOUT.unpack(info)) if len(info) == _LAYOUT.size else _UNKNOWN

@@ -1,7 +1,7 @@
 """Connections that are to speak TLS, from their arrival to the end of the handshake.
 
 Invariants: whoever waits here counts as a connection; a client has `tls_handshake_seconds` for its first byte and the
-handshake together; nothing of TLS is made before that byte has come. Plain HTTP is told so, in plain HTTP.
+handshake together; nothing of TLS is made before that byte has come. Plain HTTP gets an error, in plain HTTP.
 """
 
 import asyncio
@@ -10,7 +10,7 @@ from collections.abc import Callable, Coroutine
 
 from lazulite.protocol.errors import ServiceError
 from lazulite.server.http.connection import Connection
-from lazulite.server.http.server_state import Shared
+from lazulite.server.http.server_state import ServerState
 from lazulite.server.net.certificate import Certificate
 
 _HANDSHAKE = b"\x16"
@@ -22,7 +22,7 @@ _HANDSHAKE_SECONDS = 0.0015
 _NEVER_SECONDS = 24 * 60 * 60.0
 
 
-class Doorman:
+class TlsAcceptor:
     """Leads clients through the handshake.
 
     Args:
@@ -30,29 +30,29 @@ class Doorman:
         handshakes: says how many clients are here.
     """
 
-    def __init__(self, certificate: Certificate, shared: Shared, handshakes: Callable[[], int]) -> None:
+    def __init__(self, certificate: Certificate, state: ServerState, handshakes: Callable[[], int]) -> None:
         self._certificate = certificate
-        self._shared = shared
+        self._state = state
         self._handshakes = handshakes
 
     def receive(self, client: socket.socket) -> Coroutine[object, object, None] | None:
-        """Take a client in, or send one too many away: see `Entrance`."""
-        shared = self._shared
-        if self._handshakes() + len(shared.connections) >= shared.limits.connections:
+        """Take a client in, or send one too many away: see `Acceptor`."""
+        state = self._state
+        if self._handshakes() + state.budgets.connection_count >= state.limits.connections:
             client.close()
             return None
         return self._receive(client)
 
     async def _receive(self, client: socket.socket) -> None:
-        shared, seconds = self._shared, self._shared.limits.tls_handshake_seconds
+        state, seconds = self._state, self._state.limits.tls_handshake_seconds
         handed_on = False
         try:
             async with asyncio.timeout(seconds):
                 first = await _first_byte(client)
                 handed_on = first != b""
                 if first == _HANDSHAKE:
-                    shared.lane.owe(_HANDSHAKE_SECONDS)
-                    await shared.lane.turn()
+                    state.scheduler.charge(_HANDSHAKE_SECONDS)
+                    await state.scheduler.time_slice()
                     await self._secure(client, seconds)
                 elif first:
                     await self._send_away(client)
@@ -64,7 +64,7 @@ class Doorman:
 
     async def _secure(self, client: socket.socket, seconds: float) -> None:
         await asyncio.get_running_loop().connect_accepted_socket(
-            lambda: Connection(self._shared, "https"),
+            lambda: Connection(self._state, "https"),
             client,
             ssl=self._certificate.context,
             ssl_handshake_timeout=seconds,
@@ -73,9 +73,9 @@ class Doorman:
         )
 
     async def _send_away(self, client: socket.socket) -> None:
-        refusal = ServiceError("AccountRequiresHttps")
+        rejection = ServiceError("AccountRequiresHttps")
         await asyncio.get_running_loop().connect_accepted_socket(
-            lambda: Connection(self._shared, "http", refusal), client
+            lambda: Connection(self._state, "http", rejection), client
         )
 
 

@@ -36,12 +36,13 @@ class RequestLog:
     def record(self, exchange: Exchange) -> None:
         """Note an answered request."""
         request, response = exchange.request, exchange.response
+        record = request.record
         # Spelled out, because it runs for every request and a dictionary through the encoder costs three times as much.
         self._writer.write(
-            f'{{"time":"{timestamp(self._clock)}","id":{_quote(request.id)},"account":{_quote(request.account)},'
-            f'"operation":{_quote(request.operation)},"method":{_quote(request.method)},"status":{response.status},'
-            f'"error":{_quote(response.error_code)},"ms":{exchange.elapsed_ms:.3f},"scanned":{request.rows_scanned},'
-            f'"returned":{request.rows_returned},"class":{_quote(request.query_class)},"bytes_in":{exchange.bytes_in},'
+            f'{{"time":"{timestamp(self._clock)}","id":{_quote(request.id)},"account":{_quote(record.account)},'
+            f'"operation":{_quote(record.operation)},"method":{_quote(request.method)},"status":{response.status},'
+            f'"error":{_quote(response.error_code)},"ms":{exchange.elapsed_ms:.3f},"scanned":{record.rows_scanned},'
+            f'"returned":{record.rows_returned},"class":{_quote(record.query_class)},"bytes_in":{exchange.bytes_in},'
             f'"bytes_out":{exchange.bytes_out},"client":{_quote(request.client)}}}'
         )
 
@@ -70,7 +71,7 @@ def frames(failure: BaseException) -> list[str]:
     return [f"{frame.filename.rpartition('/')[2]}:{frame.lineno} {frame.name}" for frame in found]
 
 
-def _remember_last() -> Callable[[int], str]:
+def _cache_last() -> Callable[[int], str]:
     known, text = -1, ""
 
     def second(unix: int) -> str:
@@ -82,4 +83,4 @@ def _remember_last() -> Callable[[int], str]:
     return second
 
 
-_second = _remember_last()
+_second = _cache_last()

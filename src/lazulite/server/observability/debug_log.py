@@ -50,7 +50,7 @@ class DebugLog:
         lines.append(f"> {request.method} {redact(target)} ({exchange.bytes_in} bytes)")
         lines += _fields(">", request.headers.items())
         lines.append(f"< {response.status} {response.error_code} ({exchange.bytes_out} bytes)")
-        lines += _fields("<", response.headers)
+        lines += _fields("<", response.fields())
         self._writer.write("\n".join(line.translate(_CONTROLS) for line in lines))
 
     def failed(self, request_id: str, failure: BaseException) -> None:

@@ -1,4 +1,4 @@
-"""What the server tells about the requests it answered, and to whom."""
+"""Exchanges, and the interface of logs that record them."""
 
 from typing import NamedTuple, Protocol
 
@@ -16,7 +16,7 @@ class Exchange(NamedTuple):
 
 
 class ExchangeLog(Protocol):
-    """Takes notice of exchanges; quick, never blocks, never raises."""
+    """Records exchanges; fast, never blocks, never raises."""
 
     def record(self, exchange: Exchange) -> None:
         """Note an answered request."""

@@ -1,8 +1,8 @@
 """Lines to a file without holding up the event loop.
 
-Invariants: `write` never blocks and never raises; waiting lines are bounded, what does not fit is counted and the count
-is written when there is room again; one daemon thread writes, and `close` returns when everything is written (or the
-file cannot take it).
+Invariants: `write` never blocks and never raises. The queue is bounded; dropped lines are counted, and the count is
+written when there is room again. One daemon thread writes, and `close` returns when all lines are written, or the file
+cannot take them.
 """
 
 import threading
@@ -34,17 +34,17 @@ class LineWriter:
     Args:
         output: closed by its owner, after `close`.
         lines_max: lines that may wait.
-        tell_dropped: makes the line that reports a number of dropped lines.
+        format_dropped: returns the line that reports a number of dropped lines.
     """
 
-    def __init__(self, output: Output, lines_max: int, tell_dropped: Callable[[int], str]) -> None:
+    def __init__(self, output: Output, lines_max: int, format_dropped: Callable[[int], str]) -> None:
         self._output = output
         self._lines_max = lines_max
-        self._tell_dropped = tell_dropped
+        self._format_dropped = format_dropped
         self._lines: deque[str] = deque()
         self._dropped_count = 0
         self._lost_count = 0
-        self._told_count = 0
+        self._reported_count = 0
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._run, name="log", daemon=True)
         self._thread.start()
@@ -70,14 +70,17 @@ class LineWriter:
         lines = [self._lines.popleft() for _ in range(len(self._lines))]
         # Each count has one writer: the event loop counts what it dropped, this thread what the file did not take.
         missing_count = self._dropped_count + self._lost_count
-        if missing_count > self._told_count:
-            lines.append(self._tell_dropped(missing_count - self._told_count))
+        if missing_count > self._reported_count:
+            lines.append(self._format_dropped(missing_count - self._reported_count))
         if not lines:
             return
         try:
             self._output.write(("\n".join(lines) + "\n").encode("utf-8", "backslashreplace"))
             self._output.flush()
-        except (OSError, ValueError):  # A full disk, a closed pipe, a file closed by its owner: told when it is back.
-            self._lost_count += len(lines) - (missing_count > self._told_count)
+        except (
+            OSError,
+            ValueError,
+        ):  # A full disk, a closed pipe, a file closed by its owner: reported once it is back.
+            self._lost_count += len(lines) - (missing_count > self._reported_count)
         else:
-            self._told_count = missing_count
+            self._reported_count = missing_count

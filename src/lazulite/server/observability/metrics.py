@@ -21,15 +21,16 @@ from prometheus_client import (
     disable_created_metrics,
     generate_latest,
 )
-from prometheus_client.metrics_core import GaugeMetricFamily
+from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from lazulite.engine.rocksdb.flush_stats import Flush
 from lazulite.protocol.errors import CATALOGUE, REASONS
 from lazulite.server.observability.exchange import Exchange
+from lazulite.server.observability.families import Families, Family
 
 NONE, OTHER = "none", "other"
-"""Labels of what was refused before its operation was known, and of what is none of the known ones."""
+"""Labels of what was rejected before its operation was known, and of what is none of the known ones."""
 
 REQUEST_SECONDS = (
     *(0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05),
@@ -76,13 +77,33 @@ class _Readings(Collector):
             yield GaugeMetricFamily(f"lazulite_{name}", READINGS[name], value)
 
 
+class _Collected(Collector):
+    """Families that were collected elsewhere."""
+
+    def __init__(self, families: Families) -> None:
+        self._families = families
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield them."""
+        for name, (kind, text, samples) in self._families.items():
+            metric = Metric(name, text, kind)
+            for (sample, labels), value in samples.items():
+                metric.add_sample(sample, dict(labels), value)
+            yield metric
+
+
+async def page_of(families: Families) -> bytes:
+    """Return families in Prometheus' text format, version 0.0.4."""
+    return await asyncio.to_thread(generate_latest, _Collected(families))
+
+
 class Metrics:
     """Counts exchanges (see `ExchangeLog`) and flushes.
 
     Args:
         version: of the service.
         operations: the names that operations have.
-        query_classes: those that classes of queries have.
+        query_classes: the names of classes of queries.
     """
 
     def __init__(self, version: str, operations: Collection[str], query_classes: Collection[str]) -> None:
@@ -104,7 +125,7 @@ class Metrics:
         self._requests = counter("requests", "Requests answered.", "operation", "status")
         seconds = "From a whole request's arrival to its answer's writing."
         self._seconds = histogram("request_seconds", seconds, REQUEST_SECONDS, "operation")
-        self._errors = counter("errors", "Requests refused, by error code.", "code")
+        self._errors = counter("errors", "Requests rejected, by error code.", "code")
         self._failures = counter("internal_errors", "Exceptions that no code expected.")
         self._queries = counter("queries", "Queries of entities, by class.", "class")
         self._scanned = counter("rows_scanned", "Rows that queries have read.", "operation")
@@ -123,16 +144,17 @@ class Metrics:
     def record(self, exchange: Exchange) -> None:
         """Count an answered request."""
         request, response, elapsed_ms, bytes_in, bytes_out = exchange
-        key = request.operation, response.status
+        record = request.record
+        key = record.operation, response.status
         known = self._known.get(key) or self._meet(*key)
         known.requests.inc()
         known.seconds.observe(elapsed_ms / 1000)
-        if request.rows_scanned:
-            self._scanned.labels(known.name).inc(request.rows_scanned)
-        if request.rows_returned:
-            self._returned.labels(known.name).inc(request.rows_returned)
-        if request.query_class:
-            self._queries.labels(_among(self._query_classes, request.query_class)).inc()
+        if record.rows_scanned:
+            self._scanned.labels(known.name).inc(record.rows_scanned)
+        if record.rows_returned:
+            self._returned.labels(known.name).inc(record.rows_returned)
+        if record.query_class:
+            self._queries.labels(_among(self._query_classes, record.query_class)).inc()
         if response.error_code:
             self._errors.labels(_among(CATALOGUE, response.error_code)).inc()
         if bytes_in:
@@ -158,6 +180,21 @@ class Metrics:
         """
         self._readings.values = readings()
         return await asyncio.to_thread(generate_latest, self._registry)
+
+    async def families(self, readings: Callable[[], Mapping[str, float]]) -> Families:
+        """Return everything as plain values; see `render`."""
+        self._readings.values = readings()
+        return await asyncio.to_thread(self._collected)
+
+    def _collected(self) -> Families:
+        return {
+            metric.name: Family(
+                metric.type,
+                metric.documentation,
+                {(each.name, tuple(sorted(each.labels.items()))): each.value for each in metric.samples},
+            )
+            for metric in self._registry.collect()
+        }
 
     def _meet(self, operation: str, status: int) -> _Known:
         """Return what counts an operation and a status that were not seen together before."""

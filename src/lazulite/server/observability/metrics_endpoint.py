@@ -1,6 +1,6 @@
-"""`GET /metrics`, on a port where there is nothing else.
+"""`GET /metrics`, on a port where there is nothing else, or at a path of an ASGI application.
 
-Invariant: one rendering runs at a time, however many ask; whoever asks meanwhile gets what it makes.
+Invariant: one rendering runs at a time; every request that arrives meanwhile gets its page.
 """
 
 import asyncio
@@ -17,27 +17,33 @@ PAGE_LIMITS = Limits(connections=64, body_bytes=64 * KIB, buffered_bytes=64 * 64
 
 
 class MetricsPage:
-    """A service that answers `GET` and `HEAD` of `/metrics`, whatever the query, and refuses everything else.
+    """A service that answers `GET` and `HEAD` of one path, whatever the query, and rejects everything else.
 
     Args:
         render: returns the page.
+        path: where it is.
     """
 
-    def __init__(self, render: Callable[[], Awaitable[bytes]]) -> None:
+    def __init__(self, render: Callable[[], Awaitable[bytes]], path: str = "/metrics") -> None:
         self._render = render
+        self._path = path
         self._running: asyncio.Task[bytes] | None = None
 
     async def handle(self, request: Request) -> Response:
         """See `Service`."""
-        if request.path != "/metrics":
-            return self.refuse(request, ServiceError("ResourceNotFound"))
+        if request.path != self._path:
+            return self.reject(request, ServiceError("ResourceNotFound"))
         if request.method not in ("GET", "HEAD"):
-            response = self.refuse(request, ServiceError("MethodNotAllowed"))
+            response = self.reject(request, ServiceError("MethodNotAllowed"))
             response.headers.append(("Allow", "GET, HEAD"))
             return response
         return Response(200, [("Content-Type", CONTENT_TYPE), ("Cache-Control", "no-store")], await self._page())
 
-    def refuse(self, request: Request, error: ServiceError) -> Response:  # noqa: ARG002 - the interface has it
+    def at_once(self, request: Request) -> Response | None:  # noqa: ARG002 - the interface has it
+        """See `Service`; every page is rendered while its request waits."""
+        return None
+
+    def reject(self, request: Request, error: ServiceError) -> Response:  # noqa: ARG002 - the interface has it
         """See `Service`."""
         return Response(error.status, [("Content-Type", "text/plain")], f"{error.code}\n".encode(), error.code)
 
@@ -53,6 +59,6 @@ class MetricsPage:
 
 
 def _seen(rendering: asyncio.Task[bytes]) -> None:
-    """Look at the outcome, lest asyncio warns of a failure that nobody waits to hear of any more."""
+    """Retrieve the outcome, so that asyncio does not warn of a failure that no request waits for."""
     if not rendering.cancelled():
         rendering.exception()

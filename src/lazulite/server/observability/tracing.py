@@ -33,7 +33,7 @@ PATH_CHARACTERS_MAX = 1024
 
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH", "MERGE"})
 _SAME_AGAIN_SECONDS = 60.0
-_SAID_MAX = 100
+_REPORTED_MAX = 100
 _LINE_CHARACTERS_MAX = 300
 _OF_SECRETS = "opentelemetry.util"
 _OF_OURS = (_OF_SECRETS, "opentelemetry.exporter", "opentelemetry.sdk")
@@ -78,10 +78,11 @@ class TraceLog:
         """Make a span of an answered request."""
         ended_ns = self._time_ns()
         request, response = exchange.request, exchange.response
+        record = request.record
         headers: Mapping[str, str] = request.headers
         method = request.method if request.method in _METHODS else "HTTP"
         span = self._tracer.start_span(
-            f"{method} {request.operation}" if request.operation else method,
+            f"{method} {record.operation}" if record.operation else method,
             context=self._propagator.extract(headers) if "traceparent" in headers else None,
             kind=SpanKind.SERVER,
             attributes=_attributes(exchange),
@@ -92,7 +93,7 @@ class TraceLog:
         span.end(ended_ns)
 
     def failed(self, request_id: str, failure: BaseException) -> None:
-        """Note nothing: the span of the answer, which follows, tells of it."""
+        """Do nothing: the span of the response, which follows, has the error."""
 
     def close(self) -> None:
         """Send what waits, and stop waiting after `FAREWELL_SECONDS`."""
@@ -104,32 +105,33 @@ class TraceLog:
 
 def _attributes(exchange: Exchange) -> dict[str, str | int]:
     request, response = exchange.request, exchange.response
+    record = request.record
     attributes: dict[str, str | int] = {
         "http.request.method": request.method if request.method in _METHODS else "_OTHER",
         "http.response.status_code": response.status,
         "url.path": redact(request.path[:PATH_CHARACTERS_MAX]),
         "url.scheme": request.scheme,
         "client.address": request.client,
-        "db.namespace": request.account,
-        "db.operation.name": request.operation,
+        "db.namespace": record.account,
+        "db.operation.name": record.operation,
         "error.type": response.error_code,
         "lazulite.request_id": request.id,
-        "lazulite.query_class": request.query_class,
+        "lazulite.query_class": record.query_class,
     }
     attributes = {name: value for name, value in attributes.items() if value != ""}
-    if request.rows_scanned or request.query_class:
-        attributes["lazulite.rows_scanned"] = request.rows_scanned
-        attributes["db.response.returned_rows"] = request.rows_returned
+    if record.rows_scanned or record.query_class:
+        attributes["lazulite.rows_scanned"] = record.rows_scanned
+        attributes["db.response.returned_rows"] = record.rows_returned
     return attributes
 
 
 class _Complaints(logging.Handler):
-    """Takes what the SDK logs: its own troubles become lines for people, what clients can cause becomes nothing."""
+    """Handles log records of the SDK: reports the SDK's own problems and drops records that clients can cause."""
 
     def __init__(self, report: Callable[[str], None]) -> None:
         super().__init__(logging.WARNING)
         self._report = report
-        self._said: dict[str, float] = {}
+        self._reported_s: dict[str, float] = {}
 
     def listen(self) -> None:
         """Take it from now on."""
@@ -146,11 +148,11 @@ class _Complaints(logging.Handler):
         if not record.name.startswith(_OF_OURS):
             return
         known = str(record.msg)
-        if record.created - self._said.get(known, 0) < _SAME_AGAIN_SECONDS:
+        if record.created - self._reported_s.get(known, 0) < _SAME_AGAIN_SECONDS:
             return
-        if len(self._said) == _SAID_MAX:
-            self._said.clear()
-        self._said[known] = record.created
-        # What is wrong with a header is said with the header, and that may be a key.
+        if len(self._reported_s) == _REPORTED_MAX:
+            self._reported_s.clear()
+        self._reported_s[known] = record.created
+        # The message quotes the faulty header, which may be a key.
         text = known.replace("%s", "…") if record.name.startswith(_OF_SECRETS) else record.getMessage()
         self._report(f"traces: {' '.join(text.split())[:_LINE_CHARACTERS_MAX]}")

@@ -24,7 +24,7 @@ class FetchError(Exception):
 
 
 class Origin(NamedTuple):
-    """Who is asked."""
+    """Scheme, host and port of a server."""
 
     scheme: str
     host: str
@@ -47,8 +47,8 @@ def origin_of(url: str) -> Origin:
     return Origin(parts.scheme, parts.hostname, port or _PORTS[parts.scheme])
 
 
-class _Answer:
-    """What the parser saw. The names of the methods are those that httptools calls."""
+class _Response:
+    """A response under construction; httptools calls the methods by these names."""
 
     def __init__(self) -> None:
         self.body = bytearray()
@@ -71,7 +71,7 @@ async def fetch(url: str, *, bytes_max: int, tls: ssl.SSLContext) -> bytes:
     Args:
         url: http or https.
         bytes_max: of the body.
-        tls: for https; it says whose certificates are believed.
+        tls: for https; it has the trusted certificates.
 
     Raises:
         FetchError: it cannot be had, or is too large.
@@ -89,7 +89,7 @@ async def fetch(url: str, *, bytes_max: int, tls: ssl.SSLContext) -> bytes:
     except OSError as error:
         raise FetchError(f"cannot read {url}: {error}") from None
     finally:
-        # Not a graceful end: nothing of interest is left, and a peer that does not answer must not hold us.
+        # Not a graceful close: a peer that does not respond must not delay the caller.
         writer.transport.abort()
 
 
@@ -108,10 +108,10 @@ def _request(url: str) -> bytes:
 
 
 async def _read(url: str, reader: asyncio.StreamReader, bytes_max: int) -> bytes:
-    answer = _Answer()
-    parser = HttpResponseParser(answer)
+    response = _Response()
+    parser = HttpResponseParser(response)
     received_bytes = 0
-    while not answer.complete:
+    while not response.complete:
         data = await reader.read(_READ_BYTES)
         if not data:
             break
@@ -120,11 +120,11 @@ async def _read(url: str, reader: asyncio.StreamReader, bytes_max: int) -> bytes
             parser.feed_data(data)
         except (HttpParserError, HttpParserUpgrade):
             raise FetchError(f"{url} gave no HTTP/1.1 answer") from None
-        if len(answer.body) > bytes_max or received_bytes > len(answer.body) + _HEAD_BYTES_MAX:
+        if len(response.body) > bytes_max or received_bytes > len(response.body) + _HEAD_BYTES_MAX:
             raise FetchError(f"{url} gave more than {bytes_max} bytes")
     status = parser.get_status_code()
     if status != 200:
         raise FetchError(f"{url} answered {status or 'nothing'}")
-    if not answer.complete and answer.has_length:
+    if not response.complete and response.has_length:
         raise FetchError(f"{url} gave half an answer")
-    return bytes(answer.body)
+    return bytes(response.body)

@@ -1,12 +1,12 @@
 """The signing keys of an OpenID Connect issuer, fetched, kept, renewed. Source: OpenID Connect Discovery 1.0 section 4.
 
 Invariants:
-- one fetch at a time, bounded in time and bytes; requests wait for one only if a token names a key that is not known,
-  or before the first fetch is done;
+- one fetch at a time, bounded in time and bytes; requests wait for one only if a token names an unknown key, or before
+  the first fetch is done;
 - keys that the issuer dropped are gone within `REFRESH_SECONDS` and a fetch's time while the issuer answers, and within
   `TRUSTED_SECONDS` if it does not;
-- tokens that name unknown keys cause at most one fruitless fetch in `UNKNOWN_KEY_SECONDS`; those that come in between
-  wait for the next one, so that nobody can keep a key that the issuer has just begun to use from being found.
+- tokens that name unknown keys cause at most one fruitless fetch in `UNKNOWN_KEY_SECONDS`; tokens that come in between
+  wait for the next one, so that an attacker cannot keep a new key of the issuer from being found.
 """
 
 import asyncio
@@ -59,7 +59,7 @@ async def fetch_issuer_keys(issuer: str, tls: ssl.SSLContext) -> KeySet:
     if not isinstance(document, dict) or document.get("issuer") != issuer:
         raise FetchError(f"{issuer}{_DISCOVERY} is not the configuration of that issuer")
     url = document.get("jwks_uri")
-    # Keys that anybody on the way could have changed prove nothing; the issuer's own origin was accepted as it is.
+    # Keys that came over an unprotected connection prove nothing; the issuer's own origin was accepted as it is.
     if not isinstance(url, str) or (origin_of(url).scheme != "https" and origin_of(url) != origin_of(issuer)):
         raise FetchError(f"the jwks_uri of {issuer} is not an https URL")
     return parse_jwks(await fetch(url, bytes_max=JWKS_BYTES_MAX, tls=tls))
@@ -70,7 +70,7 @@ class IssuerKeys:
 
     Args:
         fetch_keys: fetches them; raises `FetchError` or `JwksError`.
-        report: told when the issuer stops and when it begins again to give usable keys.
+        report: takes a line for people when the issuer stops, or resumes, to provide usable keys.
         monotonic: seconds that never step back.
         sleep: waits between two fetches.
         fetch_seconds_max: how long a fetch may take.

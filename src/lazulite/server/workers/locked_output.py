@@ -1,7 +1,7 @@
-"""A file that several processes write lines to, whole ones.
+"""A file that several processes write whole lines to.
 
-A write longer than a pipe's or a buffer's bound is several writes, between which another process would get in. So each
-holds a lock meanwhile, which the kernel takes from a process that dies.
+A write that exceeds the bound of a pipe or a buffer is several writes, and lines of another process could come between
+them. So each process locks the file meanwhile; the kernel releases the lock of a process that dies.
 """
 
 import fcntl
@@ -15,8 +15,8 @@ class LockedOutput:
 
     Args:
         output: the file.
-        lock: the descriptor of a file that all the processes have; see `new_lock`.
-        place: which of its locks; one for each file and no two for the same, as a process does not exclude itself.
+        lock: the descriptor of a file that all the processes share; see `new_lock`.
+        place: the number of the lock, another one for each file, as a process does not exclude itself.
     """
 
     def __init__(self, output: Output, lock: int, place: int) -> None:
@@ -25,7 +25,7 @@ class LockedOutput:
         self._place = place
 
     def write(self, data: bytes, /) -> None:
-        """Write all of it, blocking, with nobody's lines in between."""
+        """Write all of the data, blocking, without lines of other processes in between."""
         fcntl.lockf(self._lock, fcntl.LOCK_EX, 1, self._place)
         try:
             self._output.write(data)
@@ -34,7 +34,7 @@ class LockedOutput:
             fcntl.lockf(self._lock, fcntl.LOCK_UN, 1, self._place)
 
     def flush(self) -> None:
-        """Do nothing: nothing waits."""
+        """Do nothing: nothing is buffered."""
 
 
 def new_lock() -> int:

@@ -1,189 +1,240 @@
-"""The front-end processes of a service, started, kept and ended by the process that owns the store.
+"""The worker processes of a service, started, replaced and stopped by the primary.
 
-Each has a place: its own listening sockets, of which the kernel gives each new connection to one, and which this
-process keeps open too, so that connections that wait at the place of a dead process are accepted by the next one. A
-front end is told what to do by its standard input, one byte a command, after its settings; the input's end means that
-this process is gone, and so is the store.
+Workers have numbers from 0. Each number has its own listening sockets; the kernel assigns each new connection to one of
+the numbers. The primary keeps the sockets open too, so that connections that wait there when a worker dies are accepted
+by its successor. A worker reads its settings from standard input, and then commands of one byte. The end of the input
+means that the primary is gone.
 
-Invariants: after `start` each place has a process, or one is being started; one that dies is replaced; after `stop`
-there is none. Who ends because of `stop` has answered what it had begun, unless the drain's time was up.
+Invariants: after `start` each number has a process, or one is being started; a process that ends is replaced; after
+`stop` there is none. A worker that `stop` ends has responded to all requests in flight, unless the drain's time was up.
 """
 
 import asyncio
 import contextlib
 import socket
 from asyncio.subprocess import PIPE, Process
-from collections.abc import Awaitable, Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from itertools import chain
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from lazulite.server.limits import Limits
-from lazulite.server.server import Ports, Sockets, listen_together
+from lazulite.server.server import BindError, Ports, Sockets, listen_together
 
-LEAVE, DRAIN, HURRY, RELOAD = b"l", b"d", b"h", b"r"
-"""Commands: make clients go elsewhere; finish what is in flight and end; end at once; read the certificate again."""
+T = TypeVar("T")
+
+ANNOUNCE_STOP, STOP, FORCE_STOP, RELOAD, METRICS = b"l", b"d", b"h", b"r", b"m"
+"""Commands: announce the stop; complete the requests in flight and exit; exit at once; reload the certificate; print
+the metrics as a line."""
 
 READY = b"ready\n"
-"""What a front end prints once it accepts requests."""
+"""The line that a worker prints once it accepts requests."""
+LINE_BYTES_MAX = 16 << 20
+"""The longest line that a worker prints. Its metrics, with all series that there can be, take less than 1 MiB."""
 
 RESTART_SECONDS = 1.0
-"""How long after a process that never accepted a request the next one is started."""
+"""The delay before a process is replaced that never accepted requests."""
 STOP_SECONDS_MAX = 10.0
-"""How much longer than its drain a front end may take to end, before it is killed."""
+"""How long after the drain's time a worker is killed."""
 
 
-class FrontEndError(Exception):
-    """A front end ended before it accepted requests; it has said why."""
+class WorkerError(Exception):
+    """A worker ended before it accepted requests; it printed the reason."""
 
 
 class Address(NamedTuple):
-    """Where to listen: the ports as in `Ports`, 0 for any free one."""
+    """Where a server of each worker listens: the ports as in `Ports`, 0 for any free one."""
 
     host: str
     http: int | None
     https: int | None
 
 
-class FrontEnds:
+class WorkerListener(Protocol):
+    """Observes workers by their numbers."""
+
+    def on_ready(self, worker: int, ask: Callable[[], None], /) -> None:
+        """Note that a new process accepts requests; `ask` makes it print its metrics."""
+        ...
+
+    def on_line(self, worker: int, line: bytes, /) -> None:
+        """Take a line that a process printed."""
+        ...
+
+    def on_end(self, worker: int, /) -> None:
+        """Note that a process that accepted requests has ended."""
+        ...
+
+
+class WorkerSupervisor(Generic[T]):
     """See above; `lifecycle.serve` runs it as it runs a `Server`.
 
     Args:
-        command: makes the command line of a front end, given its stream to the store and its sockets, as descriptors.
-        settings: what each is told first.
-        count: how many there are.
-        address: where they listen.
-        limits: theirs.
-        attach: connects a stream to the store's side of a new front end; it is given what kills that one.
-        report: told, in a line for people, what died.
-        shared: descriptors that all of them inherit.
+        command: returns the command line of a worker, given the descriptor of its stream to the store and its sockets,
+            those of each address.
+        settings: sent to each worker first.
+        count: of the workers.
+        addresses: where they listen, by what is served there.
+        limits: of each worker.
+        attach: connects a new worker's stream to the store; its second argument kills the worker.
+        report: takes a line for people about each worker that ends.
+        shared: descriptors that all workers inherit.
+        listener: observes the workers; None if there are no metrics.
+        explained: returns the error for people of an address that cannot be listened on.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - most are given by name
         self,
-        command: Callable[[int, Sockets], Sequence[str]],
+        command: Callable[[int, Sequence[Sockets]], Sequence[str]],
         settings: bytes,
         *,
         count: int,
-        address: Address,
+        addresses: Mapping[T, Address],
         limits: Limits,
         attach: Callable[[socket.socket, Callable[[], None]], Awaitable[None]],
         report: Callable[[str], None],
         shared: Sequence[int] = (),
+        listener: WorkerListener | None = None,
+        explained: Callable[[BindError, T], BindError] = lambda error, _: error,
     ) -> None:
         self.limits = limits
         self._command = command
         self._settings = len(settings).to_bytes(8, "big") + settings
         self._count = count
-        self._address = address
+        self._addresses = addresses
         self._attach = attach
         self._report = report
         self._shared = tuple(shared)
-        self._sockets: list[Sockets] = []
+        self._listener = listener
+        self._explained = explained
+        self._sockets: list[list[Sockets]] = []
+        """By worker, those of each address."""
         self._processes: dict[int, Process] = {}
-        self._places: list[asyncio.Task[None]] = []
-        self._leaving = self._stopping = False
+        self._keepers: list[asyncio.Task[None]] = []
+        self._stop_announced = self._stopping = False
 
     @property
-    def ports(self) -> Ports:
-        """What is listened on since `start`."""
-        return self._sockets[0].ports
+    def ports(self) -> Mapping[T, Ports]:
+        """The ports that are listened on since `start`."""
+        return {served: sockets.ports for served, sockets in zip(self._addresses, self._sockets[0], strict=True)}
 
     async def start(self) -> None:
         """Listen, start all processes and return once they accept requests.
 
         Raises:
             BindError: the address is in use, unknown or not allowed.
-            FrontEndError: one of them cannot.
+            WorkerError: a worker did not start.
         """
-        host, http, https = self._address
-        plain = await listen_together(host, http, self._count)
-        secure = await listen_together(host, https, self._count)
-        self._sockets = [Sockets(*pair) for pair in zip(plain, secure, strict=True)]
+        self._sockets = [[] for _ in range(self._count)]
+        for served, (host, http, https) in self._addresses.items():
+            try:
+                plain = await listen_together(host, http, self._count)
+                secure = await listen_together(host, https, self._count)
+            except BindError as error:
+                raise self._explained(error, served) from error
+            for sockets, *pair in zip(self._sockets, plain, secure, strict=True):
+                sockets.append(Sockets(*pair))
         ready = [asyncio.get_running_loop().create_future() for _ in range(self._count)]
-        self._places = [asyncio.create_task(self._keep(place, ready[place])) for place in range(self._count)]
+        self._keepers = [asyncio.create_task(self._keep(number, ready[number])) for number in range(self._count)]
         await asyncio.gather(*ready)
 
     def reload(self) -> None:
-        """Have the certificate read again."""
-        self._tell(RELOAD)
+        """Have each worker reload the certificate."""
+        self._send_all(RELOAD)
 
     def leave(self) -> None:
-        """Go on, but make clients go elsewhere."""
-        self._leaving = True
-        self._tell(LEAVE)
+        """Announce the stop: `/health` reports it, and connections are closed after their next response."""
+        self._stop_announced = True
+        self._send_all(ANNOUNCE_STOP)
 
-    def hurry(self) -> None:
+    def force_stop(self) -> None:
         """End a running or later `stop` without waiting for requests in flight."""
-        self._tell(HURRY)
+        self._send_all(FORCE_STOP)
 
     async def stop(self) -> None:
-        """Stop accepting, have what is in flight answered, and end all processes."""
+        """Stop accepting, let the workers complete the requests in flight, and end all processes."""
         self._stopping = True
-        for sockets in self._sockets:
-            sockets.close()
-        self._tell(DRAIN)
-        if self._places:
-            _, late = await asyncio.wait(self._places, timeout=self.limits.drain_seconds + STOP_SECONDS_MAX)
+        for pair in chain.from_iterable(self._sockets):
+            pair.close()
+        self._send_all(STOP)
+        if self._keepers:
+            _, late = await asyncio.wait(self._keepers, timeout=self.limits.drain_seconds + STOP_SECONDS_MAX)
             for process in self._processes.values():
                 _kill(process)
             if late:
                 await asyncio.wait(late)
 
-    def _tell(self, command: bytes) -> None:
+    def _send_all(self, command: bytes) -> None:
         for process in self._processes.values():
-            _say(process, command)
+            _send(process, command)
 
-    async def _keep(self, place: int, ready: "asyncio.Future[None]") -> None:
-        """Have a process at a place until `stop`."""
-        name = f"front end {place + 1}"
+    async def _keep(self, number: int, ready: "asyncio.Future[None]") -> None:
+        """Keep a worker running until `stop`."""
+        name = f"worker {number + 1}"
         while not self._stopping:
             try:
-                accepted, code = await self._live(place, ready)
+                accepted, code = await self._live(number, ready)
             except OSError as error:
                 accepted, code = False, error.errno
                 self._report(f"{name} cannot be started: {error.strerror}")
             if self._stopping:
                 break
             if not ready.done():
-                ready.set_exception(FrontEndError(f"{name} did not start"))
+                ready.set_exception(WorkerError(f"{name} did not start"))
                 break
-            self._report(f"{name} ended with {code}: its connections are lost, and another takes its place")
+            self._report(f"{name} ended with {code}: its connections are lost, and another one replaces it")
             if not accepted:
                 await asyncio.sleep(RESTART_SECONDS)
 
-    async def _live(self, place: int, ready: "asyncio.Future[None]") -> tuple[bool, int | None]:
-        """Run a process at a place to its end; return whether it ever accepted requests, and its exit code."""
-        process = self._processes[place] = await self._begin(place)
+    async def _live(self, number: int, ready: "asyncio.Future[None]") -> tuple[bool, int | None]:
+        """Run one process to its end; return whether it ever accepted requests, and its exit code."""
+        process = self._processes[number] = await self._begin(number)
         assert process.stdin is not None
         assert process.stdout is not None
-        if self._leaving:
-            _say(process, LEAVE)
+        if self._stop_announced:
+            _send(process, ANNOUNCE_STOP)
         if self._stopping:
-            _say(process, DRAIN)
+            _send(process, STOP)
         accepts = await process.stdout.readline() == READY
-        if accepts and not ready.done():
-            ready.set_result(None)
+        if accepts:
+            if not ready.done():
+                ready.set_result(None)
+            await self._listen(number, process, process.stdout)
         code = await process.wait()
-        del self._processes[place]
+        del self._processes[number]
         process.stdin.close()
         return accepts, code
 
-    async def _begin(self, place: int) -> Process:
+    async def _listen(self, number: int, process: Process, output: asyncio.StreamReader) -> None:
+        """Pass on the lines that a process prints, to the end of its output."""
+        if self._listener is None:
+            return
+        self._listener.on_ready(number, lambda: _send(process, METRICS))
+        try:
+            async for line in output:
+                self._listener.on_line(number, line)
+        finally:
+            self._listener.on_end(number)
+
+    async def _begin(self, number: int) -> Process:
         ours, theirs = socket.socketpair()
         with theirs:
-            sockets = self._sockets[place]
-            inherited = (theirs.fileno(), *sockets.descriptors(), *self._shared)
+            sockets = self._sockets[number]
+            listening = [descriptor for pair in sockets for descriptor in pair.descriptors()]
+            inherited = (theirs.fileno(), *listening, *self._shared)
             command = self._command(theirs.fileno(), sockets)
-            process = await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE, pass_fds=inherited)
+            process = await asyncio.create_subprocess_exec(
+                *command, stdin=PIPE, stdout=PIPE, limit=LINE_BYTES_MAX, pass_fds=inherited
+            )
         await self._attach(ours, lambda: _kill(process))
-        _say(process, self._settings)
+        _send(process, self._settings)
         return process
 
 
-def _say(process: Process, words: bytes) -> None:
-    """Tell a process something; one that has just ended does not hear it, and is waited for by who keeps its place."""
+def _send(process: Process, data: bytes) -> None:
+    """Send bytes to a process. If it has just ended they are dropped; `_keep` notices the end."""
     assert process.stdin is not None
-    with contextlib.suppress(OSError, RuntimeError):  # The latter is what uvloop says of a pipe that is closed.
-        process.stdin.write(words)
+    with contextlib.suppress(OSError, RuntimeError):  # uvloop raises the latter for a closed pipe.
+        process.stdin.write(data)
 
 
 def _kill(process: Process) -> None:

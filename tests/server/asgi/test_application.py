@@ -1,17 +1,21 @@
 """The service under ASGI."""
 
 import asyncio
+import random
 from collections.abc import AsyncIterator
 from dataclasses import replace
 
 import httpx
 import pytest
 
-from lazulite.protocol.message import Request
-from lazulite.server.asgi import Message, asgi_app
+from lazulite.protocol.body import WINDOW_BYTES
+from lazulite.protocol.fields import Fields
+from lazulite.protocol.joined_content import ONE_PIECE_BYTES
+from lazulite.protocol.message import Request, Response
+from lazulite.server.asgi.application import HttpApplication
+from lazulite.server.asgi.messages import Message
 from lazulite.server.limits import Limits
-
-from .wire import Echo, Record
+from tests.server.wire import Echo, Record
 
 LIMITS = Limits(body_bytes=10)
 
@@ -23,7 +27,7 @@ def service() -> Echo:
 
 @pytest.fixture
 async def client(service: Echo) -> AsyncIterator[httpx.AsyncClient]:
-    transport = httpx.ASGITransport(app=asgi_app(service, LIMITS, lambda: "id"))
+    transport = httpx.ASGITransport(app=HttpApplication(service, LIMITS, lambda: "id"))
     async with httpx.AsyncClient(transport=transport, base_url="http://a.example:81") as opened:
         yield opened
 
@@ -52,7 +56,7 @@ async def test_head_and_204(service: Echo, client: httpx.AsyncClient) -> None:
     assert "content-length" not in (await client.get("/")).headers
 
 
-async def test_refusals(client: httpx.AsyncClient) -> None:
+async def test_rejections(client: httpx.AsyncClient) -> None:
     assert (await client.request("PURGE", "/")).status_code == 405
     assert (await client.get("/", headers=[("x-ms-version", "1"), ("x-ms-version", "2")])).status_code == 400
 
@@ -68,6 +72,37 @@ async def test_a_failing_service(service: Echo, client: httpx.AsyncClient, caplo
     assert "SECRET" not in caplog.text
 
 
+async def test_a_request_without_a_body_is_responded_to_at_once(service: Echo, client: httpx.AsyncClient) -> None:
+    service.now = lambda _: Response(200, [], b"at once")
+    assert (await client.get("/")).content == b"at once"
+    assert not service.requests
+    assert (await client.put("/", content=b"x")).content != b"at once"
+    service.now = lambda _: None
+    assert (await client.get("/a")).content == b"GET /a? "
+
+
+async def test_a_failure_at_once(service: Echo, client: httpx.AsyncClient, caplog: pytest.LogCaptureFixture) -> None:
+    def fail(_: Request) -> Response:
+        raise KeyError("SECRET")
+
+    service.now = fail
+    response = await client.get("/")
+    assert (response.status_code, response.content) == (500, b"InternalError")
+    assert "id: KeyError" in caplog.text
+    assert "SECRET" not in caplog.text
+
+
+async def test_requests_of_the_same_words_have_the_same_steady_fields(service: Echo, client: httpx.AsyncClient) -> None:
+    for date in ("Mon", "Tue"):
+        await client.get("/", headers=[("X-MS-Date", date), ("X-T", "1")])
+    await client.get("/", headers=[("X-T", "2")])
+    one, same, other = (request.headers for request in service.requests)
+    assert isinstance(one, Fields)
+    assert isinstance(same, Fields)
+    assert isinstance(other, Fields)
+    assert one.steady == same.steady != other.steady
+
+
 async def call(service: Echo, received: list[Message], scope: Message, limits: Limits = LIMITS) -> list[Message]:
     sent: list[Message] = []
 
@@ -77,7 +112,7 @@ async def call(service: Echo, received: list[Message], scope: Message, limits: L
     async def send(message: Message) -> None:
         sent.append(message)
 
-    await asgi_app(service, limits, lambda: "id")(scope, receive, send)
+    await HttpApplication(service, limits, lambda: "id")(scope, receive, send)
     return sent
 
 
@@ -135,7 +170,7 @@ async def test_a_body_that_takes_too_long(service: Echo) -> None:
         sent.append(message)
 
     async with asyncio.timeout(2):
-        await asgi_app(service, replace(LIMITS, body_read_seconds=0), lambda: "id")(dict(HTTP), receive, send)
+        await HttpApplication(service, replace(LIMITS, body_stall_seconds=0), lambda: "id")(dict(HTTP), receive, send)
     assert [message.get("status") for message in sent] == [408, None]
 
 
@@ -147,12 +182,74 @@ async def test_other_scopes(service: Echo, scope: str) -> None:
 
 async def test_exchanges_are_logged_with_the_bytes_of_their_bodies(service: Echo) -> None:
     log = Record()
-    app = asgi_app(service, LIMITS, lambda: "id", [log])
+    app = HttpApplication(service, LIMITS, lambda: "id", [log])
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://a.example") as client:
         answered = await client.put("/", content=b"0123")
         await client.put("/", content=b"0123456789x")
         await client.head("/")
-    told = [(each.request.method, each.response.status, each.bytes_in, each.bytes_out) for each in log.exchanges]
-    refusal = len(b"RequestBodyTooLarge")
-    assert told == [("PUT", 200, 4, len(answered.content)), ("PUT", 413, 11, refusal), ("HEAD", 200, 0, 0)]
+    reported = [(each.request.method, each.response.status, each.bytes_in, each.bytes_out) for each in log.exchanges]
+    rejection = len(b"RequestBodyTooLarge")
+    assert reported == [("PUT", 200, 4, len(answered.content)), ("PUT", 413, 0, rejection), ("HEAD", 200, 0, 0)]
     assert all(each.elapsed_ms >= 0 for each in log.exchanges)
+
+
+async def test_a_long_body_is_sent_in_windows(service: Echo, client: httpx.AsyncClient) -> None:
+    service.body = random.randbytes(ONE_PIECE_BYTES + 1)
+    response = await client.get("/")
+    assert response.content == service.body
+    assert response.headers["content-length"] == str(len(service.body))
+    head = await client.head("/")
+    assert (head.content, head.headers["content-length"]) == (b"", str(len(service.body)))
+    sent = await call(service, [{"type": "http.request", "body": b"", "more_body": False}], dict(HTTP))
+    assert max(len(bytes(message["body"])) for message in sent[1:]) == WINDOW_BYTES  # type: ignore[call-overload]
+
+
+async def test_a_failure_is_reported_to_the_logs(service: Echo) -> None:
+    async def before(_: Request) -> None:
+        raise KeyError("SECRET")
+
+    service.before = before
+    log = Record()
+    app = HttpApplication(service, LIMITS, lambda: "id", [log])
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://a.example") as client:
+        await client.get("/")
+    assert [(request_id, type(failure)) for request_id, failure in log.failures] == [("id", KeyError)]
+
+
+async def test_a_body_is_held_until_its_request_is_done(service: Echo) -> None:
+    app = HttpApplication(service, Limits(), lambda: "id")
+    held: list[int] = []
+
+    async def before(_: Request) -> None:
+        held.append(app.buffered_bytes)
+
+    service.before = before
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://a.example") as client:
+        await client.put("/", content=bytes(100_000))
+    assert (held, app.buffered_bytes) == ([100_000], 0)
+
+
+@pytest.mark.parametrize(("seconds", "status"), [(30.0, 200), (0.0, 503)])
+async def test_a_drain_waits_for_requests_and_then_cancels_them(service: Echo, seconds: float, status: int) -> None:
+    app = HttpApplication(service, replace(LIMITS, drain_seconds=seconds), lambda: "id")
+    begun, gate = asyncio.Event(), asyncio.Event()
+
+    async def before(_: Request) -> None:
+        begun.set()
+        await gate.wait()
+
+    service.before = before
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://a.example") as client:
+        asking = asyncio.create_task(client.get("/"))
+        await begun.wait()
+        draining = asyncio.create_task(app.drain())
+        await asyncio.sleep(0)
+        assert not draining.done()
+        if seconds:
+            gate.set()
+        await draining
+        assert (await asking).status_code == status
+
+
+async def test_a_drain_without_requests_is_over_at_once(service: Echo) -> None:
+    await HttpApplication(service, LIMITS, lambda: "id").drain()

@@ -1,0 +1,1 @@
+"""The service under an ASGI 3 server."""

@@ -1,0 +1,223 @@
+"""What an HTTP/1.1 connection consists of, its state, and its deadline.
+
+Invariants: each state has a deadline, so no connection stays for ever. The state changes by `TRANSITIONS` alone, but
+for what `enter` is called with: the same state again, with a new deadline.
+"""
+
+import asyncio
+from abc import abstractmethod
+from collections.abc import Mapping
+
+from lazulite.protocol.message import Request
+from lazulite.server.admission.evicting_budget import Holder
+from lazulite.server.admission.gate import AdmissionGate
+from lazulite.server.http.body_pace import BodyPace
+from lazulite.server.http.inbound import InboundBuffer
+from lazulite.server.http.outbound import OutboundStream
+from lazulite.server.http.parser import Reading
+from lazulite.server.http.pending_request import PendingRequest
+from lazulite.server.http.server_state import OpenConnection, ServerState
+from lazulite.server.http.states import TRANSITIONS, Event, State
+from lazulite.server.http.timeouts import TICK_SECONDS
+from lazulite.server.http.unearned_memory import UnearnedMemory
+
+_NO_HEADERS: Mapping[str, str] = {}
+_PROGRESS_STATES = frozenset({State.WRITE_BLOCKED, State.SENDING_BLOCKED, State.LINGER})
+_READ_EVENTS = {
+    Reading.NOTHING: Event.MESSAGE_READ,
+    Reading.HEAD: Event.HEAD_BEGUN,
+    Reading.BODY: Event.BODY_UNWANTED,
+}
+
+# Looked up once: members of an Enum are found by Python code, several times for each request.
+_BODY = State.BODY
+_DISCARDING = State.DISCARDING
+_SERVICE = State.SERVICE
+_ON_MESSAGE_READ = Event.MESSAGE_READ
+_ON_WRITES_BLOCKED = Event.WRITES_BLOCKED
+
+
+class ConnectionParts(OpenConnection, Holder):
+    """Of one connection; the modules beside this one act on it.
+
+    Args:
+        server: what the server's connections share.
+        scheme: `https` for a TLS transport, else `http`.
+
+    Attributes:
+        client: the client's address, "" when unknown.
+        deadline_s: when the sweeper acts, on the server's clock.
+        ending: nothing more is said, and what comes is dropped.
+        eof: the client has shut down its side.
+        gate: admits the connection.
+        inbound: what has come.
+        memory: what is held for a client without good credentials.
+        outbound: the transport; None before there is one and after it was lost.
+        running: the request that the service works on.
+        state: what the connection waits for.
+        task: responds to that request.
+    """
+
+    def __init__(self, server: ServerState, scheme: str) -> None:
+        self.server = server
+        self.scheme = scheme
+        self.client = ""
+        self.gate = AdmissionGate(server, self._on_admitted)
+        self.inbound = InboundBuffer(server.limits, self.new_request, self.gate.account)
+        self.memory = UnearnedMemory(self.inbound, is_tls=scheme == "https")
+        self.outbound: OutboundStream | None = None
+        self.running: PendingRequest | None = None
+        self.task: asyncio.Task[None] | None = None
+        self.eof = False
+        self.ending = False
+        self.state = State.IDLE
+        self.deadline_s = 0.0
+        self._pace: BodyPace | None = None
+        self._charge_is_due = False
+        self._message_count = 0
+        self._made_s = server.clock()
+
+    @abstractmethod
+    def advance(self) -> None:
+        """Do all that can be done now: respond to or start the next request, parse more input, choose the state."""
+
+    def new_request(self, method: str = "", headers: Mapping[str, str] = _NO_HEADERS) -> Request:
+        """Return a request of this connection."""
+        return Request(method, "", "", headers, b"", self.scheme, self.client, self.server.new_request_id())
+
+    # Memory.
+
+    def held_bytes(self) -> tuple[int, int]:
+        """Return what is held for a client without good credentials; and of bodies that were not accepted."""
+        return self.memory.held_bytes(self.running, self.outbound, ending=self.ending)
+
+    def charge(self) -> None:
+        """Account for what the client has not earned by credentials."""
+        self._charge_is_due = False
+        held_bytes, unaccepted_bytes = self.held_bytes()
+        self.memory.is_charged = held_bytes > 0 or unaccepted_bytes > 0
+        # The second comes first: where this connection is evicted itself, all is accounted for anew.
+        self.server.unaccepted.update(self, unaccepted_bytes)
+        self.server.unauthenticated.update(self, held_bytes if not self.ending else self.held_bytes()[0])
+
+    def charge_soon(self) -> None:
+        """Account for it, if it may have changed."""
+        running, inbound, memory = self.running, self.inbound, self.memory
+        if (
+            running is not None
+            and not running.request.authenticated
+            and (running.received_bytes or not memory.is_authenticated)
+        ):
+            if not self._charge_is_due:  # The request's first step comes before, and mostly shows its credentials.
+                self._charge_is_due = True
+                asyncio.get_running_loop().call_soon(self.charge)
+        elif memory.is_charged or not memory.is_authenticated or inbound.queue or inbound.parser.incoming is not None:
+            self.charge()
+
+    # States and deadlines.
+
+    def on(self, event: Event) -> None:
+        """Do what the table says."""
+        self.enter(TRANSITIONS[self.state, event].state)
+
+    def enter(self, state: State) -> None:
+        """Be in a state from now on."""
+        server = self.server
+        now_s = server.clock()
+        seconds = server.seconds_in[state]
+        if self._pace is not None or state is _BODY or state is _DISCARDING:
+            seconds = self._watch_pace(state, now_s, seconds)
+        elif state in _PROGRESS_STATES and self.outbound is not None:
+            self.outbound.progress()
+        if state is _SERVICE and self.running is not None:
+            self.running.started_s = now_s
+        self.state = state
+        self.deadline_s = now_s + seconds
+        self._message_count = self.inbound.parser.message_count
+
+    def reset_pace(self) -> None:
+        """Begin anew with the next body."""
+        self._pace = None
+
+    def settle(self) -> None:
+        """Choose what to wait for, as nothing more can be done now; or end."""
+        inbound, outbound, running = self.inbound, self.outbound, self.running
+        if running is None:
+            parser = inbound.parser
+            blocked = outbound is not None and outbound.blocked
+            if parser.stopped and not blocked:
+                self.end(linger=not self.eof)
+                return
+            event = _ON_WRITES_BLOCKED if blocked else _READ_EVENTS[parser.reading]
+            if self.server.draining and event is _ON_MESSAGE_READ:
+                if not self._awaits_first_request():
+                    self._end_if_silent()
+                    return
+                event = Event.DRAIN_BEGUN
+            following = TRANSITIONS[self.state, event].state
+            if following is not self.state or parser.message_count != self._message_count:
+                self.enter(following)
+        elif self.state is _BODY and (running.complete or (running.is_streamed and running.kept_bytes)):
+            self.on(Event.BODY_ARRIVED)
+        if outbound is not None and (inbound.unread or inbound.queue or not outbound.reading):
+            outbound.read(inbound.has_room)
+
+    def end(self, *, linger: bool) -> None:
+        """Close once all is written; with `linger`, when the client has closed or the time is up."""
+        self.ending = True
+        self.inbound.close()
+        self.on(Event.CLOSED_IN_DRAIN if self.server.draining and not linger else Event.CLOSED)
+        if self.outbound is not None:
+            self.outbound.end(linger=linger)
+        self.charge()
+
+    def abort(self) -> None:
+        """Disconnect now."""
+        if self.outbound is not None:
+            self.outbound.abort()
+
+    def body_is_too_slow(self) -> bool:
+        """Return whether the body that comes makes no progress or comes too slowly."""
+        coming, pace, server = self.inbound.parser.incoming, self._pace, self.server
+        if coming is None or pace is None:
+            return True
+        return pace.is_too_slow(coming.received_bytes, server.clock(), crowded=server.bodies.is_crowded)
+
+    def _watch_pace(self, state: State, now_s: float, seconds: float) -> float:
+        """Begin or end a wait for a body; return the time until the next look."""
+        pace = self._pace
+        if self.state is _BODY and pace is not None:
+            pace.end_wait(now_s)
+        if state is _BODY or state is _DISCARDING:
+            if pace is None or state is _DISCARDING:
+                self._pace = pace = BodyPace(self.server.limits)
+            pace.await_more(now_s)
+            return min(seconds, TICK_SECONDS)
+        if state is not _SERVICE:
+            self._pace = None
+        if state in _PROGRESS_STATES and self.outbound is not None:
+            self.outbound.progress()
+        return seconds
+
+    def _end_if_silent(self) -> None:
+        """End, unless it is not known yet whether the client has said something: to know takes a pass of the loop."""
+        if self.outbound is not None and not self.outbound.read(True):
+            loop = asyncio.get_running_loop()
+            loop.call_soon(loop.call_soon, self.begin_drain)
+        else:
+            self.end(linger=False)
+
+    def _awaits_first_request(self) -> bool:
+        """Return whether the client may have sent its first request before it could know of the drain."""
+        age_s = self.server.clock() - self._made_s
+        return not self.inbound.parser.message_count and age_s < self.server.limits.first_request_seconds
+
+    def _on_admitted(self, waited_s: float) -> None:
+        """Go on, as the scheduler has admitted the connection; its deadline has waited too."""
+        self.deadline_s += waited_s
+        if self._pace is not None:
+            self._pace.shift(waited_s)
+        if not self.ending:
+            self.advance()
+        elif self.outbound is not None:
+            self.outbound.read(True)

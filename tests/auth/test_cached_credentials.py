@@ -1,0 +1,154 @@
+"""Cached credentials: what each request has to present once more. The authenticator agrees in every case."""
+
+from email.utils import formatdate
+
+import pytest
+
+from lazulite.auth.accounts.account import Account, AccountDirectory
+from lazulite.auth.accounts.document import StoredAccount
+from lazulite.auth.authenticator import Authenticator
+from lazulite.auth.cached_credentials import CachedCredentials
+from lazulite.auth.grant import Grant
+from lazulite.auth.sas.account_sas import AccountSas, sign_account_sas
+from lazulite.auth.sas.dates import parse_sas_date
+from lazulite.protocol.addressing import Addressing
+from lazulite.protocol.clock import TICKS_PER_SECOND, unix_seconds
+from lazulite.protocol.errors import ServiceError
+from lazulite.protocol.message import Request
+from lazulite.protocol.query_string import parse_query_string
+from lazulite.protocol.version import resolve_version
+from lazulite.table.canonicalize import table_string_to_sign
+from lazulite.table.credentials import TABLE_CREDENTIALS
+
+ACCOUNT = Account("acct", (b"first", b"second"))
+START, EXPIRY = "2030-01-01T00:00:00Z", "2030-01-03T00:00:00Z"
+NOW = parse_sas_date("2030-01-02T00:00:00Z")
+PATH = "/acct/orders(PartitionKey='p',RowKey='r')"
+
+
+async def _no_policies(_: str, __: str) -> tuple[()]:
+    return ()
+
+
+class Clock:
+    now = NOW
+
+    def __call__(self) -> int:
+        return self.now
+
+
+def _authenticator(clock: Clock) -> Authenticator:
+    return Authenticator(AccountDirectory({"acct": ACCOUNT}), clock, _no_policies, TABLE_CREDENTIALS)
+
+
+async def _authenticate(authenticator: Authenticator, request: Request) -> Grant:
+    parameters = parse_query_string(request.query)
+    address = Addressing().locate(request)
+    version = resolve_version(request.headers, parameters)
+    return await authenticator.authenticate(ACCOUNT, request, address, parameters, version)
+
+
+async def _cached(authenticator: Authenticator, request: Request) -> CachedCredentials | None:
+    grant = await _authenticate(authenticator, request)
+    return authenticator.cacheable(ACCOUNT, request, parse_query_string(request.query), grant)
+
+
+def by_sas(**values: str) -> Request:
+    token = {"services": "t", "resource_types": "o", "permission": "r", "start": START, "expiry": EXPIRY}
+    return Request("GET", PATH, sign_account_sas(ACCOUNT, AccountSas(**{**token, **values})), client="192.0.2.1")
+
+
+def by_key(path: str = PATH, key: int = 0, now: int = NOW, scheme: str = "SharedKey") -> Request:
+    date = formatdate(unix_seconds(now), usegmt=True)
+    request = Request("GET", path, "", {"host": "h", "x-ms-date": date})
+    text = table_string_to_sign(scheme, request, "acct", path, None)
+    signature = ACCOUNT.signers[key].sign(text.encode()).decode()
+    request.headers = {**request.headers, "authorization": f"{scheme} acct:{signature}"}
+    return request
+
+
+@pytest.mark.parametrize("days", [-2, -1, 0, 1, 2])
+async def test_a_token_holds_in_its_time(days: int) -> None:
+    clock = Clock()
+    authenticator = _authenticator(clock)
+    cached = await _cached(authenticator, by_sas())
+    assert cached is not None
+    clock.now = NOW + days * 86_400 * TICKS_PER_SECOND
+    assert cached.hold(by_sas(), clock.now) is (abs(days) < 2)
+    clock.now += TICKS_PER_SECOND if days > 0 else -TICKS_PER_SECOND
+    assert cached.hold(by_sas(), clock.now) is (abs(days) < 1)
+
+
+async def test_a_token_does_not_hold_beside_an_authorization() -> None:
+    cached = await _cached(_authenticator(Clock()), by_sas())
+    assert cached is not None
+    request = by_sas()
+    request.headers = {"authorization": "SharedKey acct:AAAA"}
+    assert not cached.hold(request, NOW)
+
+
+async def test_a_token_of_some_addresses_is_not_cached() -> None:
+    assert await _cached(_authenticator(Clock()), by_sas(ip="192.0.2.1")) is None
+
+
+@pytest.mark.parametrize("scheme", ["SharedKey", "SharedKeyLite"])
+async def test_each_request_is_signed_by_a_key_of_the_account(scheme: str) -> None:
+    authenticator = _authenticator(Clock())
+    cached = await _cached(authenticator, by_key(scheme=scheme))
+    assert cached is not None
+    other = "/acct/orders(PartitionKey='p',RowKey='s')"
+    for request in (by_key(scheme=scheme), by_key(other, scheme=scheme), by_key(other, 1, scheme=scheme)):
+        assert cached.hold(request, NOW)
+        await _authenticate(authenticator, request)
+    stolen = by_key(scheme=scheme)
+    stolen.path = other
+    for request in (stolen, by_key(scheme=scheme, now=NOW - 901 * TICKS_PER_SECOND)):
+        assert not cached.hold(request, NOW)
+        with pytest.raises(ServiceError):
+            await _authenticate(authenticator, request)
+
+
+@pytest.mark.parametrize(
+    "header", ["", "SharedKey", "SharedKey acct:", "SharedKey acct:A A", "SharedKey acct:é", "Bearer x"]
+)
+async def test_any_other_header_does_not_hold(header: str) -> None:
+    cached = await _cached(_authenticator(Clock()), by_key())
+    assert cached is not None
+    request = by_key()
+    request.headers = {**request.headers, "authorization": header}
+    assert not cached.hold(request, NOW)
+    request.headers = {"host": "h"}
+    assert not cached.hold(request, NOW)
+
+
+async def test_a_path_beyond_latin_1_does_not_hold() -> None:
+    cached = await _cached(_authenticator(Clock()), by_key())
+    assert cached is not None
+    request = by_key()
+    request.path += "\u0100"
+    assert not cached.hold(request, NOW)
+
+
+async def test_another_spelling_of_the_path_goes_the_long_way() -> None:
+    """The authenticator tries the spellings that clients sign; cached credentials only the one that was sent."""
+    authenticator = _authenticator(Clock())
+    cached = await _cached(authenticator, by_key())
+    assert cached is not None
+    signed = by_key()
+    signed.path = PATH.replace("'", "%27")
+    await _authenticate(authenticator, signed)
+    assert not cached.hold(signed, NOW)
+
+
+def test_an_account_is_current_while_it_is_the_same_object() -> None:
+    accounts = AccountDirectory({})
+    accounts.adopt({"acct": StoredAccount((b"first", b"second"))})
+    authenticator = Authenticator(accounts, Clock(), _no_policies, TABLE_CREDENTIALS)
+    account = accounts.get("acct")
+    assert account is not None
+    accounts.adopt({"acct": StoredAccount((b"first", b"second")), "more": StoredAccount((b"a", b"b"))})
+    assert authenticator.is_current(account)
+    accounts.adopt({"acct": StoredAccount((b"third", b"second"))})
+    assert not authenticator.is_current(account)
+    accounts.adopt({"more": StoredAccount((b"a", b"b"))})
+    assert not authenticator.is_current(account)

@@ -1,0 +1,54 @@
+"""Several services on one port: the host decides, for whole requests and for malformed ones."""
+
+from lazulite.protocol.addressing import Addressing
+from lazulite.protocol.errors import ServiceError
+from lazulite.protocol.message import Request, Response
+from lazulite.server.middleware.by_host import ByHost, Hosted
+
+
+class Named:
+    """A service that responds with its name."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    async def handle(self, request: Request) -> Response:
+        return Response(200, reason=self._name)
+
+    def at_once(self, request: Request) -> Response | None:
+        return Response(201, reason=self._name) if request.method == "GET" else None
+
+    def reject(self, request: Request, error: ServiceError) -> Response:
+        return Response(error.status, reason=self._name)
+
+
+SERVICE = ByHost(
+    [
+        Hosted(Addressing(["table.localhost", "table.example.org"]).names_account, Named("table")),
+        Hosted(Addressing(["queue.localhost", "queue.example.org"]).names_account, Named("queue")),
+    ]
+)
+HOSTS = {
+    "acct.table.localhost": "table",
+    "acct.queue.localhost": "queue",
+    "acct.queue.example.org:10002": "queue",
+    "ACCT-secondary.QUEUE.localhost.": "queue",
+    "queue.localhost": "table",
+    ".queue.localhost": "table",
+    "acct.queue.localhost.evil.example": "table",
+    "127.0.0.1:10002": "table",
+    "": "table",
+    f"{'a' * 300}.queue.localhost": "queue",
+}
+
+
+async def test_the_host_decides_and_the_first_service_has_all_other_hosts() -> None:
+    for host, name in HOSTS.items():
+        request = Request("GET", "/", headers={"host": host})
+        assert (await SERVICE.handle(request)).reason == name, host
+        at_once = SERVICE.at_once(request)
+        assert at_once is not None
+        assert at_once.reason == name, host
+        assert SERVICE.reject(request, ServiceError("InvalidUri")).reason == name, host
+    assert SERVICE.at_once(Request("PUT", "/", headers={"host": "acct.queue.localhost"})) is None
+    assert (await SERVICE.handle(Request("GET", "/"))).reason == "table", "HTTP/1.0 has no host"
