@@ -54,7 +54,7 @@ def cors(*changes: dict[str, str | None]) -> bytes:
     return body("<Cors>" + "".join(f"<CorsRule>{rule}</CorsRule>" for rule in inner) + "</Cors>")
 
 
-def refused(document: bytes) -> ServiceError:
+def rejected(document: bytes) -> ServiceError:
     with pytest.raises(ServiceError) as caught:
         read(document)
     assert caught.value.status == 400
@@ -126,8 +126,8 @@ def test_what_is_off_has_no_details() -> None:
         ("text", "InvalidXmlDocument"),
     ],
 )
-def test_refusals(inner: str, code: str) -> None:
-    assert refused(body(inner)).code == code
+def test_rejections(inner: str, code: str) -> None:
+    assert rejected(body(inner)).code == code
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ def test_refusals(inner: str, code: str) -> None:
     ],
 )
 def test_retention_is_1_to_365_days(days: str | None, code: str) -> None:
-    error = refused(body(f"<Logging>{LOGGING.replace(OFF, retention('true', days))}</Logging>"))
+    error = rejected(body(f"<Logging>{LOGGING.replace(OFF, retention('true', days))}</Logging>"))
     assert error.code == code
     if code == "InvalidXmlDocument":
         reason = "Retention days must be greater than 0 and less than or equal to 365 days."
@@ -159,8 +159,8 @@ def test_the_bounds_of_retention_are_allowed(days: int) -> None:
 
 
 @pytest.mark.parametrize("document", [b"", b"<", b"<Other/>", b"<!DOCTYPE a><StorageServiceProperties/>"])
-def test_other_documents_are_refused(document: bytes) -> None:
-    assert refused(document).code == "InvalidXmlDocument"
+def test_other_documents_are_rejected(document: bytes) -> None:
+    assert rejected(document).code == "InvalidXmlDocument"
 
 
 def test_cors_rules_are_read() -> None:
@@ -213,16 +213,16 @@ def test_cors_limits_can_be_reached(changes: list[dict[str, str | None]]) -> Non
         ([{"Other": "x"}], "UnsupportedXmlNode"),
     ],
 )
-def test_cors_refusals(changes: list[dict[str, str | None]], code: str) -> None:
-    assert refused(cors(*changes)).code == code
+def test_cors_rejections(changes: list[dict[str, str | None]], code: str) -> None:
+    assert rejected(cors(*changes)).code == code
 
 
 def test_only_rules_stand_under_cors() -> None:
-    assert refused(body("<Cors><Rule/></Cors>")).code == "InvalidXmlDocument"
+    assert rejected(body("<Cors><Rule/></Cors>")).code == "InvalidXmlDocument"
 
 
 @given(st.binary(max_size=100))
-def test_bytes_are_read_or_refused(document: bytes) -> None:
+def test_bytes_are_read_or_rejected(document: bytes) -> None:
     with suppress(ServiceError):
         read(document)
 

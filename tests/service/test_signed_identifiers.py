@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lazulite.auth.stored_policy import StoredAccessPolicy
 from lazulite.protocol.clock import UNIX_EPOCH_TICKS
 from lazulite.protocol.errors import ServiceError
+from lazulite.records.stored_policy import StoredAccessPolicy
 from lazulite.service.signed_identifiers import read_signed_identifiers, write_signed_identifiers
 
 HEAD = b'\xef\xbb\xbf<?xml version="1.0" encoding="utf-8"?>'
@@ -20,7 +20,7 @@ def identifier(id_: str, policy: str = "") -> str:
     return f"<SignedIdentifier><Id>{id_}</Id><AccessPolicy>{policy}</AccessPolicy></SignedIdentifier>"
 
 
-def refused(body: bytes) -> str:
+def rejected(body: bytes) -> str:
     with pytest.raises(ServiceError) as caught:
         read_signed_identifiers(body)
     assert caught.value.status == 400
@@ -52,8 +52,8 @@ def test_times_are_normalised(time: str, normalised: str) -> None:
 
 
 @pytest.mark.parametrize("time", ["soon", "2021-06-08T25:00Z", "0001-01-01T00:00+01:00", "9999-12-31T23:59-01:00"])
-def test_other_times_are_refused(time: str) -> None:
-    assert refused(wrap(identifier("i", f"<Expiry>{time}</Expiry>"))) == "InvalidXmlNodeValue"
+def test_other_times_are_rejected(time: str) -> None:
+    assert rejected(wrap(identifier("i", f"<Expiry>{time}</Expiry>"))) == "InvalidXmlNodeValue"
 
 
 @pytest.mark.parametrize(
@@ -79,13 +79,13 @@ def test_what_is_omitted_stays_omitted() -> None:
 
 def test_five_policies_are_allowed_and_six_are_not() -> None:
     assert len(read_signed_identifiers(wrap(*map(identifier, "abcde")))) == 5
-    assert refused(wrap(*map(identifier, "abcdef"))) == "InvalidXmlDocument"
+    assert rejected(wrap(*map(identifier, "abcdef"))) == "InvalidXmlDocument"
 
 
 def test_an_id_has_at_most_64_characters() -> None:
     assert read_signed_identifiers(wrap(identifier("x" * 64)))[0].id == "x" * 64
-    assert refused(wrap(identifier("x" * 65))) == "InvalidXmlDocument"
-    assert refused(wrap(identifier("\U0001f600" * 33))) == "InvalidXmlDocument"
+    assert rejected(wrap(identifier("x" * 65))) == "InvalidXmlDocument"
+    assert rejected(wrap(identifier("\U0001f600" * 33))) == "InvalidXmlDocument"
 
 
 @pytest.mark.parametrize(
@@ -105,14 +105,14 @@ def test_an_id_has_at_most_64_characters() -> None:
         (wrap(identifier("a", "<Permission>rw</Permission>")), "InvalidXmlNodeValue"),
     ],
 )
-def test_refusals(body: bytes, code: str) -> None:
-    assert refused(body) == code
+def test_rejections(body: bytes, code: str) -> None:
+    assert rejected(body) == code
 
 
 def test_each_service_has_its_letters() -> None:
     body = wrap(identifier("a", "<Permission>raup</Permission>"))
     assert read_signed_identifiers(body, "raup")[0].permission == "raup"
-    assert refused(body) == "InvalidXmlNodeValue"
+    assert rejected(body) == "InvalidXmlNodeValue"
 
 
 TICKS = st.integers(UNIX_EPOCH_TICKS - 10**17, UNIX_EPOCH_TICKS + 10**18)
@@ -137,6 +137,6 @@ def test_documents_survive(policies: list[StoredAccessPolicy]) -> None:
 
 
 @given(st.binary(max_size=100))
-def test_bytes_are_read_or_refused(body: bytes) -> None:
+def test_bytes_are_read_or_rejected(body: bytes) -> None:
     with suppress(ServiceError):
         read_signed_identifiers(body)

@@ -57,7 +57,7 @@ class Part:
 
 def parts(response: Response) -> list[Part]:
     assert response.status == 202, response
-    boundary = dict(response.headers)["Content-Type"].partition("boundary=")[2]
+    boundary = dict(response.fields())["Content-Type"].partition("boundary=")[2]
     text = response.body.decode()
     assert text.endswith(f"--{boundary}--\r\n")
     text = text.removesuffix(f"--{boundary}--\r\n")

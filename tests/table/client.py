@@ -9,7 +9,8 @@ from lazulite.auth.sas.account_sas import AccountSas, sign_account_sas
 from lazulite.engine.contract import Clock, Engine
 from lazulite.protocol.clock import system_clock
 from lazulite.protocol.message import Request, Response
-from lazulite.table.call import QueryLimits
+from lazulite.service.definition import ServiceDependencies
+from lazulite.service.limits import QueryLimits
 from lazulite.table.service import TableService
 
 ACCOUNT = DEVELOPMENT_ACCOUNT.name
@@ -25,7 +26,10 @@ class Client:
     def __init__(
         self, engine: Engine, *, clock: Clock = system_clock, limits: QueryLimits | None = None, sas: str | None = None
     ) -> None:
-        self.service = TableService(engine, AccountDirectory({}, None), clock=clock, limits=limits)
+        dependencies = ServiceDependencies(
+            engine=engine, accounts=AccountDirectory({}, None), clock=clock, limits=limits or QueryLimits()
+        )
+        self.service = TableService(dependencies)
         self.sas = sign_account_sas(DEVELOPMENT_ACCOUNT, ALL_PERMISSIONS) if sas is None else sas
 
     async def __call__(
@@ -52,4 +56,4 @@ def values(response: Response) -> list[dict[str, Any]]:
 
 
 def header(response: Response, name: str) -> str | None:
-    return {key.lower(): value for key, value in response.headers}.get(name.lower())
+    return {key.lower(): value for key, value in response.fields()}.get(name.lower())

@@ -1,9 +1,10 @@
 """Bodies of up to 4 MiB that are as costly to read as bodies can be, by the operation that reads them.
 
-Each repeats one text: an escape, a bracket, a number, a tag, a head. Some are legal, the others are refused. `python -m
+Each repeats one text: an escape, a bracket, a number, a tag, a head. Some are legal, others are rejected. `python -m
 benchmarks.stretches` measures how long each holds the event loop; tests count the steps in which each is read.
 """
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
@@ -164,9 +165,11 @@ def _batch(parts: Iterable[bytes]) -> bytes:
     return opening + b"".join(b"--c\r\n%b\r\n" % part for part in parts) + b"--c--\r\n--b--\r\n"
 
 
-def _part(body: bytes, number: int, method: str = "PUT", head: str = "", kind: str = "json") -> bytes:
+def _part(
+    body: bytes, number: int, method: str = "PUT", head: str = "", kind: str = "json", partition: str = "p"
+) -> bytes:
     """Return one operation of a batch."""
-    url = f"/heavy(PartitionKey='p',RowKey='{number}')"
+    url = f"/heavy(PartitionKey='{partition}',RowKey='{number}')"
     lines = f"{method} {url} HTTP/1.1\r\nContent-Type: application/{kind}\r\n{head}\r\n"
     return f"Content-Type: application/http\r\n\r\n{lines}".encode() + body
 
@@ -202,6 +205,19 @@ def batches() -> Iterator[Heavy]:
         url = f"/heavy()?$filter={text.replace(' ', '%20')}"
         query = f"--b\r\nContent-Type: application/http\r\n\r\nGET {url} HTTP/1.1\r\n\r\n\r\n--b--\r\n"
         yield Heavy(f"a query by {name}", query.encode())
+
+
+def large_entities() -> Mapping[str, tuple[bytes, int]]:
+    """Return entities of nearly 1 MiB by their text, and of how many of them a batch is measured."""
+    return {
+        text: (json.dumps({f"S{number}": unit * STRING_UNITS for number in range(STRINGS)}).encode(), count)
+        for text, unit, count in (("Han", "中", 10), ("letters", "a", PARTS))
+    }
+
+
+def small_merges(partition: str, count: int) -> bytes:
+    """Return a batch of merges of one small property each."""
+    return _batch(_part(b'{"A":1}', number, "MERGE", partition=partition) for number in range(count))
 
 
 def filters() -> Mapping[str, str]:

@@ -2,12 +2,13 @@ from pathlib import Path
 
 import pytest
 
-from lazulite.auth.stored_policy import StoredAccessPolicy
 from lazulite.engine.contract import Engine, EngineUnavailableError
 from lazulite.engine.rocksdb.engine import RocksEngine
 from lazulite.protocol.clock import system_clock
 from lazulite.protocol.errors import ServiceError
-from lazulite.records.spaces import FIRST_FREE_SPACE, TABLES, SpaceAllocator
+from lazulite.records.space_allocator import SpaceAllocator
+from lazulite.records.spaces import FIRST_FREE_SPACE, TABLES
+from lazulite.records.stored_policy import StoredAccessPolicy
 from lazulite.table.catalog import Catalog
 from tests.engine.rocksdb.failing import QUICK, Failpoints, writable_again
 
@@ -22,7 +23,7 @@ async def test_names_are_one_whatever_their_case(engine: Engine) -> None:
     assert (await catalog.create("b", "people")).space != table.space
 
 
-async def test_another_process_is_told_by_the_commit_not_the_cache(engine: Engine) -> None:
+async def test_another_process_is_reported_by_the_commit_not_the_cache(engine: Engine) -> None:
     one, other = Catalog(engine), Catalog(engine)
     table = await one.create("a", "people")
     assert await other.get("a", "people") == table
@@ -59,7 +60,7 @@ async def test_an_interrupted_drop_is_finished_at_the_next_start(engine: Engine)
     assert await engine.get(TABLES, "a", dropped) is None
 
 
-async def test_a_deletion_that_failed_and_yet_took_effect_is_not_remembered_wrongly(tmp_path: Path) -> None:
+async def test_a_deletion_that_failed_and_yet_took_effect_is_not_cached_wrongly(tmp_path: Path) -> None:
     """Else a table would be served whose rows the next start throws away."""
     failpoints = Failpoints()
     engine = RocksEngine.open(tmp_path / "store", system_clock, QUICK, failpoints=failpoints)

@@ -1,8 +1,8 @@
 import pytest
 
 from lazulite.protocol.errors import ServiceError
-from lazulite.table.etag_condition import ANY, check_condition, read_condition, refuse_conditions, require_condition
-from lazulite.table.model.edm import parse_datetime
+from lazulite.table.etag_condition import ANY, check_condition, read_condition, reject_conditions, require_condition
+from lazulite.table.model.date_time import parse_datetime
 from lazulite.table.model.row import etag_of
 
 TICKS = parse_datetime("2017-08-30T13:20:33.413914Z")
@@ -41,9 +41,9 @@ def test_if_none_match(headers: dict[str, str], verb: str, text: str) -> None:
 
 
 def test_targets_without_etags() -> None:
-    refuse_conditions({})
+    reject_conditions({})
     with pytest.raises(ServiceError, match="target type does not have etag"):
-        refuse_conditions({"if-match": "*"})
+        reject_conditions({"if-match": "*"})
 
 
 def test_a_delete_needs_a_condition() -> None:

@@ -1,4 +1,4 @@
-"""However costly a body is to read, it is read in many short steps, and others have their turns between them."""
+"""Costly bodies are read in many short steps, and other requests run between the steps."""
 
 import asyncio
 import sys
@@ -13,8 +13,9 @@ from lazulite.engine.contract import Engine
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.multipart.parser import read_batch
 from lazulite.protocol.steps import Steps, finish
-from lazulite.table.call import QueryLimits
+from lazulite.service.limits import QueryLimits
 from lazulite.table.payload import atom_reader, json_reader
+from lazulite.table.payload.pattern_cache import TablePatterns
 from tests.table import heavy_bodies
 from tests.table.client import Client
 from tests.table.heavy_bodies import BATCH_TYPE, Heavy
@@ -22,7 +23,10 @@ from tests.table.heavy_bodies import BATCH_TYPE, Heavy
 LINES_MAX = 40_000
 """Lines of Python in a step: a few milliseconds."""
 READERS: dict[str, tuple[Callable[[], Iterable[Heavy]], Callable[[bytes], Steps[object]]]] = {
-    "an entity in JSON": (heavy_bodies.json_entities, lambda body: json_reader.read_encoded(body, True)),
+    "an entity in JSON": (
+        heavy_bodies.json_entities,
+        lambda body: json_reader.read_encoded(body, True, TablePatterns()),
+    ),
     "a table in JSON": (heavy_bodies.tables, json_reader.read_table_name),
     "an entity in Atom": (heavy_bodies.atom_entities, atom_reader.read_entity),
     "a batch": (heavy_bodies.batches, lambda body: read_batch(BATCH_TYPE, body)),
@@ -30,7 +34,7 @@ READERS: dict[str, tuple[Callable[[], Iterable[Heavy]], Callable[[bytes], Steps[
 
 
 def most_lines(steps: Steps[object]) -> int:
-    """Do some work, refused or not; return how many lines of Python its longest step takes."""
+    """Do some work, rejected or not; return how many lines of Python its longest step takes."""
     lines = most = 0
 
     def trace(_: FrameType, event: str, __: Any) -> Any:
@@ -52,7 +56,7 @@ def most_lines(steps: Steps[object]) -> int:
 
 
 def count_steps(steps: Steps[object]) -> int:
-    """Do some work, refused or not; return in how many steps."""
+    """Do some work, rejected or not; return in how many steps."""
     count = 0
     with suppress(ServiceError):
         for _ in steps:
@@ -69,20 +73,20 @@ def test_each_step_is_short(what: str) -> None:
             finish(reader(body))
 
 
-async def turns_of_others(client: Client, method: str, path: str, body: bytes, headers: dict[str, str]) -> int:
-    """Send a request; return how many turns of the event loop others had before its answer."""
-    turns = 0
+async def iterations_of_others(client: Client, method: str, path: str, body: bytes, headers: dict[str, str]) -> int:
+    """Send a request; return how many iterations of the event loop others had before its answer."""
+    iterations = 0
 
     async def count() -> None:
-        nonlocal turns
+        nonlocal iterations
         while True:
-            turns += 1
+            iterations += 1
             await asyncio.sleep(0)
 
     other = asyncio.create_task(count())
     await client(method, path, body=body, headers=headers)
     other.cancel()
-    return turns
+    return iterations
 
 
 REQUESTS = {
@@ -96,17 +100,17 @@ REQUESTS = {
 
 
 @pytest.mark.parametrize("request_line", REQUESTS)
-async def test_others_have_turns_between_the_steps(engine: Engine, request_line: str) -> None:
-    """A turn without length is over whenever it is looked at."""
+async def test_others_have_iterations_between_the_steps(engine: Engine, request_line: str) -> None:
+    """A time slice of no length is used up at every checkpoint."""
     what, content_type = REQUESTS[request_line]
     bodies, reader = READERS[what]
-    client = Client(engine, limits=QueryLimits(turn_seconds=0))
+    client = Client(engine, limits=QueryLimits(slice_seconds=0))
     await client("POST", "Tables", body={"TableName": "heavy"})
     headers = {"content-type": content_type, "x-ms-version": "2014-02-14", "maxdataserviceversion": "3.0"}
     heavy = next((each for each in bodies() if each.legal), next(iter(bodies())))
     steps = count_steps(reader(heavy.body))
     if what == "a batch":
         parts = finish(read_batch(BATCH_TYPE, heavy.body)).parts
-        steps += sum(count_steps(json_reader.read_encoded(part.body, True)) for part in parts)
+        steps += sum(count_steps(json_reader.read_encoded(part.body, True, TablePatterns())) for part in parts)
     method, path = request_line.split()
-    assert await turns_of_others(client, method, path, heavy.body, headers) >= steps >= 10
+    assert await iterations_of_others(client, method, path, heavy.body, headers) >= steps >= 10

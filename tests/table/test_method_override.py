@@ -39,7 +39,7 @@ def test_a_part_of_a_batch_names_no_other_method(method: str, value: str, code: 
         ("POST", "BREW", "XMethodIncorrectValue"),
     ],
 )
-def test_tunnels_refused(method: str, value: str, code: str) -> None:
+def test_tunnels_rejected(method: str, value: str, code: str) -> None:
     with pytest.raises(ServiceError) as caught:
         effective_method(Request(method, "/", headers={"x-http-method": value}))
     assert caught.value.code == code

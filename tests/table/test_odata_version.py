@@ -83,8 +83,8 @@ def test_versions_that_the_service_did_not_know_yet(
 
 
 def test_what_needs_a_version_of_odata() -> None:
-    require_odata(2, ATOM, {})
-    require_odata(2, ATOM, headers("1.0;NetFx", "2.0;NetFx"))
+    require_odata(2, odata_version(ATOM, {}))
+    require_odata(2, odata_version(ATOM, headers("1.0;NetFx", "2.0;NetFx")))
     for version, stated in ((OLD, {}), (ATOM, headers("1.0")), (JSON, headers("3.0", "1.0"))):
         with pytest.raises(ServiceError, match="InvalidInput"):
-            require_odata(2, version, stated)
+            require_odata(2, odata_version(version, stated))

@@ -1,4 +1,4 @@
-"""A decision that was told decides as the one that was meant, and refuses with the same words."""
+"""A decoded decision decides as the original one, and rejects with the same words."""
 
 import marshal
 from collections.abc import Mapping, Sequence
@@ -7,37 +7,35 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lazulite.engine.compare_and_swap import RowChangedError, Swap
-from lazulite.engine.contract import Decide
+from lazulite.app.registry import CODEC
+from lazulite.engine.compare_and_swap import CompareAndSwap, RowChangedError
+from lazulite.engine.contract import CommitFunction
 from lazulite.protocol.errors import ServiceError
-from lazulite.table.operations.write_decisions import ApplyAll, ApplyOne, EntityWrite, WriteRefusedError
-from lazulite.table.remote_codec import TableWording
+from lazulite.table.operations.write_decisions import ApplyAll, ApplyOne, EntityWrite, WriteRejectedError
 from tests.table.writes import NOW, STORED, writes
 
-WORDING = TableWording()
+
+def crossed(decide: CommitFunction) -> CommitFunction:
+    return CODEC.decode_commit(marshal.loads(marshal.dumps(CODEC.encode_commit(decide), 2)))
 
 
-def crossed(decide: Decide) -> Decide:
-    return WORDING.decision(marshal.loads(marshal.dumps(WORDING.tell_decision(decide), 2)))
-
-
-def outcome(decide: Decide, current: Sequence[bytes | None]) -> Mapping[str, bytes | None] | tuple[object, ...]:
+def outcome(decide: CommitFunction, current: Sequence[bytes | None]) -> Mapping[str, bytes | None] | tuple[object, ...]:
     try:
         return decide(current, NOW + 5)
     except ServiceError as error:
         return error.code, error.message, error.status
-    except WriteRefusedError as refusal:
-        return refusal.index, refusal.error.code, refusal.error.message, refusal.error.status
+    except WriteRejectedError as rejection:
+        return rejection.index, rejection.error.code, rejection.error.message, rejection.error.status
     except RowChangedError:
         return ()
 
 
-def crossed_outcome(decide: Decide, current: Sequence[bytes | None]) -> object:
-    def retold(current: Sequence[bytes | None], stamp: int) -> Mapping[str, bytes | None]:
+def crossed_outcome(decide: CommitFunction, current: Sequence[bytes | None]) -> object:
+    def retold(current: Sequence[bytes | None], timestamp: int) -> Mapping[str, bytes | None]:
         try:
-            return crossed(decide)(current, stamp)
-        except (ServiceError, WriteRefusedError, RowChangedError) as refusal:
-            raise WORDING.refusal(marshal.loads(marshal.dumps(WORDING.tell_refusal(refusal), 2))) from None
+            return crossed(decide)(current, timestamp)
+        except (ServiceError, WriteRejectedError, RowChangedError) as rejection:
+            raise CODEC.decode_rejection(marshal.loads(marshal.dumps(CODEC.encode_rejection(rejection), 2))) from None
 
     return outcome(retold, current)
 
@@ -55,10 +53,10 @@ def test_several_writes(several: tuple[EntityWrite, ...], current: tuple[bytes |
 @pytest.mark.parametrize("expected", [None, b"x"])
 @pytest.mark.parametrize("current", [None, b"x"])
 def test_a_swap(expected: bytes | None, current: bytes | None) -> None:
-    swap = Swap(expected, {"r": b"y", "s": None})
+    swap = CompareAndSwap(expected, {"r": b"y", "s": None})
     assert crossed_outcome(swap, [current]) == outcome(swap, [current])
 
 
-def test_what_is_no_refusal_is_not_told() -> None:
+def test_what_is_no_rejection_is_not_reported() -> None:
     with pytest.raises(ZeroDivisionError):
-        WORDING.tell_refusal(ZeroDivisionError("a secret"))
+        CODEC.encode_rejection(ZeroDivisionError("a secret"))

@@ -77,7 +77,7 @@ def test_addresses(path: str, resource: Resource) -> None:
         ("people%FF", "RequestUrlFailedToParse"),
     ],
 )
-def test_refusals(path: str, code: str) -> None:
+def test_rejections(path: str, code: str) -> None:
     with pytest.raises(ServiceError) as caught:
         parse_resource(path)
     assert caught.value.code == code

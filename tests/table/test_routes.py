@@ -35,8 +35,8 @@ async def at(client: Client, version: str, method: str, path: str, query: str = 
 async def test_operations_have_a_first_version(
     owner: Client, method: str, path: str, query: str, body: bytes, since: str, before: str, code: str
 ) -> None:
-    refused = await at(owner, before, method, path, query, body)
-    assert (refused.status, refused.error_code) == (400, code)
+    rejected = await at(owner, before, method, path, query, body)
+    assert (rejected.status, rejected.error_code) == (400, code)
     assert (await at(owner, since, method, path, query, body)).status in (200, 202, 204)
 
 

@@ -11,7 +11,9 @@ from lazulite.protocol.clock import LAST_TICK
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import Request
 from lazulite.records.spaces import TABLES
-from lazulite.table.service import FRONT_DOOR, SERVER
+from lazulite.service.common_fields import FRONT_DOOR
+from lazulite.table.service import SERVER
+from tests.request_bodies import FixedBody
 from tests.table.client import ACCOUNT, ALL_PERMISSIONS, Client, header
 
 
@@ -21,6 +23,30 @@ async def test_every_answer_carries_the_common_headers(client: Client) -> None:
         assert header(response, "x-ms-request-id") == "id"
         assert (header(response, "Date") or "").endswith(" GMT")
         assert header(response, "x-ms-client-request-id") is None
+
+
+@pytest.mark.parametrize(
+    ("headers", "content_type", "start"),
+    [
+        ({}, "application/json", b"{"),
+        ({"accept": "application/atom+xml", "x-ms-version": "2014-02-14"}, "application/xml", b"<?xml "),
+    ],
+)
+async def test_a_rejection_of_credentials_says_the_format_that_it_has(
+    engine: Engine, headers: dict[str, str], content_type: str, start: bytes
+) -> None:
+    response = await Client(engine, sas="sv=2019-02-02&sig=x")("GET", "Tables", headers=headers)
+    assert response.status == 403
+    assert header(response, "Content-Type") == content_type
+    assert response.body.startswith(start)
+
+
+async def test_no_browser_guesses_the_type_of_a_rejection(client: Client) -> None:
+    for path, query, start in (("none()", "", b"{"), ("", "restype=service&comp=stats", b"<?xml ")):
+        response = await client("GET", path, query)
+        assert response.status >= 400
+        assert response.body.lstrip(b"\xef\xbb\xbf").startswith(start)
+        assert header(response, "X-Content-Type-Options") == "nosniff"
 
 
 @pytest.mark.parametrize(
@@ -67,7 +93,7 @@ async def test_json_needs_the_version_that_brought_it(client: Client) -> None:
         ("GET", "people", "comp=acl", 403, "AuthorizationFailure"),
     ],
 )
-async def test_refusals_of_requests_as_such(
+async def test_rejections_of_requests_as_such(
     client: Client, method: str, path: str, query: str, status: int, code: str
 ) -> None:
     response = await client(method, path, query)
@@ -104,17 +130,12 @@ async def test_no_credentials(client: Client) -> None:
 async def test_a_body_is_asked_for_when_the_credentials_are_good(
     client: Client, token: str | None, asked: bool
 ) -> None:
-    received: list[bytes] = []
-
-    async def receive() -> bytes:
-        received.append(b'{"TableName":"later"}')
-        return received[0]
-
+    body = FixedBody(b'{"TableName":"later"}', 21)
     query = "" if token is None else client.sas.replace("sig=", f"sig={token}", 1)
     headers = {"host": "h", "content-type": "application/json", "content-length": "21"}
-    request = Request("POST", f"/{ACCOUNT}/Tables", query, headers, body_to_come=receive)
+    request = Request("POST", f"/{ACCOUNT}/Tables", query, headers, body_to_come=body)
     response = await client.service.handle(request)
-    assert (response.status == 201, request.authenticated, len(received)) == (asked, asked, int(asked))
+    assert (response.status == 201, request.authenticated, body.accepted) == (asked, asked, int(asked))
 
 
 @pytest.mark.parametrize("beyond", [1, 10**19])
@@ -126,23 +147,22 @@ async def test_requests_past_the_last_year_are_answered(engine: Engine, beyond: 
         await late("GET", "Tables", "api-version=2014-02-14", headers={"accept": "application/atom+xml"}),
         await late("GET", "missing"),
         await late("GET", "", "restype=service&comp=nothing"),
-        late.service.refuse(Request("POST", "/", id="id"), ServiceError("RequestBodyTooLarge")),
+        late.service.reject(Request("POST", "/", id="id"), ServiceError("RequestBodyTooLarge")),
     ]
     assert [answer.status for answer in answers] == [200, 200, 404, 400, 413]
     assert {header(answer, "Date") for answer in answers} == {"Fri, 31 Dec 9999 23:59:59 GMT"}
 
 
 async def test_a_body_that_means_nothing_is_not_accepted(client: Client) -> None:
-    async def receive() -> bytes:
-        raise AssertionError("room was asked for")
-
+    body = FixedBody(b"", 4194304)
     headers = {"host": "h", "content-length": "4194304", "content-md5": "AAAA"}
-    request = Request("GET", f"/{ACCOUNT}/Tables", client.sas, headers, body_to_come=receive)
+    request = Request("GET", f"/{ACCOUNT}/Tables", client.sas, headers, body_to_come=body)
     assert (await client.service.handle(request)).status == 200
+    assert body.accepted == 0
 
 
 async def test_an_error_the_server_found_is_spelled_alike(client: Client) -> None:
-    response = client.service.refuse(Request("POST", "/", "%FF", id="id"), ServiceError("RequestBodyTooLarge"))
+    response = client.service.reject(Request("POST", "/", "%FF", id="id"), ServiceError("RequestBodyTooLarge"))
     assert response.status == 413
     assert json.loads(response.body)["odata.error"]["code"] == "RequestBodyTooLarge"
     assert header(response, "x-ms-request-id") == "id"
@@ -204,7 +224,7 @@ class _Slow:
 
 
 async def test_an_operation_over_its_time_is_a_500_and_goes_on(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lazulite.table.service.read_timeout", lambda _: 0.01)
+    monkeypatch.setattr("lazulite.service.kernel.read_timeout", lambda _: 0.01)
     slow = _Slow(engine)
     client = Client(slow)  # type: ignore[arg-type]  # only `get` is reached
     response = await client("GET", "people()", "timeout=1")
@@ -223,21 +243,21 @@ async def test_nothing_is_kept_or_logged_of_an_account_that_does_not_exist(clien
         request = Request(method, "/nobody%3Fsig=SECRET/people", "", {"host": "h", "origin": "http://a.com"}, id="id")
         response = await client.service.handle(request)
         assert (response.status, response.error_code) == (404, "ResourceNotFound")
-        assert request.account == ""
-    assert client.service._context.properties.known("nobody?sig=SECRET") is None
+        assert request.record.account == ""
+    assert client.service._context.properties.cached("nobody?sig=SECRET") is None
 
 
 @pytest.mark.parametrize(
     ("version", "echoed"), [("2009-09-19", "2009-09-19"), ("2009-07-17", None), ("2009-04-14", None)]
 )
-async def test_versions_are_told_since_2009_09_19(client: Client, version: str, echoed: str | None) -> None:
+async def test_versions_are_reported_since_2009_09_19(client: Client, version: str, echoed: str | None) -> None:
     await client("POST", "Tables", body={"TableName": "abc"})
     for _ in range(2):
         response = await client("DELETE", "Tables('abc')", headers={"x-ms-version": version})
         assert header(response, "x-ms-version") == echoed
 
 
-async def test_a_request_refused_before_it_was_authorised_is_told_its_version(client: Client) -> None:
+async def test_a_request_rejected_before_it_was_authorised_is_reported_its_version(client: Client) -> None:
     client.sas = sign_account_sas(DEVELOPMENT_ACCOUNT, replace(ALL_PERMISSIONS, services="b"))
     response = await client("GET", "Tables", headers={"x-ms-version": "2019-07-07"})
     assert (response.status, response.error_code) == (403, "AuthorizationServiceMismatch")
@@ -245,7 +265,7 @@ async def test_a_request_refused_before_it_was_authorised_is_told_its_version(cl
 
 
 @pytest.mark.parametrize("query", ["", "comp=acl"])
-async def test_the_front_door_refuses_credentials(client: Client, query: str) -> None:
+async def test_the_front_door_rejects_credentials(client: Client, query: str) -> None:
     client.sas = ""
     response = await client("GET", "people", query, headers={"x-ms-version": "2019-07-07"})
     assert (response.status, response.error_code) == (401, "NoAuthenticationInformation")

@@ -4,14 +4,16 @@ from collections.abc import Callable
 
 import pytest
 
-from lazulite.app.stores import REMEMBERED_SECONDS as LIFETIME_SECONDS
+from lazulite.app.stores import CACHE_TTL_SECONDS as LIFETIME_SECONDS
 from lazulite.auth.accounts.account import DEVELOPMENT_ACCOUNT, Account, AccountDirectory
+from lazulite.auth.accounts.document import StoredAccount
 from lazulite.auth.accounts.engine_store import AccountRow, AccountWatch
 from lazulite.auth.sas.account_sas import sign_account_sas
-from lazulite.auth.stored_policy import StoredAccessPolicy
 from lazulite.engine.contract import Engine
 from lazulite.protocol.clock import system_clock
 from lazulite.protocol.message import Request, Response
+from lazulite.records.stored_policy import StoredAccessPolicy
+from lazulite.service.definition import ServiceDependencies
 from lazulite.service.properties import CorsRule, PropertiesUpdate
 from lazulite.table.sas import TableSas, sign_table_sas
 from lazulite.table.service import TableService
@@ -33,9 +35,13 @@ class World:
 
     def _client(self, seconds: float | None) -> Client:
         client = Client(self.engine)
-        client.service = TableService(
-            self.engine, AccountDirectory({}), monotonic=lambda: self.now_s, remembered_seconds=seconds
+        dependencies = ServiceDependencies(
+            engine=self.engine,
+            accounts=AccountDirectory({}),
+            monotonic=lambda: self.now_s,
+            cache_ttl_seconds=seconds,
         )
+        client.service = TableService(dependencies)
         return client
 
     def pass_time(self) -> None:
@@ -46,7 +52,7 @@ class World:
 async def _world() -> World:
     world = World()
     assert (await world.one("POST", "Tables", body={"TableName": "people"})).status == 201
-    assert (await world.other("GET", "people")).status == 200  # Remembered from now on.
+    assert (await world.other("GET", "people")).status == 200  # Cached from now on.
     return world
 
 
@@ -109,7 +115,7 @@ async def crossed(client: Client) -> list[str]:
 
 
 def allowed(answer: Response) -> str:
-    return dict(answer.headers).get("Access-Control-Allow-Origin", "")
+    return dict(answer.fields()).get("Access-Control-Allow-Origin", "")
 
 
 async def test_service_properties(world: World) -> None:
@@ -129,15 +135,15 @@ async def test_a_key_that_was_replaced_ends_a_token_that_was_verified() -> None:
     row, directory = AccountRow(world.engine, "the database"), AccountDirectory({})
     watch = AccountWatch(row, directory, print)
     keys = (b"first", b"second")
-    await row.edit(lambda _: {ACCOUNT: keys})
+    await row.edit(lambda _: {ACCOUNT: StoredAccount(keys)})
     await watch.start()
     client = Client(world.engine, sas=sign_account_sas(Account(ACCOUNT, keys), ALL_PERMISSIONS))
-    client.service = TableService(world.engine, directory)
+    client.service = TableService(ServiceDependencies(engine=world.engine, accounts=directory))
     assert (await client("GET", "Tables")).status == 200
-    await row.edit(lambda accounts: {**accounts, "items": keys})
+    await row.edit(lambda accounts: {**accounts, "items": StoredAccount(keys)})
     await watch.look()
     assert (await client("GET", "Tables")).status == 200
-    await row.edit(lambda accounts: {**accounts, ACCOUNT: (b"third", b"second")})
+    await row.edit(lambda accounts: {**accounts, ACCOUNT: StoredAccount((b"third", b"second"))})
     await watch.look()
     assert (await client("GET", "Tables")).status == 403
 

@@ -3,22 +3,23 @@ import re
 
 import pytest
 
+from lazulite.app.registry import SPACES
 from lazulite.engine.key_encoding import encode_key
 from lazulite.records.spaces import COUNTERS, FIRST_FREE_SPACE, SERVICE_PROPERTIES, TABLES
+from lazulite.records.verification import PROBLEMS_MAX, Findings, verify
 from lazulite.service.properties import ServiceProperties
 from lazulite.table.catalog import Table
 from lazulite.table.model.edm import TYPES
 from lazulite.table.model.row import Property, assemble, encode_keys, encode_properties
-from lazulite.table.verification import PROBLEMS_MAX, Findings, verify
 
-STAMP = 134_000_000_000_000_000
+TIMESTAMP = 134_000_000_000_000_000
 SPACE = FIRST_FREE_SPACE
 ORDERS = Table("Orders", SPACE)
 
 Rows = dict[bytes, bytes]
 
 
-def entity(row: str, ticks: int = STAMP, key: str = "p") -> bytes:
+def entity(row: str, ticks: int = TIMESTAMP, key: str = "p") -> bytes:
     properties = {"Age": Property(TYPES["Edm.Int32"], "23"), "Id": Property(TYPES["Edm.Int64"], '"5"')}
     return assemble(ticks, encode_keys(key, row), encode_properties(properties))
 
@@ -35,14 +36,15 @@ def store() -> Rows:
     }
 
 
-def found(rows: Rows, stamp: int = STAMP) -> Findings:
-    *_, last = verify(sorted(rows.items()), stamp)
+def found(rows: Rows, timestamp: int = TIMESTAMP) -> Findings:
+    *_, last = verify(sorted(rows.items()), timestamp, SPACES)
     return last
 
 
 def test_a_whole_store_is_counted() -> None:
     findings = found(store())
-    assert (findings.tables, findings.entities, findings.rows, findings.problems) == (1, 2, 7, [])
+    counts = {"tables": 1, "entities": 2, "queues": 0, "messages": 0}
+    assert (findings.counts, findings.rows, findings.problems) == (counts, 7, [])
 
 
 def test_an_empty_store_is_whole() -> None:
@@ -56,7 +58,7 @@ def test_the_checksum_is_of_the_contents() -> None:
     assert found(without_drop).checksum == found(whole).checksum, "what is dropped is no content"
     without_entity = dict(whole)
     del without_entity[encode_key(SPACE, "p", "1")]
-    later = whole | {encode_key(SPACE, "p", "1"): entity("1", STAMP - 1)}
+    later = whole | {encode_key(SPACE, "p", "1"): entity("1", TIMESTAMP - 1)}
     assert len({found(rows).checksum for rows in (whole, without_entity, later)}) == 3
 
 
@@ -67,7 +69,7 @@ TABLE_KEY = encode_key(TABLES, "orders", "orders")
 @pytest.mark.parametrize(
     ("key", "value", "problem"),
     [
-        (KEY, entity("1", STAMP + 1), "Timestamp"),
+        (KEY, entity("1", TIMESTAMP + 1), "Timestamp"),
         (KEY, entity("2"), "not as Lazulite writes it"),
         (KEY, entity("1", key="q"), "not as Lazulite writes it"),
         (KEY, entity("1")[:-1], "not as Lazulite|ValueError"),
@@ -78,9 +80,9 @@ TABLE_KEY = encode_key(TABLES, "orders", "orders")
         (KEY, entity("1").replace(b'"5"', b'"x"'), "ValueError"),
         (KEY[:8] + b"p", entity("1"), "ValueError"),
         (KEY[:8] + b"\xff\x00", entity("1"), "Unicode"),
-        (encode_key(SPACE + 7, "p", "1"), entity("1"), "belongs to no table"),
-        (encode_key(7, "p", "1"), b"", "nothing that Lazulite knows"),
-        (encode_key(COUNTERS, "spaces", "other"), b"", "nothing that Lazulite knows"),
+        (encode_key(SPACE + 7, "p", "1"), entity("1"), "no catalog names"),
+        (encode_key(99, "p", "1"), b"", "has an unknown row"),
+        (encode_key(COUNTERS, "spaces", "other"), b"", "has an unknown row"),
         (encode_key(SERVICE_PROPERTIES, "orders", "table"), b"{}", "KeyError"),
         (TABLE_KEY, b"{", "JSON"),
         (TABLE_KEY, b"[]", "TypeError"),

@@ -1,22 +1,22 @@
-"""Two services on one store, behind a border each: whatever either does, neither believes what is no more."""
+"""Two services on one store, over a channel each: whatever either does, neither believes what is no more."""
 
 import asyncio
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lazulite.app.registry import CODEC, SPACES
 from lazulite.auth.accounts.account import AccountDirectory
-from lazulite.auth.stored_policy import StoredAccessPolicy
 from lazulite.engine.remote.client import RemoteEngine
 from lazulite.engine.remote.server import EngineServer
 from lazulite.engine.rocksdb.engine import RocksEngine
 from lazulite.protocol.clock import system_clock
 from lazulite.protocol.errors import ServiceError
-from lazulite.records.spaces import WATCHED
+from lazulite.records.stored_policy import StoredAccessPolicy
+from lazulite.service.definition import ServiceDependencies
 from lazulite.service.properties import Logging, PropertiesUpdate
-from lazulite.table.remote_codec import TableWording
 from lazulite.table.service import TableService
-from tests.engine.remote.bordered import join
+from tests.engine.remote.over_channel import join
 
 Step = tuple[str, int, int]
 steps = st.tuples(
@@ -29,7 +29,7 @@ class World:
 
     def __init__(self) -> None:
         self.engine = RocksEngine.open(None, system_clock)
-        self.server = EngineServer(self.engine, TableWording(), WATCHED, print)
+        self.server = EngineServer(self.engine, CODEC, SPACES.watched, print)
         self.remotes: list[RemoteEngine] = []
         self.services: list[TableService] = []
         self.tables: dict[str, tuple[StoredAccessPolicy, ...]] = {}
@@ -37,10 +37,10 @@ class World:
 
     async def begin(self) -> None:
         for _ in range(2):
-            remote = RemoteEngine(TableWording())
-            service = TableService(remote, AccountDirectory({}))
-            remote.watchers = service.watchers
-            await join(remote.link, self.server.link(lambda: None))
+            remote = RemoteEngine(CODEC)
+            service = TableService(ServiceDependencies(engine=remote, accounts=AccountDirectory({})))
+            remote.invalidations = {space: [cache] for space, cache in service.invalidations.items()}
+            await join(remote.channel, self.server.open_channel(lambda: None))
             await service.start()
             self.remotes.append(remote)
             self.services.append(service)

@@ -3,7 +3,7 @@
 from hypothesis import strategies as st
 
 from lazulite.table.model.edm import INT32, STRING
-from lazulite.table.model.row import Property, assemble, encode_keys, encode_properties, etag_of
+from lazulite.table.model.row import Property, assemble, encode_keys, encode_properties, etag_of, in_order
 from lazulite.table.operations.write_decisions import WRITES, EntityWrite
 
 NOW = 10**17
@@ -20,5 +20,4 @@ conditions = st.sampled_from([None, "*", etag_of(NOW), etag_of(NOW + 1)])
 def writes(draw: st.DrawFn, row: str) -> EntityWrite:
     some = draw(properties)
     kind, condition = draw(st.sampled_from(WRITES)), draw(conditions)
-    merged = some if kind.merges else {}
-    return EntityWrite(kind, "p", row, condition, merged, encode_keys("p", row), encode_properties(some))
+    return EntityWrite(kind, "p", row, condition, encode_keys("p", row), encode_properties(in_order(some)))

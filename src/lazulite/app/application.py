@@ -10,65 +10,96 @@ One task opens the store and closes it, so that an application belongs to the ev
 import asyncio
 import os
 import random
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Self
+from typing import NamedTuple, Self
 
 from lazulite.app.loopback_guard import LoopbackGuard
-from lazulite.app.services import open_logs, table_service
-from lazulite.app.stores import open_store
+from lazulite.app.servers import front, leave_all
+from lazulite.app.services import open_logs, open_services
+from lazulite.app.stores import Store, open_store
+from lazulite.app.telemetry import empty_metrics, store_readings
 from lazulite.auth.accounts.document import AccountsError
 from lazulite.engine.contract import EngineError
 from lazulite.protocol.message import Service
 from lazulite.protocol.request_id import RequestIds
-from lazulite.server.admission.scheduler import Lane
-from lazulite.server.asgi import Application as Serve
-from lazulite.server.asgi import Message, Receive, Send, asgi_app
+from lazulite.server.admission.scheduler import FairScheduler
+from lazulite.server.asgi.application import Application as Serve
+from lazulite.server.asgi.application import HttpApplication
+from lazulite.server.asgi.messages import Message, Receive, Send
+from lazulite.server.middleware.health import PATH as HEALTH_PATH
 from lazulite.server.middleware.scheduling import Scheduled
+from lazulite.server.observability.metrics_endpoint import PAGE_LIMITS, MetricsPage
 from lazulite.settings.config import ConfigError, Settings, accounts_from
+from lazulite.settings.extras import require_extra
+from lazulite.settings.tracing import trace_exporters_from
 
 _OF_THE_HOST = ("https_port", "cert", "key", "metrics_port")
-"""Settings of ports, which the ASGI server has."""
+"""Settings of ports, which the ASGI server has. In place of a port for metrics, `create_app` takes a path."""
 
+_ALL = ""
+"""In place of a service's name: all services, distinguished by the hosts of requests."""
 _LOOPBACK = "127.0.0.1"
 """The listening address is not known, so `LoopbackGuard` looks at the clients' instead."""
 
 
-def create_app(location: Path | str | None = None, *, settings: Settings | None = None) -> "Application":
-    """Return an ASGI 3 application that serves tables, for uvicorn and its like; nothing is opened yet.
+def create_app(
+    location: Path | str | None = None, *, settings: Settings | None = None, metrics_path: str | None = None
+) -> "Application":
+    """Return an ASGI 3 application that serves tables and queues, for uvicorn and its like; nothing is opened yet.
+
+    The host of a request tells which service it is for: `ACCOUNT.queue.localhost`, or a suffix of the settings. Path
+    style is for tables; see `Application.service`.
 
     Args:
         location: the directory of the store and of the accounts; None keeps everything in memory, or where `settings`
             say.
         settings: all other settings; None for those of `lazulite serve --silent`, with the accounts of the
-            environment. `host` and `port` are the ASGI server's and not looked at.
+            environment and the traces that OpenTelemetry's variables ask for. `host` and `port` are the ASGI server's
+            and not looked at.
+        metrics_path: where Prometheus' metrics are served without credentials, such as `/-/metrics`; None: nowhere.
 
     Raises:
-        ConfigError: the settings ask for a port of their own or for workers, or the environment's accounts cannot be
-            read.
+        ConfigError: the settings ask for a port of their own or for workers, the environment's accounts cannot be
+            read, or there can be no metrics at the path.
     """
     if settings is None:
-        settings = Settings(log_requests=False, accounts=accounts_from(os.environ))
+        settings = Settings(
+            log_requests=False, accounts=accounts_from(os.environ), trace_exporters=trace_exporters_from(os.environ)
+        )
+    if metrics_path is not None:
+        _check_metrics_path(metrics_path)
     unusable = [name for name in _OF_THE_HOST if getattr(settings, name) is not None]
     if settings.workers > 1:
         unusable.append("workers")
     if unusable:
-        raise ConfigError(f"an ASGI application has no {', '.join(unusable)}: its server has")
+        raise ConfigError(f"an ASGI application does not support {', '.join(unusable)}; configure the ASGI server")
     if location is not None:
         settings = replace(settings, location=Path(location))
-    return Application(replace(settings, host=_LOOPBACK))
+    return Application(replace(settings, host=_LOOPBACK), metrics_path)
+
+
+def _check_metrics_path(path: str) -> None:
+    if not path.startswith("/") or path == HEALTH_PATH:
+        raise ConfigError(f"metrics cannot be served at {path!r}; a path such as /-/metrics begins with a slash")
+    try:
+        require_extra("metrics", "metrics_path")
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
 
 
 class Application:
     """An ASGI 3 application. Use `create_app`."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, metrics_path: str | None) -> None:
         self._settings = settings
+        self._metrics_path = metrics_path
+        self._begin_drain: Callable[[], None] = lambda: None
         self._running: asyncio.Task[None] | None = None
-        self._serve: asyncio.Future[Serve] | None = None
+        self._serve: asyncio.Future[Mapping[str, Serve]] | None = None
         self._closing = asyncio.Event()
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
@@ -76,8 +107,34 @@ class Application:
         if scope["type"] == "lifespan":
             await self._lifespan(receive, send)
         else:
-            serve = await self._opened()
-            await serve(scope, receive, send)
+            serve = await self._open()
+            await serve[_ALL](scope, receive, send)
+
+    def service(self, name: str) -> Serve:
+        """Return an ASGI 3 application of one service, for an address of its own: path style, too, is that service's.
+
+        It shares the store of this application, which opens and closes it; lifespan events do nothing.
+
+        Args:
+            name: `table` or `queue`.
+
+        Raises:
+            ConfigError: the settings do not have the service.
+        """
+        if name not in self._settings.services:
+            raise ConfigError(
+                f"the application does not serve {name!r}; it serves {', '.join(self._settings.services)}"
+            )
+
+        async def serve(scope: Message, receive: Receive, send: Send) -> None:
+            if scope["type"] == "lifespan":
+                for _ in range(2):
+                    event = await receive()
+                    await send({"type": f"{event['type']}.complete"})
+            else:
+                await (await self._open())[name](scope, receive, send)
+
+        return serve
 
     async def __aenter__(self) -> Self:
         """Open the store, unless it is open.
@@ -87,20 +144,34 @@ class Application:
             AccountsError: the accounts cannot be read.
             EngineError: the store cannot be opened.
         """
-        await self._opened()
+        await self._open()
         return self
 
+    def begin_drain(self) -> None:
+        """Have `/health` say from now on that the service stops soon; everything else goes on.
+
+        Call it when a load balancer shall look elsewhere, some seconds before the ASGI server is stopped. The end of
+        the lifespan, and of `async with`, calls it too. Without an open store it does nothing.
+        """
+        self._begin_drain()
+
     async def __aexit__(self, *_: object) -> None:
-        """Close the store, once what is being written is durable. The next request would open it again."""
-        running, self._running = self._running, None
+        """Drain, then close the store: wait for the requests in flight, at most the time that the limits give them.
+
+        The next request would open the store again.
+        """
+        running = self._running
         if running is not None:
+            self._begin_drain()
             self._closing.set()
             await running
+            if self._running is running:
+                self._running = None
 
     async def _lifespan(self, receive: Receive, send: Send) -> None:
         await receive()
         try:
-            await self._opened()
+            await self._open()
         except (ConfigError, AccountsError, EngineError) as error:
             await send({"type": "lifespan.startup.failed", "message": str(error)})
             return
@@ -109,24 +180,26 @@ class Application:
         await self.__aexit__()
         await send({"type": "lifespan.shutdown.complete"})
 
-    async def _opened(self) -> Serve:
+    async def _open(self) -> Mapping[str, Serve]:
         """Return what serves requests; open the store first if need be. A failed attempt is made again by the next."""
         if self._running is None or self._running.done() or self._serve is None:
             loop = asyncio.get_running_loop()
             self._closing = asyncio.Event()
             self._serve = loop.create_future()
             self._running = loop.create_task(self._run(self._serve, self._closing))
-            self._running.add_done_callback(partial(_tell, self._serve))
+            self._running.add_done_callback(partial(_pass_failure, self._serve))
         return await asyncio.shield(self._serve)  # One request's cancellation leaves the others alone.
 
-    async def _run(self, serve: "asyncio.Future[Serve]", closing: asyncio.Event) -> None:
-        """Open everything, wait, and close it again, in one task."""
-        async with _served(self._settings) as opened:
-            serve.set_result(opened)
+    async def _run(self, serve: "asyncio.Future[Mapping[str, Serve]]", closing: asyncio.Event) -> None:
+        """Open everything, wait, drain and close it again, in one task."""
+        async with _opened(self._settings, self._metrics_path) as opened:
+            self._begin_drain = opened.begin_drain
+            serve.set_result(opened.serve)
             await closing.wait()
+            await asyncio.gather(*(application.drain() for application in opened.applications))
 
 
-def _tell(serve: "asyncio.Future[Serve]", task: "asyncio.Task[None]") -> None:
+def _pass_failure(serve: "asyncio.Future[Mapping[str, Serve]]", task: "asyncio.Task[None]") -> None:
     """Pass the failure of an attempt to open everything on to the requests that wait for it."""
     if not serve.done():
         if task.cancelled():
@@ -135,15 +208,56 @@ def _tell(serve: "asyncio.Future[Serve]", task: "asyncio.Task[None]") -> None:
             serve.set_exception(task.exception() or RuntimeError("nothing was opened"))
 
 
+class _Opened(NamedTuple):
+    """An application whose store is open."""
+
+    serve: Mapping[str, Serve]
+    """Serves all services, by `_ALL`, or one, by its name; and metrics."""
+    applications: Collection[HttpApplication]
+    begin_drain: Callable[[], None]
+
+
 @asynccontextmanager
-async def _served(settings: Settings) -> AsyncIterator[Serve]:
+async def _opened(settings: Settings, metrics_path: str | None) -> AsyncIterator[_Opened]:
     with ExitStack() as stack:
         logs = open_logs(settings, stack)
-        lane = Lane()
-        stack.callback(lane.close)
-        async with open_store(settings) as store, table_service(settings, store, lane) as served:
-            service: Service = Scheduled(served.service, lane)
-            if not settings.allow_development_key:
-                service = LoopbackGuard(service, lambda: store.directory.development)
+        metrics = None if metrics_path is None else empty_metrics()
+        if metrics is not None:
+            logs.append(metrics)
+        scheduler = FairScheduler()
+        stack.callback(scheduler.close)
+        async with (
+            open_store(settings, None if metrics is None else metrics.flushed) as store,
+            open_services(settings, store, scheduler) as services,
+        ):
             new_request_id = RequestIds(random.SystemRandom()).next
-            yield asgi_app(service, settings.limits, new_request_id, logs)
+
+            def application(names: Sequence[str]) -> HttpApplication:
+                service: Service = Scheduled(front(settings, [services[name] for name in names]), scheduler)
+                if not settings.allow_development_key:
+                    service = LoopbackGuard(service, lambda: store.directory.development)
+                return HttpApplication(service, settings.limits, new_request_id, logs)
+
+            applications = {name: application([name]) for name in settings.services}
+            applications[_ALL] = application(settings.services)
+            serve: Mapping[str, Serve] = applications
+            if metrics is not None and metrics_path is not None:
+                render = partial(metrics.render, lambda: _readings(applications.values(), store))
+                page = HttpApplication(MetricsPage(render, metrics_path), PAGE_LIMITS, new_request_id)
+                serve = {name: _with_page(each, page, metrics_path) for name, each in applications.items()}
+            yield _Opened(serve, applications.values(), leave_all(services.values()))
+
+
+def _readings(applications: Iterable[HttpApplication], store: Store) -> Mapping[str, float]:
+    """Return the gauges; the connections are the ASGI server's."""
+    buffered_bytes = sum(application.buffered_bytes for application in applications)
+    return {"buffered_bytes": buffered_bytes, **store_readings(store.statistics)}
+
+
+def _with_page(application: HttpApplication, page: HttpApplication, path: str) -> Serve:
+    """Return an application that serves `page` at a path and `application` everywhere else."""
+
+    async def serve(scope: Message, receive: Receive, send: Send) -> None:
+        await (page if scope.get("path") == path else application)(scope, receive, send)
+
+    return serve

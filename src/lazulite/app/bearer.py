@@ -3,21 +3,20 @@
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import TYPE_CHECKING
 
 from lazulite.protocol.clock import system_clock
+from lazulite.service.definition import MakeBearer
 from lazulite.settings.bearer import BearerSettings
 from lazulite.settings.config import ConfigError
-
-if TYPE_CHECKING:
-    from lazulite.auth.bearer.authentication import BearerAuthentication
 
 
 @asynccontextmanager
 async def bearer_authentication(
     settings: BearerSettings | None, report: Callable[[str], None]
-) -> AsyncIterator["BearerAuthentication | None"]:
-    """Yield what checks bearer tokens, None without an issuer. An issuer that does not answer is asked again later.
+) -> AsyncIterator["MakeBearer | None"]:
+    """Yield what makes the check of bearer tokens for a service, None without an issuer.
+
+    An issuer that does not answer is asked again later.
 
     Raises:
         ConfigError: the file with the keys cannot be read.
@@ -31,13 +30,13 @@ async def bearer_authentication(
     from lazulite.auth.bearer.jwks_file import FileKeys  # noqa: PLC0415
     from lazulite.server.oidc.issuer_keys import IssuerKeys, fetcher_of  # noqa: PLC0415
 
-    make = partial(BearerAuthentication, settings.rules, clock=system_clock, allow_http=settings.allow_http)
+    make = partial(BearerAuthentication, rules=settings.rules, clock=system_clock, allow_http=settings.allow_http)
     if settings.jwks is not None:
         try:
             keys = FileKeys(settings.jwks, report)
         except JwksError as error:
             raise ConfigError(str(error)) from None
-        yield make(keys)
+        yield partial(make, keys=keys)
         return
     async with IssuerKeys(fetcher_of(settings.rules.issuer), report) as issuer_keys:
-        yield make(issuer_keys)
+        yield partial(make, keys=issuer_keys)

@@ -1,8 +1,9 @@
-"""Whether the clock can be believed when a service starts, as far as that can be told.
+"""Checks of the clock when a service starts.
 
-What is told: stamps of the store, or a database, that the clock is far from; and a jump since the last start, if the
-machine has not booted meanwhile. `lazulite.clock` at a location has the boot's id and its time, by the clock of the
-last start. What cannot be told: after a boot, a clock that shows years more may be right, as after years without power.
+Detected: a clock that is far from the timestamps of the store, or from the database's clock; and a jump since the last
+start, if the machine has not booted meanwhile. `lazulite.clock` at a location has the boot's id and its time, by the
+clock of the last start. Not detected: after a boot, a clock that shows years more may be right, as after years without
+power.
 """
 
 import contextlib
@@ -19,13 +20,13 @@ NAME = "lazulite.clock"
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
-def stamp_clock(settings: Settings, clock: Clock = system_clock) -> ClockGuard:
-    """Return the clock of a service's stamps, which refuses jumps of `clock`."""
+def timestamp_clock(settings: Settings, clock: Clock = system_clock) -> ClockGuard:
+    """Return the clock of a service's timestamps, which rejects jumps of `clock`."""
     return ClockGuard(clock, ticks_since_boot, report, accept=settings.accept_clock_jump)
 
 
 def check_since_boot(location: Path, boot_tick: int) -> None:
-    """Refuse a clock that has jumped ahead since the last start on a location.
+    """Reject a clock that has jumped ahead since the last start on a location.
 
     Args:
         location: the directory, which may be missing.
@@ -50,26 +51,26 @@ def note_boot(location: Path, boot_tick: int) -> None:
             replace_durably(location / NAME, f"{boot} {boot_tick}\n".encode())
 
 
-def check_newest_stamp(name: str, stamp: int) -> None:
-    """Refuse a store whose newest stamp is far ahead of the clock.
+def check_newest_timestamp(name: str, timestamp: int) -> None:
+    """Reject a store whose newest timestamp is far ahead of the clock.
 
     Args:
         name: the store's, for people.
-        stamp: its newest, 0 if there is none.
+        timestamp: its newest, 0 if there is none.
 
     Raises:
         ConfigError: it is.
     """
     now = system_clock()
-    if stamp - now > JUMP_TICKS_MAX:
+    if timestamp - now > JUMP_TICKS_MAX:
         raise ConfigError(
-            f"the newest Timestamp in {name} is {spelled(stamp)}, {days(stamp - now)} days ahead of the clock: "
+            f"the newest Timestamp in {name} is {spelled(timestamp)}, {days(timestamp - now)} days ahead of the clock: "
             f"correct the clock or, if it is right, start with {FLAG}; new Timestamps then continue from the newest one"
         )
 
 
 def check_database_time(name: str, unix_seconds: float) -> None:
-    """Refuse a clock that is far ahead of a database's.
+    """Reject a clock that is far ahead of a database's.
 
     Args:
         name: the database's, for people.

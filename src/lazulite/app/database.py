@@ -21,9 +21,9 @@ async def open_database(
 
     Args:
         settings: of the database.
-        report: told what in it endangers what is kept there.
+        report: takes a line for people about each of its settings that endanger data.
         clock: for what is written.
-        must_exist: whether to refuse a database without tables of Lazulite instead of making them.
+        must_exist: whether to reject a database without tables of Lazulite instead of making them.
 
     Raises:
         EngineError: the database cannot be reached, or is none of this version. The text has its name.

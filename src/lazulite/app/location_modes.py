@@ -1,7 +1,7 @@
 """Checks the file modes of a location before it is served, so that no other user can change or read it.
 
 A user that may write the location can replace the accounts and the store, and one that may read it needs no account. A
-location that every user may write is refused. What its group may write, and what others may read, is reported: a group
+location that every user may write is rejected. What its group may write, and what others may read, is reported: a group
 is often the owner's own, and volumes of containers are writable by one. What Lazulite makes itself is its owner's only.
 """
 
@@ -16,8 +16,8 @@ _WRITABLE = 0o022
 _ACCESSIBLE = 0o077
 
 
-def refuse_writable(location: Path) -> None:
-    """Refuse a location that every user may write to; it may be missing.
+def reject_writable(location: Path) -> None:
+    """Reject a location that every user may write to; it may be missing.
 
     Raises:
         ConfigError: it is one. The text says what to do.
@@ -31,8 +31,8 @@ def refuse_writable(location: Path) -> None:
             )
 
 
-def tell_readable(location: Path, report: Callable[[str], None]) -> None:
-    """Report, in a line for people each, what others than its owner may do with a location's keys and rows."""
+def report_readable(location: Path, report: Callable[[str], None]) -> None:
+    """Report files of a location that users other than its owner may read or write, one line each."""
     mode = _mode(location)
     if mode & _WRITABLE:
         report(f"users other than the owner may write to {location} (mode {mode:04o}): run chmod go-w {location}")

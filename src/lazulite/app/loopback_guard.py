@@ -8,7 +8,7 @@ from lazulite.settings.config import is_loopback
 
 
 class LoopbackGuard:
-    """A service that refuses clients of other machines with `AuthorizationFailure`, and hands on all others.
+    """A service that rejects clients of other machines with `AuthorizationFailure`, and hands on all others.
 
     A request without a client's address passes: it came through a socket of this machine's file system.
 
@@ -23,13 +23,18 @@ class LoopbackGuard:
 
     def handle(self, request: Request) -> Coroutine[object, object, Response]:
         """See `Service`."""
-        if not request.client or is_loopback(request.client) or not self._guarded():
-            return self._inner.handle(request)
-        return self._refused(request)
+        return self._inner.handle(request) if self._passes(request) else self._rejected(request)
 
-    def refuse(self, request: Request, error: ServiceError) -> Response:
+    def at_once(self, request: Request) -> Response | None:
         """See `Service`."""
-        return self._inner.refuse(request, error)
+        return self._inner.at_once(request) if self._passes(request) else None
 
-    async def _refused(self, request: Request) -> Response:
-        return self._inner.refuse(request, ServiceError("AuthorizationFailure"))
+    def reject(self, request: Request, error: ServiceError) -> Response:
+        """See `Service`."""
+        return self._inner.reject(request, error)
+
+    def _passes(self, request: Request) -> bool:
+        return not request.client or is_loopback(request.client) or not self._guarded()
+
+    async def _rejected(self, request: Request) -> Response:
+        return self._inner.reject(request, ServiceError("AuthorizationFailure"))

@@ -1,26 +1,25 @@
-"""The Table service on an engine, and the server in front of it: what one process has, and what each of several has."""
+"""The services of a process, each behind its middleware, and the logs and the certificate that they share."""
 
 import asyncio
 import gc
 import os
-import random
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, suppress
-from typing import NamedTuple, TypeAlias
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, ExitStack, asynccontextmanager, suppress
+from typing import NamedTuple, Protocol, TypeAlias
 
 from lazulite.app.bearer import bearer_authentication
 from lazulite.app.stderr import report
-from lazulite.app.stores import REMEMBERED_SECONDS, Store, meanwhile
+from lazulite.app.stores import CACHE_TTL_SECONDS, Store, meanwhile
 from lazulite.app.telemetry import trace_logs
 from lazulite.engine.contract import Clock, EngineError
-from lazulite.engine.remote.messages import Watcher
+from lazulite.engine.remote.messages import CacheInvalidation
+from lazulite.engine.write_check import WriteCheck
 from lazulite.protocol.addressing import Addressing
 from lazulite.protocol.clock import system_clock
 from lazulite.protocol.message import Service
-from lazulite.protocol.request_id import RequestIds
-from lazulite.server.admission.scheduler import Lane
-from lazulite.server.middleware.forwarded import Proxied
+from lazulite.queue.service import QueueService
+from lazulite.server.admission.scheduler import FairScheduler
 from lazulite.server.middleware.health import Health
 from lazulite.server.middleware.host_guard import HostGuard
 from lazulite.server.net.certificate import Certificate, CertificateError
@@ -28,13 +27,46 @@ from lazulite.server.observability.access_log import RequestLog
 from lazulite.server.observability.debug_log import DebugLog
 from lazulite.server.observability.exchange import ExchangeLog
 from lazulite.server.observability.line_writer import Output
-from lazulite.server.server import Secure, Server
-from lazulite.settings.config import ConfigError, Settings
-from lazulite.table.call import QueryLimits
+from lazulite.service.definition import MakeBearer, ServiceDependencies
+from lazulite.service.limits import QueryLimits
+from lazulite.settings.config import QUEUE, TABLE, ConfigError, Settings, settings_of
 from lazulite.table.service import TableService
 
-Prepare: TypeAlias = Callable[[Mapping[int, Watcher]], Awaitable[None]]
-"""Prepares an engine, given the watcher of changes of its rows."""
+Prepare: TypeAlias = Callable[[Mapping[int, Sequence[CacheInvalidation]]], Awaitable[None]]
+"""Prepares an engine, given the caches of its rows, those of all services."""
+
+
+class Maintained(Protocol):
+    """What does work without a request."""
+
+    async def start(self) -> None:
+        """Finish what a crash interrupted."""
+        ...
+
+    async def maintain(self) -> None:
+        """Do the work that is due without a request."""
+        ...
+
+
+class Startable(Service, Maintained, Protocol):
+    """A service that has caches, and work to do before its first request."""
+
+    @property
+    def invalidations(self) -> Mapping[int, CacheInvalidation]:
+        """Return the caches of rows by space."""
+        ...
+
+    @property
+    def maintain_seconds(self) -> float:
+        """The pause between two runs of `maintain`; 0: it never runs."""
+        ...
+
+
+Make: TypeAlias = Callable[[ServiceDependencies], Startable]
+"""Makes a service, such as `TableService`."""
+
+MAKES: Mapping[str, Make] = {TABLE: TableService, QUEUE: QueueService}
+"""What makes each service."""
 
 TAKE_OVER_SECONDS = 60.0
 """How often it is looked for what other processes on the same database have left undone."""
@@ -45,122 +77,123 @@ class Served(NamedTuple):
 
     service: Service
     leave: Callable[[], None]
-    """Makes `/health` say that the service stops soon."""
+    """Makes `/health` report that the service stops soon."""
+    names_account: Callable[[str], bool]
+    """Returns whether a `Host` field names an account of the service, host style."""
 
 
 @asynccontextmanager
-async def table_service(
+async def open_services(
     settings: Settings,
     store: Store,
-    lane: Lane,
+    scheduler: FairScheduler,
     *,
+    makes: Mapping[str, Make] = MAKES,
     prepare: Prepare | None = None,
     clock: Clock = system_clock,
-) -> AsyncIterator[Served]:
-    """Yield the Table service behind its middleware: all that a server has above its connections.
+) -> AsyncIterator[Mapping[str, Served]]:
+    """Yield the services that the settings name: all that a server has above its connections.
 
     Args:
-        settings: of the service.
-        store: its rows and accounts.
-        lane: what is slow goes by it.
+        settings: of the process.
+        store: rows and accounts.
+        scheduler: runs slow work in slices.
+        makes: what makes each service.
         prepare: makes the engine ready; None if it is.
-        clock: the time now, for credentials and errors.
+        clock: the time now, for credentials, errors and messages.
 
     Raises:
         ConfigError: the keys of an issuer cannot be read.
     """
-    async with bearer_authentication(settings.bearer, report) as bearer:
-        addressing = Addressing(settings.host_suffixes)
-        limits = QueryLimits(page_seconds=settings.page_seconds)
-        tables = TableService(
-            store.engine,
-            store.directory,
-            clock=clock,
-            limits=limits,
-            addressing=addressing,
-            bearer=bearer,
-            paced=lane.paced,
-            remembered_seconds=REMEMBERED_SECONDS if store.shared else None,
-        )
+    check = WriteCheck(store.engine.check_writable, store.check_seconds)
+    async with AsyncExitStack() as stack:
+        bearer = await stack.enter_async_context(bearer_authentication(settings.bearer, report))
+        made: dict[str, Startable] = {}
+        for name in settings.services:
+            own = settings_of(settings, name)
+            made[name] = makes[name](_dependencies(own, store, scheduler, clock, bearer))
         if prepare is not None:
-            await prepare(tables.watchers)
-        await tables.start()
-        guard = HostGuard(
-            tables,
-            lambda: store.directory.development,
-            names=(settings.host, *settings.allowed_hosts),
-            suffixes=settings.allowed_suffixes,
-            report=report,
-        )
-        health = Health(guard, store.engine.check_writable, kept_seconds=store.check_seconds)
-        service: Service = health
-        if settings.trusted_proxies:
-            service = Proxied(service, settings.trusted_proxies)
-        async with AsyncExitStack() as stack:
+            await prepare(_invalidations(made.values()))
+        served: dict[str, Served] = {}
+        for name, service in made.items():
+            await service.start()
             if store.shared:
-                await stack.enter_async_context(meanwhile(_take_over(tables)))
-            yield Served(service, health.leave)
+                await stack.enter_async_context(meanwhile(_take_over(service)))
+            if service.maintain_seconds and store.primary is None:
+                await stack.enter_async_context(maintenance(service, service.maintain_seconds, scheduler))
+            served[name] = _behind_middleware(settings_of(settings, name), store, service, check)
+        yield served
 
 
-@asynccontextmanager
-async def table_server(
-    settings: Settings,
-    store: Store,
-    *,
-    secure: Secure | None = None,
-    logs: Sequence[ExchangeLog] = (),
-    prepare: Prepare | None = None,
-    clock: Clock = system_clock,
-) -> AsyncIterator[Server]:
-    """Yield a server, not yet started.
-
-    Args:
-        settings: of the service.
-        store: its rows and accounts.
-        secure: its port for HTTPS.
-        logs: told of every exchange.
-        prepare: makes the engine ready; None if it is.
-        clock: the time now, for credentials and errors.
-
-    Raises:
-        ConfigError: the keys of an issuer cannot be read.
-    """
-    lane = Lane()
-    async with table_service(settings, store, lane, prepare=prepare, clock=clock) as served:
-        yield Server(
-            served.service,
-            host=settings.host,
-            port=settings.port,
-            secure=secure,
-            new_request_id=RequestIds(random.SystemRandom()).next,
-            limits=settings.limits,
-            logs=logs,
-            lane=lane,
-            on_leave=served.leave,
-        )
+def _dependencies(
+    settings: Settings, store: Store, scheduler: FairScheduler, clock: Clock, bearer: "MakeBearer | None"
+) -> ServiceDependencies:
+    return ServiceDependencies(
+        engine=store.engine,
+        accounts=store.directory,
+        clock=clock,
+        present=store.present,
+        limits=QueryLimits(page_seconds=settings.page_seconds),
+        addressing=Addressing(settings.host_suffixes),
+        bearer=bearer,
+        schedule_fairly=scheduler.schedule_fairly,
+        cache_ttl_seconds=CACHE_TTL_SECONDS if store.shared else None,
+        primary=store.primary,
+    )
 
 
-async def _take_over(tables: TableService) -> None:
+def _behind_middleware(settings: Settings, store: Store, service: Service, check: WriteCheck) -> Served:
+    guard = HostGuard(
+        service,
+        lambda: store.directory.development,
+        names=(settings.host, *settings.allowed_hosts),
+        suffixes=settings.allowed_suffixes,
+        report=report,
+    )
+    health = Health(guard, check.passed, kept_seconds=0)
+    return Served(health, health.leave, Addressing(settings.host_suffixes).names_account)
+
+
+def _invalidations(services: Iterable[Startable]) -> Mapping[int, Sequence[CacheInvalidation]]:
+    """Return the caches of all services by space; several have rows of the same space."""
+    caches: dict[int, list[CacheInvalidation]] = {}
+    for service in services:
+        for space, cache in service.invalidations.items():
+            caches.setdefault(space, []).append(cache)
+    return caches
+
+
+def maintenance(maintained: Maintained, seconds: float, scheduler: FairScheduler) -> AbstractAsyncContextManager[None]:
+    """Have `maintain` run inside the block, with so many seconds between two runs."""
+    return meanwhile(_maintain(maintained, seconds, scheduler))
+
+
+async def _take_over(service: Maintained) -> None:
     """Finish, now and then, what another process on the same database died of before it was done."""
     while True:
         await asyncio.sleep(TAKE_OVER_SECONDS)
         with suppress(EngineError):
-            await tables.start()
+            await service.start()
 
 
-def secure_of(settings: Settings) -> Secure | None:
-    """Return the port for HTTPS and what is shown there, if there is one.
+async def _maintain(maintained: Maintained, seconds: float, scheduler: FairScheduler) -> None:
+    while True:
+        await asyncio.sleep(seconds)
+        with suppress(EngineError):
+            await scheduler.schedule_fairly(maintained.maintain())
+
+
+def certificate_of(settings: Settings) -> Certificate | None:
+    """Return the certificate of the ports for HTTPS, if there is one.
 
     Raises:
         CertificateError: the certificate cannot be used.
     """
-    if settings.cert is None or settings.https_port is None:
-        return None
-    return Secure(settings.https_port, Certificate(settings.cert, settings.key))
+    return None if settings.cert is None else Certificate(settings.cert, settings.key)
 
 
 def read_again(certificate: Certificate) -> None:
-    """Read a certificate again, or keep it, and tell which."""
+    """Reload a certificate, or keep it; report which."""
     try:
         certificate.reload()
     except CertificateError as error:
@@ -172,7 +205,7 @@ def read_again(certificate: Certificate) -> None:
 def open_logs(
     settings: Settings, stack: ExitStack, share: Callable[[Output, int], Output] = lambda output, _: output
 ) -> list[ExchangeLog]:
-    """Return what the settings want to be told of exchanges, closed by `stack`.
+    """Return the logs of exchanges that the settings ask for; `stack` closes them.
 
     Args:
         settings: of the service.

@@ -1,8 +1,8 @@
-"""What is told to people."""
+"""Messages for users."""
 
 import sys
 
 
 def report(text: str) -> None:
-    """Tell people something, in one line."""
+    """Print one line for users."""
     print(f"lazulite: {text}", file=sys.stderr)

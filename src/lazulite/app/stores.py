@@ -6,25 +6,40 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from lazulite.app.clock_checks import check_database_time, check_newest_stamp, check_since_boot, note_boot, stamp_clock
-from lazulite.app.location_modes import refuse_writable, tell_readable
+from lazulite.app.clock_checks import (
+    check_database_time,
+    check_newest_timestamp,
+    check_since_boot,
+    note_boot,
+    timestamp_clock,
+)
+from lazulite.app.database_clock import DatabaseClock
+from lazulite.app.location_modes import reject_writable, report_readable
 from lazulite.app.stderr import report
 from lazulite.auth.accounts.account import Account, AccountDirectory
 from lazulite.auth.accounts.engine_store import AccountRow, AccountWatch
 from lazulite.engine.contract import Clock, Engine
 from lazulite.engine.postgres.settings import PostgresSettings
+from lazulite.engine.remote.messages import Primary
 from lazulite.engine.rocksdb.database import Failpoints
 from lazulite.engine.rocksdb.engine import RocksEngine
-from lazulite.engine.rocksdb.flush_stats import Meter
+from lazulite.engine.rocksdb.flush_stats import FlushObserver
 from lazulite.engine.rocksdb.options import RocksSettings
 from lazulite.engine.write_check import KEPT_SECONDS
-from lazulite.migration.journal import refuse_unfinished
+from lazulite.migration.journal import reject_unfinished
 from lazulite.protocol.clock import system_clock
 from lazulite.server.control_socket import control
-from lazulite.settings.config import BACKUP_LIST, ConfigError, Settings, account_file, check_development_key, store_path
+from lazulite.settings.config import (
+    BACKUP_MANIFEST,
+    ConfigError,
+    Settings,
+    account_file,
+    check_development_key,
+    store_path,
+)
 
-REMEMBERED_SECONDS = 1.0
-"""How long rows are remembered that other processes may change: what one has changed, all know within two seconds."""
+CACHE_TTL_SECONDS = 1.0
+"""How long a row is cached that other processes may change: every process sees a change within two seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,29 +49,33 @@ class Store:
     engine: Engine
     directory: AccountDirectory
     name: str = ""
-    """What people are told it is."""
+    """Its name in messages for users."""
     statistics: Callable[[], Mapping[str, float]] | None = None
-    """Its numbers; None if they are the database's to tell."""
+    """Returns its gauges; None for a database, which has its own."""
     shared: bool = False
     """Whether other processes change it, unannounced."""
+    primary: Primary | None = None
+    """The process that has the store, of a worker; None: this process has it, or a database."""
+    present: Clock | None = None
+    """The time of all processes that share it; None: that of this process."""
     check_seconds: float = KEPT_SECONDS
-    """How long the result of a health check stands; 0 where the engine's owner keeps it for all."""
+    """How long the result of a health check stands; 0 in a worker, as the primary keeps it for all."""
 
 
 @asynccontextmanager
 async def open_store(
     settings: Settings,
-    meter: Meter | None = None,
+    flush_observer: FlushObserver | None = None,
     *,
     clock: Clock = system_clock,
     failpoints: Failpoints | None = None,
     tuning: RocksSettings | None = None,
 ) -> AsyncIterator[Store]:
-    """Yield the store that the settings say, the accounts checked.
+    """Yield the store of the settings, with its accounts checked.
 
     Args:
         settings: of the service.
-        meter: told of each flush of an embedded store.
+        flush_observer: called with each flush of an embedded store.
         clock: the time now, for what is written.
         failpoints: functions that an embedded store calls at the steps of a flush.
         tuning: of an embedded store; None for its defaults.
@@ -70,14 +89,17 @@ async def open_store(
         async with _database_store(settings, settings.database, clock) as store:
             yield store
         return
-    async with open_location(settings, meter, clock=clock, failpoints=failpoints, tuning=tuning) as (engine, directory):
+    async with open_location(settings, flush_observer, clock=clock, failpoints=failpoints, tuning=tuning) as (
+        engine,
+        directory,
+    ):
         yield Store(engine, directory, f"RocksDB, {engine.name}", engine.statistics)
 
 
 @asynccontextmanager
 async def open_location(
     settings: Settings,
-    meter: Meter | None = None,
+    flush_observer: FlushObserver | None = None,
     *,
     clock: Clock = system_clock,
     failpoints: Failpoints | None = None,
@@ -94,26 +116,26 @@ async def open_location(
     """
     location = settings.location
     if location is not None:
-        refuse_writable(location)
+        reject_writable(location)
     directory = location_accounts(location, settings.accounts)
     check_development_key(settings, directory)
-    if location is not None and (location / BACKUP_LIST).exists():
+    if location is not None and (location / BACKUP_MANIFEST).exists():
         raise ConfigError(
             f"{location} is a backup, which serving would change; copy it to a location with lazulite restore"
         )
-    stamps = stamp_clock(settings, clock)
+    timestamps = timestamp_clock(settings, clock)
     if location is not None:
-        tell_readable(location, report)
+        report_readable(location, report)
         if not settings.accept_clock_jump:
-            check_since_boot(location, stamps.boot_tick)
+            check_since_boot(location, timestamps.boot_tick)
     path = None if location is None else store_path(location)
-    engine = RocksEngine.open(path, stamps, tuning, meter=meter, failpoints=failpoints)
+    engine = RocksEngine.open(path, timestamps, tuning, flush_observer=flush_observer, failpoints=failpoints)
     try:
         if not settings.accept_clock_jump:
-            check_newest_stamp(engine.name, engine.newest_stamp)
+            check_newest_timestamp(engine.name, engine.newest_timestamp)
         if location is not None:
-            note_boot(location, stamps.boot_tick)
-        await refuse_unfinished(engine, engine.name)
+            note_boot(location, timestamps.boot_tick)
+        await reject_unfinished(engine, engine.name)
         async with control(location, engine.checkpoint, report):
             yield engine, directory
     finally:
@@ -131,23 +153,25 @@ def location_accounts(location: Path | None, accounts: Mapping[str, Account]) ->
 
 @asynccontextmanager
 async def _database_store(settings: Settings, database: PostgresSettings, clock: Clock) -> AsyncIterator[Store]:
-    from lazulite.app.database import open_database  # noqa: PLC0415 - nobody waits for a client that is not used
+    from lazulite.app.database import open_database  # noqa: PLC0415 - the import of an unused client would slow the start
 
-    async with open_database(database, report, stamp_clock(settings, clock)) as engine:
+    async with open_database(database, report, timestamp_clock(settings, clock)) as engine:
         if not settings.accept_clock_jump:
             check_database_time(engine.name, await engine.unix_seconds())
-        await refuse_unfinished(engine, engine.name)
+        await reject_unfinished(engine, engine.name)
         directory = AccountDirectory(settings.accounts)
         watch = AccountWatch(AccountRow(engine, engine.name), directory, report)
         await watch.start()
         check_development_key(settings, directory)
-        async with meanwhile(watch.run()):
-            yield Store(engine, directory, f"PostgreSQL, {engine.name}", shared=True)
+        present = DatabaseClock(engine.unix_seconds)
+        await present.ask()
+        async with meanwhile(watch.run()), meanwhile(present.run()):
+            yield Store(engine, directory, f"PostgreSQL, {engine.name}", shared=True, present=present)
 
 
 @asynccontextmanager
 async def meanwhile(endless: Coroutine[object, object, None]) -> AsyncIterator[None]:
-    """Run something beside the block; if it ends by itself, people are told."""
+    """Run a task beside the block; report if it ends by itself."""
     task = asyncio.create_task(endless)
     task.add_done_callback(_complain)
     try:

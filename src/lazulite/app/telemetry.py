@@ -1,18 +1,21 @@
-"""What `lazulite serve` tells of itself in numbers and spans. What is not asked for is not imported."""
+"""Metrics and traces of a service. Libraries are imported only if the settings need them."""
 
 import random
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, get_args
+from functools import partial
+from typing import TYPE_CHECKING, Protocol, get_args
 
 from lazulite import __version__
+from lazulite.app.registry import OPERATIONS
 from lazulite.protocol.request_id import RequestIds
+from lazulite.server.limits import Limits
 from lazulite.server.middleware import health
 from lazulite.server.observability.metrics_endpoint import PAGE_LIMITS, MetricsPage
 from lazulite.server.server import Server
+from lazulite.server.workers.metrics import WorkerMetrics
 from lazulite.settings.config import Settings
 from lazulite.table.query.filter import QueryClass
-from lazulite.table.routes import OPERATION_NAMES
 
 if TYPE_CHECKING:
     from lazulite.server.observability.metrics import Metrics
@@ -21,27 +24,65 @@ if TYPE_CHECKING:
 
 def new_metrics(settings: Settings) -> "Metrics | None":
     """Return what counts, None without a port for it."""
-    if settings.metrics_port is None:
-        return None
+    return None if settings.metrics_port is None else empty_metrics()
+
+
+def empty_metrics() -> "Metrics":
+    """Return what counts; the extra `metrics` must be installed."""
     from lazulite.server.observability.metrics import Metrics  # noqa: PLC0415 - see above
 
-    return Metrics(__version__, OPERATION_NAMES | {health.OPERATION}, get_args(QueryClass))
+    return Metrics(__version__, OPERATIONS | {health.OPERATION}, get_args(QueryClass))
+
+
+class Measured(Protocol):
+    """The servers of a process, as far as metrics know them."""
+
+    @property
+    def limits(self) -> Limits:
+        """Return the bounds of each server."""
+        ...
+
+    @property
+    def connection_count(self) -> int:
+        """Return the number of connections."""
+        ...
+
+    @property
+    def buffered_bytes(self) -> int:
+        """Return the bytes of request bodies."""
+        ...
+
+
+def server_readings(server: Measured) -> Mapping[str, float]:
+    """Return the gauges of servers; see `READINGS`."""
+    return {
+        "connections": server.connection_count,
+        "connections_max": server.limits.connections,
+        "buffered_bytes": server.buffered_bytes,
+    }
+
+
+def store_readings(statistics: Callable[[], Mapping[str, float]] | None) -> Mapping[str, float]:
+    """Return the gauges of a store; none without `statistics`, which a database does not have."""
+    if statistics is None:
+        return {}
+    return {"store_writable": 0, **{f"store_{name}": value for name, value in statistics().items()}}
 
 
 @asynccontextmanager
 async def metrics_server(
     settings: Settings,
     metrics: "Metrics | None",
-    server: Server,
+    server: Measured,
     statistics: Callable[[], Mapping[str, float]] | None,
 ) -> AsyncIterator[Server | None]:
-    """Serve `/metrics` inside the block, and so until `server`, which is told of, has drained.
+    """Serve the metrics of one process inside the block.
 
     Args:
         settings: of the service.
-        metrics: what counts, if anything does.
-        server: see above.
-        statistics: the store's numbers; None if it has none.
+        metrics: counts exchanges and flushes; None: there is no port for it.
+        server: the service's; its gauges are on the page.
+        statistics: of the store; None for a database.
 
     Raises:
         BindError: the address cannot be listened on.
@@ -49,20 +90,46 @@ async def metrics_server(
     if metrics is None:
         yield None
         return
+    render = partial(metrics.render, lambda: {**server_readings(server), **store_readings(statistics)})
+    async with _page(settings, render) as page:
+        yield page
 
-    def readings() -> Mapping[str, float]:
-        store: Mapping[str, float] = {}
-        if statistics is not None:
-            store = {"store_writable": 0, **{f"store_{name}": value for name, value in statistics().items()}}
-        return {
-            "connections": server.connection_count,
-            "connections_max": server.limits.connections,
-            "buffered_bytes": server.buffered_bytes,
-            **store,
-        }
 
+@asynccontextmanager
+async def workers_metrics_server(
+    settings: Settings,
+    metrics: "Metrics | None",
+    workers: WorkerMetrics,
+    statistics: Callable[[], Mapping[str, float]] | None,
+) -> AsyncIterator[Server | None]:
+    """Serve the metrics of the primary and its workers, summed, inside the block.
+
+    Args:
+        settings: of the service.
+        metrics: counts the primary's flushes; None: there is no port for it.
+        workers: gathers the workers' metrics.
+        statistics: of the primary's store; None for a database.
+
+    Raises:
+        BindError: the address cannot be listened on.
+    """
+    if metrics is None:
+        yield None
+        return
+    from lazulite.server.observability.metrics import page_of  # noqa: PLC0415 - see above
+
+    async def render() -> bytes:
+        return await page_of(await workers.families(await metrics.families(lambda: store_readings(statistics))))
+
+    async with _page(settings, render) as page:
+        yield page
+
+
+@asynccontextmanager
+async def _page(settings: Settings, render: Callable[[], Awaitable[bytes]]) -> AsyncIterator[Server]:
+    """Serve `/metrics` inside the block, and so until the service of the block has drained."""
     page = Server(
-        MetricsPage(lambda: metrics.render(readings)),
+        MetricsPage(render),
         host=settings.metrics_host,
         port=settings.metrics_port,
         new_request_id=RequestIds(random.SystemRandom()).next,

@@ -1,13 +1,13 @@
-"""A front end of `lazulite serve --workers N`: a process that answers requests.
+"""A worker of `lazulite serve --workers N`: a process that responds to requests.
 
-Its rows are those of the store's owner, whom it asks for them, or of a database, which it opens itself.
+It asks the primary for rows, or opens the database itself.
 
-Nobody starts it but the owner (`server.workers.supervisor`), which tells it the settings, hands it sockets that listen
-and a stream to the store, and says when to end. Signals that people or service managers send to all processes of a
-service are the owner's to act on, and are ignored here.
+Only the primary starts it (`server.workers.supervisor`), with the settings, listening sockets and a stream to the
+store, and stops it by a command. Signals that users or service managers send to all processes of a service are ignored
+here: the primary handles them.
 
-Invariant: it never outlives its owner. When the stream or the commands end, it ends, and its clients lose their
-connections as they would if there were one process only.
+Invariant: a worker never outlives its primary. When the stream or the commands end, it exits, and its clients lose
+their connections, as with a single process.
 """
 
 import asyncio
@@ -16,25 +16,31 @@ import pickle
 import signal
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import ExitStack, asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager, suppress
 from functools import partial
 from socket import socket
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
-from lazulite.app.services import Prepare, calm_collector, open_logs, read_again, secure_of, table_server
+from lazulite.app.registry import CODEC
+from lazulite.app.servers import ServerGroup, open_servers
+from lazulite.app.services import Prepare, calm_collector, certificate_of, open_logs, read_again
 from lazulite.app.stderr import report
 from lazulite.app.stores import Store, location_accounts, open_store
+from lazulite.app.telemetry import new_metrics, server_readings
 from lazulite.engine.contract import EngineError
 from lazulite.engine.remote.client import RemoteEngine
-from lazulite.engine.remote.messages import Watcher
+from lazulite.engine.remote.messages import CacheInvalidation
 from lazulite.server import lifecycle
 from lazulite.server.net.certificate import CertificateError
+from lazulite.server.observability.families import Families, dumped
 from lazulite.server.observability.line_writer import Output
-from lazulite.server.server import Server, Sockets
+from lazulite.server.server import Sockets
 from lazulite.server.workers.locked_output import LockedOutput
-from lazulite.server.workers.supervisor import DRAIN, HURRY, LEAVE, READY, RELOAD
+from lazulite.server.workers.supervisor import ANNOUNCE_STOP, FORCE_STOP, METRICS, READY, RELOAD, STOP
 from lazulite.settings.config import Settings
-from lazulite.table.remote_codec import TableWording
+
+if TYPE_CHECKING:
+    from lazulite.server.observability.metrics import Metrics
 
 Share = Callable[[Output, int], Output]
 
@@ -42,26 +48,27 @@ _STDIN, _STDOUT = 0, 1
 _NONE = "-"
 
 
-def command(lock: int, store: int, sockets: Sockets) -> Sequence[str]:
-    """Return the command line of a front end.
+def command(lock: int, store: int, sockets: Sequence[Sockets]) -> Sequence[str]:
+    """Return the command line of a worker.
 
     Args:
-        lock: the descriptor of what its logs are locked by.
-        store: that of its stream to the owner's engine.
-        sockets: those that it listens on.
+        lock: the descriptor of the lock of its logs.
+        store: the descriptor of its stream to the primary's engine.
+        sockets: listening, for each server.
     """
-    listening = [_NONE if each is None else str(each.fileno()) for each in sockets]
+    listening = [_NONE if each is None else str(each.fileno()) for pair in sockets for each in pair]
     return [sys.executable, "-m", "lazulite.app.worker", str(lock), str(store), *listening]
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Serve until the owner says otherwise, or is gone."""
+    """Serve until the primary stops this process, or is gone."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     lock, store, *listening = arguments
-    # The owner made it of its own settings; nobody else can write here.
-    settings: Settings = pickle.loads(_told())  # noqa: S301
-    sockets = Sockets(*(None if each == _NONE else _socket(each) for each in listening))
+    # The primary encoded its own settings; no other process can write to this pipe.
+    settings: Settings = pickle.loads(_settings())  # noqa: S301
+    inherited = [None if each == _NONE else _socket(each) for each in listening]
+    sockets = [Sockets(*pair) for pair in zip(inherited[::2], inherited[1::2], strict=True)]
 
     def share(output: Output, place: int) -> Output:
         return LockedOutput(output, int(lock), place)
@@ -70,7 +77,7 @@ def main(arguments: Sequence[str]) -> int:
         with ExitStack() as stack:
             lifecycle.run(_serve(settings, _socket(store), sockets, stack, share))
     except (ValueError, CertificateError, EngineError, OSError) as error:
-        report(f"a front end ends: {error}")
+        report(f"a worker ends: {error}")
         return 1
     return 0
 
@@ -81,93 +88,128 @@ def _socket(descriptor: str) -> socket:
     return inherited
 
 
-def _told() -> bytes:
+def _settings() -> bytes:
     return _read(int.from_bytes(_read(8), "big"))
 
 
 def _read(size: int) -> bytes:
-    """Read so much of standard input, and nothing of the commands behind it."""
+    """Read so many bytes of standard input, and none of the commands behind them."""
     found = b""
     while len(found) < size:
         part = os.read(_STDIN, size - len(found))
         if not part:
-            raise SystemExit(1)  # The owner is gone already.
+            raise SystemExit(1)  # The primary is gone already.
         found += part
     return found
 
 
 def _end() -> NoReturn:
-    """End at once, as the owner did: what is remembered here may be true no more, if another has the store."""
+    """Exit at once, as the primary did: another process may have the store, and caches here may be stale."""
     os._exit(1)
 
 
-class _Commands(asyncio.Protocol):
-    """What the owner says; see `server.workers.supervisor`."""
+class _CommandReader(asyncio.Protocol):
+    """Carries out commands of the primary; see `server.workers.supervisor`.
 
-    def __init__(self, server: Server, over: asyncio.Event, reload: Callable[[], None] | None) -> None:
-        self._server = server
-        self._over = over
-        self._reload = reload
+    Args:
+        actions: by command; other commands are ignored.
+    """
+
+    def __init__(self, actions: Mapping[bytes, Callable[[], None]]) -> None:
+        self._actions = actions
 
     def data_received(self, data: bytes) -> None:
-        """Obey."""
+        """Carry out each command."""
         for at in range(len(data)):
-            said = data[at : at + 1]
-            if said == LEAVE:
-                self._server.leave()
-            elif said == DRAIN:
-                self._over.set()
-            elif said == HURRY:
-                self._server.hurry()
-            elif said == RELOAD and self._reload is not None:
-                self._reload()
+            action = self._actions.get(data[at : at + 1])
+            if action is not None:
+                action()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's
-        """End, as there is no store any more."""
+        """Exit, as the store is gone."""
         _end()
+
+
+class _MetricsPrinter:
+    """Prints the metrics of this process as a line for the primary.
+
+    Args:
+        metrics: of this process.
+        servers: their gauges are among them.
+    """
+
+    def __init__(self, metrics: "Metrics", servers: ServerGroup) -> None:
+        self._metrics = metrics
+        self._servers = servers
+        self._running: set[asyncio.Task[None]] = set()
+
+    def start(self) -> None:
+        """Begin to print; the event loop waits for nothing."""
+        running = asyncio.get_running_loop().create_task(self._print())
+        self._running.add(running)
+        running.add_done_callback(self._running.discard)
+
+    async def _print(self) -> None:
+        families = await self._metrics.families(lambda: server_readings(self._servers))
+        await asyncio.to_thread(_print_line, families)
+
+
+def _print_line(families: Families) -> None:
+    with suppress(OSError), os.fdopen(_STDOUT, "wb", closefd=False) as output:
+        output.write(dumped(families) + b"\n")
 
 
 @asynccontextmanager
 async def _opened(settings: Settings, stream: socket) -> AsyncIterator[tuple[Store, Prepare | None]]:
-    """Yield the store, and what makes it ready.
+    """Yield the store, and the function that prepares it.
 
     Args:
         settings: of the service.
-        stream: to the owner's engine, if it has one.
+        stream: to the primary's engine, if it has one.
     """
     if settings.database is not None:
         stream.close()
         async with open_store(settings) as store:
             yield store, None
         return
-    engine = RemoteEngine(TableWording(), _end)
+    engine = RemoteEngine(CODEC, _end)
 
-    async def connect(watchers: Mapping[int, Watcher]) -> None:
-        engine.watchers = watchers
+    async def connect(invalidations: Mapping[int, Sequence[CacheInvalidation]]) -> None:
+        engine.invalidations = invalidations
         loop = asyncio.get_running_loop()
-        await loop.create_unix_connection(lambda: engine.link, sock=stream)
+        await loop.create_unix_connection(lambda: engine.channel, sock=stream)
 
-    yield Store(engine, location_accounts(settings.location, settings.accounts), check_seconds=0), connect
+    accounts = location_accounts(settings.location, settings.accounts)
+    yield Store(engine, accounts, primary=engine, check_seconds=0), connect
     await engine.close()
 
 
-async def _serve(settings: Settings, stream: socket, sockets: Sockets, stack: ExitStack, share: Share) -> None:
+async def _serve(
+    settings: Settings, stream: socket, sockets: Sequence[Sockets], stack: ExitStack, share: Share
+) -> None:
     loop = asyncio.get_running_loop()
     over = asyncio.Event()
-    secure = secure_of(settings)
+    certificate = certificate_of(settings)
     logs = open_logs(settings, stack, share)
+    metrics = new_metrics(settings)
+    if metrics is not None:
+        logs.append(metrics)
     async with (
         _opened(settings, stream) as (store, prepare),
-        table_server(settings, store, secure=secure, logs=logs, prepare=prepare) as server,
+        open_servers(settings, store, certificate=certificate, logs=logs, prepare=prepare) as servers,
     ):
-        reload = None if secure is None else partial(read_again, secure.certificate)
+        actions = {ANNOUNCE_STOP: servers.leave, STOP: over.set, FORCE_STOP: servers.force_stop}
+        if certificate is not None:
+            actions[RELOAD] = partial(read_again, certificate)
+        if metrics is not None:
+            actions[METRICS] = _MetricsPrinter(metrics, servers).start
         calm_collector()
-        commands = _Commands(server, over, reload)
-        await server.start(sockets)
-        await loop.connect_read_pipe(lambda: commands, os.fdopen(_STDIN, "rb", buffering=0, closefd=False))
+        await servers.start(sockets)
+        stdin = os.fdopen(_STDIN, "rb", buffering=0, closefd=False)
+        await loop.connect_read_pipe(lambda: _CommandReader(actions), stdin)
         os.write(_STDOUT, READY)
         await over.wait()
-        await server.stop()
+        await servers.stop()
 
 
 if __name__ == "__main__":

@@ -1,89 +1,137 @@
-"""`lazulite serve --workers N`: the processes that answer, started and watched by one that does not.
+"""`lazulite serve --workers N`: the primary, which starts and replaces the workers.
 
-That one owns the store of a location, and they ask it for rows. A database they open each for itself: then this process
-only finds out, before it starts them, whether that can be done.
+The primary has the store of a location, and workers ask it for rows and call the procedures of services. Each worker
+opens a database itself; then the primary only checks, before it starts the workers, that the database can be opened.
 """
 
 import asyncio
 import os
 import pickle
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from socket import socket
 from typing import TypeAlias
 
 from lazulite.app import worker
-from lazulite.app.services import calm_collector, secure_of
+from lazulite.app.registry import CODEC, SERVICES, SPACES
+from lazulite.app.servers import explained
+from lazulite.app.services import calm_collector, certificate_of, maintenance
 from lazulite.app.stderr import report
 from lazulite.app.stores import Store, open_location, open_store
+from lazulite.app.telemetry import new_metrics, workers_metrics_server
+from lazulite.engine.remote.messages import Procedure
 from lazulite.engine.remote.server import EngineServer
+from lazulite.engine.rocksdb.flush_stats import FlushObserver
 from lazulite.engine.write_check import WriteCheck
-from lazulite.records.spaces import WATCHED
 from lazulite.server import lifecycle
-from lazulite.server.admission.scheduler import Lane
+from lazulite.server.admission.scheduler import FairScheduler
 from lazulite.server.server import Ports
 from lazulite.server.workers.locked_output import new_lock
-from lazulite.server.workers.supervisor import Address, FrontEnds
-from lazulite.settings.config import Settings
-from lazulite.table.remote_codec import TableWording
+from lazulite.server.workers.metrics import WorkerMetrics
+from lazulite.server.workers.supervisor import Address, WorkerSupervisor
+from lazulite.service.definition import ServiceDependencies
+from lazulite.settings.config import Settings, settings_of
 
 Attach: TypeAlias = Callable[[socket, Callable[[], None]], Awaitable[None]]
 
 
-async def serve_by_workers(settings: Settings, announce: Callable[[Store, Ports], None]) -> None:
-    """Let front ends serve until a signal.
+async def serve_by_workers(
+    settings: Settings, announce: Callable[[Store, Mapping[str, Ports], int | None], None]
+) -> None:
+    """Serve by workers until a signal.
 
     Args:
-        settings: of the service.
-        announce: tells people that they do.
+        settings: of the process.
+        announce: called with the store, the ports of each service and the port for metrics, once requests are accepted.
     """
-    secure = secure_of(settings)
+    certificate = certificate_of(settings)
     lock = new_lock()
+    metrics, worker_metrics = new_metrics(settings), WorkerMetrics(settings.workers)
     try:
-        async with _behind(settings) as (store, attach):
+        async with (
+            _behind(settings, None if metrics is None else metrics.flushed) as (store, attach),
+            workers_metrics_server(settings, metrics, worker_metrics, store.statistics) as page,
+        ):
             calm_collector()
-            front_ends = FrontEnds(
+            workers = WorkerSupervisor(
                 partial(worker.command, lock),
                 pickle.dumps(settings),
                 count=settings.workers,
-                address=Address(settings.host, settings.port, settings.https_port),
+                addresses={names: _address(settings_of(settings, names[0])) for names in settings.servers},
                 limits=settings.limits,
                 attach=attach,
                 report=report,
                 shared=[lock],
+                listener=None if metrics is None else worker_metrics,
+                explained=lambda error, names: explained(error, names, settings),
             )
-            on_hangup = None if secure is None else front_ends.reload
-            await lifecycle.serve(front_ends, on_ready=partial(announce, store), on_hangup=on_hangup)
+            metrics_port = None if page is None else page.port
+
+            def on_ready(ports: Mapping[tuple[str, ...], Ports]) -> None:
+                announce(store, {name: found for names, found in ports.items() for name in names}, metrics_port)
+
+            await lifecycle.serve(workers, on_ready=on_ready, on_hangup=None if certificate is None else workers.reload)
     finally:
         os.close(lock)
 
 
+def _address(settings: Settings) -> Address:
+    return Address(settings.host, settings.port, settings.https_port)
+
+
 @asynccontextmanager
-async def _behind(settings: Settings) -> AsyncIterator[tuple[Store, Attach]]:
-    """Yield what is behind the front ends, and what joins them to it."""
+async def _behind(
+    settings: Settings, flush_observer: FlushObserver | None = None
+) -> AsyncIterator[tuple[Store, Attach]]:
+    """Yield the store, and the function that connects a worker to it; `flush_observer` is called with each flush."""
     if settings.database is not None:
         async with open_store(settings) as store:
             pass
-        yield store, _leave
+        yield store, _close
         return
-    async with open_location(settings) as (engine, directory):
-        lane, check = Lane(), WriteCheck(engine.check_writable)
-        owner = EngineServer(
-            engine, TableWording(), WATCHED, report, paced=lane.paced, passed=lane.passed, check=check.passed
-        )
-        try:
-            yield Store(engine, directory, f"RocksDB, {engine.name}"), partial(_join, owner)
-        finally:
-            lane.close()
-            await owner.close()
+    async with open_location(settings, flush_observer) as (engine, directory):
+        scheduler, check = FairScheduler(), WriteCheck(engine.check_writable)
+        store = Store(engine, directory, f"RocksDB, {engine.name}", engine.statistics)
+        async with _procedures(settings, store, scheduler) as procedures:
+            server = EngineServer(
+                engine,
+                CODEC,
+                SPACES.watched,
+                report,
+                schedule_fairly=scheduler.schedule_fairly,
+                passed=scheduler.note_short_request,
+                check=check.passed,
+                procedures=procedures,
+            )
+            try:
+                yield store, partial(_join, server)
+            finally:
+                scheduler.close()
+                await server.close()
 
 
-async def _join(owner: EngineServer, stream: socket, kill: Callable[[], None]) -> None:
-    link = owner.link(kill)
-    await asyncio.get_running_loop().create_unix_connection(lambda: link, sock=stream)
+@asynccontextmanager
+async def _procedures(
+    settings: Settings, store: Store, scheduler: FairScheduler
+) -> AsyncIterator[Mapping[str, Procedure]]:
+    """Yield what workers call; do the work of the services that is due without a request meanwhile."""
+    procedures: dict[str, Procedure] = {}
+    async with AsyncExitStack() as stack:
+        for service in SERVICES:
+            if service.name in settings.services:
+                context = service.make_context(ServiceDependencies(engine=store.engine, accounts=store.directory))
+                procedures |= context.procedures()
+                if service.maintain_seconds:
+                    await stack.enter_async_context(maintenance(context, service.maintain_seconds, scheduler))
+        yield procedures
 
 
-async def _leave(stream: socket, _: Callable[[], None]) -> None:
-    """Let a front end be: there is nothing here that it would ask for."""
+async def _join(server: EngineServer, stream: socket, kill: Callable[[], None]) -> None:
+    channel = server.open_channel(kill)
+    await asyncio.get_running_loop().create_unix_connection(lambda: channel, sock=stream)
+
+
+async def _close(stream: socket, _: Callable[[], None]) -> None:
+    """Close the stream: a worker with a database asks the primary for nothing."""
     stream.close()

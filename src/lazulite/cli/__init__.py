@@ -1,8 +1,11 @@
 """The command `lazulite`.
 
-Invariants: whatever a user gets wrong is one line on stderr, `lazulite: …`, and a non-zero exit code (2: the command
-line, 1: the rest), never a traceback; a command's modules are imported only when that very command runs; a password
-does not stay in the command line.
+Invariants:
+
+- A mistake of the user prints one line to stderr, `lazulite: …`, and no traceback. The exit code is 2 for the command
+  line and 1 for the rest.
+- A command's modules are imported only when that command runs.
+- A password does not stay in the command line, where other users of the machine could read it.
 """
 
 import os
@@ -12,11 +15,11 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 
 from lazulite.cli.argv_secrets import hide_passwords
-from lazulite.cli.errors import Refusal
+from lazulite.cli.errors import CommandError
 from lazulite.cli.parser import build_parser
 
 Run = Callable[[Namespace, Mapping[str, str]], int]
-"""A command: the parsed flags and the environment in, the exit code out. May raise `Refusal`."""
+"""A command: the parsed flags and the environment in, the exit code out. May raise `CommandError`."""
 
 _INTERRUPTED = 130
 
@@ -37,9 +40,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         run: Run = import_module(args.module).run
         return run(args, os.environ)
-    except Refusal as refusal:
-        print(f"lazulite: {refusal}", file=sys.stderr)
-        return refusal.exit_code
+    except CommandError as error:
+        print(f"lazulite: {error}", file=sys.stderr)
+        return error.exit_code
     except OSError as error:
         print(f"lazulite: {error}", file=sys.stderr)
         return 1

@@ -1,30 +1,31 @@
-"""`lazulite account`: the accounts of a location or a database. A service that runs there notices each change."""
+"""`lazulite account`: manage the accounts of a location or a database. A running server notices each change."""
 
 import secrets
 import sys
+import time
 from argparse import Namespace
 from collections.abc import Mapping
 
 from lazulite.auth.accounts.account import Account
 from lazulite.auth.accounts.document import AccountsError, AccountStore
 from lazulite.cli.account_stores import account_store
-from lazulite.cli.connection_string import connection_string, scheme_of
-from lazulite.cli.errors import Refusal
+from lazulite.cli.connection_string import connection_string, endpoints_of, scheme_of
+from lazulite.cli.errors import CommandError
 from lazulite.settings.config import ConfigError
 
 
 def run(args: Namespace, environ: Mapping[str, str]) -> int:
-    """Run one of its actions."""
+    """Run the action that the command line names."""
     try:
         _ACTIONS[args.action](args, account_store(args, environ))
     except (AccountsError, ConfigError) as error:
-        raise Refusal(error) from None
+        raise CommandError(error) from None
     return 0
 
 
 def _add(args: Namespace, store: AccountStore) -> None:
     keys = store.add(args.name, secrets.token_bytes)
-    print(connection_string(Account(args.name, keys), args.table_host, args.table_port, scheme=scheme_of(args)))
+    _print_connection_string(args, Account(args.name, keys))
 
 
 def _list(_: Namespace, store: AccountStore) -> None:
@@ -38,7 +39,20 @@ def _list(_: Namespace, store: AccountStore) -> None:
 
 def _rotate_key(args: Namespace, store: AccountStore) -> None:
     keys = store.rotate(args.name, args.key, secrets.token_bytes)
-    print(connection_string(Account(args.name, keys), args.table_host, args.table_port, args.key, scheme_of(args)))
+    _print_connection_string(args, Account(args.name, keys), args.key)
 
 
-_ACTIONS = {"add": _add, "list": _list, "rotate-key": _rotate_key}
+def _print_connection_string(args: Namespace, account: Account, key: int = 1) -> None:
+    print(connection_string(account, endpoints_of(args, account.name), key, scheme_of(args)))
+
+
+def _revoke_delegation_keys(args: Namespace, store: AccountStore) -> None:
+    store.revoke_delegation_keys(args.name, int(time.time()) + 1)
+
+
+_ACTIONS = {
+    "add": _add,
+    "list": _list,
+    "rotate-key": _rotate_key,
+    "revoke-delegation-keys": _revoke_delegation_keys,
+}

@@ -1,16 +1,16 @@
-"""Which accounts a command is about: those of a location or of a database, and beside them the environment's."""
+"""Choose the accounts of a command: the stored ones of a location or a database, and those of the environment."""
 
 from argparse import Namespace
 from collections.abc import Mapping
 
 from lazulite.auth.accounts.account import Account, AccountDirectory
 from lazulite.auth.accounts.document import AccountsError, AccountStore
-from lazulite.cli.errors import Refusal
+from lazulite.cli.errors import CommandError
 from lazulite.settings.config import ConfigError, account_file, accounts_from, database_from
 
 
 def account_store(args: Namespace, environ: Mapping[str, str]) -> AccountStore:
-    """Return where the accounts are kept.
+    """Return the store of the accounts that the flags name.
 
     Raises:
         ConfigError: the flags do not go together.
@@ -24,20 +24,20 @@ def account_store(args: Namespace, environ: Mapping[str, str]) -> AccountStore:
 
 
 def choose_account(args: Namespace, environ: Mapping[str, str]) -> Account:
-    """Return the account of the flag's name, or without the flag the only one that there is.
+    """Return the account that `--account` names. Without the flag, return the only account.
 
     Raises:
-        Refusal: there is none such, or several to choose from, or they cannot be read.
+        CommandError: the account does not exist, the choice is ambiguous, or the accounts cannot be read.
     """
     try:
         directory = AccountDirectory(accounts_from(environ))
         directory.adopt(account_store(args, environ).load() or None)
     except (ConfigError, AccountsError) as error:
-        raise Refusal(error) from None
+        raise CommandError(error) from None
     name, names = args.account, directory.names()
     if name is None and len(names) > 1:
-        raise Refusal(f"there are several accounts; pass --account with one of {', '.join(names)}")
+        raise CommandError(f"there are several accounts; pass --account with one of {', '.join(names)}")
     account = directory.get(name or names[0])
     if account is None:
-        raise Refusal(f"there is no account {name}; the accounts are: {', '.join(names)}")
+        raise CommandError(f"there is no account {name}; the accounts are: {', '.join(names)}")
     return account

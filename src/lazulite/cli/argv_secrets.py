@@ -1,8 +1,8 @@
-"""Passwords on the command line, taken out of sight.
+"""Remove passwords from the command line of the process.
 
-Everybody on a machine may see the command lines of its processes, and nobody but its user (and root) the environment
-of one. So a process that was started with a password in its command line at once becomes the same process without: it
-executes itself again, under the same id, with the password in a variable.
+All users of a machine can read the command lines of its processes. Only a process's own user and root can read its
+environment. A process that was started with a password in its command line therefore executes itself again, under the
+same process id, with the password in an environment variable.
 """
 
 import os
@@ -17,26 +17,26 @@ VARIABLES = {
     "--from": "LAZULITE_FROM_PASSWORD",
     "--to": "LAZULITE_TO_PASSWORD",
 }
-"""Flag whose value may be the URL of a database -> the variable for its password."""
+"""Flag whose value may be a database URL -> the variable that then holds the password."""
 
 
 def hide_passwords(arguments: Sequence[str], command: Sequence[str], environ: Mapping[str, str]) -> None:
-    """Return if there is no password in the command line; else execute it anew without, and do not return.
+    """Execute the process again without the passwords of its command line. Return if it has none.
 
     Args:
-        arguments: those of the program.
-        command: all of the command line: the interpreter, how it was told of the program, and `arguments`.
+        arguments: the arguments of the program.
+        command: the whole command line: the interpreter, its own arguments, and `arguments`.
         environ: the environment.
     """
-    bare, passwords = hidden(arguments)
-    how = command[: len(command) - len(arguments)]
-    if bare != list(arguments) and [*how, *arguments] == list(command):
-        again = [sys.executable, *how[1:], *bare]
+    bare, passwords = split_passwords(arguments)
+    interpreter = command[: len(command) - len(arguments)]
+    if bare != list(arguments) and [*interpreter, *arguments] == list(command):
+        again = [sys.executable, *interpreter[1:], *bare]
         os.execve(sys.executable, again, {**environ, **passwords})  # noqa: S606 - there is nothing for a shell to read
 
 
-def hidden(arguments: Sequence[str]) -> tuple[list[str], Mapping[str, str]]:
-    """Return the arguments without passwords, and these by the variables that they belong in."""
+def split_passwords(arguments: Sequence[str]) -> tuple[list[str], Mapping[str, str]]:
+    """Return the arguments without passwords, and the passwords by environment variable."""
     bare: list[str] = []
     passwords: dict[str, str] = {}
     flag = ""
@@ -53,12 +53,12 @@ def hidden(arguments: Sequence[str]) -> tuple[list[str], Mapping[str, str]]:
 
 
 def _without_password(text: str, variable: str, passwords: MutableMapping[str, str]) -> str:
-    """Return a URL without its password, having taken note of that; what is no URL, as it is."""
+    """Return a URL without its password, and record the password. Return other texts unchanged."""
     try:
         url = read_url(text)
     except ValueError:
         url = DatabaseUrl(text)
-    passwords.pop(variable, None)  # A flag that is given twice counts as it was given last.
+    passwords.pop(variable, None)  # The last occurrence of a flag counts.
     if url.password is not None:
         passwords[variable] = url.password
     return text if url.password is None else url.text

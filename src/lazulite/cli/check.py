@@ -1,4 +1,4 @@
-"""`lazulite check`: every file and every row of a location, read and verified; nothing is changed."""
+"""`lazulite check`: read and verify every file and every row of a location, without changing anything."""
 
 import sys
 import time
@@ -6,66 +6,67 @@ from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
+from lazulite.app.registry import SPACES
 from lazulite.auth.accounts.document import AccountsError
-from lazulite.cli.backup_manifest import BackupError, check_list, read_list
-from lazulite.cli.embedded_only import refuse_database
-from lazulite.cli.errors import Refusal
+from lazulite.cli.backup_manifest import BackupError, check_manifest, read_manifest
+from lazulite.cli.embedded_only import reject_database
+from lazulite.cli.errors import CommandError
 from lazulite.engine.contract import EngineError
 from lazulite.engine.rocksdb.inspection import inspect
-from lazulite.settings.config import BACKUP_LIST, account_file, store_path
-from lazulite.table.verification import Findings, verify
+from lazulite.records.verification import Findings, verify
+from lazulite.settings.config import BACKUP_MANIFEST, account_file, store_path
 
 PROGRESS_SECONDS = 5.0
 _PROGRESS_ROWS = 4096
-"""So many rows pass between two looks at the clock."""
+"""The number of rows between two looks at the clock."""
 
 
 def run(args: Namespace, environ: Mapping[str, str]) -> int:
-    """Verify a location and print what is there."""
-    refuse_database(args, environ, "use pg_amcheck")
-    for line in verified(args.location, _report):
+    """Verify a location and print a summary of its contents."""
+    reject_database(args, environ, "use pg_amcheck")
+    for line in verify_location(args.location, _report):
         print(line)
     return 0
 
 
-def verified(location: Path, report: Callable[[str], None]) -> Iterator[str]:
-    """Verify a backup or a location that no process uses; yield the lines to print.
+def verify_location(location: Path, report: Callable[[str], None]) -> Iterator[str]:
+    """Verify a backup, or a location that no process uses. Yield the lines to print.
 
     Args:
-        location: with a store in it.
-        report: told of progress now and then, and of each problem.
+        location: the directory that contains `store/`.
+        report: called with a line of progress every `PROGRESS_SECONDS`, and with each problem.
 
     Raises:
-        Refusal: it is in use, or damaged.
+        CommandError: the location is in use or damaged.
     """
     try:
-        if (location / BACKUP_LIST).exists():
-            check_list(location, read_list(location))
+        if (location / BACKUP_MANIFEST).exists():
+            check_manifest(location, read_manifest(location))
         accounts = account_file(location).load()
-        findings = _read(store_path(location), report)
+        findings = _verify_store(store_path(location), report)
     except (EngineError, BackupError, AccountsError) as error:
-        raise Refusal(error) from error
+        raise CommandError(error) from error
     for problem in findings.problems:
         report(problem)
     if findings.problem_count:
-        raise Refusal(f"{location} is damaged: {findings.problem_count} problems; restore it from a backup")
+        raise CommandError(f"{location} is damaged: {findings.problem_count} problems; restore it from a backup")
     size = sum(path.stat().st_size for path in store_path(location).iterdir() if path.is_file())
     yield f"location  {location}"
     yield f"accounts  {len(accounts):,}"
-    yield f"tables    {findings.tables:,}"
-    yield f"entities  {findings.entities:,}"
+    for noun, count in findings.counts.items():
+        yield f"{noun:<9} {count:,}"
     yield f"bytes     {size:,}"
     yield f"checksum  {findings.checksum}"
     yield "no damage found"
 
 
-def _read(store: Path, report: Callable[[str], None]) -> Findings:
+def _verify_store(store: Path, report: Callable[[str], None]) -> Findings:
     findings = Findings()
-    told = time.monotonic()
+    reported_at = time.monotonic()
     with inspect(store) as inspection:
-        for findings in verify(inspection.rows(), inspection.stamp()):
-            if findings.rows % _PROGRESS_ROWS == 0 and time.monotonic() >= told + PROGRESS_SECONDS:
-                told = time.monotonic()
+        for findings in verify(inspection.rows(), inspection.newest_timestamp(), SPACES):
+            if findings.rows % _PROGRESS_ROWS == 0 and time.monotonic() >= reported_at + PROGRESS_SECONDS:
+                reported_at = time.monotonic()
                 report(f"{findings.rows:,} rows read")
     return findings
 

@@ -1,4 +1,4 @@
-"""`lazulite connection-string`, and the endpoints and connection strings that the other commands print."""
+"""`lazulite connection-string`: print the connection string of an account. Other commands use its functions."""
 
 import base64
 from argparse import Namespace
@@ -6,49 +6,84 @@ from collections.abc import Mapping
 
 from lazulite.auth.accounts.account import Account
 from lazulite.cli.account_stores import choose_account
-from lazulite.cli.errors import Refusal
+from lazulite.cli.errors import CommandError
+from lazulite.protocol.addressing import HOST_SUFFIX, host_suffix
 
-_EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - read, not listened on.
-"""Addresses to listen on that no client can connect to, and what it connects to instead."""
+_WILDCARDS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - read, not listened on.
+"""Wildcard address to listen on -> the address that a client of this machine connects to."""
 
 
 def run(args: Namespace, environ: Mapping[str, str]) -> int:
     """Print the connection string of an account."""
     account = choose_account(args, environ)
+    endpoints = endpoints_of(args, account.name)
     if args.sas is None:
-        print(connection_string(account, args.table_host, args.table_port, args.key, scheme_of(args)))
+        print(connection_string(account, endpoints, args.key, scheme_of(args)))
     else:
-        endpoint = table_endpoint(account.name, args.table_host, args.table_port, scheme_of(args))
-        print(f"TableEndpoint={endpoint};SharedAccessSignature={args.sas.removeprefix('?')}")
+        print(f"{_endpoint_fields(endpoints)}SharedAccessSignature={args.sas.removeprefix('?')}")
     return 0
 
 
+def endpoints_of(args: Namespace, account: str) -> Mapping[str, str]:
+    """Return the endpoints of an account that the flags name, by service.
+
+    Services on one address are distinguished by the host, so their endpoints are host style.
+    """
+    scheme = scheme_of(args)
+    addresses = {"table": (args.table_host, args.table_port), "queue": (args.queue_host, args.queue_port)}
+    if args.host_suffix is None and addresses["table"] != addresses["queue"]:
+        return {name: path_style(account, host, port, scheme) for name, (host, port) in addresses.items()}
+    suffix = args.host_suffix or HOST_SUFFIX
+    return {name: host_style(account, host_suffix(name, suffix), port, scheme) for name, (_, port) in addresses.items()}
+
+
 def scheme_of(args: Namespace) -> str:
-    """Return the scheme that the flags ask endpoints to have."""
+    """Return the scheme of the endpoints that the flags ask for."""
     return "https" if args.https else "http"
 
 
-def base_url(host: str, port: int, scheme: str = "http") -> str:
-    """Return the URL at which clients of this machine reach a service that listens on `host`."""
-    host = _EVERYWHERE.get(host, host)
-    return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
+def path_style(account: str, host: str, port: int, scheme: str = "http") -> str:
+    """Return an endpoint whose path begins with the account, for clients of this machine.
+
+    Args:
+        account: the name.
+        host: the address that the server listens on.
+        port: of the service.
+        scheme: `http` or `https`.
+    """
+    host = reachable(host)
+    host = f"[{host}]" if ":" in host else host
+    return f"{scheme}://{host}:{port}/{account}"
 
 
-def table_endpoint(account: str, host: str, port: int, scheme: str = "http") -> str:
-    """Return an account's table endpoint, path style."""
-    return f"{base_url(host, port, scheme)}/{account}"
+def reachable(host: str) -> str:
+    """Return the address at which clients of this machine reach a server that listens on `host`."""
+    return _WILDCARDS.get(host, host)
 
 
-def connection_string(account: Account, host: str, port: int, key: int = 1, scheme: str = "http") -> str:
+def host_style(account: str, suffix: str, port: int, scheme: str = "http") -> str:
+    """Return an endpoint whose host begins with the account; `suffix` is the rest of the host."""
+    return f"{scheme}://{account}.{suffix}:{port}"
+
+
+def connection_string(account: Account, endpoints: Mapping[str, str], key: int = 1, scheme: str = "http") -> str:
     """Return a connection string with one of the account's keys (1 or 2).
 
+    Args:
+        account: the account.
+        endpoints: by service, `table` or `queue`.
+        key: the number of the key.
+        scheme: of all endpoints.
+
     Raises:
-        Refusal: the account has no such key.
+        CommandError: the account has no such key.
     """
     if key > len(account.keys):
-        raise Refusal(f"account {account.name} has no key {key}")
+        raise CommandError(f"account {account.name} has no key {key}")
     secret = base64.b64encode(account.keys[key - 1]).decode()
-    return (
-        f"DefaultEndpointsProtocol={scheme};AccountName={account.name};AccountKey={secret};"
-        f"TableEndpoint={table_endpoint(account.name, host, port, scheme)};"
-    )
+    fields = f"DefaultEndpointsProtocol={scheme};AccountName={account.name};AccountKey={secret};"
+    return f"{fields}{_endpoint_fields(endpoints)}"
+
+
+def _endpoint_fields(endpoints: Mapping[str, str]) -> str:
+    return "".join(f"{service.title()}Endpoint={url};" for service, url in endpoints.items())

@@ -1,4 +1,4 @@
-"""The ends of a copy, opened: a location, or a database."""
+"""Open the endpoints of a copy: a location or a database each."""
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -7,70 +7,76 @@ from typing import TypeAlias
 
 from lazulite.app.stderr import report
 from lazulite.auth.accounts.engine_store import AccountRow
-from lazulite.cli.errors import Refusal
-from lazulite.engine.contract import Clock, LocationInUseError
+from lazulite.cli.errors import CommandError
+from lazulite.engine.contract import Clock, DataDirectoryInUseError
 from lazulite.engine.postgres.dsn import DatabaseUrl
 from lazulite.engine.postgres.settings import PostgresSettings
 from lazulite.engine.rocksdb.engine import RocksEngine
-from lazulite.migration.endpoint import FileAccounts, Store
-from lazulite.settings.config import BACKUP_LIST, account_file, store_path
+from lazulite.migration.endpoint import Endpoint, FileAccounts
+from lazulite.settings.config import BACKUP_MANIFEST, account_file, store_path
 from lazulite.settings.database import password_of
 from lazulite.settings.extras import require_extra
 
-End: TypeAlias = Path | PostgresSettings
+EndpointAddress: TypeAlias = Path | PostgresSettings
+"""A location, or the settings of a database."""
 
 
-def end_at(place: Path | DatabaseUrl, environ: Mapping[str, str], variable: str) -> End:
-    """Return an end as the command line names it; the variable, or its file, has a database's password.
+def endpoint_address(store: Path | DatabaseUrl, environ: Mapping[str, str], variable: str) -> EndpointAddress:
+    """Return the address of an endpoint, with the password of a database.
+
+    Args:
+        store: the value of `--from` or `--to`.
+        environ: the environment.
+        variable: the name of the variable that holds the password; with `_FILE`, of the one that names a file.
 
     Raises:
-        Refusal: the password cannot be read, or the extra `postgres` is not installed.
+        CommandError: the password cannot be read, or the extra `postgres` is not installed.
     """
-    if isinstance(place, Path):
-        return place.resolve()
+    if isinstance(store, Path):
+        return store.resolve()
     try:
         require_extra("postgres", "a database")
-        return PostgresSettings(dsn=place.text, password=password_of(place, environ, variable=variable))
+        return PostgresSettings(dsn=store.text, password=password_of(store, environ, variable=variable))
     except ValueError as error:
-        raise Refusal(error) from None
+        raise CommandError(error) from None
 
 
-def opened(end: End, clock: Clock, *, must_exist: bool) -> AbstractAsyncContextManager[Store]:
+def open_endpoint(address: EndpointAddress, clock: Clock, *, must_exist: bool) -> AbstractAsyncContextManager[Endpoint]:
     """Open a store for exclusive use.
 
     Args:
-        end: where it is.
-        clock: for what is written.
-        must_exist: whether to refuse to make one.
+        address: the location or the database.
+        clock: the clock of the store that is opened.
+        must_exist: whether a missing store is an error.
 
     Raises:
-        Refusal: there is none, or it is no place for one, or in use.
-        EngineError: it cannot be opened.
+        CommandError: the store is missing, is a backup, or is in use.
+        EngineError: the store cannot be opened.
     """
-    if isinstance(end, Path):
-        return _location(end, clock, must_exist=must_exist)
-    return _database(end, clock, must_exist=must_exist)
+    if isinstance(address, Path):
+        return _location(address, clock, must_exist=must_exist)
+    return _database(address, clock, must_exist=must_exist)
 
 
 @asynccontextmanager
-async def _location(location: Path, clock: Clock, *, must_exist: bool) -> AsyncIterator[Store]:
-    if (location / BACKUP_LIST).exists():
-        raise Refusal(f"{location} is a backup; copy it to a location with lazulite restore")
+async def _location(location: Path, clock: Clock, *, must_exist: bool) -> AsyncIterator[Endpoint]:
+    if (location / BACKUP_MANIFEST).exists():
+        raise CommandError(f"{location} is a backup; copy it to a location with lazulite restore")
     if must_exist and not (store_path(location) / "CURRENT").is_file():
-        raise Refusal(f"there is no store in {location}")
+        raise CommandError(f"there is no store in {location}")
     try:
         engine = RocksEngine.open(store_path(location), clock)
-    except LocationInUseError as error:
-        raise Refusal(f"{error}; stop that first") from error
+    except DataDirectoryInUseError as error:
+        raise CommandError(f"{error}; stop that process first") from error
     try:
-        yield Store(str(location), engine, FileAccounts(account_file(location)))
+        yield Endpoint(str(location), engine, FileAccounts(account_file(location)))
     finally:
         await engine.close()
 
 
 @asynccontextmanager
-async def _database(settings: PostgresSettings, clock: Clock, *, must_exist: bool) -> AsyncIterator[Store]:
+async def _database(settings: PostgresSettings, clock: Clock, *, must_exist: bool) -> AsyncIterator[Endpoint]:
     from lazulite.app.database import open_database  # noqa: PLC0415 - it needs an extra
 
     async with open_database(settings, report, clock, must_exist=must_exist) as engine:
-        yield Store(engine.name, engine, AccountRow(engine, engine.name))
+        yield Endpoint(engine.name, engine, AccountRow(engine, engine.name))

@@ -1,8 +1,8 @@
-"""Why a command cannot do what it was asked."""
+"""The error of a command."""
 
 
-class Refusal(Exception):  # noqa: N818 - it is no error of ours.
-    """One line for the user, without secrets, and the exit code that goes with it."""
+class CommandError(Exception):
+    """A command failed. The text is one line for the user, without secrets; `exit_code` is the command's."""
 
     def __init__(self, reason: object, exit_code: int = 1) -> None:
         super().__init__(" ".join(str(reason).split()))

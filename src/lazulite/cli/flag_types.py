@@ -1,20 +1,42 @@
-"""What the values of flags may be, and what some are when not given.
+"""Parse the values of flags, and name some defaults.
 
-For anything else each raises `ArgumentTypeError`, with one line for the user.
+Each function raises `ArgumentTypeError`, with one line for the user, for a value that is not allowed.
 """
 
-from argparse import ArgumentTypeError
+import sys
+from argparse import Action, ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Callable
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from lazulite.engine.postgres.dsn import SCHEMES, DatabaseUrl, read_url
 
 COUNT_MAX = 64
+MESSAGES_MAX = 32
+"""Of one request to a queue."""
+SERVICES = ("table", "queue")
 DEFAULT_LOCATION = Path("data")
 DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 10002
+DEFAULT_QUEUE_PORT = 10001
+DEFAULT_PORTS = {"table": DEFAULT_PORT, "queue": DEFAULT_QUEUE_PORT}
+
+
+class Deprecated(Action):
+    """A flag that sets the value of its successor, and says so on stderr."""
+
+    def __init__(self, *, successor: str, **options: Any) -> None:
+        """`options` are argparse's."""
+        super().__init__(**options)
+        self._successor = successor
+
+    def __call__(
+        self, parser: ArgumentParser, namespace: Namespace, values: object, option_string: str | None = None
+    ) -> None:
+        """See argparse."""
+        print(f"{parser.prog}: {option_string} is deprecated, use {self._successor}", file=sys.stderr)
+        setattr(namespace, self.dest, values)
 
 
 def host(text: str) -> str:
@@ -32,20 +54,28 @@ def port(text: str) -> int:
     return int(text)
 
 
+def services(text: str) -> tuple[str, ...]:
+    """Return the names of services, in the order in which they are listed for people."""
+    named = {name.strip() for name in text.split(",")}
+    if not named <= {*SERVICES}:
+        raise ArgumentTypeError(f"{text!r} is not a list of services: table, queue")
+    return tuple(name for name in SERVICES if name in named)
+
+
 def suffix(text: str) -> str:
-    """Return the end of a host's name, in lower case and without dots around it."""
+    """Return a domain suffix, in lower case and without dots around it."""
     return _labels(text, "a domain suffix")
 
 
 def host_name(text: str) -> str:
-    """Return a host's name, in lower case and without a dot at its end."""
+    """Return a host name, in lower case and without a dot at its end."""
     return _labels(text, "a host name without scheme and port")
 
 
 def _labels(text: str, wanted: str) -> str:
     labels = text.strip(".").lower().split(".")
     known = all(label and label.isascii() and label.replace("-", "").replace("_", "").isalnum() for label in labels)
-    # After a number, what looks like a name is an IPv4 address.
+    # A name whose last label is a number is an IPv4 address.
     if not known or labels[-1].isdigit():
         raise ArgumentTypeError(f"{text!r} is not {wanted}")
     return ".".join(labels)
@@ -68,26 +98,33 @@ def network(text: str) -> IPv4Network | IPv6Network:
 
 
 def no_pfx(_: str) -> NoReturn:
-    """Refuse a password, which only a PFX file would need."""
+    """Reject `--pwd`, since PFX files are not supported."""
     raise ArgumentTypeError(
         "PFX files are not supported; convert the file to PEM: openssl pkcs12 -in FILE.pfx -nodes -out FILE.pem"
     )
 
 
 def count(text: str) -> int:
-    """Return a small number that is not 0."""
+    """Return an integer from 1 to `COUNT_MAX`."""
     if not (text.isascii() and text.isdigit() and 0 < int(text) <= COUNT_MAX):
         raise ArgumentTypeError(f"{text!r} is not a number from 1 to {COUNT_MAX}")
     return int(text)
 
 
+def message_count(text: str) -> int:
+    """Return a number of messages, 1 to 32."""
+    if not (text.isascii() and text.isdigit() and 0 < int(text) <= MESSAGES_MAX):
+        raise ArgumentTypeError(f"{text!r} is not a number from 1 to {MESSAGES_MAX}")
+    return int(text)
+
+
 def store(text: str) -> Path | DatabaseUrl:
-    """Return a location, or the URL of a database."""
+    """Return a location or a database URL."""
     return database(text) if text.startswith(tuple(f"{scheme}:" for scheme in SCHEMES)) else Path(text)
 
 
 def positive(number: type[int] | type[float]) -> Callable[[str], int | float]:
-    """Return what reads a number of that type that is above 0 and finite."""
+    """Return a parser of finite numbers above 0, of the type `number`."""
 
     def read(text: str) -> int | float:
         try:

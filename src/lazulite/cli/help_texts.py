@@ -1,14 +1,17 @@
-"""The texts of the command line's help that stand around the flags."""
+"""The descriptions and examples of `--help`, around the flags."""
 
 DESCRIPTION = """\
-Lazulite is a self-hosted Azure Table storage server. Azure Tables SDKs connect
-to it by connection string. A write is acknowledged after it is synced to disk.
+Lazulite is a self-hosted server of Azure Table and Queue storage. The SDKs
+connect to it by connection string. A write is acknowledged after it is synced to
+disk.
 """
 
 EXAMPLES = """\
 examples:
-  lazulite serve                                   serve ./data on 127.0.0.1:10002
-  lazulite serve -l /srv/tables --table-port 0     other directory, any free port
+  lazulite serve                                   serve ./data: tables on 127.0.0.1:10002,
+                                                   queues on 127.0.0.1:10001
+  lazulite serve -l /srv/tables --table-port 0 --queue-port 0
+                                                   other directory, any free ports
   lazulite serve --in-memory --silent              no files, no request log
   lazulite serve --engine postgresql://me@db/tables
                                                    store in a database, which any
@@ -35,7 +38,9 @@ environment:
   LAZULITE_ENGINE_PASSWORD   its password, if no file and no URL holds it
 
 examples:
-  lazulite serve --table-host 0.0.0.0 --location /srv/tables
+  lazulite serve --table-host 0.0.0.0 --queue-host 0.0.0.0 --location /srv/tables
+  lazulite serve --services table                  tables only
+  lazulite serve --queue-port 10002                both services on port 10002, by host name
   lazulite serve --cert cert.pem --key key.pem     HTTPS only
   lazulite serve --cert cert.pem --key key.pem --https-port 10443
                                                    HTTP and HTTPS
@@ -49,14 +54,24 @@ examples:
 """
 
 SAS_EXAMPLES = """\
-A time is a date (2030-01-31), an instant (2030-01-31T12:00Z), or a duration from
-now: 90s, 30m, 2h, 7d, 4w.
+A time is a date (2030-01-31), a date and time (2030-01-31T12:00Z), or a duration
+from now: 90s, 30m, 2h, 7d, 4w.
 
 examples:
   lazulite sas account --permissions rl --expiry 7d
   lazulite sas table Orders --permissions raud --expiry 2030-01-31
   lazulite sas table Orders --permissions r --expiry 1h --spk 2024 --epk 2025
   lazulite sas table Orders --policy readers --url
+  lazulite sas queue jobs --permissions ap --expiry 7d
+"""
+
+QUEUE_EXAMPLES = """\
+The server must run. The age is that of the message that a consumer would get next.
+
+examples:
+  lazulite queue stats
+  lazulite queue peek jobs --count 5
+  lazulite queue clear jobs --account orders --queue-port 10001
 """
 
 COPY_EXAMPLES = """\

@@ -1,31 +1,42 @@
 """The parser of the command line, with every command and flag.
 
-Imports Python's own light modules only, so that help is printed at once. Flags that Azurite has too are accepted in its
-camel-case spelling.
+Only light modules of the standard library are imported, so that help is printed at once. A flag that Azurite also has
+is accepted in Azurite's camel-case spelling, too.
 """
 
 import re
-from argparse import Action, ArgumentParser, Namespace, RawDescriptionHelpFormatter, _SubParsersAction
+from argparse import SUPPRESS, Action, ArgumentParser, Namespace, RawDescriptionHelpFormatter, _SubParsersAction
 from pathlib import Path
 from typing import NoReturn, TypeAlias
 
 from lazulite import __version__
 from lazulite.cli import serve_flags
-from lazulite.cli.flag_types import DEFAULT_HOST, DEFAULT_LOCATION, DEFAULT_PORT, database, host, port, store
-from lazulite.cli.help_texts import COPY_EXAMPLES, DESCRIPTION, EXAMPLES, SAS_EXAMPLES, SERVE_EXAMPLES
+from lazulite.cli.flag_types import (
+    DEFAULT_HOST,
+    DEFAULT_LOCATION,
+    DEFAULT_PORT,
+    DEFAULT_QUEUE_PORT,
+    database,
+    host,
+    message_count,
+    port,
+    store,
+    suffix,
+)
+from lazulite.cli.help_texts import COPY_EXAMPLES, DESCRIPTION, EXAMPLES, QUEUE_EXAMPLES, SAS_EXAMPLES, SERVE_EXAMPLES
 
 
 class Parser(ArgumentParser):
-    """Reports an error in one line, without URLs, since a URL may hold a password."""
+    """Report an error in one line, without URLs, since a URL may contain a password."""
 
     def error(self, message: str) -> NoReturn:
-        """Print an error of the command line in one line, and exit with 2."""
+        """Print an error of the command line in one line, and exit with code 2."""
         message = re.sub(r"(?<=:/).*", "…", message, flags=re.DOTALL)
         self.exit(2, f'lazulite: {" ".join(message.split())} (see "{self.prog} --help")\n')
 
 
-class Given(Action):
-    """Stores a value as `dest`, and True as `{dest}_given`."""
+class StoreExplicit(Action):
+    """Store a value as `dest`, and True as `{dest}_given`: the flag is explicit, not a default."""
 
     def __call__(self, _: ArgumentParser, namespace: Namespace, values: object, __: str | None = None) -> None:
         """See `Action`."""
@@ -55,6 +66,7 @@ def build_parser() -> Parser:
     _add_account(commands)
     _add_sas(commands)
     _add_connection_string(commands)
+    _add_queue(commands)
     _add_store(commands)
     _add_upgrade(commands)
     return parser
@@ -97,6 +109,10 @@ def _add_account(commands: Commands) -> None:
     )
     _location_flag(parser)
     _endpoint_flags(parser)
+    text = "revoke the user delegation keys of an account, and each SAS that they signed"
+    parser = _command(actions, "revoke-delegation-keys", "account", text)
+    parser.add_argument("name", metavar="NAME", help="account name")
+    _location_flag(parser)
 
 
 def _add_sas(commands: Commands) -> None:
@@ -118,18 +134,25 @@ def _add_sas(commands: Commands) -> None:
         "--permissions", "--sp", default="", help="letters of r (read), a (add), u (update), d (delete)"
     )
     parser.add_argument("--policy", "--si", default="", metavar="ID", help="stored access policy of the table")
-    for end, spelled in (("start", "s"), ("end", "e")):
-        for part, letter in (("partition", "p"), ("row", "r")):
-            parser.add_argument(
-                f"--{end}-{part}", f"--{spelled}{letter}k", default="", metavar="KEY", help=f"{end} of the key range"
-            )
+    for end in ("start", "end"):
+        for part, key in (("partition", "PartitionKey"), ("row", "RowKey")):
+            text = f"{key} at the {end} of the key range"
+            short = f"--{end[0]}{part[0]}k"
+            parser.add_argument(f"--{end}-{part}", short, default="", metavar="KEY", help=text)
+    _sas_flags(parser)
+    parser = _command(kinds, "queue", "sas", "create a SAS token for a queue", SAS_EXAMPLES)
+    parser.add_argument("queue", metavar="NAME", help="queue name")
+    parser.add_argument(
+        "--permissions", "--sp", default="", help="letters of r (read), a (add), u (update), p (process)"
+    )
+    parser.add_argument("--policy", "--si", default="", metavar="ID", help="stored access policy of the queue")
     _sas_flags(parser)
 
 
 def _sas_flags(parser: Parser) -> None:
     flag = parser.add_argument
-    flag("--expiry", "--se", default="", metavar="TIME", help="expiry time")
-    flag("--start", "--st", default="", metavar="TIME", help="start time (now)")
+    flag("--expiry", "--se", default="", metavar="TIME", help="time at which the token expires")
+    flag("--start", "--st", default="", metavar="TIME", help="time from which the token is valid (now)")
     flag("--ip", "--sip", default="", metavar="A[-B]", help="allowed IPv4 address, or range from A to B")
     flag(
         "--protocol",
@@ -149,16 +172,33 @@ def _add_connection_string(commands: Commands) -> None:
     _account_flags(parser)
 
 
+def _add_queue(commands: Commands) -> None:
+    actions = _command(
+        commands, "queue", "queue", "look at the queues of a running server, and clear them", QUEUE_EXAMPLES
+    ).add_subparsers(title="commands", metavar="COMMAND", dest="action", required=True, parser_class=Parser)
+    _account_flags(_command(actions, "list", "queue", "print the names of the queues"))
+    parser = _command(actions, "peek", "queue", "print the first visible messages, a line of JSON each, and keep them")
+    parser.add_argument("queue", metavar="NAME", help="queue name")
+    parser.add_argument("--count", type=message_count, default=1, metavar="N", help="most messages, 1 to 32 (1)")
+    _account_flags(parser)
+    parser = _command(actions, "clear", "queue", "delete all messages of a queue")
+    parser.add_argument("queue", metavar="NAME", help="queue name")
+    _account_flags(parser)
+    parser = _command(actions, "stats", "queue", "print the number of messages, and the age of the first visible one")
+    parser.add_argument("queue", nargs="?", metavar="NAME", help="queue name (all queues)")
+    _account_flags(parser)
+
+
 def _add_store(commands: Commands) -> None:
     parser = _command(commands, "check", "check", "verify a backup, or a location that no process uses")
-    _location_flag(parser)
+    _location_flag(parser, database=False)
     parser = _command(commands, "backup", "backup", "back up a location, also while the server runs")
     parser.add_argument("destination", type=Path, metavar="DEST", help="target directory; must be missing or empty")
     parser.add_argument("--verify", action="store_true", help="verify the backup and print a summary")
-    _location_flag(parser)
+    _location_flag(parser, database=False)
     parser = _command(commands, "restore", "restore", "verify a backup and copy it to a location")
     parser.add_argument("source", type=Path, metavar="SOURCE", help="directory that lazulite backup wrote")
-    _location_flag(parser)
+    _location_flag(parser, database=False)
     parser = _command(
         commands, "copy", "copy", "copy a store to another location or database, and compare both", COPY_EXAMPLES
     )
@@ -183,17 +223,21 @@ def _account_flags(parser: Parser) -> None:
     _endpoint_flags(parser)
 
 
-def _location_flag(parser: Parser) -> None:
+def _location_flag(parser: Parser, database: bool = True) -> None:
+    """Add the flags that name a store; those of a database are hidden from help if the command rejects one."""
     text = f"directory that holds data and accounts (./{DEFAULT_LOCATION})"
-    parser.add_argument("--location", "-l", type=Path, action=Given, default=DEFAULT_LOCATION, metavar="DIR", help=text)
-    _database_flags(parser)
+    parser.add_argument(
+        "--location", "-l", type=Path, action=StoreExplicit, default=DEFAULT_LOCATION, metavar="DIR", help=text
+    )
+    _database_flags(parser, hidden=not database)
 
 
-def _database_flags(parser: Parser) -> None:
+def _database_flags(parser: Parser, hidden: bool = False) -> None:
     flag = parser.add_argument_group("PostgreSQL").add_argument
     text = "database that holds data and accounts instead of a directory: postgresql://user@host1,host2/database"
-    flag("--engine", type=database, metavar="URL", help=text)
-    flag("--engine-password-file", type=Path, metavar="FILE", help="file that holds the database password")
+    flag("--engine", type=database, metavar="URL", help=SUPPRESS if hidden else text)
+    text = "file that holds the database password"
+    flag("--engine-password-file", type=Path, metavar="FILE", help=SUPPRESS if hidden else text)
 
 
 def _endpoint_flags(parser: Parser, port_hint: str = "") -> None:
@@ -208,4 +252,10 @@ def _endpoint_flags(parser: Parser, port_hint: str = "") -> None:
         help=f"{at}; {port_hint}" if port_hint else at,
     )
     if not port_hint:
+        text = f"address of the server's queues ({DEFAULT_HOST})"
+        parser.add_argument("--queue-host", type=host, default=DEFAULT_HOST, metavar="HOST", help=text)
+        text = f"port of the server's queues ({DEFAULT_QUEUE_PORT})"
+        parser.add_argument("--queue-port", type=port, default=DEFAULT_QUEUE_PORT, metavar="PORT", help=text)
+        text = "print endpoints whose hosts are ACCOUNT.SUFFIX; services on one port have such hosts in any case"
+        parser.add_argument("--host-suffix", type=suffix, metavar="SUFFIX", help=text)
         parser.add_argument("--https", action="store_true", help="print https endpoints")

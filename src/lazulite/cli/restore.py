@@ -1,30 +1,30 @@
-"""`lazulite restore`: a backup made a location again."""
+"""`lazulite restore`: copy a backup to a new location."""
 
 import sys
 from argparse import Namespace
 from collections.abc import Mapping
 
-from lazulite.cli.backup_manifest import BackupError, compare, copy_tree, placed, read_list
-from lazulite.cli.check import verified
-from lazulite.cli.embedded_only import refuse_database
-from lazulite.cli.errors import Refusal
-from lazulite.settings.config import BACKUP_LIST
+from lazulite.cli.backup_manifest import BackupError, atomic_directory, compare_manifest, copy_tree, read_manifest
+from lazulite.cli.check import verify_location
+from lazulite.cli.embedded_only import reject_database
+from lazulite.cli.errors import CommandError
+from lazulite.settings.config import BACKUP_MANIFEST
 
 
 def run(args: Namespace, environ: Mapping[str, str]) -> int:
-    """Copy a backup to a location, and put it there once it has passed what `lazulite check` looks for."""
-    refuse_database(args, environ, "use pg_restore")
+    """Copy a backup to a staging directory, verify it as `lazulite check` does, and rename it to the location."""
+    reject_database(args, environ, "use pg_restore")
     source, location = args.source, args.location
     try:
-        listing = read_list(source)
-        with placed(location) as made:
-            found = copy_tree(source, made)
-            found.pop(BACKUP_LIST)
-            compare(source, listing, found)
-            (made / BACKUP_LIST).unlink()
-            lines = list(verified(made, lambda text: print(f"lazulite: {text}", file=sys.stderr)))
+        manifest = read_manifest(source)
+        with atomic_directory(location) as staging:
+            found = copy_tree(source, staging)
+            found.pop(BACKUP_MANIFEST)
+            compare_manifest(source, manifest, found)
+            (staging / BACKUP_MANIFEST).unlink()
+            lines = list(verify_location(staging, lambda text: print(f"lazulite: {text}", file=sys.stderr)))
     except BackupError as error:
-        raise Refusal(error) from error
+        raise CommandError(error) from error
     for line in lines:
-        print(line.replace(str(made), str(location)))
+        print(line.replace(str(staging), str(location)))
     return 0

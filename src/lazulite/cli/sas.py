@@ -1,4 +1,4 @@
-"""`lazulite sas`: shared access signatures, signed here and now with an account's key; no service need run."""
+"""`lazulite sas`: sign a shared access signature with an account's key. No server needs to run."""
 
 import re
 from argparse import Namespace
@@ -9,32 +9,41 @@ from lazulite.auth.sas.account_sas import AccountSas, sign_account_sas
 from lazulite.auth.sas.dates import format_sas_date
 from lazulite.auth.sas.terms import MalformedSasError
 from lazulite.cli.account_stores import choose_account
-from lazulite.cli.connection_string import scheme_of, table_endpoint
-from lazulite.cli.errors import Refusal
+from lazulite.cli.connection_string import endpoints_of
+from lazulite.cli.errors import CommandError
 from lazulite.protocol.clock import TICKS_PER_SECOND, system_clock
 from lazulite.protocol.errors import ServiceError
+from lazulite.queue.names import check_queue_name
+from lazulite.queue.sas import QueueSas, sign_queue_sas
 from lazulite.table.names import check_table_name
 from lazulite.table.sas import TableSas, sign_table_sas
 
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
-_WHILE = re.compile(r"([0-9]{1,6})([smhdw])")
+_DURATION = re.compile(r"([0-9]{1,6})([smhdw])")
 _ACCOUNT_PERMISSIONS = "rwdxylacuptfi"
 _TABLE_PERMISSIONS = "raud"
+_QUEUE_PERMISSIONS = "raup"
 
 
 def run(args: Namespace, environ: Mapping[str, str]) -> int:
-    """Print a token, or the URL that holds it."""
+    """Print a token, or with `--url` a URL that contains it."""
     account = choose_account(args, environ)
     try:
         token = sign(args, account, system_clock())
     except MalformedSasError as error:
-        raise Refusal(error, 2) from None
+        raise CommandError(error, 2) from None
     except IndexError:
-        raise Refusal(f"account {account.name} has no key {args.key}") from None
-    endpoint = table_endpoint(account.name, args.table_host, args.table_port, scheme_of(args))
-    resource = f"/{args.table}" if args.kind == "table" else "/"
-    print(f"{endpoint}{resource}?{token}" if args.url else token)
+        raise CommandError(f"account {account.name} has no key {args.key}") from None
+    print(f"{_url(args, account.name)}?{token}" if args.url else token)
     return 0
+
+
+def _url(args: Namespace, account: str) -> str:
+    """Return the URL of the resource that a token is for."""
+    endpoints = endpoints_of(args, account)
+    if args.kind == "queue":
+        return f"{endpoints['queue']}/{args.queue}"
+    return f"{endpoints['table']}/{args.table if args.kind == 'table' else ''}"
 
 
 def sign(args: Namespace, account: Account, now: int) -> str:
@@ -42,8 +51,8 @@ def sign(args: Namespace, account: Account, now: int) -> str:
 
     Args:
         args: the parsed flags.
-        account: who signs.
-        now: the time, in ticks, that durations count from.
+        account: the account whose key signs.
+        now: the start of durations, in ticks.
 
     Raises:
         MalformedSasError: the flags do not make a token.
@@ -57,6 +66,8 @@ def sign(args: Namespace, account: Account, now: int) -> str:
     }
     if args.kind == "account":
         return sign_account_sas(account, _account_sas(args, common), args.key)
+    if args.kind == "queue":
+        return sign_queue_sas(account, _queue_sas(args, common), args.key)
     return sign_table_sas(account, _table_sas(args, common), args.key)
 
 
@@ -74,12 +85,9 @@ def _table_sas(args: Namespace, common: Mapping[str, str]) -> TableSas:
         check_table_name(args.table)
     except ServiceError:
         raise MalformedSasError(f"{args.table!r} is not a table name") from None
-    _check_letters("--permissions", args.permissions, _TABLE_PERMISSIONS)
-    if not args.policy and not (args.permissions and common["expiry"]):
-        raise MalformedSasError("pass --permissions and --expiry, or a stored --policy that has them")
     return TableSas(
         table=args.table,
-        permission="".join(letter for letter in _TABLE_PERMISSIONS if letter in args.permissions),
+        permission=_permission(args, common, _TABLE_PERMISSIONS),
         policy_id=args.policy,
         start_partition=args.start_partition,
         start_row=args.start_row,
@@ -89,9 +97,26 @@ def _table_sas(args: Namespace, common: Mapping[str, str]) -> TableSas:
     )
 
 
+def _queue_sas(args: Namespace, common: Mapping[str, str]) -> QueueSas:
+    try:
+        check_queue_name(args.queue)
+    except ServiceError:
+        raise MalformedSasError(f"{args.queue!r} is not a queue name") from None
+    permission = _permission(args, common, _QUEUE_PERMISSIONS)
+    return QueueSas(queue=args.queue, permission=permission, policy_id=args.policy, **common)
+
+
+def _permission(args: Namespace, common: Mapping[str, str], known: str) -> str:
+    """Return the letters of a service SAS in the documented order."""
+    _check_letters("--permissions", args.permissions, known)
+    if not args.policy and not (args.permissions and common["expiry"]):
+        raise MalformedSasError("pass --permissions and --expiry, or a stored --policy that has them")
+    return "".join(letter for letter in known if letter in args.permissions)
+
+
 def resolve_time(text: str, now: int) -> str:
-    """Return a while from now (`30m`) as the instant that it ends; any other text as it is."""
-    match = _WHILE.fullmatch(text)
+    """Return the instant at which a duration from now, such as `30m`, ends. Return other texts unchanged."""
+    match = _DURATION.fullmatch(text)
     if match is None:
         return text
     seconds = int(match[1]) * _SECONDS[match[2]]

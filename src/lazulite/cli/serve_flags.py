@@ -1,18 +1,32 @@
-"""Flags of `lazulite serve` alone, except the location and the address.
+"""The flags of `lazulite serve` alone, except the location and the address.
 
-Imports Python's own light modules only, so that help is printed at once.
+Only light modules of the standard library are imported, so that help is printed at once.
 """
 
 from argparse import SUPPRESS, ArgumentParser
 from pathlib import Path
 
-from lazulite.cli.flag_types import DEFAULT_HOST, count, host, host_name, network, no_pfx, port, positive, suffix
+from lazulite.cli.flag_types import (
+    DEFAULT_HOST,
+    DEFAULT_QUEUE_PORT,
+    SERVICES,
+    Deprecated,
+    count,
+    host,
+    host_name,
+    network,
+    no_pfx,
+    port,
+    positive,
+    services,
+    suffix,
+)
 
 LIMIT_FLAGS = {
     "--connections": ("connections", int, "maximum number of open connections (20000)"),
     "--keep-alive-seconds": ("keep_alive_idle_seconds", float, "timeout for an idle connection (120)"),
     "--header-read-seconds": ("header_read_seconds", float, "timeout for receiving a request's head (30)"),
-    "--body-read-seconds": ("body_read_seconds", float, "timeout for receiving a request's body (60)"),
+    "--body-stall-seconds": ("body_stall_seconds", float, "timeout for the next bytes of a request body (30)"),
     "--request-seconds": ("request_seconds", float, "timeout for processing a request (30)"),
     "--drain-delay-seconds": (
         "drain_delay_seconds",
@@ -21,7 +35,21 @@ LIMIT_FLAGS = {
     ),
     "--drain-seconds": ("drain_seconds", float, "after that, wait this long for running requests (25)"),
 }
-"""Flag -> the field of `server.limits.Limits` that it sets, its type, its help (with the default)."""
+"""Flag -> (the field of `server.limits.Limits` that it sets, its type, its help with the default)."""
+
+ROLE_FLAGS = {
+    "reader": "Storage Table Data Reader",
+    "contributor": "Storage Table Data Contributor",
+    "queue-reader": "Storage Queue Data Reader",
+    "queue-contributor": "Storage Queue Data Contributor",
+    "queue-processor": "Storage Queue Data Message Processor",
+    "queue-sender": "Storage Queue Data Message Sender",
+    "queue-delegator": "Storage Queue Delegator",
+}
+"""`flag` and `title` of each role (`auth.bearer.rules.Role`)."""
+
+DEPRECATED_LIMIT_FLAGS = {"--body-read-seconds": ("--body-stall-seconds", "body_stall_seconds")}
+"""Flag -> its successor, whose meaning differs, and that one's field. It bounded the time for a whole body."""
 
 
 def add(parser: ArgumentParser) -> None:
@@ -32,6 +60,7 @@ def add(parser: ArgumentParser) -> None:
         action="store_true",
         help="store everything in memory; read and write no files",
     )
+    _service_flags(parser)
     _certificate_flags(parser)
     _address_flags(parser)
     _process_flags(parser)
@@ -40,6 +69,26 @@ def add(parser: ArgumentParser) -> None:
     _bearer_flags(parser)
     _limit_flags(parser)
     _emulator_flags(parser)
+
+
+def _service_flags(parser: ArgumentParser) -> None:
+    flag = parser.add_argument
+    flag(
+        "--services",
+        type=services,
+        default=SERVICES,
+        metavar="LIST",
+        help="services to serve, separated by commas (table,queue)",
+    )
+    flag("--queue-host", type=host, default=DEFAULT_HOST, metavar="HOST", help=f"address of queues ({DEFAULT_HOST})")
+    flag(
+        "--queue-port",
+        type=port,
+        default=DEFAULT_QUEUE_PORT,
+        metavar="PORT",
+        help=f"port of queues ({DEFAULT_QUEUE_PORT}); 0: any free port; that of tables: told apart by host names",
+    )
+    flag("--queue-https-port", type=port, metavar="PORT", help="as --https-port, for queues")
 
 
 def _certificate_flags(parser: ArgumentParser) -> None:
@@ -137,6 +186,17 @@ def _limit_flags(parser: ArgumentParser) -> None:
     limits = parser.add_argument_group("limits")
     for name, (field, type_, text) in LIMIT_FLAGS.items():
         limits.add_argument(name, dest=field, type=positive(type_), default=SUPPRESS, metavar="N", help=text)
+    for name, (successor, dest) in DEPRECATED_LIMIT_FLAGS.items():
+        limits.add_argument(
+            name,
+            action=Deprecated,
+            successor=successor,
+            dest=dest,
+            type=positive(float),
+            default=SUPPRESS,
+            metavar="N",
+            help=f"deprecated: sets {successor}",
+        )
     limits.add_argument(
         "--page-seconds",
         type=positive(float),
@@ -147,14 +207,16 @@ def _limit_flags(parser: ArgumentParser) -> None:
 
 
 def _emulator_flags(parser: ArgumentParser) -> None:
-    emulator = parser.add_argument_group("accepted for compatibility with Azurite, without effect")
+    emulator = parser.add_argument_group("flags of Azurite")
     emulator.add_argument(
         "--skip-api-version-check",
         "--skipApiVersionCheck",
         action="store_true",
-        help="unknown newer versions are always accepted",
+        help="no effect: unknown newer versions are always accepted",
     )
-    emulator.add_argument("--loose", "-L", action="store_true", help="unknown headers and options are always accepted")
+    emulator.add_argument(
+        "--loose", "-L", action="store_true", help="no effect: unknown headers and options are always accepted"
+    )
     emulator.add_argument(
         "--pwd", type=no_pfx, metavar="PASSWORD", help="rejected: use a PEM certificate instead of PFX"
     )
@@ -167,8 +229,10 @@ def _bearer_flags(parser: ArgumentParser) -> None:
     for name, metavar, text in (
         ("--oidc-audience", "AUD", "accepted claim aud (https://storage.azure.com)"),
         ("--oidc-role-claim", "NAME", "claim that lists the roles (roles)"),
-        ("--oidc-reader", "VALUE", "role value for Storage Table Data Reader (that name, or the role's id)"),
-        ("--oidc-contributor", "VALUE", "role value for Storage Table Data Contributor (that name, or the role's id)"),
+        *(
+            (f"--oidc-{flag}", "VALUE", f"role value for {title} (that name, or the role's id)")
+            for flag, title in ROLE_FLAGS.items()
+        ),
     ):
         flag(name, action="append", default=[], metavar=metavar, help=f"{text}; repeatable")
     flag("--allow-bearer-over-http", action="store_true", help="accept tokens over connections without TLS")

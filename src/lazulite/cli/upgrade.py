@@ -1,28 +1,28 @@
-"""`lazulite upgrade`: the tables in a database, brought to the form that this version needs."""
+"""`lazulite upgrade`: upgrade the tables of a database to the format of this version."""
 
 from argparse import Namespace
 from collections.abc import Mapping
 
-from lazulite.cli.errors import Refusal
+from lazulite.cli.errors import CommandError
 from lazulite.engine.contract import EngineError
 from lazulite.server import lifecycle
 from lazulite.settings.config import ConfigError, database_from
 
 
 def run(args: Namespace, environ: Mapping[str, str]) -> int:
-    """Upgrade, and print what was done."""
+    """Upgrade the database that the flags name, and print its format before and after."""
     try:
         database = database_from(args, environ)
     except ConfigError as error:
-        raise Refusal(error) from error
+        raise CommandError(error) from error
     if database is None:
-        raise Refusal("pass --engine: only the tables of a database need an upgrade", 2)
+        raise CommandError("pass --engine: only the tables of a database need an upgrade", 2)
     from lazulite.engine.postgres.schema import upgrade  # noqa: PLC0415 - it needs an extra
 
     try:
         before, after = lifecycle.run(upgrade(database))
     except EngineError as error:
-        raise Refusal(f"{database.name}: {error}") from error
+        raise CommandError(f"{database.name}: {error}") from error
     done = f"is of format {after} already" if before == after else f"was of format {before}, and is of {after} now"
     print(f"{database.name} {done}")
     return 0

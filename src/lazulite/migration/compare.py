@@ -1,8 +1,8 @@
-"""The second pass of a copy: both stores are read, and what they hold is compared part by part.
+"""The second pass of a copy: read both stores and compare their contents part by part.
 
-The *checksum* of a part is a SHA-256 over the keys and values of its rows in their order; that of a store, over its
-service properties, its list of tables and its tables. Keys and framing are those of `lazulite check`, whose checksum of
-the same contents is the same.
+The *checksum* of a part is a SHA-256 over the keys and values of its rows, in key order. The checksum of a store is one
+over its service properties, its list of tables and its tables. Keys and framing are those of `lazulite check`, so that
+both commands print the same checksum for the same contents.
 """
 
 import asyncio
@@ -13,40 +13,40 @@ from typing import NamedTuple, TypeVar
 
 from lazulite.engine.contract import Engine
 from lazulite.engine.key_encoding import encode_key
-from lazulite.migration.parts import Part, Row, parts_of, rows_of
-from lazulite.migration.progress import Tally
-from lazulite.records.spaces import COUNTERS
+from lazulite.migration.parts import StoredRow, StorePart, parts_of, rows_of
+from lazulite.migration.progress import Progress
+from lazulite.records.spaces import COUNTERS, Spaces
 
-EVERYTHING = Part(0, "everything", is_table=False)
+WHOLE_STORE = StorePart(0, "everything")
 _LENGTH_BYTES = 4
 
 T = TypeVar("T")
 
 
-class Facts(NamedTuple):
-    """What identifies the rows of a part, or of a store."""
+class ContentSummary(NamedTuple):
+    """The number, the size and the checksum of the rows of a part or of a store."""
 
     rows: int
     size_bytes: int
-    """Of keys and values."""
+    """The size of keys and values."""
     checksum: str
 
 
-class Comparison(NamedTuple):
-    """A part as it is at either end; a table that one of them lacks has no rows there."""
+class PartComparison(NamedTuple):
+    """The contents of a part in both stores. A table that a store lacks has no rows there."""
 
-    part: Part
-    source: Facts
-    target: Facts
+    part: StorePart
+    source: ContentSummary
+    target: ContentSummary
 
     @property
     def equal(self) -> bool:
-        """Whether both hold the same."""
+        """Whether both stores have the same contents."""
         return self.source == self.target
 
 
-class _Digest:
-    """Gathers facts."""
+class _SummaryBuilder:
+    """Build a summary from rows."""
 
     def __init__(self) -> None:
         self.rows = 0
@@ -58,75 +58,80 @@ class _Digest:
         self._size_bytes += len(framed) - 2 * _LENGTH_BYTES * rows
         self._sha256.update(framed)
 
-    def facts(self) -> Facts:
-        return Facts(self.rows, self._size_bytes, self._sha256.hexdigest())
+    def summary(self) -> ContentSummary:
+        return ContentSummary(self.rows, self._size_bytes, self._sha256.hexdigest())
 
 
-class _Reading:
-    """One store's pass: facts of each part, and of everything."""
+class _StoreReader:
+    """Read one store and summarize each part and the whole."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._total = _Digest()
+        self._total = _SummaryBuilder()
 
-    async def read(self, part: Part, count: Callable[[int], None]) -> Facts:
-        """Read a part; `count` is told of rows of tables as they pass."""
-        digest = _Digest()
+    async def read(self, part: StorePart, count: Callable[[int], None]) -> ContentSummary:
+        """Read a part and return its summary. Call `count` with the number of rows of a table as they are read."""
+        digest = _SummaryBuilder()
         async with aclosing(rows_of(self._engine, part)) as runs:
             async for run in runs:
                 framed = b"".join([_framed(part.space, row) for row in run])
                 digest.add(framed, len(run))
                 if part.space != COUNTERS:
                     self._total.add(framed, len(run))
-                if part.is_table:
+                if part.catalog is not None:
                     count(len(run))
-        return digest.facts()
+        return digest.summary()
 
-    def total(self) -> Facts:
-        """Return the facts of all parts read so far, but for the counter."""
-        return self._total.facts()
+    def total(self) -> ContentSummary:
+        """Return the summary of all parts read so far, without the counter."""
+        return self._total.summary()
 
 
-def _framed(space: int, row: Row) -> bytes:
+def _framed(space: int, row: StoredRow) -> bytes:
     key = encode_key(space, row.partition, row.row)
     return b"".join((len(key).to_bytes(_LENGTH_BYTES), key, len(row.value).to_bytes(_LENGTH_BYTES), row.value))
 
 
-class Comparing:
-    """Compares two stores."""
+def _order(part: StorePart) -> tuple[int, str]:
+    return part.space, part.name
 
-    def __init__(self, source: Engine, target: Engine, report: Callable[[Tally], None]) -> None:
-        """`report` is told of progress, often; the tally is always the same one."""
+
+class StoreComparer:
+    """Compare two stores."""
+
+    def __init__(self, source: Engine, target: Engine, spaces: Spaces, report: Callable[[Progress], None]) -> None:
+        """`report` is called often, each time with the same `Progress`."""
         self._engines = source, target
-        self._source, self._target = _Reading(source), _Reading(target)
+        self._spaces = spaces
+        self._source, self._target = _StoreReader(source), _StoreReader(target)
         self._report = report
 
-    async def run(self, entities: int | None) -> AsyncGenerator[Comparison, None]:
-        """Yield a comparison for each part that either store has; `entities` is how many are expected.
+    async def run(self, entities: int | None) -> AsyncGenerator[PartComparison, None]:
+        """Yield a comparison for each part of either store. `entities` is the expected number, for the progress.
 
         Raises:
-            TransferError: a list of tables is damaged.
+            MigrationError: a list of tables is damaged.
         """
-        parts = sorted({part for engine in self._engines for part in await parts_of(engine)})
-        tally = Tally("compared", entities_total=entities, tables=sum(part.is_table for part in parts))
+        parts = sorted({part for engine in self._engines for part in await parts_of(engine, self._spaces)}, key=_order)
+        progress = Progress("compared", entities_total=entities, tables=sum(part.catalog is not None for part in parts))
 
         def count(rows: int) -> None:
-            tally.entities += rows
-            self._report(tally)
+            progress.entities += rows
+            self._report(progress)
 
         for part in parts:
             source, target = await _both(self._source.read(part, count), self._target.read(part, lambda _: None))
-            tally.tables_done += part.is_table
-            self._report(tally)
-            yield Comparison(part, source, target)
+            progress.tables_done += part.catalog is not None
+            self._report(progress)
+            yield PartComparison(part, source, target)
 
-    def totals(self) -> Comparison:
-        """Return the comparison of everything, once all parts were read."""
-        return Comparison(EVERYTHING, self._source.total(), self._target.total())
+    def totals(self) -> PartComparison:
+        """Return the comparison of the whole stores, once all parts are read."""
+        return PartComparison(WHOLE_STORE, self._source.total(), self._target.total())
 
 
 async def _both(first: Coroutine[object, object, T], second: Coroutine[object, object, T]) -> list[T]:
-    """Return what both return; where one fails, the other is broken off."""
+    """Return both results. If one coroutine fails, cancel the other."""
     tasks = [asyncio.create_task(each) for each in (first, second)]
     try:
         return await asyncio.gather(*tasks)

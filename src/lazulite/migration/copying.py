@@ -1,8 +1,11 @@
-"""The first pass of a copy: every row of the source, put into the target.
+"""The first pass of a copy: write every row of the source to the target.
 
-Invariants: nothing is written before the journal says that a copy is under way; a row that is copied twice stays as it
-is; the target's stamps are above the Timestamp of every entity in it. Memory holds no more than a `Window` and the list
-of tables.
+Invariants:
+
+- No row is written before the journal records that a copy is in progress.
+- A row that is copied twice is unchanged.
+- The target's commit timestamps are above the Timestamp of every entity in it.
+- Memory holds one `CommitWindow` and the list of tables.
 """
 
 import asyncio
@@ -12,24 +15,24 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from lazulite.engine.contract import EngineUnavailableError
-from lazulite.migration.commit_batches import Batch, batches_of
-from lazulite.migration.endpoint import Store, TransferError
-from lazulite.migration.in_flight import Window
+from lazulite.migration.commit_batches import CommitBatch, batches_of
+from lazulite.migration.endpoint import Endpoint, MigrationError
+from lazulite.migration.in_flight import CommitWindow
 from lazulite.migration.journal import Journal
-from lazulite.migration.monotonic_clock import RisingClock
-from lazulite.migration.parts import Part, is_empty, parts_of, rows_of
-from lazulite.migration.progress import Tally
-from lazulite.table.model.row import ticks_of
+from lazulite.migration.monotonic_clock import MonotonicClock
+from lazulite.migration.parts import StorePart, is_empty, parts_of, rows_of
+from lazulite.migration.progress import Progress
+from lazulite.records.spaces import CatalogFormat, Spaces
 
-NOTE_SECONDS = 1.0
-"""So often the journal is brought up to date."""
+RECORD_SECONDS = 1.0
+"""The time between two updates of the journal."""
 
 RETRY_SECONDS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 10.0)
-"""How long to wait before a commit is tried again that the target could not take for now."""
+"""The pauses before the retries of a commit for which the target was unavailable."""
 
 
-class _Done(NamedTuple):
-    """The end of a batch."""
+class _Position(NamedTuple):
+    """The last row of a batch, and its number of entities."""
 
     space: int
     partition: str
@@ -38,117 +41,120 @@ class _Done(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Means:
-    """What a copy needs of the world.
+class Timing:
+    """The sources of time of a copy.
 
     Attributes:
-        clock: the very one that the target's engine asks.
-        timer: counts seconds.
-        sleep: lets some of them pass.
+        clock: the clock of the target's engine.
+        timer: returns seconds.
+        sleep: waits for a number of seconds.
     """
 
-    clock: RisingClock
+    clock: MonotonicClock
     timer: Callable[[], float]
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
 
 
-async def copy(source: Store, target: Store, means: Means, report: Callable[[Tally], None]) -> Journal:
-    """Copy a store to one that is empty, or go on with the copy that was begun there.
+async def copy(
+    source: Endpoint, target: Endpoint, spaces: Spaces, timing: Timing, report: Callable[[Progress], None]
+) -> Journal:
+    """Copy a store to an empty one, or resume an interrupted copy.
 
     Args:
-        source: nothing may write to it meanwhile.
-        target: nothing else may use it.
-        means: see there.
-        report: told of progress, often; the tally is always the same one.
+        source: the store to read. No process may write to it meanwhile.
+        target: the store to write. No other process may use it.
+        spaces: the registry of all services.
+        timing: the clock of the target, and timers.
+        report: called often, each time with the same `Progress`.
 
     Returns:
-        The journal. The target is not to be served before it is ended.
+        The journal. The caller ends it before the target may be served.
 
     Raises:
-        TransferError: the target is in use for something else, or the source is no whole store.
-        EngineError: one of the stores failed; the same call goes on with the copy later.
+        MigrationError: the target is not empty, or the source is itself an unfinished copy.
+        EngineError: a store failed. The same call resumes the copy later.
     """
     if await Journal.unfinished(source.engine) is not None:
-        raise TransferError(f"{source.name} is itself an unfinished copy")
-    parts = await parts_of(source.engine)
-    journal = await _journal(source, target)
+        raise MigrationError(f"{source.name} is itself an unfinished copy")
+    parts = await parts_of(source.engine, spaces)
+    journal = await _journal(source, target, spaces)
     accounts = await source.accounts.load()
     if accounts != await target.accounts.load():
         await target.accounts.edit(lambda _: accounts)
-    await _Copying(source, target, journal, means, report).run(parts)
+    await _CopyRun(source, target, journal, timing, report).run(parts)
     return journal
 
 
-async def _journal(source: Store, target: Store) -> Journal:
+async def _journal(source: Endpoint, target: Endpoint, spaces: Spaces) -> Journal:
     journal = await Journal.unfinished(target.engine)
     if journal is None:
-        if not await is_empty(target.engine) or await target.accounts.load():
-            raise TransferError(f"{target.name} is not empty; a copy goes to an empty place")
+        if not await is_empty(target.engine, spaces) or await target.accounts.load():
+            raise MigrationError(f"{target.name} is not empty; a copy needs an empty target")
         return await Journal.begin(target.engine, source.name)
-    begun = journal.progress.source
+    begun = journal.position.source
     if begun != source.name:
-        raise TransferError(f"{target.name} is an unfinished copy of {begun}, not of {source.name}")
+        raise MigrationError(f"{target.name} is an unfinished copy of {begun}, not of {source.name}")
     return journal
 
 
-class _Copying:
+class _CopyRun:
     def __init__(
-        self, source: Store, target: Store, journal: Journal, means: Means, report: Callable[[Tally], None]
+        self, source: Endpoint, target: Endpoint, journal: Journal, timing: Timing, report: Callable[[Progress], None]
     ) -> None:
         self._source = source
         self._target = target
         self._journal = journal
-        self._means = means
+        self._timing = timing
         self._report = report
-        progress = journal.progress
-        self._start = progress
-        self._done = _Done(progress.space, progress.partition, progress.row, progress.entities)
-        self._noted_at = means.timer()
-        self._tally = Tally("copied", entities=progress.entities)
+        position = journal.position
+        self._start = position
+        self._done = _Position(position.space, position.partition, position.row, position.entities)
+        self._recorded_at = timing.timer()
+        self._progress = Progress("copied", entities=position.entities)
 
-    async def run(self, parts: list[Part]) -> None:
-        self._tally.tables = sum(part.is_table for part in parts)
-        async with Window(self._behind) as window:
+    async def run(self, parts: list[StorePart]) -> None:
+        self._progress.tables = sum(part.catalog is not None for part in parts)
+        async with CommitWindow(self._on_durable) as window:
             for part in parts:
                 if part.space >= self._start.space:
                     await self._copy(part, window)
-                self._tally.tables_done += part.is_table
-                self._report(self._tally)
-        await self._journal.note(*self._done)
+                self._progress.tables_done += part.catalog is not None
+                self._report(self._progress)
+        await self._journal.record(*self._done)
 
-    async def _copy(self, part: Part, window: Window[_Done]) -> None:
+    async def _copy(self, part: StorePart, window: CommitWindow[_Position]) -> None:
         start = self._start
         after = (start.partition, start.row) if part.space == start.space else None
         async with aclosing(batches_of(rows_of(self._source.engine, part, after))) as batches:
             async for batch in batches:
-                if part.is_table:
-                    self._raise_clock(part, batch)
-                entities = len(batch.rows) if part.is_table else 0
-                done = _Done(part.space, batch.partition, batch.rows[-1], entities)
+                if part.catalog is not None:
+                    self._advance_clock(part, part.catalog, batch)
+                entities = 0 if part.catalog is None else len(batch.rows)
+                done = _Position(part.space, batch.partition, batch.rows[-1], entities)
                 await window.add(self._put(part.space, batch), batch.size_bytes, done)
-                now = self._means.timer()
-                if now >= self._noted_at + NOTE_SECONDS:
-                    self._noted_at = now
-                    await self._journal.note(*self._done)
+                now = self._timing.timer()
+                if now >= self._recorded_at + RECORD_SECONDS:
+                    self._recorded_at = now
+                    await self._journal.record(*self._done)
 
-    def _raise_clock(self, part: Part, batch: Batch) -> None:
+    def _advance_clock(self, part: StorePart, catalog: CatalogFormat, batch: CommitBatch) -> None:
         try:
-            self._means.clock.raise_to(max(map(ticks_of, batch.values)))
+            self._timing.clock.advance_to(max(map(catalog.timestamp, batch.values)))
         except AssertionError as error:
-            raise TransferError(f"table {part.name}, partition {batch.partition!r}: {error}") from None
+            raise MigrationError(f"{catalog.nouns.space} {part.name}, partition {batch.partition!r}: {error}") from None
 
-    async def _put(self, space: int, batch: Batch) -> None:
+    async def _put(self, space: int, batch: CommitBatch) -> None:
         for seconds in (*RETRY_SECONDS, None):
             try:
                 await self._target.engine.commit(space, batch.partition, batch.rows, batch)
             except EngineUnavailableError:
                 if seconds is None:
                     raise
-                await self._means.sleep(seconds)
+                await self._timing.sleep(seconds)
             else:
                 return
 
-    def _behind(self, done: _Done) -> None:
+    def _on_durable(self, done: _Position) -> None:
         self._done = done._replace(entities=self._done.entities + done.entities)
-        self._tally.entities = self._done.entities
-        self._report(self._tally)
+        self._progress.entities = self._done.entities
+        self._report(self._progress)

@@ -1,4 +1,4 @@
-"""The two ends of a copy: an engine, and the accounts that go with it."""
+"""An endpoint of a copy: an engine and its accounts."""
 
 from typing import NamedTuple, Protocol
 
@@ -7,41 +7,41 @@ from lazulite.auth.accounts.file_store import AccountFile
 from lazulite.engine.contract import Engine
 
 
-class TransferError(Exception):
-    """The copy cannot be made, or is not what it should be. The text is one line for people, without secrets."""
+class MigrationError(Exception):
+    """A copy cannot be made, or is damaged. The text is one line for people, without secrets."""
 
 
-class KeptAccounts(Protocol):
-    """The durable accounts of a store: an `AccountRow`, or a file."""
+class EndpointAccounts(Protocol):
+    """The stored accounts of an endpoint: an `AccountRow` or a file."""
 
     async def load(self) -> Accounts:
         """Return the accounts. Raises AccountsError."""
         ...
 
     async def edit(self, change: Change) -> Accounts:
-        """Change the accounts, durably, and return what they are now. Raises AccountsError."""
+        """Change the accounts durably and return the result. Raises AccountsError."""
         ...
 
 
 class FileAccounts:
-    """Those of an embedded store: a file beside it."""
+    """The accounts of a location, in the file beside its store."""
 
     def __init__(self, file: AccountFile) -> None:
         self._file = file
 
     async def load(self) -> Accounts:
-        """See `KeptAccounts`."""
+        """See `EndpointAccounts`."""
         return self._file.load()
 
     async def edit(self, change: Change) -> Accounts:
-        """See `KeptAccounts`."""
+        """See `EndpointAccounts`."""
         return self._file.edit(change)
 
 
-class Store(NamedTuple):
-    """One end of a copy."""
+class Endpoint(NamedTuple):
+    """The source or the target of a copy."""
 
     name: str
-    """The same whenever the same store is meant; without a password."""
+    """The identity of the store, the same in each run, without a password."""
     engine: Engine
-    accounts: KeptAccounts
+    accounts: EndpointAccounts

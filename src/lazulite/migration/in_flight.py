@@ -1,7 +1,6 @@
-"""Commits in flight: many at a time, but boundedly many, and known to be durable in the order in which they came.
+"""A bounded window of concurrent commits, reported as durable in the order in which they were added.
 
-Invariant: `behind` is called for each commit that succeeded, in the order of `add`, and for none that comes after one
-that failed.
+Invariant: `on_durable` is called in the order of `add` for each commit that succeeded, up to the first that failed.
 """
 
 import asyncio
@@ -21,38 +20,38 @@ T = TypeVar("T")
 class _InFlight(Generic[T]):
     commit: asyncio.Task[None]
     size_bytes: int
-    what: T
+    label: T
 
 
-class Window(Generic[T]):
-    """What is in flight, inside an `async with` block. At its end everything is durable; if it fails, broken off."""
+class CommitWindow(Generic[T]):
+    """Run commits concurrently inside an `async with` block. Await all at its end; cancel all if the block fails."""
 
-    def __init__(self, behind: Callable[[T], None]) -> None:
-        """`behind` is told of what is durable."""
-        self._behind = behind
+    def __init__(self, on_durable: Callable[[T], None]) -> None:
+        """`on_durable` is called with the label of each durable commit."""
+        self._on_durable = on_durable
         self._tasks: deque[_InFlight[T]] = deque()
         self._bytes = 0
 
-    async def add(self, commit: Coroutine[object, object, None], size_bytes: int, what: T) -> None:
-        """Begin a commit as soon as there is room. Raises what an earlier one raised."""
+    async def add(self, commit: Coroutine[object, object, None], size_bytes: int, label: T) -> None:
+        """Start a commit as soon as there is room. Raise the error of an earlier commit."""
         try:
             while self._tasks and (self._tasks[0].commit.done() or self._full(size_bytes)):
-                await self._settle()
+                await self._await_oldest()
         except BaseException:
             commit.close()
             raise
-        self._tasks.append(_InFlight(asyncio.create_task(commit), size_bytes, what))
+        self._tasks.append(_InFlight(asyncio.create_task(commit), size_bytes, label))
         self._bytes += size_bytes
 
     def _full(self, size_bytes: int) -> bool:
         return len(self._tasks) >= COUNT_MAX or self._bytes + size_bytes > BYTES_MAX
 
-    async def _settle(self) -> None:
+    async def _await_oldest(self) -> None:
         oldest = self._tasks[0]
         await oldest.commit
         self._tasks.popleft()
         self._bytes -= oldest.size_bytes
-        self._behind(oldest.what)
+        self._on_durable(oldest.label)
 
     async def __aenter__(self) -> Self:
         return self
@@ -62,7 +61,7 @@ class Window(Generic[T]):
     ) -> None:
         try:
             while error is None and self._tasks:
-                await self._settle()
+                await self._await_oldest()
         finally:
             tasks = [each.commit for each in self._tasks]
             for task in tasks:

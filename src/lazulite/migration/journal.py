@@ -1,51 +1,59 @@
-"""How far a copy has come, noted in its target, so that it can go on after a kill and nobody serves half a store.
+"""The journal of a copy, in its target: a killed copy can be resumed, and an unfinished one is not served.
 
-The space `COPIES` has one row as long as the copy is not finished, partition and row `copy`, JSON:
+While a copy is unfinished, the space `COPIES` has one row, with partition and row `copy`, in JSON:
 
-    {"version": 1, "from": "/srv/data", "space": 1024, "partition": "p", "row": "r", "entities": 17}
+    {"version": 1, "source": "/srv/data", "space": 1024, "partition": "p", "row": "r", "entities": 17}
 
-Invariants: the row is there before the first row of the copy is, and until the target was found to be equal to the
-source; all rows up to and with the one that it names are durable in the target.
+Invariants:
+
+- The row is written before the first row of the copy. It is removed once source and target are found equal.
+- All rows up to and including the one that it names are durable in the target.
 """
 
 import json
 from dataclasses import asdict, dataclass, replace
 
-from lazulite.engine.compare_and_swap import RowChangedError, Swap
-from lazulite.engine.contract import Engine, StoreUnusableError
-from lazulite.migration.endpoint import TransferError
-from lazulite.records.spaces import COPIES
+from lazulite.engine.compare_and_swap import CompareAndSwap, RowChangedError
+from lazulite.engine.contract import Engine, Key, StoreUnusableError
+from lazulite.migration.endpoint import MigrationError
+from lazulite.records.spaces import COPIES, Space
 
 VERSION = 1
 _KEY = "copy"
 
 
+def _verify(_: Key, __: bytes) -> None:
+    raise ValueError("the store is an unfinished copy; the same lazulite copy finishes it")
+
+
+COPIES_SPACE = Space(number=COPIES, owner="", title="the journal of a copy", verify=_verify)
+
+
 @dataclass(frozen=True, slots=True)
-class Progress:
-    """How far a copy has come."""
+class Position:
+    """The last durable row of a copy, and the number of entities up to it."""
 
     source: str
     space: int = 0
     partition: str = ""
     row: str = ""
-    """The last row of `space` that is durable, with those before it, and with all lower spaces."""
+    """The last durable row of `space`. The rows before it and all lower spaces are durable, too."""
     entities: int = 0
-    """So many were copied up to there."""
 
     def to_bytes(self) -> bytes:
         """Return the stored form."""
         return json.dumps({"version": VERSION, **asdict(self)}).encode()
 
     @classmethod
-    def from_bytes(cls, value: bytes) -> "Progress":
+    def from_bytes(cls, value: bytes) -> "Position":
         """Read the stored form.
 
         Raises:
-            TransferError: a newer Lazulite wrote it.
+            MigrationError: a newer Lazulite wrote the journal.
         """
         fields = json.loads(value)
         if fields.pop("version") != VERSION:
-            raise TransferError("the target is the unfinished copy of a newer Lazulite; finish it with that")
+            raise MigrationError("the target is the unfinished copy of a newer Lazulite; finish it with that version")
         return cls(**fields)
 
 
@@ -56,50 +64,50 @@ class Journal:
         """Use `begin`, or `unfinished`."""
         self._engine = engine
         self._value = value
-        self.progress = Progress.from_bytes(value)
+        self.position = Position.from_bytes(value)
 
     @classmethod
     async def unfinished(cls, engine: Engine) -> "Journal | None":
-        """Return the journal of a copy that has not been finished; None if there is none."""
+        """Return the journal of an unfinished copy; None if there is none."""
         value = await engine.get(COPIES, _KEY, _KEY)
         return None if value is None else cls(engine, value)
 
     @classmethod
     async def begin(cls, engine: Engine, source: str) -> "Journal":
-        """Begin a copy to an engine that has none.
+        """Begin a copy to an engine without a journal.
 
         Raises:
-            TransferError: another one was faster.
+            MigrationError: another copy has begun meanwhile.
         """
-        value = Progress(source).to_bytes()
+        value = Position(source).to_bytes()
         await _swap(engine, None, value)
         return cls(engine, value)
 
-    async def note(self, space: int, partition: str, row: str, entities: int) -> None:
-        """Note, durably, how far the copy has come.
+    async def record(self, space: int, partition: str, row: str, entities: int) -> None:
+        """Record the position of the copy, durably.
 
         Raises:
-            TransferError: another copy writes to the same journal.
+            MigrationError: another copy writes to the same journal.
         """
-        progress = replace(self.progress, space=space, partition=partition, row=row, entities=entities)
-        value = progress.to_bytes()
+        position = replace(self.position, space=space, partition=partition, row=row, entities=entities)
+        value = position.to_bytes()
         await _swap(self._engine, self._value, value)
-        self._value, self.progress = value, progress
+        self._value, self.position = value, position
 
     async def end(self) -> None:
-        """Let the target be served.
+        """Remove the journal, so that the target may be served.
 
         Raises:
-            TransferError: as `note`.
+            MigrationError: see `record`.
         """
         await _swap(self._engine, self._value, None)
 
 
-async def refuse_unfinished(engine: Engine, name: str) -> None:
-    """Refuse a store that is half a copy.
+async def reject_unfinished(engine: Engine, name: str) -> None:
+    """Reject a store that is the target of an unfinished copy.
 
     Raises:
-        StoreUnusableError: it is.
+        StoreUnusableError: the copy is unfinished.
     """
     if await engine.get(COPIES, _KEY, _KEY) is not None:
         raise StoreUnusableError(f"{name} is an unfinished copy; finish it with the same lazulite copy, or remove it")
@@ -107,6 +115,6 @@ async def refuse_unfinished(engine: Engine, name: str) -> None:
 
 async def _swap(engine: Engine, before: bytes | None, after: bytes | None) -> None:
     try:
-        await engine.commit(COPIES, _KEY, [_KEY], Swap(before, {_KEY: after}))
+        await engine.commit(COPIES, _KEY, [_KEY], CompareAndSwap(before, {_KEY: after}))
     except RowChangedError:
-        raise TransferError("another lazulite copy writes to the target") from None
+        raise MigrationError("another lazulite copy writes to the target") from None

@@ -1,17 +1,17 @@
-"""A clock for the target of a copy: its stamps are above every Timestamp copied, whatever clock gave those."""
+"""The clock of a copy's target: commit timestamps are above every copied Timestamp, whichever clock assigned it."""
 
 from lazulite.engine.contract import Clock
 
 
-class RisingClock:
-    """A `Clock` that is never below what it has been raised to."""
+class MonotonicClock:
+    """A `Clock` that never returns less than the highest value passed to `advance_to`."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._floor = 0
 
-    def raise_to(self, ticks: int) -> None:
-        """Be at least `ticks` from now on."""
+    def advance_to(self, ticks: int) -> None:
+        """Return at least `ticks` from now on."""
         self._floor = max(self._floor, ticks)
 
     def __call__(self) -> int:

@@ -1,7 +1,7 @@
-"""What of a store is copied, in the order in which it is: the services' own rows, then each table by its space.
+"""The parts of a store in the order in which they are copied: the services' own spaces, then each that a catalog names.
 
-Left out are dropped tables, whose rows are gone for everybody already, and what a copy notes of itself. Whatever the
-engine, the parts come in the same order, and so do the rows of each.
+Dropped spaces, whose rows are gone already, and the journal of a copy are left out. Whatever the engine, the parts come
+in the same order, and so do the rows of each.
 """
 
 from collections.abc import AsyncGenerator
@@ -9,21 +9,24 @@ from contextlib import aclosing
 from typing import NamedTuple
 
 from lazulite.engine.contract import Engine, Key, KeyRange
-from lazulite.migration.endpoint import TransferError
-from lazulite.records.spaces import COUNTERS, SERVICE_PROPERTIES, TABLES
-from lazulite.table.catalog import DROPPED, Table
+from lazulite.migration.endpoint import MigrationError
+from lazulite.records.dropped_spaces import is_marker
+from lazulite.records.spaces import CatalogFormat, Space, Spaces
 
 
-class Part(NamedTuple):
+class StorePart(NamedTuple):
     """One space of a store."""
 
     space: int
     name: str
-    """For people."""
-    is_table: bool = True
+    """The name in messages."""
+    catalog: CatalogFormat | None = None
+    """The catalog that names it; None for the services' own spaces."""
+    has_markers: bool = False
+    """Whether some of its rows mark dropped spaces."""
 
 
-class Row(NamedTuple):
+class StoredRow(NamedTuple):
     """A row of a part."""
 
     partition: str
@@ -31,51 +34,52 @@ class Row(NamedTuple):
     value: bytes
 
 
-OWN_PARTS = (
-    Part(COUNTERS, "the counter of tables", is_table=False),
-    Part(SERVICE_PROPERTIES, "the service properties", is_table=False),
-    Part(TABLES, "the list of tables", is_table=False),
-)
-"""What every store has beside its tables, unless it was never used."""
-
 _START: Key = ("", "")
 
 
-async def parts_of(engine: Engine) -> list[Part]:
+async def parts_of(engine: Engine, spaces: Spaces) -> list[StorePart]:
     """Return the parts of a store.
 
     Raises:
-        TransferError: its list of tables is damaged.
+        MigrationError: a catalog, such as the list of tables, is damaged.
     """
-    tables: list[Part] = []
-    async with aclosing(rows_of(engine, OWN_PARTS[-1])) as runs:
-        async for run in runs:
-            tables += [_table(row) for row in run]
-    return [*OWN_PARTS, *sorted(tables)]
+    own = [space for space in spaces if space.copied]
+    named: list[StorePart] = []
+    for space in own:
+        if space.catalog is not None:
+            async with aclosing(rows_of(engine, _own_part(space))) as runs:
+                async for run in runs:
+                    named += [_named_part(space, space.catalog, row) for row in run]
+    return [*map(_own_part, own), *sorted(named, key=lambda part: part.space)]
 
 
-def _table(row: Row) -> Part:
+def _own_part(space: Space) -> StorePart:
+    return StorePart(space.number, space.title, has_markers=space.catalog is not None)
+
+
+def _named_part(space: Space, catalog: CatalogFormat, row: StoredRow) -> StorePart:
     try:
-        table = Table.from_bytes(row.value)
+        number, name = catalog.read(row.row, row.value)
     except (ValueError, LookupError, TypeError):
-        raise TransferError(f"the list of tables is damaged at {row.row!r} of account {row.partition!r}") from None
-    return Part(table.space, f"{row.partition}/{table.name}")
+        raise MigrationError(f"{space.title} is damaged at {row.row!r} of account {row.partition!r}") from None
+    return StorePart(number, f"{row.partition}/{name}", catalog)
 
 
-async def rows_of(engine: Engine, part: Part, after: Key | None = None) -> AsyncGenerator[list[Row], None]:
+async def rows_of(engine: Engine, part: StorePart, after: Key | None = None) -> AsyncGenerator[list[StoredRow], None]:
     """Yield the rows of a part in their order, some at a time, as of one moment; only those behind `after` if given."""
     start = _START if after is None else (after[0], f"{after[1]}\0")
     async with aclosing(engine.scan(part.space, [KeyRange(start, None)])) as slices:
         async for piece in slices:
-            rows = [Row(*piece.key(index), value) for index, value in enumerate(piece.values)]
-            yield [row for row in rows if not row.row.startswith(DROPPED)] if part.space == TABLES else rows
+            rows = [StoredRow(*piece.key(index), value) for index, value in enumerate(piece.values)]
+            yield [row for row in rows if not is_marker(row.row)] if part.has_markers else rows
 
 
-async def is_empty(engine: Engine) -> bool:
-    """Say whether nobody ever made anything in a store; drops that have not ended count as something."""
-    for part in OWN_PARTS:
-        async with aclosing(engine.scan(part.space, [KeyRange(_START, None)], 1)) as slices:
-            async for piece in slices:
-                if piece.values:
-                    return False
+async def is_empty(engine: Engine, spaces: Spaces) -> bool:
+    """Tell whether a store was never used; unfinished drops count as use."""
+    for space in spaces:
+        if space.copied:
+            async with aclosing(engine.scan(space.number, [KeyRange(_START, None)], 1)) as slices:
+                async for piece in slices:
+                    if piece.values:
+                        return False
     return True

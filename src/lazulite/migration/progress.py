@@ -1,16 +1,16 @@
-"""How far a pass over a store has come, for people."""
+"""The progress of a pass over a store, for display."""
 
 from dataclasses import dataclass
 
 
 @dataclass(slots=True)
-class Tally:
-    """What a pass has seen so far, and what it knows of the rest."""
+class Progress:
+    """The numbers of entities and tables done, and their totals."""
 
     verb: str
-    """What happens to the entities: they are copied, or compared."""
+    """The past participle for messages: `copied` or `compared`."""
     entities: int = 0
     entities_total: int | None = None
-    """None: nobody knows."""
+    """None: unknown."""
     tables: int = 0
     tables_done: int = 0

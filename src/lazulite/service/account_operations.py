@@ -1,39 +1,58 @@
-"""What concerns a whole account: service properties and service stats. Source: reference §12.1, §12.2."""
+"""The operations on a whole account: service properties and service stats. Source: reference §12.1, §12.2."""
 
-from typing import TypeAlias
+from collections.abc import Sequence
+from dataclasses import dataclass
 
-from lazulite.auth.grant import Requirement
+from lazulite.auth.grant import Requirement, either
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import Response
-from lazulite.service.call import NamedResource, ServiceCall, ServiceContext
+from lazulite.protocol.version import STATS_SINCE
+from lazulite.service.properties import ANALYTICS_VERSION
 from lazulite.service.properties_xml import read_service_properties, write_service_properties
 from lazulite.service.responses import XML_TYPE
+from lazulite.service.routing import XML_BODY, AnyCall, Route
 from lazulite.service.stats import write_service_stats
 
-AccountCall: TypeAlias = ServiceCall[ServiceContext, NamedResource]
-"""A call of any service."""
-READ = Requirement("s", ("r",))
-WRITE = Requirement("s", ("w",))
+_READ = Requirement("s", ("r",), actions=either("service/read"))
+_WRITE = Requirement("s", ("w",), actions=either("service/write"))
+_PROPERTIES, _STATS = "service/properties", "service/stats"
 
 
-async def get_properties(call: AccountCall) -> Response:
-    """Return logging, metrics and CORS rules."""
-    call.authorize(READ)
-    properties = await call.context.properties.get(call.account)
-    return Response(200, [XML_TYPE], write_service_properties(properties, call.version))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccountOperations:
+    """The operations for one service."""
 
+    service: str
+    """The service as the names of its operations have it: `Table`."""
+    logging_versions: tuple[str, ...] = (ANALYTICS_VERSION,)
+    """The versions of `Logging` that it has."""
+    read_headers: tuple[tuple[str, str], ...] = (XML_TYPE,)
+    """Of responses with content."""
 
-async def set_properties(call: AccountCall) -> Response:
-    """Change the roots that the body has; the others stay."""
-    call.authorize(WRITE)
-    update = read_service_properties(call.request.body, call.version)
-    await call.context.properties.update(call.account, update)
-    return Response(202)
+    def routes(self, kind: object) -> Sequence[Route[AnyCall]]:
+        """Return the routes; `kind` is the kind of the account's root."""
+        name = f"{self.service}Service"
+        return (
+            Route(kind, "GET", _PROPERTIES, f"Get{name}Properties", self._get_properties, requires=_READ),
+            Route(
+                kind, "PUT", _PROPERTIES, f"Set{name}Properties", self._set_properties, requires=_WRITE, body=XML_BODY
+            ),
+            Route(kind, "GET", _STATS, f"Get{name}Stats", self._get_stats, requires=_READ, since=STATS_SINCE),
+        )
 
+    async def _get_properties(self, call: AnyCall) -> Response:
+        """Return logging, metrics and CORS rules."""
+        properties = await call.context.properties.get(call.account)
+        return Response(200, list(self.read_headers), write_service_properties(properties, call.version))
 
-async def get_stats(call: AccountCall) -> Response:
-    """Return the replication status. Both endpoints read one store, so the secondary is never behind."""
-    call.authorize(READ)
-    if not call.address.secondary:
-        raise ServiceError("InvalidQueryParameterValue")
-    return Response(200, [XML_TYPE], write_service_stats(call.context.clock()))
+    async def _set_properties(self, call: AnyCall) -> Response:
+        """Change the roots that the body has; the others stay."""
+        update = read_service_properties(call.request.body, call.version, self.logging_versions)
+        await call.context.properties.update(call.account, update)
+        return Response(202)
+
+    async def _get_stats(self, call: AnyCall) -> Response:
+        """Return the replication status. Both endpoints read one store, so the secondary is never behind."""
+        if not call.address.secondary:
+            raise ServiceError("InvalidQueryParameterValue")
+        return Response(200, list(self.read_headers), write_service_stats(call.context.clock()))

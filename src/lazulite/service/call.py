@@ -1,26 +1,46 @@
 """One request on its way through a service, once it is authenticated: the part that all services share.
 
-Invariant: a `ServiceCall` exists only for a request with valid credentials; each operation still asks
-`ServiceCall.authorize` for its own permission.
+Invariant: a `ServiceCall` exists only for a request with valid credentials; the kernel checks the permission that its
+route requires before the operation runs.
 """
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
+from random import Random
 from typing import Generic, Protocol, TypeVar
 
+from lazulite.auth.delegation.store import DelegationStore
 from lazulite.auth.grant import Grant, Requirement, authorize
 from lazulite.engine.contract import Clock, Engine
+from lazulite.engine.remote.messages import CacheInvalidation, Procedure
 from lazulite.protocol.addressing import Address
+from lazulite.protocol.content_md5 import checked_chunks
 from lazulite.protocol.message import Request
+from lazulite.protocol.record import RequestRecord
+from lazulite.records.spaces import DELEGATIONS, SERVICE_PROPERTIES
+from lazulite.records.stored_policy import StoredAccessPolicy
+from lazulite.service.limits import QueryLimits
 from lazulite.service.properties_store import PropertiesStore
+from lazulite.service.signed_identifiers import format_time
 
 
-class NamedResource(Protocol):
+class ServiceResource(Protocol):
     """The resource that a request addresses; each service has its own kinds."""
+
+    @property
+    def kind(self) -> object:
+        """Return the kind, as the service's routes name it."""
+        ...
 
     @property
     def name(self) -> str:
         """Return the name that a service SAS is compared with; "" for the service itself."""
+        ...
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """Return the keys that `ServiceDefinition.keyed_path` finds in the path of a usual spelling; or none."""
         ...
 
 
@@ -30,13 +50,38 @@ class ServiceContext:
 
     engine: Engine
     properties: PropertiesStore
+    delegations: DelegationStore
     clock: Clock
     monotonic: Callable[[], float]
     """Seconds, never stepping back."""
+    random: Random
+    limits: QueryLimits
+
+    def time(self) -> str:
+        """Return the time now as errors carry it."""
+        return format_time(self.clock())
+
+    def invalidations(self) -> Mapping[int, CacheInvalidation]:
+        """Return the caches of rows by space; each is invalidated when another process changes a row."""
+        return {SERVICE_PROPERTIES: self.properties.invalidation, DELEGATIONS: self.delegations.invalidation}
+
+    async def policies(self, account: str, resource: str) -> "tuple[StoredAccessPolicy, ...]":  # noqa: ARG002 - for services that have some
+        """Return the stored access policies of a resource; a service without policies has none."""
+        return ()
+
+    def procedures(self) -> Mapping[str, Procedure]:
+        """Return the procedures that the service's workers call at the primary; see `ServiceDependencies.primary`."""
+        return {}
+
+    async def start(self) -> None:
+        """Finish what a crash interrupted."""
+
+    async def maintain(self) -> None:
+        """Do the work that is due without a request; see `ServiceDefinition.maintain_seconds`."""
 
 
 ContextT_co = TypeVar("ContextT_co", bound=ServiceContext, covariant=True)
-ResourceT_co = TypeVar("ResourceT_co", bound=NamedResource, covariant=True)
+ResourceT_co = TypeVar("ResourceT_co", bound=ServiceResource, covariant=True)
 
 
 @dataclass(slots=True)
@@ -52,18 +97,35 @@ class ServiceCall(Generic[ContextT_co, ResourceT_co]):
     resource: ResourceT_co
     method: str
     """The effective method, tunnelling undone."""
-    deadline: float
-    """When a page of a query must be answered, on the monotonic clock."""
+    deadline: float = math.inf
+    """When a page must be answered, on the monotonic clock; infinite for a route without pages."""
+    body_bytes_max: int = 0
+    """The most bytes of the body, by the route."""
 
     @property
     def account(self) -> str:
         """The account's name."""
         return self.address.account
 
-    def authorize(self, requirement: Requirement) -> None:
-        """Refuse what the credentials do not permit.
+    @property
+    def record(self) -> RequestRecord:
+        """The facts of the request for logs."""
+        return self.request.record
+
+    def body_chunks(self) -> AsyncIterator[bytes]:
+        """Accept the body of a route that streams, and yield it in chunks.
+
+        Raises:
+            ServiceError: it is too long, too slow, or not the one of its Content-MD5.
+            ClientDisconnectedError: it never became whole. In any case, what was yielded is to be discarded.
+        """
+        return checked_chunks(self.request, self.body_bytes_max)
+
+    def authorize(self, requirement: Requirement | None) -> None:
+        """Reject an operation that the credentials do not permit; None requires nothing.
 
         Raises:
             ServiceError: 403 (404 for old SAS versions).
         """
-        authorize(self.grant, requirement, self.resource.name)
+        if requirement is not None:
+            authorize(self.grant, requirement, self.resource.name)

@@ -4,7 +4,7 @@ A new account has the defaults of these classes: everything off, no CORS rule.
 """
 
 from dataclasses import asdict, dataclass
-from typing import TypedDict, cast
+from typing import NotRequired, TypedDict, cast
 
 ANALYTICS_VERSION = "1.0"
 """The only version that logging and metrics of the Table service have."""
@@ -27,6 +27,8 @@ class Logging:
     write: bool = False
     delete: bool = False
     retention: RetentionPolicy = RetentionPolicy()
+    version: str = ANALYTICS_VERSION
+    """Of the format of the logs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +112,7 @@ class _LoggingJson(TypedDict):
     write: bool
     delete: bool
     retention: _RetentionJson
+    version: NotRequired[str]
 
 
 class _MetricsJson(TypedDict):
@@ -145,7 +148,8 @@ def _retention(document: _RetentionJson) -> RetentionPolicy:
 
 def _logging(document: _LoggingJson) -> Logging:
     retention = _retention(document["retention"])
-    return Logging(document["read"], document["write"], document["delete"], retention)
+    version = document.get("version", ANALYTICS_VERSION)  # Lazulite 0.1 does not store it.
+    return Logging(document["read"], document["write"], document["delete"], retention, version)
 
 
 def _metrics(document: _MetricsJson) -> Metrics:

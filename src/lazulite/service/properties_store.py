@@ -3,35 +3,50 @@
 import json
 from collections.abc import Mapping
 
-from lazulite.engine.compare_and_swap import rewrite
+from lazulite.engine.compare_and_swap import update_row
 from lazulite.engine.contract import Engine, Key
-from lazulite.engine.remote.messages import Watcher
-from lazulite.records.row_cache import Lifetime, RowCache
-from lazulite.records.spaces import SERVICE_PROPERTIES
+from lazulite.engine.remote.messages import CacheInvalidation
+from lazulite.records.row_cache import RowCache, TimeToLive
+from lazulite.records.spaces import SERVICE_PROPERTIES, Space
 from lazulite.service.properties import PropertiesUpdate, ServiceProperties
+
+
+def _verify(_: Key, value: bytes) -> None:
+    ServiceProperties.from_json(json.loads(value))
+
+
+PROPERTIES_SPACE = Space(
+    number=SERVICE_PROPERTIES,
+    owner="",
+    title="the service properties",
+    watched=True,
+    copied=True,
+    content=True,
+    verify=_verify,
+)
 
 
 class PropertiesStore:
     """The service properties of all accounts for one service (`table`, …).
 
     Args:
-        engine: where they are.
-        service: whose they are.
-        lifetime: how long they are remembered where others change them unannounced.
+        engine: holds the rows.
+        service: the service's name.
+        ttl: how long a row is cached if other processes change rows without invalidation; None: until it changes.
     """
 
-    def __init__(self, engine: Engine, service: str, lifetime: Lifetime | None = None) -> None:
+    def __init__(self, engine: Engine, service: str, ttl: TimeToLive | None = None) -> None:
         self._engine = engine
         self._service = service
-        self._cache: RowCache[Key, ServiceProperties] = RowCache(lifetime=lifetime)
+        self._cache: RowCache[Key, ServiceProperties] = RowCache(ttl=ttl)
 
     @property
-    def watcher(self) -> Watcher:
-        """What is to be told when others change the rows of `SERVICE_PROPERTIES`."""
+    def invalidation(self) -> CacheInvalidation:
+        """The cache to invalidate when other processes change rows of `SERVICE_PROPERTIES`."""
         return self._cache
 
-    def known(self, account: str) -> ServiceProperties | None:
-        """Return an account's properties if they are at hand."""
+    def cached(self, account: str) -> ServiceProperties | None:
+        """Return an account's properties if they are cached."""
         return self._cache.get((account, self._service))
 
     async def get(self, account: str) -> ServiceProperties:
@@ -52,7 +67,7 @@ class PropertiesStore:
             return {self._service: json.dumps(merged.to_json()).encode()}
 
         with self._cache.changing((account, self._service)):
-            await rewrite(self._engine, SERVICE_PROPERTIES, account, self._service, merge)
+            await update_row(self._engine, SERVICE_PROPERTIES, account, self._service, merge)
 
 
 def _decode(value: bytes | None) -> ServiceProperties:

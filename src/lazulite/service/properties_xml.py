@@ -32,6 +32,7 @@ MAX_RETENTION_DAYS = 365
 METHODS = ("DELETE", "GET", "HEAD", "MERGE", "PATCH", "POST", "OPTIONS", "PUT")
 
 _ROOT = "StorageServiceProperties"
+_NOWHERE = xml.Place(0, 0)
 _PARTS = ("Logging", "HourMetrics", "MinuteMetrics", "Cors")
 _OLD_PARTS = ("Logging", "Metrics")
 _BOOLEANS = {"true": True, "True": True, "false": False, "False": False}
@@ -41,12 +42,15 @@ _HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _ORIGIN = re.compile(r"[!-~]+")
 
 
-def read_service_properties(body: bytes, version: str) -> PropertiesUpdate:
+def read_service_properties(
+    body: bytes, version: str, logging_versions: Sequence[str] = (ANALYTICS_VERSION,)
+) -> PropertiesUpdate:
     """Read what a request sets. A part that is there must be whole.
 
     Args:
         body: the document.
         version: of the request; it says which parts there are, and whether any of them may be missing.
+        logging_versions: the versions of `Logging` that the service has.
 
     Raises:
         ServiceError: `InvalidXmlDocument`, `InvalidXmlNodeValue`, `MissingRequiredXmlNode`, `UnsupportedXmlNode`,
@@ -57,26 +61,26 @@ def read_service_properties(body: bytes, version: str) -> PropertiesUpdate:
         raise xml.invalid_document(f"The root must be {_ROOT}.", root.place)
     if version < PARTIAL_PROPERTIES_SINCE:
         parts = xml.fields(root, _OLD_PARTS)
-        return PropertiesUpdate(_read_logging(parts["Logging"]), _read_metrics(parts["Metrics"]))
+        return PropertiesUpdate(_read_logging(parts["Logging"], logging_versions), _read_metrics(parts["Metrics"]))
     parts = xml.fields(root, (), _PARTS)
     return PropertiesUpdate(
-        _read_logging(parts["Logging"]) if "Logging" in parts else None,
+        _read_logging(parts["Logging"], logging_versions) if "Logging" in parts else None,
         _read_metrics(parts["HourMetrics"]) if "HourMetrics" in parts else None,
         _read_metrics(parts["MinuteMetrics"]) if "MinuteMetrics" in parts else None,
         _read_cors(parts["Cors"]) if "Cors" in parts else None,
     )
 
 
-def _read_logging(node: xml.Node) -> Logging:
+def _read_logging(node: xml.Node, versions: Sequence[str]) -> Logging:
     parts = xml.fields(node, ("Version", "Read", "Write", "Delete", "RetentionPolicy"))
-    _check_version(parts["Version"])
+    version = _read_version(parts["Version"], versions)
     read, write, delete = (_read_boolean(parts[name]) for name in ("Read", "Write", "Delete"))
-    return Logging(read, write, delete, _read_retention(parts["RetentionPolicy"]))
+    return Logging(read, write, delete, _read_retention(parts["RetentionPolicy"]), version)
 
 
 def _read_metrics(node: xml.Node) -> Metrics:
     parts = xml.fields(node, ("Version", "Enabled", "RetentionPolicy"), ("IncludeAPIs",))
-    _check_version(parts["Version"])
+    _read_version(parts["Version"])
     enabled = _read_boolean(parts["Enabled"])
     if enabled:
         xml.fields(node, ("IncludeAPIs",), tuple(parts))
@@ -100,7 +104,7 @@ def _read_retention(node: xml.Node) -> RetentionPolicy:
 def _read_cors(node: xml.Node) -> tuple[CorsRule, ...]:
     rules = xml.only_children(node)
     if len(rules) > MAX_RULES:
-        raise xml.invalid_document(f"At most {MAX_RULES} CORS rules are allowed.", node.place)
+        raise xml.invalid_document("", _NOWHERE)  # Recorded.
     for rule in rules:
         if rule.name != "CorsRule":
             raise xml.invalid_document("Only CorsRule is expected here.", rule.place)
@@ -143,9 +147,11 @@ def _read_list(node: xml.Node) -> tuple[str, ...]:
     return items
 
 
-def _check_version(node: xml.Node) -> None:
-    if xml.text_of(node) != ANALYTICS_VERSION:
-        raise xml.invalid_value(node, f"The version must be {ANALYTICS_VERSION}.")
+def _read_version(node: xml.Node, versions: Sequence[str] = (ANALYTICS_VERSION,)) -> str:
+    version = xml.text_of(node)
+    if version not in versions:
+        raise xml.invalid_value(node, f"The version must be {' or '.join(versions)}.")
+    return version
 
 
 def _read_boolean(node: xml.Node) -> bool:
@@ -181,7 +187,7 @@ def write_service_properties(properties: ServiceProperties, version: str) -> byt
 def _logging(logging: Logging) -> str:
     flags = (("Read", logging.read), ("Write", logging.write), ("Delete", logging.delete))
     leaves = (_boolean(name, value) for name, value in flags)
-    return xml.element("Logging", xml.leaf("Version", ANALYTICS_VERSION), *leaves, _retention(logging.retention))
+    return xml.element("Logging", xml.leaf("Version", logging.version), *leaves, _retention(logging.retention))
 
 
 def _metrics(name: str, metrics: Metrics) -> str:

@@ -6,9 +6,9 @@ Source: Set Table ACL of the REST reference; the order of the elements and the 7
 from collections.abc import Iterable
 
 from lazulite.auth.sas.dates import format_sas_date, parse_sas_date
-from lazulite.auth.stored_policy import StoredAccessPolicy
 from lazulite.protocol.clock import TICKS_PER_SECOND
 from lazulite.protocol.xml import document as xml
+from lazulite.records.stored_policy import StoredAccessPolicy
 
 MAX_POLICIES = 5
 MAX_ID_LENGTH = 64

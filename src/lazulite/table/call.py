@@ -1,45 +1,33 @@
 """One request on its way through the Table service, once it is authenticated."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from random import Random
+from dataclasses import dataclass, field
 
-from lazulite.service.call import ServiceCall, ServiceContext
-from lazulite.service.time_slice import Turn
-from lazulite.table.catalog import Catalog
-from lazulite.table.model.edm import format_datetime7
+from lazulite.service.call import ServiceCall
+from lazulite.service.catalog_context import CatalogContext
+from lazulite.service.definition import ServiceDependencies
+from lazulite.service.time_slice import TimeSlice
+from lazulite.table.catalog import Catalog, Table
+from lazulite.table.odata_version import odata_version
 from lazulite.table.payload.formats import Format, Reader
 from lazulite.table.payload.interfaces import EntityWriter, TableWriter
 from lazulite.table.payload.negotiation import negotiate, reader_of
+from lazulite.table.payload.pattern_cache import PatternCache
 from lazulite.table.resource import Resource
 from lazulite.table.sas import TableScope
 
 
-@dataclass(frozen=True, slots=True)
-class QueryLimits:
-    """Bounds of one page of a query."""
-
-    page_rows: int = 1000
-    page_bytes: int = 16 * 1024 * 1024
-    """Entities are not added to a page that has grown past this."""
-    page_seconds: float = 5.0
-    turn_seconds: float = 0.001
-    """How long a page, a batch or the reading of a body may hold the event loop before others get a turn."""
-    lookahead_rows: int = 1000
-    """Rows looked at after a full page, to tell whether any other matches; past that a continuation is given."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Context(ServiceContext):
+class Context(CatalogContext[Table]):
     """Everything that the operations of the Table service work with."""
 
     catalog: Catalog
-    random: Random
-    limits: QueryLimits
+    patterns: PatternCache = field(default_factory=PatternCache)
 
-    def time(self) -> str:
-        """Return the time now as errors carry it."""
-        return format_datetime7(self.clock())
+
+def make_context(dependencies: ServiceDependencies) -> Context:
+    """Return the context of the Table service."""
+    return Context(**dependencies.shared("table"), catalog=Catalog(dependencies.engine, dependencies.ttl))
 
 
 @dataclass(slots=True)
@@ -47,16 +35,30 @@ class Call(ServiceCall[Context, Resource]):
     """An authenticated request of the Table service."""
 
     in_batch: bool = False
+    _odata: int = field(default=0, init=False, repr=False)
+
+    @property
+    def odata(self) -> int:
+        """The OData version of the request, resolved once."""
+        if not self._odata:
+            self._odata = odata_version(self.version, self.request.headers)
+        return self._odata
 
     def require_key(self, partition_key: str, row_key: str) -> None:
-        """Refuse an entity outside the key range of a SAS.
+        """Reject an entity outside the key range of a SAS.
 
         Raises:
             ServiceError: `AuthorizationFailure`.
         """
         scope = self.grant.scope
         if isinstance(scope, TableScope) and not scope.allows_key(partition_key, row_key):
-            raise self.grant.refusal("AuthorizationFailure")
+            raise self.grant.rejection("AuthorizationFailure")
+
+    @property
+    def has_key_range(self) -> bool:
+        """Whether the credentials reach some of the table's entities only."""
+        scope = self.grant.scope
+        return isinstance(scope, TableScope) and scope.key_range is not None
 
     def format(self) -> Format:
         """Return the format of the answer.
@@ -64,7 +66,7 @@ class Call(ServiceCall[Context, Resource]):
         Raises:
             ServiceError: 415.
         """
-        return negotiate(self.version, self.request.headers, self.parameters.get("$format", ""))
+        return negotiate(self.version, self.request.headers, self.parameters.get("$format", ""), self.odata)
 
     def entity_writer(self, wanted: Format, select: Sequence[str] | None = None, text: str = "") -> EntityWriter:
         """Return what spells the entities of the addressed table; `select` and its raw `text` as `$select` has them."""
@@ -83,11 +85,11 @@ class Call(ServiceCall[Context, Resource]):
         Raises:
             ServiceError: 415.
         """
-        return reader_of(self.version, self.request.headers)
+        return reader_of(self.version, self.request.headers, self.odata)
 
-    def turn(self) -> Turn:
-        """Begin a turn of the event loop."""
-        return Turn(self.context.limits.turn_seconds, self.context.monotonic)
+    def time_slice(self) -> TimeSlice:
+        """Begin a time slice."""
+        return TimeSlice(self.context.limits.slice_seconds, self.context.monotonic)
 
     async def read_table_name(self) -> str:
         """Return the table's name in the request's body.
@@ -95,4 +97,4 @@ class Call(ServiceCall[Context, Resource]):
         Raises:
             ServiceError: 415, or what is wrong with it.
         """
-        return await self.turn().through(self.reader().table_name(self.request.body))
+        return await self.time_slice().run(self.reader().table_name(self.request.body))

@@ -56,5 +56,5 @@ MESSAGE_AS_REASON = errors.MESSAGE_AS_REASON | {
     "JsonVerboseFormatNotSupported",
     "MediaTypeNotSupported",
 }
-"""Codes whose message is the reason phrase, too: those of all services, and the formats that the Table service refuses.
+"""Codes whose message is the reason phrase, too: those of all services, and the formats that the Table service rejects.
 Recorded is `MediaTypeNotSupported`; the others are *unverified*."""

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from urllib.parse import unquote
 
 from lazulite.protocol.errors import ServiceError
-from lazulite.table.model.edm import parse_datetime
+from lazulite.table.model.date_time import parse_datetime
 from lazulite.table.model.row import etag_of
 
 ANY = "*"
@@ -66,8 +66,8 @@ def require_condition(condition: str | None, table: str) -> str:
     return condition
 
 
-def refuse_conditions(headers: Mapping[str, str]) -> None:
-    """Refuse either header where the target has no ETag (inserts, tables but for their deletion).
+def reject_conditions(headers: Mapping[str, str]) -> None:
+    """Reject either header where the target has no ETag (inserts, tables but for their deletion).
 
     Raises:
         ServiceError: `InvalidInput`.

@@ -14,10 +14,10 @@ TABLE_NAME_MIN = 3
 TABLE_NAME_MAX = 63
 PROPERTY_NAME_MAX = 255
 KEY_MAX_UTF16 = 1024
-"""Units of a key. *Unverified*: one page says 1 KiB, others 1,024 characters; the wider one refuses no legal client."""
+"""Units of a key. *Unverified*: one page says 1 KiB, others 1,024 characters; the wider one rejects no legal client."""
 
 _LOOKED_AT_MAX = 64 * 1024
-"""Characters of a name or key in a body that are looked at: a longer one is refused for its length."""
+"""Characters of a name or key in a body that are looked at: a longer one is rejected for its length."""
 _TABLE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*", re.ASCII)
 _SYSTEM_TABLE_NAME = re.compile(r"\$[A-Za-z0-9]+", re.ASCII)
 _FORBIDDEN_IN_KEYS = re.compile(r"[/\\#?\x00-\x1f\x7f-\x9f\ud800-\udfff]")
@@ -25,7 +25,7 @@ _RESERVED_TABLE_NAME = "tables"
 
 
 def check_table_name(name: str) -> None:
-    """Refuse a name that no table can be created with.
+    """Reject a name that no table can be created with.
 
     Raises:
         ServiceError: `InvalidResourceName`, or `OutOfRangeInput` for the length.
@@ -39,7 +39,7 @@ def check_table_name(name: str) -> None:
 
 
 def check_addressed_table(name: str) -> None:
-    """Refuse a name in a URL that could not be a table's; `$Metrics…` names may be addressed, not created.
+    """Reject a name in a URL that could not be a table's; `$Metrics…` names may be addressed, not created.
 
     Raises:
         ServiceError: as `check_table_name`.
@@ -50,9 +50,9 @@ def check_addressed_table(name: str) -> None:
 
 @lru_cache(maxsize=4096)
 def check_property_name(name: str) -> None:
-    """Refuse a name that is too long, no C# identifier (which Python's definition of one matches) or no name in XML.
+    """Reject a name that is too long, no C# identifier (which Python's definition of one matches) or no name in XML.
 
-    *Unverified*: of the letters that only later editions of XML allow in names, those beyond U+FFFF are refused too.
+    *Unverified*: of the letters that only later editions of XML allow in names, those beyond U+FFFF are rejected too.
 
     Raises:
         ServiceError: `PropertyNameInvalid` or `PropertyNameTooLong`.
@@ -64,7 +64,7 @@ def check_property_name(name: str) -> None:
 
 
 def check_new_key(name: str, value: str) -> None:
-    """Refuse a key of an entity about to be stored.
+    """Reject a key of an entity about to be stored.
 
     Args:
         name: `PartitionKey` or `RowKey`.
@@ -81,7 +81,7 @@ def check_new_key(name: str, value: str) -> None:
 
 
 def check_addressed_key(value: str) -> None:
-    """Refuse a key in a URL that no entity can have.
+    """Reject a key in a URL that no entity can have.
 
     Raises:
         ServiceError: `InvalidInput` for a forbidden character, `KeyValueTooLarge`.

@@ -3,7 +3,7 @@
 Of the two headers the Max one governs. Without either, a client speaks the newest that its `x-ms-version` knows.
 A version above that counts as it, as long as the other header names one that is known: WCF Data Services of .NET 4
 send `2.0;NetFx` as their maximum whatever the `x-ms-version`. What cannot be read counts as absent (*unverified*: the
-service may refuse it).
+service may reject it).
 """
 
 import re
@@ -32,13 +32,16 @@ def odata_version(version: str, headers: Mapping[str, str]) -> int:
     return _governing(version, most[:_LOOKED_AT_MAX], one[:_LOOKED_AT_MAX])
 
 
-def require_odata(number: int, version: str, headers: Mapping[str, str]) -> None:
-    """Refuse what a client's OData version does not have yet.
+def require_odata(number: int, spoken: int) -> None:
+    """Reject an option that the OData version of a request does not have yet.
+
+    Args:
+        number: the first OData version that has it.
+        spoken: the OData version of the request.
 
     Raises:
         ServiceError: `InvalidInput` (code and text are *unverified*).
     """
-    spoken = odata_version(version, headers)
     if spoken < number:
         raise ServiceError(
             "InvalidInput", f"Request version '{spoken}.0' is too low for the request: it needs at least '{number}.0'."
@@ -46,7 +49,7 @@ def require_odata(number: int, version: str, headers: Mapping[str, str]) -> None
 
 
 def check_odata_version(version: str, headers: Mapping[str, str], parameters: Mapping[str, str]) -> None:
-    """Refuse a request that states only OData versions that its `x-ms-version` does not know.
+    """Reject a request that states only OData versions that its `x-ms-version` does not know.
 
     From `JSON_SINCE` on every version is known, so there is nothing to check.
 

@@ -17,12 +17,12 @@ _LITERAL = r"'((?:[^']++|'')*+)'"
 _KEY = re.compile(rf"\s*(PartitionKey|RowKey)\s*=\s*{_LITERAL}\s*", re.DOTALL)
 _BOTH_KEYS = re.compile(rf"PartitionKey={_LITERAL},RowKey={_LITERAL}", re.DOTALL)
 """How every SDK writes it; other orders and blanks are read key by key."""
-_USUAL_ENTITY = re.compile(
-    r"((?!(?i:tables)\()[A-Za-z][A-Za-z0-9]{2,62})"
-    r"\(PartitionKey='([\w.~:@=+-]{0,1024})',RowKey='([\w.~:@=+-]{0,1024})'\)",
-    re.ASCII,
-)
-"""An entity whose keys stand for themselves: nothing of it is to be decoded, and nothing can be wrong with it."""
+USUAL_KEYS = r"\(PartitionKey='([\w.~:@=+-]{0,1024})',RowKey='([\w.~:@=+-]{0,1024})'\)"
+"""Keys that stand for themselves: nothing of them is to be decoded, and nothing can be wrong with them."""
+_USUAL = rf"(?!(?i:tables)\()[A-Za-z][A-Za-z0-9]{{2,62}}){USUAL_KEYS}"
+_USUAL_ENTITY = re.compile(f"({_USUAL}", re.ASCII)
+USUAL_PATH = re.compile(f"((?:/[A-Za-z0-9-]++){{0,2}}/{_USUAL}", re.ASCII)
+"""The whole path of such an entity: a `ServiceDefinition.keyed_path`. The secondary of an account has two segments."""
 _BELOW = re.compile(r"([^/(]*+)/(.*)", re.DOTALL)
 """A path of more than one segment. An encoded slash parts none: it belongs to a name, which no table can have."""
 _BELOW_TABLE = re.compile(r"(?:\$batch|(?i:tables)(?:\((.*)\))?)/?", re.DOTALL)
@@ -53,6 +53,11 @@ class Resource:
     table: str = ""
     partition_key: str = ""
     row_key: str = ""
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """Return both keys of an entity; any other resource has none."""
+        return (self.partition_key, self.row_key) if self.kind is _ENTITY else ()
 
     @property
     def name(self) -> str:

@@ -4,51 +4,78 @@ The `DataServiceVersion` of an answer is never above what the client can read.
 """
 
 from lazulite.protocol.errors import ServiceError
+from lazulite.protocol.joined_content import ONE_PIECE_BYTES, JoinedContent
 from lazulite.protocol.message import Response
 from lazulite.service.responses import NO_CACHE, NO_SNIFF
 from lazulite.table.call import Call
-from lazulite.table.odata_version import odata_version
+from lazulite.table.payload.feed import FeedFrame
 from lazulite.table.payload.formats import Format
 from lazulite.table.payload.negotiation import Preference
+from lazulite.table.query.page import Page
 from lazulite.table.versions import ODATA_HEADER_BEFORE
 
-_NO_CONTENT_PREFERRED = ("Preference-Applied", Preference.NO_CONTENT.value)
+_NO_SNIFF = "X-Content-Type-Options: nosniff\r\n"
+_NO_CACHE = "Cache-Control: no-cache\r\n"
 _WITH_CONTENT = 3
 _WITHOUT_CONTENT = 1
 
 
-def _odata_header(call: Call, number: int) -> list[tuple[str, str]]:
-    """Return the header that says which OData an answer is: in a batch always, by itself only in old versions."""
+def _odata_line(call: Call, number: int) -> str:
+    """Return the field that says which OData an answer is: in a batch always, by itself only in old versions."""
     old = call.version < ODATA_HEADER_BEFORE
     if not old and not call.in_batch:
-        return []
+        return ""
     if old:
-        number = min(number, odata_version(call.version, call.request.headers))
-    return [("DataServiceVersion", f"{number}.0;" if call.in_batch else f"{number}.0;NetFx")]
+        number = min(number, call.odata)
+    return f"DataServiceVersion: {number}.0{';' if call.in_batch else ';NetFx'}\r\n"
+
+
+def entity_opening(call: Call, wanted: Format) -> str:
+    """Return the first fields of a response with one entity or table in it."""
+    return f"{_odata_line(call, wanted.odata_version)}Content-Type: {wanted.entity_type}\r\n{_NO_SNIFF}{_NO_CACHE}"
 
 
 def entity_answer(call: Call, status: int, wanted: Format, body: bytes, headers: list[tuple[str, str]]) -> Response:
     """Return a response with one entity or table in it."""
-    head = _odata_header(call, wanted.odata_version)
-    return Response(status, [*head, ("Content-Type", wanted.entity_type), NO_SNIFF, NO_CACHE, *headers], body)
+    return Response(status, headers, body, opening=entity_opening(call, wanted))
 
 
 def feed_answer(call: Call, wanted: Format, body: bytes, headers: list[tuple[str, str]]) -> Response:
-    """Return a response with a page of them in it."""
-    head = _odata_header(call, wanted.odata_version)
-    return Response(200, [*head, ("Content-Type", wanted.feed_type), NO_SNIFF, NO_CACHE, *headers], body)
+    """Return a response with a page of tables in it."""
+    return Response(200, headers, body, opening=_feed_opening(call, wanted))
 
 
-def no_content(call: Call, *headers: tuple[str, str]) -> Response:
-    """Return the 204 of an update, a merge or a delete."""
-    return Response(204, [NO_SNIFF, NO_CACHE, *_odata_header(call, _WITHOUT_CONTENT), *headers])
+def page_answer(call: Call, wanted: Format, frame: FeedFrame, page: Page, headers: list[tuple[str, str]]) -> Response:
+    """Return a response with a page of entities in it; a long page is joined while it is sent."""
+    opening = _feed_opening(call, wanted)
+    if page.items_bytes > ONE_PIECE_BYTES:
+        return Response(200, headers, content=JoinedContent(frame.parts(page.items)), opening=opening)
+    return Response(200, headers, frame.whole(page.items), opening=opening)
 
 
-def created_without_content(call: Call, location: str, *headers: tuple[str, str]) -> Response:
-    """Return the 204 of an insert whose client wanted no echo."""
-    head = [NO_SNIFF, NO_CACHE, _NO_CONTENT_PREFERRED]
-    head += _odata_header(call, _WITH_CONTENT)
-    return Response(204, [*head, ("Location", location), ("DataServiceId", location), *headers])
+def _feed_opening(call: Call, wanted: Format) -> str:
+    return f"{_odata_line(call, wanted.odata_version)}Content-Type: {wanted.feed_type}\r\n{_NO_SNIFF}{_NO_CACHE}"
+
+
+def no_content_opening(call: Call) -> str:
+    """Return the first fields of the 204 of an update, a merge or a delete."""
+    return f"{_NO_SNIFF}{_NO_CACHE}{_odata_line(call, _WITHOUT_CONTENT)}"
+
+
+def created_opening(call: Call) -> str:
+    """Return the first fields of the 204 of an insert whose client wanted no echo."""
+    applied = f"Preference-Applied: {Preference.NO_CONTENT.value}\r\n"
+    return f"{_NO_SNIFF}{_NO_CACHE}{applied}{_odata_line(call, _WITH_CONTENT)}"
+
+
+def location_lines(location: str) -> str:
+    """Return the fields that tell the address of what was created without an echo."""
+    return f"Location: {location}\r\nDataServiceId: {location}\r\n"
+
+
+def server_timing(name: str, scanned: int, returned: int, seconds: float) -> str:
+    """Return the value of the standard `Server-Timing` field, which tells the cost of a query of class `name`."""
+    return f'query;desc="{name}";dur={seconds * 1000:.3f}, scanned;desc="{scanned}", returned;desc="{returned}"'
 
 
 def preference_applied(preference: Preference | None) -> list[tuple[str, str]]:
@@ -57,7 +84,7 @@ def preference_applied(preference: Preference | None) -> list[tuple[str, str]]:
 
 
 def batch_error(error: ServiceError, wanted: Format, body: bytes, preference: list[tuple[str, str]]) -> Response:
-    """Return the refusal of one operation of a batch; that of a missing table says nothing of caches, as recorded."""
+    """Return the rejection of one operation of a batch; that of a missing table says nothing of caches, as recorded."""
     caching = [] if error.code == "TableNotFound" else [NO_CACHE]
     odata = ("DataServiceVersion", f"{wanted.odata_version}.0;")
     content_type = ("Content-Type", wanted.batch_error_type)

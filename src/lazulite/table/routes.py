@@ -1,100 +1,66 @@
 """Which request is which operation: one table, read like the reference's own (§8, §9, §12).
 
-Entity writes have their own table, as their kind depends on If-Match too: operations/entity_writes.py.
+The rows of entities are in `entity_routes`, as the parts of a batch are looked up there, too.
 """
 
-from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import dataclass
-
-from lazulite.protocol.errors import ServiceError
-from lazulite.protocol.message import Response
-from lazulite.protocol.version import ACL_SINCE, STATS_SINCE
-from lazulite.service.account_operations import get_properties, get_stats, set_properties
+from lazulite.auth.grant import Requirement, either
+from lazulite.protocol.version import ACL_SINCE
+from lazulite.service.account_operations import AccountOperations
+from lazulite.service.routing import PAGE, XML_BODY, Route, Routes, component_of
 from lazulite.table.batch.transaction import run_batch
 from lazulite.table.call import Call
+from lazulite.table.entity_routes import ADD, ENTITY_BODY, ENTITY_ROUTES, READ
 from lazulite.table.odata_version import check_odata_version
 from lazulite.table.operations.acl import get_acl, set_acl
-from lazulite.table.operations.below_table import refuse_insert, refuse_query
-from lazulite.table.operations.entity_queries import get_entity, query_entities
-from lazulite.table.operations.entity_writes import WRITE_NAMES, find_write, write_entity
+from lazulite.table.operations.below_table import reject_insert, reject_query
 from lazulite.table.operations.tables import create_table, delete_table, get_table, query_tables
-from lazulite.table.operations.write_decisions import INSERT
 from lazulite.table.resource import Kind
 from lazulite.table.versions import BATCH_SINCE, JSON_SINCE
 
+BATCH_BODY = 4 * 1024 * 1024
+"""The most bytes of a batch (reference §11)."""
 
-@dataclass(frozen=True, slots=True)
-class Operation:
-    """An operation, its name in logs, and the first version that has it."""
+_LIST = Requirement("c", ("l",), actions=either("tables/read"))
+_CREATE = Requirement("c", ("c", "w"), actions=either("tables/write"))
+_DELETE = Requirement("c", ("d",), actions=either("tables/delete"))
+_OWNER = Requirement("c", shared_key_only=True)
 
-    name: str
-    run: Callable[[Call], Coroutine[object, None, Response]]
-    since: str = ""
-
-
-_OPERATIONS: dict[tuple[Kind, str, str], Operation] = {
-    (Kind.SERVICE, "properties", "GET"): Operation("GetTableServiceProperties", get_properties),
-    (Kind.SERVICE, "properties", "PUT"): Operation("SetTableServiceProperties", set_properties),
-    (Kind.SERVICE, "stats", "GET"): Operation("GetTableServiceStats", get_stats, STATS_SINCE),
-    (Kind.TABLES, "", "GET"): Operation("QueryTables", query_tables),
-    (Kind.TABLES, "", "POST"): Operation("CreateTable", create_table),
-    (Kind.TABLE, "", "GET"): Operation("QueryTable", get_table),
-    (Kind.TABLE, "", "DELETE"): Operation("DeleteTable", delete_table),
-    (Kind.ENTITIES, "acl", "GET"): Operation("GetTableAcl", get_acl, ACL_SINCE),
-    (Kind.ENTITIES, "acl", "HEAD"): Operation("GetTableAcl", get_acl, ACL_SINCE),
-    (Kind.ENTITIES, "acl", "PUT"): Operation("SetTableAcl", set_acl, ACL_SINCE),
-    (Kind.ENTITIES, "", "GET"): Operation("QueryEntities", query_entities),
-    (Kind.ENTITY, "", "GET"): Operation("QueryEntity", get_entity),
-    (Kind.BELOW_TABLE, "", "POST"): Operation(INSERT.operation, refuse_insert),
-    (Kind.BELOW_TABLE, "", "GET"): Operation("QueryEntities", refuse_query),
-    (Kind.BATCH, "", "POST"): Operation("EntityGroupTransaction", run_batch, BATCH_SINCE),
-}
-PREFLIGHT = "TablePreflightRequest"
-OPERATION_NAMES = frozenset({*(operation.name for operation in _OPERATIONS.values()), *WRITE_NAMES, PREFLIGHT})
-"""Everything that `Request.operation` can be called once the service has found out."""
-_XML_COMPONENTS = frozenset({"acl", "properties", "stats"})
-_READS = frozenset({"GET", "HEAD"})
-
-
-def answers_xml(parameters: Mapping[str, str]) -> bool:
-    """Tell whether a request belongs to the operations that speak XML, whose errors are XML too."""
-    return parameters.get("comp", "").lower() in _XML_COMPONENTS
+ROUTES: Routes[Call] = Routes(
+    *AccountOperations(service="Table").routes(Kind.SERVICE),
+    Route(Kind.TABLES, "GET", "", "QueryTables", query_tables, requires=_LIST, deadline=PAGE),
+    Route(Kind.TABLES, "POST", "", "CreateTable", create_table, requires=_CREATE, body=ENTITY_BODY),
+    Route(Kind.TABLE, "GET", "", "QueryTable", get_table, requires=_LIST),
+    Route(Kind.TABLE, "DELETE", "", "DeleteTable", delete_table, requires=_DELETE),
+    Route(Kind.ENTITIES, "GET", "acl", "GetTableAcl", get_acl, requires=_OWNER, since=ACL_SINCE),
+    Route(Kind.ENTITIES, "HEAD", "acl", "GetTableAcl", get_acl, requires=_OWNER, since=ACL_SINCE),
+    Route(Kind.ENTITIES, "PUT", "acl", "SetTableAcl", set_acl, requires=_OWNER, body=XML_BODY, since=ACL_SINCE),
+    *ENTITY_ROUTES,
+    Route(Kind.BELOW_TABLE, "POST", "", "InsertEntity", reject_insert, requires=ADD),
+    Route(Kind.BELOW_TABLE, "GET", "", "QueryEntities", reject_query, requires=READ),
+    # Whether a batch changes anything, and the permissions that it needs, its body tells.
+    Route(
+        Kind.BATCH,
+        "POST",
+        "",
+        "EntityGroupTransaction",
+        run_batch,
+        requires=None,
+        body=BATCH_BODY,
+        since=BATCH_SINCE,
+        deadline=PAGE,
+        changes=False,
+    ),
+)
 
 
-def dispatch(call: Call) -> Coroutine[object, None, Response]:
-    """Return the operation that a call asks for, to be awaited.
+def component(call: Call) -> str:
+    """Return the component that a call addresses: `restype` names none but those of the account.
 
     Raises:
-        ServiceError: there is none for this method and resource; awaited, every refusal of the operation.
+        ServiceError: the OData version that the request states is none of its protocol version.
     """
-    # Whether a batch writes, its body tells.
-    if call.address.secondary and call.method not in _READS and call.resource.kind is not Kind.BATCH:
-        raise ServiceError("InsufficientAccountPermissions")
-    component = _component(call)
-    if call.version < JSON_SINCE and not component:
-        check_odata_version(call.version, call.request.headers, call.parameters)
-    operation = _OPERATIONS.get((call.resource.kind, component, call.method))
-    if operation is not None:
-        if call.version < operation.since:
-            # *Unverified*: before there was an operation, its address was none.
-            raise ServiceError("InvalidQueryParameterValue" if component else "InvalidUri")
-        call.request.operation = operation.name
-        return operation.run(call)
-    write = None if component else find_write(call)
-    if write is None:
-        raise ServiceError("MethodNotAllowed")
-    return write_entity(call, write)
-
-
-def _component(call: Call) -> str:
-    kind = call.resource.kind
-    component = call.parameters.get("comp", "").lower()
-    if kind is Kind.SERVICE:
-        restype = call.parameters.get("restype", "").lower()
-        if not component and not restype:
-            raise ServiceError("InvalidUri")
-        if component not in ("properties", "stats") or restype != "service":
-            raise ServiceError("InvalidQueryParameterValue")
-    elif component and (kind is not Kind.ENTITIES or component != "acl"):
-        raise ServiceError("InvalidQueryParameterValue")
-    return component
+    parameters = call.parameters
+    found = component_of(parameters) if call.resource.kind is Kind.SERVICE else parameters.get("comp", "").lower()
+    if call.version < JSON_SINCE and not found:
+        check_odata_version(call.version, call.request.headers, parameters)
+    return found

@@ -12,7 +12,7 @@ from lazulite.auth.sas.service_sas import ServiceSas
 from lazulite.auth.sas.terms import MalformedSasError, read_values, signature, write_query
 from lazulite.engine.contract import KeyRange
 from lazulite.engine.ordinal import ordinal
-from lazulite.protocol.version import SAS_SERVICE_PREFIX_SINCE, SAS_TRANSPORT_SINCE
+from lazulite.protocol.version import SAS_TRANSPORT_SINCE
 
 _NAMES = {
     "sv": "version",
@@ -79,14 +79,8 @@ class TableSas(ServiceSas):
 
     def string_to_sign(self, account: str) -> str:
         """Return the string that the key of an account signs, given the account's name."""
-        resource = f"/{account}/{self.table.lower()}"
-        if self.version >= SAS_SERVICE_PREFIX_SINCE:
-            resource = f"/table{resource}"
-        lines = [self.permission, self.start, self.expiry, resource, self.policy_id]
-        if self.version >= SAS_TRANSPORT_SINCE:
-            lines += [self.ip, self.protocol]
-        lines += [self.version, self.start_partition, self.start_row, self.end_partition, self.end_row]
-        return "\n".join(lines)
+        key_range = [self.start_partition, self.start_row, self.end_partition, self.end_row]
+        return "\n".join([*self.signed_lines("table", account), *key_range])
 
     def _key_range(self) -> KeyRange | None:
         if not (self.start_partition or self.start_row or self.end_partition or self.end_row):

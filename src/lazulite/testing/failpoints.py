@@ -11,7 +11,7 @@ Step = Literal["before_write", "before_sync", "after_sync"]
 
 
 class NextFailures(dict[str, Callable[[], None]]):
-    """Failpoints that each fail as often as they are told to, and pass otherwise. Safe in threads."""
+    """Failpoints that each fail as often as they are asked to, and pass otherwise. Safe in threads."""
 
     def __init__(self) -> None:
         super().__init__()

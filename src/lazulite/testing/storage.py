@@ -13,21 +13,22 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from lazulite.app.services import table_server
+from lazulite.app.servers import open_servers
 from lazulite.app.stores import open_store
 from lazulite.auth.accounts.account import DEVELOPMENT_ACCOUNT, AccountDirectory
-from lazulite.auth.accounts.account import Account as StoredAccount
-from lazulite.cli.connection_string import connection_string, table_endpoint
+from lazulite.auth.accounts.account import Account as ServedAccount
+from lazulite.auth.accounts.document import StoredAccount
+from lazulite.cli.connection_string import connection_string, path_style
 from lazulite.engine.contract import Clock
 from lazulite.engine.rocksdb.options import RocksSettings
 from lazulite.protocol.clock import UNIX_EPOCH_TICKS, system_clock
 from lazulite.server.lifecycle import run
 from lazulite.server.limits import Limits
-from lazulite.settings.config import Settings
+from lazulite.settings.config import QUEUE, SERVICES, TABLE, Settings
 from lazulite.testing.failpoints import NextFailures, Step
 
 _HOST = "127.0.0.1"
-_LIMITS = Limits(drain_seconds=2, newcomer_seconds=0)
+_LIMITS = Limits(drain_seconds=2, first_request_seconds=0)
 """The end of a test waits for a request in flight, and for nothing else."""
 _ENGINE = RocksSettings(recovery_retry_seconds=0.001)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -42,19 +43,28 @@ class Account(NamedTuple):
     endpoint: str
     """The URL of the Table service, without a slash at its end."""
     connection_string: str
+    queue_endpoint: str
+    """The URL of the Queue service, without a slash at its end."""
 
 
 class Storage:
     """A running server. Made by `server`; safe to use from any thread."""
 
     def __init__(
-        self, loop: asyncio.AbstractEventLoop, port: int, directory: AccountDirectory, failures: NextFailures
+        self,
+        loop: asyncio.AbstractEventLoop,
+        port: int,
+        queue_port: int,
+        directory: AccountDirectory,
+        failures: NextFailures,
     ) -> None:
         self._loop = loop
         self._directory = directory
         self._failures = failures
         self.port = port
-        """The port on 127.0.0.1."""
+        """The port of the Table service on 127.0.0.1."""
+        self.queue_port = queue_port
+        """The port of the Queue service on 127.0.0.1."""
         self.development = self._described(DEVELOPMENT_ACCOUNT)
         """The development account, `devstoreaccount1`."""
 
@@ -76,7 +86,7 @@ class Storage:
                 A name's key is always the same, so that data at a location can be read again later.
         """
         name = name or f"t{uuid.uuid4().hex[:23]}"
-        account = StoredAccount(name, (hashlib.sha512(f"lazulite.testing {name}".encode()).digest(),))
+        account = ServedAccount(name, (hashlib.sha512(f"lazulite.testing {name}".encode()).digest(),))
         added: Future[Account] = Future()
         self._loop.call_soon_threadsafe(lambda: added.set_result(self._add(account)))
         return added.result()
@@ -88,7 +98,7 @@ class Storage:
 
         Args:
             step: at `before_write` nothing of the write is stored. At `before_sync` and `after_sync` it is stored
-                although its client is told otherwise, as after a power cut that came before the response.
+                although its client gets an error, as after a power cut that came before the response.
             count: writes, one after the other.
 
         Raises:
@@ -96,31 +106,28 @@ class Storage:
         """
         self._failures.fail(step, count)
 
-    def _add(self, account: StoredAccount) -> Account:
+    def _add(self, account: ServedAccount) -> Account:
         known = self._directory.get(account.name)
         if known is None:
             names = self._directory.names()
-            kept = {each.name: each.keys for each in map(self._directory.get, names) if each is not None}
-            self._directory.adopt({**kept, account.name: account.keys})
+            kept = {each.name: StoredAccount(each.keys) for each in map(self._directory.get, names) if each is not None}
+            self._directory.adopt({**kept, account.name: StoredAccount(account.keys)})
         return self._described(known or account)
 
-    def _described(self, account: StoredAccount) -> Account:
-        return Account(
-            account.name,
-            b64encode(account.keys[0]).decode(),
-            table_endpoint(account.name, _HOST, self.port),
-            connection_string(account, _HOST, self.port),
-        )
+    def _described(self, account: ServedAccount) -> Account:
+        table, queue = (path_style(account.name, _HOST, port) for port in (self.port, self.queue_port))
+        string = connection_string(account, {TABLE: table, QUEUE: queue})
+        return Account(account.name, b64encode(account.keys[0]).decode(), table, string, queue)
 
 
 @contextmanager
 def server(location: Path | str | None = None, *, clock: Callable[[], datetime] | None = None) -> Iterator[Storage]:
-    """Serve tables on a free port of 127.0.0.1 inside the block, from a thread of its own.
+    """Serve tables and queues on free ports of 127.0.0.1 inside the block, from a thread of its own.
 
     Args:
         location: the directory of the store, as of `lazulite serve --location`; None keeps everything in memory.
         clock: returns the server's time, with a time zone; it is called in the server's thread. None for the
-            machine's. Shared Key requests that are dated more than 15 minutes off are refused, as ever.
+            machine's. Shared Key requests that are dated more than 15 minutes off are rejected, as ever.
 
     Raises:
         ConfigError, AccountsError, EngineError: there is no store to be served at the location.
@@ -129,6 +136,7 @@ def server(location: Path | str | None = None, *, clock: Callable[[], datetime] 
         location=None if location is None else Path(location),
         host=_HOST,
         port=0,
+        services=SERVICES,
         accounts={DEVELOPMENT_ACCOUNT.name: DEVELOPMENT_ACCOUNT},
         accept_clock_jump=True,
         limits=_LIMITS,
@@ -166,12 +174,13 @@ async def _serve(settings: Settings, clock: Clock, started: "Future[tuple[Storag
     loop, stopped, failures = asyncio.get_running_loop(), asyncio.Event(), NextFailures()
     async with (
         open_store(settings, clock=clock, failpoints=failures, tuning=_ENGINE) as store,
-        table_server(settings, store, clock=clock) as table,
+        open_servers(settings, store, clock=clock) as servers,
     ):
         try:
-            await table.start()
-            storage = Storage(loop, table.port, store.directory, failures)
+            await servers.start()
+            queue_port = servers.ports[QUEUE].http or 0
+            storage = Storage(loop, servers.port, queue_port, store.directory, failures)
             started.set_result((storage, partial(_from_thread, loop, stopped.set)))
             await stopped.wait()
         finally:
-            await table.stop()
+            await servers.stop()

@@ -7,7 +7,7 @@ from lazulite.auth.accounts.account import DEVELOPMENT_ACCOUNT
 from lazulite.auth.grant import SHARED_KEY_GRANT, Grant
 from lazulite.auth.sas.account_sas import AccountSas, sign_account_sas
 from lazulite.engine.contract import Engine
-from lazulite.table.call import QueryLimits
+from lazulite.service.limits import QueryLimits
 from lazulite.table.sas import TableSas, sign_table_sas
 from tests.table.batches import CONTENT_TYPE, Operation, change_set, parts, query
 from tests.table.client import FOREVER, Client, header, values
@@ -32,26 +32,26 @@ async def rows(client: Client) -> list[str]:
     return [entity["RowKey"] for entity in values(await client("GET", "people()"))]
 
 
-async def test_others_get_a_turn_between_two_operations_and_between_two_answers(engine: Engine) -> None:
-    """A turn without length is over whenever it is looked at."""
-    turns = 0
+async def test_other_tasks_run_between_operations_and_between_responses(engine: Engine) -> None:
+    """A time slice of no length is used up at every checkpoint: one in eight short operations, one in each other."""
+    iterations = 0
 
-    async def count_turns() -> None:
-        nonlocal turns
+    async def count_iterations() -> None:
+        nonlocal iterations
         while True:
-            turns += 1
+            iterations += 1
             await asyncio.sleep(0)
 
-    client = Client(engine, limits=QueryLimits(turn_seconds=0))
-    other = asyncio.create_task(count_turns())
+    client = Client(engine, limits=QueryLimits(slice_seconds=0))
+    other = asyncio.create_task(count_iterations())
     body = change_set(*(insert(f"r{index}") for index in range(100)))
     response = await client("POST", "$batch", body=body, headers=CONTENT_TYPE)
     other.cancel()
     assert response.body.count(b"201 Created") == 100
-    assert turns >= 200
+    assert iterations >= 100 + 2 * 100 // 8
 
 
-async def test_inserts_without_echo_are_told_their_own_addresses(client: Client) -> None:
+async def test_inserts_without_echo_are_reported_their_own_addresses(client: Client) -> None:
     """However much of their answers they have in common, and with the same head or another."""
     keys = ["plain", "it's", "b l", "100%", "é", "\U00010400", "RowKey='", ""]
     quiet = {"Prefer": "return-no-content"}
@@ -140,7 +140,7 @@ async def test_every_kind_of_operation_in_one(client: Client) -> None:
         ([insert("a"), Operation("POST", "Tables", {"TableName": "x"})], 400, "InvalidInput", "1:One of the"),
     ],
 )
-async def test_one_refusal_refuses_all(
+async def test_one_rejection_rejects_all(
     client: Client, operations: list[Operation], status: int, code: str, message: str
 ) -> None:
     await client("POST", "people", body={"PartitionKey": "p", "RowKey": "old"})
@@ -191,7 +191,7 @@ async def test_an_empty_change_set_is_answered_with_one(client: Client) -> None:
 
 
 @pytest.mark.parametrize("body", [b"", b"rubbish", b"--batch_b\r\n\r\nrubbish\r\n--batch_b--"])
-async def test_rubbish_is_refused_as_a_whole(client: Client, body: bytes) -> None:
+async def test_rubbish_is_rejected_as_a_whole(client: Client, body: bytes) -> None:
     response = await client("POST", "$batch", body=body, headers=CONTENT_TYPE)
     assert (response.status, response.error_code) == (400, "InvalidInput")
 
@@ -216,7 +216,7 @@ async def test_a_lone_query(client: Client) -> None:
         (Operation("DELETE", at("none"), None, STAR), 400, "0:One of the request inputs is not valid."),
     ],
 )
-async def test_a_lone_query_refused(client: Client, operation: Operation, status: int, message: str) -> None:
+async def test_a_lone_query_rejected(client: Client, operation: Operation, status: int, message: str) -> None:
     [answer] = parts(await client("POST", "$batch", body=query(operation), headers=CONTENT_TYPE))
     assert (answer.status, answer.message) == (status, message)
 
@@ -253,7 +253,7 @@ async def test_the_key_range_of_a_table_sas_holds_inside(client: Client) -> None
 
 
 @pytest.mark.parametrize("version", ["2012-02-12", "2019-02-02"])
-async def test_a_lack_of_permission_refuses_the_whole_however_its_version_spells_it(
+async def test_a_lack_of_permission_rejects_the_whole_however_its_version_spells_it(
     client: Client, version: str
 ) -> None:
     sas = TableSas(table="people", permission="d", expiry=FOREVER, version=version)
@@ -276,13 +276,13 @@ async def test_parts_of_a_batch_without_a_version_speak_for_themselves(
     client.sas = ""
     anything = {**CONTENT_TYPE, "accept": "*/*"}
     body = change_set(insert("1"), Operation("DELETE", at("1", "q"), headers={**STAR, "Accept": "*/*"}))
-    (refused,) = parts(await client("POST", "$batch", body=body, headers=anything))
-    assert refused.code == "CommandsInBatchActOnDifferentPartitions"
+    (rejected,) = parts(await client("POST", "$batch", body=body, headers=anything))
+    assert rejected.code == "CommandsInBatchActOnDifferentPartitions"
     (answer,) = parts(await client("POST", "$batch", body=change_set(insert("1")), headers=anything))
     assert (answer.status, answer.headers["DataServiceVersion"]) == (201, "3.0;")
     named = {**anything, "x-ms-version": "2009-09-19"}
-    (refused,) = parts(await client("POST", "$batch", body=change_set(insert("2")), headers=named))
-    assert refused.code == "JsonFormatNotSupported"
+    (rejected,) = parts(await client("POST", "$batch", body=change_set(insert("2")), headers=named))
+    assert rejected.code == "JsonFormatNotSupported"
 
 
 async def test_parts_of_an_old_batch_have_old_odata_versions(client: Client) -> None:
@@ -292,7 +292,7 @@ async def test_parts_of_an_old_batch_have_old_odata_versions(client: Client) -> 
     def delete(odata: str) -> bytes:
         return change_set(Operation("DELETE", at("r"), headers={**STAR, "Accept": "*/*", "DataServiceVersion": odata}))
 
-    (refused,) = parts(await client("POST", "$batch", body=delete("2.0"), headers=old))
-    assert refused.code == "InvalidHeaderValue"
+    (rejected,) = parts(await client("POST", "$batch", body=delete("2.0"), headers=old))
+    assert rejected.code == "InvalidHeaderValue"
     (answer,) = parts(await client("POST", "$batch", body=delete("1.0;NetFx"), headers=old))
     assert (answer.status, answer.headers["DataServiceVersion"]) == (204, "1.0;")

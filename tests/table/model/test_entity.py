@@ -7,8 +7,8 @@ import pytest
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.steps import finish
 from lazulite.table.model import edm
-from lazulite.table.model.edm import Json
 from lazulite.table.model.entity import Entity
+from lazulite.table.model.literals import Json
 from lazulite.table.model.row import Property
 from lazulite.table.payload.json_reader import read_entity
 
@@ -20,7 +20,7 @@ def _build(members: Sequence[tuple[str, Json]]) -> Entity:
     return finish(read_entity(f"{{{','.join(texts)}}}".encode()))
 
 
-def _refusal(*members: tuple[str, Json]) -> ServiceError:
+def _rejection(*members: tuple[str, Json]) -> ServiceError:
     with pytest.raises(ServiceError) as caught:
         _build([*KEYS, *members])
     return caught.value
@@ -89,7 +89,7 @@ def test_names_differ_by_case_and_etag_is_ordinary() -> None:
     ],
 )
 def test_violations(members: list[tuple[str, Json]], code: str) -> None:
-    assert _refusal(*members).code == code
+    assert _rejection(*members).code == code
 
 
 @pytest.mark.parametrize("key", ["PartitionKey", "RowKey"])
@@ -120,7 +120,7 @@ def test_the_size_is_the_billing_formulas_to_the_byte() -> None:
     names = "abcdefghijklmno"
     exact: list[tuple[str, Json]] = [*((name, "x" * 32_768) for name in names), ("z", "x" * last)]
     _build([*KEYS, *exact])
-    assert _refusal(*exact[:-1], ("z", "x" * (last + 1))).code == "EntityTooLarge"
+    assert _rejection(*exact[:-1], ("z", "x" * (last + 1))).code == "EntityTooLarge"
 
 
 @pytest.mark.parametrize(
@@ -133,4 +133,4 @@ def test_the_size_is_the_billing_formulas_to_the_byte() -> None:
     ],
 )
 def test_a_string_that_is_too_large_is_judged_with_the_rest(members: list[tuple[str, Json]], code: str) -> None:
-    assert _refusal(*members).code == code
+    assert _rejection(*members).code == code

@@ -4,28 +4,30 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lazulite.table.model import edm
+from lazulite.table.model import date_time, edm
+from lazulite.table.model.property_reader import (
+    decoded_row_reader,
+    literal_reader,
+    member_cutter,
+    property_reader,
+    split_members,
+)
 from lazulite.table.model.row import (
+    DecodedRow,
     Property,
-    Row,
     assemble,
     decode_row,
-    decoded_row_reader,
     encode_keys,
     encode_properties,
     etag_of,
     in_order,
-    literal_reader,
-    member_cutter,
     members_of,
-    property_reader,
-    split_members,
     stored_etag,
     ticks_of,
 )
 from tests.table.strategies import keys, names, properties
 
-TICKS = edm.parse_datetime("2017-08-30T13:20:33.413914Z")
+TICKS = date_time.parse_datetime("2017-08-30T13:20:33.413914Z")
 
 
 def _row(partition_key: str, row_key: str, values: dict[str, Property], ticks: int = TICKS) -> bytes:
@@ -44,10 +46,10 @@ def test_the_layout_is_the_documented_one() -> None:
     assert etag_of(TICKS) == "W/\"datetime'2017-08-30T13%3A20%3A33.413914Z'\""
 
 
-@given(keys, keys, properties, st.integers(0, edm.DATETIME_MAX))
+@given(keys, keys, properties, st.integers(0, date_time.DATETIME_MAX))
 def test_rows_round_trip(partition_key: str, row_key: str, values: dict[str, Property], ticks: int) -> None:
     value = _row(partition_key, row_key, values, ticks)
-    assert decode_row(value) == Row(partition_key, row_key, ticks, values)
+    assert decode_row(value) == DecodedRow(partition_key, row_key, ticks, values)
     assert ticks_of(value) == ticks
     assert stored_etag(value) == etag_of(ticks)
 
@@ -70,8 +72,8 @@ def test_readers_find_exactly_the_property_of_their_name(
     assert property_reader("RowKey")(value) == row_key
     timestamp = property_reader("Timestamp")(value)
     assert timestamp == TICKS
-    assert isinstance(timestamp, edm.DateTime)
-    assert literal_reader("Timestamp")(value) == Property(edm.DATETIME, f'"{edm.format_datetime(TICKS)}"')
+    assert isinstance(timestamp, date_time.DateTime)
+    assert literal_reader("Timestamp")(value) == Property(edm.DATETIME, f'"{date_time.format_datetime(TICKS)}"')
 
 
 @given(keys, keys, properties, names)
@@ -112,7 +114,7 @@ def test_a_string_may_end_with_a_comma(text: str, last: bool) -> None:
     """And so seem to open a member."""
     values = {"A": Property(edm.STRING, edm.STRING.literal(text))} | ({} if last else {"B": Property(edm.INT32, "1")})
     value = _row(text, text, values)
-    assert decode_row(value) == Row(text, text, TICKS, values)
+    assert decode_row(value) == DecodedRow(text, text, TICKS, values)
     assert member_cutter("A", annotated=False)(value) == b'"A":' + values["A"].literal.encode()
     assert split_members(value, annotated=True)[b"A"] == b'"A":' + values["A"].literal.encode()
     assert literal_reader("A")(value) == values["A"]

@@ -35,7 +35,7 @@ async def test_policies_are_replaced_as_a_whole(owner: Client) -> None:
         ("DELETE", "abc", b"", 405, "MethodNotAllowed"),
     ],
 )
-async def test_refusals(owner: Client, method: str, path: str, body: bytes, status: int, code: str) -> None:
+async def test_rejections(owner: Client, method: str, path: str, body: bytes, status: int, code: str) -> None:
     response = await owner(method, path, "comp=acl", body)
     assert (response.status, response.error_code) == (status, code)
     assert header(response, "Content-Type") == "application/xml"

@@ -5,7 +5,7 @@ from urllib.parse import quote
 import pytest
 
 from lazulite.auth.accounts.account import DEVELOPMENT_ACCOUNT
-from lazulite.table.model import row
+from lazulite.table.model import property_reader, row
 from lazulite.table.sas import TableSas, sign_table_sas
 from tests.table.client import FOREVER, Client, header, values
 
@@ -101,8 +101,8 @@ async def test_a_sas_sees_its_key_range_only(client: Client) -> None:
     assert (await _query(client, "PartitionKey eq 'c'"))[0] == []
     assert (await _query(client, "", "&NextPartitionKey=c"))[0] == []
     assert (await client("GET", "people(PartitionKey='b',RowKey='1')")).status == 200
-    refused = await client("GET", "people(PartitionKey='b',RowKey='2')")
-    assert (refused.status, refused.error_code) == (403, "AuthorizationFailure")
+    rejected = await client("GET", "people(PartitionKey='b',RowKey='2')")
+    assert (rejected.status, rejected.error_code) == (403, "AuthorizationFailure")
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ async def test_a_sas_sees_its_key_range_only(client: Client) -> None:
         ("$format=atom", 415, "AtomFormatNotSupported"),
     ],
 )
-async def test_refusals(client: Client, query: str, status: int, code: str) -> None:
+async def test_rejections(client: Client, query: str, status: int, code: str) -> None:
     response = await client("GET", "people()", query)
     assert (response.status, response.error_code) == (status, code)
 
@@ -167,11 +167,11 @@ async def test_a_row_that_is_searched_often_is_taken_apart(
     rows = len(values(await client("GET", "people()")))
     decode_row, decoded = row.decode_row, 0
 
-    def count(value: bytes) -> row.Row:
+    def count(value: bytes) -> row.DecodedRow:
         nonlocal decoded
         decoded += 1
         return decode_row(value)
 
-    monkeypatch.setattr(row, "decode_row", count)
+    monkeypatch.setattr(property_reader, "decode_row", count)
     assert values(await client("GET", "people()", f"$filter={quote(text)}")) == []
     assert decoded == taken_apart * rows

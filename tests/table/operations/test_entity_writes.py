@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from lazulite.engine.contract import Engine
-from lazulite.table.model.edm import parse_datetime
+from lazulite.table.model.date_time import parse_datetime
 from tests.table.client import BASE, Client, header
 
 PATH = "people(PartitionKey='p',RowKey='r')"
@@ -109,7 +109,7 @@ async def test_an_insert_answers_as_preferred(client: Client) -> None:
         ([], {}, 400, "InvalidInput"),
     ],
 )
-async def test_inserts_refused(client: Client, body: Any, headers: dict[str, str], status: int, code: str) -> None:
+async def test_inserts_rejected(client: Client, body: Any, headers: dict[str, str], status: int, code: str) -> None:
     response = await client("POST", "people", body=body, headers=headers)
     assert (response.status, response.error_code) == (status, code)
     assert json.loads((await client("GET", "people()")).body) == {"value": []}
@@ -152,7 +152,7 @@ async def test_before_2011_08_18_there_are_no_upserts(client: Client, method: st
     response = await client(method, PATH, body={"C": 2}, headers={"x-ms-version": version})
     assert (response.status, response.error_code) == (400, "InvalidInput")
     assert b"If-Match HTTP header must be specified" in response.body
-    # With a condition, and since there are upserts, only the format is refused.
+    # With a condition, and since there are upserts, only the format is rejected.
     for headers in ({"x-ms-version": version, "if-match": "*"}, {"x-ms-version": "2011-08-18"}):
         later = await client(method, PATH, body={"C": 2}, headers=headers)
         assert later.error_code == "JsonFormatNotSupported"

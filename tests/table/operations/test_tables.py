@@ -30,13 +30,13 @@ async def test_create_says_what_the_client_prefers(client: Client) -> None:
         (b"{", 400, "InvalidInput"),
     ],
 )
-async def test_create_refused(client: Client, body: object, status: int, code: str) -> None:
+async def test_create_rejected(client: Client, body: object, status: int, code: str) -> None:
     await client("POST", "Tables", body={"TableName": "abc"})
     response = await client("POST", "Tables", body=body)
     assert (response.status, response.error_code) == (status, code)
 
 
-async def test_a_condition_on_a_table_is_refused(client: Client) -> None:
+async def test_a_condition_on_a_table_is_rejected(client: Client) -> None:
     response = await client("POST", "Tables", body={"TableName": "abc"}, headers={"if-match": "*"})
     assert response.error_code == "InvalidInput"
 

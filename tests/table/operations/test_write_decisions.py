@@ -1,39 +1,63 @@
-"""What a write tells in advance of what it will do."""
+"""What a write tells in advance of what it will do, and a merge that was done in advance."""
 
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from lazulite.engine.precondition import Expect, Foreseen
+from lazulite.engine.precondition import Expect, Precondition
 from lazulite.protocol.errors import ServiceError
+from lazulite.protocol.steps import finish
+from lazulite.table.model.edm import INT32
+from lazulite.table.model.row import Property, assemble, encode_keys, encode_properties
 from lazulite.table.operations.write_decisions import ApplyOne, EntityWrite
 from tests.table.writes import NOW, STORED, writes
 
 
-def _fits(foreseen: Foreseen, current: bytes | None) -> bool:
-    if foreseen.expects is (Expect.PRESENT if current is None else Expect.ABSENT):
+def _fits(expected: Precondition, current: bytes | None) -> bool:
+    if expected.expects is (Expect.PRESENT if current is None else Expect.ABSENT):
         return False
-    return current is None or foreseen.stamp in (None, NOW)
+    return current is None or expected.timestamp in (None, NOW)
 
 
 @given(writes("r"), st.sampled_from([None, STORED]))
-def test_what_is_told_of_a_write_in_advance_is_what_it_does(write: EntityWrite, current: bytes | None) -> None:
+def test_what_is_reported_of_a_write_in_advance_is_what_it_does(write: EntityWrite, current: bytes | None) -> None:
     assume(write.condition is None or write.kind.must_exist)  # An If-Match says what kind of write it is.
     decision = ApplyOne(write)
     try:
         done = decision([current], NOW + 1)
     except ServiceError:
         done = None
-    told = decision.seen(current) if decision.foresee() is None else decision
-    foreseen = None if told is None else told.foresee()
-    if told is not None and foreseen is not None and _fits(foreseen, current):
-        assert done == {"r": told.value(NOW + 1)}
+    reported = decision.conditional_on(current) if decision.precondition() is None else decision
+    expected = None if reported is None else reported.precondition()
+    if reported is not None and expected is not None and _fits(expected, current):
+        assert done == {"r": reported.value(NOW + 1)}
     else:
         assert done is None
 
 
 @given(writes("r"), st.sampled_from([None, STORED]))
 def test_what_was_seen_holds_for_that_row_only(write: EntityWrite, current: bytes | None) -> None:
-    seen = ApplyOne(write).seen(current)
-    assert seen is None or seen.foresee() == (
-        Foreseen(Expect.ABSENT) if current is None else Foreseen(Expect.PRESENT, stamp=NOW)
+    seen = ApplyOne(write).conditional_on(current)
+    assert seen is None or seen.precondition() == (
+        Precondition(Expect.ABSENT) if current is None else Precondition(Expect.PRESENT, timestamp=NOW)
     )
+
+
+OTHER = assemble(NOW + 1, encode_keys("p", "r"), encode_properties({"A": Property(INT32, "2")}))
+
+
+def _applied(write: EntityWrite, current: bytes | None) -> bytes | str | None:
+    try:
+        return write.apply(current, NOW + 2)
+    except ServiceError as error:
+        return error.code
+
+
+@given(writes("r"), st.sampled_from([None, STORED]), st.sampled_from([None, STORED, OTHER]))
+def test_a_merge_done_in_advance_is_the_merge(write: EntityWrite, before: bytes | None, current: bytes | None) -> None:
+    """Whatever the row was then, and is now."""
+    done = _applied(write, current)
+    finish(write.premerge(before))
+    expected = write.precondition()
+    if write.premerged is not None and expected is not None and current == before:
+        assert write.value_if_expected(NOW + 2) == done
+    assert _applied(write, current) == done

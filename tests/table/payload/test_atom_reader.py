@@ -29,7 +29,7 @@ def value_of(markup: str) -> Property | None:
     return finish(read_entity(entry(KEYS + markup))).properties.get("A")
 
 
-def refusal(body: bytes) -> ServiceError:
+def rejection(body: bytes) -> ServiceError:
     with pytest.raises(ServiceError) as caught:
         finish(read_entity(body))
     return caught.value
@@ -101,7 +101,7 @@ def test_prefixes_and_a_byte_order_mark_are_the_clients_choice() -> None:
     assert finish(read_entity(b"\xef\xbb\xbf" + body.replace(b":m=", b":meta="))) == Entity("p", "r", {})
 
 
-def test_namespaces_spelled_with_https_are_those_that_were_meant() -> None:
+def test_namespaces_with_https_are_accepted() -> None:
     typed = '<d:A m:type="Edm.Int32">1</d:A>'
     entity = finish(read_entity(entry(KEYS + typed, NAMESPACES.replace("http:", "https:"))))
     assert entity == Entity("p", "r", {"A": Property(edm.INT32, "1")})
@@ -139,14 +139,14 @@ def test_properties_may_stand_beside_the_content_as_in_an_entry_with_media() -> 
     ],
 )
 def test_malformed_bodies(body: bytes) -> None:
-    error = refusal(body)
+    error = rejection(body)
     assert (error.status, error.code) == (400, "InvalidInput")
 
 
 def test_an_illegal_character_is_named_and_located() -> None:
     body = entry(KEYS + "<d:A>\n\x01</d:A>")
-    assert "LineNumber: 2" in refusal(body).message
-    assert "a character that XML does not allow" in refusal(body).message
+    assert "LineNumber: 2" in rejection(body).message
+    assert "a character that XML does not allow" in rejection(body).message
 
 
 @pytest.mark.parametrize(
@@ -163,7 +163,7 @@ def test_an_illegal_character_is_named_and_located() -> None:
     ],
 )
 def test_violations(markup: str, code: str) -> None:
-    assert refusal(entry(KEYS + markup)).code == code
+    assert rejection(entry(KEYS + markup)).code == code
 
 
 def test_the_name_of_a_table() -> None:
@@ -202,7 +202,7 @@ PIECES += [
 
 
 @given(st.lists(st.sampled_from(PIECES), max_size=8).map(b"".join), st.integers(0, 700))
-def test_any_bytes_are_read_or_refused(piece: bytes, at: int) -> None:
+def test_any_bytes_are_read_or_rejected(piece: bytes, at: int) -> None:
     whole = entry(KEYS + '<d:A m:type="Edm.Double">1</d:A>')
     for body in (piece, whole[:at] + piece + whole[at:], whole[:at] + piece):
         with suppress(ServiceError):
@@ -210,7 +210,7 @@ def test_any_bytes_are_read_or_refused(piece: bytes, at: int) -> None:
 
 
 @given(st.binary(max_size=80))
-def test_rubbish_is_refused(body: bytes) -> None:
+def test_rubbish_is_rejected(body: bytes) -> None:
     with pytest.raises(ServiceError):
         finish(read_entity(body))
 
@@ -234,7 +234,7 @@ def test_hostile_bodies_are_read_in_linear_time(middle: bytes) -> None:
         finish(read_entity(entry(middle.decode())))
 
 
-def test_a_body_out_of_all_proportion_is_refused() -> None:
-    assert refusal(b"<a>" + b" " * BODY_MAX_BYTES + b"</a>").code == "RequestBodyTooLarge"
-    assert refusal(entry("".join(f"<d:P{i} m:null='1'/>" for i in range(ELEMENTS_MAX)))).code == "InvalidInput"
-    assert refusal(entry("".join(f"<d:P{i} m:null='1'/>" for i in range(1_200)))).code == "TooManyProperties"
+def test_a_body_out_of_all_proportion_is_rejected() -> None:
+    assert rejection(b"<a>" + b" " * BODY_MAX_BYTES + b"</a>").code == "RequestBodyTooLarge"
+    assert rejection(entry("".join(f"<d:P{i} m:null='1'/>" for i in range(ELEMENTS_MAX)))).code == "InvalidInput"
+    assert rejection(entry("".join(f"<d:P{i} m:null='1'/>" for i in range(1_200)))).code == "TooManyProperties"

@@ -4,14 +4,15 @@ from hypothesis import strategies as st
 from lxml import etree
 
 from lazulite.protocol.errors import ServiceError
-from lazulite.table.model import edm
+from lazulite.protocol.steps import finish
+from lazulite.table.model import date_time, edm, literals
 from lazulite.table.model.row import Property, assemble, encode_keys, encode_properties
 from lazulite.table.payload.atom_writer import AtomEntityWriter, AtomTableWriter, check, error_payload
 from tests.table.strategies import keys, properties
 
 BASE = 'http://a"&<b/acct/'
 ESCAPED = "http://a&quot;&amp;&lt;b/acct/"
-TICKS = edm.parse_datetime("2017-08-30T13:20:33.413914Z")
+TICKS = date_time.parse_datetime("2017-08-30T13:20:33.413914Z")
 DECLARATION = '<?xml version="1.0" encoding="utf-8" standalone="yes"?>'
 NAMESPACES = (
     'xmlns:d="http://schemas.microsoft.com/ado/2007/08/dataservices" '
@@ -26,7 +27,7 @@ def row(partition_key: str, row_key: str, values: dict[str, Property]) -> bytes:
     return assemble(TICKS, encode_keys(partition_key, row_key), encode_properties(values))
 
 
-def prop(edm_type: edm.EdmType, value: edm.Json) -> Property:
+def prop(edm_type: edm.EdmType, value: literals.Json) -> Property:
     return Property(edm_type, edm_type.literal(value))
 
 
@@ -92,20 +93,21 @@ def feed(title: str, rest: str) -> str:
 
 
 def test_a_feed() -> None:
-    spell = writer()
+    written = writer()
     entries = entry(f" {ETAG}", "T", LINK, PROPERTIES) * 2
     expected = feed("T", f'<link rel="self" title="T" href="T" />{entries}')
-    assert spell.feed([spell.item(ROW), spell.item(ROW)]).decode() == expected
+    assert written.feed(empty=False).whole([written.item(ROW), written.item(ROW)]).decode() == expected
 
 
 def test_an_empty_feed_has_an_author() -> None:
-    assert writer().feed([]).decode() == feed("T", '<author><name /></author><link rel="self" title="T" href="T" />')
+    expected = feed("T", '<author><name /></author><link rel="self" title="T" href="T" />')
+    assert writer().feed(empty=True).whole([]).decode() == expected
 
 
 def test_a_projection_has_nulls_for_what_is_not_there() -> None:
     wanted = '<d:Id m:type="Edm.Int64">5</d:Id><d:Gone m:null="true" /><d:RowKey>r</d:RowKey>'
-    spell = writer(["Id", "Gone", "RowKey", "Id"])
-    assert spell.item(ROW).decode() == entry(f" {ETAG}", "T", LINK, wanted)
+    written = writer(["Id", "Gone", "RowKey", "Id"])
+    assert written.item(ROW).decode() == entry(f" {ETAG}", "T", LINK, wanted)
 
 
 @pytest.mark.parametrize("name", ["a b", "<x>", "a:b", "", "1a", '"', "a/>", "²"])
@@ -116,13 +118,15 @@ def test_only_names_can_be_selected(name: str) -> None:
 
 
 def test_tables() -> None:
-    spell = AtomTableWriter(BASE, "acct", TICKS)
+    written = AtomTableWriter(BASE, "acct", TICKS)
     content = "<d:TableName>Abc</d:TableName>"
-    assert spell.table("Abc").decode() == DECLARATION + entry(ROOT, "Tables", "Tables('Abc')", content)
+    assert written.table("Abc").decode() == DECLARATION + entry(ROOT, "Tables", "Tables('Abc')", content)
     entries = entry("", "Tables", "Tables('Abc')", content)
-    assert spell.feed(["Abc"]).decode() == feed("Tables", f'<link rel="self" title="Tables" href="Tables" />{entries}')
+    assert written.feed(["Abc"]).decode() == feed(
+        "Tables", f'<link rel="self" title="Tables" href="Tables" />{entries}'
+    )
     empty = '<author><name /></author><link rel="self" title="Tables" href="Tables" />'
-    assert spell.feed([]).decode() == feed("Tables", empty)
+    assert written.feed([]).decode() == feed("Tables", empty)
 
 
 def test_an_error() -> None:
@@ -143,11 +147,11 @@ def test_an_error() -> None:
         ("\uffff", {}, "PartitionKey"),
     ],
 )
-def test_what_xml_cannot_carry_is_refused_by_name(partition_key: str, values: dict[str, Property], named: str) -> None:
+def test_what_xml_cannot_carry_is_rejected_by_name(partition_key: str, values: dict[str, Property], named: str) -> None:
     for attempt in (
         lambda: writer().entity(row(partition_key, "r", values)),
         lambda: writer().item(row(partition_key, "r", values)),
-        lambda: check(partition_key, "r", values),
+        lambda: finish(check(partition_key, "r", values)),
     ):
         with pytest.raises(ServiceError) as caught:
             attempt()
@@ -162,7 +166,7 @@ def test_what_is_not_selected_does_not_matter() -> None:
 
 
 @given(keys, keys, properties, st.text(max_size=5))
-def test_a_document_is_well_formed_or_refused(
+def test_a_document_is_well_formed_or_rejected(
     partition_key: str, row_key: str, values: dict[str, Property], text: str
 ) -> None:
     """The judge is another parser than the one that reads what clients send."""
@@ -172,7 +176,7 @@ def test_a_document_is_well_formed_or_refused(
     except ServiceError as error:
         assert error.code == "AtomFormatNotSupported"
         return
-    check(partition_key, row_key, values)
+    finish(check(partition_key, row_key, values))
     found = etree.fromstring(body).find(".//{*}Text")
     assert found is not None
     assert (found.text or "") == text

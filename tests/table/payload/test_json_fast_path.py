@@ -10,12 +10,14 @@ from hypothesis import strategies as st
 
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.steps import finish
-from lazulite.table.model.edm import TYPES, Json
+from lazulite.table.model.edm import TYPES
 from lazulite.table.model.entity import EncodedEntity, encode_entity
+from lazulite.table.model.literals import Json
 from lazulite.table.names import PROPERTY_NAME_MAX
 from lazulite.table.payload import json_fast_path
 from lazulite.table.payload.json_fast_path import ANNOTATION, MEMBERS_MAX, SHAPES_MAX, encode_plain
 from lazulite.table.payload.json_reader import read_encoded, read_entity, read_members
+from lazulite.table.payload.pattern_cache import TablePatterns
 
 NAME_MAX = PROPERTY_NAME_MAX + len(ANNOTATION)
 
@@ -58,7 +60,7 @@ def body_of(members: Sequence[tuple[str, Json]]) -> bytes:
 
 
 def long_way(body: bytes, by_name: bool) -> EncodedEntity | str:
-    """What the body means, or the code of its refusal."""
+    """What the body means, or the code of its rejection."""
     try:
         return encode_entity(finish(read_entity(body)), by_name)
     except ServiceError as error:
@@ -67,7 +69,7 @@ def long_way(body: bytes, by_name: bool) -> EncodedEntity | str:
 
 def either_way(body: bytes, by_name: bool) -> EncodedEntity | str:
     try:
-        return finish(read_encoded(body, by_name))
+        return finish(read_encoded(body, by_name, TablePatterns()))
     except ServiceError as error:
         return f"{error.code}: {error.message}"
 
@@ -89,7 +91,7 @@ def test_both_ways_agree(members: list[tuple[str, Json]], by_name: bool) -> None
 )
 @pytest.mark.parametrize("before", ["", '"A@odata.type":"Edm.String",'])
 def test_both_ways_agree_on_strings_however_they_are_spelled(text: str, before: str) -> None:
-    """Also on those that are no JSON, and whatever another string of the body is."""
+    """The strings may be no JSON; another string of the body may be anything."""
     for body in (f'{{{before}"A":"{text}"}}', f'{{"A":"a",{before.replace("A", "B")}"B":"b{text}b"}}'):
         assert either_way(body.encode(), False) == long_way(body.encode(), False)
 
@@ -101,7 +103,7 @@ def test_both_ways_agree_on_what_is_no_string_though_declared_as_one(value: str)
 
 
 @given(st.lists(st.tuples(GOOD_NAMES, TYPED, TYPED), unique_by=lambda each: each[0], max_size=6))
-def test_what_was_remembered_changes_nothing(properties: list[tuple[str, Typed, Typed]]) -> None:
+def test_what_was_cached_changes_nothing(properties: list[tuple[str, Typed, Typed]]) -> None:
     """Bodies of the same names, in the same order, with other types and values."""
     for again in (False, True):
         members = [member for name, one, other in properties for member in typed(name, *(other if again else one))]
@@ -110,18 +112,18 @@ def test_what_was_remembered_changes_nothing(properties: list[tuple[str, Typed, 
             assert either_way(body, False) == long_way(body, False)
 
 
-def test_what_is_remembered_is_of_use_and_has_a_bound() -> None:
-    remembered = json_fast_path._shape_of
-    remembered.cache_clear()
+def test_what_is_cached_is_of_use_and_has_a_bound() -> None:
+    cached = json_fast_path._analyse
+    cached.cache_clear()
     for number in range(SHAPES_MAX + 10):
         assert encode_plain(((f"A{number}", 1),), False)
         assert encode_plain(((f"A{number}", 2),), False)
-    info = remembered.cache_info()
+    info = cached.cache_info()
     assert (info.hits, info.currsize) == (SHAPES_MAX + 10, SHAPES_MAX)
-    remembered.cache_clear()
+    cached.cache_clear()
     for _ in range(2):
         assert encode_plain((("x" * (PROPERTY_NAME_MAX + 1), 1),), False) is None
-    assert remembered.cache_info().currsize == 0
+    assert cached.cache_info().currsize == 0
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,7 @@ def test_malformed_bodies(body: bytes) -> None:
     assert (caught.value.status, caught.value.code) == (400, "InvalidInput")
 
 
-def test_a_body_out_of_all_proportion_is_refused_before_it_is_read() -> None:
+def test_a_body_out_of_all_proportion_is_rejected_before_it_is_read() -> None:
     members = ",".join(f'"a{index}":1' for index in range(MEMBERS_MAX))
     assert len(finish(read_members(f"{{{members}}}".encode()))) == MEMBERS_MAX
     with pytest.raises(ServiceError, match="TooManyProperties"):
@@ -58,7 +58,7 @@ def test_brackets_in_strings_are_no_depth() -> None:
 
 
 @given(st.binary(max_size=60))
-def test_rubbish_is_refused_or_read(body: bytes) -> None:
+def test_rubbish_is_rejected_or_read(body: bytes) -> None:
     try:
         finish(read_members(body))
     except ServiceError as error:
@@ -66,7 +66,7 @@ def test_rubbish_is_refused_or_read(body: bytes) -> None:
 
 
 @pytest.mark.parametrize("tail", [b'\\"', b'"', b"\\", b'"\\', b'\\\\"'])
-def test_hostile_bodies_are_refused_in_linear_time(tail: bytes) -> None:
+def test_hostile_bodies_are_rejected_in_linear_time(tail: bytes) -> None:
     """With a scanner that tries each quote of an unfinished string again, this does not end."""
     with pytest.raises(ServiceError):
         finish(read_members(b"[" * (DEPTH_MAX + 1) + tail * 1_000_000))

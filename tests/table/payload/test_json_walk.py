@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.steps import finish
-from lazulite.table.model.edm import Json
+from lazulite.table.model.literals import Json
 from lazulite.table.payload import json_walk
 from lazulite.table.payload.json_walk import DECODER, DEPTH_MAX, MEMBERS_MAX, NUMBER_MAX, walk
 
@@ -56,13 +56,13 @@ TEXTS = st.tuples(BLANKS, st.recursive(SCALARS | strings(), _nested, max_leaves=
 
 
 def decoded(text: str) -> str:
-    """Return what the standard decoder makes of a text, or that it refuses it."""
+    """Return what the standard decoder makes of a text, or that it rejects it."""
     bare = text.strip(" \t\r\n")
     try:
         value, end = DECODER.raw_decode(bare)
     except (ValueError, RecursionError):
-        return "refused"
-    return repr(value) if end == len(bare) else "refused"
+        return "rejected"
+    return repr(value) if end == len(bare) else "rejected"
 
 
 def walked(text: str) -> str:
@@ -70,7 +70,7 @@ def walked(text: str) -> str:
     try:
         return repr(finish(walk(text)))
     except ValueError:
-        return "refused"
+        return "rejected"
 
 
 @pytest.fixture(name="small_pieces")

@@ -5,23 +5,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lazulite.protocol.errors import ServiceError
-from lazulite.table.model import edm
-from lazulite.table.model.row import (
-    SEARCHED_MAX,
-    Property,
-    Row,
-    assemble,
-    decode_row,
-    encode_keys,
-    encode_properties,
-    etag_of,
-)
+from lazulite.table.model import date_time, edm
+from lazulite.table.model.property_reader import SEARCHED_MAX
+from lazulite.table.model.row import DecodedRow, Property, assemble, decode_row, encode_keys, encode_properties, etag_of
 from lazulite.table.payload.json_writer import JsonEntityWriter, JsonTableWriter, MetadataLevel, error_payload
 from lazulite.table.payload.links import entity_link
 from tests.table.strategies import keys, properties
 
 BASE = "http://127.0.0.1:10002/acct/"
-TICKS = edm.parse_datetime("2017-08-30T13:20:33.413914Z")
+TICKS = date_time.parse_datetime("2017-08-30T13:20:33.413914Z")
 ETAG = '"odata.etag":"W/\\"datetime\'2017-08-30T13%3A20%3A33.413914Z\'\\""'
 VALUES = {
     "Name": Property(edm.STRING, '"x"'),
@@ -39,22 +31,22 @@ ROW = _row("partition1-ô- -'-\"-%20-%27-pk", "r", VALUES)
 PK = '"PartitionKey":"partition1-\\u00f4- -\'-\\"-%20-%27-pk","RowKey":"r"'
 LINK = "T(PartitionKey='partition1-%C3%B4-%20-''-%22-%2520-%2527-pk',RowKey='r')"
 PROPERTIES = ',"Name":"x","Id@odata.type":"Edm.Int64","Id":"5","Rate@odata.type":"Edm.Double","Rate":"NaN","Age":23'
-STAMP = "2017-08-30T13:20:33.413914Z"
+TIMESTAMP = "2017-08-30T13:20:33.413914Z"
 
 
 @pytest.mark.parametrize(
     ("level", "body"),
     [
-        (MetadataLevel.NONE, f'{{{PK},"Timestamp":"{STAMP}","Name":"x","Id":"5","Rate":"NaN","Age":23}}'),
+        (MetadataLevel.NONE, f'{{{PK},"Timestamp":"{TIMESTAMP}","Name":"x","Id":"5","Rate":"NaN","Age":23}}'),
         (
             MetadataLevel.MINIMAL,
-            f'{{"odata.metadata":"{BASE}$metadata#T/@Element",{ETAG},{PK},"Timestamp":"{STAMP}"{PROPERTIES}}}',
+            f'{{"odata.metadata":"{BASE}$metadata#T/@Element",{ETAG},{PK},"Timestamp":"{TIMESTAMP}"{PROPERTIES}}}',
         ),
         (
             MetadataLevel.FULL,
             f'{{"odata.metadata":"{BASE}$metadata#T/@Element","odata.type":"acct.T","odata.id":"{BASE}{LINK}",'
             f'{ETAG},"odata.editLink":"{LINK}",{PK},'
-            f'"Timestamp@odata.type":"Edm.DateTime","Timestamp":"{STAMP}"{PROPERTIES}}}',
+            f'"Timestamp@odata.type":"Edm.DateTime","Timestamp":"{TIMESTAMP}"{PROPERTIES}}}',
         ),
     ],
 )
@@ -76,15 +68,19 @@ def test_an_entity_at_each_level(level: MetadataLevel, body: str) -> None:
 )
 def test_a_projected_feed(level: MetadataLevel, body: str) -> None:
     writer = JsonEntityWriter(level, BASE, "acct", "T", ["Id", "Gone", "Id"], "Id, Gone")
-    assert writer.feed([writer.item(ROW), writer.item(ROW)]).decode() == body
+    assert writer.feed(empty=False).whole([writer.item(ROW), writer.item(ROW)]).decode() == body
 
 
 def test_system_properties_can_be_selected() -> None:
     names = ["RowKey", "Timestamp"]
     minimal = JsonEntityWriter(MetadataLevel.MINIMAL, BASE, "acct", "T", names, "RowKey,Timestamp")
-    assert minimal.item(ROW).decode() == f'{ETAG},"RowKey":"r","Timestamp":"{STAMP}"'
+    assert minimal.item(ROW).decode() == f'{ETAG},"RowKey":"r","Timestamp":"{TIMESTAMP}"'
     full = JsonEntityWriter(MetadataLevel.FULL, BASE, "acct", "T", names, "RowKey,Timestamp")
-    assert full.item(ROW).decode().endswith(f'"RowKey":"r","Timestamp@odata.type":"Edm.DateTime","Timestamp":"{STAMP}"')
+    assert (
+        full.item(ROW)
+        .decode()
+        .endswith(f'"RowKey":"r","Timestamp@odata.type":"Edm.DateTime","Timestamp":"{TIMESTAMP}"')
+    )
 
 
 @pytest.mark.parametrize("key", ["it's", "a-b_c.d~e", "1(2)", "a+b", "a b", "", "é", 'a"b', "%41"])
@@ -94,7 +90,7 @@ def test_an_address_spells_keys_as_ever(key: str) -> None:
 
 
 def test_an_empty_feed() -> None:
-    assert JsonEntityWriter(MetadataLevel.NONE, BASE, "acct", "T").feed([]) == b'{"value":[]}'
+    assert JsonEntityWriter(MetadataLevel.NONE, BASE, "acct", "T").feed(empty=True).whole([]) == b'{"value":[]}'
 
 
 @given(keys, keys, properties)
@@ -112,13 +108,13 @@ def test_levels_say_the_same(partition_key: str, row_key: str, values: dict[str,
         assert str(read(level, list(plain))) == str(plain)
 
 
-def _told_slowly(level: MetadataLevel, row: Row, select: list[str] | None) -> str:
-    """Spell an entity from its decoded row."""
+def _reported_slowly(level: MetadataLevel, row: DecodedRow, select: list[str] | None) -> str:
+    """Serialize an entity from its decoded row."""
     link = entity_link("T", row.partition_key, row.row_key)
     held = {
         "PartitionKey": Property(edm.STRING, json.dumps(row.partition_key)),
         "RowKey": Property(edm.STRING, json.dumps(row.row_key)),
-        "Timestamp": Property(edm.DATETIME, f'"{edm.format_datetime(row.ticks)}"'),
+        "Timestamp": Property(edm.DATETIME, f'"{date_time.format_datetime(row.ticks)}"'),
         **row.properties,
     }
     full = level is MetadataLevel.FULL
@@ -146,8 +142,8 @@ def test_cutting_says_what_decoding_says(
     many = [*few, *(f"Gone{number}" for number in range(SEARCHED_MAX)), "odata.etag"]
     for select in (None, few, many):
         writer = JsonEntityWriter(level, BASE, "acct", "T", select)
-        assert writer.item(row).decode() == _told_slowly(level, decode_row(row), select)
-        feed = json.loads(writer.feed([writer.item(row)] * 3))["value"]
+        assert writer.item(row).decode() == _reported_slowly(level, decode_row(row), select)
+        feed = json.loads(writer.feed(empty=False).whole([writer.item(row)] * 3))["value"]
         assert str(feed) == str([json.loads(b"{%b}" % writer.item(row))] * 3)
 
 

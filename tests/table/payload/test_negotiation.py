@@ -65,7 +65,7 @@ def test_bodies_accepted(content_type: str) -> None:
         ("application/json;odata=verbose", "JsonVerboseFormatNotSupported"),
     ],
 )
-def test_bodies_refused(content_type: str, code: str) -> None:
+def test_bodies_rejected(content_type: str, code: str) -> None:
     with pytest.raises(ServiceError) as caught:
         reader_of("2019-02-02", {"content-type": content_type})
     assert caught.value.code == code
@@ -83,7 +83,7 @@ def test_preferences(value: str | None, preference: Preference | None) -> None:
     assert read_preference({} if value is None else {"prefer": value}, PREFER_SINCE) is preference
 
 
-def test_a_preference_of_another_kind_is_refused() -> None:
+def test_a_preference_of_another_kind_is_rejected() -> None:
     with pytest.raises(ServiceError, match="InvalidHeaderValue"):
         read_preference({"prefer": "return=minimal"}, PREFER_SINCE)
 
@@ -94,7 +94,7 @@ def test_before_there_were_preferences_they_are_ignored(value: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("version", "headers", "refused"),
+    ("version", "headers", "rejected"),
     [
         ("2019-02-02", {}, False),
         ("2013-08-15", {"dataserviceversion": "3.0"}, False),
@@ -104,9 +104,9 @@ def test_before_there_were_preferences_they_are_ignored(value: str) -> None:
         ("2019-02-02", {"dataserviceversion": "3.0", "maxdataserviceversion": "2.0;NetFx"}, True),
     ],
 )
-def test_versions_that_have_json(version: str, headers: dict[str, str], refused: bool) -> None:
+def test_versions_that_have_json(version: str, headers: dict[str, str], rejected: bool) -> None:
     json = {**headers, "accept": "application/json", "content-type": "application/json"}
-    if refused:
+    if rejected:
         with pytest.raises(ServiceError, match="JsonFormatNotSupported"):
             negotiate(version, json, "")
         with pytest.raises(ServiceError, match="JsonFormatNotSupported"):
@@ -179,7 +179,7 @@ def test_negotiation_by_version(version: str, accept: str, option: str, body_typ
         ("2015-12-11", {"dataserviceversion": "2.0"}, "", "JsonFormatNotSupported", LEVELS["minimalmetadata"]),
     ],
 )
-def test_refusals_by_version(
+def test_rejections_by_version(
     version: str, headers: dict[str, str], option: str, code: str, error_format: Format
 ) -> None:
     with pytest.raises(ServiceError) as caught:

@@ -1,7 +1,7 @@
 import pytest
 
 from lazulite.protocol.errors import ServiceError
-from lazulite.table.query.options import read_select, read_top, refuse_unknown_options
+from lazulite.table.query.options import read_select, read_top, reject_unknown_options
 
 
 @pytest.mark.parametrize(("text", "top"), [(None, 1000), ("0", 0), ("1", 1), ("1000", 1000), ("+5", 5)])
@@ -10,7 +10,7 @@ def test_top(text: str | None, top: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["1001", "-2", "x", "", "1.0", "9" * 30, "٣"])
-def test_top_refused(text: str) -> None:
+def test_top_rejected(text: str) -> None:
     with pytest.raises(ServiceError, match="InvalidInput"):
         read_top({"$top": text})
 
@@ -25,14 +25,14 @@ def test_select(text: str, names: list[str] | None) -> None:
 
 
 @pytest.mark.parametrize("text", [",", "a,", "a,,b", ",".join("x" * 256), "x" * 256])
-def test_select_refused(text: str) -> None:
+def test_select_rejected(text: str) -> None:
     with pytest.raises(ServiceError, match="InvalidInput"):
         read_select({"$select": text})
 
 
 @pytest.mark.parametrize("option", ["$orderby", "$skip", "$inlinecount", "$expand", "$count"])
 def test_options_that_are_not_there(option: str) -> None:
-    refuse_unknown_options({"$filter": "", "unknown": "x"})
+    reject_unknown_options({"$filter": "", "unknown": "x"})
     with pytest.raises(ServiceError) as caught:
-        refuse_unknown_options({option: "x"})
+        reject_unknown_options({option: "x"})
     assert (caught.value.status, caught.value.code) == (501, "NotImplemented")

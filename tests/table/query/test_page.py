@@ -8,7 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lazulite.engine.contract import Engine, Key, KeyRange, Slice
-from lazulite.table.call import QueryLimits
+from lazulite.protocol.steps import Steps
+from lazulite.service.limits import QueryLimits
+from lazulite.table.model.row import LARGE_BYTES
 from lazulite.table.query.page import Page, PageReader, PageRequest, read_page
 
 SPACE = 5000
@@ -22,6 +24,11 @@ async def _rows(engine: Engine) -> list[bytes]:
     return [name.encode() for name in names]
 
 
+def serialize_steps(value: bytes) -> Steps[bytes]:
+    yield from ()
+    return value
+
+
 async def _read(
     engine: Engine,
     top: int,
@@ -32,7 +39,7 @@ async def _read(
     def predicate(value: bytes) -> bool:
         return matching is None or value.endswith(matching.encode())
 
-    request = PageRequest(SPACE, ALL, None if matching is None else predicate, bytes, top, deadline)
+    request = PageRequest(SPACE, ALL, None if matching is None else predicate, bytes, serialize_steps, top, deadline)
     ticks = count()
     return await read_page(engine, request, limits or QueryLimits(), lambda: next(ticks))
 
@@ -84,26 +91,49 @@ async def test_size_ends_a_page(engine: Engine) -> None:
 
 async def test_nothing_asked_nothing_read(engine: Engine) -> None:
     assert await _read(engine, 0) == Page()
-    request = PageRequest(SPACE, [], None, bytes, 10, 0)
+    request = PageRequest(SPACE, [], None, bytes, serialize_steps, 10, 0)
     assert await read_page(engine, request, QueryLimits(), lambda: 0) == Page()
 
 
 @pytest.mark.parametrize("matching", [None, "x"])
-async def test_others_get_a_turn_inside_a_slice(engine: Engine, matching: str | None) -> None:
-    """Each look at this clock is a second later, so every look ends a turn."""
-    turns = 0
+async def test_others_get_a_iteration_inside_a_slice(engine: Engine, matching: str | None) -> None:
+    """Each reading of this clock is a second later, so every checkpoint yields."""
+    iterations = 0
 
-    async def count_turns() -> None:
-        nonlocal turns
+    async def count_iterations() -> None:
+        nonlocal iterations
         while True:
-            turns += 1
+            iterations += 1
             await asyncio.sleep(0)
 
-    other = asyncio.create_task(count_turns())
+    other = asyncio.create_task(count_iterations())
     page = await _read(engine, 1200, matching)
     other.cancel()
     assert page.scanned == 1200
-    assert turns >= 1200
+    assert iterations >= 1200
+
+
+async def test_a_large_row_is_a_run_of_its_own() -> None:
+    """The clock stands still, so runs of small rows grow."""
+    rows = [b"s" * 9] * 200 + [b"l" * (LARGE_BYTES + 1)] * 3
+    runs: list[int] = []
+
+    def predicate(value: bytes) -> bool:
+        runs.append(len(value))
+        return True
+
+    def steps(value: bytes) -> Steps[bytes]:
+        runs.append(-len(value))
+        yield
+        return value
+
+    for chosen in (None, predicate):
+        runs.clear()
+        reader = PageReader(PageRequest(SPACE, ALL, chosen, bytes, steps, 1000, 1), QueryLimits(), lambda: 0)
+        await reader.read(_sliced(rows, 0, [len(rows)]))
+        assert reader.page.items == rows
+        size = LARGE_BYTES + 1
+        assert runs[-3 * (1 + (chosen is not None)) :] == 3 * ([-size] if chosen is None else [size, -size])
 
 
 async def test_a_page_makes_progress_though_its_time_is_up(engine: Engine) -> None:
@@ -151,7 +181,7 @@ async def test_pages_together_hold_each_row_once(
     rows = [b"%04d%c" % (index, b"ny"[belongs]) for index, belongs in enumerate(belonging)]
     limits = QueryLimits(lookahead_rows=lookahead, page_bytes=page_bytes)
     predicate = (lambda value: value.endswith(b"y")) if filtered else None
-    request = PageRequest(SPACE, ALL, predicate, bytes, top, float("inf"))
+    request = PageRequest(SPACE, ALL, predicate, bytes, serialize_steps, top, float("inf"))
     looks = count()
     found: list[bytes] = []
     next_row: Key | None = ("p", "0000")

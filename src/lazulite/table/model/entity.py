@@ -10,16 +10,9 @@ from typing import NamedTuple
 
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.steps import Steps
-from lazulite.table.model.edm import (
-    STRING,
-    TYPES,
-    DateTimeRangeError,
-    EdmType,
-    Json,
-    string_size,
-    type_of_json,
-    utf16_length,
-)
+from lazulite.table.model.date_time import DateTimeRangeError
+from lazulite.table.model.edm import STRING, TYPES, EdmType, string_size, type_of_json, utf16_length
+from lazulite.table.model.literals import Json
 from lazulite.table.model.row import Property, encode_properties, in_order
 from lazulite.table.names import check_property_name
 
@@ -28,41 +21,45 @@ MEMBERS_MAX = 4 * PROPERTIES_MAX
 """Members of a body, nulls included, which are no properties but take work too."""
 ENTITY_MAX_BYTES = 1024 * 1024
 _PROPERTY_OVERHEAD_BYTES = 8
-_SURELY_SMALL = ENTITY_MAX_BYTES // 2
-"""Bytes of literals, two a character, with which 252 properties are no too large entity, whatever their names."""
+SURELY_SMALL = ENTITY_MAX_BYTES // 2
+"""Bytes of literals, two a character: 252 properties of these are a legal entity with names of any length."""
+_LARGE_LITERAL = 4096
+"""Characters of a literal that takes longer to measure than a step costs."""
 KEYS = ("PartitionKey", "RowKey")
 _STRING_TYPES = (None, STRING.name)
-"""What a body may declare a string as."""
+"""The types that a body may declare for a key."""
 MALFORMED = "An error occurred while processing this request."
-"""What the service says of a body that is wrong in no way that has a code of its own."""
+"""The message for an invalid body without a more specific code."""
 
 
 @dataclass(slots=True)
 class Entity:
-    """What the body of a write says: its properties as sent. A key is None where the body leaves it out."""
+    """The entity in the body of a write, its properties as sent. A key is None if the body omits it."""
 
     partition_key: str | None
     row_key: str | None
     properties: dict[str, Property]
     keys_are_strings: bool = True
-    """False: the body declares a key as another type, which inserts alone refuse."""
+    """False: the body declares a key as another type, which only inserts reject."""
 
 
 class EncodedEntity(NamedTuple):
-    """The same, its properties as a row has them (`row.encode_properties`)."""
+    """An entity whose properties are encoded as a row has them (`row.encode_properties`)."""
 
     partition_key: str | None
     row_key: str | None
     members: str
     keys_are_strings: bool = True
+    keys: str = ""
+    """The keys as `row.encode_keys` encodes them, if they are known to be valid keys of a new entity."""
 
 
 def build_entity(values: dict[str, Json], types: Mapping[str, Json]) -> Steps[Entity]:
     """Check the properties that a body describes and type them, one in a step.
 
     Args:
-        values: by name, as they came; a null is no property. The keys are taken out.
-        types: names of types by names of properties; what has none is of the type that its value looks like.
+        values: by name, in the order of the body; a null is no property. The keys are removed.
+        types: names of types by names of properties; a property without one has the type of its JSON value.
 
     Raises:
         ServiceError: the exact code of each violation (reference §5.2, §5.3).
@@ -80,7 +77,7 @@ def build_entity(values: dict[str, Json], types: Mapping[str, Json]) -> Steps[En
             if value is not None:
                 type_name = types.get(name)
                 edm = type_of_json(value) if type_name is None else _named_type(type_name)
-                literal, value_bytes = _spelled(edm, value)
+                literal, value_bytes = _literal_and_size(edm, value)
                 properties[name] = Property(edm, literal)
                 size.add(name, edm, literal, value_bytes)
     except DateTimeRangeError as error:
@@ -111,11 +108,11 @@ def _named_type(name: Json) -> EdmType:
     return TYPES[name]
 
 
-def _spelled(edm: EdmType, value: Json) -> tuple[str, int]:
-    """Return a value's literal and its size; none is spelled for a String that makes its entity too large.
+def _literal_and_size(edm: EdmType, value: Json) -> tuple[str, int]:
+    """Return a value's literal and its size; the literal is empty for a String that makes its entity too large.
 
     Raises:
-        ValueError: the value is none of this type.
+        ValueError: the value is not of this type.
     """
     if edm is not STRING or not isinstance(value, str):
         literal = edm.literal(value)
@@ -124,18 +121,25 @@ def _spelled(edm: EdmType, value: Json) -> tuple[str, int]:
     return "" if value_bytes > edm.limit else edm.literal(value), value_bytes
 
 
-def check_merged(partition_key: str, row_key: str, properties: Mapping[str, Property]) -> None:
-    """Refuse an entity that two legal ones were merged into, if it has too many properties or too much in them.
+def is_surely_legal(properties: Mapping[str, Property]) -> bool:
+    """Tell whether these properties are within the limits with names and keys of any length."""
+    literals = sum([len(literal) for _, literal in properties.values()])
+    return len(properties) <= PROPERTIES_MAX and 2 * literals <= SURELY_SMALL
+
+
+def check_merged(partition_key: str, row_key: str, properties: Mapping[str, Property]) -> Steps[None]:
+    """Reject an entity merged from two legal ones that has too many properties or is too large.
+
+    Each large value is measured in a step.
 
     Raises:
         ServiceError: `TooManyProperties`, `EntityTooLarge`.
     """
-    literals = sum([len(literal) for _, literal in properties.values()])
-    if len(properties) <= PROPERTIES_MAX and 2 * literals <= _SURELY_SMALL:
-        return
     size = _Size(partition_key, row_key)
     for name, (edm, literal) in properties.items():
         size.add(name, edm, literal, edm.size(literal))
+        if len(literal) > _LARGE_LITERAL:
+            yield
     size.check()
 
 
@@ -155,16 +159,16 @@ class _Size:
         self._value_too_large = self._value_too_large or value_bytes > edm.limit
 
     def check(self) -> None:
-        """Refuse an entity that has too many properties or too much in them.
+        """Reject an entity that has too many properties or is too large.
 
-        The whole is judged before its parts, as the service does: one binary of 1 MiB is an `EntityTooLarge`.
+        The whole is checked before its parts, as the service does: one binary of 1 MiB is an `EntityTooLarge`.
 
         Raises:
             ServiceError: `TooManyProperties`, `EntityTooLarge`, `PropertyValueTooLarge`.
         """
         if self._properties > PROPERTIES_MAX:
             raise ServiceError("TooManyProperties")
-        if 2 * self._literals <= STRING.limit and not self._value_too_large:  # Its keys are judged by themselves.
+        if 2 * self._literals <= STRING.limit and not self._value_too_large:  # Its keys have checks of their own.
             return
         if self._bytes > ENTITY_MAX_BYTES:
             raise ServiceError("EntityTooLarge")

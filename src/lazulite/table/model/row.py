@@ -1,7 +1,7 @@
-r"""How an entity is stored: the bytes of one row of the engine.
+r"""The row format: an entity as the bytes of one row of the engine.
 
-A row's value is what a client that asks for minimal metadata wants to read, so that a page of a query is a range scan
-and a join. It has two parts:
+A row's value holds the members of the response in minimal metadata, so a page of a query is a range scan and a join. It
+has two parts:
 
     head      9 bytes: the format version, 0x01, then the entity's Timestamp in ticks (100 ns since 1601-01-01 UTC),
               8 bytes, big endian
@@ -17,38 +17,37 @@ and a join. It has two parts:
 
 Invariants that reading relies on: inside a string a quote is always escaped, and every member but the first follows a
 comma; therefore `,"` opens a member or ends a string, and the bytes `,"Name":` occur exactly once if the entity has the
-property Name, and never otherwise. The ETag is the Timestamp in another spelling, and both are the head's ticks. A null
+property Name, and never otherwise. The ETag and the Timestamp are two texts of the head's ticks. A null
 is never stored.
 
-Properties are searched for from the end, which Python does in a fraction of the time that it takes from the start on
-rows that hold much text. (Not for texts that a client chooses, though: the time would be the product of both lengths.)
+History of the format, by its number (the first byte). Golden bytes: `tests/table/model/test_row_formats.py`.
+
+    1   since 2026-11-20, the first version: custom properties as sent. Since 2026-11-21, by name in entities that were
+        replaced or merged. No version depends on their order: all read both forms. No other byte has changed.
+
+No other format was ever written. A new one gets the next number; `decode_row` and the readers in property_reader.py
+continue to read all earlier ones.
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from json.encoder import encode_basestring_ascii as quote
 from typing import NamedTuple, TypeVar
 
 from lazulite.engine.ordinal import ordinal
-from lazulite.table.model.edm import (
-    DATETIME,
-    TYPES,
-    DateTime,
-    EdmType,
-    Value,
-    format_datetime,
-    needs_annotation,
-    type_of_literal,
-)
+from lazulite.table.model.date_time import format_datetime
+from lazulite.table.model.edm import TYPES, EdmType, needs_annotation, type_of_literal
 
 HEAD_BYTES = 9
 _VERSION = b"\x01"
 _ETAG_AT = HEAD_BYTES + len('"odata.etag":"')
 _AFTER_ETAG = b'","PartitionKey":'
-_LONGEST_TYPE = len('Edm.DateTime"')
-SEARCHED_MAX = 8
-"""Properties that are looked for in a row one by one; for more of them the row is taken apart."""
+_OPENING = ',"'
+_SYSTEM_MEMBERS = 4
+_SHORT_CHARACTERS_MAX = 4096
+LARGE_BYTES = 64 * 1024
+"""Bytes of a row that is taken apart, and serialized where that is costly, in steps."""
 
 
 class Property(NamedTuple):
@@ -58,8 +57,8 @@ class Property(NamedTuple):
     literal: str
 
 
-class Row(NamedTuple):
-    """A stored entity, taken apart. Keys and names are decoded; values are literals."""
+class DecodedRow(NamedTuple):
+    """A decoded row. Keys and names are decoded; values are literals."""
 
     partition_key: str
     row_key: str
@@ -74,7 +73,7 @@ def etag_of(ticks: int) -> str:
 
 
 def stored_etag(value: bytes) -> str:
-    """Return the ETag of a row's value: what `etag_of` makes of its Timestamp, read instead of spelled anew."""
+    """Return the ETag of a row's value: as `etag_of` for its Timestamp, but read instead of formatted."""
     assert value[:1] == _VERSION, "a row of a format that this version does not know"
     return value[_ETAG_AT : value.index(_AFTER_ETAG)].decode("ascii").replace("\\", "")
 
@@ -97,13 +96,13 @@ def in_order(properties: Mapping[str, _T]) -> dict[str, _T]:
 
 
 def type_prefix(name: str) -> str:
-    """Return what precedes the name of a property's type where that is told."""
+    """Return the text before the name of a property's type in an annotation."""
     return f',{quote(name)[:-1]}@odata.type":"'
 
 
 @lru_cache(maxsize=4096)
 def member_prefix(name: str, type_name: str) -> str:
-    """Return what precedes a property's literal: a comma, the name, and before it the annotation if there is a type."""
+    """Return the text before a property's literal: a comma, the annotation if there is a type, the name."""
     annotation = f'{type_prefix(name)}{type_name}"' if type_name else ""
     return f"{annotation},{quote(name)}:"
 
@@ -118,15 +117,20 @@ def encode_properties(properties: Mapping[str, Property]) -> str:
     )
 
 
-def assemble(ticks: int, keys: str, properties: str) -> bytes:
-    """Build a row's value from what `encode_keys` and `encode_properties` returned."""
+def assemble(ticks: int, keys: str, properties: str | bytes) -> bytes:
+    """Build a row's value from the results of `encode_keys` and `encode_properties`, which may be in ASCII already."""
     opening, timestamp = _system_parts(ticks)
-    return opening + f"{keys}{timestamp}{properties}".encode("ascii")
+    if isinstance(properties, str):
+        if len(properties) <= _SHORT_CHARACTERS_MAX:
+            return opening + f"{keys}{timestamp}{properties}".encode("ascii")
+        # A large row is copied twice: half the time of a format string, its encoding and a concatenation.
+        properties = properties.encode("ascii")
+    return b"".join((opening, f"{keys}{timestamp}".encode("ascii"), properties))
 
 
 @lru_cache(maxsize=64)
 def _system_parts(ticks: int) -> tuple[bytes, str]:
-    """Return what stands before the keys and after them; all rows of a commit have the same."""
+    """Return the bytes before the keys and the text after them; all rows of a commit have the same."""
     etag = f'"odata.etag":{quote(etag_of(ticks))},'
     return _VERSION + ticks.to_bytes(8, "big") + etag.encode("ascii"), f',"Timestamp":"{format_datetime(ticks)}"'
 
@@ -138,7 +142,7 @@ def ticks_of(value: bytes) -> int:
 
 
 def members_of(value: bytes) -> bytes:
-    """Return the members of a row's value, ready to be put between braces."""
+    """Return the members of a row's value, without braces."""
     return value[HEAD_BYTES:]
 
 
@@ -150,13 +154,37 @@ def _unquote(literal: str) -> str:
     return text
 
 
-def decode_row(value: bytes) -> Row:
-    """Take a row's value apart."""
+def decode_row(value: bytes) -> DecodedRow:
+    """Decode a row's value."""
     ticks = ticks_of(value)
-    members = _split(str(memoryview(value)[HEAD_BYTES:], "ascii"), ',"')
+    members = _split(value)
+    partition_key, row_key = (_unquote(member.partition('":')[2]) for member in members[1 : _SYSTEM_MEMBERS - 1])
+    return DecodedRow(partition_key, row_key, ticks, _decode(members[_SYSTEM_MEMBERS:]))
+
+
+def decode_members(members: str) -> dict[str, Property]:
+    """Decode what `encode_properties` returned."""
+    return _decode(split_custom(members))
+
+
+def custom_members(value: bytes) -> list[str]:
+    """Return the custom members of a row's value as `split_text` does."""
+    return _split(value)[_SYSTEM_MEMBERS:]
+
+
+def split_custom(members: str) -> list[str]:
+    """Return custom members, each after a comma, as `split_text` does."""
+    return split_text(members[len(_OPENING) :], _OPENING) if members else []
+
+
+def _split(value: bytes) -> list[str]:
+    return split_text(str(memoryview(value)[HEAD_BYTES:], "ascii"), _OPENING)
+
+
+def _decode(members: Iterable[str]) -> dict[str, Property]:
     properties: dict[str, Property] = {}
     edm: EdmType | None = None
-    for member in members[4:]:
+    for member in members:
         name, _, literal = member.partition('":')
         if "@" in name:
             edm = TYPES[literal[1:-1]]
@@ -165,11 +193,10 @@ def decode_row(value: bytes) -> Row:
             name = _unquote(f'"{name}"')
         properties[name] = Property(edm or type_of_literal(literal), literal)
         edm = None
-    partition_key, row_key = (_unquote(member.partition('":')[2]) for member in members[1:3])
-    return Row(partition_key, row_key, ticks, properties)
+    return properties
 
 
-def _split(text: _Text, opening: _Text) -> list[_Text]:
+def split_text(text: _Text, opening: _Text) -> list[_Text]:
     """Return the members, annotations among them, each without the comma and the quote that open it."""
     members = text.split(opening)
     if not all(members):
@@ -178,129 +205,3 @@ def _split(text: _Text, opening: _Text) -> list[_Text]:
             members[index - 1] += opening
         members = list(filter(None, members))
     return members
-
-
-def finder(name: str) -> Callable[[bytes, bytes, int], int]:
-    """Return the function to search a row with for what belongs to a property; the system's are near the start."""
-    return bytes.find if name in ("PartitionKey", "RowKey", "Timestamp") else bytes.rfind
-
-
-def _read_timestamp(value: bytes) -> Property:
-    return Property(DATETIME, f'"{format_datetime(ticks_of(value))}"')
-
-
-def literal_reader(name: str) -> Callable[[bytes], Property | None]:
-    """Return a function that finds one property in a row's value without decoding it; None if it is absent."""
-    if name == "Timestamp":
-        return _read_timestamp
-    cut = member_cutter(name, annotated=True)
-    annotation = type_prefix(name)[1:].encode()
-    to_type, to_literal = len(annotation), len(member_prefix(name, "")) - 1
-
-    def read(value: bytes) -> Property | None:
-        member = cut(value)
-        if member is None:
-            return None
-        if member.startswith(annotation):
-            type_name, _, member = member[to_type:].partition(b'",')
-            return Property(TYPES[type_name.decode("ascii")], member[to_literal:].decode("ascii"))
-        literal = member[to_literal:].decode("ascii")
-        return Property(type_of_literal(literal), literal)
-
-    return read
-
-
-def member_cutter(name: str, *, annotated: bool) -> Callable[[bytes], bytes | None]:
-    """Return a function that cuts a property's member out of a row's value, as it is stored; None if it is absent.
-
-    Args:
-        name: of the property.
-        annotated: whether the type annotation that may stand before it is wanted.
-    """
-    if not name.isidentifier():
-        return lambda _: None
-    opening, annotation = member_prefix(name, "").encode(), type_prefix(name).encode()
-    to_value = len(opening)
-    find = finder(name)
-
-    def cut(value: bytes) -> bytes | None:
-        at = find(value, opening, HEAD_BYTES)
-        if at < 0:
-            return None
-        start = at + to_value
-        if value[start] != 0x22:
-            end = value.find(b",", start)
-            return value[at + 1 :] if end < 0 else value[at + 1 : end]
-        end = _end_of_string(value, start)
-        if annotated:
-            type_at = value.find(b"Edm.", at - _LONGEST_TYPE, at)
-            if type_at >= 0 and value.endswith(annotation, 0, type_at):
-                at = type_at - len(annotation)
-        return value[at + 1 : end]
-
-    return cut
-
-
-def split_members(value: bytes, *, annotated: bool) -> dict[bytes, bytes]:
-    """Take a row's value apart; return what `member_cutter` cuts out for each name, as names are stored.
-
-    Args:
-        value: of the row.
-        annotated: whether the type annotations are wanted.
-    """
-    members: dict[bytes, bytes] = {}
-    annotation = b""
-    for member in _split(value[HEAD_BYTES:], b',"')[1:]:
-        name = member[: member.index(b'"')]
-        if b"@" in name:
-            annotation = b'"%b,' % member if annotated else b""
-        else:
-            members[name] = b'%b"%b' % (annotation, member)
-            annotation = b""
-    return members
-
-
-def property_reader(name: str) -> Callable[[bytes], Value | None]:
-    """Return a function that reads one property out of a row's value: its decoded value, or None if it is absent."""
-    if name == "Timestamp":
-        return lambda value: DateTime(ticks_of(value))
-    find = literal_reader(name)
-
-    def read(value: bytes) -> Value | None:
-        found = find(value)
-        return None if found is None else found[0].decode(found[1])
-
-    return read
-
-
-def decoded_row_reader() -> Callable[[str], Callable[[bytes], Value | None]]:
-    """Return what `property_reader` is, for a filter that asks about many properties: each row is taken apart once."""
-    last = b""
-    row = Row("", "", 0, {})
-
-    def reader(name: str) -> Callable[[bytes], Value | None]:
-        if name in ("PartitionKey", "RowKey", "Timestamp"):
-            return property_reader(name)
-
-        def read(value: bytes) -> Value | None:
-            nonlocal last, row
-            if value is not last:
-                last, row = value, decode_row(value)
-            found = row.properties.get(name)
-            return None if found is None else found[0].decode(found[1])
-
-        return read
-
-    return reader
-
-
-def _end_of_string(value: bytes, start: int) -> int:
-    """Return the index after the closing quote of the JSON string that opens at `start`."""
-    end = value.find(b'"', start + 1)
-    if value[end - 1] != 0x5C:
-        return end + 1
-    end = value.find(b',"', end)
-    if end < 0:
-        return len(value)
-    after = end + 2
-    return after if value[after : after + 1] in (b",", b"") else end

@@ -1,28 +1,25 @@
-"""Insert, replace, merge, the two upserts and delete: from a request to a decision, and to its answer.
+"""Insert, replace, merge, the two upserts and delete: from a request to a decision, and to its response.
 
 A write is prepared (everything that needs no stored state is checked), then applied to the stored row inside the
-engine's commit, then answered. A batch prepares many, applies them in one commit and answers each: the same functions.
+engine's commit; then its response is made. A batch prepares many, applies them in one commit and makes the response of
+each by the same functions.
 Source: reference §9.
 """
 
-from collections.abc import Mapping
+from typing import NamedTuple, cast
 
+from lazulite.engine.commit_steps import commit_in_steps
 from lazulite.protocol.errors import ServiceError
-from lazulite.protocol.message import Response
+from lazulite.protocol.message import Request, Response
 from lazulite.protocol.steps import Steps
+from lazulite.service.routing import Keys, Operation
 from lazulite.table.call import Call
-from lazulite.table.etag_condition import read_condition, refuse_conditions, require_condition
+from lazulite.table.etag_condition import read_condition, reject_conditions, require_condition
 from lazulite.table.model.entity import MALFORMED, EncodedEntity
-from lazulite.table.model.row import Property, assemble, encode_keys, encode_properties, etag_of, in_order
+from lazulite.table.model.row import assemble, encode_keys, etag_of, stored_etag
 from lazulite.table.names import check_new_key
 from lazulite.table.operations.write_decisions import (
-    DELETE,
     INSERT,
-    INSERT_OR_MERGE,
-    INSERT_OR_REPLACE,
-    MERGE,
-    REPLACE,
-    WRITES,
     ApplyOne,
     EntityWrite,
     Write,
@@ -30,102 +27,138 @@ from lazulite.table.operations.write_decisions import (
 from lazulite.table.payload.formats import Format
 from lazulite.table.payload.links import entity_link
 from lazulite.table.payload.negotiation import Preference, read_preference
-from lazulite.table.resource import Kind
-from lazulite.table.responses import created_without_content, entity_answer, no_content, preference_applied
+from lazulite.table.responses import (
+    created_opening,
+    entity_opening,
+    location_lines,
+    no_content_opening,
+    preference_applied,
+)
 from lazulite.table.versions import UPSERT_SINCE
 
-_WRITES: dict[tuple[Kind, str, bool], Write] = {
-    (Kind.ENTITIES, "POST", False): INSERT,
-    (Kind.ENTITIES, "POST", True): INSERT,
-    (Kind.ENTITY, "PUT", False): INSERT_OR_REPLACE,
-    (Kind.ENTITY, "PUT", True): REPLACE,
-    (Kind.ENTITY, "MERGE", False): INSERT_OR_MERGE,
-    (Kind.ENTITY, "MERGE", True): MERGE,
-    (Kind.ENTITY, "PATCH", False): INSERT_OR_MERGE,
-    (Kind.ENTITY, "PATCH", True): MERGE,
-    (Kind.ENTITY, "DELETE", False): DELETE,
-    (Kind.ENTITY, "DELETE", True): DELETE,
-}
-WRITE_NAMES = frozenset(write.operation for write in WRITES)
+
+class InsertResponse(NamedTuple):
+    """The response of an insert, as far as its request's head settles it."""
+
+    wanted: Format
+    preference: Preference | None
+    opening: str
+    """Its first fields."""
 
 
-def find_write(call: Call) -> Write | None:
-    """Return the kind of write that a call asks for by its method and its If-Match; None if it is no write."""
-    return _WRITES.get((call.resource.kind, call.method, "if-match" in call.request.headers))
-
-
-class Intent:
-    """A write as far as the head of its request tells: what all requests with that head share.
+class ValidatedWrite:
+    """A write whose request's head is validated: the part that all requests with that head share.
 
     Attributes:
         call: the request.
         kind: the kind of write.
         condition: from its If-Match.
+        opening: the first fields of the response, but for an insert.
+        reader: of the body; None for a delete.
+        patterns: of the bodies of its table.
     """
 
-    __slots__ = ("_wish", "call", "condition", "kind", "reader")
+    __slots__ = ("_insert_response", "call", "condition", "kind", "opening", "patterns", "reader")
 
     def __init__(self, call: Call, kind: Write) -> None:
-        """Check what can be checked before there is a body.
-
-        Raises:
-            ServiceError: 400, 403 or 415.
-        """
-        self.call = call
-        self.kind = kind
-        self._wish: tuple[Format, Preference | None] | None = None
-        call.request.operation = kind.operation
-        call.authorize(kind.requirement)
-        headers = call.request.headers
-        self.condition = None
-        if kind is INSERT:
-            refuse_conditions(headers)
-        else:
-            self.condition = read_condition(headers, call.method)
-        if kind.deletes or (kind.must_exist is None and call.version < UPSERT_SINCE):
-            require_condition(self.condition, call.resource.table)
-        self.reader = None if kind.deletes else call.reader()
-
-    def wish(self) -> tuple[Format, Preference | None]:
-        """Return what an insert should answer with, which is looked at after the body.
+        """Validate the head.
 
         Raises:
             ServiceError: 400 or 415.
         """
-        if self._wish is None:
-            self._wish = self.call.format(), read_preference(self.call.request.headers, self.call.version)
-        return self._wish
+        self.call = call
+        self.kind = kind
+        self._insert_response: InsertResponse | None = None
+        self.condition = self.condition_of(call.request)
+        if kind.deletes or (kind.must_exist is None and call.version < UPSERT_SINCE):
+            require_condition(self.condition, call.resource.table)
+        self.reader = None if kind.deletes else call.reader()
+        self.opening = "" if kind is INSERT else no_content_opening(call)
+        self.patterns = call.context.patterns.of(call.account, call.resource.table)
+
+    def condition_of(self, request: Request) -> str | None:
+        """Return the condition that a request's If-Match states.
+
+        Raises:
+            ServiceError: 400.
+        """
+        if self.kind is not INSERT:
+            return read_condition(request.headers, self.call.method)
+        reject_conditions(request.headers)
+        return None
+
+    def insert_response(self) -> InsertResponse:
+        """Return the response of an insert, whose format and preference are validated after the body.
+
+        Raises:
+            ServiceError: 400 or 415.
+        """
+        if self._insert_response is None:
+            call = self.call
+            wanted = call.format()
+            preference = read_preference(call.request.headers, call.version)
+            if preference is Preference.NO_CONTENT:
+                opening = created_opening(call)
+            else:
+                applied = "".join(f"{name}: {value}\r\n" for name, value in preference_applied(preference))
+                opening = entity_opening(call, wanted) + applied
+            self._insert_response = InsertResponse(wanted, preference, opening)
+        return self._insert_response
 
 
-def prepare(intent: Intent, body: bytes) -> Steps[EntityWrite]:
-    """Check everything about a write that needs no stored state, in steps.
+def prepare_usual(validated: ValidatedWrite, body: bytes, keys: Keys, condition: str | None) -> EntityWrite | None:
+    """Do what `prepare` does in one short step, for a body that matches a pattern. Return None for every other body.
 
     Raises:
         ServiceError: 400, 403 or 415.
     """
-    call, kind, reader = intent.call, intent.kind, intent.reader
-    partition_key, row_key = call.resource.partition_key, call.resource.row_key
+    kind, reader = validated.kind, validated.reader
+    entity = None if reader is None else reader.usual(validated.patterns, body, kind is not INSERT)
+    if entity is None:
+        return None
+    preference, stored_keys = None, entity.keys
+    if kind is INSERT:
+        wanted, preference, _ = validated.insert_response()
+        if wanted.check is not None and preference is not Preference.NO_CONTENT:
+            return None
+        partition_key, row_key = keys = cast("tuple[str, str]", entity[:2])  # A pattern has both.
+    else:
+        partition_key, row_key = keys
+        stored_keys = encode_keys(partition_key, row_key)
+    validated.call.require_key(partition_key, row_key)
+    return EntityWrite(kind, partition_key, row_key, condition, stored_keys, entity.members, preference)
+
+
+def prepare(validated: ValidatedWrite, body: bytes, keys: Keys, condition: str | None) -> Steps[EntityWrite]:
+    """Check everything about a write that needs no stored state, in steps.
+
+    Args:
+        validated: the head of its request.
+        body: of its request.
+        keys: of the addressed entity; those of an insert are in its body.
+        condition: from its If-Match.
+
+    Raises:
+        ServiceError: 400, 403 or 415.
+    """
+    call, kind, reader = validated.call, validated.kind, validated.reader
     preference = None
-    properties: Mapping[str, Property] = {}
     encoded = ""
     if kind is INSERT:
         assert reader is not None, "not a delete"
-        entity = yield from reader.encoded(body, False)
+        entity = yield from reader.encoded(body, False, validated.patterns)
         encoded = entity.members
-        partition_key, row_key = _new_keys(entity)
-        wanted, preference = intent.wish()
+        keys = partition_key, row_key = _new_keys(entity)
+        wanted, preference, _ = validated.insert_response()
         if wanted.check is not None and preference is not Preference.NO_CONTENT:
-            wanted.check(partition_key, row_key, (yield from reader.entity(body)).properties)
-    # Keys in the body of an update are not compared with the URL's (*unverified*): the URL rules.
-    elif kind.merges:
-        assert reader is not None, "not a delete"
-        properties = in_order((yield from reader.entity(body)).properties)
-        encoded = encode_properties(properties)
+            yield from wanted.check(partition_key, row_key, (yield from reader.entity(body)).properties)
+    # Keys in the body of an update are ignored (*unverified*): the URL rules.
     elif reader is not None:
-        encoded = (yield from reader.encoded(body, True)).members
+        encoded = (yield from reader.encoded(body, True, validated.patterns)).members
+    partition_key, row_key = keys
     call.require_key(partition_key, row_key)
-    keys = encode_keys(partition_key, row_key)
-    return EntityWrite(kind, partition_key, row_key, intent.condition, properties, keys, encoded, preference)
+    stored_keys = encode_keys(partition_key, row_key)
+    return EntityWrite(kind, partition_key, row_key, condition, stored_keys, encoded, preference)
 
 
 def _new_keys(entity: EncodedEntity) -> tuple[str, str]:
@@ -140,30 +173,79 @@ def _new_keys(entity: EncodedEntity) -> tuple[str, str]:
     return partition_key, row_key
 
 
-async def write_entity(call: Call, kind: Write) -> Response:
-    """Run one write by itself.
+class WriteEntity:
+    """Runs one kind of write by itself.
+
+    Args:
+        kind: the kind.
+    """
+
+    def __init__(self, kind: Write) -> None:
+        self.kind = kind
+
+    def __call__(self, call: Call) -> Operation:
+        """Return the write of a call, to be awaited.
+
+        Raises:
+            ServiceError: 400 or 415; awaiting it raises the others.
+        """
+        return SingleWrite(call, self.kind).run(call.request, call.resource.keys)
+
+    def plan(self, call: Call) -> "SingleWrite | None":
+        """Return the write of all requests with the words of a call, if these settle enough."""
+        return None if call.has_key_range else SingleWrite(call, self.kind)
+
+
+class SingleWrite:
+    """A `PlannedOperation`: a write by itself, of one kind in one table.
+
+    Args:
+        call: one of its requests.
+        kind: the kind.
 
     Raises:
-        ServiceError: every refusal of the operation.
+        ServiceError: 400 or 415.
     """
-    write = await call.turn().through(prepare(Intent(call, kind), call.request.body))
-    catalog, account, name = call.context.catalog, call.account, call.resource.table
-    table = catalog.known(account, name) or await catalog.require(account, name)
-    stamp = await call.context.engine.commit(table.space, write.partition_key, [write.row_key], ApplyOne(write))
-    return answer(call, write, stamp)
+
+    __slots__ = ("_validated",)
+
+    def __init__(self, call: Call, kind: Write) -> None:
+        self._validated = ValidatedWrite(call, kind)
+
+    def at_once(self, request: Request, keys: Keys) -> Response | None:  # noqa: ARG002 - the interface has them
+        """See `PlannedOperation`: a write waits until it is durable."""
+        return None
+
+    async def run(self, request: Request, keys: Keys) -> Response:
+        """See `PlannedOperation`."""
+        validated = self._validated
+        call = validated.call
+        time_slice = call.time_slice()
+        condition = validated.condition_of(request)
+        write = prepare_usual(validated, request.body, keys, condition)
+        if write is None:
+            write = await time_slice.run(prepare(validated, request.body, keys, condition))
+        catalog, account, name = call.context.catalog, call.account, call.resource.table
+        table = catalog.cached(account, name) or await catalog.require_table(account, name)
+        timestamp = await commit_in_steps(
+            call.context.engine, table.space, write.partition_key, [write.row_key], ApplyOne(write)
+        )
+        return await time_slice.run(respond(validated, write, timestamp))
 
 
-def answer(call: Call, write: EntityWrite, stamp: int) -> Response:
-    """Return the response of a write that was applied at `stamp`."""
+def respond(validated: ValidatedWrite, write: EntityWrite, timestamp: int) -> Steps[Response]:
+    """Make the response of a write that was applied at `timestamp`, in steps."""
     if write.kind.deletes:
-        return no_content(call)
-    etag = ("ETag", etag_of(stamp))
+        return Response(204, opening=validated.opening)
+    # A row that this process has made holds the text, which costs less than to format it.
+    etag = f"ETag: {stored_etag(write.result) if write.result else etag_of(timestamp)}\r\n"
     if write.kind is not INSERT:
-        return no_content(call, etag)
-    table = call.resource.table
-    location = call.address.base + entity_link(table, write.partition_key, write.row_key)
-    if write.preference is Preference.NO_CONTENT:
-        return created_without_content(call, location, etag)
-    wanted = call.format()
-    body = call.entity_writer(wanted).entity(write.result or assemble(stamp, write.keys, write.encoded))
-    return entity_answer(call, 201, wanted, body, [*preference_applied(write.preference), ("Location", location), etag])
+        return Response(204, opening=validated.opening + etag)
+    call = validated.call
+    wanted, preference, opening = validated.insert_response()
+    location = call.address.base + entity_link(call.resource.table, write.partition_key, write.row_key)
+    if preference is Preference.NO_CONTENT:
+        return Response(204, opening=f"{opening}{location_lines(location)}{etag}")
+    row = write.result or assemble(timestamp, write.keys, write.encoded)
+    body = yield from call.entity_writer(wanted).entity_steps(row)
+    return Response(201, [], body, opening=f"{opening}Location: {location}\r\n{etag}")

@@ -1,45 +1,63 @@
-"""What each kind of write makes of its entity: six kinds, and what they share.
+"""The six kinds of write, and the row that each makes of the stored one.
 
-Invariants: a decision depends on the entities it names and on nothing else, so it can be taken anew as often as an
-engine likes; what it tells in advance (`engine.precondition`) is what it would do. Source: reference §9.
+Invariants: a decision depends only on the rows that it names, so an engine may repeat it. The conditional write that it
+states in advance (`engine.precondition`) has the same outcome. A decision merges no more than
+`MERGED_MAX` in one step of the event loop: larger merges are done in steps beforehand (`engine.commit_steps`), and hold
+for the row that they were done on. Source: reference §9.
 """
 
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from lazulite.auth.grant import Requirement
-from lazulite.engine.precondition import Expect, Foreseeing, Foreseen
+from lazulite.engine.commit_steps import StepsNeededError
+from lazulite.engine.precondition import ConditionalWrite, Expect, Precondition
 from lazulite.protocol.errors import ServiceError
+from lazulite.protocol.steps import Steps, finish
 from lazulite.table.etag_condition import ANY, check_condition, ticks_meant
-from lazulite.table.model.entity import check_merged
-from lazulite.table.model.row import Property, assemble, decode_row, encode_properties, in_order, ticks_of
+from lazulite.table.model.entity import PROPERTIES_MAX, check_merged, is_surely_legal
+from lazulite.table.model.member_merge import merge_members
+from lazulite.table.model.row import (
+    LARGE_BYTES,
+    assemble,
+    decode_members,
+    decode_row,
+    encode_properties,
+    in_order,
+    ticks_of,
+)
 from lazulite.table.payload.negotiation import Preference
+
+MERGED_MAX = 1 << 20
+"""The cost of the merges in one step, 2 to 3 ms: the bytes of the rows, and `_PROPERTY_COST` for each property."""
+_PROPERTY_COST = 256
 
 
 class Write(NamedTuple):
-    """What one kind of write needs and does."""
+    """What one kind of write does."""
 
-    operation: str
-    """Its name in logs."""
-    requirement: Requirement
     must_exist: bool | None
     """True: a missing entity is a 404. False: an existing one is a 409. None: either will do."""
     merges: bool = False
     deletes: bool = False
 
 
-def _needs(letters: str) -> Requirement:
-    return Requirement("o", (letters,), letters)
-
-
-INSERT = Write("InsertEntity", _needs("a"), must_exist=False)
-REPLACE = Write("UpdateEntity", _needs("u"), must_exist=True)
-MERGE = Write("MergeEntity", _needs("u"), must_exist=True, merges=True)
-INSERT_OR_REPLACE = Write("InsertOrReplaceEntity", _needs("au"), must_exist=None)
-INSERT_OR_MERGE = Write("InsertOrMergeEntity", _needs("au"), must_exist=None, merges=True)
-DELETE = Write("DeleteEntity", _needs("d"), must_exist=True, deletes=True)
+INSERT = Write(must_exist=False)
+REPLACE = Write(must_exist=True)
+MERGE = Write(must_exist=True, merges=True)
+INSERT_OR_REPLACE = Write(must_exist=None)
+INSERT_OR_MERGE = Write(must_exist=None, merges=True)
+DELETE = Write(must_exist=True, deletes=True)
 WRITES = (INSERT, REPLACE, MERGE, INSERT_OR_REPLACE, INSERT_OR_MERGE, DELETE)
+
+
+class Premerged(NamedTuple):
+    """The outcome of a merge with one version of its row, which `ticks` names: the entity's members, or a rejection."""
+
+    ticks: int
+    members: bytes
+    rejection: ServiceError | None = None
 
 
 @dataclass(slots=True)
@@ -50,20 +68,32 @@ class EntityWrite:
     partition_key: str
     row_key: str
     condition: str | None
-    properties: Mapping[str, Property]
     keys: str
     encoded: str
+    """The members of its body; those of a merge by name."""
     preference: Preference | None = None
-    """What an insert answers with."""
+    """The response preference of an insert."""
     result: bytes | None = None
+    premerged: Premerged | None = None
 
-    def apply(self, current: bytes | None, stamp: int) -> bytes | None:
-        """Return what the row becomes (None: deleted), given what it is and the commit's stamp.
+    def apply(self, current: bytes | None, timestamp: int) -> bytes | None:
+        """Return what the row becomes (None: deleted), given what it is and the commit's timestamp.
 
         Raises:
             ServiceError: `ResourceNotFound`, `EntityAlreadyExists`, `UpdateConditionNotSatisfied`, or a limit that the
                 merged entity breaks. Existence is judged before the condition, as the service does.
         """
+        kind = self.kind
+        if current is not None or kind.must_exist:
+            self._check(current)
+        if kind.deletes:
+            self.result = None
+            return None
+        self.result = assemble(timestamp, self.keys, self._encoded_over(current) if kind.merges else self.encoded)
+        return self.result
+
+    def _check(self, current: bytes | None) -> None:
+        """Reject the write if the row does not meet its conditions. Raises what `apply` raises."""
         kind = self.kind
         if current is None:
             if kind.must_exist:
@@ -72,13 +102,8 @@ class EntityWrite:
             raise ServiceError("EntityAlreadyExists")
         else:
             check_condition(self.condition, ticks_of(current))
-        if kind.deletes:
-            self.result = None
-            return None
-        self.result = assemble(stamp, self.keys, self._encoded_over(current))
-        return self.result
 
-    def _encoded_over(self, current: bytes | None) -> str:
+    def _encoded_over(self, current: bytes | None) -> str | bytes:
         """Return the entity's members as they become.
 
         Raises:
@@ -86,44 +111,92 @@ class EntityWrite:
         """
         if current is None or not self.kind.merges:
             return self.encoded
-        merged = in_order({**decode_row(current).properties, **self.properties})
-        check_merged(self.partition_key, self.row_key, merged)
+        premerged = self.premerged
+        if premerged is None or premerged.ticks != ticks_of(current):
+            members = merge_members(current, self.encoded)
+            return finish(self._merge_decoded(current)) if members is None else members
+        if premerged.rejection is not None:
+            raise premerged.rejection
+        self.premerged = None  # Its memory goes to the row: a batch may hold a hundred of them.
+        return premerged.members
+
+    def merge_cost(self, current: bytes | None) -> int:
+        """Return what applying this write to a row would merge, in the units of `MERGED_MAX`."""
+        if current is None or not self.kind.merges:
+            return 0
+        if self.premerged is not None and self.premerged.ticks == ticks_of(current):
+            return 0
+        cost = len(current) + len(self.encoded)
+        if cost > LARGE_BYTES:
+            return cost + _PROPERTY_COST * PROPERTIES_MAX
+        return cost + _PROPERTY_COST * (current.count(b',"') + self.encoded.count(',"'))
+
+    def premerge(self, current: bytes | None) -> Steps[None]:
+        """Merge with a row in steps; `apply` uses the outcome if the row is still that."""
+        if not self.merge_cost(current):
+            return
+        assert current is not None, "nothing to merge with costs nothing"
+        members, rejection = b"", None
+        try:
+            self._check(current)
+            members = (yield from self._merge_decoded(current)).encode("ascii")
+        except ServiceError as error:
+            rejection = error
+        self.premerged = Premerged(ticks_of(current), members, rejection)
+        yield
+
+    def _merge_decoded(self, current: bytes) -> Steps[str]:
+        """Return the members of the entity after a merge with a row, in steps.
+
+        Raises:
+            ServiceError: a limit that the merged entity breaks.
+        """
+        properties = decode_row(current).properties
+        yield
+        merged = in_order({**properties, **decode_members(self.encoded)})
+        yield
+        if not is_surely_legal(merged):
+            yield from check_merged(self.partition_key, self.row_key, merged)
         return encode_properties(merged)
 
-    def foresee(self) -> Foreseen | None:
-        """Return what the entity should be for this write to need nothing of it; None if it must be seen."""
+    def precondition(self) -> Precondition | None:
+        """Return the precondition under which the write does not depend on the row's value; None if it does."""
         kind = self.kind
         if kind.merges:
-            return None
+            premerged = self.premerged
+            if premerged is None or premerged.rejection is not None:
+                return None
+            return Precondition(Expect.PRESENT, timestamp=premerged.ticks)
         if not kind.must_exist:
-            return Foreseen(Expect.ANYTHING if kind.must_exist is None else Expect.ABSENT)
+            return Precondition(Expect.ANYTHING if kind.must_exist is None else Expect.ABSENT)
         if self.condition is None or self.condition == ANY:
-            return Foreseen(Expect.PRESENT, kind.deletes)
-        stamp = ticks_meant(self.condition)
-        return None if stamp is None else Foreseen(Expect.PRESENT, kind.deletes, stamp)
+            return Precondition(Expect.PRESENT, kind.deletes)
+        timestamp = ticks_meant(self.condition)
+        return None if timestamp is None else Precondition(Expect.PRESENT, kind.deletes, timestamp)
 
-    def seen(self, current: bytes | None) -> "Merged | None":
-        """Return what a merge comes to, having seen the entity; None if it would be refused, or is no merge."""
-        if not self.kind.merges or (current is None and self.kind.must_exist):
+    def conditional_on(self, current: bytes | None) -> "Merged | None":
+        """Return a merge with this row as a conditional write; None if it takes steps, is rejected, or is none."""
+        if not self.kind.merges or (current is None and self.kind.must_exist) or self.merge_cost(current) > MERGED_MAX:
             return None
         try:
-            stamp = None if current is None else ticks_of(current)
-            if stamp is not None:
-                check_condition(self.condition, stamp)
+            timestamp = None if current is None else ticks_of(current)
+            if timestamp is not None:
+                check_condition(self.condition, timestamp)
             encoded = self._encoded_over(current)
         except ServiceError:
             return None
         expects = Expect.ABSENT if current is None else Expect.PRESENT
-        return Merged(Foreseen(expects, stamp=stamp), self.keys, encoded)
+        return Merged(Precondition(expects, timestamp=timestamp), self.keys, encoded)
 
-    def blind(self, stamp: int) -> bytes | None:
-        """Return what the entity becomes if it is as foreseen, at the commit's stamp."""
-        self.result = None if self.kind.deletes else assemble(stamp, self.keys, self.encoded)
+    def value_if_expected(self, timestamp: int) -> bytes | None:
+        """Return what the entity becomes if it is as expected, at the commit's timestamp."""
+        members = self.encoded if self.premerged is None else self.premerged.members
+        self.result = None if self.kind.deletes else assemble(timestamp, self.keys, members)
         return self.result
 
 
-class WriteRefusedError(Exception):
-    """One write of several is refused; `index` says which."""
+class WriteRejectedError(Exception):
+    """The write of several at `index` is rejected."""
 
     def __init__(self, index: int, error: ServiceError) -> None:
         super().__init__(index)
@@ -132,61 +205,81 @@ class WriteRefusedError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Merged(Foreseeing):
-    """A merge that has seen its entity, or that there is none."""
+class Merged(ConditionalWrite):
+    """A merge with one version of its row, or with none."""
 
-    foreseen: Foreseen
+    expected: Precondition
     keys: str
-    encoded: str
+    encoded: str | bytes
 
-    def foresee(self) -> Foreseen:
-        """See `Foreseeing`."""
-        return self.foreseen
+    def precondition(self) -> Precondition:
+        """See `ConditionalWrite`."""
+        return self.expected
 
-    def value(self, stamp: int) -> bytes:
-        """See `Foreseeing`."""
-        return assemble(stamp, self.keys, self.encoded)
+    def value(self, timestamp: int) -> bytes:
+        """See `ConditionalWrite`."""
+        return assemble(timestamp, self.keys, self.encoded)
 
 
 @dataclass(frozen=True, slots=True)
-class ApplyOne(Foreseeing):
-    """A `Decide`: apply one write to its row."""
+class ApplyOne(ConditionalWrite):
+    """A `CommitFunction`: apply one write to its row."""
 
     write: EntityWrite
 
-    def __call__(self, current: Sequence[bytes | None], stamp: int) -> Mapping[str, bytes | None]:
-        """See `Decide`. Raises what `EntityWrite.apply` raises."""
-        return {self.write.row_key: self.write.apply(current[0], stamp)}
+    def __call__(self, current: Sequence[bytes | None], timestamp: int) -> Mapping[str, bytes | None]:
+        """See `CommitFunction`.
 
-    def foresee(self) -> Foreseen | None:
-        """See `Foreseeing`."""
-        return self.write.foresee()
+        Raises:
+            StepsNeededError: the row is to be merged in steps first.
+            ServiceError: as `EntityWrite.apply`.
+        """
+        write, value = self.write, current[0]
+        if value is not None and len(value) + len(write.encoded) > LARGE_BYTES and write.merge_cost(value) > MERGED_MAX:
+            raise StepsNeededError(write.premerge(value))
+        return {write.row_key: write.apply(value, timestamp)}
 
-    def seen(self, current: bytes | None) -> Merged | None:
-        """See `Foreseeing`."""
-        return self.write.seen(current)
+    def precondition(self) -> Precondition | None:
+        """See `ConditionalWrite`."""
+        return self.write.precondition()
 
-    def value(self, stamp: int) -> bytes | None:
-        """See `Foreseeing`."""
-        return self.write.blind(stamp)
+    def conditional_on(self, current: bytes | None) -> Merged | None:
+        """See `ConditionalWrite`."""
+        return self.write.conditional_on(current)
+
+    def value(self, timestamp: int) -> bytes | None:
+        """See `ConditionalWrite`."""
+        return self.write.value_if_expected(timestamp)
 
 
 @dataclass(frozen=True, slots=True)
 class ApplyAll:
-    """A `Decide`: apply writes, each to its row, or refuse all of them."""
+    """A `CommitFunction`: apply writes, each to its row, or reject all of them."""
 
     writes: Sequence[EntityWrite]
 
-    def __call__(self, current: Sequence[bytes | None], stamp: int) -> Mapping[str, bytes | None]:
-        """See `Decide`.
+    def __call__(self, current: Sequence[bytes | None], timestamp: int) -> Mapping[str, bytes | None]:
+        """See `CommitFunction`.
 
         Raises:
-            WriteRefusedError: one of them is refused, the first in their order.
+            StepsNeededError: the rows are to be merged in steps first.
+            WriteRejectedError: one of them is rejected, the first in their order.
         """
+        cost = 0
         changes: dict[str, bytes | None] = {}
         for index, (write, value) in enumerate(zip(self.writes, current, strict=True)):
+            if write.kind.merges:
+                cost += write.merge_cost(value)
+                if cost > MERGED_MAX:
+                    raise StepsNeededError(self._premerge(current))
             try:
-                changes[write.row_key] = write.apply(value, stamp)
+                changes[write.row_key] = write.apply(value, timestamp)
             except ServiceError as error:
-                raise WriteRefusedError(index, error) from None
+                raise WriteRejectedError(index, error) from None
         return changes
+
+    def _premerge(self, current: Sequence[bytes | None]) -> Steps[None]:
+        left = deque(current)
+        del current  # A row is released once it is merged: a hundred may be 300 MB.
+        for write in self.writes:
+            yield from write.premerge(left.popleft())

@@ -1,1 +1,1 @@
-"""How entities, tables and errors are spelled for a client, and what a client may send: negotiation, and the codecs."""
+"""Serialization of entities, tables and errors, parsing of request bodies, and content negotiation."""

@@ -13,8 +13,9 @@ from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.steps import Steps
 from lazulite.protocol.xml import document as xml
 from lazulite.protocol.xml.document import Node
-from lazulite.table.model.edm import BINARY, BOOLEAN, STRING, Json
+from lazulite.table.model.edm import BINARY, BOOLEAN, STRING
 from lazulite.table.model.entity import KEYS, MALFORMED, Entity, build_entity
+from lazulite.table.model.literals import Json
 from lazulite.table.payload.atom_names import ATOM, DATA, METADATA
 
 BODY_MAX_BYTES = 4 * 1024 * 1024

@@ -2,25 +2,30 @@
 
 Invariant: what is written is well-formed, whatever is stored. The names of stored properties are names in XML too
 (table/names.py). Their texts may have characters that JSON carries and XML does not (U+0001, U+FFFE, half a surrogate
-pair); an entity with one of them is refused in Atom, as a text changed on its way would be written back by a client
-that changed something else.
+pair). An entity with one of them is rejected in Atom: a client that changed another property would write a changed text
+back.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from lazulite.protocol.clock import TICKS_PER_SECOND
 from lazulite.protocol.errors import ServiceError
+from lazulite.protocol.steps import Steps, finish
 from lazulite.protocol.xml.document import leaf
 from lazulite.protocol.xml.text import attribute, content, escaped, is_name, is_text
-from lazulite.table.model.edm import BINARY, BOOLEAN, DATETIME, DOUBLE, GUID, INT32, INT64, STRING, format_datetime
-from lazulite.table.model.row import Property, Row, decode_row, etag_of
+from lazulite.table.model.date_time import format_datetime
+from lazulite.table.model.edm import BINARY, BOOLEAN, DATETIME, DOUBLE, GUID, INT32, INT64, STRING
+from lazulite.table.model.row import LARGE_BYTES, DecodedRow, Property, decode_row, etag_of
 from lazulite.table.payload.atom_names import ATOM, DATA, METADATA, SCHEME
+from lazulite.table.payload.feed import FeedFrame
 from lazulite.table.payload.links import entity_link, table_link
 
 _DECLARATION = '<?xml version="1.0" encoding="utf-8" standalone="yes"?>'
 _NAMESPACES = f'xmlns:d="{DATA}" xmlns:m="{METADATA}" xmlns="{ATOM}"'
 _AUTHOR = "<author><name /></author>"
 _RETURN = "&#xD;"
+_LARGE_PROPERTY = 4096
+"""Characters of an element that takes longer to write than a step costs."""
 _DOUBLES = {'"NaN"': "NaN", '"Infinity"': "INF", '"-Infinity"': "-INF"}
 
 
@@ -53,11 +58,11 @@ _TEXTS: dict[str, Callable[[str], str]] = {
     GUID.name: _unquoted,
     BINARY.name: _unquoted,
 }
-"""Takes the canonical literal of each type to its content in XML."""
+"""From the canonical literal of a value to its content in XML, by the type's name."""
 
 
 def _property(name: str, found: Property | None) -> str:
-    """Return a property's element; None: a selected one that the entity lacks.
+    """Return the element of a property; `found` is None for a selected one that the entity lacks.
 
     Raises:
         ValueError: XML cannot carry it.
@@ -72,8 +77,8 @@ def _property(name: str, found: Property | None) -> str:
     return f"<d:{name}{space}>{text}</d:{name}>"
 
 
-def _properties(table: str, keys: tuple[str, str], properties: Mapping[str, Property | None]) -> str:
-    """Return the elements of an entity's properties.
+def _properties(table: str, keys: tuple[str, str], properties: Mapping[str, Property | None]) -> Steps[str]:
+    """Return the elements of an entity's properties, one large property in a step.
 
     Raises:
         ServiceError: `AtomFormatNotSupported`, with what XML cannot carry.
@@ -82,6 +87,8 @@ def _properties(table: str, keys: tuple[str, str], properties: Mapping[str, Prop
     for name, found in properties.items():
         try:
             parts.append(_property(name, found))
+            if len(parts[-1]) > _LARGE_PROPERTY:
+                yield
         except ValueError:
             where = f"The property '{name}' of the entity {entity_link(table, *keys)}"
             message = f"{where} cannot be spelled in XML, which lacks some of its characters. JSON has them."
@@ -89,7 +96,7 @@ def _properties(table: str, keys: tuple[str, str], properties: Mapping[str, Prop
     return "".join(parts)
 
 
-def _whole(row: Row) -> dict[str, Property | None]:
+def _whole(row: DecodedRow) -> dict[str, Property | None]:
     system = {
         "PartitionKey": Property(STRING, STRING.literal(row.partition_key)),
         "RowKey": Property(STRING, STRING.literal(row.row_key)),
@@ -98,23 +105,25 @@ def _whole(row: Row) -> dict[str, Property | None]:
     return {**system, **row.properties}
 
 
-def check(partition_key: str, row_key: str, properties: Mapping[str, Property]) -> None:
-    """Refuse an entity about to be stored whose echo could not be written.
+def check(partition_key: str, row_key: str, properties: Mapping[str, Property]) -> Steps[None]:
+    """Reject an entity about to be stored that could not be returned in Atom, in steps.
 
     Raises:
         ServiceError: `AtomFormatNotSupported`.
     """
-    _properties("", (partition_key, row_key), _whole(Row(partition_key, row_key, 0, dict(properties))))
+    yield from _properties(
+        "", (partition_key, row_key), _whole(DecodedRow(partition_key, row_key, 0, dict(properties)))
+    )
 
 
 class _Set:
-    """What the entries of one entity set share.
+    """The parts that all entries of one entity set have.
 
     Args:
         base: absolute URL of the account, with trailing slash.
         account: the account's name.
         name: the set's name.
-        ticks: the time of the answer.
+        ticks: the time of the response.
     """
 
     def __init__(self, base: str, account: str, name: str, ticks: int) -> None:
@@ -125,34 +134,34 @@ class _Set:
         self.root = f' xml:base="{attribute(base)}" {_NAMESPACES}'
         """The attributes that the root of a document has."""
 
-    def entry(self, attributes: str, link: str, properties: str) -> str:
-        """Return an entry with its attributes, the relative address of what it is, and the elements within."""
+    def entry(self, opening: str, link: str, properties: str) -> bytes:
+        """Return an entry, given its opening tag, its relative address, and the elements of its properties."""
         edit = f'<link rel="edit" title="{self._name}" href="{attribute(link)}" />'
         return (
-            f'<entry{attributes}><id>{content(self._base + link)}</id><title type="text"></title>'
+            f'{opening}<id>{content(self._base + link)}</id><title type="text"></title>'
             f"<updated>{self._updated}</updated>{_AUTHOR}{edit}{self._category}"
             f'<content type="application/xml"><m:properties>{properties}</m:properties></content></entry>'
-        )
+        ).encode()
 
-    def feed(self, entries: bytes) -> bytes:
-        """Return the document of a page."""
-        author = "" if entries else _AUTHOR
+    def feed(self, *, empty: bool) -> FeedFrame:
+        """Return the document of a page without its entries; `empty`: it will have none."""
+        author = _AUTHOR if empty else ""
         head = (
             f'{_DECLARATION}<feed{self.root}><title type="text">{self._name}</title>'
             f"<id>{content(self._base)}{self._name}</id><updated>{self._updated}</updated>{author}"
             f'<link rel="self" title="{self._name}" href="{self._name}" />'
         )
-        return b"".join((head.encode(), entries, b"</feed>"))
+        return FeedFrame(head.encode(), b"", b"</feed>")
 
 
 class AtomEntityWriter:
-    """Spells entities of one table for one request.
+    """Serializes entities of one table for one request.
 
     Args:
         base: absolute URL of the account, with trailing slash.
         account: the account's name.
         table: the table's name as the request wrote it.
-        ticks: the time of the answer.
+        ticks: the time of the response.
         select: names selected, in order; None for all.
 
     Raises:
@@ -168,43 +177,53 @@ class AtomEntityWriter:
 
     def item(self, value: bytes) -> bytes:
         """Return the entry of one entity of a page."""
-        return self._entry("", value).encode()
+        return finish(self.item_steps(value))
 
     def entity(self, value: bytes) -> bytes:
         """Return the document that one entity is."""
-        return (_DECLARATION + self._entry(self._set.root, value)).encode()
+        return finish(self.entity_steps(value))
 
-    def feed(self, items: Iterable[bytes]) -> bytes:
-        """Return the document of a page, from what `item` gave for each entity."""
-        return self._set.feed(b"".join(items))
+    def item_steps(self, value: bytes) -> Steps[bytes]:
+        """Return what `item` does, in steps."""
+        return self._entry("<entry", value)
 
-    def _entry(self, attributes: str, value: bytes) -> str:
+    def entity_steps(self, value: bytes) -> Steps[bytes]:
+        """Return what `entity` does, in steps."""
+        return self._entry(f"{_DECLARATION}<entry{self._set.root}", value)
+
+    def feed(self, *, empty: bool) -> FeedFrame:
+        """Return the document of a page without what `item` gives for each entity; `empty`: it will have none."""
+        return self._set.feed(empty=empty)
+
+    def _entry(self, opening: str, value: bytes) -> Steps[bytes]:
         row = decode_row(value)
+        if len(value) > LARGE_BYTES:
+            yield
         keys = row.partition_key, row.row_key
         whole = _whole(row)
         wanted = whole if self._select is None else {name: whole.get(name) for name in self._select}
-        tag = f' m:etag="{attribute(etag_of(row.ticks))}"'
-        return self._set.entry(
-            attributes + tag, entity_link(self._table, *keys), _properties(self._table, keys, wanted)
-        )
+        properties = yield from _properties(self._table, keys, wanted)
+        opening = f'{opening} m:etag="{attribute(etag_of(row.ticks))}">'
+        return self._set.entry(opening, entity_link(self._table, *keys), properties)
 
 
 class AtomTableWriter:
-    """Spells tables for one request; arguments as `AtomEntityWriter`'s."""
+    """Serializes tables for one request; arguments as `AtomEntityWriter`'s."""
 
     def __init__(self, base: str, account: str, ticks: int) -> None:
         self._set = _Set(base, account, "Tables", ticks)
 
     def table(self, name: str) -> bytes:
         """Return the document that one table is."""
-        return (_DECLARATION + self._entry(self._set.root, name)).encode()
+        return self._entry(f"{_DECLARATION}<entry{self._set.root}>", name)
 
     def feed(self, names: Iterable[str]) -> bytes:
         """Return the document of a page of tables."""
-        return self._set.feed("".join(self._entry("", name) for name in names).encode())
+        entries = [self._entry("<entry>", name) for name in names]
+        return self._set.feed(empty=not entries).whole(entries)
 
-    def _entry(self, attributes: str, name: str) -> str:
-        return self._set.entry(attributes, table_link(name), leaf("d:TableName", name))
+    def _entry(self, opening: str, name: str) -> bytes:
+        return self._set.entry(opening, table_link(name), leaf("d:TableName", name))
 
 
 def error_payload(error: ServiceError, request_id: str, time: str) -> bytes:

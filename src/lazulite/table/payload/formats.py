@@ -1,4 +1,4 @@
-"""The formats that entities, tables and errors are spelled in, and those that they are read from.
+"""The formats of responses, and the readers of request bodies.
 
 Invariant: an operation holds a `Format` or a `Reader` and never asks which one it is.
 """
@@ -16,15 +16,15 @@ from lazulite.table.payload import atom_reader, atom_writer, json_reader, json_w
 from lazulite.table.payload.atom_writer import AtomEntityWriter, AtomTableWriter
 from lazulite.table.payload.interfaces import EntityWriter, TableWriter
 from lazulite.table.payload.json_writer import JsonEntityWriter, JsonTableWriter, MetadataLevel
+from lazulite.table.payload.pattern_cache import TablePatterns
 
-_REMEMBERED_LENGTH_MAX = 256
-"""Clients repeat the account's URL on each request; what spells entities below one of up to this many characters is
-made once."""
+_CACHED_LENGTH_MAX = 256
+"""Clients repeat the account's URL on each request; the writer for a URL of up to this many characters is cached."""
 
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A spelling of answers. The types are written without blanks, as the service does."""
+    """A format of responses. Its media types have no blanks, as the service writes them."""
 
     entity_type: str
     """The Content-Type of one entity or table."""
@@ -35,38 +35,43 @@ class Format:
     batch_error_type: str
     """The Content-Type of an error inside a batch."""
     odata_version: int
-    """The version of OData that the spelling belongs to."""
+    """The version of OData that defines the format."""
     entity_writer: Callable[[str, str, str, Clock, Sequence[str] | None, str], EntityWriter]
     """Takes the account's base URL and name, the table's name as the request wrote it, the clock, the names selected in
     order (None for all) and the raw `$select` text."""
     table_writer: Callable[[str, str, Clock], TableWriter]
     """Takes the account's base URL and name, and the clock."""
-    check: Callable[[str, str, Mapping[str, Property]], None] | None
-    """Takes an entity's two keys and its properties; refuses what the writers could not spell once it is stored. None:
-    the format carries whatever can be stored."""
+    check: Callable[[str, str, Mapping[str, Property]], Steps[None]] | None
+    """Takes an entity's two keys and its properties; rejects an entity that the writers could not serialize once it is
+    stored. None: the format has every entity."""
     error: Callable[[ServiceError, str, str], bytes]
     """Takes an error, the request's id and the time with all seven digits of its fraction to the payload."""
+    writer_lasts: bool
+    """Whether an entity writer serves later requests as well: it holds no time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """A spelling of request bodies, which are read in steps."""
+    """A format of request bodies, which are read in steps."""
 
+    usual: Callable[[TablePatterns, bytes, bool], EncodedEntity | None]
+    """As `encoded`, in one short step; None if the body matches no pattern."""
     entity: Callable[[bytes], Steps[Entity]]
-    encoded: Callable[[bytes, bool], Steps[EncodedEntity]]
-    """Takes a body to its entity, ready to be stored: its properties by name, or as sent."""
+    encoded: Callable[[bytes, bool, TablePatterns], Steps[EncodedEntity]]
+    """From a body to its entity, ready to be stored. Takes the body, whether the properties are ordered by name, and
+    the patterns of the table's bodies."""
     table_name: Callable[[bytes], Steps[str]]
-    """Takes the body of a Create Table to the name wanted."""
+    """From the body of a Create Table to the table's name."""
 
 
 def _json(level: MetadataLevel) -> Format:
-    remembered = lru_cache(maxsize=256)(partial(JsonEntityWriter, level))
+    cached = lru_cache(maxsize=256)(partial(JsonEntityWriter, level))
 
     def entity_writer(
         base: str, account: str, table: str, _: Clock, select: Sequence[str] | None, select_text: str
     ) -> JsonEntityWriter:
-        if select is None and len(base) <= _REMEMBERED_LENGTH_MAX:
-            return remembered(base, account, table)
+        if select is None and len(base) <= _CACHED_LENGTH_MAX:
+            return cached(base, account, table)
         return JsonEntityWriter(level, base, account, table, select, select_text)
 
     def table_writer(base: str, account: str, _: Clock) -> JsonTableWriter:
@@ -74,7 +79,7 @@ def _json(level: MetadataLevel) -> Format:
 
     content_type = f"application/json;odata={level.value};streaming=true;charset=utf-8"
     types = (content_type,) * 4
-    return Format(*types, 3, entity_writer, table_writer, None, json_writer.error_payload)
+    return Format(*types, 3, entity_writer, table_writer, None, json_writer.error_payload, True)
 
 
 def _atom_entity_writer(
@@ -99,12 +104,15 @@ ATOM = Format(
     _atom_table_writer,
     atom_writer.check,
     atom_writer.error_payload,
+    False,
 )
 
 
-def _atom_encoded(body: bytes, by_name: bool) -> Steps[EncodedEntity]:
+def _atom_encoded(body: bytes, by_name: bool, _: TablePatterns) -> Steps[EncodedEntity]:
     return encode_entity((yield from atom_reader.read_entity(body)), by_name)
 
 
-JSON_READER = Reader(json_reader.read_entity, json_reader.read_encoded, json_reader.read_table_name)
-ATOM_READER = Reader(atom_reader.read_entity, _atom_encoded, atom_reader.read_table_name)
+JSON_READER = Reader(
+    TablePatterns.encode, json_reader.read_entity, json_reader.read_encoded, json_reader.read_table_name
+)
+ATOM_READER = Reader(lambda *_: None, atom_reader.read_entity, _atom_encoded, atom_reader.read_table_name)

@@ -1,11 +1,11 @@
-"""The short way from a JSON entity to its stored form, for bodies that have nothing unusual about them.
+"""The fast path from a JSON entity to its stored form, for bodies without anything unusual.
 
-Programs send entities of few shapes: the same names and annotations in the same order, over and over. What a shape
-means is worked out once and remembered; of each body only the values are looked at.
+Programs send entities of few shapes: the same names and annotations in the same order. A shape is analysed once and
+cached; of each further body only the values are read.
 
-Invariants: whatever is wrong or unusual is left to the long way (`encode_plain` returns None), so that no refusal is
-spelled here; the result is what the long way gives. What is remembered is bounded: `SHAPES_MAX` shapes of at most
-`MEMBERS_MAX` members with names of at most `_NAME_MAX` characters.
+Invariants: the general path handles everything invalid or unusual (`encode_plain` returns None), so no error is raised
+here; both paths give the same result. The cache is bounded: `SHAPES_MAX` shapes of at most `MEMBERS_MAX` members with
+names of at most `_NAME_MAX` characters.
 """
 
 from collections.abc import Callable
@@ -13,8 +13,9 @@ from functools import lru_cache
 from typing import NamedTuple, cast
 
 from lazulite.protocol.errors import ServiceError
-from lazulite.table.model.edm import BOOLEAN, DOUBLE, INT32, STRING, TYPES, Json
+from lazulite.table.model.edm import BOOLEAN, DOUBLE, INT32, STRING, TYPES
 from lazulite.table.model.entity import KEYS, EncodedEntity
+from lazulite.table.model.literals import Json
 from lazulite.table.model.row import in_order, member_prefix
 from lazulite.table.names import PROPERTY_NAME_MAX, check_property_name
 
@@ -30,44 +31,33 @@ _Literal = Callable[[Json], str]
 
 
 class _UnusualError(ValueError):
-    """Not for here."""
+    """The general path must handle the body."""
 
 
-_Step = tuple[int, str | None, str]
-"""One property: where its value stands among the members; the name of its type, None if the value itself tells it; what
-precedes it in a row."""
+PropertySlot = tuple[int, str | None, str]
+"""One property: the index of its value among the members, the name of its declared type, its prefix in a row."""
 
 
-class _Shape(NamedTuple):
-    """Where the keys stand among the members (-1: nowhere), and the properties as sent and by name."""
+class Shape(NamedTuple):
+    """The indices of the keys among the members (-1: absent), and the properties as sent and by name."""
 
     partition_at: int
     row_at: int
-    as_sent: tuple[_Step, ...]
-    by_name: tuple[_Step, ...]
+    as_sent: tuple[PropertySlot, ...]
+    by_name: tuple[PropertySlot, ...]
 
 
-def encode_plain(members: Members, by_name: bool, *, unescaped: bool = False) -> EncodedEntity | None:
-    """Encode an entity's properties as sent or by name; None if that is not for here.
-
-    Args:
-        members: of the body.
-        by_name: whether the properties go by name.
-        unescaped: whether no text among the members has a character that is escaped in a literal.
-    """
-    spell = _SPELL_UNESCAPED if unescaped else _SPELL
+def encode_plain(members: Members, by_name: bool) -> EncodedEntity | None:
+    """Encode an entity's properties as sent or by name. Return None if the general path must do it."""
     try:
-        shape = _shape_of(
-            tuple([name for name, _ in members]),
-            tuple([value for name, value in members if "@" in name]),
-        )
+        shape = shape_of(members)
         values = [value for _, value in members]
-        values.append(None)  # The last one is what a key that stands nowhere is.
+        values.append(None)  # The value of a key that is absent: index -1.
         parts: list[str] = []
         for at, declared, prefix in shape.by_name if by_name else shape.as_sent:
             value = values[at]
             if value is not None:
-                parts += prefix, spell[declared or type(value)](value)
+                parts += prefix, _SERIALIZERS[declared or type(value)](value)
     except (ServiceError, ValueError, TypeError, KeyError):
         return None
     text = "".join(parts)
@@ -77,12 +67,24 @@ def encode_plain(members: Members, by_name: bool, *, unescaped: bool = False) ->
     return EncodedEntity(cast("str | None", partition_key), cast("str | None", row_key), text)
 
 
-@lru_cache(maxsize=SHAPES_MAX)
-def _shape_of(names: tuple[str, ...], types: tuple[Json, ...]) -> _Shape:
-    """Return what these names mean; `types` are the values of the annotations among them.
+def shape_of(members: Members) -> Shape:
+    """Return the shape of a body.
 
     Raises:
-        ServiceError, ValueError, TypeError, KeyError: something is wrong or unusual.
+        ServiceError, ValueError, TypeError, KeyError: the shape is invalid or unusual.
+    """
+    return _analyse(
+        tuple([name for name, _ in members]),
+        tuple([value for name, value in members if "@" in name]),
+    )
+
+
+@lru_cache(maxsize=SHAPES_MAX)
+def _analyse(names: tuple[str, ...], types: tuple[Json, ...]) -> Shape:
+    """Analyse a shape, given its names and the values of the annotations among them.
+
+    Raises:
+        ServiceError, ValueError, TypeError, KeyError: the shape is invalid or unusual.
     """
     annotations = [name for name in names if "@" in name]
     bare = [name for name in names if "@" not in name and name != "Timestamp" and not name.startswith("odata.")]
@@ -96,15 +98,15 @@ def _shape_of(names: tuple[str, ...], types: tuple[Json, ...]) -> _Shape:
     }
     if any(declared.get(name, STRING) is not STRING for name in KEYS):
         raise _UnusualError
-    steps: dict[str, _Step] = {}
+    slots: dict[str, PropertySlot] = {}
     for name in bare:
         if name not in KEYS:
             check_property_name(name)
             edm = declared.get(name)
             annotation = edm.name if edm is not None and edm.annotated else ""
-            steps[name] = (names.index(name), edm and edm.name, member_prefix(name, annotation))
+            slots[name] = (names.index(name), edm and edm.name, member_prefix(name, annotation))
     partition_at, row_at = (names.index(name) if name in names else -1 for name in KEYS)
-    return _Shape(partition_at, row_at, tuple(steps.values()), tuple(in_order(steps).values()))
+    return Shape(partition_at, row_at, tuple(slots.values()), tuple(in_order(slots).values()))
 
 
 def _is_annotation(name: str) -> bool:
@@ -118,11 +120,7 @@ def _plain_double(value: Json) -> str:
     return literal
 
 
-def _unescaped(text: Json) -> str:
-    return '"' + text + '"'  # type: ignore[operator]  # a TypeError if it is not even a text
-
-
-_SPELL: dict[str | type, _Literal] = {
+_SERIALIZERS: dict[str | type, _Literal] = {
     **{edm.name: edm.literal for edm in TYPES.values()},
     DOUBLE.name: _plain_double,
     str: STRING.literal,
@@ -130,7 +128,6 @@ _SPELL: dict[str | type, _Literal] = {
     int: INT32.literal,
     float: DOUBLE.literal,
 }
-"""What spells a value, by the name of its declared type, else by what it is."""
+"""From a value to its literal, by the name of its declared type, else by its Python type."""
 
-_SPELL_UNESCAPED = _SPELL | {str: _unescaped, STRING.name: _unescaped}
 _KEY_TYPES = (str, type(None))

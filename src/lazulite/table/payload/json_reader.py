@@ -10,18 +10,17 @@ from codecs import BOM_UTF8
 
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.steps import Steps
-from lazulite.table.model.edm import Json
 from lazulite.table.model.entity import MALFORMED, EncodedEntity, Entity, build_entity, encode_entity
+from lazulite.table.model.literals import Json
 from lazulite.table.payload.json_fast_path import ANNOTATION, Members, encode_plain
 from lazulite.table.payload.json_walk import DECODER, DEPTH_MAX, MEMBERS_MAX, walk
+from lazulite.table.payload.pattern_cache import TablePatterns
 
 _SHORT_BYTES_MAX = 32 * 1024
 """Bodies of up to this many bytes take few milliseconds in one step, whatever they are."""
 
 _SHORTEST_MEMBER = len('"":1')
 _BLANKS = b" \t\r\n"
-_DELETE = "\x7f"
-"""Of ASCII, the one control character that JSON allows in a string as it is, and a literal does not."""
 
 
 def _is_plain(body: bytes) -> bool:
@@ -39,11 +38,6 @@ def read_members(body: bytes) -> Steps[Members]:
     Raises:
         ServiceError: `InvalidInput`, the body is no JSON object; `TooManyProperties`, it is out of all proportion.
     """
-    return (yield from _read(body))[1]
-
-
-def _read(body: bytes) -> Steps[tuple[str, Members]]:
-    """Return the text of a body, and what `read_members` does."""
     try:
         if _is_plain(body):
             text = body.removeprefix(BOM_UTF8).strip(_BLANKS).decode()
@@ -59,7 +53,7 @@ def _read(body: bytes) -> Steps[tuple[str, Members]]:
         raise ServiceError("InvalidInput", MALFORMED) from None
     if not isinstance(members, tuple):
         raise ServiceError("InvalidInput", MALFORMED)
-    return text, members
+    return members
 
 
 def read_entity(body: bytes) -> Steps[Entity]:
@@ -71,23 +65,24 @@ def read_entity(body: bytes) -> Steps[Entity]:
     return (yield from _build((yield from read_members(body))))
 
 
-def read_encoded(body: bytes, by_name: bool) -> Steps[EncodedEntity]:
+def read_encoded(body: bytes, by_name: bool, patterns: TablePatterns) -> Steps[EncodedEntity]:
     """Return the entity that a body describes, encoded as `encode_entity` does.
+
+    Args:
+        body: of a write.
+        by_name: whether the properties are ordered by name.
+        patterns: of the bodies of the table, which learn from this one.
 
     Raises:
         ServiceError: as `read_entity`.
     """
-    text, members = yield from _read(body)
+    members = yield from read_members(body)
     if len(body) <= _SHORT_BYTES_MAX:
-        encoded = encode_plain(members, by_name, unescaped=_is_unescaped(text))
+        encoded = encode_plain(members, by_name)
         if encoded is not None:
+            patterns.learn(body, members)
             return encoded
     return encode_entity((yield from _build(members)), by_name)
-
-
-def _is_unescaped(body: str) -> bool:
-    """Tell whether every string in well-formed JSON is its literal already: nothing is escaped, nor has to be."""
-    return body.isascii() and "\\" not in body and _DELETE not in body
 
 
 def _build(members: Members) -> Steps[Entity]:

@@ -16,10 +16,10 @@ from typing import NoReturn
 
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.steps import Steps
-from lazulite.table.model.edm import Json
+from lazulite.table.model.literals import Json
 
 DEPTH_MAX = 32
-"""Brackets open at one time. An entity is flat; a deeper body is refused either way, this bounds the work."""
+"""Brackets open at one time. An entity is flat; a deeper body is rejected in any case; this bounds the work."""
 
 MEMBERS_MAX = 2048
 """Members of all objects and elements of all arrays in a body; annotations and nulls count. An entity has 255
@@ -36,11 +36,11 @@ _NUMBER = re.compile(r"[-+.0-9eE]++")
 _BLANKS = re.compile(r"[ \t\n\r]*+")
 
 
-def _refuse_constant(_: str) -> NoReturn:
+def _reject_constant(_: str) -> NoReturn:
     raise ValueError("NaN and Infinity are no JSON")
 
 
-DECODER = json.JSONDecoder(object_pairs_hook=tuple, parse_constant=_refuse_constant)
+DECODER = json.JSONDecoder(object_pairs_hook=tuple, parse_constant=_reject_constant)
 """The standard decoder. An object becomes the tuple of its members, as opposed to an array, which becomes a list."""
 
 _scan_scalar: Callable[[str, int], tuple[Json, int]] = DECODER.scan_once  # type: ignore[attr-defined]  # as above

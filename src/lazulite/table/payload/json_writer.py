@@ -1,7 +1,7 @@
 """JSON payloads out, at the three metadata levels. Source: reference §6, byte for byte.
 
-Invariants: member order is the service's; every byte is ASCII. A `JsonEntityWriter` spells the members of a stored row
-(table/model/row.py) without decoding values: minimal metadata is what is stored, the other levels cut and insert.
+Invariants: member order is the service's; every byte is ASCII. A `JsonEntityWriter` serializes a stored row
+(table/model/row.py) without decoding values: minimal metadata is the stored form, the other levels cut and insert.
 """
 
 import json
@@ -13,7 +13,10 @@ from functools import lru_cache
 from json.encoder import encode_basestring_ascii as quote
 
 from lazulite.protocol.errors import ServiceError
-from lazulite.table.model.row import HEAD_BYTES, SEARCHED_MAX, member_cutter, members_of, split_members
+from lazulite.protocol.steps import Steps
+from lazulite.table.model.property_reader import SEARCHED_MAX, member_cutter, split_members
+from lazulite.table.model.row import HEAD_BYTES, members_of
+from lazulite.table.payload.feed import FeedFrame
 from lazulite.table.payload.links import linked_key, table_link
 
 _ANNOTATION = re.compile(rb',"[^"@]+@odata\.type":"Edm\.\w+"(?=,")')
@@ -25,7 +28,7 @@ _UNCHANGED_IN_LINKS = string.ascii_letters.encode() + string.digits.encode() + b
 
 
 class MetadataLevel(StrEnum):
-    """How much OData metadata a payload carries; the value is its spelling in a media type."""
+    """The amount of OData metadata in a payload; the value is its name in a media type."""
 
     NONE = "nometadata"
     MINIMAL = "minimalmetadata"
@@ -33,7 +36,7 @@ class MetadataLevel(StrEnum):
 
 
 class JsonEntityWriter:
-    """Spells entities of one table. It does not change, so requests that want the same can share one.
+    """Serializes entities of one table. It is immutable, so requests with equal arguments can share one.
 
     Args:
         level: the metadata level.
@@ -56,14 +59,14 @@ class JsonEntityWriter:
         self._level = level
         self._base = base
         self._head = f'"odata.type":{quote(f"{account}.{table}")},"odata.id":{quote(base)[:-1]}'.encode("ascii")
-        """What full metadata of every entity begins with, up to where its own address begins."""
+        """The start of the full metadata of every entity, up to its own address."""
         self._link_head = f"{table}(PartitionKey='".encode("ascii")
         self._table = table
         self._suffix = "" if select is None else "&$select=" + select_text.replace(" ", "%20")
         self._entity_metadata = self._metadata("/@Element").encode("ascii")
-        """What the payload of one entity begins with."""
+        """The start of the payload of a single entity."""
         self.item: Callable[[bytes], bytes] = self._members_writer(level, select)
-        """Takes a row's value to the members of its JSON object."""
+        """From a row's value to the members of its JSON object."""
 
     def _members_writer(self, level: MetadataLevel, select: Sequence[str] | None) -> Callable[[bytes], bytes]:
         if select is not None:
@@ -78,18 +81,23 @@ class JsonEntityWriter:
         return f'"odata.metadata":{quote(f"{self._base}$metadata#{self._table}{element}{self._suffix}")},'
 
     def entity(self, value: bytes) -> bytes:
-        """Return the payload that one entity is."""
+        """Return the payload of a single entity."""
         return b"{%b%b}" % (self._entity_metadata, self.item(value))
 
-    def feed(self, items: Iterable[bytes]) -> bytes:
-        """Return the payload of a page, from what `item` gave for each entity."""
-        parts = list(items)
-        head = f'{{{self._metadata("")}"value":['.encode("ascii")
-        if not parts:
-            return head + b"]}"
-        parts[0] = b"%b{%b" % (head, parts[0])  # Joined once: a page may be many megabytes.
-        parts[-1] += b"}]}"
-        return b"},{".join(parts)
+    def item_steps(self, value: bytes) -> Steps[bytes]:
+        """Return the item of a row, in one step: cutting and copying is quick for rows of any size."""
+        yield from ()
+        return self.item(value)
+
+    def entity_steps(self, value: bytes) -> Steps[bytes]:
+        """Return the payload of a single entity, in one step."""
+        yield from ()
+        return self.entity(value)
+
+    def feed(self, *, empty: bool) -> FeedFrame:
+        """Return the payload of a page without its items; `empty`: it will have none."""
+        opening = f'{{{self._metadata("")}"value":[{"" if empty else "{"}'.encode("ascii")
+        return FeedFrame(opening, b"},{", b"]}" if empty else b"}]}")
 
     def _with_full_metadata(self, value: bytes) -> bytes:
         keys_at = value.index(_PARTITION_KEY)
@@ -122,7 +130,7 @@ class JsonEntityWriter:
         return lambda value: b",".join([head(value), *[cut(value) or absent for cut, absent in columns]])
 
     def _selected_at_once(self, level: MetadataLevel, names: Sequence[str]) -> Callable[[bytes], bytes]:
-        """Return the same as `_selected`, for so many names that it is quicker to take the row apart."""
+        """Return the same as `_selected`, for so many names that splitting the row is quicker than searching it."""
         annotated, full = level is not MetadataLevel.NONE, level is MetadataLevel.FULL
         columns = [(quote(name)[1:-1].encode("ascii"), f"{quote(name)}:null".encode("ascii")) for name in names]
         head = self._full_head if full else _etag_of
@@ -138,7 +146,7 @@ class JsonEntityWriter:
 
 
 def _column(name: str, level: MetadataLevel) -> Callable[[bytes], bytes | None]:
-    """Return what cuts a selected property out of a row's value."""
+    """Return the function that cuts a selected property out of a row's value."""
     cut = member_cutter(name, annotated=level is not MetadataLevel.NONE)
     if name == "Timestamp" and level is MetadataLevel.FULL:
         return lambda value: _TIMESTAMP_TYPE + (cut(value) or b"")
@@ -146,12 +154,12 @@ def _column(name: str, level: MetadataLevel) -> Callable[[bytes], bytes | None]:
 
 
 def _etag_of(value: bytes) -> bytes:
-    """Return the first of the stored members, which is the ETag."""
+    """Return the first stored member, which is the ETag."""
     return value[HEAD_BYTES : value.index(_PARTITION_KEY)]
 
 
 def _linked_key(literal: bytes) -> bytes:
-    """Return a key, of which the JSON string is given, as it stands in addresses."""
+    """Return the form of a key in addresses, given its JSON string."""
     text = literal[1:-1]
     return _escaped_key(literal) if text.translate(None, _UNCHANGED_IN_LINKS) else text
 
@@ -166,7 +174,7 @@ def _without_metadata(value: bytes) -> bytes:
 
 
 class JsonTableWriter:
-    """Spells tables for one request; arguments as `JsonEntityWriter`'s."""
+    """Serializes tables for one request; arguments as `JsonEntityWriter`'s."""
 
     def __init__(self, level: MetadataLevel, base: str, account: str) -> None:
         self._level = level
@@ -189,7 +197,7 @@ class JsonTableWriter:
         return f'{head}"TableName":{quote(name)}'
 
     def table(self, name: str) -> bytes:
-        """Return the payload that one table is."""
+        """Return the payload of a single table."""
         return f"{{{self._metadata('Tables/@Element')}{self._members(name)}}}".encode("ascii")
 
     def feed(self, names: Iterable[str]) -> bytes:

@@ -24,7 +24,7 @@ def entity_link(table: str, partition_key: str, row_key: str) -> str:
 
 
 def row_link(table: str, partition_key: str, linked: str) -> str:
-    """Return the address of the entity whose row key is spelled `linked`."""
+    """Return the address of the entity whose row key is `linked`, in the form that `linked_key` returns."""
     return f"{table}(PartitionKey='{linked_key(partition_key)}',RowKey='{linked}')"
 
 

@@ -1,6 +1,6 @@
 """Content negotiation: what a client sent, and what it wants to read. Source: reference §4.
 
-Invariants: the answer's format is decided by `$format` where OData 3.0 is spoken, else by Accept, else by the version:
+Invariants: `$format` decides the response's format where OData 3.0 is spoken, else Accept does, else the version:
 Atom as long as there is Atom, unless the request's body is JSON. Since 2015-12-11 a client that accepts anything gets
 minimal metadata (*unverified*; Atom is no longer possible). JSON needs OData 3.0, so the version that brought that and
 no lower one in the OData headers, of which the Max one governs.
@@ -40,17 +40,18 @@ def _quality(media_range: str) -> float:
         return 0.0
 
 
-def _knows_json(version: str, headers: Mapping[str, str]) -> bool:
-    return odata_version(version, headers) >= _ODATA_OF_JSON
+def _knows_json(version: str, headers: Mapping[str, str], odata: int = 0) -> bool:
+    return (odata or odata_version(version, headers)) >= _ODATA_OF_JSON
 
 
-def negotiate(version: str, headers: Mapping[str, str], format_option: str) -> Format:
-    """Return the format of the answer.
+def negotiate(version: str, headers: Mapping[str, str], format_option: str, odata: int = 0) -> Format:
+    """Return the format of the response.
 
     Args:
         version: of the request.
         headers: of the request; what stands in one beyond `HEADER_MAX` characters is not looked at.
         format_option: the `$format` option, decoded, "" if absent.
+        odata: the OData version of the request; 0 to resolve it here.
 
     Raises:
         ServiceError: 415 with the code of the first format asked for, if none of them can be had.
@@ -59,22 +60,22 @@ def negotiate(version: str, headers: Mapping[str, str], format_option: str) -> F
     if len(accept) > HEADER_MAX:
         accept = accept[:HEADER_MAX].rpartition(",")[0]
     body_type = headers.get("content-type", "")[:HEADER_MAX] if version < ATOM_BEFORE else ""
-    return _negotiate(version, _knows_json(version, headers), accept, format_option[:HEADER_MAX], body_type)
+    return _negotiate(version, _knows_json(version, headers, odata), accept, format_option[:HEADER_MAX], body_type)
 
 
 @lru_cache(maxsize=256)
 def _negotiate(version: str, knows_json: bool, accept: str, format_option: str, body_type: str) -> Format:
-    wishes = sorted(filter(str.strip, accept.split(",")), key=_quality, reverse=True)
+    ranges = sorted(filter(str.strip, accept.split(",")), key=_quality, reverse=True)
     if format_option and knows_json:
-        wishes = [format_option]
-    refusal: ServiceError | None = None
-    for media_range in wishes or ["*/*"]:
+        ranges = [format_option]
+    rejection: ServiceError | None = None
+    for media_range in ranges or ["*/*"]:
         try:
             return _format(media_range, version, knows_json, body_type)
         except ServiceError as error:
-            refusal = refusal or error
-    assert refusal is not None, "no format, and none refused"
-    raise refusal
+            rejection = rejection or error
+    assert rejection is not None, "no format, and none rejected"
+    raise rejection
 
 
 def _format(media_range: str, version: str, knows_json: bool, body_type: str) -> Format:
@@ -97,20 +98,20 @@ def _format(media_range: str, version: str, knows_json: bool, body_type: str) ->
 
 
 def format_for_error(version: str, headers: Mapping[str, str], format_option: str) -> Format:
-    """Return the format an error is answered in: the negotiated one; where negotiation itself fails, the version's."""
+    """Return the format of an error: the negotiated one, or the version's default where negotiation fails."""
     try:
         return negotiate(version, headers, format_option)
     except ServiceError:
         return MINIMAL if _knows_json(version, headers) or version >= ATOM_BEFORE else ATOM
 
 
-def reader_of(version: str, headers: Mapping[str, str]) -> Reader:
-    """Return what reads the body of a request.
+def reader_of(version: str, headers: Mapping[str, str], odata: int = 0) -> Reader:
+    """Return the reader of a request's body; `odata` as for `negotiate`.
 
     Raises:
         ServiceError: 415, with a code for the format.
     """
-    return _reader(version, _knows_json(version, headers), headers.get("content-type", "")[:HEADER_MAX])
+    return _reader(version, _knows_json(version, headers, odata), headers.get("content-type", "")[:HEADER_MAX])
 
 
 @lru_cache(maxsize=256)
@@ -130,7 +131,7 @@ def _reader(version: str, knows_json: bool, content_type: str) -> Reader:
 
 
 class Preference(StrEnum):
-    """The `Prefer` header of an insert, in its OData v3 spelling."""
+    """The response preference of an insert: its `Prefer` header as in OData v3."""
 
     CONTENT = "return-content"
     NO_CONTENT = "return-no-content"
@@ -140,7 +141,7 @@ _PREFERENCES: dict[str, Preference] = {each.value: each for each in Preference}
 
 
 def read_preference(headers: Mapping[str, str], version: str) -> Preference | None:
-    """Return what an insert should answer with; None if the client did not say, or could not at its version.
+    """Return the response preference of an insert; None without one, or if the version has none.
 
     Raises:
         ServiceError: `InvalidHeaderValue`, any other preference.

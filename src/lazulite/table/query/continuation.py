@@ -1,8 +1,8 @@
-"""Continuation tokens: the key of the first row of the next page, as the service spells it.
+"""Continuation tokens: the key of the first row of the next page, as the service encodes it.
 
 A token is `1!{n}!{text}`: `text` is the base64 of the key's UTF-8 with `-` for `=`, `n` its length. The service's own
-treatment of `+` and `/` was never seen (*unverified*); `*` and `_` stand for them here, which no client can mangle.
-A value without that prefix is a raw key (the PHP SDK's tests send such).
+treatment of `+` and `/` is *unverified*; here `*` and `_` stand for them, which clients leave unchanged.
+A value without that prefix is a raw key, as the tests of the PHP SDK send.
 """
 
 import re
@@ -32,7 +32,7 @@ def decode_token(token: str) -> str:
     """Return the key of a token.
 
     Raises:
-        ServiceError: `InvalidQueryParameterValue` (*unverified*), a token that was never given out.
+        ServiceError: `InvalidQueryParameterValue` (*unverified*), a token that the service never issued.
     """
     match = _TOKEN.fullmatch(token)
     if match is None:

@@ -1,4 +1,4 @@
-"""The options of a query: `$top`, `$select`, and those of OData that are not there. Source: reference §10."""
+"""The options of a query: `$top`, `$select`, and the OData options that are not implemented. Source: reference §10."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -12,8 +12,8 @@ _INTEGER = re.compile(r"[+-]?\d{1,10}", re.ASCII)
 _NOT_IMPLEMENTED = ("$orderby", "$skip", "$skiptoken", "$inlinecount", "$count", "$expand")
 
 
-def refuse_unknown_options(parameters: Mapping[str, str]) -> None:
-    """Refuse the OData options that the service does not implement. Code and status are *unverified*.
+def reject_unknown_options(parameters: Mapping[str, str]) -> None:
+    """Reject the OData options that the service does not implement. Code and status are *unverified*.
 
     Raises:
         ServiceError: `NotImplemented`.

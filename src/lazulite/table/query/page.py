@@ -1,12 +1,12 @@
-"""One page of a query: rows read in slices, tested, spelled, until the page is full or its time is up.
+"""One page of a query: rows read in slices, tested and serialized until the page is full or its time is up.
 
 Invariants: a page reads one snapshot; it never outgrows its limits by more than a run of rows; it holds the event loop
-for no longer than `turn_seconds` and one run's work; it judges at least one row, so that whoever follows its
-continuations arrives. Every row before the continuation has been judged, and returned if it belongs: no row is skipped
-or seen twice, whatever happens to the one that the continuation names.
+for no longer than `slice_seconds` and one run's work; it tests at least one row, so that a client which follows the
+continuations reaches the end. Every row before the continuation was tested, and returned if it matches: no row is
+skipped or returned twice, whatever happens to the row that the continuation names.
 
-A *run* is as many rows as are worked on between two looks at the clock. Runs grow while they take a small part of a
-turn and shrink when they take more: neither costly filters and large rows hold the loop, nor do the looks cost much.
+A *run* is the rows between two checkpoints. Runs grow while they take a small part of a time slice and shrink when
+they take more: costly filters and large rows do not hold the loop, and the checkpoints cost little.
 """
 
 from collections.abc import AsyncGenerator, Callable, Sequence
@@ -14,36 +14,42 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 
 from lazulite.engine.contract import Engine, Key, KeyRange, Slice
-from lazulite.service.time_slice import Turn
-from lazulite.table.call import QueryLimits
+from lazulite.protocol.steps import Steps
+from lazulite.service.limits import QueryLimits
+from lazulite.service.time_slice import TimeSlice
+from lazulite.table.model.row import LARGE_BYTES
 
 _RUN_ROWS_MAX = 64
-_RUNS_PER_TURN = 8
-"""A run that takes more of a turn is longer than it should be."""
+_RUNS_PER_SLICE = 8
+"""A run that takes a larger part of a time slice is longer than it should be."""
 
 
 @dataclass(slots=True)
 class Page:
-    """What a page came to."""
+    """A page that was read."""
 
     items: list[bytes] = field(default_factory=list)
-    """Each entity returned, as `spell` gave it."""
+    """Each entity returned, as `PageRequest.serialize` returned it."""
+    items_bytes: int = 0
+    """Of all of them."""
     next: Key | None = None
-    """Where the next page starts; None if there is none."""
+    """The start of the next page; None if there is none."""
     scanned: int = 0
-    """Rows read and judged."""
+    """Rows read and tested."""
 
 
 @dataclass(frozen=True, slots=True)
 class PageRequest:
-    """What a page should hold."""
+    """The rows that a page should hold."""
 
     space: int
     ranges: Sequence[KeyRange]
     predicate: Callable[[bytes], bool] | None
-    """Tests a row's value; None: every row of the ranges belongs."""
-    spell: Callable[[bytes], bytes]
-    """Takes a row's value to what stands for it in the page's payload."""
+    """Tests a row's value; None: every row of the ranges matches."""
+    serialize: Callable[[bytes], bytes]
+    """From a row's value to its item in the payload."""
+    serialize_steps: Callable[[bytes], Steps[bytes]]
+    """Does the same in steps, for large rows."""
     top: int
     deadline: float
     """On the monotonic clock."""
@@ -67,23 +73,22 @@ class PageReader:
         self.page = Page()
         self._request = request
         self._limits = limits
-        self._turn = Turn(limits.turn_seconds, monotonic)
+        self._time_slice = TimeSlice(limits.slice_seconds, monotonic)
         self._run_rows = 1
-        self._bytes = 0
         self._now = monotonic()
 
     async def read(self, slices: AsyncGenerator[Slice, None]) -> None:
-        """Read the page from these rows, or as much of it as they are."""
+        """Read the page from these rows."""
         if self._request.predicate is None:
             await self._take(slices)
         else:
             await self._filter(slices, self._request.predicate)
 
-    async def _look(self) -> None:
-        """Let others have their turn if it is time, and fit the next run to what the last one took."""
-        now = await self._turn.look()
+    async def _checkpoint(self) -> None:
+        """Pass a checkpoint, and fit the next run to the time that the last one took."""
+        now = await self._time_slice.checkpoint()
         took, self._now = now - self._now, now
-        if took > self._limits.turn_seconds / _RUNS_PER_TURN:
+        if took > self._limits.slice_seconds / _RUNS_PER_SLICE:
             self._run_rows = max(1, self._run_rows // 2)
         else:
             self._run_rows = min(_RUN_ROWS_MAX, self._run_rows * 2)
@@ -91,12 +96,20 @@ class PageReader:
     def _is_over(self) -> bool:
         if not self.page.scanned:
             return False
-        return self._bytes > self._limits.page_bytes or self._now > self._request.deadline
+        return self.page.items_bytes > self._limits.page_bytes or self._now > self._request.deadline
 
-    def _add(self, values: Sequence[bytes]) -> None:
-        items = list(map(self._request.spell, values))
+    def _run(self, values: Sequence[bytes], start: int, rows_max: int) -> Sequence[bytes]:
+        """Return the rows of the next run: of large ones, one."""
+        run = values[start : start + min(self._run_rows, rows_max)]
+        return run if sum(map(len, run)) <= LARGE_BYTES else run[:1]
+
+    async def _add(self, values: Sequence[bytes]) -> None:
+        if len(values) == 1 and len(values[0]) > LARGE_BYTES:
+            items = [await self._time_slice.run(self._request.serialize_steps(values[0]))]
+        else:
+            items = list(map(self._request.serialize, values))
         self.page.items += items
-        self._bytes += sum(map(len, items))
+        self.page.items_bytes += sum(map(len, items))
 
     async def _take(self, slices: AsyncGenerator[Slice, None]) -> None:
         """Add every row."""
@@ -104,13 +117,13 @@ class PageReader:
         async for part in slices:
             values, start = part.values, 0
             while start < len(values):
-                await self._look()
+                await self._checkpoint()
                 room = top - len(page.items)
                 if not room or self._is_over():
                     page.next = part.key(start)
                     return
-                taken = values[start : start + min(self._run_rows, room)]
-                self._add(taken)
+                taken = self._run(values, start, room)
+                await self._add(taken)
                 page.scanned += len(taken)
                 start += len(taken)
 
@@ -122,17 +135,16 @@ class PageReader:
         async for part in slices:
             values, start = part.values, 0
             while start < len(values):
-                await self._look()
+                await self._checkpoint()
                 room = top - len(page.items)
                 if not room and beyond is None:
                     beyond = part.key(start)
                 if self._is_over() or lookahead <= 0:
                     page.next = beyond or part.key(start)
                     return
-                run = self._run_rows if room else min(self._run_rows, lookahead)
-                tested = values[start : start + run]
+                tested = self._run(values, start, _RUN_ROWS_MAX if room else lookahead)
                 matches = [index for index, value in enumerate(tested) if predicate(value)]
-                self._add([tested[index] for index in matches[:room]])
+                await self._add([tested[index] for index in matches[:room]])
                 if len(matches) > room:
                     page.next = part.key(start + matches[room])
                     page.scanned += matches[room] + 1

@@ -1,7 +1,7 @@
-"""Tests of one property on rows as they are stored: what a filter asks, answered without decoding.
+"""Tests of one property on rows as they are stored, for filters, without decoding the rows.
 
-Invariants: a test says exactly what `property_reader` and the comparison of its value (query/filter/predicate.py) would
-say; a term that cannot be answered so has no test here. Beside what reading relies on (table/model/row.py), two facts
+Invariants: a test gives the result that `property_reader` and the comparison of its value (query/filter/predicate.py)
+give; a term that cannot be tested so has no test here. Beside what reading relies on (table/model/row.py), two facts
 of canonical literals (table/model/edm.py) carry this: values of String, Guid, DateTime and Binary are equal exactly
 when their literals are; and without their `Z`, instants are in the order of their text, as are strings of ASCII that
 need no escape.
@@ -11,21 +11,11 @@ from base64 import b64encode
 from collections.abc import Callable
 from json.encoder import encode_basestring_ascii as quote
 
-from lazulite.table.model.edm import (
-    BINARY,
-    DATETIME,
-    DATETIME_MAX,
-    DOUBLE,
-    GUID,
-    INT64,
-    TYPES,
-    DateTime,
-    EdmType,
-    Guid,
-    Value,
-    format_datetime,
-)
-from lazulite.table.model.row import HEAD_BYTES, finder, member_prefix, property_reader, type_prefix
+from lazulite.table.model.date_time import DATETIME_MAX, DateTime, format_datetime
+from lazulite.table.model.edm import BINARY, DATETIME, DOUBLE, GUID, INT64, TYPES, EdmType, Value
+from lazulite.table.model.literals import Guid
+from lazulite.table.model.property_reader import finder, property_reader
+from lazulite.table.model.row import HEAD_BYTES, member_prefix, type_prefix
 from lazulite.table.query.filter import COMPARE, BooleanProperty, Comparison
 
 _Test = Callable[[bytes], bool]
@@ -45,7 +35,7 @@ def row_test(term: Comparison | BooleanProperty) -> _Test | None:
 
 
 def _annotation(name: str, edm: EdmType) -> str:
-    """Return what stands before a member if its type is told."""
+    """Return what stands before a member if its type is written."""
     return f'{type_prefix(name)}{edm.name}"'
 
 

@@ -137,7 +137,7 @@ def assert_equivalent(node: Node, row: Row) -> None:
     assert kept is (evaluate(node, row) is True)
 
 
-@settings(max_examples=500)
+@settings(max_examples=200)
 @given(st.one_of(trees, key_trees), rows)
 def test_no_match_lies_outside_and_the_residual_tells_the_rest(node: Node, row: Row) -> None:
     assert_equivalent(node, row)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.steps import finish
-from lazulite.table.model import edm
+from lazulite.table.model import date_time, edm, literals
 from lazulite.table.query.filter import (
     DEPTH_MAX,
     TERMS_MAX,
@@ -24,7 +24,7 @@ from lazulite.table.query.filter import (
     parse,
     plan,
 )
-from tests.table.query.filter.trees import Row, spell, trees, with_types
+from tests.table.query.filter.trees import Row, text_of, trees, with_types
 
 A = Comparison("A", "eq", 1)
 B = Comparison("B", "lt", 2)
@@ -56,10 +56,10 @@ C = BooleanProperty("C")
         ("2.25m", 2.25),
         ("INF", math.inf),
         ("-INF", -math.inf),
-        ("datetime'2008-07-10T00:00:00Z'", edm.parse_datetime("2008-07-10T00:00:00Z")),
-        ("datetime'2008-07-10T02:00:00.1234567+02:00'", edm.parse_datetime("2008-07-10T00:00:00.1234567Z")),
-        ("DateTime'0001-01-01T00:00:00Z'", edm.parse_datetime("0001-01-01T00:00:00Z")),
-        ("guid'C9DA6455-213D-42C9-9A79-3E9149A57833'", edm.Guid("c9da6455-213d-42c9-9a79-3e9149a57833")),
+        ("datetime'2008-07-10T00:00:00Z'", date_time.parse_datetime("2008-07-10T00:00:00Z")),
+        ("datetime'2008-07-10T02:00:00.1234567+02:00'", date_time.parse_datetime("2008-07-10T00:00:00.1234567Z")),
+        ("DateTime'0001-01-01T00:00:00Z'", date_time.parse_datetime("0001-01-01T00:00:00Z")),
+        ("guid'C9DA6455-213D-42C9-9A79-3E9149A57833'", literals.Guid("c9da6455-213d-42c9-9a79-3e9149a57833")),
         ("X'0A0b'", b"\n\x0b"),
         ("x''", b""),
         ("binary'ff'", b"\xff"),
@@ -109,7 +109,7 @@ def test_nan() -> None:
         ("eq eq 1 and and", And((Comparison("eq", "eq", 1), BooleanProperty("and")))),
         ("Größe_1 eq 1", Comparison("Größe_1", "eq", 1)),
         ("partitionkey eq 'x'", Comparison("partitionkey", "eq", "x")),
-        ("Timestamp ge datetime'1601-01-01T00:00:00Z'", Comparison("Timestamp", "ge", edm.DateTime(0))),
+        ("Timestamp ge datetime'1601-01-01T00:00:00Z'", Comparison("Timestamp", "ge", date_time.DateTime(0))),
     ],
 )
 def test_grammar(text: str, node: Node) -> None:
@@ -172,10 +172,10 @@ TYPES = "A binary operator with incompatible types was detected. Found operand t
         ),
     ],
 )
-def test_refusals(text: str, message: str) -> None:
-    with pytest.raises(ServiceError) as refusal:
+def test_rejections(text: str, message: str) -> None:
+    with pytest.raises(ServiceError) as rejection:
         parse(text)
-    assert (refusal.value.code, refusal.value.message) == ("InvalidInput", message)
+    assert (rejection.value.code, rejection.value.message) == ("InvalidInput", message)
 
 
 @pytest.mark.parametrize(
@@ -191,28 +191,28 @@ def test_refusals(text: str, message: str) -> None:
     ],
 )
 def test_functions_and_arithmetic_are_not_implemented(text: str) -> None:
-    with pytest.raises(ServiceError) as refusal:
+    with pytest.raises(ServiceError) as rejection:
         parse(text)
-    assert refusal.value.code == "NotImplemented"
+    assert rejection.value.code == "NotImplemented"
 
 
-def refused(text: str) -> str:
-    with pytest.raises(ServiceError) as refusal:
+def rejected(text: str) -> str:
+    with pytest.raises(ServiceError) as rejection:
         parse(text)
-    assert refusal.value.code == "InvalidInput"
-    return refusal.value.message
+    assert rejection.value.code == "InvalidInput"
+    return rejection.value.message
 
 
 def test_length_is_bounded() -> None:
     text = f"A eq '{'x' * (TEXT_MAX - 7)}'"
     assert parse(text) == Comparison("A", "eq", "x" * (TEXT_MAX - 7))
-    assert "longer" in refused(text + " ")
+    assert "longer" in rejected(text + " ")
 
 
 def test_number_of_terms_is_bounded_and_not_15() -> None:
     most = " or ".join(["C"] * TERMS_MAX)
     assert parse(most) == Or((C,) * TERMS_MAX)
-    assert "terms" in refused(most + " or C")
+    assert "terms" in rejected(most + " or C")
 
 
 def read(name: str) -> Callable[[Row], edm.Value | None]:
@@ -248,12 +248,12 @@ def test_depth_is_bounded_far_from_the_recursion_limit(nest: Callable[[str], str
         assert test({"C": True}) is True
     finally:
         sys.setrecursionlimit(limit)
-    assert refused(nest(text)) == "Recursion depth exceeded allowed limit."
+    assert rejected(nest(text)) == "Recursion depth exceeded allowed limit."
 
 
 @given(trees)
 def test_what_is_written_is_read(node: Node) -> None:
-    assert with_types(parse(spell(node))) == with_types(node)
+    assert with_types(parse(text_of(node))) == with_types(node)
 
 
 words = st.sampled_from(
@@ -267,8 +267,8 @@ words = st.sampled_from(
 
 @settings(max_examples=300)
 @given(st.one_of(st.text(), st.lists(words).map(" ".join), st.lists(words).map("".join)))
-def test_any_text_is_a_filter_or_refused(text: str) -> None:
+def test_any_text_is_a_filter_or_rejected(text: str) -> None:
     try:
         parse(text)
-    except ServiceError as refusal:
-        assert refusal.code in ("InvalidInput", "NotImplemented")
+    except ServiceError as rejection:
+        assert rejection.code in ("InvalidInput", "NotImplemented")

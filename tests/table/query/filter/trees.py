@@ -1,11 +1,11 @@
-"""Filters as hypothesis draws them, as text, and what they mean, told a second time and slowly."""
+"""Filters as hypothesis draws them, as text, and what they mean, written a second time, and slowly."""
 
 import math
 from collections.abc import Mapping
 
 from hypothesis import strategies as st
 
-from lazulite.table.model import edm
+from lazulite.table.model import date_time, edm, literals
 from lazulite.table.query.filter import And, BooleanProperty, Comparison, Constant, Node, Not, Operator, Or
 from lazulite.table.query.filter.ast import MIRRORED, conjoin, disjoin
 
@@ -14,8 +14,8 @@ Row = Mapping[str, edm.Value]
 KEY_TEXTS = ["", "a", "a\0", "ab", "b", "c", "~", "\uff5e", "😀", "it's"]
 """Few, so that filters and rows meet; around the place where code points and UTF-16 code units disagree."""
 
-guids = st.sampled_from([edm.Guid(f"0000000{n}-0000-0000-0000-00000000000a") for n in range(3)])
-datetimes = st.one_of(st.integers(0, 3), st.integers(0, edm.DATETIME_MAX)).map(edm.DateTime)
+guids = st.sampled_from([literals.Guid(f"0000000{n}-0000-0000-0000-00000000000a") for n in range(3)])
+datetimes = st.one_of(st.integers(0, 3), st.integers(0, date_time.DATETIME_MAX)).map(date_time.DateTime)
 values: st.SearchStrategy[edm.Value] = st.one_of(
     st.sampled_from(KEY_TEXTS),
     st.text(st.characters(codec="utf-8"), max_size=5),
@@ -58,9 +58,9 @@ rows: st.SearchStrategy[Row] = st.builds(
 
 def literal(value: edm.Value) -> str:
     """Spell a constant."""
-    if isinstance(value, edm.DateTime):
-        return f"datetime'{edm.format_datetime7(value)}'"
-    if isinstance(value, edm.Guid):
+    if isinstance(value, date_time.DateTime):
+        return f"datetime'{date_time.format_datetime7(value)}'"
+    if isinstance(value, literals.Guid):
         return f"guid'{value.upper()}'"
     if isinstance(value, str):
         return "'" + value.replace("'", "''") + "'"
@@ -71,8 +71,8 @@ def literal(value: edm.Value) -> str:
     return str(value).lower()
 
 
-def spell(node: Node, *, binding: int = 0) -> str:
-    """Write a tree with no parentheses but those that it needs."""
+def text_of(node: Node, *, binding: int = 0) -> str:
+    """Write a tree as a filter, with the parentheses that it needs."""
     match node:
         case Comparison(name, operator, value):
             return f"{name} {operator} {literal(value)}"
@@ -81,11 +81,11 @@ def spell(node: Node, *, binding: int = 0) -> str:
         case Constant(value):
             return "true" if value else "false"
         case Not(term):
-            return "not " + spell(term, binding=3)
+            return "not " + text_of(term, binding=3)
         case And(terms):
-            text, own = " and ".join(spell(term, binding=2) for term in terms), 2
+            text, own = " and ".join(text_of(term, binding=2) for term in terms), 2
         case Or(terms):
-            text, own = " or ".join(spell(term, binding=1) for term in terms), 1
+            text, own = " or ".join(text_of(term, binding=1) for term in terms), 1
     return f"({text})" if binding > own else text
 
 
@@ -139,7 +139,7 @@ def _compare(operator: Operator, value: edm.Value | None, constant: edm.Value) -
 
 
 def _family(value: edm.Value) -> str:
-    for kind in (edm.DateTime, edm.Guid, bool, str, bytes):
+    for kind in (date_time.DateTime, literals.Guid, bool, str, bytes):
         if isinstance(value, kind):
             return kind.__name__
     return "number"

@@ -1,11 +1,12 @@
 """Step functions over ordinal text: what a set of strings, and a set of keys, is made of.
 
 A step function is a tuple of pieces `(start, value)`: its value from `start` up to the start of the next piece. Starts
-are sort keys (`order.ordinal`), ascend, and begin with the empty string; neighbours differ in value. So equal functions
-are equal tuples.
+are sort keys (`engine.ordinal`), ascend, and begin with the empty string; neighbours differ in value. So equal
+functions are equal tuples.
 
-A `Rows` is a step function to bool: a set of row keys. A `Region` is a step function to `Rows`: a set of keys, as for
-each partition key the set of its row keys. Every combination of comparisons of keys is such a region, exactly.
+A `RowKeySet` is a step function to bool: a set of row keys. A `Region` is a step function to `RowKeySet`: a set of
+keys, which has for each partition key the set of its row keys. Every combination of comparisons of keys is exactly such
+a region.
 """
 
 from collections.abc import Iterable, Iterator
@@ -15,16 +16,16 @@ from lazulite.engine.ordinal import ordinal
 from lazulite.table.query.filter.ast import Operator
 
 Value = TypeVar("Value")
-Steps = tuple[tuple[bytes, Value], ...]
-Rows = Steps[bool]
-Region = Steps[Rows]
+StepFunction = tuple[tuple[bytes, Value], ...]
+RowKeySet = StepFunction[bool]
+Region = StepFunction[RowKeySet]
 
 PIECES_MAX = 2_048
 """Pieces of row sets that combining two regions may visit or make: no filter is expensive to plan. Beyond it, the rows
 of each partition are widened to the one range around them."""
 
-NO_ROWS: Rows = ((b"", False),)
-ALL_ROWS: Rows = ((b"", True),)
+NO_ROWS: RowKeySet = ((b"", False),)
+ALL_ROWS: RowKeySet = ((b"", True),)
 NOWHERE: Region = ((b"", NO_ROWS),)
 EVERYWHERE: Region = ((b"", ALL_ROWS),)
 
@@ -44,29 +45,29 @@ def successor(start: bytes) -> bytes:
     return start + b"\0\0"
 
 
-def texts(operator: Operator, constant: str) -> Rows:
+def texts(operator: Operator, constant: str) -> RowKeySet:
     """Return the strings that stand in a relation to a constant."""
     before, same, after = _SIDES[operator]
     start = ordinal(constant)
     return _normal([(b"", before), (start, same), (successor(start), after)])
 
 
-def in_rows(rows: Rows) -> Region:
+def in_rows(rows: RowKeySet) -> Region:
     """Return the keys whose row key is in a set."""
     return ((b"", rows),)
 
 
-def in_partitions(partitions: Rows) -> Region:
+def in_partitions(partitions: RowKeySet) -> Region:
     """Return the keys whose partition key is in a set."""
     return tuple((start, ALL_ROWS if inside else NO_ROWS) for start, inside in partitions)
 
 
-def complement(strings: Rows) -> Rows:
+def complement(strings: RowKeySet) -> RowKeySet:
     """Return the strings that are not in a set."""
     return tuple((start, not inside) for start, inside in strings)
 
 
-def spans(steps: Steps[Value]) -> Iterator[tuple[bytes, bytes | None, Value]]:
+def spans(steps: StepFunction[Value]) -> Iterator[tuple[bytes, bytes | None, Value]]:
     """Yield the pieces as (start, end, value); the last has no end."""
     for index, (start, value) in enumerate(steps):
         yield start, steps[index + 1][0] if index + 1 < len(steps) else None, value
@@ -89,7 +90,7 @@ def widened(region: Region) -> Region:
     )
 
 
-def _normal(pieces: Iterable[tuple[bytes, Value]]) -> Steps[Value]:
+def _normal(pieces: Iterable[tuple[bytes, Value]]) -> StepFunction[Value]:
     """Drop empty pieces (of two at one place the later counts) and repetitions."""
     steps: list[tuple[bytes, Value]] = []
     for piece in pieces:
@@ -100,7 +101,7 @@ def _normal(pieces: Iterable[tuple[bytes, Value]]) -> Steps[Value]:
     return tuple(steps)
 
 
-def _overlay(left: Steps[Value], right: Steps[Value]) -> Iterator[tuple[bytes, Value, Value]]:
+def _overlay(left: StepFunction[Value], right: StepFunction[Value]) -> Iterator[tuple[bytes, Value, Value]]:
     """Yield the pieces of two functions at once, cut wherever either has a step."""
     one = other = 0
     start = b""
@@ -117,7 +118,7 @@ def _overlay(left: Steps[Value], right: Steps[Value]) -> Iterator[tuple[bytes, V
         start = max(left[one][0], right[other][0])
 
 
-def _combine(left: Rows, right: Rows, *, both: bool) -> Rows:
+def _combine(left: RowKeySet, right: RowKeySet, *, both: bool) -> RowKeySet:
     if len(left) == 1:
         return right if left[0][1] is both else left
     if len(right) == 1:
@@ -126,7 +127,7 @@ def _combine(left: Rows, right: Rows, *, both: bool) -> Rows:
 
 
 def _combine_regions(left: Region, right: Region, *, both: bool) -> Region:
-    pieces: list[tuple[bytes, Rows]] = []
+    pieces: list[tuple[bytes, RowKeySet]] = []
     cost = 0
     for start, one, other in _overlay(left, right):
         rows = _combine(one, other, both=both)
@@ -137,7 +138,7 @@ def _combine_regions(left: Region, right: Region, *, both: bool) -> Region:
     return _normal(pieces)
 
 
-def _cover(rows: Rows) -> Rows:
+def _cover(rows: RowKeySet) -> RowKeySet:
     """Return the one range that spans a set."""
     if len(rows) <= 3:
         return rows

@@ -15,7 +15,9 @@ from enum import Enum
 from typing import NamedTuple
 
 from lazulite.protocol.errors import ServiceError
-from lazulite.table.model.edm import Value, parse_datetime, parse_guid
+from lazulite.table.model.date_time import parse_datetime
+from lazulite.table.model.edm import Value
+from lazulite.table.model.literals import parse_guid
 
 _TOKEN = re.compile(
     r"""\s*+(?:
@@ -39,8 +41,8 @@ _INT64_END = 1 << 63
 _SPECIAL = {"INF": math.inf, "-INF": -math.inf, "NaN": math.nan}
 
 
-class Kind(Enum):
-    """What a token is."""
+class TokenKind(Enum):
+    """The kind of a token."""
 
     OPEN = "("
     CLOSE = ")"
@@ -55,7 +57,7 @@ class Token(NamedTuple):
     `end` is the index in the text after it; `value` is a literal's value and `edm` the name of its type.
     """
 
-    kind: Kind
+    kind: TokenKind
     text: str
     start: int
     end: int
@@ -97,7 +99,7 @@ _LITERALS: dict[str, tuple[str, Callable[[str], Value]]] = {
     "double": ("Edm.Double", _double),
     "integer": ("", _integer),
 }
-_KINDS = {"open": Kind.OPEN, "close": Kind.CLOSE, "name": Kind.NAME, "end": Kind.END}
+_KINDS = {"open": TokenKind.OPEN, "close": TokenKind.CLOSE, "name": TokenKind.NAME, "end": TokenKind.END}
 
 
 def _hexadecimal(text: str) -> str:
@@ -108,11 +110,11 @@ def _hexadecimal(text: str) -> str:
 
 
 class FilterSyntaxError(ServiceError):
-    """The refusal of a text that is no filter."""
+    """The rejection of a text that is no filter."""
 
 
 def invalid(message: str) -> FilterSyntaxError:
-    """Return the refusal of a filter."""
+    """Return the rejection of a filter."""
     return FilterSyntaxError("InvalidInput", message)
 
 
@@ -136,7 +138,7 @@ def read_token(text: str, start: int) -> Token:
     edm, convert = _LITERALS[group]
     edm = edm or _integer_type(word)
     try:
-        return Token(Kind.LITERAL, word, start, end, convert(word), edm)
+        return Token(TokenKind.LITERAL, word, start, end, convert(word), edm)
     except ValueError as error:
         raise invalid(f"Unrecognized '{edm}' literal '{word}' at '{start}' in '{text}'.") from error
 

@@ -27,7 +27,7 @@ from lazulite.table.query.filter.ast import (
     conjoin,
     disjoin,
 )
-from lazulite.table.query.filter.lexer import Kind, Token, invalid, read_token
+from lazulite.table.query.filter.lexer import Token, TokenKind, invalid, read_token
 
 TEXT_MAX = 32_768
 """Characters of a filter."""
@@ -78,7 +78,7 @@ class _Parser:
 
     def parse(self) -> Node:
         operand = self._expression(_OR)
-        if self._token.kind is not Kind.END:
+        if self._token.kind is not TokenKind.END:
             raise self._misplaced()
         if _type_of(operand) != "Edm.Boolean":
             raise invalid("The $filter expression must evaluate to a single boolean value.")
@@ -90,7 +90,7 @@ class _Parser:
         return token
 
     def _misplaced(self) -> ServiceError:
-        """Return the refusal of a token where an operator or the end was due."""
+        """Return the rejection of a token where an operator or the end was due."""
         if self._token.text in _ARITHMETIC:
             return ServiceError("NotImplemented")
         return invalid(f"Syntax error at position {self._token.end} in '{self._text}'.")
@@ -98,7 +98,7 @@ class _Parser:
     def _expression(self, binding: int) -> _Operand:
         """Read operands joined by operators that bind at least as tightly as `binding`."""
         left = self._operand()
-        while self._token.kind is Kind.NAME and (power := _PRECEDENCE.get(self._token.text, 0)) >= binding:
+        while self._token.kind is TokenKind.NAME and (power := _PRECEDENCE.get(self._token.text, 0)) >= binding:
             operator = self._advance().text
             right = self._expression(power + 1)
             left = (
@@ -110,17 +110,17 @@ class _Parser:
 
     def _operand(self) -> _Operand:
         token = self._token
-        if token.kind is Kind.OPEN:
+        if token.kind is TokenKind.OPEN:
             return self._parenthesis()
-        if token.kind is Kind.LITERAL:
+        if token.kind is TokenKind.LITERAL:
             self._advance()
             return _Literal(token.value, token.edm)
-        if token.kind is not Kind.NAME:
+        if token.kind is not TokenKind.NAME:
             raise invalid(f"Expression expected at position {token.start} in '{self._text}'.")
         self._advance()
         if token.text == "not":
             return self._not()
-        if self._token.kind is Kind.OPEN:
+        if self._token.kind is TokenKind.OPEN:
             raise ServiceError("NotImplemented")  # a function
         if token.text in ("true", "false"):
             return _Literal(token.text == "true", "Edm.Boolean")
@@ -131,7 +131,7 @@ class _Parser:
     def _parenthesis(self) -> _Operand:
         self._advance()
         inner = self._nested(_OR)
-        if self._token.kind is not Kind.CLOSE:
+        if self._token.kind is not TokenKind.CLOSE:
             if self._token.text in _ARITHMETIC:
                 raise ServiceError("NotImplemented")
             raise invalid(f"')' or operator expected at position {self._token.start} in '{self._text}'.")

@@ -4,9 +4,9 @@ The service's logic has three values, but a row is returned only if the filter i
 every node "is it TRUE?" follows from the same question about its terms: `and` if all are, `or` if one is, `not` if its
 term is not. NULL and FALSE never need telling apart, and the compiled functions return plain Booleans.
 
-Speed: these functions run for every row that a query scans. A comparison is one closure over its constant: one made for
-the rows themselves if whoever knows them has one. Else, and where there are many about one property, the terms of one
-`and` or `or` share one reading of it, and a property that several places of the tree ask about is read once a row.
+Speed: these functions run for every row that a query scans. A comparison is one closure over its constant, or
+the `row_test` of the caller if there is one. Otherwise, and for many terms about one property, the terms of one `and`
+or `or` share one reading of the property. A property in several places of the tree is read once a row.
 
 Source: reference §10.3.
 """
@@ -76,17 +76,17 @@ def _groups(node: Node) -> Iterator[str]:
 
 
 def _read_once(read: Callable[[Row], Value | None]) -> Callable[[Row], Value | None]:
-    """Return a reader that remembers the value of the row it was last asked about."""
+    """Return a reader that caches the value of the row it was last asked about."""
     last: Row | None = None
     value: Value | None = None
 
-    def remembering(row: Row) -> Value | None:
+    def caching(row: Row) -> Value | None:
         nonlocal last, value
         if row is not last:
             last, value = row, read(row)
         return value
 
-    return remembering
+    return caching
 
 
 def _compile(node: Node, reader: _Reader[Row], row_test: _RowTests[Row]) -> Callable[[Row], bool]:

@@ -1,4 +1,4 @@
-"""The five classes of a query: how much of a table Azure would read to answer it.
+"""The five classes of a query: how much of a table Azure would read for it.
 
 Only conditions on keys that every match must meet count: the conjuncts of the whole filter that compare a key with a
 string. What `or` and `not` say about keys narrows nothing on Azure (here it does, see key_ranges.py; the class is still

@@ -1,0 +1,25 @@
+"""Every service that Lazulite has: the one list, from which operations, spaces and the rest follow."""
+
+from lazulite.auth.accounts.engine_store import ACCOUNTS_SPACE
+from lazulite.auth.delegation.store import DELEGATIONS_SPACE
+from lazulite.engine.remote.codec import ENGINE_COMMITS, ENGINE_REJECTIONS, EncodingTable
+from lazulite.migration.journal import COPIES_SPACE
+from lazulite.queue.service import QUEUE
+from lazulite.records.space_allocator import COUNTERS_SPACE
+from lazulite.records.spaces import Spaces
+from lazulite.service.properties_store import PROPERTIES_SPACE
+from lazulite.service.remote_codec import SERVICE_REJECTIONS
+from lazulite.table.service import TABLE
+
+SERVICES = (TABLE, QUEUE)
+
+SHARED_SPACES = (COUNTERS_SPACE, PROPERTIES_SPACE, ACCOUNTS_SPACE, COPIES_SPACE, DELEGATIONS_SPACE)
+"""The spaces that all services share."""
+
+SPACES = Spaces(*SHARED_SPACES, *(space for service in SERVICES for space in service.spaces))
+OPERATIONS = frozenset(name for service in SERVICES for name in service.operations)
+CODEC = EncodingTable(
+    [*(each for service in SERVICES for each in service.commits), *ENGINE_COMMITS],
+    [*SERVICE_REJECTIONS, *(each for service in SERVICES for each in service.rejections), *ENGINE_REJECTIONS],
+)
+"""Of the channel between a worker and its primary."""

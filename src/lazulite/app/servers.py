@@ -1,0 +1,174 @@
+"""The servers of a process: one for each address, on one store, with one scheduler, budgets and logs."""
+
+import asyncio
+import random
+import time
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from itertools import zip_longest
+
+from lazulite.app.services import MAKES, Make, Prepare, Served, open_services
+from lazulite.app.stores import Store
+from lazulite.engine.contract import Clock
+from lazulite.protocol.clock import system_clock
+from lazulite.protocol.message import Service
+from lazulite.protocol.request_id import RequestIds
+from lazulite.server.admission.budgets import budgets_of
+from lazulite.server.admission.scheduler import FairScheduler
+from lazulite.server.limits import Limits
+from lazulite.server.middleware.by_host import ByHost, Hosted
+from lazulite.server.middleware.forwarded import Proxied
+from lazulite.server.net.certificate import Certificate
+from lazulite.server.observability.exchange import ExchangeLog
+from lazulite.server.server import BindError, Ports, Secure, Server, Sockets
+from lazulite.settings.config import QUEUE, TABLE, Settings, settings_of
+
+_REQUEST_IDS = {TABLE: 2, QUEUE: 3}
+"""The number of each service in the ids of requests."""
+
+
+class ServerGroup:
+    """The servers of a process. Implements `lifecycle.Serving`.
+
+    Args:
+        servers: by the services that each of them serves.
+        settings: of the process.
+    """
+
+    def __init__(self, servers: Mapping[tuple[str, ...], Server], settings: Settings) -> None:
+        self._servers = servers
+        self._settings = settings
+        self._first = next(iter(servers.values()))
+
+    @property
+    def limits(self) -> Limits:
+        """The bounds of each server."""
+        return self._first.limits
+
+    @property
+    def ports(self) -> Mapping[str, Ports]:
+        """The ports of each service since `start`."""
+        return {name: server.ports for names, server in self._servers.items() for name in names}
+
+    @property
+    def port(self) -> int:
+        """The HTTP port of the first service."""
+        return self._first.port
+
+    @property
+    def connection_count(self) -> int:
+        """The connections of all servers."""
+        return sum(server.connection_count for server in self._servers.values())
+
+    @property
+    def buffered_bytes(self) -> int:
+        """The bytes of request bodies that the process holds."""
+        return self._first.buffered_bytes
+
+    async def start(self, sockets: Sequence[Sockets] = ()) -> None:
+        """Begin to accept requests.
+
+        Args:
+            sockets: listening already, for each server; empty: the servers listen.
+
+        Raises:
+            BindError: an address cannot be listened on; the text names the flags.
+        """
+        for (names, server), given in zip_longest(self._servers.items(), sockets):
+            try:
+                await server.start(given)
+            except BindError as error:
+                raise explained(error, names, self._settings) from error
+
+    def leave(self) -> None:
+        """Serve on, but ask clients to reconnect elsewhere: `stop` follows."""
+        for server in self._servers.values():
+            server.leave()
+
+    async def stop(self) -> None:
+        """Stop accepting, respond to requests in flight, end."""
+        await asyncio.gather(*(server.stop() for server in self._servers.values()))
+
+    def force_stop(self) -> None:
+        """End a running or later `stop` at once."""
+        for server in self._servers.values():
+            server.force_stop()
+
+
+def explained(error: BindError, names: Sequence[str], settings: Settings) -> BindError:
+    """Return an error with the flags by which another address is chosen, or the service is left out.
+
+    Args:
+        error: an address cannot be listened on.
+        names: of the services at the address.
+        settings: of the process.
+    """
+    hint = f"choose another --{names[0]}-port"
+    others = ",".join(name for name in settings.services if name not in names)
+    if others:
+        hint = f"{hint}, or serve the others alone (--services {others})"
+    return BindError(f"{error}: {hint}")
+
+
+@asynccontextmanager
+async def open_servers(
+    settings: Settings,
+    store: Store,
+    *,
+    certificate: Certificate | None = None,
+    logs: Sequence[ExchangeLog] = (),
+    makes: Mapping[str, Make] = MAKES,
+    prepare: Prepare | None = None,
+    clock: Clock = system_clock,
+) -> AsyncIterator[ServerGroup]:
+    """Yield the servers of the services that the settings name, not yet started.
+
+    Args:
+        settings: of the process.
+        store: rows and accounts.
+        certificate: of the services that have an HTTPS port.
+        logs: record every exchange.
+        makes: what makes each service.
+        prepare: makes the engine ready; None if it is.
+        clock: the time now, for credentials, errors and messages.
+
+    Raises:
+        ConfigError: the keys of an issuer cannot be read.
+    """
+    scheduler = FairScheduler()
+    async with open_services(settings, store, scheduler, makes=makes, prepare=prepare, clock=clock) as services:
+        servers: dict[tuple[str, ...], Server] = {}
+        budgets = budgets_of(settings.limits, time.monotonic)
+        for names in settings.servers:
+            own = settings_of(settings, names[0])
+            served = [services[name] for name in names]
+            servers[names] = Server(
+                front(settings, served),
+                host=own.host,
+                port=own.port,
+                secure=None if certificate is None or own.https_port is None else Secure(own.https_port, certificate),
+                new_request_id=RequestIds(random.SystemRandom(), _REQUEST_IDS[names[0]]).next,
+                limits=settings.limits,
+                logs=logs,
+                scheduler=scheduler,
+                budgets=budgets,
+                on_leave=leave_all(served),
+            )
+        yield ServerGroup(servers, settings)
+
+
+def front(settings: Settings, served: Sequence[Served]) -> Service:
+    """Return what a server serves: one service, or several by their hosts, behind the proxies of the settings."""
+    hosted = [Hosted(each.names_account, each.service) for each in served]
+    service: Service = ByHost(hosted) if len(hosted) > 1 else hosted[0].service
+    return Proxied(service, settings.trusted_proxies) if settings.trusted_proxies else service
+
+
+def leave_all(served: Iterable[Served]) -> Callable[[], None]:
+    """Return a function that makes `/health` of all services report that they stop soon."""
+
+    def leave() -> None:
+        for each in served:
+            each.leave()
+
+    return leave

@@ -1,0 +1,100 @@
+"""One request on its way through the Queue service, once it is authenticated."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import TypeVar
+
+from lazulite.engine.contract import SpaceDroppedError
+from lazulite.engine.remote.messages import Procedure
+from lazulite.protocol.clock import steady, until_9999
+from lazulite.protocol.errors import ServiceError
+from lazulite.protocol.steps import Steps
+from lazulite.queue.catalog import Catalog, Queue
+from lazulite.queue.messages import Messages
+from lazulite.queue.payload import read_text
+from lazulite.queue.processes import Processes
+from lazulite.queue.remote_messages import RemoteMessages, procedures
+from lazulite.queue.resource import Resource
+from lazulite.service.call import ServiceCall
+from lazulite.service.catalog_context import CatalogContext
+from lazulite.service.definition import ServiceDependencies
+from lazulite.service.time_slice import TimeSlice
+
+SHARDS_OF_DATABASE = 16
+"""Of a queue that several processes may serve."""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context(CatalogContext[Queue]):
+    """Everything that the operations of the Queue service work with."""
+
+    catalog: Catalog
+    messages: Messages | RemoteMessages
+    processes: Processes | None = None
+    """The processes of a database; None with a location, which one process has."""
+
+    def procedures(self) -> Mapping[str, Procedure]:
+        """See `ServiceContext`."""
+        return procedures(self.messages) if isinstance(self.messages, Messages) else {}
+
+    async def start(self) -> None:
+        """Finish what a crash interrupted, and get to know the other processes."""
+        await CatalogContext.start(self)
+        if self.processes is not None:
+            await self.processes.announce()
+
+    async def maintain(self) -> None:
+        """Keep to know the other processes; remove expired messages."""
+        if self.processes is not None:
+            await self.processes.announce()
+        await self.messages.remove_expired()
+
+
+def make_context(dependencies: ServiceDependencies) -> Context:
+    """Return the context of the Queue service."""
+    engine, random, ttl = dependencies.engine, dependencies.random, dependencies.ttl
+    shared = dependencies.shared("queue")
+    if dependencies.primary is not None:
+        return Context(**shared, catalog=Catalog(engine, ttl=ttl), messages=RemoteMessages(dependencies.primary))
+    present = until_9999(dependencies.present or steady(dependencies.clock))
+    if ttl is None:
+        return Context(**shared, catalog=Catalog(engine), messages=Messages(engine, present, random, alone=True))
+    processes = Processes(engine, present, random)
+    return Context(
+        **shared,
+        catalog=Catalog(engine, SHARDS_OF_DATABASE, ttl),
+        messages=Messages(engine, present, random, homes=processes.homes),
+        processes=processes,
+    )
+
+
+@dataclass(slots=True)
+class Call(ServiceCall[Context, Resource]):
+    """An authenticated request of the Queue service."""
+
+    async def read_text(self) -> bytes:
+        """Return the text of the message in the request's body. Raises as `payload.read_text`."""
+        steps = read_text(self.request.body, self.version)
+        return await TimeSlice(self.context.limits.slice_seconds, self.context.monotonic).run(steps)
+
+    async def write(self, steps: Steps[bytes]) -> bytes:
+        """Return a body that is written in steps."""
+        return await TimeSlice(self.context.limits.slice_seconds, self.context.monotonic).run(steps)
+
+    async def with_queue(self, run: Callable[[Queue], Awaitable[T]]) -> T:
+        """Run an operation on the addressed queue, once more if the queue was cleared meanwhile.
+
+        Raises:
+            ServiceError: `QueueNotFound`, or an error of the operation.
+        """
+        catalog, name = self.context.catalog, self.resource.queue
+        queue = await catalog.require(self.account, name)
+        try:
+            return await run(queue)
+        except SpaceDroppedError:
+            cleared = await catalog.read(self.account, name)
+        if cleared is None or cleared.space == queue.space:
+            raise ServiceError("QueueNotFound")
+        return await run(cleared)

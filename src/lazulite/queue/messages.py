@@ -1,0 +1,281 @@
+"""The messages of all queues: put, get, peek, update, delete, count, and the removal of expired ones."""
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import aclosing
+from random import Random
+from typing import NamedTuple
+from uuid import UUID
+from weakref import WeakValueDictionary
+
+from lazulite.engine.contract import Clock, Engine, SpaceDroppedError
+from lazulite.protocol.clock import LAST_TICK, TICKS_PER_SECOND
+from lazulite.queue.catalog import Queue
+from lazulite.queue.model.expirations import Due, Expirations
+from lazulite.queue.model.held import HeldPlaces
+from lazulite.queue.model.lookahead import Homes, LookAhead, ReadAheadBudget, everywhere
+from lazulite.queue.model.message import Message
+from lazulite.queue.model.moves import BarrierError, MessagesGoneError, Move
+from lazulite.queue.model.receipt import Receipt
+from lazulite.queue.model.shard import Shard
+
+QUEUES_MAX = 512
+"""So many queues are known at a time, as far as they are idle. Each may have read ahead 256 KiB."""
+SWEPT_MAX = 4096
+"""Expired messages of a shard that are removed before those of others."""
+_PEEK_BYTES_MAX = 1 << 22
+"""More bytes than the texts of a peek have."""
+
+
+class ExpiryError(Exception):
+    """A message would expire before it becomes visible."""
+
+
+class _Known(NamedTuple):
+    """A queue as this process knows it."""
+
+    shards: Sequence[Shard]
+    ahead: LookAhead
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no operation relies on it."""
+        return self.ahead.is_idle and all(shard.is_idle for shard in self.shards)
+
+
+class RisingClock:
+    """A clock that stands still while another one steps back.
+
+    Args:
+        clock: the other one.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._latest = 0
+
+    def __call__(self) -> int:
+        """Return the time in ticks."""
+        self._latest = max(self._latest, self._clock())
+        return self._latest
+
+
+class Messages:
+    """The messages of all queues.
+
+    Every method may raise `SpaceDroppedError`: the queue was deleted or cleared meanwhile.
+
+    Args:
+        engine: holds the rows.
+        clock: the time now.
+        random: the source of message ids.
+        alone: whether no other object and no other process changes messages of the engine.
+        homes: the home shards of this process.
+    """
+
+    def __init__(
+        self, engine: Engine, clock: Clock, random: Random, *, alone: bool = False, homes: Homes = everywhere
+    ) -> None:
+        self._engine = engine
+        self._alone = alone
+        self._homes = homes
+        self._present = RisingClock(clock)
+        self._random = random
+        self._queues: dict[int, _Known] = {}
+        self._read_ahead = ReadAheadBudget()
+        self._shards: WeakValueDictionary[tuple[int, int], Shard] = WeakValueDictionary()
+        """By space and number. A shard with a commit in flight stays the same, even if its queue was forgotten."""
+        self._held = HeldPlaces()
+        self._expirations = Expirations(engine, random)
+
+    async def put(self, queue: Queue, text: bytes, delay_seconds: int, ttl_seconds: int | None) -> Message:
+        """Add a message.
+
+        Args:
+            queue: the queue.
+            text: UTF-8.
+            delay_seconds: the message is invisible so long.
+            ttl_seconds: it expires after so long; None: never.
+        """
+        homes = self._homes(queue.shards)
+        message = _new_id(self._random, queue.shards, homes)
+        shard = self._shard(queue, message)
+        while True:
+            now = shard.present()
+            expires = LAST_TICK if ttl_seconds is None else min(LAST_TICK, now + ttl_seconds * TICKS_PER_SECOND)
+            added = Message(message, now, expires, now + delay_seconds * TICKS_PER_SECOND, text)
+            try:
+                await shard.commit([Move(None, added)])
+            except BarrierError:
+                continue
+            return added
+
+    async def get(self, queue: Queue, count: int, timeout_seconds: int) -> list[Message]:
+        """Claim up to so many messages, and make them invisible for so long."""
+        ahead = self._known(queue).ahead
+        claimed: list[Message] = []
+        while len(claimed) < count:
+            taken = await ahead.take(count - len(claimed))
+            if not taken:
+                break
+            try:
+                claimed += await self._claim(queue, taken, timeout_seconds)
+            finally:
+                ahead.release(taken)
+        return claimed
+
+    async def _claim(self, queue: Queue, taken: Sequence[Message], timeout_seconds: int) -> list[Message]:
+        """Claim those of some messages that are still there, a commit for each shard."""
+        shards: dict[Shard, list[Message]] = {}
+        for message in taken:
+            shards.setdefault(self._shard(queue, message.id), []).append(message)
+        if len(shards) == 1:
+            [shard] = shards
+            return await self._claim_in(shard, taken, timeout_seconds)
+        claims = (self._claim_in(shard, messages, timeout_seconds) for shard, messages in shards.items())
+        claimed = {message.id: message for each in await asyncio.gather(*claims) for message in each}
+        return [claimed[message.id] for message in taken if message.id in claimed]
+
+    async def _claim_in(self, shard: Shard, messages: Sequence[Message], timeout_seconds: int) -> list[Message]:
+        left = messages
+        while True:
+            now = shard.present()
+            visible = now + timeout_seconds * TICKS_PER_SECOND
+            left = [message for message in left if message.expires > now]
+            if not left:
+                return []
+            claimed = [message.claimed(visible) for message in left]
+            moves = [Move(message.place, after) for message, after in zip(left, claimed, strict=True)]
+            try:
+                await shard.commit(moves)
+            except MessagesGoneError as error:
+                left = [message for index, message in enumerate(left) if index not in error.indices]
+            except BarrierError:
+                continue
+            else:
+                self._held.hold(claimed)
+                return claimed
+
+    async def peek(self, queue: Queue, count: int) -> list[Message]:
+        """Return up to so many visible messages, and change nothing."""
+        found: list[Message] = []
+        for shard in self._known(queue).shards:
+            found += await shard.claimable(count, _PEEK_BYTES_MAX, least=count)
+        return sorted(found, key=lambda message: (message.visible, message.id))[:count]
+
+    async def update(
+        self, queue: Queue, message: UUID, receipt: Receipt, timeout_seconds: int, text: bytes | None
+    ) -> Message | None:
+        """Make a message invisible for so long from now, with another text if there is one.
+
+        Returns:
+            The message; None if it is gone, or if the receipt is not its latest.
+
+        Raises:
+            ExpiryError: it would expire before.
+        """
+        shard = self._shard(queue, message)
+        found = await self._find(shard, message, receipt)
+        if found is None:
+            return None
+
+        while True:
+            updated = found.moved(shard.present() + timeout_seconds * TICKS_PER_SECOND, text)
+            if updated.visible > found.expires:
+                raise ExpiryError
+            try:
+                await shard.commit([Move(found.place, updated)])
+            except MessagesGoneError:
+                return None
+            except BarrierError:
+                continue
+            return updated
+
+    async def delete(self, queue: Queue, message: UUID, receipt: Receipt) -> bool:
+        """Delete a message; return False if it is gone, or if the receipt is not its latest."""
+        shard = self._shard(queue, message)
+        place = self._held.take(message, receipt, shard.present())
+        if place is None:
+            found = await self._find(shard, message, receipt)
+            if found is None:
+                return False
+            place = found.place
+        try:
+            await shard.commit([Move(place, None)])
+        except MessagesGoneError:
+            return False
+        return True
+
+    async def _find(self, shard: Shard, message: UUID, receipt: Receipt) -> Message | None:
+        found = await shard.find(message, receipt.visible)
+        return found if found is not None and found.changes == receipt.changes else None
+
+    async def count(self, queue: Queue) -> int:
+        """Return how many messages a queue has, invisible ones included."""
+        states = await asyncio.gather(*(shard.state() for shard in self._known(queue).shards))
+        return sum(state.messages for state in states)
+
+    async def remove_expired(self) -> int:
+        """Remove expired messages of all queues; return how many there were.
+
+        Each shard in turn is swept, up to a bound, until none has more. It is harmless that several processes do it.
+        """
+        total, more = 0, True
+        while more:
+            more = False
+            async with aclosing(self._expirations.due(self._present())) as found:
+                async for due in found:
+                    removed, done = await self._sweep(due)
+                    total += removed
+                    more = more or not done
+        return total
+
+    async def _sweep(self, due: Due) -> tuple[int, bool]:
+        known = self._queues.get(due.space)
+        shard = self._new_shard(due.space, due.shard) if known is None else known.shards[due.shard]
+        try:
+            removed, done = await shard.sweep(due.time, SWEPT_MAX)
+        except SpaceDroppedError:
+            removed, done = 0, True
+        if done is None:
+            return removed, True  # Until the lease ends.
+        await (self._expirations.finish(due) if done else self._expirations.postpone(due))
+        return removed, done
+
+    def _known(self, queue: Queue) -> _Known:
+        known = self._queues.get(queue.space)
+        if known is None:
+            if len(self._queues) >= QUEUES_MAX:
+                for space, each in list(self._queues.items()):
+                    if each.is_idle:
+                        self._read_ahead.drop(each.ahead)
+                        del self._queues[space]
+            shards = [self._new_shard(queue.space, number) for number in range(queue.shards)]
+            known = self._queues[queue.space] = _Known(shards, LookAhead(shards, self._homes, budget=self._read_ahead))
+        return known
+
+    def _new_shard(self, space: int, number: int) -> Shard:
+        shard = self._shards.get((space, number))
+        if shard is None:
+            shard = self._shards[space, number] = Shard(
+                self._engine,
+                space,
+                number,
+                self._present,
+                self._expirations,
+                alone=self._alone,
+                on_doubt=self._doubt,
+            )
+        return shard
+
+    def _doubt(self) -> None:
+        self._alone = False
+
+    def _shard(self, queue: Queue, message: UUID) -> Shard:
+        return self._known(queue).shards[message.int % queue.shards]
+
+
+def _new_id(random: Random, shards: int, homes: Sequence[int]) -> UUID:
+    """Return a message id of one of the home shards."""
+    number = UUID(int=random.getrandbits(128), version=4).int
+    return UUID(int=number - number % shards + homes[number // shards % len(homes)])

@@ -1,0 +1,192 @@
+"""The claimable messages of one queue that this process has read ahead.
+
+Invariants: a message is handed to one consumer of this process at a time; the list is a hint, as the commit of a claim
+decides; an empty result means that, at some moment after the call began, there was no claimable message that no other
+consumer had been handed.
+
+Of several processes, each reads its *home shards*, so that they do not compete for rows. It reads other shards if it
+finds no message at home, or if the messages there are older than those at home.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Sequence
+from uuid import UUID
+
+from lazulite.protocol.clock import TICKS_PER_SECOND
+from lazulite.queue.limits import READ_AHEAD_BYTES_MAX
+from lazulite.queue.model.message import Message
+from lazulite.queue.model.shard import Shard
+
+ROWS_MAX = 256
+"""Rows that are read ahead, of all shards together."""
+BYTES_MAX = 256 * 1024
+"""Bytes of texts after which reading ahead ends."""
+_MESSAGE_BYTES = 512
+"""Of a message beside its text, about."""
+_SHARD_ROWS_MIN = 64
+OVERDUE_TICKS = TICKS_PER_SECOND
+"""A message of another shard is claimed before one at home that became visible so much later; and how often it is
+looked for such messages."""
+
+Homes = Callable[[int], Sequence[int]]
+"""Takes the number of a queue's shards to the numbers of the home shards."""
+
+
+def everywhere(shards: int) -> Sequence[int]:
+    """Return all shards: the home shards of a process that has no company."""
+    return range(shards)
+
+
+def _bytes_of(message: Message) -> int:
+    return len(message.text) + _MESSAGE_BYTES
+
+
+class ReadAheadBudget:
+    """The memory of the messages that all queues of a process have read ahead.
+
+    When it is full, the queue that was read the longest time ago is dropped, never the newest.
+
+    Args:
+        bytes_max: the bound of the total.
+    """
+
+    def __init__(self, bytes_max: int = READ_AHEAD_BYTES_MAX) -> None:
+        self._bytes_max = bytes_max
+        self._held: dict[LookAhead, int] = {}
+        """In the order of the last reads."""
+        self.held_bytes = 0
+
+    def update(self, holder: "LookAhead", change: int) -> None:
+        """Account for bytes that a queue has read ahead, or handed out if `change` is negative."""
+        if not change:
+            return
+        held = self._held
+        count = held.pop(holder, 0) + change if change > 0 else held.get(holder, 0) + change
+        self.held_bytes += change
+        if count:
+            held[holder] = count
+        else:
+            held.pop(holder, None)
+        while self.held_bytes > self._bytes_max and len(held) > 1:
+            self.drop(next(iter(held)))
+
+    def drop(self, holder: "LookAhead") -> None:
+        """Drop what a queue has read ahead, if anything."""
+        self.held_bytes -= self._held.pop(holder, 0)
+        holder.drop()
+
+
+class LookAhead:
+    """Reads ahead in the shards of a queue.
+
+    Args:
+        shards: of the queue.
+        homes: the home shards.
+        start: which of them to begin with.
+        budget: bounds what all queues have read ahead; None for a budget of its own.
+    """
+
+    def __init__(
+        self,
+        shards: Sequence[Shard],
+        homes: Homes = everywhere,
+        start: int = 0,
+        budget: "ReadAheadBudget | None" = None,
+    ) -> None:
+        self._budget = budget or ReadAheadBudget()
+        self._shards = shards
+        self._homes = homes
+        self._turn = start
+        self._look_at = 0
+        """When to look next for older messages of other shards, in ticks."""
+        self._ready: deque[Message] = deque()
+        self._handed: set[UUID] = set()
+        self._reading: asyncio.Task[bool] | None = None
+        self._begun = 0
+        """How many reads have begun."""
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no consumer has been handed a message that it has not released."""
+        return not self._handed and self._reading is None
+
+    async def take(self, count: int) -> list[Message]:
+        """Return up to so many messages in the order of their visibility. Hand them to `release` in the end."""
+        if not self._ready:
+            await self._read_ahead()
+        taken = [self._ready.popleft() for _ in range(min(count, len(self._ready)))]
+        self._handed.update(message.id for message in taken)
+        self._budget.update(self, -sum(map(_bytes_of, taken)))
+        return taken
+
+    def drop(self) -> None:
+        """Forget what has been read ahead. It is read again when a consumer wants it."""
+        self._ready.clear()
+
+    def release(self, taken: Sequence[Message]) -> None:
+        """End the claims of messages, whatever became of them."""
+        self._handed.difference_update(message.id for message in taken)
+
+    async def _read_ahead(self) -> None:
+        """Read until there are messages, or until a read that began after this call finds none."""
+        begun_before = self._begun
+        while not self._ready:
+            reading = self._reading
+            if reading is None or reading.done():  # Its callback may be waiting behind this consumer.
+                self._begun += 1
+                reading = self._reading = asyncio.create_task(self._read())
+                reading.add_done_callback(self._end_reading)
+            is_new = self._begun > begun_before
+            found = await asyncio.shield(reading)
+            if is_new and not found:
+                return
+
+    def _end_reading(self, task: asyncio.Task[bool]) -> None:
+        if self._reading is task:
+            self._reading = None
+        if not task.cancelled():
+            task.exception()  # Retrieved, should all consumers have gone.
+
+    async def _read(self) -> bool:
+        """Read a home shard, and others if need be; return whether there was any message."""
+        homes = self._homes(len(self._shards))
+        self._turn += 1
+        turn = homes[self._turn % len(homes)]
+        rows_max = max(_SHARD_ROWS_MIN, ROWS_MAX // len(self._shards))
+        found = await self._shards[turn].claimable(rows_max, BYTES_MAX, self._handed)
+        others = [number for number in range(len(self._shards)) if number not in homes]
+        if found and others:
+            found += await self._overdue(found[0].visible, others)
+        elif not found and len(self._shards) > 1:
+            states = await asyncio.gather(*(shard.state() for shard in self._shards))
+            for group in ([number for number in homes if number != turn], others):
+                filled = [number for number in group if states[number].messages]
+                found = [message for each in await self._claimable(filled, _SHARD_ROWS_MIN) for message in each]
+                if found:
+                    break
+        found.sort(key=lambda message: (message.visible, message.id))
+        self._ready.extend(found)
+        self._budget.update(self, sum(map(_bytes_of, found)))
+        return found != []
+
+    async def _overdue(self, visible: int, others: Sequence[int]) -> list[Message]:
+        """Return messages of the other shard with the oldest ones, if they are much older than a time of visibility."""
+        now = self._shards[0].present()
+        if now < self._look_at:
+            return []
+        heads = await self._claimable(others, 1)
+        ages = [(head[0].visible, number) for number, head in zip(others, heads, strict=True) if head]
+        oldest, number = min(ages, default=(visible, 0))
+        if oldest + OVERDUE_TICKS >= visible:
+            self._look_at = now + OVERDUE_TICKS
+            return []
+        [found] = await self._claimable([number], _SHARD_ROWS_MIN)
+        return found
+
+    async def _claimable(self, numbers: Sequence[int], rows_max: int) -> list[list[Message]]:
+        """Read some shards at once."""
+        reads = (
+            self._shards[number].claimable(rows_max, BYTES_MAX // len(numbers), self._handed) for number in numbers
+        )
+        return await asyncio.gather(*reads)

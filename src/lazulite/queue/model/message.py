@@ -1,0 +1,162 @@
+"""A message, and its two rows in a shard.
+
+    v{time of visibility}{id}   message: insertion and expiration time, dequeue count, changes, text
+    e{expiration time}{id}      index: time of visibility; absent for a message that never expires
+
+Times are ticks in 16 hexadecimal digits, so that rows are in the order of time. The first byte of a value tells its
+kind. Invariant: the time of visibility and the number of changes together occur once in the life of a message, so that
+they are its pop receipt.
+"""
+
+import struct
+from typing import NamedTuple
+from uuid import UUID
+
+from lazulite.protocol.clock import LAST_TICK
+
+VISIBLE, EXPIRES = "v", "e"
+"""The first characters of the two rows."""
+_HEAD = struct.Struct(">cQQII")
+_EXPIRES = struct.Struct(">Q")
+_EXPIRES_AT = 9
+_KIND = b"m"
+_INDEX = struct.Struct(">cQ")
+_INDEX_KIND = b"e"
+_ID_AT = 17
+_KEY_CHARACTERS = 49
+COUNT_MAX = 2**31 - 1
+"""The greatest dequeue count, where counting stops: the number that clients read it as."""
+
+
+class Place(NamedTuple):
+    """Where a stored message is, and in which state: what a commit needs to move or remove it."""
+
+    row: str
+    """The key of its row."""
+    head: bytes
+    """The value of its row begins with it."""
+    index_row: str | None
+    """The key of its index row; None if it never expires."""
+
+
+class Message(NamedTuple):
+    """One message. Times are in ticks."""
+
+    id: UUID
+    inserted: int
+    expires: int
+    """`LAST_TICK`: never."""
+    visible: int
+    """The time of its next visibility."""
+    text: bytes
+    """UTF-8."""
+    dequeues: int = 0
+    changes: int = 0
+    """How often its time of visibility was changed."""
+
+    @property
+    def row(self) -> str:
+        """The key of its row."""
+        return f"{VISIBLE}{self.visible:016x}{self.id.int:032x}"
+
+    @property
+    def head(self) -> bytes:
+        """The beginning of the value of its row: all but the text."""
+        return _HEAD.pack(_KIND, self.inserted, self.expires, self.dequeues, self.changes)
+
+    @property
+    def value(self) -> bytes:
+        """The value of its row."""
+        return self.head + self.text
+
+    @property
+    def index_row(self) -> str | None:
+        """The key of its index row; None if it never expires."""
+        return None if self.expires >= LAST_TICK else f"{EXPIRES}{self.expires:016x}{self.id.int:032x}"
+
+    @property
+    def index_value(self) -> bytes:
+        """The value of its index row."""
+        return _INDEX.pack(_INDEX_KIND, self.visible)
+
+    @property
+    def place(self) -> Place:
+        """Where it is."""
+        return Place(self.row, self.head, self.index_row)
+
+    def moved(self, visible: int, text: bytes | None = None, *, dequeued: int = 0) -> "Message":
+        """Return the message after an update or a get.
+
+        Args:
+            visible: its next time of visibility.
+            text: its new text; None keeps the old one.
+            dequeued: 1 after a get.
+        """
+        identity, inserted, expires, _, old, dequeues, changes = self
+        dequeues = min(dequeues + dequeued, COUNT_MAX)
+        return Message(
+            identity, inserted, expires, visible, old if text is None else text, dequeues, changes + 1 & 0xFFFFFFFF
+        )
+
+    def claimed(self, visible: int) -> "Message":
+        """Return the message after a get."""
+        return self.moved(visible, dequeued=1)
+
+
+def row_at(visible: int) -> str:
+    """Return the bound below all rows of messages that become visible at a time or later."""
+    return f"{VISIBLE}{visible:016x}"
+
+
+def index_row_at(expires: int) -> str:
+    """Return the bound below all index rows of messages that expire at a time or later."""
+    return f"{EXPIRES}{expires:016x}"
+
+
+def row_of(visible: int, message: UUID) -> str:
+    """Return the key of a message's row."""
+    return f"{VISIBLE}{visible:016x}{message.int:032x}"
+
+
+def expires_at(value: bytes) -> int:
+    """Return the time of expiration of a message's row, given its value."""
+    expires: int = _EXPIRES.unpack_from(value, _EXPIRES_AT)[0]
+    return expires
+
+
+def read_message(row: str, value: bytes) -> Message:
+    """Read a row.
+
+    Raises:
+        ValueError: it is none of a message.
+    """
+    visible, message = _read_key(row, VISIBLE)
+    try:
+        kind, inserted, expires, dequeues, changes = _HEAD.unpack_from(value)
+    except struct.error:
+        raise ValueError("a message is too short") from None
+    if kind != _KIND:
+        raise ValueError("the value is none of a message")
+    return Message(message, inserted, expires, visible, value[_HEAD.size :], dequeues, changes)
+
+
+def read_index(row: str, value: bytes) -> tuple[int, UUID, int]:
+    """Read an index row: return the time of expiration, the message's id, and the time of visibility.
+
+    Raises:
+        ValueError: it is none.
+    """
+    expires, message = _read_key(row, EXPIRES)
+    try:
+        kind, visible = _INDEX.unpack(value)
+    except struct.error:
+        raise ValueError("an index row has another length") from None
+    if kind != _INDEX_KIND:
+        raise ValueError("the value is none of an index row")
+    return expires, message, visible
+
+
+def _read_key(row: str, prefix: str) -> tuple[int, UUID]:
+    if len(row) != _KEY_CHARACTERS or row[0] != prefix or row != row.lower():
+        raise ValueError("the key is none of a message")
+    return int(row[1:_ID_AT], 16), UUID(int=int(row[_ID_AT:], 16))

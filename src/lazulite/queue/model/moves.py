@@ -1,0 +1,200 @@
+"""The commit of one shard: messages that appear, move to another time of visibility, or go.
+
+Invariants: a commit applies all its moves or none; a message moves only from the value that the caller has read, so
+that of two commits that move one message, one is rejected; no row appears below the shard's barrier; the shard's count
+is that of its messages; no message is due before the time that the shard is scheduled for (`expirations`).
+"""
+
+import struct
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from lazulite.engine.contract import SpaceDroppedError
+from lazulite.protocol.clock import LAST_TICK
+from lazulite.queue.model.expirations import slot_of
+from lazulite.queue.model.message import Message, Place
+
+STATE_ROW = "s"
+_STATE = struct.Struct(">cQQQQI")
+_KIND = b"s"
+CLOSED = b"c"
+"""In place of a state: the queue was deleted or cleared."""
+
+
+class ShardState(NamedTuple):
+    """The row of a shard. Times are in ticks."""
+
+    barrier: int = 0
+    """No row appears that is visible before it."""
+    floor: int = 0
+    """No message that is visible before it can be claimed, now or later; never above the barrier."""
+    messages: int = 0
+    """How many messages the shard has."""
+    due: int = LAST_TICK
+    """No message of the shard is due to be removed before it."""
+    sweeps: int = 0
+    """How often its expired messages were removed."""
+
+    @property
+    def value(self) -> bytes:
+        """The stored form."""
+        return _STATE.pack(_KIND, *self)
+
+
+def read_state(value: bytes | None) -> ShardState:
+    """Read the row of a shard; None for a shard that had no message yet.
+
+    Raises:
+        SpaceDroppedError: the queue was deleted or cleared.
+        ValueError: it is none.
+    """
+    if value is None:
+        return ShardState()
+    if value == CLOSED:
+        raise SpaceDroppedError("the queue was deleted or cleared")
+    try:
+        kind, *numbers = _STATE.unpack(value)
+    except struct.error:
+        raise ValueError("the state of a shard has another length") from None
+    state = ShardState(*numbers)
+    if kind != _KIND or state.floor > state.barrier:
+        raise ValueError("the value is none of a shard")
+    return state
+
+
+class MessagesGoneError(Exception):
+    """Some messages are not where the caller has read them. Nothing was changed.
+
+    Attributes:
+        indices: of their moves.
+    """
+
+    def __init__(self, indices: Sequence[int]) -> None:
+        super().__init__(indices)
+        self.indices = frozenset(indices)
+
+
+class BarrierError(Exception):
+    """A message would become visible before the barrier. Nothing was changed.
+
+    Attributes:
+        barrier: in ticks.
+    """
+
+    def __init__(self, barrier: int) -> None:
+        super().__init__(barrier)
+        self.barrier = barrier
+
+
+class Scheduled(NamedTuple):
+    """A time that a shard was scheduled for (`expirations`)."""
+
+    due: int
+    sweeps: int
+    """The shard's sweeps before it was scheduled."""
+
+
+UNSCHEDULED = Scheduled(LAST_TICK, 0)
+
+
+class UnscheduledError(Exception):
+    """A message would be due before the time that its shard is scheduled for. Nothing was changed.
+
+    Attributes:
+        needed: what the shard has to be scheduled for.
+    """
+
+    def __init__(self, needed: Scheduled) -> None:
+        super().__init__(needed)
+        self.needed = needed
+
+
+class Move(NamedTuple):
+    """The change of one message."""
+
+    before: Place | None
+    """None: the message is new."""
+    after: Message | None
+    """None: the message goes."""
+
+
+class MoveMessages:
+    """A `CommitFunction`; its rows are `rows`.
+
+    Args:
+        moves: of different messages.
+        barrier: raises the barrier to this time.
+        floor: raises the floor to this time, at most to the barrier before this commit.
+        scheduled: a time that the shard was scheduled for.
+    """
+
+    __slots__ = ("_added", "_barrier", "_befores", "_changes", "_due", "_floor", "_scheduled", "lowest", "rows")
+
+    def __init__(
+        self, moves: Sequence[Move], barrier: int = 0, floor: int = 0, scheduled: Scheduled = UNSCHEDULED
+    ) -> None:
+        changes: dict[str, bytes | None] = {}
+        befores: list[tuple[int, bytes] | None] = []
+        added, lowest, expires = 0, LAST_TICK, LAST_TICK
+        for before, after in moves:
+            if before is None:
+                added += 1
+                befores.append(None)
+                if after is not None:
+                    expires = min(expires, after.expires)
+            else:
+                row, head, index_row = before
+                befores.append((len(changes) + 1, head))
+                changes[row] = None
+                if index_row is not None:
+                    changes[index_row] = None
+            if after is None:
+                added -= 1
+                continue
+            lowest = min(lowest, after.visible)
+            changes[after.row] = after.value
+            index_row = after.index_row
+            if index_row is not None:
+                changes[index_row] = after.index_value
+        self.rows = [STATE_ROW, *changes]
+        """The rows of the commit."""
+        self._changes = changes
+        self._befores = befores
+        """By move: the place of the message's row among the others, and the beginning of its value."""
+        self._added = added
+        self._due = slot_of(expires) if expires < LAST_TICK else LAST_TICK
+        self._scheduled = scheduled
+        self.lowest = lowest
+        """The earliest time of visibility that it gives a message."""
+        self._barrier = barrier
+        self._floor = floor
+
+    def __call__(self, current: Sequence[bytes | None], _: int) -> Mapping[str, bytes | None]:
+        """See `CommitFunction`.
+
+        Raises:
+            MessagesGoneError, BarrierError, UnscheduledError: see there.
+        """
+        state = read_state(current[0])
+        gone = [
+            index
+            for index, before in enumerate(self._befores)
+            if before is not None and not (current[before[0]] or b"").startswith(before[1])
+        ]
+        if gone:
+            raise MessagesGoneError(gone)
+        if self.lowest < state.barrier:
+            raise BarrierError(state.barrier)
+        due = state.due
+        if self._due < due:
+            if self._scheduled.sweeps != state.sweeps or self._due < self._scheduled.due:
+                raise UnscheduledError(Scheduled(self._due, state.sweeps))
+            due = self._scheduled.due
+        after_commit = ShardState(
+            max(state.barrier, self._barrier),
+            max(state.floor, min(self._floor, state.barrier)),
+            max(0, state.messages + self._added),
+            due,
+            state.sweeps,
+        )
+        return self._changes if after_commit == state else {**self._changes, STATE_ROW: after_commit.value}

@@ -1,0 +1,290 @@
+"""One shard of a queue, as this process knows it: a partition of the queue's space.
+
+Invariant: no row appears below `_lowest_new()`, whichever process writes it. If this process alone writes to the shard,
+that is the present, or the lowest row of a commit in flight. Otherwise it is the barrier that is known here, which is
+not above the stored one.
+"""
+
+import asyncio
+from collections.abc import Callable, Container, Sequence
+from contextlib import aclosing
+from uuid import UUID
+
+from lazulite.engine.contract import Clock, Engine, EngineError, KeyRange
+from lazulite.protocol.clock import LAST_TICK, TICKS_PER_SECOND
+from lazulite.queue.model.expirations import SLOT_TICKS, Expirations, slot_of
+from lazulite.queue.model.message import Message, expires_at, index_row_at, read_index, read_message, row_at, row_of
+from lazulite.queue.model.moves import (
+    CLOSED,
+    STATE_ROW,
+    UNSCHEDULED,
+    BarrierError,
+    Move,
+    MoveMessages,
+    Scheduled,
+    ShardState,
+    UnscheduledError,
+    read_state,
+)
+from lazulite.queue.model.sweep import BeginSweep, EndSweep, RemoveExpired
+
+BARRIER_TICKS = TICKS_PER_SECOND
+"""How far behind the present a raised barrier is, so that commits under way are not rejected."""
+EXPIRED_MAX = 256
+"""So many expired messages at the head make a read raise the barrier, so that the next read begins behind them."""
+
+
+LATE_TICKS = 600 * TICKS_PER_SECOND
+"""A put commits sooner after it has scheduled its shard: longer than any request takes."""
+
+
+class Shard:
+    """One shard.
+
+    Args:
+        engine: holds the rows.
+        space: of the queue.
+        number: of the shard, from 0.
+        present: the time now, never stepping back.
+        expirations: when shards are swept.
+        alone: whether only this object writes to the shard.
+        on_doubt: called when the outcome of a commit is unknown; no shard made later may be alone.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        space: int,
+        number: int,
+        present: Clock,
+        expirations: Expirations,
+        *,
+        alone: bool = False,
+        on_doubt: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._engine = engine
+        self._space = space
+        self._number = number
+        self._expirations = expirations
+        self._partition = partition_of(number)
+        self._present = present
+        self._state: ShardState | None = None
+        self._floor = 0
+        """No row below it can be claimed, now or later. The stored floor follows it."""
+        self._alone = alone
+        self._on_doubt = on_doubt
+        self._in_flight: dict[MoveMessages, int] = {}
+        """By commit in flight, the lowest row that it writes."""
+        self._settling: set[asyncio.Task[None]] = set()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no commit is in flight that another object for the shard would have to know."""
+        return not self._in_flight
+
+    async def state(self) -> ShardState:
+        """Return the shard's row as it is now."""
+        return read_state(await self._engine.get(self._space, self._partition, STATE_ROW))
+
+    async def _known(self) -> ShardState:
+        if self._state is None:
+            self._learn(await self.state())
+        assert self._state is not None
+        return self._state
+
+    def _learn(self, state: ShardState) -> None:
+        self._state = state
+        self._floor = max(self._floor, state.floor)
+
+    def present(self) -> int:
+        """Return the time now, not before the barrier."""
+        return max(self._present(), 0 if self._state is None else self._state.barrier)
+
+    def _lowest_new(self, state: ShardState, now: int) -> int:
+        """Return the bound below which no row appears any more."""
+        if self._alone:
+            return min(now, *self._in_flight.values()) if self._in_flight else now
+        return state.barrier
+
+    async def claimable(
+        self, rows_max: int, bytes_max: int, skip: Container[UUID] = (), least: int = 1
+    ) -> list[Message]:
+        """Return the first messages that are visible and have not expired, and raise the floor.
+
+        Args:
+            rows_max: the most messages.
+            bytes_max: so many bytes of texts end the list.
+            skip: messages to leave out.
+            least: so many messages end the list, too.
+        """
+        state = await self._known()
+        now = self.present()
+        floor_max = self._lowest_new(state, now)
+        end = (self._partition, row_at(now + 1))
+        start = row_at(self._floor)
+        found: list[Message] = []
+        first, expired_count = now, 0
+        while len(found) < least and bytes_max > 0:
+            rows_count = 0
+            key_range = KeyRange((self._partition, start), end)
+            async with aclosing(self._engine.scan(self._space, [key_range], rows_max)) as slices:
+                async for part in slices:
+                    rows_count += len(part.values)
+                    for index, value in enumerate(part.values):
+                        if expires_at(value) <= now:
+                            expired_count += 1
+                            continue
+                        message = read_message(part.key(index)[1], value)
+                        first = min(first, message.visible)
+                        if bytes_max > 0 and message.id not in skip:
+                            found.append(message)
+                            bytes_max -= len(value)
+                    if part.values:
+                        start = part.key(len(part.values) - 1)[1] + "\0"
+            if rows_count < rows_max:
+                break
+        self._floor = max(self._floor, min(first, floor_max))
+        if expired_count >= EXPIRED_MAX and self._floor < first and first - BARRIER_TICKS > state.barrier:
+            await self.commit([])
+        return found
+
+    async def find(self, message: UUID, visible: int) -> Message | None:
+        """Return a message by its id and its time of visibility; None if there is none, or if it has expired."""
+        row = row_of(visible, message)
+        value = await self._engine.get(self._space, self._partition, row)
+        found = None if value is None else read_message(row, value)
+        return found if found is not None and found.expires > self.present() else None
+
+    async def commit(self, moves: Sequence[Move]) -> None:
+        """Commit moves. Every second one of them raises the barrier, too.
+
+        Raises:
+            MessagesGoneError, BarrierError: see there; the barrier is known now.
+            SpaceDroppedError: the queue was deleted or cleared.
+        """
+        state = self._state
+        barrier = floor = 0
+        if state is not None:
+            behind = self._present() - BARRIER_TICKS
+            if behind > state.barrier + BARRIER_TICKS:
+                barrier, floor = behind, self._floor
+        scheduled = UNSCHEDULED
+        while True:
+            decide = MoveMessages(moves, barrier, floor, scheduled)
+            try:
+                await self._commit(decide)
+            except UnscheduledError as error:
+                scheduled = error.needed
+                self._in_flight[decide] = decide.lowest  # It is about to write its rows: the floor stays below them.
+                try:
+                    await self._expirations.schedule(self._space, self._number, scheduled.due)
+                finally:
+                    del self._in_flight[decide]
+            except BarrierError:
+                self._learn(await self.state())
+                raise
+            else:
+                break
+        if barrier and self._state is not None and barrier > self._state.barrier:
+            self._state = self._state._replace(barrier=barrier)
+
+    async def _commit(self, decide: MoveMessages) -> None:
+        if self._alone:
+            await self._commit_alone(decide)
+        else:
+            await self._engine.commit(self._space, self._partition, decide.rows, decide)
+
+    async def _commit_alone(self, decide: MoveMessages) -> None:
+        """Commit, and keep the floor below the rows until their outcome is known."""
+        self._in_flight[decide] = decide.lowest
+        try:
+            await self._engine.commit(self._space, self._partition, decide.rows, decide)
+        except asyncio.CancelledError:
+            settling = asyncio.create_task(self._settle(decide))
+            self._settling.add(settling)
+            settling.add_done_callback(self._settling.discard)
+            raise
+        except EngineError:
+            self._doubt()
+            del self._in_flight[decide]
+            raise
+        except BaseException:
+            del self._in_flight[decide]
+            raise
+        del self._in_flight[decide]
+
+    async def _settle(self, decide: MoveMessages) -> None:
+        """Wait for the outcome of a commit whose caller has gone: a commit that names its rows waits for it."""
+        try:
+            await self._engine.commit(self._space, self._partition, decide.rows, lambda _, __: {})
+        except EngineError:
+            self._doubt()
+        finally:
+            del self._in_flight[decide]
+
+    def _doubt(self) -> None:
+        """Rely on the stored barrier alone: a commit whose outcome is unknown may be seen after a later scan."""
+        self._alone = False
+        self._on_doubt()
+        self._floor = 0 if self._state is None else self._state.floor
+
+    async def sweep(self, since: int, removed_max: int) -> tuple[int, bool | None]:
+        """Remove messages that have expired, and schedule the shard for the next ones.
+
+        Args:
+            since: the time for which the shard was scheduled.
+            removed_max: about so many messages are removed at most.
+
+        Returns:
+            How many were removed, and whether there are no more; None: that cannot be said yet, for a put may have
+            scheduled the shard and not committed its first message.
+        """
+        begin = BeginSweep()
+        await self._engine.commit(self._space, self._partition, [STATE_ROW], begin)
+        if begin.state is None:
+            return 0, True if since + LATE_TICKS <= self.present() else None
+        removed, start, now = 0, index_row_at(max(0, since - SLOT_TICKS)), self.present()
+        while expired := await self._index_rows(start, index_row_at(now + 1), EXPIRED_MAX):
+            if removed >= removed_max:
+                return removed, False
+            remove = RemoveExpired(expired)
+            await self._engine.commit(self._space, self._partition, remove.rows, remove)
+            removed += remove.removed
+            if not remove.moved:
+                start = expired[-1][0] + "\0"
+        if begin.state.messages > removed:
+            await self._schedule_next(now, begin.state.sweeps)
+        return removed, True
+
+    async def _schedule_next(self, now: int, sweeps: int) -> None:
+        """Schedule the shard for the first message that expires later.
+
+        Each step of the search has a bound: it may pass the tombstones of many deleted messages.
+        """
+        start, ticks = now + 1, SLOT_TICKS
+        while start < LAST_TICK:
+            end = min(start + ticks, LAST_TICK)
+            for row, value in await self._index_rows(index_row_at(start), index_row_at(end), 1):
+                scheduled = Scheduled(slot_of(read_index(row, value)[0]), sweeps)
+                await self._expirations.schedule(self._space, self._number, scheduled.due)
+                await self._engine.commit(self._space, self._partition, [STATE_ROW], EndSweep(scheduled))
+                return
+            start, ticks = end, ticks * 4
+
+    async def _index_rows(self, start: str, end: str, rows_max: int) -> list[tuple[str, bytes]]:
+        key_range = KeyRange((self._partition, start), (self._partition, end))
+        found: list[tuple[str, bytes]] = []
+        async with aclosing(self._engine.scan(self._space, [key_range], rows_max)) as slices:
+            async for part in slices:
+                found += [(part.key(index)[1], value) for index, value in enumerate(part.values)]
+        return found
+
+
+async def close_shard(engine: Engine, space: int, number: int) -> None:
+    """Reject all later commits of a shard, in every process, with `SpaceDroppedError`."""
+    await engine.commit(space, partition_of(number), [STATE_ROW], lambda _, __: {STATE_ROW: CLOSED})
+
+
+def partition_of(number: int) -> str:
+    """Return the partition of a shard."""
+    return f"{number:02x}"

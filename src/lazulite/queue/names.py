@@ -1,0 +1,67 @@
+"""The rules for names of queues and of metadata. Source: reference §25.1."""
+
+import re
+from collections.abc import Mapping
+
+from lazulite.protocol.errors import ServiceError
+from lazulite.protocol.fields import METADATA_PREFIX, spelling
+from lazulite.protocol.xml.text import is_name
+
+QUEUE_NAME_MIN = 3
+QUEUE_NAME_MAX = 63
+METADATA_BYTES_MAX = 8 * 1024
+"""Bytes of the names and values of a queue's metadata together."""
+
+_QUEUE_NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*", re.ASCII)
+_LOOKED_AT_MAX = 1024
+"""Characters of a name that are looked at."""
+
+Metadata = tuple[tuple[str, str], ...]
+"""Names as their client spelled them, with their values, in the order of the names in lower case."""
+
+
+def check_queue_name(name: str) -> None:
+    """Reject a name that no queue can have.
+
+    Raises:
+        ServiceError: `InvalidResourceName`, or `OutOfRangeInput` for the length.
+    """
+    if _QUEUE_NAME.fullmatch(name, 0, _LOOKED_AT_MAX) is None:
+        raise ServiceError("InvalidResourceName")
+    if not QUEUE_NAME_MIN <= len(name) <= QUEUE_NAME_MAX:
+        raise ServiceError(
+            "OutOfRangeInput", "The specified resource name length is not within the permissible limits."
+        )
+
+
+def read_metadata(headers: Mapping[str, str]) -> Metadata:
+    """Return the metadata that the headers of a request have.
+
+    The header `x-ms-meta`, without a name, which the Python SDK sends beside them, means nothing.
+
+    Args:
+        headers: by their names in lower case.
+
+    Raises:
+        ServiceError: `EmptyMetadataKey`, `InvalidMetadata`, `MetadataTooLarge`.
+    """
+    given = sorted(item for item in headers.items() if item[0].startswith(METADATA_PREFIX))
+    found = {spelling(name)[len(METADATA_PREFIX) :]: text for name, text in given}
+    if sum(len(name) + len(text) for name, text in found.items()) > METADATA_BYTES_MAX:
+        raise ServiceError("MetadataTooLarge")
+    for name, text in found.items():
+        if not name:
+            raise ServiceError("EmptyMetadataKey")
+        if not (name.isascii() and name.isidentifier() and is_name(name) and text.isascii() and text.isprintable()):
+            raise ServiceError("InvalidMetadata")
+    return tuple(found.items())
+
+
+def is_same_metadata(one: Metadata, other: Metadata) -> bool:
+    """Tell whether two have the same names, whatever their case, with the same values."""
+    return [(name.lower(), text) for name, text in one] == [(name.lower(), text) for name, text in other]
+
+
+def metadata_headers(metadata: Metadata) -> list[tuple[str, str]]:
+    """Return metadata as headers of a response."""
+    return [(f"{METADATA_PREFIX}{name}", text) for name, text in metadata]

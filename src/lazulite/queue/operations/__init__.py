@@ -1,0 +1,1 @@
+"""The operations of the Queue service: each takes a call and returns a response."""

@@ -1,0 +1,67 @@
+"""The resources that URLs of the Queue service address."""
+
+from enum import StrEnum
+from functools import lru_cache
+from typing import NamedTuple
+
+from lazulite.protocol.errors import ServiceError
+from lazulite.protocol.query_string import percent_decode
+from lazulite.queue.names import check_queue_name
+
+_MESSAGES = "messages"
+
+
+class Kind(StrEnum):
+    """The kinds of resources."""
+
+    SERVICE = "the account's root"
+    QUEUE = "one queue"
+    MESSAGES = "the messages of a queue"
+    MESSAGE = "one message"
+
+
+class Resource(NamedTuple):
+    """An addressed resource; the queue's name is well formed, and the message's id is any text."""
+
+    kind: Kind
+    queue: str = ""
+    message: str = ""
+
+    @property
+    def name(self) -> str:
+        """Return the name that a service SAS is compared with: the queue's."""
+        return self.queue
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """Return none: no path of queues has keys that plans settle."""
+        return ()
+
+
+@lru_cache(maxsize=1024)
+def parse_resource(path: str) -> Resource:
+    """Read the path below the account, percent-encoded.
+
+    Raises:
+        ServiceError: `InvalidUri`, `InvalidResourceName`, `OutOfRangeInput`, `RequestUrlFailedToParse`.
+    """
+    queue, *below = map(percent_decode, path.split("/"))
+    while below and not below[-1]:
+        below.pop()
+    if not queue and not below:
+        return Resource(Kind.SERVICE)
+    check_queue_name(queue)
+    if not below:
+        return Resource(Kind.QUEUE, queue)
+    if below[0] != _MESSAGES or len(below) > 2:
+        raise ServiceError("InvalidUri")
+    return Resource(Kind.MESSAGE, queue, below[1]) if len(below) == 2 else Resource(Kind.MESSAGES, queue)
+
+
+def queue_of(path: str) -> str:
+    """Return the name of the queue that a path below the account addresses, well formed or not; "" for none.
+
+    Raises:
+        ServiceError: `RequestUrlFailedToParse`.
+    """
+    return percent_decode(path.partition("/")[0])

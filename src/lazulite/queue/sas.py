@@ -1,0 +1,128 @@
+"""The service SAS of one queue; its permissions are `raup`: read, add, update, process (reference §14, §29.1).
+
+The token does not name the queue, which the path of the request does. The name is therefore a field of the token, put
+there by `ServiceCredentials.sas_fields`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from lazulite.auth.accounts.account import Account
+from lazulite.auth.delegation.sas import DelegationSas, read_delegation_values
+from lazulite.auth.sas.service_sas import ServiceSas
+from lazulite.auth.sas.terms import MalformedSasError, read_values, signature, write_query
+from lazulite.protocol.version import SAS_TRANSPORT_SINCE
+from lazulite.queue.versions import DELEGATION_SINCE
+
+MARKER = "Queue"
+"""The field with the queue's name."""
+_NAMES = {
+    "sv": "version",
+    "sp": "permission",
+    "st": "start",
+    "se": "expiry",
+    "si": "policy_id",
+    "sip": "ip",
+    "spr": "protocol",
+    "sig": "signature",
+}
+QUEUE_SAS_PARAMETERS = (*_NAMES, MARKER)
+"""Every field that takes part in a queue SAS."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueueScope:
+    """The queue that a SAS reaches."""
+
+    queue: str
+
+    def covers(self, resource: str) -> bool:
+        """Tell whether a queue is the one within reach."""
+        return self.queue == resource
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueSas(ServiceSas):
+    """Hold the values of a queue SAS."""
+
+    queue: str
+
+    @property
+    def policy_resource(self) -> str:
+        """Return the name of the queue."""
+        return self.queue
+
+    def scope(self) -> QueueScope:
+        """Return the queue within reach."""
+        return QueueScope(self.queue)
+
+    def string_to_sign(self, account: str) -> str:
+        """Return the string that the key of an account signs, given the account's name."""
+        return "\n".join(self.signed_lines("queue", account))
+
+
+def parse_queue_sas(parameters: Mapping[str, str]) -> QueueSas:
+    """Read a token from the fields of a request.
+
+    Raises:
+        MalformedSasError: the request addresses no queue, or a value could be re-cut.
+    """
+    if not parameters.get(MARKER):
+        raise MalformedSasError("a queue SAS is for one queue")
+    return QueueSas(**({"version": ""} | read_values(parameters, {**_NAMES, MARKER: "queue"})))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueDelegationSas(DelegationSas):
+    """Hold the values of a user delegation SAS of a queue."""
+
+    queue: str
+
+    @property
+    def since(self) -> str:
+        """Return the first version that has such tokens."""
+        return DELEGATION_SINCE
+
+    def scope(self) -> QueueScope:
+        """Return the queue within reach."""
+        return QueueScope(self.queue)
+
+    def string_to_sign(self, account: str) -> str:
+        """Return the string that the key signs, given the account's name (queue reference §12)."""
+        key = self.key
+        lines = [self.permission, self.start, self.expiry, f"/queue/{account}/{self.queue}"]
+        lines += [key.oid, key.tid, key.start, key.expiry, key.service, key.version, key.delegated_tid]
+        return "\n".join((*lines, self.user_oid, self.ip, self.protocol, self.version))
+
+
+def parse_queue_delegation_sas(parameters: Mapping[str, str]) -> QueueDelegationSas:
+    """Read a user delegation SAS from the fields of a request.
+
+    Raises:
+        MalformedSasError: the request addresses no queue, or a value could be re-cut.
+    """
+    queue = parameters.get(MARKER, "")
+    if not queue or "\n" in queue:
+        raise MalformedSasError("a queue SAS is for one queue")
+    key, values = read_delegation_values(parameters)
+    return QueueDelegationSas(queue=queue, key=key, **values)
+
+
+def sign_queue_sas(account: Account, sas: QueueSas, key: int = 1) -> str:
+    """Return the query string of a signed token.
+
+    Args:
+        account: the account whose key signs.
+        sas: the grant; its `signature` is ignored.
+        key: the number of the account's key that signs, from 1.
+
+    Raises:
+        MalformedSasError: the values do not make a token, or it would not sign all of them.
+        IndexError: the account has no such key.
+    """
+    if sas.version < SAS_TRANSPORT_SINCE and (sas.ip or sas.protocol):
+        raise MalformedSasError(f"sip and spr need sv {SAS_TRANSPORT_SINCE} or later")
+    values = {name: getattr(sas, attribute) for name, attribute in _NAMES.items()}
+    parse_queue_sas({**values, MARKER: sas.queue}).terms()
+    values["sig"] = signature(account.signers[key - 1], sas.string_to_sign(account.name))
+    return write_query(values)

@@ -1,0 +1,158 @@
+"""A service as data: everything in which it differs from the others."""
+
+import re
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from random import Random, SystemRandom
+from typing import TYPE_CHECKING, Generic, TypeAlias, TypedDict, TypeVar
+
+from lazulite.auth.accounts.account import AccountDirectory
+from lazulite.auth.delegation.store import DelegationStore
+from lazulite.auth.grant import Grant
+from lazulite.auth.service_credentials import ServiceCredentials
+from lazulite.engine.contract import Clock, Engine
+from lazulite.engine.remote.channel import Plain
+from lazulite.engine.remote.codec import Encoding
+from lazulite.engine.remote.messages import Primary
+from lazulite.protocol.addressing import Address, Addressing
+from lazulite.protocol.clock import system_clock, until_9999
+from lazulite.protocol.message import Request, Response
+from lazulite.records.row_cache import TimeToLive
+from lazulite.records.spaces import Space
+from lazulite.service.call import ServiceContext, ServiceResource
+from lazulite.service.limits import QueryLimits
+from lazulite.service.properties_store import PropertiesStore
+from lazulite.service.rejection import Rejection, reject_in_xml
+from lazulite.service.routing import AnyCall, Operation, Routes, component_of
+
+if TYPE_CHECKING:
+    # It needs the extra lazulite[oidc].
+    from lazulite.auth.bearer.authentication import BearerAuthentication
+    from lazulite.auth.bearer.rules import BearerConventions
+
+MakeBearer: TypeAlias = "Callable[[BearerConventions], BearerAuthentication]"
+"""Makes the check of bearer tokens, given the conventions of a service."""
+
+ContextT = TypeVar("ContextT", bound=ServiceContext)
+ResourceT = TypeVar("ResourceT", bound=ServiceResource)
+CallT = TypeVar("CallT", bound=AnyCall)
+
+
+class SharedFields(TypedDict):
+    """The fields of a `ServiceContext`."""
+
+    engine: Engine
+    properties: PropertiesStore
+    delegations: DelegationStore
+    clock: Clock
+    monotonic: Callable[[], float]
+    random: Random
+    limits: QueryLimits
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceDependencies:
+    """Everything that a service needs from its process."""
+
+    engine: Engine
+    accounts: AccountDirectory
+    clock: Clock = system_clock
+    """The time now, for signatures and errors."""
+    present: Clock | None = None
+    """The time by which messages appear and expire; None: `clock`, as if it was never set."""
+    monotonic: Callable[[], float] = time.monotonic
+    """Seconds that never step back, for the time limits of queries and of caches."""
+    random: Random = field(default_factory=SystemRandom)
+    """The source of multipart boundaries."""
+    limits: QueryLimits = field(default_factory=QueryLimits)
+    addressing: Addressing = field(default_factory=Addressing)
+    """How its accounts are addressed."""
+    bearer: "MakeBearer | None" = None
+    """Makes the check of bearer tokens, given the conventions of the service; None without an issuer."""
+    schedule_fairly: Callable[[Operation], Operation] = lambda operation: operation
+    """Schedules an operation that outlives its request."""
+    cache_ttl_seconds: float | None = None
+    """How long rows are cached; None: until they change, as each change goes through `ServiceContext.invalidations`."""
+
+    primary: Primary | None = None
+    """The process that has the store, of a worker; None: this process has it."""
+
+    @property
+    def ttl(self) -> TimeToLive | None:
+        """The ttl of cached rows."""
+        ttl = self.cache_ttl_seconds
+        return None if ttl is None else TimeToLive(ttl, self.monotonic)
+
+    def shared(self, service: str) -> SharedFields:
+        """Return the fields that the contexts of all services have.
+
+        Args:
+            service: the service's name.
+        """
+        clock = until_9999(self.clock)
+        return SharedFields(
+            engine=self.engine,
+            properties=PropertiesStore(self.engine, service, self.ttl),
+            delegations=DelegationStore(self.engine, service, self.accounts, clock, self.random.randbytes, self.ttl),
+            clock=clock,
+            monotonic=self.monotonic,
+            random=self.random,
+            limits=self.limits,
+        )
+
+
+def _own_method(request: Request) -> str:
+    return request.method
+
+
+def _own_component(call: AnyCall) -> str:
+    return component_of(call.parameters)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceDefinition(Generic[ContextT, ResourceT, CallT]):
+    """One service."""
+
+    name: str
+    """The row of its service properties: `table`."""
+    server: str
+    """The `Server` header."""
+    credentials: ServiceCredentials
+    """The letter in an account SAS, the canonicalization of Shared Key, and the codec of the service SAS."""
+    routes: Routes[CallT]
+    parse_resource: Callable[[str], ResourceT]
+    """Reads the path below the account, percent-encoded; raises `ServiceError`."""
+    make_context: Callable[[ServiceDependencies], ContextT]
+    make_call: Callable[[ContextT, Request, Address, Mapping[str, str], str, Grant, ResourceT, str], CallT]
+    """Takes the first eight fields of a `ServiceCall`."""
+    component: Callable[[CallT], str] = _own_component
+    """Returns the component that a call addresses; raises `ServiceError`."""
+    method: Callable[[Request], str] = _own_method
+    """Returns the effective method; raises `ServiceError`."""
+    reject: Callable[[Rejection], Response] = reject_in_xml
+    """The format of errors."""
+    keyed_path: re.Pattern[str] | None = None
+    """The paths that end in keys, percent-encoding and all: the first group is the path up to them, the others are the
+    keys, each as its resource has it. A key takes part in no permission. None: no path has keys."""
+    spaces: tuple[Space, ...] = ()
+    """Its own spaces, for the registry."""
+    dropped_code: str = "ResourceNotFound"
+    """The error of a request whose space was dropped meanwhile."""
+    maintain_seconds: float = 0
+    """The pause between two runs of `ServiceContext.maintain`; 0: it never runs."""
+
+    commits: tuple[Encoding[Plain], ...] = ()
+    """Its own commit functions, for workers."""
+    rejections: tuple[Encoding[Plain], ...] = ()
+    """Its own exceptions that commit functions and procedures raise, for workers."""
+
+    @property
+    def preflight(self) -> str:
+        """The name of a CORS preflight in logs."""
+        return f"{self.name.title()}PreflightRequest"
+
+    @property
+    def operations(self) -> frozenset[str]:
+        """The names of all operations: every text that `RequestRecord.operation` can have."""
+        return self.routes.operations | {self.preflight}

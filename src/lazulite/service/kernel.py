@@ -1,0 +1,284 @@
+"""What every service does with a request: from the parsed head to a finished response.
+
+Invariants: `handle` raises nothing but cancellation and what is a defect. Every response carries the request's id and
+the time; it carries the version, too, unless it rejects credentials or the version is older than that header. Nothing
+of a request is acted on before its credentials were verified, except a CORS preflight, which has none. Nothing is
+looked up, cached or logged under the name of an account that does not exist. A body is accepted only after its route
+was found, its permission checked, and its length compared with the route's bound.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Generic
+
+from lazulite.auth.accounts.account import Account
+from lazulite.auth.authenticator import Authenticator
+from lazulite.auth.grant import Grant
+from lazulite.engine.contract import EngineUnavailableError, SpaceDroppedError
+from lazulite.engine.remote.messages import CacheInvalidation
+from lazulite.protocol.addressing import Address
+from lazulite.protocol.content_md5 import check_content_md5
+from lazulite.protocol.errors import CREDENTIAL_REJECTIONS, ServiceError
+from lazulite.protocol.fields import Fields
+from lazulite.protocol.message import Request, Response
+from lazulite.protocol.query_string import parse_query_string
+from lazulite.protocol.timeout import REQUEST_SECONDS_MAX, read_timeout
+from lazulite.protocol.version import CORS_SINCE, NEWEST, RequestVersion, resolve_version
+from lazulite.service import cors
+from lazulite.service.common_fields import CommonFields
+from lazulite.service.definition import CallT, ContextT, ResourceT, ServiceDefinition, ServiceDependencies
+from lazulite.service.overdue import OverdueOperations
+from lazulite.service.planner import Planner
+from lazulite.service.properties import CorsRule
+from lazulite.service.rejection import Rejection
+from lazulite.service.request_plan import MatchedPlan, RequestPlan, RequestPlans
+from lazulite.service.routing import PAGE, Route
+
+_NO_PARAMETERS: Mapping[str, str] = {}
+
+
+class ServiceKernel(Generic[ContextT, ResourceT, CallT]):
+    """A service on one engine. Implements `protocol.message.Service`.
+
+    Args:
+        definition: the service.
+        dependencies: of the process.
+    """
+
+    def __init__(
+        self, definition: ServiceDefinition[ContextT, ResourceT, CallT], dependencies: ServiceDependencies
+    ) -> None:
+        self._definition = definition
+        self._context = context = definition.make_context(dependencies)
+        self._addressing = dependencies.addressing
+        self._authenticator = Authenticator(
+            dependencies.accounts,
+            context.clock,
+            context.policies,
+            definition.credentials,
+            delegations=context.delegations,
+            bearer=None if dependencies.bearer is None else dependencies.bearer(definition.credentials.bearer),
+        )
+        self._overdue = OverdueOperations(dependencies.schedule_fairly)
+        self._common = CommonFields(definition.server)
+        plans = RequestPlans(definition.routes.varying, definition.keyed_path)
+        self._planner: Planner[CallT] = Planner(plans, self._authenticator, context.clock)
+
+    @property
+    def invalidations(self) -> Mapping[int, CacheInvalidation]:
+        """The caches of rows by space; each is invalidated when another process changes a row."""
+        return self._context.invalidations()
+
+    async def start(self) -> None:
+        """Finish what a crash interrupted."""
+        await self._context.start()
+
+    @property
+    def maintain_seconds(self) -> float:
+        """The pause between two runs of `maintain`; 0: it never runs."""
+        return self._definition.maintain_seconds
+
+    async def maintain(self) -> None:
+        """Do the work that is due without a request."""
+        await self._context.maintain()
+
+    def at_once(self, request: Request) -> Response | None:
+        """Respond without waiting, by the plan of the request's words; None: `handle` has to."""
+        now = self._context.clock()
+        matched = self._planner.match(request, now)
+        if matched is None:
+            return None
+        request.plan = matched
+        plan, keys = matched
+        properties = self._context.properties.cached(plan.account.name)
+        if properties is None:
+            return None
+        try:
+            response = plan.operation.at_once(request, keys)
+        except ServiceError as error:
+            response = self._reject(request, plan.parameters, plan.version, error)
+        if response is not None:
+            _note(request, plan)
+            self._finish(request, plan.version, response, properties.cors, now)
+        return response
+
+    async def handle(self, request: Request) -> Response:
+        """Respond to a request."""
+        matched = request.plan
+        if isinstance(matched, MatchedPlan):
+            parameters, version = matched.plan.parameters, matched.plan.version
+        else:
+            matched = None
+            try:
+                parameters = parse_query_string(request.query)
+            except ServiceError as error:
+                return self.reject(request, error)
+            version = resolve_version(request.headers, parameters)
+        record = request.record
+        record.version = version.governing
+        rules: Sequence[CorsRule] = ()
+        try:
+            if matched is None:
+                address = self._addressing.locate(request)
+                account = self._authenticator.account(address)
+            else:
+                account = matched.plan.account
+            record.account = account.name
+            if request.method == "OPTIONS":
+                response = await self._preflight(request)
+            else:
+                properties = self._context.properties.cached(account.name)
+                rules = await self._cors_rules(account.name) if properties is None else properties.cors
+                if matched is None:
+                    response = await self._run(request, account, address, parameters, version)
+                else:
+                    response = await _run_plan(request, matched)
+        except ServiceError as error:
+            response = self._reject(request, parameters, version, error)
+        except SpaceDroppedError:
+            response = self._reject(request, parameters, version, ServiceError(self._definition.dropped_code))
+        except EngineUnavailableError:
+            response = self._reject(request, parameters, version, ServiceError("ServerBusy"))
+        self._finish(request, version, response, rules, self._context.clock())
+        return response
+
+    def reject(self, request: Request, error: ServiceError) -> Response:
+        """Return the response to a request that was rejected before the service saw it."""
+        try:
+            parameters = parse_query_string(request.query)
+        except ServiceError:
+            parameters = _NO_PARAMETERS
+        version = resolve_version(request.headers, parameters)
+        response = self._reject(request, parameters, version, error)
+        self._finish(request, version, response, (), self._context.clock())
+        return response
+
+    async def _run(
+        self,
+        request: Request,
+        account: Account,
+        address: Address,
+        parameters: Mapping[str, str],
+        version: RequestVersion,
+    ) -> Response:
+        """Authenticate a request, route it and run its operation; make a plan of its words if it succeeds.
+
+        Raises:
+            ServiceError: see the steps.
+        """
+        grant = await self._authenticator.authenticate(account, request, address, parameters, version)
+        request.authenticated = True
+        seconds = read_timeout(parameters)
+        call, route = self._route(request, address, parameters, version, grant)
+        if request.body_to_come is not None and route.body:
+            await _receive_body(request, route)
+        if request.body_to_come is None:
+            check_content_md5(request)
+        if route.deadline is PAGE:
+            call.deadline = self._end_of_page(seconds)
+        operation = route.run(call)
+        response = await (operation if seconds == REQUEST_SECONDS_MAX else self._overdue.within(seconds, operation))
+        if type(request.headers) is Fields:
+            self._planner.cache(call, account, route, version)
+        return response
+
+    def _route(
+        self,
+        request: Request,
+        address: Address,
+        parameters: Mapping[str, str],
+        version: RequestVersion,
+        grant: Grant,
+    ) -> tuple[CallT, Route[CallT]]:
+        """Return an authenticated request as a call, and its route, whose permission it has.
+
+        Raises:
+            ServiceError: 400, 403, 405.
+        """
+        definition = self._definition
+        governing = version.governing or version.require()
+        resource = definition.parse_resource(address.resource)
+        method = definition.method(request)
+        call = definition.make_call(self._context, request, address, parameters, governing, grant, resource, method)
+        component = definition.component(call)
+        route = definition.routes.find(call, component)
+        if route is None:
+            raise definition.routes.rejection(call, component)
+        if address.secondary and not route.is_secondary:
+            raise ServiceError("InsufficientAccountPermissions")
+        request.record.operation = route.operation
+        call.body_bytes_max = route.body
+        call.authorize(route.requires)
+        return call, route
+
+    def _end_of_page(self, seconds: int) -> float:
+        """Return when a page must be answered, given the request's timeout."""
+        return self._context.monotonic() + min(seconds, self._context.limits.page_seconds)
+
+    async def _preflight(self, request: Request) -> Response:
+        request.record.operation = self._definition.preflight
+        properties = await self._context.properties.get(request.record.account)
+        headers = request.headers
+        granted = cors.preflight(
+            properties.cors,
+            headers.get("origin"),
+            headers.get("access-control-request-method"),
+            headers.get("access-control-request-headers"),
+        )
+        return Response(200, granted)
+
+    async def _cors_rules(self, account: str) -> Sequence[CorsRule]:
+        """Return the CORS rules of an account; none while the engine is unavailable, which the operation will tell."""
+        try:
+            return (await self._context.properties.get(account)).cors
+        except EngineUnavailableError:
+            return ()
+
+    def _reject(
+        self, request: Request, parameters: Mapping[str, str], version: RequestVersion, error: ServiceError
+    ) -> Response:
+        headers = [("x-ms-error-code", error.code), *error.headers]
+        if error.status == 401:
+            headers.append(("WWW-Authenticate", self._authenticator.challenge(request.scheme, version)))
+        governing = version.governing or NEWEST
+        return self._definition.reject(Rejection(error, request, parameters, governing, headers, self._context.time()))
+
+    def _finish(
+        self, request: Request, version: RequestVersion, response: Response, rules: Sequence[CorsRule], now: int
+    ) -> None:
+        """Add the headers that all responses have; `rules` are the CORS rules, `now` is the time of the response."""
+        if response.opening and not response.headers:
+            response.opening += self._common.lines(request, version.governing, now)
+        else:
+            rejected = response.error_code in CREDENTIAL_REJECTIONS
+            response.headers += self._common.pairs(request, version.governing, now, credentials_rejected=rejected)
+        if rules and not version.is_stated_before(CORS_SINCE):
+            names = [name for name, _ in response.fields()]
+            response.headers += cors.response_headers(rules, request.headers.get("origin"), request.method, names)
+
+
+def _note(request: Request, plan: RequestPlan) -> None:
+    """Note what a plan tells of its request."""
+    record = request.record
+    record.version, record.account, record.operation = plan.version.governing, plan.account.name, plan.operation_name
+    request.authenticated = True
+
+
+async def _run_plan(request: Request, matched: MatchedPlan) -> Response:
+    plan, keys = matched
+    _note(request, plan)
+    if plan.body_bytes_max:
+        await request.receive_body(plan.body_bytes_max)
+    return await plan.operation.run(request, keys)
+
+
+async def _receive_body(request: Request, route: Route[CallT]) -> None:
+    """Receive the body of a request, unless its operation streams it; in any case reject one that is too long.
+
+    Raises:
+        ServiceError: `RequestBodyTooLarge`, or as `Request.receive_body`.
+        ClientDisconnectedError: see there.
+    """
+    if not route.streams:
+        await request.receive_body(route.body)
+    elif request.body_to_come is not None and (request.body_to_come.length or 0) > route.body:
+        raise ServiceError("RequestBodyTooLarge")

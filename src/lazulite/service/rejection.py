@@ -1,0 +1,45 @@
+"""How a rejection becomes a response: XML, unless a service has a format of its own."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from lazulite.protocol.errors import ServiceError
+from lazulite.protocol.message import Request, Response
+from lazulite.protocol.xml import document as xml
+from lazulite.service.responses import NO_SNIFF, XML_TYPE
+
+
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """A rejected request, with everything that its response tells."""
+
+    error: ServiceError
+    request: Request
+    parameters: Mapping[str, str]
+    version: str
+    """The governing version; the newest if the request's version is malformed."""
+    headers: list[tuple[str, str]]
+    """The error code, and the headers that belong to this error."""
+    time: str
+    """The time now, with seven digits."""
+
+    @property
+    def text(self) -> str:
+        """The message with the lines that an XML error has below it."""
+        return f"{self.error.message}\nRequestId:{self.request.id}\nTime:{self.time}"
+
+
+def reject_in_xml(rejection: Rejection) -> Response:
+    """Return the response in XML: `<Error>` with code, message and details. Its reason phrase is the message, too."""
+    error = rejection.error
+    details = [xml.leaf(name, text) for name, text in error.details]
+    body = xml.document(
+        xml.element("Error", xml.leaf("Code", error.code), xml.leaf("Message", rejection.text), *details)
+    )
+    return xml_response(rejection, body)
+
+
+def xml_response(rejection: Rejection, body: bytes) -> Response:
+    """Return the response whose body is an error in XML."""
+    error = rejection.error
+    return Response(error.status, [XML_TYPE, NO_SNIFF, *rejection.headers], body, error.code, error.message)

@@ -1,0 +1,154 @@
+"""Routes as data: which request is which operation, and what each demands before it runs.
+
+A service's routes are a table with one row for each operation, read like the reference's own. `Routes` interprets it.
+"""
+
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Generic, Protocol, TypeAlias, TypeVar
+
+from lazulite.auth.grant import Requirement
+from lazulite.protocol.errors import ServiceError
+from lazulite.protocol.message import Request, Response
+from lazulite.protocol.xml import document as xml
+from lazulite.service.call import ServiceCall, ServiceContext, ServiceResource
+
+AnyCall: TypeAlias = ServiceCall[ServiceContext, ServiceResource]
+"""A call of any service."""
+CallT_contra = TypeVar("CallT_contra", bound=AnyCall, contravariant=True)
+Operation: TypeAlias = Coroutine[object, None, Response]
+Keys: TypeAlias = tuple[str, ...]
+"""The keys in the path of a request, decoded."""
+
+NO_BODY = 0
+"""The body means nothing: it is not accepted, but read and dropped."""
+XML_BODY = xml.MAX_BYTES
+"""The most bytes of an XML document."""
+_READS = frozenset({"GET", "HEAD"})
+
+
+class Deadline(Enum):
+    """The time that an operation may take."""
+
+    REQUEST = auto()
+    """The request's `timeout`."""
+    PAGE = auto()
+    """The shorter of `timeout` and `page_seconds`, after which a page ends with a continuation."""
+
+
+REQUEST, PAGE = Deadline
+
+
+class PlannedOperation(Protocol):
+    """An operation for all requests with the same words: what these settle is found once (`service.request_plan`)."""
+
+    def at_once(self, request: Request, keys: Keys) -> Response | None:
+        """Respond without waiting for anything; return None, and change nothing, where the operation has to `run`.
+
+        The response has no `headers`, only an `opening`. `Request.found` can keep what was read for `run`.
+
+        Raises:
+            ServiceError: what is stored is not as the request needs it.
+        """
+        ...
+
+    def run(self, request: Request, keys: Keys) -> Operation:
+        """Respond to a request, given the keys in its path. Raises as the operation."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Route(Generic[CallT_contra]):
+    """One operation: the requests that it is for, and its demands."""
+
+    kind: object
+    """The kind of the addressed resource."""
+    method: str
+    component: str
+    """The result of `component_of` for its requests; "" for the resource itself."""
+    operation: str
+    """The operation's name in logs."""
+    run: Callable[[CallT_contra], Operation]
+    requires: Requirement | None
+    """The permission; None: the operation checks the permission of each of its parts."""
+    body: int = NO_BODY
+    """The most bytes of the request's body."""
+    streams: bool = False
+    """Whether the operation reads the body in chunks (`ServiceCall.body_chunks`), instead of finding it whole."""
+    since: str = ""
+    """The first version that has it."""
+    deadline: Deadline = REQUEST
+    header: str = ""
+    """The request header that tells it from another route of the same address; "" if none does."""
+    plan: Callable[[CallT_contra], PlannedOperation | None] | None = None
+    """Takes the first of the requests with the same words; returns None if its words do not settle enough. The call is
+    without its body and its changing fields, so that the result may hold it. None: each request goes the long way."""
+    varies: tuple[str, ...] = ()
+    """The header fields whose values `plan` leaves to each request, in lower case."""
+    changes: bool | None = None
+    """Whether the secondary endpoint rejects it; None: unless its method is GET or HEAD."""
+
+    @property
+    def is_secondary(self) -> bool:
+        """Whether the secondary endpoint has it."""
+        return self.method in _READS if self.changes is None else not self.changes
+
+
+class Routes(Generic[CallT_contra]):
+    """The routes of a service.
+
+    Args:
+        rows: one for each operation; of two for one address, at most one is without a header.
+
+    Raises:
+        ValueError: two rows are for the same requests.
+    """
+
+    def __init__(self, *rows: Route[CallT_contra]) -> None:
+        self._rows: dict[tuple[object, str, str], tuple[Route[CallT_contra], ...]] = {}
+        for row in sorted(rows, key=lambda row: row.header == ""):
+            key = (row.kind, row.component, row.method)
+            alike = self._rows.get(key, ())
+            if any(row.header == other.header for other in alike):
+                raise ValueError(f"two routes for {key}")
+            self._rows[key] = (*alike, row)
+        self.rows = rows
+        self._addresses = {(row.kind, row.component) for row in rows}
+        self.varying = _varying(rows)
+        """For each method of a route with a plan, the fields that such routes let vary."""
+        self.operations = frozenset(row.operation for row in rows)
+        """The names of all operations."""
+
+    def find(self, call: CallT_contra, component: str = "") -> Route[CallT_contra] | None:
+        """Return the route of a request; None if there is none in its version."""
+        for route in self._rows.get((call.resource.kind, component, call.method), ()):
+            if not route.header or route.header in call.request.headers:
+                return route if call.version >= route.since else None
+        return None
+
+    def rejection(self, call: CallT_contra, component: str) -> ServiceError:
+        """Return the error of a request without a route: the method is not allowed, or there is no such address.
+
+        *Unverified*: before the first version of an operation, its address was none.
+        """
+        kind = call.resource.kind
+        if (kind, component) in self._addresses and (kind, component, call.method) not in self._rows:
+            return ServiceError("MethodNotAllowed")
+        return ServiceError("InvalidQueryParameterValue" if component else "InvalidUri")
+
+
+def _varying(rows: Iterable[Route[CallT_contra]]) -> Mapping[str, tuple[str, ...]]:
+    found: dict[str, tuple[str, ...]] = {}
+    for row in rows:
+        if row.plan is not None:
+            found[row.method] = tuple(dict.fromkeys((*found.get(row.method, ()), *row.varies)))
+    return found
+
+
+def component_of(parameters: Mapping[str, str]) -> str:
+    """Return the part of a resource that `restype` and `comp` name: `service/properties`, `acl`, or "" for neither."""
+    restype, component = parameters.get("restype"), parameters.get("comp")
+    if restype is None:
+        return "" if component is None else component.lower()
+    return f"{restype}/{component or ''}".lower()

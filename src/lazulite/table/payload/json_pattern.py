@@ -1,0 +1,160 @@
+"""The pattern of a shape: how bodies of one shape become rows by one match of a regular expression.
+
+A program sends the same names and annotations, in the same order and with the same blanks. Only the values differ. The
+pattern of such a shape matches the values, and a template puts their literals in order.
+
+Invariants: a body that matches is well-formed JSON without an escape, and its result is the one of the general path.
+Its keys are valid keys of a new entity.
+A pattern raises no error: it returns None for every other body. It depends on names, types and blanks, never on values.
+Matching takes time linear in the body: whatever a repetition took, it keeps.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from json.encoder import encode_basestring_ascii as quote
+from typing import NamedTuple, Self
+
+from lazulite.table.model.date_time import UTC_INSTANT, trim_instant
+from lazulite.table.model.edm import BINARY, BOOLEAN, DATETIME, DOUBLE, GUID, INT32, INT64, STRING
+from lazulite.table.model.entity import EncodedEntity
+from lazulite.table.model.literals import SHORT_DIGITS, binary_literal, double_literal
+from lazulite.table.names import KEY_MAX_UTF16
+from lazulite.table.payload.json_fast_path import Members, PropertySlot, shape_of
+
+PATTERN_CHARACTERS_MAX = 2048
+"""Characters of an expression. A longer one would take more than a millisecond to compile."""
+
+
+class _Form(NamedTuple):
+    """The values of one type that a pattern matches."""
+
+    pattern: str
+    """Of JSON values; of canonical literals where there is no `literal`."""
+    literal: Callable[[str], str] | None = None
+    """From what was matched to the canonical literal; raises ValueError where there is none."""
+
+
+_TEXT = _Form(r'"[ !#-\[\]-~]*+"')
+_KEY = _Form(rf'"[ !$-.0->@-\[\]-~]{{0,{KEY_MAX_UTF16}}}+"')
+"""Text that `names.check_new_key` accepts."""
+_TRUTH = _Form("true|false")
+_INTEGER = _Form("0|-?[1-9][0-9]{0,8}+|1[0-9]{9}")
+_NUMBER = r"-?(?:0|[1-9][0-9]{0,15}+)(?:\.[0-9]{1,20}+(?:[eE][-+]?[0-9]{1,3}+)?+|[eE][-+]?[0-9]{1,3}+)"
+"""A number that JSON parsers return as a float."""
+
+
+def _double(number: str) -> str:
+    value = float(number)
+    text = repr(value)
+    if len(text) <= 1 + SHORT_DIGITS and "." in text and "e" not in text:
+        return text
+    return double_literal(value)
+
+
+_FORMS: Mapping[str | type, _Form] = {
+    str: _TEXT,
+    bool: _TRUTH,
+    int: _INTEGER,
+    float: _Form(_NUMBER, _double),
+    STRING.name: _TEXT,
+    BOOLEAN.name: _TRUTH,
+    INT32.name: _INTEGER,
+    INT64.name: _Form('"(?:0|-?[1-9][0-9]{0,17}+)"'),
+    DOUBLE.name: _Form(f"{_NUMBER}|0|-?[1-9][0-9]{{0,15}}+", _double),
+    DATETIME.name: _Form(f'"{UTC_INSTANT}"', lambda quoted: f'"{trim_instant(quoted[1:-1])}"'),
+    GUID.name: _Form('"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"'),
+    BINARY.name: _Form('"[A-Za-z0-9+/]*+={0,2}+"', lambda quoted: binary_literal(quoted[1:-1])),
+}
+"""By the name of the declared type, else by the Python type of the value."""
+
+
+class _Order(NamedTuple):
+    """One order of the properties, behind the two keys."""
+
+    groups: tuple[int, ...]
+    """The groups of the expression."""
+    literals: tuple[tuple[int, Callable[[str], str]], ...]
+    """Indices among `groups` with the function that makes the literal."""
+    template: str
+    """Of the members of a row; its fields are the literals. A name has no percent sign."""
+
+    @classmethod
+    def of(cls, keys: Iterable[int], slots: Iterable[PropertySlot], forms: Mapping[int, _Form]) -> Self:
+        """Return the order of some properties; `forms` by indices among members, in which nulls are missing."""
+        kept = [(at, prefix) for at, _, prefix in slots if at in forms]
+        numbers = {at: number for number, at in enumerate(forms, 1)}
+        order = [*keys, *[at for at, _ in kept]]
+        made = [(index, literal) for index, at in enumerate(order) if (literal := forms[at].literal) is not None]
+        template = "".join([prefix + "%s" for _, prefix in kept])
+        return cls(tuple([numbers[at] for at in order]), tuple(made), template)
+
+
+class JsonPattern:
+    """The pattern of one shape.
+
+    Attributes:
+        expression: the regular expression; its length is a measure of the memory.
+    """
+
+    __slots__ = ("_as_sent", "_by_name", "_match", "expression")
+
+    def __init__(self, expression: str, as_sent: _Order, by_name: _Order) -> None:
+        """Use `pattern_of`."""
+        self._match = re.compile(expression, re.ASCII).fullmatch
+        self._as_sent = as_sent
+        self._by_name = by_name
+        self.expression = expression
+
+    def encode(self, body: str, by_name: bool) -> EncodedEntity | None:
+        """Encode an entity's properties as sent or by name. Return None if another path must do it."""
+        found = self._match(body)
+        if found is None:
+            return None
+        groups, made, template = self._by_name if by_name else self._as_sent
+        literals = found.group(*groups)
+        if made:
+            changed = list(literals)
+            try:
+                for index, literal in made:
+                    changed[index] = literal(changed[index])
+            except ValueError:
+                return None
+            literals = tuple(changed)
+        members = template % literals[2:]
+        if 2 * len(members) > STRING.limit:
+            return None
+        partition_key, row_key = literals[:2]
+        keys = f'"PartitionKey":{partition_key},"RowKey":{row_key}'
+        return EncodedEntity(partition_key[1:-1], row_key[1:-1], members, True, keys)
+
+
+def pattern_of(body: str, members: Members) -> JsonPattern | None:
+    """Return the pattern of a body's shape; None if it has none.
+
+    Args:
+        body: of which the fast path made an entity.
+        members: of that body.
+    """
+    shape = shape_of(members)
+    keys = shape.partition_at, shape.row_at
+    declared = {at: edm for at, edm, _ in shape.as_sent}
+    comma, colon = (", ", ": ") if body.startswith('": ', body.find('"', 2)) else (",", ":")
+    forms: dict[int, _Form] = {}
+    texts: list[str] = []
+    for at, (name, value) in enumerate(members):
+        text = re.escape(quote(name) + colon)
+        if (at in declared or at in keys) and value is not None:
+            form = _KEY if at in keys else _FORMS.get(declared.get(at) or type(value))
+            if form is None:
+                return None
+            forms[at] = form
+            texts.append(f"{text}({form.pattern})")
+        elif "@" in name or at in declared:
+            texts.append(text + ("null" if value is None else re.escape(quote(str(value)))))
+        else:
+            return None  # A member without a meaning, such as the Timestamp.
+    expression = rf"\{{{comma.join(texts)}\}}"
+    if not all(at in forms for at in keys) or len(expression) > PATTERN_CHARACTERS_MAX:
+        return None
+    pattern = JsonPattern(expression, _Order.of(keys, shape.as_sent, forms), _Order.of(keys, shape.by_name, forms))
+    return pattern if pattern.encode(body, by_name=False) is not None else None

@@ -1,0 +1,60 @@
+"""An engine that counts its calls, and fails when a test wants it."""
+
+from collections import Counter
+from collections.abc import AsyncGenerator, Sequence
+
+from lazulite.engine.contract import CommitFunction, Engine, EngineUnavailableError, KeyRange, Slice, Unknown
+
+
+class CountingEngine:
+    """An `Engine` in front of another.
+
+    Attributes:
+        calls: by method, how many there were.
+        fail_at: the number of the commit that fails, from 1; 0: none.
+        applied: whether the failing commit is made all the same.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self.calls: Counter[str] = Counter()
+        self.fail_at = 0
+        self.applied = False
+        self.drops = True
+        """Whether drops are made known at once, as in one process."""
+
+    async def get(self, space: int, partition: str, row: str) -> bytes | None:
+        """See `Engine`."""
+        self.calls["get"] += 1
+        return await self._engine.get(space, partition, row)
+
+    def get_now(self, space: int, partition: str, row: str) -> bytes | Unknown | None:
+        """See `Engine`."""
+        return self._engine.get_now(space, partition, row)
+
+    def scan(self, space: int, ranges: Sequence[KeyRange], limit: int | None = None) -> AsyncGenerator[Slice, None]:
+        """See `Engine`."""
+        self.calls["scan"] += 1
+        return self._engine.scan(space, ranges, limit)
+
+    async def commit(self, space: int, partition: str, rows: Sequence[str], decide: CommitFunction) -> int:
+        """See `Engine`."""
+        self.calls["commit"] += 1
+        fails = self.calls["commit"] == self.fail_at
+        if fails and not self.applied:
+            raise EngineUnavailableError("as the test wants")
+        timestamp = await self._engine.commit(space, partition, rows, decide)
+        if fails:
+            raise EngineUnavailableError("as the test wants")
+        return timestamp
+
+    async def drop(self, space: int) -> None:
+        """See `Engine`."""
+        if self.drops:
+            await self._engine.drop(space)
+
+    async def check_writable(self) -> None:
+        """See `Engine`."""
+
+    async def close(self) -> None:
+        """See `Engine`."""

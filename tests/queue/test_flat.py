@@ -1,0 +1,113 @@
+"""The cost of a put and a get, as keys that RocksDB steps over: the same, whatever is in front in the queue."""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+import pytest
+from rocksdict import Options
+
+from lazulite.engine.rocksdb import data_directory, options
+from lazulite.queue.model.expirations import SLOT_TICKS
+
+from .world import World, opened
+
+MANY = 2000
+SKIPPED_MAX = 16
+"""Keys that an operation may step over: the ones of commits at the same moment."""
+
+
+@pytest.fixture(name="skipped")
+def _skipped(monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
+    """Return the number of keys that iterators have stepped over without returning them, since the last call."""
+    made: list[Options] = []
+    before = 0
+
+    def counted(*arguments: object) -> Options:
+        found = options.database_options(*arguments)  # type: ignore[arg-type]  # they are passed on
+        found.enable_statistics()
+        made.append(found)
+        return found
+
+    def skipped() -> int:
+        nonlocal before
+        [count] = re.findall(r"rocksdb\.number\.iter\.skip COUNT : (\d+)", made[-1].get_statistics() or "")
+        difference, before = int(count) - before, int(count)
+        return difference
+
+    monkeypatch.setattr(data_directory, "database_options", counted)
+    return skipped
+
+
+@pytest.fixture(name="world", params=[(1, True), (1, False), (4, False)])
+async def _world(request: pytest.FixtureRequest, skipped: Callable[[], int]) -> AsyncIterator[World]:
+    shards, alone = request.param
+    async with opened(shards, alone=alone) as world:
+        yield world
+
+
+async def put_many(world: World, count: int = MANY, ttl: int | None = None) -> None:
+    for _ in range(0, count, 100):
+        await asyncio.gather(*(world.put(ttl=ttl) for _ in range(100)))
+        world.advance(0.01)
+
+
+async def nothing(world: World) -> None:
+    """An empty queue."""
+
+
+async def visible(world: World) -> None:
+    """Messages that can be got."""
+    await put_many(world)
+
+
+async def invisible(world: World) -> None:
+    """Messages that others hold, in front."""
+    await put_many(world)
+    for _ in range(0, MANY, 32):
+        await world.get(32, 3600)
+
+
+async def expired(world: World) -> None:
+    """Messages that have expired and were swept, in front."""
+    await put_many(world, ttl=10)
+    world.now += SLOT_TICKS + 10**8
+    await world.messages.remove_expired()
+
+
+async def not_swept(world: World) -> None:
+    """Messages that have expired a moment ago, in front."""
+    await put_many(world, ttl=10)
+    world.now += 10**8
+
+
+async def deleted(world: World) -> None:
+    """Messages that were put and deleted, in front."""
+    for _ in range(4):
+        await put_many(world, MANY // 4)
+        while got := await world.get(32, 10**6):
+            await asyncio.gather(*map(world.delete, got))
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+@pytest.mark.parametrize("before", [nothing, visible, invisible, expired, not_swept, deleted])
+async def test_an_operation_steps_over_few_keys(
+    world: World, skipped: Callable[[], int], before: Callable[[World], Awaitable[None]], restarted: bool
+) -> None:
+    await before(world)
+    for _ in range(4 * world.queue.shards):  # Some of these gets pass what is in front; the barriers follow.
+        await world.put()
+        assert len(await world.get()) == 1
+        world.advance(3)
+    if restarted:
+        world.restart(1)
+        await world.put()
+        assert len(await world.get()) == 1
+    skipped()
+    found: list[int] = []
+    for _ in range(20):
+        await world.put()
+        assert len(await world.get()) == 1
+        found.append(skipped())
+        world.advance(3)
+    assert max(found) <= SKIPPED_MAX, found

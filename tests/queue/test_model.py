@@ -1,0 +1,149 @@
+"""A queue against a model of one, with a clock that the model sets: at least once, in time, by the latest receipt."""
+
+import asyncio
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, replace
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    Bundle,
+    MultipleResults,
+    RuleBasedStateMachine,
+    consumes,
+    initialize,
+    multiple,
+    precondition,
+    rule,
+)
+
+from lazulite.queue.messages import Messages
+from lazulite.queue.model.expirations import SLOT_TICKS
+from lazulite.queue.model.message import Message
+from tests.postgres.engine_under_test import on_database
+
+from .world import World, opened, receipt
+
+
+@dataclass
+class Expected:
+    """A message of the model: its latest state, whose receipt counts."""
+
+    latest: Message
+
+
+class QueueMachine(RuleBasedStateMachine):
+    """Puts, gets, updates, deletes, lets time pass, clears, restarts, and takes turns with another process."""
+
+    receipts: Bundle[Message] = Bundle("receipts")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.runner = asyncio.Runner()
+        self.stack = AsyncExitStack()
+        self.expected: dict[object, Expected] = {}
+        self.restarts = 0
+        self.other: Messages | None = None
+
+    @initialize(shards=st.sampled_from([1, 3]), alone=st.just(False) if on_database() else st.booleans())
+    def begin(self, shards: int, alone: bool) -> None:
+        self.world: World = self.runner.run(self.stack.enter_async_context(opened(shards, alone=alone)))
+
+    def teardown(self) -> None:
+        self.runner.run(self.stack.aclose())
+        self.runner.close()
+
+    def alive(self) -> list[Message]:
+        return [each.latest for each in self.expected.values() if each.latest.expires > self.world.now]
+
+    def visible(self) -> list[Message]:
+        return [message for message in self.alive() if message.visible <= self.world.now]
+
+    def is_latest(self, message: Message) -> bool:
+        found = self.expected.get(message.id)
+        return found is not None and found.latest == message and message.expires > self.world.now
+
+    @rule(target=receipts, delay=st.integers(0, 5), more=st.none() | st.integers(1, 20), text=st.text("ab", max_size=2))
+    def put(self, delay: int, more: int | None, text: str) -> Message:
+        message = self.runner.run(self.world.put(text, delay, None if more is None else delay + more))
+        assert message.inserted == self.world.now
+        self.expected[message.id] = Expected(message)
+        return message
+
+    @rule(target=receipts, count=st.integers(1, 4), timeout=st.integers(1, 20))
+    def get(self, count: int, timeout: int) -> MultipleResults[Message] | Message:
+        before = {message.id: message for message in self.visible()}
+        got = self.runner.run(self.world.get(count, timeout))
+        assert len(got) == min(count, len(before))
+        taken: list[int] = []
+        for message in got:
+            old = before.pop(message.id)
+            assert (message.text, message.dequeues) == (old.text, old.dequeues + 1)
+            self.expected[message.id].latest = message
+            taken.append(old.visible)
+        if self.world.queue.shards == 1:
+            assert taken == sorted(taken)
+            assert max(taken, default=0) <= min((message.visible for message in before.values()), default=2**63)
+        return multiple(*got)
+
+    @rule(count=st.integers(1, 4))
+    def peek(self, count: int) -> None:
+        found = self.runner.run(self.world.messages.peek(self.world.queue, count))
+        assert len(found) == min(count, len(self.visible()))
+        assert all(self.is_latest(message) for message in found)
+
+    @rule(target=receipts, message=receipts, timeout=st.integers(0, 20), text=st.none() | st.just(b"new"))
+    def update(self, message: Message, timeout: int, text: bytes | None) -> MultipleResults[Message] | Message:
+        world = self.world
+        if self.is_latest(message) and message.expires < world.now + timeout * 10_000_000:
+            return multiple()
+        updated = self.runner.run(world.messages.update(world.queue, message.id, receipt(message), timeout, text))
+        assert (updated is not None) == self.is_latest(message)
+        if updated is None:
+            return multiple()
+        assert updated.dequeues == message.dequeues
+        self.expected[message.id].latest = updated
+        return updated
+
+    @rule(message=consumes(receipts))
+    def delete(self, message: Message) -> None:
+        assert self.runner.run(self.world.delete(message)) == self.is_latest(message)
+        if self.is_latest(message):
+            del self.expected[message.id]
+
+    @rule(seconds=st.sampled_from([0.0, 0.5, 1, 3, 10, 30, 60]))
+    def advance(self, seconds: float) -> None:
+        self.world.advance(seconds)
+
+    @rule()
+    def remove_expired(self) -> None:
+        self.runner.run(self.world.messages.remove_expired())
+        left = [each.latest for each in self.expected.values() if each.latest.expires > self.world.now - SLOT_TICKS]
+        assert len(self.alive()) <= self.runner.run(self.world.count()) <= len(left)
+
+    @precondition(lambda self: self.expected)
+    @rule()
+    def clear(self) -> None:
+        old = self.world.queue
+        self.world.queue = replace(old, space=old.space + 1)
+        self.runner.run(self.world.engine.drop(old.space))
+        self.expected = {}
+
+    @precondition(lambda self: self.expected)
+    @rule()
+    def restart(self) -> None:
+        self.restarts += 1
+        self.world.restart(self.restarts)
+        self.other = None
+
+    @precondition(lambda self: not self.world.alone)
+    @rule()
+    def switch(self) -> None:
+        """Go on with another process on the same store, which keeps what it knew."""
+        self.restarts += 1
+        other = self.other or self.world.process(self.restarts)
+        self.world.messages, self.other = other, self.world.messages
+
+
+TestQueue = QueueMachine.TestCase
+TestQueue.settings = settings(max_examples=40, stateful_step_count=40, deadline=None, report_multiple_bugs=False)

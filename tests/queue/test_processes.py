@@ -1,0 +1,112 @@
+"""Several processes on one database: their home shards, and what they do in each other's."""
+
+from collections.abc import Awaitable, Callable
+from random import Random
+
+import pytest
+
+from lazulite.engine.contract import KeyRange, SpaceDroppedError
+from lazulite.protocol.clock import TICKS_PER_SECOND
+from lazulite.queue.catalog import Catalog
+from lazulite.queue.model.lookahead import OVERDUE_TICKS
+from lazulite.queue.processes import ALIVE_TICKS, FORGET_TICKS, PROCESSES_SPACE, Processes
+from lazulite.records.spaces import PROCESSES
+
+from .engines import CountingEngine
+from .world import World, opened
+
+SHARDS = 16
+
+
+def process(world: World, seed: int) -> Processes:
+    return Processes(world.engine, lambda: world.now, Random(seed))
+
+
+def dealt(*processes: Processes) -> list[int]:
+    return [len(each.homes(SHARDS)) for each in processes]
+
+
+async def test_shards_are_dealt_out_among_the_living() -> None:
+    async with opened() as world:
+        one, two, three = (process(world, seed) for seed in range(3))
+        await one.announce()
+        assert dealt(one) == [16]
+        for each in (two, three, one, two):
+            await each.announce()
+        homes = [number for each in (one, two, three) for number in each.homes(SHARDS)]
+        assert sorted(homes) == list(range(SHARDS))
+        assert sorted(dealt(one, two, three)) == [5, 5, 6]
+        assert [len(each.homes(1)) for each in (one, two, three)] == [1, 1, 1]
+        world.now += ALIVE_TICKS - 1
+        await two.announce()
+        await one.announce()
+        world.now += 1
+        await two.announce()
+        assert dealt(two) == [8]
+        world.now += FORGET_TICKS + 1
+        await two.announce()
+        assert dealt(two) == [16]
+        rows = [part async for part in world.engine.scan(PROCESSES, [KeyRange(("", ""), None)])]
+        assert sum(len(part.values) for part in rows) == 1
+
+
+@pytest.mark.parametrize(("row", "value"), [("0" * 15, bytes(8)), ("0" * 16, bytes(7))])
+def test_damaged_rows_are_found(row: str, value: bytes) -> None:
+    assert PROCESSES_SPACE.verify is not None
+    PROCESSES_SPACE.verify(("", "0" * 16), bytes(8))
+    with pytest.raises(ValueError, match="process"):
+        PROCESSES_SPACE.verify(("", row), value)
+
+
+async def test_a_process_puts_and_gets_at_home() -> None:
+    async with opened(SHARDS) as world:
+        homes = range(1, SHARDS, 2)
+        at_home = world.process(homes=lambda _: homes)
+        elsewhere = world.process(1, homes=lambda _: range(0, SHARDS, 2))
+        for _ in range(50):
+            for each in (at_home, elsewhere):
+                message = await each.put(world.queue, b"a", 0, None)
+                assert (message.id.int % SHARDS in homes) == (each is at_home)
+        for _ in range(5):
+            got = await at_home.get(world.queue, 10, 30)
+            assert {message.id.int % SHARDS in homes for message in got} == {True}
+        got = await at_home.get(world.queue, 32, 30)
+        assert {message.id.int % SHARDS in homes for message in got} == {False}
+
+
+async def test_messages_that_nobody_gets_at_home_are_got_by_others_in_time() -> None:
+    async with opened(4) as world:
+        at_home = world.process(homes=lambda _: range(2))
+        elsewhere = world.process(1, homes=lambda _: range(2, 4))
+        old = await elsewhere.put(world.queue, b"old", 0, None)
+        got = None
+        for _ in range(40):
+            await at_home.put(world.queue, b"young", 0, None)
+            [got] = await at_home.get(world.queue, 1, 30)
+            if got.id == old.id:
+                break
+            world.advance(0.1)
+        assert got is not None
+        assert got.id == old.id
+        assert world.now - old.visible <= 2 * OVERDUE_TICKS + TICKS_PER_SECOND
+
+
+@pytest.mark.parametrize("change", [Catalog.clear, Catalog.delete])
+async def test_no_put_is_acknowledged_to_a_queue_that_another_process_has_cleared(
+    change: Callable[[Catalog, str, str], Awaitable[None]],
+) -> None:
+    async with opened() as world:
+        world.engine = engine = CountingEngine(world.engine)
+        engine.drops = False  # This process does not know yet.
+        here, elsewhere = world.process(), Catalog(engine, SHARDS)
+        await elsewhere.create("a", "jobs", ())
+        queue = await elsewhere.require("a", "jobs")
+        await here.put(queue, b"a", 0, None)
+        await change(elsewhere, "a", "jobs")
+        for _ in range(SHARDS):
+            with pytest.raises(SpaceDroppedError):
+                await here.put(queue, b"late", 0, None)
+        with pytest.raises(SpaceDroppedError):
+            await here.count(queue)
+        with pytest.raises(SpaceDroppedError):
+            await here.get(queue, 1, 30)

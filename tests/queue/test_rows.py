@@ -1,0 +1,151 @@
+"""Rows of messages, indexes and shards, and pop receipts: as written, and as no version of Lazulite writes them."""
+
+import base64
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lazulite.protocol.clock import LAST_TICK
+from lazulite.queue.model.expirations import EXPIRATIONS_SPACE, slot_of
+from lazulite.queue.model.message import Message, read_index, read_message
+from lazulite.queue.model.moves import (
+    BarrierError,
+    MessagesGoneError,
+    Move,
+    MoveMessages,
+    Scheduled,
+    ShardState,
+    UnscheduledError,
+    read_state,
+)
+from lazulite.queue.model.receipt import read_receipt, write_receipt
+from lazulite.queue.verification import QUEUES_SPACE
+
+TICKS = st.integers(0, LAST_TICK - 1)
+COUNT = st.integers(0, 2**31 - 1)
+MESSAGES = st.builds(
+    Message,
+    id=st.uuids(),
+    inserted=TICKS,
+    expires=TICKS,
+    visible=TICKS,
+    text=st.text(max_size=5).map(str.encode),
+    dequeues=COUNT,
+    changes=COUNT,
+)
+MESSAGE = Message(UUID(int=5), 1, 2, 3, b"a")
+
+
+@given(MESSAGES)
+def test_rows_are_read_as_written(message: Message) -> None:
+    assert read_message(message.row, message.value) == message
+    assert message.index_row is not None
+    assert read_index(message.index_row, message.index_value) == (message.expires, message.id, message.visible)
+    receipt = read_receipt(write_receipt(message, updated=True))
+    assert (receipt.visible, receipt.changes) == (message.visible, message.changes)
+    assert len(write_receipt(message)) == 28
+
+
+@given(MESSAGES, MESSAGES)
+def test_rows_are_in_the_order_of_visibility(one: Message, other: Message) -> None:
+    assert (one.row < other.row) == ((one.visible, one.id.hex) < (other.visible, other.id.hex))
+
+
+def test_a_message_that_never_expires_has_no_index() -> None:
+    assert MESSAGE._replace(expires=LAST_TICK).index_row is None
+
+
+@pytest.mark.parametrize(
+    ("row", "value"),
+    [
+        ("v", MESSAGE.value),
+        (MESSAGE.row + "0", MESSAGE.value),
+        (MESSAGE.row.upper(), MESSAGE.value),
+        ("v" + "x" * 48, MESSAGE.value),
+        ("x" + MESSAGE.row[1:], MESSAGE.value),
+        (MESSAGE.row, b""),
+        (MESSAGE.row, b"x" + MESSAGE.value[1:]),
+        (MESSAGE.row, MESSAGE.value + b"\xff"),
+        (MESSAGE.index_row, b""),
+        (MESSAGE.index_row, b"x" + MESSAGE.index_value[1:]),
+        ("s", b""),
+        ("s", b"x" + ShardState().value[1:]),
+        ("s", ShardState(1, 2).value),
+    ],
+)
+def test_damaged_rows_are_found(row: str, value: bytes) -> None:
+    assert QUEUES_SPACE.catalog is not None
+    with pytest.raises(ValueError):  # noqa: PT011 - each has a text of its own
+        QUEUES_SPACE.catalog.verify(("00", row), value, 0)
+
+
+def test_sound_rows_are_verified() -> None:
+    catalog = QUEUES_SPACE.catalog
+    assert catalog is not None
+    rows = {MESSAGE.row: MESSAGE.value, str(MESSAGE.index_row): MESSAGE.index_value, "s": ShardState(2, 1, 1).value}
+    for row, value in rows.items():
+        catalog.verify(("00", row), value, 0)
+        assert catalog.timestamp(value) == 0
+    assert [catalog.counted(("00", row)) for row in rows] == [True, False, False]
+
+
+@pytest.mark.parametrize(("row", "value"), [("0" * 33, bytes(16)), ("0" * 34, bytes(15)), ("A" * 34, bytes(16))])
+def test_damaged_expirations_are_found(row: str, value: bytes) -> None:
+    assert EXPIRATIONS_SPACE.verify is not None
+    EXPIRATIONS_SPACE.verify(("", "0" * 34), bytes(16))
+    with pytest.raises(ValueError, match="expiration"):
+        EXPIRATIONS_SPACE.verify(("", row), value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "x", "AAAA", "!" * 28, "A" * 28),
+        base64.b64encode(b"\2\0\0\0\4" + bytes(15)).decode(),
+        base64.b64encode(bytes(20)).decode(),
+    ],
+)
+def test_receipts_of_another_form(text: str) -> None:
+    with pytest.raises(ValueError):  # noqa: PT011 - each has a text of its own
+        read_receipt(text)
+
+
+def test_a_commit_counts_and_keeps_its_barrier() -> None:
+    due = slot_of(MESSAGE.expires)
+    added = MoveMessages([Move(None, MESSAGE)], 2, 2, Scheduled(due, 0))
+    rows = [MESSAGE.row, MESSAGE.index_row]
+    assert added.rows == ["s", *rows]
+    changes = added([None, None, None], 0)
+    assert changes == {
+        MESSAGE.row: MESSAGE.value,
+        MESSAGE.index_row: MESSAGE.index_value,
+        "s": ShardState(2, 0, 1, due).value,
+    }
+    removed = MoveMessages([Move(MESSAGE.place, None)], floor=9)
+    state = ShardState(3, 1, 1).value
+    assert removed([state, MESSAGE.value, b"e"], 0) == {
+        MESSAGE.row: None,
+        MESSAGE.index_row: None,
+        "s": ShardState(3, 3, 0).value,
+    }
+    with pytest.raises(MessagesGoneError) as gone:
+        removed([state, b"other", b"e"], 0)
+    assert gone.value.indices == {0}
+    for sweeps in (0, 1):
+        with pytest.raises(UnscheduledError) as unscheduled:
+            MoveMessages([Move(None, MESSAGE)], 0, 0, Scheduled(due + sweeps, 1 - sweeps))([None, None, None], 0)
+        assert unscheduled.value.needed == (due, 0)
+    with pytest.raises(BarrierError) as below:
+        added([ShardState(4).value, None, None], 0)
+    assert below.value.barrier == 4
+    assert read_state(None) == ShardState()
+
+
+def test_a_claim_changes_no_state() -> None:
+    claimed = MESSAGE.claimed(9)
+    changes = MoveMessages([Move(MESSAGE.place, claimed)])([ShardState(3, 1, 1).value, MESSAGE.value, b"e", None], 0)
+    assert changes == {MESSAGE.row: None, claimed.row: claimed.value, claimed.index_row: claimed.index_value}
+    assert (claimed.dequeues, claimed.changes) == (1, 1)
+    assert claimed._replace(dequeues=2**31 - 1).claimed(10).dequeues == 2**31 - 1

@@ -1,0 +1,179 @@
+"""Request plans: what finds one, what they hold, and how many there are."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import fields
+
+import pytest
+
+from lazulite.auth.accounts.account import DEVELOPMENT_ACCOUNT, AccountDirectory
+from lazulite.auth.cached_credentials import CachedSas
+from lazulite.auth.sas.terms import Terms
+from lazulite.protocol.clock import system_clock
+from lazulite.protocol.fields import CHANGING, Fields
+from lazulite.protocol.message import Request, Response
+from lazulite.protocol.version import RequestVersion
+from lazulite.service.definition import ServiceDependencies
+from lazulite.service.request_plan import WORDS_BYTES_MAX, RequestPlan, RequestPlans, settled_request
+from lazulite.service.routing import Keys, Operation
+from tests.fuzz.memory import MemoryEngine
+
+from .notes import NoteService
+from .world import ACCOUNT, account_sas, note_sas
+
+KEYED = re.compile(r"(/\w+)\((\w)\)")
+
+
+class Nothing:
+    def at_once(self, _: Request, __: Keys) -> Response | None:
+        return None
+
+    def run(self, request: Request, keys: Keys) -> Operation:
+        raise NotImplementedError
+
+
+PLAN = RequestPlan(
+    DEVELOPMENT_ACCOUNT, CachedSas(Terms(None, None, None, False)), {}, RequestVersion("", ""), "", 0, Nothing()
+)
+
+
+def request(method: str = "GET", path: str = "/a(k)", headers: Mapping[str, str] | None = None, **more: str) -> Request:
+    return Request(method, path, headers=Fields.of(headers or {}), **more)  # type: ignore[arg-type]  # texts
+
+
+def plans(plans_max: int = 8, bytes_max: int = 1 << 20) -> RequestPlans:
+    return RequestPlans({"GET": (), "PUT": ("if-match",)}, KEYED, plans_max, bytes_max)
+
+
+def test_the_same_words_find_their_plan() -> None:
+    known = plans()
+    assert known.find(request()) is None
+    known.put(request(), PLAN)
+    assert known.find(request()) == (PLAN, ("k",))
+    assert known.find(request(path="/a(l)")) == (PLAN, ("l",))
+    changing = request(headers=dict.fromkeys(CHANGING, "x"))
+    assert known.find(changing) == (PLAN, ("k",))
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        request("PUT"),
+        request("POST"),
+        request(path="/b(k)"),
+        request(path="/a"),
+        request(query="a=b"),
+        request(scheme="https"),
+        request(headers={"accept": "x"}),
+        request(headers={"host": "x"}),
+        Request("GET", "/a(k)"),
+    ],
+)
+def test_other_words_find_none(other: Request) -> None:
+    known = plans()
+    known.put(request(), PLAN)
+    known.put(request(path="/a"), PLAN)
+    known.put(request("PUT", "/a"), PLAN)
+    if other.path == "/a":
+        assert known.find(other) == (PLAN, ())
+    else:
+        assert known.find(other) is None
+
+
+def test_of_a_field_that_varies_only_its_presence_counts() -> None:
+    known = plans()
+    put = request("PUT", headers={"if-match": "a", "host": "h"})
+    known.put(put, PLAN)
+    assert isinstance(put.headers, Fields)
+    put.headers.steady = (b"If-Match: other", b"host: h")
+    assert known.find(put) is not None
+    assert known.find(request("PUT", headers={"host": "h"})) is None
+    assert known.find(request("PUT", headers={"if-match": "a", "host": "i"})) is None
+    known.put(request("GET", headers={"if-match": "a"}), PLAN)
+    assert known.find(request("GET", headers={"if-match": "b"})) is None
+
+
+def test_plans_are_bounded_in_number() -> None:
+    known = plans(plans_max=8)
+    for number in range(100):
+        known.put(request(query=str(number)), PLAN)
+        assert known.find(request(query="0")) is not None, "it is used all the time"
+        assert len(known) <= 8
+    assert known.find(request(query="50")) is None
+
+
+def test_plans_are_bounded_in_bytes() -> None:
+    known = plans(1000, bytes_max=200_000)
+    for number in range(100):
+        known.put(request(query=f"{number:04000}"), PLAN)
+    assert 10 <= len(known) <= 200_000 // 8000
+
+
+def test_long_words_have_no_plan() -> None:
+    known = plans()
+    for long in ({"query": "x" * WORDS_BYTES_MAX}, {"path": "/" + "x" * WORDS_BYTES_MAX}):
+        assert not known.takes(request(**long), ("k",))  # type: ignore[arg-type]  # texts
+    assert not known.takes(request(headers={"a": "x" * WORDS_BYTES_MAX}), ("k",))
+    assert [known.takes(request(headers={"a": "x"}), ("k",)) for _ in range(2)] == [False, True]
+    assert not any(known.takes(request("POST"), ("k",)) for _ in range(3)), "no route of that method has a plan"
+
+
+def test_a_path_that_spells_its_keys_in_another_way_has_no_plan() -> None:
+    for path, key in (("/a(%6B)", "k"), ("/a(k)", "l")):
+        known = plans()
+        assert not any(known.takes(request(path=path), (key,)) for _ in range(3))
+    plain = plans()
+    assert [plain.takes(request(path="/a"), ()) for _ in range(2)] == [False, True]
+
+
+def test_words_that_come_once_make_no_plan() -> None:
+    known = plans(plans_max=8)
+    assert not any(known.takes(request(headers={"x-id": str(number)}), ("k",)) for number in range(100))
+
+
+def test_a_settled_request_holds_words_only() -> None:
+    whole = request(headers={**dict.fromkeys(CHANGING, "secret"), "host": "h"}, query="q", scheme="https")
+    whole.body = b"secret"
+    settled = settled_request(whole)
+    assert settled.headers == {"host": "h"}
+    assert "secret" not in repr([getattr(settled, field.name) for field in fields(settled)])
+    assert (settled.method, settled.path, settled.query, settled.scheme) == ("GET", "/a(k)", "q", "https")
+
+
+@pytest.fixture(name="notes")
+def _notes() -> NoteService:
+    return NoteService(ServiceDependencies(engine=MemoryEngine(system_clock), accounts=AccountDirectory({}, None)))
+
+
+async def _ask(notes: NoteService, method: str, path: str, sas: str, body: bytes = b"") -> tuple[bool, Response]:
+    """Return whether the response came at once, and the response."""
+    asked = Request(method, f"/{ACCOUNT}/{path}", sas, Fields.of({"host": "h"}), body, id="id")
+    response = notes.at_once(asked)
+    return response is not None, response or await notes.handle(asked)
+
+
+async def test_a_new_service_answers_at_once(notes: NoteService) -> None:
+    await _ask(notes, "PUT", "a", account_sas(), b"one")
+    _, (_, first), (at_once, second) = [await _ask(notes, "GET", "a", account_sas()) for _ in range(3)]
+    assert at_once
+    assert (second.body, [name for name, _ in second.fields()]) == (b"one", [name for name, _ in first.fields()])
+    await _ask(notes, "PUT", "a", account_sas(), b"two")
+    assert (await _ask(notes, "GET", "a", account_sas()))[1].body == b"two"
+    assert (await _ask(notes, "GET", "b", account_sas()))[1].error_code == "ResourceNotFound"
+
+
+async def test_a_route_without_a_plan_goes_the_long_way(notes: NoteService) -> None:
+    for _ in range(3):
+        asked = Request("PUT", f"/{ACCOUNT}/a", account_sas(), Fields.of({"host": "h"}), b"x")
+        assert notes.at_once(asked) is None
+        assert asked.plan is None
+        assert (await notes.handle(asked)).status == 201
+
+
+async def test_a_token_of_one_note_reads_no_other(notes: NoteService) -> None:
+    for name in ("a", "b"):
+        await _ask(notes, "PUT", name, account_sas(), name.encode())
+    sas = note_sas("a", "r")
+    assert [(await _ask(notes, "GET", "a", sas))[0] for _ in range(3)] == [False, False, True]
+    at_once, rejected = await _ask(notes, "GET", "b", sas)
+    assert (at_once, rejected.error_code) == (False, "AuthenticationFailed")

@@ -1,0 +1,39 @@
+import pytest
+
+from lazulite.app.registry import SERVICES
+from lazulite.auth.grant import Requirement
+from lazulite.service.routing import NO_BODY, Route, Routes, component_of
+
+from .notes import NoteCall, get_note
+
+READ = Requirement("o", ("r",))
+
+
+def route(method: str = "GET", header: str = "") -> Route[NoteCall]:
+    return Route("note", method, "", "Operation", get_note, requires=READ, header=header)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "component"),
+    [
+        ({}, ""),
+        ({"comp": "ACL"}, "acl"),
+        ({"restype": "Service", "comp": "stats"}, "service/stats"),
+        ({"restype": "container"}, "container/"),
+    ],
+)
+def test_components(parameters: dict[str, str], component: str) -> None:
+    assert component_of(parameters) == component
+
+
+@pytest.mark.parametrize("header", ["", "if-match"])
+def test_two_routes_for_the_same_requests_are_rejected(header: str) -> None:
+    with pytest.raises(ValueError, match="two routes"):
+        Routes(route(header=header), route(header=header))
+    Routes(route(), route(header="if-match"), route("PUT"))
+
+
+def test_only_methods_with_a_body_have_a_bound() -> None:
+    rows = [row for service in SERVICES for rows in service.routes._rows.values() for row in rows]
+    assert rows
+    assert {row.method for row in rows if row.body != NO_BODY} <= {"POST", "PUT", "MERGE", "PATCH"}
