@@ -1,21 +1,27 @@
-"""The tiers of tests: what `make check` leaves to `make test`.
+"""The tiers of tests: what `make check` leaves to `make test`, and that to CI.
 
-`make check` passes `--tier check`; without it everything under tests/ runs, as in `make test`. Campaigns are no tests:
-`make campaigns` runs them.
+`make check` passes `--tier check`, `make test` `--tier test`; without it everything under tests/ runs, as in CI.
+Campaigns are no tests: `make campaigns` runs them.
 """
 
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 ROOT = Path(__file__).parent
+
+settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("untimed")  # No property test fails because the machine is busy.
 
 NOT_IN_CHECK = {
     "SDKs": ("sdk", "test_examples.py", "test_docs.py"),
     "processes": (
         *("app/test_location_modes.py", "cli/test_argv_secrets.py", "cli/test_backup.py", "cli/test_copy.py"),
         *("cli/test_serve.py", "cli/test_serve_addressing.py", "cli/test_serve_bearer.py", "cli/test_serve_clock.py"),
+        "cli/test_serve_queues.py",
         *("cli/test_serve_telemetry.py", "cli/test_serve_tls.py", "cli/test_serve_workers.py", "server/workers"),
+        "cli/test_old_store.py",
         *("settings/test_extras.py", "test_portability.py", "test_telemetry_docs.py", "testing/test_plugin.py"),
     ),
     "engines": (
@@ -31,14 +37,22 @@ NOT_IN_CHECK = {
 ENGINE_NOT_IN_CHECK = "[postgres"
 """In the name of a test that runs once for each engine: that case needs a server of PostgreSQL."""
 
+CAMPAIGN = "campaign"
+"""Marks a test that a campaign finds a mutation, which takes long: only CI, or a run without a tier, has it."""
+
 _LEFT_OUT = {ROOT / each for paths in NOT_IN_CHECK.values() for each in paths}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add `--tier`."""
     parser.addoption(
-        "--tier", choices=("check", "test"), default="test", help="which tests to collect (tests/conftest.py)"
+        "--tier", choices=("check", "test", "all"), default="all", help="which tests to collect (tests/conftest.py)"
     )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Register the marker."""
+    config.addinivalue_line("markers", f"{CAMPAIGN}: shows that a campaign finds a mutation; for CI")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -47,8 +61,14 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out the cases of engines that are not in the tier."""
-    if config.getoption("--tier") == "check":
-        left_out = [item for item in items if ENGINE_NOT_IN_CHECK in item.name]
-        items[:] = [item for item in items if ENGINE_NOT_IN_CHECK not in item.name]
-        config.hook.pytest_deselected(items=left_out)
+    """Leave out cases that are not in the tier; put long files first, so that processes end together."""
+    items.sort(key=lambda item: _LEFT_OUT.isdisjoint((item.path, *item.path.parents)))
+    tier = config.getoption("--tier")
+    left_out = {
+        item
+        for item in items
+        if (tier == "check" and ENGINE_NOT_IN_CHECK in item.name)
+        or (tier != "all" and item.get_closest_marker(CAMPAIGN) is not None)
+    }
+    items[:] = [item for item in items if item not in left_out]
+    config.hook.pytest_deselected(items=list(left_out))

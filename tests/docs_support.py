@@ -7,11 +7,11 @@ How a page is read:
 - a fence marked `python` is run in one namespace for the page;
 - a fence marked `output` is what the fence before it prints, `…` standing for any text within a line;
 - the comment `<!-- test: skip because … -->` before a fence leaves it out, `<!-- test: stopped because … -->` stops
-  the server before it; both need a reason.
+  the server before it, and `<!-- test: prepared because … -->` gives the reader `PREPARED` first; each needs a reason.
 
-What differs from a reader's checkout: the ports 10002 and 9464 are free ones, in the text, and the former as the
-command's default; what would install is installed; `make check` and `make test` are only rehearsed (`make -n`), as they
-run this; benchmarks run briefly, and the example on the first rows of its file. Places outside of the checkout are
+What differs from a reader's checkout: the ports 10002, 10001 and 9464 are free ones, in the text, and the former two as
+the command's defaults; what would install is installed; `make check` and `make test` are only rehearsed (`make -n`), as
+they run this; benchmarks run briefly, and the example on the first rows of its file. Places outside of the checkout are
 moved into it.
 """
 
@@ -31,15 +31,17 @@ from pathlib import Path
 from typing import NamedTuple
 
 from azure.data.tables import TableClient, TableServiceClient
+from azure.storage.queue import QueueClient, QueueServiceClient
 
 from lazulite.auth.accounts.account import DEVELOPMENT_ACCOUNT
-from lazulite.cli.connection_string import connection_string
+from lazulite.cli.connection_string import connection_string, path_style
 from lazulite.settings.config import ACCOUNT_VARIABLES
 from lazulite.settings.database import DATABASE_VARIABLES
 
 ROOT = Path(__file__).parents[1]
 SECONDS_MAX = 120
 DOCUMENTED_PORT = "10002"
+DOCUMENTED_QUEUE_PORT = "10001"
 DOCUMENTED_METRICS_PORT = "9464"
 SHELL = frozenset({"", "sh", "bash"})
 RUN = SHELL | {"python"}
@@ -48,23 +50,36 @@ PAGES = sorted(
     for page in (
         *ROOT.glob("*.md"),
         *(ROOT / "docs").glob("*.md"),
+        *(ROOT / "docs" / "operations").glob("*.md"),
         ROOT / "examples" / "README.md",
         ROOT / "benchmarks" / "README.md",
     )
 )
 REPORTS = sorted(str(page.relative_to(ROOT)) for page in (ROOT / "docs" / "reports").glob("*.md"))
 """Dated records, whose commands are not run."""
+PATTERNS = sorted(str(page.relative_to(ROOT)) for page in (ROOT / "patterns").rglob("*.md"))
+"""Pages of the pattern library, whose own tests run their examples."""
 MOVED = {"/mnt/fast-disk": "fast-disk", "/tmp/tables": "tables"}
 BRIEFLY = "--quick --seconds 0.1 --entities 1000 --big 2000 --ingest-seconds 0.2 --max-requests 20 --client asyncio"
 EXAMPLE_ROWS = 300
+PREPARED = """
+.venv/bin/lazulite account add orders
+CONNECTION_STRING=$(.venv/bin/lazulite connection-string --account orders) .venv/bin/python -c '
+import os
+from azure.data.tables import TableServiceClient
+with TableServiceClient.from_connection_string(os.environ["CONNECTION_STRING"]) as service:
+    service.create_table("Orders")
+'
+"""
+"""What a reader of a later page did on earlier ones: an account of their own, and a table."""
 
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-_MARKER = re.compile(r"<!-- test: (skip|stopped) because (\S[^\n]*) -->\n\Z")
+_MARKER = re.compile(r"<!-- test: (skip|stopped|prepared) because (\S[^\n]*) -->\n\Z")
 _SERVE = re.compile(r"(?:\w+=\S+ )*(?:make serve|\.venv/bin/lazulite serve)\b")
 
 
 class Fence(NamedTuple):
-    """A fenced block. `line` is that of its first line of text; `marker` is empty, `skip` or `stopped`."""
+    """A fenced block. `line` is that of its first line of text; `marker` is empty, `skip`, `stopped` or `prepared`."""
 
     page: str
     line: int
@@ -103,7 +118,7 @@ def prints(printed: str, expected: str) -> bool:
 
 
 def free_port() -> int:
-    """Return a port that nobody listens on."""
+    """Return a free port of 127.0.0.1."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
@@ -115,8 +130,8 @@ class Checkout:
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
-        self.port, self.metrics_port = free_port(), free_port()
-        for name in ("Makefile", "pyproject.toml", "constraints.txt", "benchmarks", "tests"):
+        self.port, self.queue_port, self.metrics_port = free_port(), free_port(), free_port()
+        for name in ("Makefile", "pyproject.toml", "constraints.txt", "benchmarks", "patterns", "tests"):
             (directory / name).symlink_to(ROOT / name)
         for name in MOVED.values():
             (directory / name).mkdir()
@@ -128,16 +143,22 @@ class Checkout:
         _write_program(
             programs / "lazulite",
             "",
-            "-c 'import sys; from lazulite.cli import flag_types, main, parser; "
-            f'flag_types.DEFAULT_PORT = parser.DEFAULT_PORT = {self.port}; sys.exit(main())\' "$@"',
+            "-c 'import sys; from lazulite.cli import flag_types, main; "
+            f"flag_types.DEFAULT_PORT, flag_types.DEFAULT_QUEUE_PORT = {self.port}, {self.queue_port}; "
+            "flag_types.DEFAULT_PORTS.update(table=flag_types.DEFAULT_PORT, queue=flag_types.DEFAULT_QUEUE_PORT); "
+            "from lazulite.cli import parser, serve_flags; "
+            "parser.DEFAULT_PORT = flag_types.DEFAULT_PORT; "
+            "parser.DEFAULT_QUEUE_PORT = serve_flags.DEFAULT_QUEUE_PORT = flag_types.DEFAULT_QUEUE_PORT; "
+            'sys.exit(main())\' "$@"',
         )
-        for stamp in (".runtime", ".test", ".fuzz"):
-            (directory / ".venv" / stamp).touch()
+        for marker in (".runtime", ".test", ".fuzz"):
+            (directory / ".venv" / marker).touch()
 
     def _copy_example(self) -> None:
         data = self.directory / "examples" / "data"
         data.mkdir(parents=True)
-        shutil.copy(ROOT / "examples" / "import_csv.py", data.parent)
+        for program in ("import_csv.py", "archive_employee.py"):
+            shutil.copy(ROOT / "examples" / program, data.parent)
         with (ROOT / "examples" / "data" / "weather.csv").open(encoding="utf-8") as file:
             rows = [line for line, _ in zip(file, range(EXAMPLE_ROWS + 1), strict=False)]
         (data / "weather.csv").write_text("".join(rows), encoding="utf-8")
@@ -146,14 +167,20 @@ class Checkout:
         """Return a text of the documentation with its port and places made those of this checkout."""
         for place, name in MOVED.items():
             text = text.replace(place, str(self.directory / name))
-        ports = re.compile(rf"\b({DOCUMENTED_PORT}|{DOCUMENTED_METRICS_PORT})\b")
-        return ports.sub(lambda port: str(self.port if port[0] == DOCUMENTED_PORT else self.metrics_port), text)
+        ports = {
+            DOCUMENTED_PORT: self.port,
+            DOCUMENTED_QUEUE_PORT: self.queue_port,
+            DOCUMENTED_METRICS_PORT: self.metrics_port,
+        }
+        return re.sub(rf"\b({'|'.join(ports)})\b", lambda port: str(ports[port[0]]), text)
 
     def environment(self) -> dict[str, str]:
         """Return the environment of commands: nothing of an outer make, no accounts, no network for pip."""
         dropped = {"MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "ARGS", *ACCOUNT_VARIABLES, *DATABASE_VARIABLES}
         kept = {name: value for name, value in os.environ.items() if name not in dropped}
-        string = connection_string(DEVELOPMENT_ACCOUNT, "127.0.0.1", self.port)
+        ports = {"table": self.port, "queue": self.queue_port}
+        endpoints = {name: path_style(DEVELOPMENT_ACCOUNT.name, "127.0.0.1", port) for name, port in ports.items()}
+        string = connection_string(DEVELOPMENT_ACCOUNT, endpoints)
         return kept | {"PIP_NO_INDEX": "1", "LAZULITE_CONNECTION_STRING": string}
 
     def run(self, command: Sequence[str]) -> str:
@@ -186,7 +213,7 @@ def _write_program(path: Path, before: str, arguments: str) -> None:
 
 @contextmanager
 def _serving(checkout: Checkout, command: str, lines_count: int) -> Iterator[str]:
-    """Run a server; yield the first lines that it prints. It must end when it is told to, and with 0."""
+    """Run a server; yield the first lines that it prints. It must end when it is asked to, and with 0."""
     with (checkout.directory / "server.log").open("a+", encoding="utf-8") as log:
         process = subprocess.Popen(
             ["bash", "-c", command],
@@ -207,9 +234,9 @@ def _serving(checkout: Checkout, command: str, lines_count: int) -> Iterator[str
             assert " listens on http" in printed, f"{command}\nprinted:\n{printed}{log.read()}"
             yield printed
             process.terminate()
-            process.communicate(timeout=SECONDS_MAX)  # It reads until nobody is left who could write.
+            process.communicate(timeout=SECONDS_MAX)  # Reads until every process that holds the pipe has ended.
             code = process.returncode
-            # A make that is told to end says so with a code of its own.
+            # A make that is asked to end says so with a code of its own.
             assert code == 0 or "make " in command, f"{command}\nexited with {code}"
         finally:
             watchdog.cancel()
@@ -240,20 +267,23 @@ class Reader:
             self.close()
 
     def serve(self, command: str, lines_count: int = 1) -> str:
-        """Start a server in place of the one before."""
-        self._server.close()
+        """Start a server. It replaces the previous one, unless its port is 0, so that both can run."""
+        if "--table-port 0" not in command:
+            self._server.close()
         return self._server.enter_context(_serving(self._checkout, command, lines_count))
 
     def close(self) -> None:
         """Close the clients that the page made, and stop its server."""
         for value in self._names.values():
-            if isinstance(value, TableClient | TableServiceClient):
+            if isinstance(value, TableClient | TableServiceClient | QueueClient | QueueServiceClient):
                 value.close()
         self._server.close()
 
     def _run(self, fence: Fence, expected: str | None) -> None:
         if fence.marker == "stopped":
             self._server.close()
+        if fence.marker == "prepared":
+            self._shell(PREPARED, 0)
         text = self._checkout.here(fence.text)
         lines_count = expected.count("\n") if expected else 1
         where = f"{fence.page}:{fence.line}"

@@ -1,11 +1,13 @@
 """Markdown, as far as tests read it: headings with their anchors, links, and prose without code."""
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 _FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 _SPAN = re.compile(r"`[^`\n]*`")
+_LINK = re.compile(r"\[([^\]\[]*)\]\([^)\s]+\)")
 
 
 class Heading(NamedTuple):
@@ -56,3 +58,18 @@ def prose(text: str) -> str:
     text = _SPAN.sub("", without_fences(text))
     text = re.sub(r"^#+ .*$", "", text, flags=re.MULTILINE)
     return re.sub(r"\[[^\]\[]*\]\([^)\s]+\)", "", text)
+
+
+def sentences(text: str) -> Iterator[str]:
+    """Yield the sentences of a page: of paragraphs, items of lists and cells of tables. A code span is one word."""
+    for block in _blocks(without_fences(text)):
+        plain = _LINK.sub(r"\1", _SPAN.sub("CODE", block))
+        yield from re.split(r"(?<=[.!?])\s+", plain)
+
+
+def _blocks(text: str) -> Iterator[str]:
+    for paragraph in re.split(r"\n\s*\n|\n(?=\||\s*- |\s*\d+\. |#)", re.sub(r"<!--.*?-->", "", text)):
+        if paragraph.startswith("|"):
+            yield from paragraph.strip("|").split("|")
+        else:
+            yield " ".join(re.sub(r"^\s*(?:- |\d+\. |#+ )", "", paragraph).split())

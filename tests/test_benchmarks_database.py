@@ -11,16 +11,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from benchmarks.crew import Crew
-from benchmarks.database import Database, multiply, sizes, stored
-from benchmarks.database_report import notes, runs
-from benchmarks.measurement import BenchmarkError, Latency, Limits, Measurement
-from benchmarks.pgbench import Pgbench, Script, point_read, single_insert
+from benchmarks.database import Database
+from benchmarks.pgbench import loading, point_read, single_insert
 from benchmarks.processes import Server
-from benchmarks.rows import Row, read_rows
-from benchmarks.targets import TARGETS, Results
-from benchmarks.throttle import Allowance, throttling
-from benchmarks.workload import NUMBERS_PER_RUN, Workload
+from benchmarks.report import render
+from benchmarks.rows import Row, read_sections
+from benchmarks.several import allowance, loading_all, throttling
+from benchmarks.targets import TARGETS
+from benchmarks.workload import NUMBERS_PER_RUN, BenchmarkError, Limits, Measurement, Workload
 
 from lazulite.engine.postgres.engine import PostgresEngine
 from lazulite.engine.postgres.settings import PostgresSettings
@@ -36,15 +34,15 @@ MANY = {
     "durable insert into 1,024 partitions",
     "durable merge",
 }
-ASKED = Workload("test", "entities", 1, 4, 200, [])
-NOTHING = Measurement(1, 0, 1.0, 0, Latency(0, 0, 0, 0))
+ASKED = Workload("test", 1, 4, 200, [])
+NOTHING = Measurement(1, 0, 1.0, 0, 0, 0, 0, 0)
 BUSY = "while True: pass"
 VALUE = b"{" + b'"PartitionKey":"r000000000000"' + b"}"
 
 
 @pytest.fixture(name="location")
 def _location() -> Iterator[Path]:
-    """A directory that others can enter too: root's PostgreSQL runs as nobody."""
+    """A directory that others can enter too: PostgreSQL started by root runs as another user."""
     directory = Path(tempfile.mkdtemp(prefix="lazulite-test-"))
     directory.chmod(0o755)
     yield directory
@@ -58,7 +56,7 @@ def _dsn() -> Iterator[str]:
     async def fill(dsn: str) -> None:
         engine = PostgresEngine(PostgresSettings(dsn=dsn), system_clock)
         rows = [f"{number:06d}" for number in range(3)]
-        await engine.commit(7, "r000000000000", rows, lambda values, stamp: dict.fromkeys(rows, VALUE))
+        await engine.commit(7, "r000000000000", rows, lambda values, timestamp: dict.fromkeys(rows, VALUE))
         await engine.close()
 
     with shared().database() as dsn:
@@ -74,22 +72,24 @@ def test_everything_is_measured(location: Path) -> None:
     arguments = ["--section", "postgres", "--postgres", "2000", "--results", str(location / "results")]
     harness = run_harness(location, *TINY, *arguments)
     assert harness.code == 0, harness.output
-    rows = [row for row in read_rows(location / "results") if row.requests and row.workload != "load by SQL"]
+    _, rows = read_sections(location / "results")
+    rows = [row for row in rows if row.requests and row.workload != "load by SQL"]
     assert {row.workload for row in rows if row.subject == "lazulite"} == SINGLE | MANY
     for subject in ("lazulite × 2", "lazulite, ¼ CPU", "lazulite × 2, ¼ CPU each"):
         assert {row.workload for row in rows if row.subject == subject} == SINGLE | MANY
     assert {(row.workload, row.connections) for row in rows if row.subject == "pgbench"} == {(w, 16) for w in SINGLE}
     assert {row.entities for row in rows} == {1000, 2000}
-    assert all(row.database_cpu_s is not None and not row.errors for row in rows)
-    measured = [target for target in TARGETS if target.measured(Results(rows)) is not None]
-    assert len(measured) == len([target for target in TARGETS if target.of.startswith("PostgreSQL")]) == 20
+    assert [row for row in rows if row.store_cpu_s is None or row.errors] == []
+    measured = [target for target in TARGETS if target.measured(rows) is not None]
+    assert len(measured) == len([target for target in TARGETS if target.name.startswith("PostgreSQL")]) == 20
     assert re.search(r"fsync on, synchronous_commit on", harness.output)
     assert [each.name for each in location.iterdir()] == ["results"], "what was temporary stays behind"
 
 
 def test_the_table_grows_by_copies_of_its_first_partition(dsn: str) -> None:
-    assert stored(dsn) == (7, len(VALUE))
-    multiply(dsn, 7, 3000)
+    database = Database(shared(), dsn.rpartition("/")[2])
+    assert database.stored() == (7, len(VALUE))
+    database.multiply(7, 3000)
     found = shared().execute(
         "SELECT partition_key, value FROM lazulite.rows ORDER BY 1", database=dsn.rpartition("/")[2]
     )
@@ -99,13 +99,13 @@ def test_the_table_grows_by_copies_of_its_first_partition(dsn: str) -> None:
         "SELECT count(*), min(stamp) = max(stamp) FROM lazulite.partitions", database=dsn.rpartition("/")[2]
     )
     assert tuple(heads[0]) == (3, True)
-    assert {"rows", "rows_pkey", "partitions", "partitions_pkey"} == {each.name for each in sizes(dsn)}
+    assert {"rows", "rows_pkey", "partitions", "partitions_pkey"} == set(database.sizes_mb())
 
 
 def test_pgbench_reads_and_inserts(dsn: str) -> None:
-    read = Pgbench(dsn, Script(point_read(7, 3).text, {"space": 7, "keys": 3, "stride": 1}))
+    read = loading(dsn, "point_read", point_read(7, 3))
     assert read(ASKED, 0, 0, Limits(1, 12)).requests == 12
-    insert = Pgbench(dsn, single_insert(1000))
+    insert = loading(dsn, "single_insert", single_insert(1000))
     assert insert(ASKED, 0, 5 * NUMBERS_PER_RUN, Limits(1, 32)).requests == 32
     found = fetch(
         dsn,
@@ -122,14 +122,13 @@ def test_pgbench_reads_and_inserts(dsn: str) -> None:
 
 
 def test_pgbench_that_finds_nothing_has_measured_nothing(dsn: str) -> None:
-    elsewhere = Script(point_read(8, 3).text, {"space": 8, "keys": 3, "stride": 1})
     with pytest.raises(BenchmarkError, match="expected one row"):
-        Pgbench(dsn, elsewhere)(ASKED, 0, 0, Limits(1, 4))
+        loading(dsn, "point_read", point_read(8, 3))(ASKED, 0, 0, Limits(1, 4))
 
 
 def test_processes_that_ended_count_as_well() -> None:
     with PostgresServer.make() as server:
-        database = Database(server)
+        database = Server(0, server.pid, tree=True)
         before = database.cpu_seconds()
         server.execute("SELECT count(*) FROM generate_series(1, 3000000)")
         after = database.cpu_seconds()
@@ -138,24 +137,24 @@ def test_processes_that_ended_count_as_well() -> None:
     assert after - before >= 0.1
 
 
-def test_a_crew_is_loaded_at_once_and_apart() -> None:
+def test_peers_are_loaded_at_once_and_apart() -> None:
     asked = []
 
     def load(workload: Workload, port: int, first: int, limits: Limits) -> Measurement:
         asked.append((workload.connections, port, first, *workload.requests))
-        return Measurement(10 * port, 1, 2.0 * port, 100, Latency(port, 2, 3, 4))
+        return Measurement(10 * port, 1, 2.0 * port, 100, port, 2, 3, 4)
 
-    crew = Crew([Server(1, 0), Server(2, 0)])
+    both = Server(1, 0, (Server(2, 0),))
     workload = replace(ASKED, connections=64, requests=[b"a", b"b", b"c"])
-    found = crew.loaded_by(load)(workload, 0, NUMBERS_PER_RUN, Limits(1, 10))
+    found = loading_all(load, both)(workload, 0, NUMBERS_PER_RUN, Limits(1, 10))
     assert sorted(asked) == [
         (32, 1, NUMBERS_PER_RUN, b"a", b"b", b"c"),
         (32, 2, NUMBERS_PER_RUN + NUMBERS_PER_RUN // 2, b"b", b"c", b"a"),
     ]
-    assert found == Measurement(30, 2, 4.0, 200, Latency(2, 2, 3, 4))
+    assert found == Measurement(30, 2, 4.0, 200, 2, 2, 3, 4)
 
 
-def test_who_is_held_to_a_share_of_a_cpu_stops_and_goes_on() -> None:
+def test_a_process_held_to_a_share_of_a_cpu_stops_and_goes_on() -> None:
     with subprocess.Popen([sys.executable, "-c", BUSY]) as process:
         server = Server(0, process.pid)
 
@@ -169,30 +168,27 @@ def test_who_is_held_to_a_share_of_a_cpu_stops_and_goes_on() -> None:
             until(stopped, "it to stop again")
             return NOTHING
 
-        assert throttling(load, [server], 0.25)(ASKED, 0, 0, Limits(1, 1)) == NOTHING
+        assert throttling(load, server, 0.25)(ASKED, 0, 0, Limits(1, 1)) == NOTHING
         assert not stopped(), "it stays stopped"
         process.kill()
 
 
-def test_who_waits_uses_nothing_of_its_share_and_saves_little() -> None:
-    allowance = Allowance(0.25)
-    assert allowance.go_on(0.004, 0.0)
-    assert not allowance.go_on(0.004, 0.003)
-    assert not allowance.go_on(0.003, 0.0)
-    assert allowance.go_on(0.002, 0.0)
-    assert allowance.go_on(60.0, 0.0), "it waited for a minute"
-    assert not allowance.go_on(0.0, 0.002), "a minute's share was saved up"
+def test_a_waiting_process_saves_little_of_its_share() -> None:
+    left_s = allowance(0.0, 0.25, 0.004, 0.0)
+    assert left_s == pytest.approx(0.001)
+    left_s = allowance(left_s, 0.25, 0.004, 0.003)
+    assert left_s == pytest.approx(-0.001)
+    assert allowance(left_s, 0.25, 60.0, 0.0) == 0.002, "a minute's share was saved up"
 
 
-def test_the_report_says_who_took_the_processors() -> None:
+def test_the_report_tells_the_processor_time_of_each_part() -> None:
     one = Row("postgres", "point GET, SAS", "lazulite", connections=64, entities=1000, requests=1000, seconds=1.0)
-    one = replace(one, server_cpu_s=0.05, database_cpu_s=0.02, client_cpu_s=0.01)
-    alone = replace(one, subject="pgbench", connections=16, seconds=0.5, server_cpu_s=0.04, database_cpu_s=0.04)
+    one = replace(one, server_cpu_s=0.05, store_cpu_s=0.02, client_cpu_s=0.01)
+    alone = replace(one, subject="pgbench", connections=16, seconds=0.5, server_cpu_s=None, store_cpu_s=0.04)
     two = replace(one, subject="lazulite × 2", seconds=0.8)
-    text = "\n".join(runs([one, alone, two]))
-    assert "| lazulite | 64 | 1,000 | 0.00 | 0.00 | 0.00 | 0.00 | 50 | 20 | 10 | 0.08 | 50% | – |" in text
-    assert "| pgbench | 16 | 2,000 | 0.00 | 0.00 | 0.00 | 0.00 | – | 40 | 10 | 0.10 | – | – |" in text
-    assert "| 0.10 | 62% | 1.25 |" in text
-    assert "| point GET, SAS, 1,000 entities | 20,000 | 50,000 | 25,000 | 2.5 |" in text
+    text = render([one, alone, two], [])
+    assert "| 64 | lazulite | closed | 1,000 | 50.0 | 20.0 | 10.0 | 5% | 1% | 0.08 | 20,000 | 50,000 | 50% |" in text
+    assert "| 16 | pgbench | closed | 2,000 | – | 40.0 | 10.0 | – | 2% | 0.10 | – | 25,000 | – | – |" in text
+    assert "| 62% | 1.25 |" in text
     size = Row("postgres", "size", "lazulite", "rows", entities=1000, requests=0, disk_mb=1.5)
-    assert notes([size]) == ["on PostgreSQL 1,000 entities take 2 MB; bytes of each: rows 1,500.0"]
+    assert "| size rows | 1,000 | 1 | lazulite | closed | 1,500.0 |" in render([size], [])

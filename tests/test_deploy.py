@@ -1,6 +1,6 @@
 """The files of `deploy/` agree with the command, with one another, and with what the documentation says of them.
 
-That the load balancers' files work: torture/test_rolling.py and torture/test_balancers.py.
+That the load balancers' files work: torture/rolling/test_campaign.py and torture/rolling/test_balancers.py.
 """
 
 import configparser
@@ -24,7 +24,8 @@ from lazulite.cli.parser import build_parser
 from lazulite.server.limits import Limits
 from lazulite.settings.database import DATABASE_VARIABLES, database_settings_from
 from tests.docs_support import fences
-from tests.torture.balancers import ADDRESSES
+
+from .torture.rolling.balancers import ADDRESSES
 
 ROOT = Path(__file__).parents[1]
 DEPLOY = ROOT / "deploy"
@@ -128,7 +129,7 @@ def test_a_load_balancer_notices_a_stop_in_time_and_is_the_first_to_end_a_connec
 
 
 def test_no_balancer_sends_a_write_again_that_a_process_may_have_taken() -> None:
-    manual = (DEPLOY.parent / "docs" / "operations.md").read_text(encoding="utf-8")
+    manual = (DEPLOY.parent / "docs" / "operations" / "network.md").read_text(encoding="utf-8")
     for passed in (text("nginx.conf"), manual):
         assert re.findall(r"^ *proxy_next_upstream\b *(.*?);", passed, re.MULTILINE) == ["off"]
     second_try = re.findall(r"^map .*?^}", text("nginx.conf"), re.MULTILINE | re.DOTALL)
@@ -155,8 +156,20 @@ def test_all_speak_of_the_same_addresses() -> None:
     assert tuple(re.findall(r"^ +server lazulite-\d (\S+)$", text("haproxy.cfg"), re.MULTILINE)) == ADDRESSES
     assert tuple(re.findall(r"^ +server (\S+) ", text("nginx.conf"), re.MULTILINE)) == ADDRESSES
     hosts = re.findall(r"^  lazulite-\d:\n.*\n.*\n +inside: {ipv4_address: (\S+)}", text("compose.yaml"), re.MULTILINE)
-    port = of_the_compose_file().table_port
-    assert tuple(f"{host}:{port}" for host in hosts) == ADDRESSES
+    args = of_the_compose_file()
+    assert tuple(f"{host}:{args.table_port}" for host in hosts) == ADDRESSES
+    queues = re.findall(r"^ +server queues-\d (\S+)$", text("haproxy.cfg"), re.MULTILINE)
+    assert queues == [f"{host}:{args.queue_port}" for host in hosts]
+    published = re.findall(r'"(\d+):\d+"', text("compose.yaml"))
+    assert published == [str(args.table_port), str(args.queue_port)]
+    assert text("Dockerfile").count(f"\nEXPOSE {args.queue_port} {args.table_port}\n") == 1
+
+
+def test_queues_are_balanced_as_tables() -> None:
+    tables, queues = re.findall(r"^listen .*\n((?:.*\n)*?)(?=\n?# The same|\Z)", text("haproxy.cfg"), re.MULTILINE)
+    rules = [re.findall(r"^    (?!#|bind|server)(.+)$", each, re.MULTILINE) for each in (tables, queues)]
+    assert rules[0] == rules[1]
+    assert len(rules[0]) > 8
 
 
 def test_what_the_compose_file_and_the_image_name_is_there() -> None:
@@ -192,6 +205,16 @@ def test_the_base_image_is_an_argument_that_docs_pin_by_its_digest() -> None:
     assert f"--build-arg BASE={image[1]}@sha256:" in manual
     command = next(line for line in text("requirements.txt").splitlines() if "uv pip compile" in line).strip("# ")
     assert f"echo {BUILD} | {command}" in manual
+
+
+def test_the_image_preloads_the_allocator_that_it_installs() -> None:
+    package = re.search(
+        r"^RUN apt-get update && apt-get install -y --no-install-recommends (\S+)", text("Dockerfile"), re.M
+    )
+    library = re.search(r"^ENV LD_PRELOAD=(\S+)$", text("Dockerfile"), re.M)
+    assert package
+    assert library
+    assert library[1] == re.sub(r"(\d+)$", r".so.\1", package[1])
 
 
 def test_the_steps_of_the_image_install_the_command(tmp_path: Path) -> None:
@@ -247,7 +270,7 @@ def test_systemd_has_nothing_to_say_about_the_units(name: str, tmp_path: Path) -
 
 
 def test_the_manual_shows_the_unit_as_it_is() -> None:
-    assert [fence.text for fence in fences("docs/operations.md") if fence.language == "ini"] == [
+    assert [fence.text for fence in fences("docs/operations/install.md") if fence.language == "ini"] == [
         text("lazulite.service")
     ]
 

@@ -1,24 +1,34 @@
-"""The documentation is true: its examples run, and its links lead somewhere. What it lists: test_docs_facts.py."""
+"""The examples of the documentation run. Its facts: test_docs_facts.py. Its links: test_docs_links.py."""
 
+import code
 import re
 import shutil
+from contextlib import contextmanager
 from pathlib import Path
+from types import CodeType
 
 import pytest
 from azure.data.tables import TableClient
 
-from .docs_support import PAGES, REPORTS, ROOT, RUN, Checkout, Fence, Reader, fences, page_text, prints
-from .markdown import links, without_fences
+import lazulite.testing
+
+from .conformance.client import Client
+from .conformance.signing import Endpoint
+from .conformance.tables import new_table
+from .docs_support import PAGES, PATTERNS, REPORTS, ROOT, RUN, Checkout, Fence, Reader, fences, page_text, prints
+from .markdown import without_fences
 
 RUN_PAGES = [page for page in PAGES if any(fence.language in RUN for fence in fences(page))]
 SKIPPED = {
-    ("docs/operations.md", "it needs root and systemd"),
-    ("docs/operations.md", "it needs a PostgreSQL server"),
-    ("docs/operations.md", "it needs two services"),  # cli/test_serve_clock.py has them.
+    ("docs/operations/install.md", "it needs root and systemd"),
+    ("docs/operations/backup.md", "it needs a PostgreSQL server"),
+    ("docs/operations/database.md", "it needs a PostgreSQL server"),
+    ("docs/operations/upgrade.md", "it needs a PostgreSQL server"),
+    ("docs/operations/clock.md", "it needs two services"),  # cli/test_serve_clock.py has them.
 }
 CLIENTS = {"csharp", "javascript", "java", "go"}
 NOT_RUN = {"output", "text", "ini"}
-NOT_WRAPPED = {"docs/compatibility.md", "benchmarks/README.md"}
+NOT_WRAPPED = {"docs/compatibility.md"}
 LINE_MAX = 100
 NODE_MODULES = ROOT / "tests" / "sdk" / "javascript" / "node_modules"
 
@@ -37,7 +47,7 @@ def test_a_page_does_what_it_says(page: str, checkout: Checkout) -> None:
 
 
 def test_the_pages_with_examples_are_found() -> None:
-    found = {"README.md", "docs/tutorial.md", "docs/operations.md", "docs/queries.md", "examples/README.md"}
+    found = {"README.md", "docs/tutorial.md", "docs/operations/backup.md", "docs/queries.md", "examples/README.md"}
     assert found | {"benchmarks/README.md"} <= set(RUN_PAGES)
 
 
@@ -92,7 +102,7 @@ def test_make_serve_and_make_test_set_up_everything(tmp_path: Path) -> None:
 
 
 def test_the_backup_that_is_described_holds_what_was_written(checkout: Checkout) -> None:
-    shells = [fence.text for fence in fences("docs/operations.md") if fence.language == "sh"]
+    shells = [fence.text for fence in fences("docs/operations/backup.md") if fence.language == "sh"]
     copy, restore, serve = (
         next(text for text in shells if text.startswith(f".venv/bin/lazulite {command}"))
         for command in ("backup", "restore", "serve --location restored")
@@ -114,10 +124,53 @@ def test_the_backup_that_is_described_holds_what_was_written(checkout: Checkout)
         reader.close()
 
 
+class Interpreter(code.InteractiveConsole):
+    """Compiles pasted lines as the interactive interpreter does, without running them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.errors = 0
+
+    def runcode(self, code: CodeType) -> None:
+        """Run nothing."""
+
+    def showsyntaxerror(self, filename: str | None = None) -> None:
+        """Count the error."""
+        self.errors += 1
+
+
+def pasting_errors(text: str) -> int:
+    """Return how many errors the interactive interpreter reports for a text, which is followed by an empty line."""
+    interpreter = Interpreter()
+    for line in [*text.splitlines(), ""]:
+        interpreter.push(line)
+    return interpreter.errors
+
+
+def test_the_tutorial_can_be_pasted_into_the_interpreter() -> None:
+    found = [fence.text for fence in fences("docs/tutorial.md") if fence.language == "python"]
+    assert len(found) > 2
+    assert [text for text in found if pasting_errors(text)] == []
+    assert pasting_errors("for x in y:\n    x()\nx()\n") == 1, "a statement after a block needs an empty line"
+
+
+def test_the_first_test_of_the_contributing_page_passes() -> None:
+    names: dict[str, object] = {}
+    exec(next(fence.text for fence in fences("CONTRIBUTING.md") if fence.language == "python"), names)
+    (first,) = (value for name, value in names.items() if name.startswith("test_"))
+    assert callable(first)
+    with lazulite.testing.server() as storage:
+        account = storage.account()
+        client = Client(Endpoint.parse(account.endpoint, account.name, account.key))
+        with contextmanager(new_table)(client) as table:
+            first(table)
+        client.close()
+
+
 # Lines.
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES + REPORTS if page not in NOT_WRAPPED])
+@pytest.mark.parametrize("page", [page for page in PAGES + REPORTS + PATTERNS if page not in NOT_WRAPPED])
 def test_lines_of_prose_wrap_at_100(page: str) -> None:
     prose = without_fences(page_text(page)).splitlines()
     long = [line for line in prose if len(line) > LINE_MAX and not line.startswith(("|", "#"))]
@@ -157,29 +210,3 @@ def test_the_javascript_client_runs(checkout: Checkout) -> None:
         assert checkout.run(["node", "orders.mjs"]) == "12.5\n"
     finally:
         reader.close()
-
-
-# Links.
-
-
-@pytest.mark.parametrize("page", PAGES + REPORTS)
-def test_links_lead_somewhere(page: str) -> None:
-    for link in links(page_text(page)):
-        assert link.target.startswith("https://") or link.leads_somewhere(ROOT / page), link
-
-
-@pytest.mark.parametrize("page", PAGES)
-def test_files_that_are_named_exist(page: str) -> None:
-    for name in re.findall(
-        r"`((?:src|tests|docs|examples|benchmarks|app|auth|cli|engine|migration|protocol|records|server|service|settings"
-        r"|table|testing)/[\w/]+\.\w+)`",
-        page_text(page),
-    ):
-        assert (ROOT / name).exists() or (ROOT / "src" / "lazulite" / name).exists(), name
-
-
-def test_every_page_is_linked_from_the_index() -> None:
-    indexes = [ROOT / "README.md", ROOT / "docs" / "README.md"]
-    linked = {(index.parent / link.target).resolve() for index in indexes for link in links(page_text(str(index)))}
-    for page in PAGES + REPORTS:
-        assert (ROOT / page).resolve() in {*indexes, *linked}, page

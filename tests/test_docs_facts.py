@@ -27,17 +27,19 @@ from lazulite.protocol.message import Request, Response
 from lazulite.protocol.multipart import parser as multipart_in
 from lazulite.protocol.xml import document as xml
 from lazulite.protocol.xml import parser as xml_tree
+from lazulite.queue import limits as queue_limits
+from lazulite.queue import names as queue_names
 from lazulite.server.limits import KIB, MIB, Limits
 from lazulite.server.middleware import forwarded
 from lazulite.server.observability.access_log import RequestLog
 from lazulite.server.observability.exchange import Exchange
 from lazulite.server.oidc import issuer_keys
 from lazulite.service import properties_xml, signed_identifiers
+from lazulite.service.limits import QueryLimits
 from lazulite.settings.config import ACCOUNT_VARIABLES
 from lazulite.settings.database import DATABASE_VARIABLES
 from lazulite.table import names
-from lazulite.table.call import QueryLimits
-from lazulite.table.model import edm, entity
+from lazulite.table.model import edm, entity, literals
 from lazulite.table.payload import atom_reader, json_walk
 from lazulite.table.query import options as query_options
 from lazulite.table.query.filter import DEPTH_MAX, TERMS_MAX, TEXT_MAX
@@ -45,7 +47,7 @@ from lazulite.table.query.filter import DEPTH_MAX, TERMS_MAX, TEXT_MAX
 from .docs_support import PAGES, ROOT, fences, page_text, table_rows
 
 HEAD_STATUSES = {401, 408, 414, 431}
-"""Statuses that a code has in place of the catalogue's: of refused tokens, and of heads that the server refuses."""
+"""Statuses that a code has in place of the catalogue's: of rejected tokens, and of heads that the server rejects."""
 
 
 def parsers(parser: ArgumentParser) -> Iterator[ArgumentParser]:
@@ -60,25 +62,25 @@ def test_every_flag_is_documented() -> None:
     known = {
         option for parser in parsers(build_parser()) for action in parser._actions for option in action.option_strings
     }
-    cells = [row[0] for row in table_rows("docs/operations.md")]
+    cells = [row[0] for row in table_rows("docs/flags.md")]
     documented = {word for cell in cells for word in re.findall(r"(?<![\w\[-])--?[A-Za-z][A-Za-z-]*", cell)}
     assert documented == known
 
 
 def test_the_defaults_of_flags_are_documented() -> None:
-    rows = {row[0].split()[0].strip("`"): row[1] for row in table_rows("docs/operations.md")}
+    rows = {row[0].split()[0].strip("`"): row[1] for row in table_rows("docs/flags.md")}
     defaults = {flag: getattr(Limits(), field) for flag, (field, _, _) in LIMIT_FLAGS.items()}
     for flag, default in {**defaults, "--page-seconds": QueryLimits().page_seconds}.items():
         assert f"({default:g})" in rows[flag], flag
 
 
 def test_every_variable_is_documented() -> None:
-    documented = {row[0].strip("`") for row in table_rows("docs/operations.md")}
+    documented = {row[0].strip("`") for row in table_rows("docs/flags.md")}
     assert {*ACCOUNT_VARIABLES, *DATABASE_VARIABLES} <= documented
 
 
 def test_the_bound_of_connections_to_a_database_is_documented() -> None:
-    row = next(row for row in table_rows("docs/operations.md") if row[0] == "`--engine-connections N`")
+    row = next(row for row in table_rows("docs/flags.md") if row[0] == "`--engine-connections N`")
     settings = PostgresSettings(dsn="")
     assert f"1 to {COUNT_MAX} ({settings.connections_max})" in row[1]
 
@@ -88,7 +90,9 @@ def test_every_field_of_the_log_is_documented() -> None:
     log = RequestLog(file)
     log.record(Exchange(Request("GET", "/"), Response(200), 1.0, 0, 0))
     log.close()
-    documented = {name for row in table_rows("docs/operations.md") for name in re.findall(r"`([a-z_]+)`", row[0])}
+    documented = {
+        name for row in table_rows("docs/operations/monitoring.md") for name in re.findall(r"`([a-z_]+)`", row[0])
+    }
     assert set(json.loads(file.getvalue())) <= documented
 
 
@@ -127,7 +131,7 @@ def test_every_setting_of_queries_is_documented() -> None:
         ("PartitionKey, RowKey, UTF-16 units each", names.KEY_MAX_UTF16),
         ("properties, without the keys and Timestamp", entity.PROPERTIES_MAX),
         ("entity, by the formula below", f"{entity.ENTITY_MAX_BYTES // MIB} MiB"),
-        ("Double as a string, characters", edm.DECIMAL_LENGTH_MAX),
+        ("Double as a string, characters", literals.DECIMAL_LENGTH_MAX),
         ("String", (edm.STRING.limit - 4) // 2),
         ("Binary", edm.BINARY.limit - 4),
         ("brackets open at one time in a JSON body", json_walk.DEPTH_MAX),
@@ -138,9 +142,18 @@ def test_every_setting_of_queries_is_documented() -> None:
         ("characters of a `$filter`", TEXT_MAX),
         ("parentheses and `not` within one another", DEPTH_MAX),
         ("comparisons and other terms in a `$filter`", TERMS_MAX),
+        ("queue name, characters", f"{queue_names.QUEUE_NAME_MIN} to {queue_names.QUEUE_NAME_MAX}"),
+        ("metadata of a queue, bytes", f"{queue_names.METADATA_BYTES_MAX // KIB} KiB"),
+        ("text of a message, bytes of UTF-8", f"{queue_limits.TEXT_BYTES_MAX // KIB} KiB"),
+        ("body with a message", f"{queue_limits.BODY_BYTES_MAX // KIB} KiB"),
+        ("`visibilitytimeout` of a get, seconds", f"1 to {queue_limits.VISIBILITY_SECONDS_MAX:,}"),
+        ("`visibilitytimeout` of a put or update, seconds", f"0 to {queue_limits.VISIBILITY_SECONDS_MAX:,}"),
+        ("`messagettl`, seconds", f"1 to {queue_limits.TTL_SECONDS_MAX:,}"),
+        ("`numofmessages`", f"1 to {queue_limits.MESSAGES_MAX}"),
+        ("`maxresults` of a list of queues", f"1 to {queue_limits.QUEUES_MAX:,}"),
         ("operations", multipart_in.PARTS_MAX),
         ("header lines of one operation", multipart_in.HEADERS_MAX),
-        ("stored access policies of a table", signed_identifiers.MAX_POLICIES),
+        ("stored access policies of a table or queue", signed_identifiers.MAX_POLICIES),
         ("id of a policy, UTF-16 units", signed_identifiers.MAX_ID_LENGTH),
         ("retention, days", f"1 to {properties_xml.MAX_RETENTION_DAYS}"),
         ("CORS rules", properties_xml.MAX_RULES),
@@ -175,12 +188,12 @@ def test_a_limit_is_documented(what: str, limit: int | str) -> None:
 
 
 def test_the_algorithms_of_tokens_are_documented() -> None:
-    row = next(row for row in table_rows("docs/operations.md") if row[0] == "signature")
+    row = next(row for row in table_rows("docs/operations/bearer-tokens.md") if row[0] == "signature")
     assert set(re.findall(r"[A-Z]{2}\d{3}", row[1])) == jwks.ALGORITHMS
 
 
 def test_the_times_of_an_issuers_keys_are_documented() -> None:
-    text = " ".join(page_text("docs/operations.md").split())
+    text = " ".join(page_text("docs/operations/bearer-tokens.md").split())
     assert (issuer_keys.REFRESH_SECONDS, "every 5 minutes" in text) == (5 * 60, True)
     assert f"waits until {issuer_keys.UNKNOWN_KEY_SECONDS:g} seconds have passed" in text
     assert (issuer_keys.TRUSTED_SECONDS, "trusted for an hour" in text) == (60 * 60, True)
@@ -195,7 +208,7 @@ def test_the_error_codes_exist_and_have_the_status_that_is_said() -> None:
 
 
 def test_the_unit_for_systemd_starts_a_command_that_exists() -> None:
-    unit = next(fence for fence in fences("docs/operations.md") if fence.language == "ini")
+    unit = next(fence for fence in fences("docs/operations/install.md") if fence.language == "ini")
     read = configparser.ConfigParser(strict=True)
     read.optionxform = str  # type: ignore[assignment,method-assign]  # the documented way to keep the case of names
     read.read_string(unit.text)
@@ -209,10 +222,10 @@ def test_the_unit_for_systemd_starts_a_command_that_exists() -> None:
 
 def test_the_clients_are_those_that_run() -> None:
     pins = dict(line.split("==") for line in page_text("constraints.txt").splitlines())
-    run = [("azure-data-tables", pins["azure-data-tables"])]
+    run = [(name, pins[name]) for name in ("azure-data-tables", "azure-storage-queue")]
     for directory in ("javascript", "javascript-legacy"):
         run += json.loads(page_text(f"tests/sdk/{directory}/package.json"))["dependencies"].items()
-    for pinned in (ROOT / "tests" / "sdk" / "legacy").glob("*.txt"):
+    for pinned in (ROOT / "tests" / "sdk").glob("*/*.txt"):
         name, version = pinned.stem.rsplit("-", 1)
         run.append((name, version))
     rows = [row for row in table_rows("docs/clients.md") if row[0].startswith("`")]
@@ -220,15 +233,26 @@ def test_the_clients_are_those_that_run() -> None:
 
 
 def test_the_dependencies_are_those_of_the_packages() -> None:
-    project = tomllib.loads(page_text("pyproject.toml"))
+    projects = [tomllib.loads(page_text(page)) for page in ("pyproject.toml", "patterns/pyproject.toml")]
     npm = [json.loads(page_text(f"{each}/package.json")) for each in ("tests/sdk/javascript", "benchmarks/azurite")]
-    requirements = itertools.chain(
-        project["project"]["dependencies"],
-        *project["project"]["optional-dependencies"].values(),
-        project["build-system"]["requires"],
+    requirements = itertools.chain.from_iterable(
+        [
+            *project["project"]["dependencies"],
+            *itertools.chain(*project["project"]["optional-dependencies"].values()),
+            *project["build-system"]["requires"],
+        ]
+        for project in projects
     )
     names = {Requirement(requirement).name for requirement in requirements} - {"lazulite"}
     expected = sorted([*names, *(name for each in npm for name in each["dependencies"])])
     rows = [row for row in table_rows("docs/dependencies.md") if row[0].startswith("`")]
     assert sorted(row[0].split("`")[1] for row in rows) == expected
-    assert all(len(row) == 3 and row[1] for row in rows)
+    assert all(len(row) == 3 and row[1] and row[2].strip("–") for row in rows), "say why, and instead of what"
+
+
+def test_the_glossary_names_code_that_exists() -> None:
+    names = {name for row in table_rows("docs/glossary.md") for name in re.findall(r"`(\w+)`", row[2])}
+    sources = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py"))
+    defined = set(re.findall(r"^ *(?:class|(?:async )?def) (\w+)|^ *(\w+)(?:: \w+)? = ", sources, re.MULTILINE))
+    assert len(names) > 40
+    assert names - {name for pair in defined for name in pair} == set()

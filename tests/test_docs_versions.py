@@ -8,12 +8,13 @@ from pathlib import Path
 from types import ModuleType
 
 from lazulite.protocol import version
+from lazulite.queue import versions as queue_versions
 from lazulite.table import versions as table_versions
 
 from .docs_support import page_text, table_rows
 
 PAGE = "docs/versions.md"
-MODULES = (table_versions, version)
+MODULES = (table_versions, queue_versions, version)
 
 
 def path_of(module: ModuleType) -> Path:
@@ -43,7 +44,7 @@ def test_the_page_has_the_rows_of_the_table() -> None:
 def test_the_page_has_the_versions_of_requests_that_name_none() -> None:
     text = " ".join(page_text(PAGE).split())
     assert f"names none of them gets {version.NEWEST} if" in text
-    assert f"else {version.UNSTATED}." in text
+    assert f"other requests that name no version get {version.UNSTATED}." in text
 
 
 def test_no_version_stands_anywhere_else_in_the_code() -> None:

@@ -11,9 +11,10 @@ from typing import NamedTuple
 
 import pytest
 
+from tests.server_process import serving
+
 EXAMPLES = Path(__file__).parents[1] / "examples"
 WEATHER_CSV = EXAMPLES / "data" / "weather.csv"
-KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 OBSERVATIONS = 26_115
 
 
@@ -30,18 +31,8 @@ class Run(NamedTuple):
 
 @pytest.fixture(scope="module")
 def connection_string(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    location = tmp_path_factory.mktemp("examples")
-    command = [sys.executable, "-m", "lazulite", "serve", "--table-port", "0", "--location", str(location), "--silent"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
-        assert server.stdout is not None
-        endpoint = next(
-            (found[0] for line in server.stdout if (found := re.search(r"http://[\d.]+:\d+/\w+", line))), None
-        )
-        try:
-            assert endpoint, "the server ended without printing its endpoint"
-            yield f"AccountName=devstoreaccount1;AccountKey={KEY};TableEndpoint={endpoint};"
-        finally:
-            server.terminate()
+    with serving(tmp_path_factory.mktemp("examples") / "data") as server:
+        yield server.account.connection_string
 
 
 def run_importer(connection_string: str, *arguments: str) -> Run:

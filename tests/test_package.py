@@ -74,7 +74,8 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
 
 @pytest.fixture
 def connection_string(installed: Installed, tmp_path: Path) -> Iterator[str]:
-    command = [str(installed.programs / "lazulite"), "serve", "--table-port", "0", "--location", str(tmp_path / "data")]
+    flags = ["--table-port", "0", "--queue-port", "0", "--location", str(tmp_path / "data")]
+    command = [str(installed.programs / "lazulite"), "serve", *flags]
     environ = {name: value for name, value in os.environ.items() if not name.startswith(("LAZULITE_", "PYTHON", "COV"))}
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=tmp_path, env=environ) as process:
         try:

@@ -34,10 +34,10 @@ for name, names in {HIDDEN_NAMES!r}.items():
         vars(sys.modules[name]).pop(each, None)
 sys.modules.update(dict.fromkeys({HIDDEN_MODULES!r}))
 
-def refuse(*_):
+def reject(*_):
     raise NotImplementedError
 
-asyncio.SelectorEventLoop.add_signal_handler = refuse
+asyncio.SelectorEventLoop.add_signal_handler = reject
 """
 
 REQUEST = """
@@ -64,9 +64,9 @@ def ask(port):
         signal.raise_signal(signal.SIGTERM)
 
 answers = []
-told, sys.stdout = sys.stdout, Output()
-code = main(["serve", "--table-port", "0", *sys.argv[1:]])
-told.write(f"{code} {answers}")
+reported, sys.stdout = sys.stdout, Output()
+code = main(["serve", "--table-port", "0", "--queue-port", "0", *sys.argv[1:]])
+reported.write(f"{code} {answers}")
 """
 
 

@@ -10,13 +10,15 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from lazulite.engine.rocksdb.flush_stats import Flush
 from lazulite.protocol.message import Request, Response
+from lazulite.protocol.record import RequestRecord
 from lazulite.server.limits import KIB, MIB, Limits
 from lazulite.server.observability import tracing
 from lazulite.server.observability.exchange import Exchange
-from lazulite.server.observability.metrics import READINGS, Metrics
+from lazulite.server.observability.metrics import READINGS, Metrics, page_of
 from lazulite.server.observability.metrics_endpoint import PAGE_LIMITS
+from lazulite.server.workers.metrics import ANSWER_SECONDS_MAX, WorkerMetrics
 from lazulite.table.query.filter import QueryClass
-from lazulite.table.routes import OPERATION_NAMES
+from lazulite.table.service import TABLE
 
 from .docs_support import ROOT, page_text, table_rows
 
@@ -27,18 +29,17 @@ SCRAPED = {"job", "instance"}
 
 def busy() -> Exchange:
     """Return an exchange that counts in every metric and has every attribute."""
-    request = Request("GET", "/", client="c", id="i", account="a", operation="QueryEntities")
-    request.query_class, request.rows_scanned, request.rows_returned = "point", 1, 1
+    request = Request("GET", "/", client="c", id="i", record=RequestRecord("", "a", "QueryEntities", "point", 1, 1))
     return Exchange(request, Response(500, error_code="InternalError"), 1, 1, 1)
 
 
 async def scrape() -> dict[str, set[str]]:
     """Return the names of a page's samples, each with its labels."""
-    metrics = Metrics("1", OPERATION_NAMES, get_args(QueryClass))
+    metrics = Metrics("1", TABLE.operations, get_args(QueryClass))
     metrics.record(busy())
     metrics.failed("", ValueError())
     metrics.flushed(Flush(1, 1, 1, 1))
-    page = await metrics.render(lambda: dict.fromkeys(READINGS, 1))
+    page = await page_of(await WorkerMetrics(1).families(await metrics.families(lambda: dict.fromkeys(READINGS, 1))))
     found: dict[str, set[str]] = {}
     for family in text_string_to_metric_families(page.decode()):
         for sample in family.samples:
@@ -105,17 +106,16 @@ async def test_every_metric_is_documented() -> None:
         for name in await scrape()
         if name.startswith("lazulite_")
     }
-    rows = [row[0].strip("`") for row in table_rows("docs/operations.md")]
+    rows = [row[0].strip("`") for row in table_rows("docs/operations/monitoring.md")]
     assert sorted(row for row in rows if row.startswith("lazulite_")) == sorted(names)
 
 
 def test_every_attribute_of_a_span_is_documented() -> None:
-    rows = table_rows("docs/operations.md")
+    rows = table_rows("docs/operations/monitoring.md")
     documented = {
         name for row in rows for name in re.findall(r"`((?:http|url|client|db|error|lazulite)\.[a-z_.]+)`", row[0])
     }
-    files = {"lazulite.clock", "lazulite.sock"}  # In the location, and in a table of that section.
-    assert documented - files == set(tracing._attributes(busy()))
+    assert documented == set(tracing._attributes(busy()))
 
 
 def test_the_bounds_are_documented() -> None:
@@ -123,10 +123,14 @@ def test_the_bounds_are_documented() -> None:
         field.name for field in fields(Limits) if getattr(PAGE_LIMITS, field.name) != getattr(Limits(), field.name)
     }
     assert changed == {"connections", "body_bytes", "buffered_bytes", "drain_seconds"}
-    assert (
-        f"but for {PAGE_LIMITS.connections} connections, bodies of {PAGE_LIMITS.body_bytes // KIB} KiB, "
-        f"{PAGE_LIMITS.buffered_bytes // MIB} MiB of them at a time, and a drain of {PAGE_LIMITS.drain_seconds:g} s"
-    ) in " ".join(page_text("docs/limits.md").split())
-    text = " ".join(page_text("docs/operations.md").split())
+    rows = {tuple(row) for row in table_rows("docs/limits.md") if len(row) == 2}
+    assert {
+        ("its `connections`", f"{PAGE_LIMITS.connections}"),
+        ("its `body_bytes`", f"{PAGE_LIMITS.body_bytes // KIB} KiB"),
+        ("its `buffered_bytes`", f"{PAGE_LIMITS.buffered_bytes // MIB} MiB"),
+        ("its `drain_seconds`", f"{PAGE_LIMITS.drain_seconds:g} s"),
+    } <= rows
+    text = " ".join(page_text("docs/operations/monitoring.md").split())
+    assert f"waits for the workers for {ANSWER_SECONDS_MAX:g} second at most" in text
     assert f"waits at most {tracing.FAREWELL_SECONDS:g} seconds" in text
     assert f"{tracing.PATH_CHARACTERS_MAX:,} characters at most" in text

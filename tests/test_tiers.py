@@ -1,6 +1,7 @@
-"""The tiers of tests: `make check` is a part of `make test`, which is what CI runs."""
+"""The tiers of tests: `make check` is a part of `make test`, which CI runs with coverage."""
 
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -27,10 +28,18 @@ def test_both_tiers_lint_and_run_tests(part: str) -> None:
     assert part in planned("test")
 
 
-def test_only_check_leaves_tests_out_and_only_test_measures_coverage() -> None:
-    check, test = planned("check"), planned("test")
-    assert ("--tier check" in check, "--tier" in test) == (True, False)
-    assert ("--cov" in check, "--cov" in test) == (False, True)
+def test_each_target_has_its_tier_and_only_ci_measures_coverage() -> None:
+    plans = {target: planned(target) for target in ("check", "test", "coverage")}
+    flags = {"check": "--tier check", "test": "--tier test", "coverage": "--cov --cov-report=term:skip-covered"}
+    assert len({plan.replace(flags[target], "") for target, plan in plans.items()}) == 1
+
+
+@pytest.mark.parametrize(("tier", "collects"), [("test", False), ("all", True)])
+def test_mutations_for_campaigns_to_find_are_ci_s(tier: str, collects: bool) -> None:
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "--tier", tier, "tests/torture/test_clock.py"]
+    found = subprocess.run(command, capture_output=True, text=True, check=True, cwd=CHECKOUT).stdout
+    assert ("test_mutation_is_found" in found) is collects
+    assert "test_timestamps_increase_and_deadlines_hold" in found
 
 
 def test_campaigns_are_torture_and_fuzz() -> None:
@@ -39,9 +48,9 @@ def test_campaigns_are_torture_and_fuzz() -> None:
     assert "-m tests.fuzz --seconds 60" in plan
 
 
-def test_ci_runs_make_test() -> None:
+def test_ci_runs_make_coverage() -> None:
     lines = (CHECKOUT / ".ci" / "run").read_text(encoding="utf-8").splitlines()
-    assert [line for line in lines if line.startswith("make")] == ["make test"]
+    assert [line for line in lines if line.startswith("make")] == ["make coverage"]
 
 
 def test_what_check_leaves_out_is_not_imported(tmp_path: Path, pytestconfig: pytest.Config) -> None:

@@ -1,24 +1,41 @@
-"""Sentences name their subjects: no text says "who" or "nobody", but in files that are still to be rewritten."""
+"""Sentences name their subjects and have the glossary's words; sentences of pages are short."""
 
 import pytest
 
-from .words import hiding, hiding_files, listed, python_texts
+from .docs_support import PAGES, PATTERNS, REPORTS, ROOT, page_text, table_rows
+from .markdown import sentences
+from .words import docstrings, hiding, hiding_files, names_and_comments, python_texts, replaced, replaced_files
 
-LISTED_MAX = 94
-"""How many files may be on the list. Lower it whenever the list gets shorter; never raise it."""
-
-
-def test_words_that_hide_a_subject_are_in_listed_files_only() -> None:
-    assert hiding_files() - set(listed()) == set(), "name the subject of these sentences"
-
-
-def test_rewritten_files_are_off_the_list() -> None:
-    assert set(listed()) - hiding_files() == set(), "run: python -m tests.words"
+SENTENCE_WORDS_MAX = 25
+PROTOCOL = sorted(str(page.relative_to(ROOT)) for page in (ROOT / "docs" / "protocol").glob("*.md"))
+LONG_SENTENCES = {"docs/compatibility.md"}
+"""The page whose tables list names of tests."""
 
 
-def test_list_of_files_to_rewrite_only_shrinks() -> None:
-    assert len(set(listed())) == len(listed()) <= LISTED_MAX
-    assert listed() == sorted(listed())
+@pytest.mark.parametrize("page", [page for page in PAGES + REPORTS + PROTOCOL + PATTERNS if page not in LONG_SENTENCES])
+def test_sentences_of_a_page_are_short(page: str) -> None:
+    assert long_sentences(page_text(page)) == []
+
+
+def test_sentences_of_behaviours_are_short() -> None:
+    rows = table_rows("docs/compatibility.md")
+    assert [long for row in rows for cell in row[:3] for long in long_sentences(cell)] == []
+
+
+def long_sentences(text: str) -> list[str]:
+    return [each for each in sentences(text) if len(each.split()) > SENTENCE_WORDS_MAX]
+
+
+def test_sentences_are_of_paragraphs_items_and_cells() -> None:
+    page = (
+        "# A title\n\nOne `a b`\nline. [Two](x.md)!\n\n- three\n  lines\n- four\n\n| five | six. seven |\n|---|---|\n"
+    )
+    found = [each.strip() for each in sentences(page) if each.strip(" -\n")]
+    assert found == ["A title", "One CODE line.", "Two!", "three lines", "four", "five", "six.", "seven"]
+
+
+def test_no_file_has_words_that_hide_a_subject() -> None:
+    assert hiding_files() == set(), "name the subject of these sentences"
 
 
 @pytest.mark.parametrize(
@@ -41,3 +58,30 @@ def test_first_lines_of_docstrings_are_read() -> None:
     source = '"""First.\n\nSecond."""\nasync def f():\n    """Third."""\n    return "fourth"\n'
     assert list(python_texts(source)) == ["First.", "Third."]
     assert list(python_texts(source, messages=True)) == ["First.", "Third.", "fourth"]
+
+
+def test_no_module_has_words_that_the_glossary_replaces() -> None:
+    assert replaced_files() == set(), "say it with a term of docs/glossary.md"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("A request is refused.", ["refused"]),
+        ("the server refuses to start", []),
+        ("connection refused, connections are refused, test_connection_refused", []),
+        ("ConnectionRefusedError", []),
+        ("_refused refused_tokens", ["refused", "refused"]),
+        ("is_told_once; a toldo", ["told"]),
+        ("Remembered, _REMEMBERED_MAX", ["Remembered", "REMEMBERED"]),
+        ("the outlet", ["outlet"]),
+    ],
+)
+def test_a_replaced_word_is_found_in_names_and_sentences(text: str, words: list[str]) -> None:
+    assert replaced(text) == words
+
+
+def test_names_comments_and_docstrings_are_read() -> None:
+    source = 'first = "second"  # third\n"""Fourth."""\n'
+    assert list(names_and_comments(source)) == ["first", "# third"]
+    assert list(docstrings(source)) == ["Fourth."]

@@ -1,23 +1,38 @@
-"""The words that hide a sentence's subject, and the texts of the project in which they are looked for.
-
-`tests/words_to_rewrite.txt` lists the files that still have some. `python -m tests.words` drops from that list the
-files that are rewritten or gone. Nothing adds a file to it.
-"""
+"""Words that the project does not use: they hide a sentence's subject, or stand for one of the glossary's terms."""
 
 import ast
+import io
 import re
+import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 
 from .markdown import without_fences
 
 ROOT = Path(__file__).parents[1]
-LIST = Path(__file__).with_name("words_to_rewrite.txt")
-FOLDERS = ("src/lazulite", "tests", "benchmarks", "examples")
+FOLDERS = ("src/lazulite", "tests", "benchmarks", "examples", "patterns")
 MESSAGES = (ROOT / "src" / "lazulite" / "cli", ROOT / "src" / "lazulite" / "app")
 """Packages whose string literals are messages for people."""
 
 _HIDING = re.compile(r"\b(?:who|whoever|nobody|everybody|somebody|those\s+(?:that|who))\b", re.IGNORECASE)
+_REPLACED = re.compile(
+    r"""(?x)(?<![A-Za-z])(?:
+        remember(?:s|ed|ing)?  # cached, kept
+        | told                 # reported, notified
+        | refus(?:e|es|ed|ing|als?)(?![ _]to\b)  # reject; a start is refused, and a connection of TCP
+        | paced                # scheduled fairly
+        | stamps?              # timestamp; an ETag
+        | doorman | newcomer | foresight | foresee | heir | crumbs | outlet | inlet | outbox
+    )(?![A-Za-z])""",
+    re.IGNORECASE,
+)
+"""Words of the project's own, with the glossary's terms for them."""
+_ALLOWED = re.compile(r"(?i)connections?[ _](?:attempts[ _])?(?:is|are|was|were)?[ _]?refused|connection is refused")
+"""TCP's own term."""
+POSTGRES = ("src/lazulite/engine/postgres/", "tests/engine/postgres/")
+"""Folders with SQL, whose column `stamp` keeps its name."""
+LATER = ("patterns/", "tests/torture/")
+"""Folders whose names and comments still have such words."""
 _CODE = re.compile(r"`[^`]*`")
 _DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
@@ -25,6 +40,25 @@ _DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 def hiding(text: str) -> list[str]:
     """Return the words of a text that hide a subject, in order; code in backticks is left out."""
     return _HIDING.findall(_CODE.sub("", text))
+
+
+def replaced(text: str) -> list[str]:
+    """Return the words of a text that the glossary has other terms for, in order."""
+    return _REPLACED.findall(_ALLOWED.sub("", text))
+
+
+def names_and_comments(source: str) -> Iterator[str]:
+    """Yield the names and comments of a module."""
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type in {tokenize.NAME, tokenize.COMMENT}:
+            yield token.string
+
+
+def docstrings(source: str) -> Iterator[str]:
+    """Yield the docstrings of a module, those of its fields included."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            yield node.value.value
 
 
 def python_texts(source: str, messages: bool = False) -> Iterator[str]:
@@ -65,11 +99,21 @@ def hiding_files() -> set[str]:
     return {str(path.relative_to(ROOT)) for path in files() if any(map(hiding, texts(path)))}
 
 
-def listed() -> list[str]:
-    """Return the files that are not rewritten yet."""
-    return LIST.read_text(encoding="utf-8").splitlines()
+def replaced_files() -> set[str]:
+    """Return the files with such a word, named from the repository's root.
 
-
-if __name__ == "__main__":
-    found = hiding_files()
-    LIST.write_text("".join(f"{name}\n" for name in listed() if name in found), encoding="utf-8")
+    Of a module the names, comments and docstrings count. Of a page only words for which no other meaning is usual.
+    """
+    found = set()
+    for path in files():
+        name = str(path.relative_to(ROOT))
+        if path.suffix == ".md" and {"told", "remembers", "remembered"} & {
+            word.lower() for word in replaced(without_fences(path.read_text(encoding="utf-8")))
+        }:
+            found.add(name)
+        if path.suffix == ".py" and not name.startswith(LATER) and path != Path(__file__):
+            source = path.read_text(encoding="utf-8")
+            words = [word for text in (*names_and_comments(source), *docstrings(source)) for word in replaced(text)]
+            if any("stamp" not in word.lower() or not name.startswith(POSTGRES) for word in words):
+                found.add(name)
+    return found

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from lazulite.app import clock_checks
-from lazulite.app.clock_checks import NAME, check_database_time, check_newest_stamp, check_since_boot, note_boot
+from lazulite.app.clock_checks import NAME, check_database_time, check_newest_timestamp, check_since_boot, note_boot
 from lazulite.protocol.clock import TICKS_PER_DAY, UNIX_EPOCH_TICKS, unix_seconds
 from lazulite.settings.config import ConfigError
 
@@ -21,7 +21,7 @@ def _still(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "boot_id").write_text("one\n")
 
 
-def test_a_jump_since_the_last_start_is_refused_while_the_machine_is_the_same_boot(tmp_path: Path) -> None:
+def test_a_jump_since_the_last_start_is_rejected_while_the_machine_is_the_same_boot(tmp_path: Path) -> None:
     check_since_boot(tmp_path / "missing", BOOT)
     note_boot(tmp_path, BOOT)
     for step in (-1000 * DAY, 0, DAY):
@@ -50,11 +50,11 @@ def test_a_disk_that_takes_no_record_keeps_nothing_from_starting(tmp_path: Path)
     note_boot(tmp_path / "missing", BOOT)
 
 
-def test_stamps_may_be_a_day_ahead() -> None:
-    for stamp in (0, NOW, NOW + DAY):
-        check_newest_stamp("here", stamp)
+def test_timestamps_may_be_a_day_ahead() -> None:
+    for timestamp in (0, NOW, NOW + DAY):
+        check_newest_timestamp("here", timestamp)
     with pytest.raises(ConfigError, match=r"Timestamp in here is 2024-10-05T00:00:00Z, 1\.0 days ahead.*--accept"):
-        check_newest_stamp("here", NOW + DAY + 1)
+        check_newest_timestamp("here", NOW + DAY + 1)
 
 
 def test_a_clock_may_be_a_day_ahead_of_the_databases() -> None:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from lazulite.app.location_modes import refuse_writable, tell_readable
+from lazulite.app.location_modes import reject_writable, report_readable
 from lazulite.settings.config import ConfigError
-from tests.cli.test_serve import lazulite, refused, serving
+from tests.cli.test_serve import lazulite, rejected, serving
 
 
 @pytest.fixture
@@ -29,45 +29,45 @@ def no_umask() -> Iterator[None]:
     os.umask(before)
 
 
-def told(location: Path) -> list[str]:
+def reported(location: Path) -> list[str]:
     reports: list[str] = []
-    tell_readable(location, reports.append)
+    report_readable(location, reports.append)
     return reports
 
 
 @pytest.mark.parametrize("name", [".", "store", "accounts.json"])
 @pytest.mark.parametrize("mode", [0o702, 0o777, 0o1777])
-def test_what_every_user_may_write_is_refused(location: Path, name: str, mode: int) -> None:
+def test_what_every_user_may_write_is_rejected(location: Path, name: str, mode: int) -> None:
     (location / name).chmod(mode)
     with pytest.raises(ConfigError, match=rf"{location / name} \(mode {mode:04o}\): run chmod go-w "):
-        refuse_writable(location)
+        reject_writable(location)
 
 
-def test_a_location_that_its_group_may_write_is_told(location: Path) -> None:
+def test_a_location_that_its_group_may_write_is_reported(location: Path) -> None:
     """As a volume of Kubernetes is, and what `mkdir` makes where a user has a group of its own."""
     location.chmod(0o2775)
-    refuse_writable(location)
-    assert told(location) == [
+    reject_writable(location)
+    assert reported(location) == [
         f"users other than the owner may write to {location} (mode 2775): run chmod go-w {location}"
     ]
 
 
 @pytest.mark.parametrize("name", ["store", "accounts.json"])
 @pytest.mark.parametrize("mode", [0o720, 0o740, 0o704, 0o755, 0o644])
-def test_what_others_may_read_is_told(location: Path, name: str, mode: int) -> None:
+def test_what_others_may_read_is_reported(location: Path, name: str, mode: int) -> None:
     (location / name).chmod(mode)
     path = location / name
-    assert told(location) == [f"users other than the owner may read {path} (mode {mode:04o}): run chmod go= {path}"]
+    assert reported(location) == [f"users other than the owner may read {path} (mode {mode:04o}): run chmod go= {path}"]
 
 
 def test_nothing_is_said_of_what_is_the_owners_or_missing(location: Path) -> None:
     for place in (location, location / "missing", location / "accounts.json" / "below"):
-        refuse_writable(place)
-        assert told(place) == []
+        reject_writable(place)
+        assert reported(place) == []
 
 
 @pytest.mark.parametrize("workers", [(), ("--workers", "2")], ids=["alone", "workers"])
-def test_serving_refuses_a_writable_location_and_tells_of_readable_accounts(
+def test_serving_rejects_a_writable_location_and_tells_of_readable_accounts(
     tmp_path: Path, workers: tuple[str, ...]
 ) -> None:
     location = tmp_path / "data"
@@ -76,9 +76,9 @@ def test_serving_refuses_a_writable_location_and_tells_of_readable_accounts(
     with serving(location, "-s", *workers) as server:
         code, said = server.stop()
         assert code == 0
-        assert said == f"lazulite: {told(location)[0]}\n"
+        assert said == f"lazulite: {reported(location)[0]}\n"
     location.chmod(0o777)
-    assert "mode 0777" in refused(1, "serve", "-s", *workers, "-l", str(location), "--table-port", "0")
+    assert "mode 0777" in rejected(1, "serve", "-s", *workers, "-l", str(location), "--table-port", "0")
 
 
 @pytest.mark.usefixtures("no_umask")

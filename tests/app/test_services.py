@@ -7,18 +7,20 @@ from ipaddress import ip_network
 import pytest
 
 from lazulite.app import services as module
-from lazulite.app.services import table_server
+from lazulite.app.servers import front
+from lazulite.app.services import open_services
 from lazulite.app.stores import Store, meanwhile
 from lazulite.auth.accounts.account import AccountDirectory
 from lazulite.engine.contract import EngineUnavailableError
 from lazulite.protocol.clock import system_clock
 from lazulite.protocol.message import Request
 from lazulite.records.spaces import TABLES
-from lazulite.settings.config import Settings
+from lazulite.server.admission.scheduler import FairScheduler
+from lazulite.settings.config import TABLE, Settings
 from tests.fuzz.memory import MemoryEngine
 
-SETTINGS = Settings(location=None, host="127.0.0.1", port=0)
-TURNS = 100
+SETTINGS = Settings(location=None, host="127.0.0.1", port=0, services=(TABLE,))
+ITERATIONS = 100
 
 
 @pytest.mark.parametrize("shared", [False, True])
@@ -35,9 +37,10 @@ async def test_what_a_dead_process_left_is_finished_where_others_may_have_died(
         await drop(space)
 
     monkeypatch.setattr(engine, "drop", fail_once)
-    async with table_server(SETTINGS, Store(engine, AccountDirectory({}), shared=shared), secure=None, logs=[]):
+    store = Store(engine, AccountDirectory({}), shared=shared)
+    async with open_services(SETTINGS, store, FairScheduler()):
         await engine.commit(TABLES, "a", ["!1024"], lambda _, __: {"!1024": b""})
-        for _ in range(TURNS):
+        for _ in range(ITERATIONS):
             await asyncio.sleep(0)
         assert (await engine.get(TABLES, "a", "!1024") is None) is shared
 
@@ -45,12 +48,13 @@ async def test_what_a_dead_process_left_is_finished_where_others_may_have_died(
 async def test_given_hosts_are_answered_as_a_trusted_proxy_tells_them(capsys: pytest.CaptureFixture[str]) -> None:
     settings = replace(SETTINGS, host="devbox", allowed_hosts=("other",), trusted_proxies=(ip_network("192.0.2.1"),))
     store = Store(MemoryEngine(system_clock), AccountDirectory({}))
-    async with table_server(settings, store, secure=None, logs=[]) as server:
+    async with open_services(settings, store, FairScheduler()) as services:
+        service = front(settings, list(services.values()))
 
         async def code(host: str, forwarded: str = "") -> str:
             headers = {"host": host} | ({"x-forwarded-host": forwarded} if forwarded else {})
             request = Request("GET", "/devstoreaccount1/", headers=headers, client="192.0.2.1")
-            return (await server._shared.service.handle(request)).error_code
+            return (await service.handle(request)).error_code
 
         assert {await code("devbox:1"), await code("other"), await code("third", "other")} == {
             "NoAuthenticationInformation"
@@ -59,7 +63,7 @@ async def test_given_hosts_are_answered_as_a_trusted_proxy_tells_them(capsys: py
     assert "--allowed-host third" in capsys.readouterr().err
 
 
-async def test_people_are_told_when_something_beside_has_ended(capsys: pytest.CaptureFixture[str]) -> None:
+async def test_people_are_reported_when_something_beside_has_ended(capsys: pytest.CaptureFixture[str]) -> None:
     async def end() -> None:
         raise LookupError("secret")
 
@@ -70,7 +74,7 @@ async def test_people_are_told_when_something_beside_has_ended(capsys: pytest.Ca
     assert capsys.readouterr().err == said
 
 
-async def test_nothing_is_told_when_it_goes_on_to_the_end(capsys: pytest.CaptureFixture[str]) -> None:
+async def test_nothing_is_reported_when_it_goes_on_to_the_end(capsys: pytest.CaptureFixture[str]) -> None:
     async with meanwhile(asyncio.sleep(3600)):
         await asyncio.sleep(0)
     assert capsys.readouterr().err == ""

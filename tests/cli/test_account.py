@@ -31,10 +31,10 @@ def test_an_added_account_is_there_for_the_next_process(location: Path, capsys: 
 
 def test_one_key_is_rotated_and_the_other_stays(location: Path, capsys: pytest.CaptureFixture[str]) -> None:
     main(["account", "add", "orders", "-l", str(location)])
-    before = account_file(location).load()["orders"]
+    before = account_file(location).load()["orders"].keys
     capsys.readouterr()
     assert main(["account", "rotate-key", "orders", "--key", "2", "-l", str(location)]) == 0
-    after = account_file(location).load()["orders"]
+    after = account_file(location).load()["orders"].keys
     assert after[0] == before[0]
     assert after[1] != before[1]
     rotated = fields(capsys.readouterr().out)["AccountKey"]
@@ -55,10 +55,11 @@ def test_an_empty_list_says_so_beside_the_list(location: Path, capsys: pytest.Ca
         (["account", "add", "Bad_Name"], "account name 'Bad_Name': use 3 to 24 characters of a-z and 0-9"),
         (["account", "add", "orders"], "account orders exists already"),
         (["account", "rotate-key", "other", "--key", "1"], "there is no account other"),
+        (["account", "revoke-delegation-keys", "other"], "there is no account other"),
         (["connection-string", "--account", "other"], "there is no account other; the accounts are: orders"),
     ],
 )
-def test_refusals(arguments: list[str], reason: str, location: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_rejections(arguments: list[str], reason: str, location: Path, capsys: pytest.CaptureFixture[str]) -> None:
     main(["account", "add", "orders", "-l", str(location)])
     capsys.readouterr()
     assert main([*arguments, "-l", str(location)]) == 1
@@ -66,7 +67,7 @@ def test_refusals(arguments: list[str], reason: str, location: Path, capsys: pyt
     assert (output.out, output.err) == ("", f"lazulite: {reason}\n")
 
 
-def test_a_damaged_file_is_refused(location: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_damaged_file_is_rejected(location: Path, capsys: pytest.CaptureFixture[str]) -> None:
     location.mkdir()
     account_file(location).path.write_text("{")
     for command in (["account", "list"], ["account", "add", "orders"], ["connection-string"]):

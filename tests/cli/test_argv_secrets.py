@@ -9,9 +9,10 @@ from urllib.parse import quote
 
 import pytest
 
-from lazulite.cli.argv_secrets import hidden
+from lazulite.cli.argv_secrets import split_passwords
+from tests.server_process import SECONDS_MAX, environment
 
-from .test_serve import COMMAND, SECONDS_MAX, environment, lazulite
+from .test_serve import COMMAND, lazulite
 
 SECRET = "s3cret:@ ü"
 URL = f"postgresql://user:{quote(SECRET)}@127.0.0.1/db"
@@ -39,12 +40,12 @@ SCRIPT = "import sys\nfrom lazulite.cli import main\nsys.exit(main())\n"
         (["serve", "--engine", URL, "--engine", BARE], ["serve", "--engine", BARE, "--engine", BARE], {}),
     ],
 )
-def test_what_becomes_of_a_command_line(arguments: list[str], bare: list[str], passwords: dict[str, str]) -> None:
-    assert hidden(arguments) == (bare, passwords)
+def test_passwords_are_split_off(arguments: list[str], bare: list[str], passwords: dict[str, str]) -> None:
+    assert split_passwords(arguments) == (bare, passwords)
 
 
 @pytest.mark.parametrize("command", [COMMAND, [sys.executable, "-X", "utf8", "-m", "lazulite"], [sys.executable]])
-def test_it_is_seen_no_more_once_the_process_does_anything(command: list[str], tmp_path: Path) -> None:
+def test_password_is_gone_from_the_process_list(command: list[str], tmp_path: Path) -> None:
     """The process is looked at when it connects to what would be its database, and never answers."""
     if command == [sys.executable]:
         script = tmp_path / "lazulite"
@@ -54,7 +55,7 @@ def test_it_is_seen_no_more_once_the_process_does_anything(command: list[str], t
         silent.settimeout(SECONDS_MAX)
         port = silent.getsockname()[1]
         url = URL.replace("127.0.0.1", f"127.0.0.1:{port}")
-        arguments = ["serve", "--table-port", "0", "--engine", url]
+        arguments = ["serve", "--table-port", "0", "--queue-port", "0", "--engine", url]
         pipe = subprocess.PIPE
         with subprocess.Popen([*command, *arguments], env=environment(), stdout=pipe, stderr=pipe) as process:
             try:
@@ -86,7 +87,7 @@ def test_it_is_seen_no_more_once_the_process_does_anything(command: list[str], t
         ["restore", "x", "--engine", URL],
     ],
 )
-def test_no_refusal_shows_it(arguments: list[str]) -> None:
+def test_errors_never_contain_the_password(arguments: list[str]) -> None:
     done = lazulite(*arguments)
     assert done.returncode in (1, 2)
     assert done.stdout == ""

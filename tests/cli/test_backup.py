@@ -14,7 +14,7 @@ import pytest
 from azure.data.tables import TableServiceClient
 
 from lazulite.cli import main
-from tests.sdk.server import Server
+from tests.server_process import ServerProcess
 
 WORKERS = 4
 BATCH = 10
@@ -32,14 +32,14 @@ def facts(printed: str) -> dict[str, str]:
     return {name: lines[name] for name in ("accounts", "tables", "entities", "checksum")}
 
 
-def connect(server: Server) -> TableServiceClient:
+def connect(server: ServerProcess) -> TableServiceClient:
     return TableServiceClient.from_connection_string(server.account.connection_string, retry_total=0)
 
 
 class Writers:
-    """Write batches until told to stop; know which one was acknowledged last, for each partition."""
+    """Write batches until asked to stop; know which one was acknowledged last, for each partition."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: ServerProcess) -> None:
         self._server = server
         self._stop = threading.Event()
         self.warm = threading.Event()
@@ -68,7 +68,7 @@ class Writers:
 def _location(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A location that was served and stopped, with an account."""
     location = tmp_path_factory.mktemp("served") / "data"
-    process = Server.start(location)
+    process = ServerProcess.start(location)
     with connect(process) as service:
         table = service.create_table("Orders")
         for row in range(20):
@@ -81,7 +81,7 @@ def _location(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_backup_while_serving_has_all_that_was_acknowledged_and_no_half_batch(tmp_path: Path) -> None:
-    server = Server.start(tmp_path / "data")
+    server = ServerProcess.start(tmp_path / "data")
     try:
         with connect(server) as service:
             service.create_table("Orders")
@@ -111,7 +111,7 @@ def test_a_backup_while_serving_has_all_that_was_acknowledged_and_no_half_batch(
         code, printed, _ = lazulite("restore", backup, "-l", restored)
         assert code == 0
         assert facts(printed) == facts(lazulite("check", "-l", backup)[1])
-        again = Server.start(restored)
+        again = ServerProcess.start(restored)
         try:
             with connect(again) as service:
                 rows = list(service.get_table_client("Orders").list_entities())
@@ -127,7 +127,7 @@ def test_a_backup_while_serving_has_all_that_was_acknowledged_and_no_half_batch(
         assert lazulite("check", "-l", restored)[0] == 0
 
 
-def test_check_tells_what_is_there(location: Path) -> None:
+def test_check_prints_a_summary(location: Path) -> None:
     code, printed, complaint = lazulite("check", "--location", location)
     assert (code, complaint) == (0, "")
     found = facts(printed)
@@ -155,7 +155,7 @@ def _backup(location: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("name", ["backup.json", "accounts.json", "CURRENT", "IDENTITY", "OPTIONS", "MANIFEST", ".sst"])
 @pytest.mark.parametrize("at", [0.1, 0.5, 0.9])
-def test_no_file_of_a_backup_is_damaged_unnamed(
+def test_each_damaged_file_of_a_backup_is_named(
     backup: Path, tmp_path: Path, name: str, at: float, capsys: pytest.CaptureFixture[str]
 ) -> None:
     copy = Path(shutil.copytree(backup, tmp_path / "copy"))
@@ -174,7 +174,7 @@ def test_no_file_of_a_backup_is_damaged_unnamed(
     assert not (tmp_path / "new").exists()
 
 
-def test_files_that_are_missing_or_too_many_are_named(
+def test_missing_and_additional_files_of_a_backup_are_named(
     backup: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     copy = Path(shutil.copytree(backup, tmp_path / "copy"))
@@ -187,7 +187,7 @@ def test_files_that_are_missing_or_too_many_are_named(
     assert ".sst is missing" in capsys.readouterr().err
 
 
-def test_what_is_in_the_way_is_left_alone(
+def test_existing_target_is_rejected_and_unchanged(
     location: Path, backup: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "mine").write_text("mine")
@@ -197,7 +197,7 @@ def test_what_is_in_the_way_is_left_alone(
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]
 
 
-def test_what_is_no_backup_or_no_location_is_refused(
+def test_other_directories_are_rejected(
     location: Path, backup: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for arguments, complaint in (
@@ -212,7 +212,7 @@ def test_what_is_no_backup_or_no_location_is_refused(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_backup_of_a_newer_version_is_refused(
+def test_a_backup_of_a_newer_version_is_rejected(
     backup: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     copy = Path(shutil.copytree(backup, tmp_path / "copy"))

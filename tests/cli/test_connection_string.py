@@ -6,7 +6,7 @@ from azure.data.tables import TableServiceClient
 
 from lazulite.auth.accounts.account import DEVELOPMENT_ACCOUNT
 from lazulite.cli import main
-from lazulite.cli.connection_string import base_url
+from lazulite.cli.connection_string import path_style
 
 PUBLIC_KEY = base64.b64encode(DEVELOPMENT_ACCOUNT.keys[0]).decode()
 
@@ -33,7 +33,7 @@ class Run:
 def test_the_development_account_by_default(run: type[Run]) -> None:
     assert run().out == (
         f"DefaultEndpointsProtocol=http;AccountName=devstoreaccount1;AccountKey={PUBLIC_KEY};"
-        "TableEndpoint=http://127.0.0.1:10002/devstoreaccount1;\n"
+        "TableEndpoint=http://127.0.0.1:10002/devstoreaccount1;QueueEndpoint=http://127.0.0.1:10001/devstoreaccount1;\n"
     )
 
 
@@ -47,19 +47,20 @@ def test_an_account_is_chosen(run: type[Run], monkeypatch: pytest.MonkeyPatch) -
 
 def test_bad_accounts_in_the_environment(run: type[Run], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AZURITE_ACCOUNTS", "nonsense")
-    refused = run()
-    assert refused.code == 1
-    assert refused.err.startswith("lazulite: AZURITE_ACCOUNTS: ")
+    rejected = run()
+    assert rejected.code == 1
+    assert rejected.err.startswith("lazulite: AZURITE_ACCOUNTS: ")
 
 
 def test_a_token_instead_of_a_key(run: type[Run]) -> None:
-    printed = run("--sas", "?sv=2019-02-02&sig=x%3D", "--table-port", "9").out
+    printed = run("--sas", "?sv=2019-02-02&sig=x%3D", "--table-port", "9", "--queue-port", "8").out
     assert printed == (
-        "TableEndpoint=http://127.0.0.1:9/devstoreaccount1;SharedAccessSignature=sv=2019-02-02&sig=x%3D\n"
+        "TableEndpoint=http://127.0.0.1:9/devstoreaccount1;QueueEndpoint=http://127.0.0.1:8/devstoreaccount1;"
+        "SharedAccessSignature=sv=2019-02-02&sig=x%3D\n"
     )
 
 
-def test_an_sdk_takes_both_forms(run: type[Run]) -> None:
+def test_sdk_accepts_both_connection_strings(run: type[Run]) -> None:
     for arguments in ([], ["--sas", "sv=2019-02-02&sig=x%3D"]):
         with TableServiceClient.from_connection_string(run(*arguments).out.strip()) as client:
             assert client.url.startswith("http://127.0.0.1:10002/devstoreaccount1")
@@ -68,12 +69,25 @@ def test_an_sdk_takes_both_forms(run: type[Run]) -> None:
 @pytest.mark.parametrize(
     ("host", "url"),
     [
-        ("127.0.0.1", "http://127.0.0.1:1"),
-        ("0.0.0.0", "http://127.0.0.1:1"),
-        ("::", "http://[::1]:1"),
-        ("::1", "http://[::1]:1"),
-        ("tables.example", "http://tables.example:1"),
+        ("127.0.0.1", "http://127.0.0.1:1/a"),
+        ("0.0.0.0", "http://127.0.0.1:1/a"),
+        ("::", "http://[::1]:1/a"),
+        ("::1", "http://[::1]:1/a"),
+        ("tables.example", "http://tables.example:1/a"),
     ],
 )
-def test_urls_are_ones_that_a_client_can_use(host: str, url: str) -> None:
-    assert base_url(host, 1) == url
+def test_wildcard_addresses_become_usable_urls(host: str, url: str) -> None:
+    assert path_style("a", host, 1) == url
+
+
+def test_services_on_one_port_have_endpoints_in_host_style(run: type[Run]) -> None:
+    assert run("--table-port", "1", "--queue-port", "1", "--https").out.endswith(
+        "TableEndpoint=https://devstoreaccount1.table.localhost:1;"
+        "QueueEndpoint=https://devstoreaccount1.queue.localhost:1;\n"
+    )
+    assert run("--table-port", "1", "--queue-port", "1", "--host-suffix", "table.example.org").out.endswith(
+        "TableEndpoint=http://devstoreaccount1.table.example.org:1;"
+        "QueueEndpoint=http://devstoreaccount1.queue.example.org:1;\n"
+    )
+    printed = run("--queue-port", "1", "--queue-host", "::", "--https", "--sas", "sv=1").out
+    assert ";QueueEndpoint=https://[::1]:1/devstoreaccount1;SharedAccessSignature=sv=1" in printed

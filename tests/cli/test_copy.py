@@ -1,4 +1,4 @@
-"""`lazulite copy`: moved, killed, compared, refused."""
+"""`lazulite copy`: moved, killed, compared, rejected."""
 
 import asyncio
 import signal
@@ -21,9 +21,9 @@ from lazulite.settings.config import account_file, store_path
 from lazulite.table.catalog import Catalog
 from lazulite.table.model.row import assemble, encode_keys
 from tests.migration.stores import put
-from tests.sdk.server import Server
+from tests.server_process import ServerProcess
 
-from .test_serve import refused
+from .test_serve import rejected
 
 PARTITIONS = 40
 BATCHES_BEFORE_DEATH = 12
@@ -32,20 +32,20 @@ DYING = """
 import os, signal, sys
 from lazulite.cli import main
 from lazulite.migration import copying, in_flight
-from lazulite.migration.commit_batches import Batch
+from lazulite.migration.commit_batches import CommitBatch
 
 in_flight.COUNT_MAX = 2
-copying.NOTE_SECONDS = 0.0
-put, left = Batch.__call__, int(sys.argv[1])
+copying.RECORD_SECONDS = 0.0
+put, left = CommitBatch.__call__, int(sys.argv[1])
 
-def put_or_die(batch, current, stamp):
+def put_or_die(batch, current, timestamp):
     global left
     left -= 1
     if left == 0:
         os.kill(os.getpid(), signal.SIGKILL)
-    return put(batch, current, stamp)
+    return put(batch, current, timestamp)
 
-Batch.__call__ = put_or_die
+CommitBatch.__call__ = put_or_die
 sys.exit(main(sys.argv[2:]))
 """
 """`lazulite`, killed at a batch of a copy whose journal is brought up to date after each."""
@@ -103,7 +103,7 @@ async def entities_noted(location: Path) -> int:
     try:
         journal = await Journal.unfinished(engine)
         assert journal is not None
-        return journal.progress.entities
+        return journal.position.entities
     finally:
         await engine.close()
 
@@ -127,12 +127,12 @@ def kill_a_copy(source: Path, target: Path) -> None:
     assert died.returncode == -signal.SIGKILL, died.stderr
 
 
-def test_a_copy_that_was_killed_is_not_served_and_goes_on(source: Path, tmp_path: Path, lazulite: Lazulite) -> None:
+def test_killed_copy_is_not_served_and_can_be_resumed(source: Path, tmp_path: Path, lazulite: Lazulite) -> None:
     target, other = tmp_path / "target", tmp_path / "other"
     kill_a_copy(source, target)
     assert 0 < asyncio.run(entities_noted(target)) < PARTITIONS
     for flags in ((), ("--workers", "2")):
-        line = refused(1, "serve", "-l", str(target), "--table-port", "0", *flags)
+        line = rejected(1, "serve", "-l", str(target), "--table-port", "0", *flags)
         assert line.startswith(f"lazulite: {target / 'store'} is an unfinished copy; ")
     assert "unfinished copy" in lazulite("check", "-l", target)[2]
     assert f"{target} is an unfinished copy; finish it first" in lazulite.copy(source, target, "--verify-only")[2]
@@ -150,7 +150,7 @@ def test_a_copy_that_was_killed_is_not_served_and_goes_on(source: Path, tmp_path
     assert account_file(target).load() == account_file(source).load()
 
 
-def test_a_source_that_was_written_between_is_noticed_and_the_copy_not_served(
+def test_write_to_the_source_is_detected_and_the_copy_is_not_served(
     source: Path, tmp_path: Path, lazulite: Lazulite
 ) -> None:
     target = tmp_path / "target"
@@ -163,10 +163,10 @@ def test_a_source_that_was_written_between_is_noticed_and_the_copy_not_served(
     assert "no difference" not in printed
     assert complaint.startswith(f"lazulite: {target} differs from its source: devstoreaccount1/Orders")
     assert complaint.count("\n") == 1
-    assert "unfinished copy" in refused(1, "serve", "-l", str(target), "--table-port", "0")
+    assert "unfinished copy" in rejected(1, "serve", "-l", str(target), "--table-port", "0")
 
 
-def test_verifying_finds_a_broken_row_and_changes_nothing(source: Path, tmp_path: Path, lazulite: Lazulite) -> None:
+def test_verify_only_finds_a_changed_row_and_writes_nothing(source: Path, tmp_path: Path, lazulite: Lazulite) -> None:
     target = tmp_path / "target"
     code, moved, complaint = lazulite.copy(source, target)
     assert (code, complaint) == (0, "")
@@ -181,39 +181,39 @@ def test_verifying_finds_a_broken_row_and_changes_nothing(source: Path, tmp_path
     assert "differs from its source: devstoreaccount1/Orders" in complaint
     account_file(target).add("another", lambda count: b"k" * count)
     assert "the accounts and 1 more" in lazulite.copy(source, target, "--verify-only")[2]
-    assert lazulite.copy(source, target) == (1, "", f"lazulite: {target} is not empty; a copy goes to an empty place\n")
+    assert lazulite.copy(source, target) == (1, "", f"lazulite: {target} is not empty; a copy needs an empty target\n")
 
 
-def test_what_is_in_use_or_is_no_place_for_a_copy_is_refused(source: Path, tmp_path: Path, lazulite: Lazulite) -> None:
+def test_locations_in_use_and_unsuitable_targets_are_rejected(source: Path, tmp_path: Path, lazulite: Lazulite) -> None:
     target, backup = tmp_path / "target", tmp_path / "backup"
     assert lazulite("backup", backup, "-l", source)[0] == 0
     (tmp_path / "files").mkdir()
     (tmp_path / "files" / "store").write_text("", encoding="utf-8")
 
-    def refusal(one: Path, other: Path, *flags: str) -> str:
+    def rejection(one: Path, other: Path, *flags: str) -> str:
         code, printed, complaint = lazulite.copy(one, other, *flags)
         assert (code, printed) == (1, "")
         assert complaint.count("\n") == 1
         return complaint
 
-    assert f"there is no store in {target}" in refusal(target, tmp_path / "new")
+    assert f"there is no store in {target}" in rejection(target, tmp_path / "new")
     assert not (tmp_path / "new").exists()
-    assert f"there is no store in {target}" in refusal(source, target, "--verify-only")
-    assert "is a backup" in refusal(backup, target)
-    assert "is a backup" in refusal(source, backup)
-    assert "the same store" in refusal(source, tmp_path / "files" / ".." / "source")
-    assert "files/store" in refusal(source, tmp_path / "files")
+    assert f"there is no store in {target}" in rejection(source, target, "--verify-only")
+    assert "is a backup" in rejection(backup, target)
+    assert "is a backup" in rejection(source, backup)
+    assert "the same store" in rejection(source, tmp_path / "files" / ".." / "source")
+    assert "files/store" in rejection(source, tmp_path / "files")
     assert not target.exists()
     asyncio.run(fill(tmp_path / "second"))
     for one, other in ((source, target), (tmp_path / "second", source)):
         engine = RocksEngine.open(store_path(source), system_clock)
         try:
-            assert f"{source / 'store'} is in use by another process; stop that first" in refusal(one, other)
+            assert f"{source / 'store'} is in use by another process; stop that process first" in rejection(one, other)
         finally:
             asyncio.run(engine.close())
 
 
-def test_a_store_that_fails_in_the_middle_is_told_of_with_what_to_do(
+def test_failure_of_a_store_names_the_remedy(
     source: Path, tmp_path: Path, lazulite: Lazulite, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     target = tmp_path / "target"
@@ -229,9 +229,9 @@ def test_a_store_that_fails_in_the_middle_is_told_of_with_what_to_do(
     assert lazulite.copy(source, target)[0] == 0
 
 
-def test_the_service_gives_the_same_entities_before_and_after(tmp_path: Path, lazulite: Lazulite) -> None:
+def test_entities_are_equal_after_a_copy(tmp_path: Path, lazulite: Lazulite) -> None:
     source, target = tmp_path / "source", tmp_path / "target"
-    server = Server.start(source)
+    server = ServerProcess.start(source)
     with connect(server) as service:
         table = service.create_table("Orders")
         table.create_entity({"PartitionKey": "p", "RowKey": "é", "Total": 12.5})
@@ -240,7 +240,7 @@ def test_the_service_gives_the_same_entities_before_and_after(tmp_path: Path, la
         service.delete_table("Dropped")
     assert server.terminate() == 0
     assert lazulite.copy(source, target)[0] == 0
-    server = Server.start(target)
+    server = ServerProcess.start(target)
     with connect(server) as service:
         table = service.get_table_client("Orders")
         after = table.get_entity("p", "é")
@@ -255,5 +255,5 @@ def test_the_service_gives_the_same_entities_before_and_after(tmp_path: Path, la
     assert server.terminate() == 0
 
 
-def connect(server: Server) -> TableServiceClient:
+def connect(server: ServerProcess) -> TableServiceClient:
     return TableServiceClient.from_connection_string(server.account.connection_string, retry_total=0)

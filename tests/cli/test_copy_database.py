@@ -14,16 +14,18 @@ from azure.data.tables import TableServiceClient, UpdateMode
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lazulite.app.registry import SPACES
+from lazulite.auth.accounts.document import StoredAccount
 from lazulite.auth.accounts.engine_store import AccountRow
 from lazulite.cli import main
 from lazulite.engine.postgres.engine import PostgresEngine
 from lazulite.engine.postgres.settings import PostgresSettings
 from lazulite.engine.rocksdb.engine import RocksEngine
-from lazulite.migration.compare import Comparing
-from lazulite.migration.copying import Means, copy
-from lazulite.migration.endpoint import Store
+from lazulite.migration.compare import StoreComparer
+from lazulite.migration.copying import Timing, copy
+from lazulite.migration.endpoint import Endpoint
 from lazulite.migration.journal import Journal
-from lazulite.migration.monotonic_clock import RisingClock
+from lazulite.migration.monotonic_clock import MonotonicClock
 from lazulite.protocol.clock import system_clock
 from lazulite.records.spaces import FIRST_FREE_SPACE, TABLES
 from lazulite.settings.config import account_file, store_path
@@ -44,11 +46,12 @@ from tests.migration.stores import (
     put,
 )
 from tests.postgres.server import Postgres, shared
+from tests.server_process import running
 
-from .test_serve import refused, serving_from
+from .test_serve import rejected
 
 SPACE = FIRST_FREE_SPACE
-ACCOUNTS = {"one": (b"1", b"2")}
+ACCOUNTS = {"one": StoredAccount((b"1", b"2"))}
 
 
 @pytest.fixture(name="dsn", scope="module")
@@ -81,21 +84,19 @@ def emptied(dsn: str) -> str:
     return dsn
 
 
-async def copy_all(source: Store, target: Store, clock: RisingClock) -> Journal:
-    return await copy(source, target, Means(clock, count(step=10).__next__), lambda _: None)
+async def copy_all(source: Endpoint, target: Endpoint, clock: MonotonicClock) -> Journal:
+    return await copy(source, target, SPACES, Timing(clock, count(step=10).__next__), lambda _: None)
 
 
 @settings(deadline=None, max_examples=8)
 @given(found=contents(), breaks=st.lists(st.tuples(st.integers(1, 8), st.booleans()), max_size=2))
-def test_what_went_to_a_database_comes_back_as_it_was(
-    dsn: str, found: Contents, breaks: list[tuple[int, bool]]
-) -> None:
+def test_copy_to_a_database_and_back_is_lossless(dsn: str, found: Contents, breaks: list[tuple[int, bool]]) -> None:
     async def check() -> None:
-        clock = RisingClock(lambda: NOW)
+        clock = MonotonicClock(lambda: NOW)
         async with memory() as first, database(emptied(dsn), clock) as between, memory(clock) as last:
             await fill(first, found)
-            source = Store("first", first, MemoryAccounts(ACCOUNTS))
-            target = Store("database", between, AccountRow(between, "database"))
+            source = Endpoint("first", first, MemoryAccounts(ACCOUNTS))
+            target = Endpoint("database", between, AccountRow(between, "database"))
             for commits, applied in breaks:
                 breaking = target._replace(engine=BreakingEngine(between, commits, applied=applied))
                 try:
@@ -104,27 +105,27 @@ def test_what_went_to_a_database_comes_back_as_it_was(
                     continue
             await (await copy_all(source, target, clock)).end()
             assert await all_rows(between) == copied(found)
-            back = Store("last", last, MemoryAccounts())
+            back = Endpoint("last", last, MemoryAccounts())
             await (await copy_all(target, back, clock)).end()
             assert await all_rows(last) == copied(found)
             assert await back.accounts.load() == ACCOUNTS
-            comparing = Comparing(first, between, lambda _: None)
+            comparing = StoreComparer(first, between, SPACES, lambda _: None)
             assert all([each.equal async for each in comparing.run(None)])
             assert comparing.totals().equal
 
     asyncio.run(check())
 
 
-async def test_a_database_goes_on_above_every_timestamp_copied(dsn: str) -> None:
-    clock = RisingClock(lambda: NOW)
+async def test_new_timestamps_of_a_database_exceed_copied_ones(dsn: str) -> None:
+    clock = MonotonicClock(lambda: NOW)
     catalog = {TABLES: {("one", "t"): Table("t", SPACE).to_bytes()}}
     newest = FUTURE + 299
     rows = {(partition, f"{row:03}"): entity(newest - row) for partition in ("first", "second") for row in range(300)}
     rows["single", "r"] = entity(newest)
     async with memory() as first, database(emptied(dsn), clock) as target:
         await fill(first, {**catalog, SPACE: rows})
-        source = Store("first", first, MemoryAccounts())
-        await copy_all(source, Store("database", target, MemoryAccounts()), clock)
+        source = Endpoint("first", first, MemoryAccounts())
+        await copy_all(source, Endpoint("database", target, MemoryAccounts()), clock)
     async with database(dsn, lambda: NOW) as another_process:
         for partition in ("first", "second", "single"):
             assert await put(another_process, SPACE, partition, "new", b"") > newest
@@ -175,9 +176,7 @@ def contents_of(printed: str) -> Mapping[str, str]:
     return dict(line for line in lines)
 
 
-def test_a_store_goes_to_a_database_and_back_and_no_password_is_shown(
-    dsn: str, tmp_path: Path, lazulite: Lazulite
-) -> None:
+def test_copy_command_to_a_database_and_back_shows_no_password(dsn: str, tmp_path: Path, lazulite: Lazulite) -> None:
     emptied(dsn)
     source, back = tmp_path / "source", tmp_path / "back"
     asyncio.run(fill_location(source))
@@ -198,12 +197,10 @@ def test_a_store_goes_to_a_database_and_back_and_no_password_is_shown(
     assert account_file(back).load() == account_file(source).load()
     assert password not in there + again + printed
     code, _, complaint = lazulite("copy", "--from", source, "--to", dsn)
-    assert (code, complaint) == (1, f"lazulite: {bare} is not empty; a copy goes to an empty place\n")
+    assert (code, complaint) == (1, f"lazulite: {bare} is not empty; a copy needs an empty target\n")
 
 
-def test_databases_that_are_no_stores_are_refused_and_left_as_they_are(
-    dsn: str, tmp_path: Path, lazulite: Lazulite
-) -> None:
+def test_databases_without_a_store_are_rejected_and_unchanged(dsn: str, tmp_path: Path, lazulite: Lazulite) -> None:
     emptied(dsn)
     source = tmp_path / "source"
     asyncio.run(fill_location(source))
@@ -229,12 +226,12 @@ def test_databases_that_are_no_stores_are_refused_and_left_as_they_are(
 # The service.
 
 
-def test_a_service_on_the_database_gives_the_same_entities_and_half_a_copy_is_not_served(
+def test_database_serves_copied_entities_and_rejects_an_unfinished_copy(
     dsn: str, tmp_path: Path, lazulite: Lazulite
 ) -> None:
     emptied(dsn)
     source, back = tmp_path / "source", tmp_path / "back"
-    with serving_from("--silent", "-l", str(source)) as server, connected(server.lines[1]) as service:
+    with running("--silent", "-l", str(source)) as server, connected(server.lines[1]) as service:
         table = service.create_table("Orders")
         for row in ("é", "other"):
             table.create_entity({"PartitionKey": "p", "RowKey": row, "Total": 12.5})
@@ -242,10 +239,10 @@ def test_a_service_on_the_database_gives_the_same_entities_and_half_a_copy_is_no
         assert server.stop()[0] == 0
     asyncio.run(half_a_copy(dsn))
     for flags in ((), ("--workers", "2")):
-        assert "is an unfinished copy; finish it" in refused(1, "serve", "--engine", dsn, "--table-port", "0", *flags)
+        assert "is an unfinished copy; finish it" in rejected(1, "serve", "--engine", dsn, "--table-port", "0", *flags)
     emptied(dsn)
     assert lazulite("copy", "--from", source, "--to", dsn)[::2] == (0, "")
-    with serving_from("--silent", "--engine", dsn) as server, connected(server.lines[1]) as service:
+    with running("--silent", "--engine", dsn) as server, connected(server.lines[1]) as service:
         table = service.get_table_client("Orders")
         second = table.get_entity("p", "é")
         assert (dict(second), second.metadata) == (dict(first), first.metadata)
@@ -258,7 +255,7 @@ def test_a_service_on_the_database_gives_the_same_entities_and_half_a_copy_is_no
         service.create_table("Another")
         assert server.stop()[0] == 0
     assert lazulite("copy", "--from", dsn, "--to", back)[::2] == (0, "")
-    with serving_from("--silent", "-l", str(back)) as server, connected(server.lines[1]) as service:
+    with running("--silent", "-l", str(back)) as server, connected(server.lines[1]) as service:
         fourth = service.get_table_client("Orders").get_entity("p", "é")
         assert (dict(fourth), fourth.metadata) == (dict(third), third.metadata)
         assert sorted(table.name for table in service.list_tables()) == ["Another", "Orders"]

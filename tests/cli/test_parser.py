@@ -9,7 +9,7 @@ import pytest
 
 from lazulite import __version__
 from lazulite.cli import account, main
-from lazulite.cli.errors import Refusal
+from lazulite.cli.errors import CommandError
 from lazulite.cli.parser import build_parser
 from lazulite.cli.serve_flags import LIMIT_FLAGS
 from lazulite.server.limits import Limits
@@ -41,7 +41,7 @@ def parse(*arguments: str) -> Namespace:
         (["--https-port=0"], "https_port", 0),
     ],
 )
-def test_every_spelling_means_the_same(spellings: list[str], field: str, value: object) -> None:
+def test_every_spelling_of_a_flag_has_the_same_value(spellings: list[str], field: str, value: object) -> None:
     for spelling in spellings:
         parsed = getattr(parse("serve", spelling), field)
         assert (str(parsed) if field in ("location", "debug", "cert", "key") else parsed) == value
@@ -115,7 +115,7 @@ def test_each_command_has_its_help(command: str, capsys: pytest.CaptureFixture[s
     assert f"usage: lazulite {command}" in capsys.readouterr().out
 
 
-def test_the_help_tells_the_limits_in_force() -> None:
+def test_help_states_the_default_limits() -> None:
     defaults = {each.name: each.default for each in fields(Limits)}
     for field, _, text in LIMIT_FLAGS.values():
         assert text.endswith(f"({defaults[field]})")
@@ -141,11 +141,11 @@ def test_help_imports_no_more_than_it_needs() -> None:
     [
         (KeyboardInterrupt(), 130, ""),
         (OSError(28, "No space left on device"), 1, "lazulite: [Errno 28] No space left on device\n"),
-        (Refusal("two\nlines"), 1, "lazulite: two lines\n"),
-        (Refusal("wrong", 2), 2, "lazulite: wrong\n"),
+        (CommandError("two\nlines"), 1, "lazulite: two lines\n"),
+        (CommandError("wrong", 2), 2, "lazulite: wrong\n"),
     ],
 )
-def test_what_goes_wrong_is_one_line(
+def test_errors_of_commands_are_one_line(
     failure: BaseException,
     code: int,
     line: str,

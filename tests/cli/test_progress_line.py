@@ -3,7 +3,7 @@
 import io
 
 from lazulite.cli.progress_line import DRAW_SECONDS, LINE_SECONDS, ProgressLine, bar, describe
-from lazulite.migration.progress import Tally
+from lazulite.migration.progress import Progress
 
 
 class Terminal(io.StringIO):
@@ -18,10 +18,10 @@ class Timer:
         return self.now
 
 
-def test_a_line_is_written_now_and_then_where_there_is_no_terminal() -> None:
+def test_without_a_terminal_progress_is_a_line_every_few_seconds() -> None:
     output, timer = io.StringIO(), Timer()
     progress = ProgressLine(output, timer)
-    tally = Tally("copied", entities=500, tables=2)
+    tally = Progress("copied", entities=500, tables=2)
     for second in range(10):
         timer.now = second
         tally.entities = 500 + 100 * second
@@ -31,10 +31,10 @@ def test_a_line_is_written_now_and_then_where_there_is_no_terminal() -> None:
     assert output.getvalue() == "lazulite: copied 1,000 entities (100/s), 0 of 2 tables\n"
 
 
-def test_a_terminal_has_one_bar_that_is_drawn_anew() -> None:
+def test_terminal_has_one_bar_that_is_redrawn() -> None:
     output, timer = Terminal(), Timer()
     progress = ProgressLine(output, timer)
-    tally = Tally("compared", entities=0, entities_total=300, tables=1)
+    tally = Progress("compared", entities=0, entities_total=300, tables=1)
     for step in range(3):
         timer.now = step * DRAW_SECONDS
         tally.entities = step * 100
@@ -48,12 +48,12 @@ def test_a_terminal_has_one_bar_that_is_drawn_anew() -> None:
     ]
 
 
-def test_another_pass_has_a_rate_of_its_own() -> None:
+def test_each_pass_has_its_own_rate() -> None:
     output, timer = io.StringIO(), Timer()
     progress = ProgressLine(output, timer)
-    progress.show(Tally("copied", entities=10**6))
+    progress.show(Progress("copied", entities=10**6))
     timer.now = 100.0
-    tally = Tally("compared", entities=0)
+    tally = Progress("compared", entities=0)
     progress.show(tally)
     timer.now = 110.0
     tally.entities = 50
@@ -61,11 +61,11 @@ def test_another_pass_has_a_rate_of_its_own() -> None:
     assert output.getvalue().splitlines()[-1] == "lazulite: compared 50 entities (5/s), 0 of 0 tables"
 
 
-def test_a_bar_is_of_tables_as_long_as_nobody_knows_how_many_entities_there_are() -> None:
-    assert bar(Tally("copied", 10, None, 4, 1)).count("#") == 7
-    assert bar(Tally("copied", 10, 40, 4, 4)).count("#") == 7
-    assert bar(Tally("compared", 50, 40)).count("#") == 30, "more than expected"
-    assert bar(Tally("compared", 0, 0)).count("#") == 0
-    assert describe(Tally("compared", 1000, 2000, 3, 1), 1234.5) == (
+def test_the_bar_counts_tables_while_the_number_of_entities_is_unknown() -> None:
+    assert bar(Progress("copied", 10, None, 4, 1)).count("#") == 7
+    assert bar(Progress("copied", 10, 40, 4, 4)).count("#") == 7
+    assert bar(Progress("compared", 50, 40)).count("#") == 30, "more than expected"
+    assert bar(Progress("compared", 0, 0)).count("#") == 0
+    assert describe(Progress("compared", 1000, 2000, 3, 1), 1234.5) == (
         "compared 1,000 of 2,000 entities (1,234/s), 1 of 3 tables"
     )

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
 
@@ -10,6 +11,7 @@ from lazulite.auth.sas.terms import MalformedSasError
 from lazulite.cli import main
 from lazulite.cli.parser import build_parser
 from lazulite.cli.sas import resolve_time, sign
+from lazulite.queue.sas import MARKER, QueueSas, parse_queue_sas, sign_queue_sas
 from lazulite.table.sas import parse_table_sas
 
 NOW = parse_sas_date("2024-02-28T23:30:00Z")
@@ -54,6 +56,48 @@ def test_a_table_token_with_a_key_range() -> None:
     assert parse_table_sas(given | {"sig": signature}).is_signed_by(ACCOUNT)
 
 
+def test_a_queue_token() -> None:
+    given = token("queue", "jobs", "--sp", "pra", "--se", "1h")
+    signature = given.pop("sig")
+    assert given == {"sv": "2019-02-02", "sp": "rap", "se": "2024-02-29T00:30:00Z"}
+    assert parse_queue_sas(given | {"sig": signature, MARKER: "jobs"}).is_signed_by(ACCOUNT)
+    assert not parse_queue_sas(given | {"sig": signature, MARKER: "others"}).is_signed_by(ACCOUNT)
+    by_policy = token("queue", "jobs", "--policy", "readers")
+    assert set(by_policy) == {"sv", "si", "sig"}
+    assert by_policy["si"] == "readers"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("Jobs", "--sp", "r", "--se", "1h"), ("jobs", "--sp", "d", "--se", "1h"), ("jobs", "--sp", "r"), ("jobs",)],
+)
+def test_queue_tokens_that_are_none(arguments: tuple[str, ...]) -> None:
+    with pytest.raises(MalformedSasError):
+        token("queue", *arguments)
+
+
+def test_an_old_queue_token_signs_neither_address_nor_protocol() -> None:
+    sas = QueueSas(queue="jobs", permission="r", expiry="2030-01-01", ip="10.0.0.1", version="2014-02-14")
+    with pytest.raises(MalformedSasError, match="sip and spr"):
+        sign_queue_sas(ACCOUNT, sas)
+    signed = sign_queue_sas(ACCOUNT, replace(sas, ip=""))
+    fields = dict(parse_qsl(signed)) | {MARKER: "jobs"}
+    assert parse_queue_sas(fields).string_to_sign("orders") == "r\n\n2030-01-01\n/orders/jobs\n\n2014-02-14"
+    with pytest.raises(MalformedSasError, match="one queue"):
+        parse_queue_sas({"sv": "2019-02-02"})
+
+
+@pytest.mark.parametrize(
+    ("flags", "url"),
+    [((), "http://127.0.0.1:10001"), (("--queue-host", "::", "--queue-port", "1", "--https"), "https://[::1]:1")],
+)
+def test_the_url_of_a_queue(
+    flags: tuple[str, ...], url: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert main(["sas", "queue", "jobs", "--sp", "r", "--se", "1h", "--url", "-l", str(tmp_path), *flags]) == 0
+    assert capsys.readouterr().out.startswith(f"{url}/devstoreaccount1/jobs?sv=")
+
+
 def test_a_table_token_by_policy() -> None:
     given = token("table", "Orders", "--policy", "readers")
     assert given.keys() == {"sv", "tn", "si", "sig"}
@@ -87,7 +131,7 @@ def test_either_key_signs() -> None:
         ["table", "no/table", "--permissions", "r", "--expiry", "1h"],
     ],
 )
-def test_what_makes_no_token_is_refused(arguments: list[str]) -> None:
+def test_flags_without_a_valid_token_are_rejected(arguments: list[str]) -> None:
     with pytest.raises(MalformedSasError):
         token(*arguments)
 
@@ -109,7 +153,7 @@ def test_urls(location: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert urlsplit(capsys.readouterr().out).path == "/devstoreaccount1/"
 
 
-def test_refusals_are_one_line(location: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_rejections_are_one_line(location: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["sas", "table", "Orders", "--location", str(location)]) == 2
     expected = "lazulite: pass --permissions and --expiry, or a stored --policy that has them\n"
     assert capsys.readouterr().err == expected

@@ -7,7 +7,9 @@ from pathlib import Path
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
-from .test_serve import SECONDS_MAX, get, lazulite, serving
+from tests.server_process import SECONDS_MAX
+
+from .test_serve import get, lazulite, serving
 
 
 def ask(url: str, headers: Mapping[str, str]) -> tuple[int, str]:
@@ -42,7 +44,7 @@ def test_while_the_key_is_public_a_host_must_be_known(tmp_path: Path) -> None:
         assert ask(url, {"Host": "lazulite:10002"}) == (200, "http://lazulite:10002/devstoreaccount1/")
         assert ask(url, {"Host": "rebound.example"}) == (400, "InvalidHeaderValue")
         assert get(Request(f"{server.url}health", headers={"Host": "rebound.example"})) == 200
-        # With keys of one's own there is nothing to guard; the account is noticed although its host was refused.
+        # With keys of one's own there is nothing to guard; the account is noticed although its host was rejected.
         lazulite("account", "add", "orders", "-l", str(location))
         url = f"{server.url}orders/Tables?{token(location)}"
         assert ask(url, {"Host": "rebound.example"}) == (200, "http://rebound.example/orders/")

@@ -12,9 +12,10 @@ import pytest
 
 from lazulite.protocol.version import BEARER_SINCE
 from tests.issuer import KEYS, issuing
+from tests.server_process import SECONDS_MAX
 from tests.tokens import jwks, signing_key
 
-from .test_serve import SECONDS_MAX, lazulite, serving
+from .test_serve import lazulite, serving
 
 KEY = signing_key("key", "ES256")
 ISSUER = "https://issuer.example"
@@ -89,7 +90,7 @@ def test_a_trusted_proxy_that_says_https_is_believed(tmp_path: Path, keys: Path)
         assert server.stop() == (0, "")
 
 
-def test_without_an_issuer_tokens_are_refused(tmp_path: Path) -> None:
+def test_without_an_issuer_tokens_are_rejected(tmp_path: Path) -> None:
     with serving(tmp_path / "data", "-s") as server:
         assert ask(server.url, token()) == (401, "SharedKey")
         assert server.stop() == (0, "")
@@ -98,7 +99,8 @@ def test_without_an_issuer_tokens_are_refused(tmp_path: Path) -> None:
 def test_an_issuer_that_comes_up_later(tmp_path: Path) -> None:
     with issuing(KEY) as issuer:
         good_keys = issuer.answers.pop(KEYS)
-        flags = ("--oidc-issuer", issuer.url, "--allow-bearer-over-http", "-s")
+        services = ("--services", "table,queue", "--queue-port", "0")  # They ask the issuer together.
+        flags = ("--oidc-issuer", issuer.url, "--allow-bearer-over-http", "-s", *services)
         with serving(tmp_path / "data", *flags) as server:
             assert ask(server.url, issuer.token(KEY, time.time())) == (503, None)
             issuer.answers[KEYS] = good_keys
@@ -131,6 +133,6 @@ def test_an_issuer_that_hangs_holds_up_neither_start_nor_stop(tmp_path: Path, si
         (["--oidc-reader", "x"], "the other flags of bearer tokens need --oidc-issuer"),
     ],
 )
-def test_what_cannot_work_is_refused_from_the_start(tmp_path: Path, flags: list[str], said: str) -> None:
-    done = lazulite("serve", "--location", str(tmp_path / "data"), "--table-port", "0", *flags)
+def test_what_cannot_work_is_rejected_from_the_start(tmp_path: Path, flags: list[str], said: str) -> None:
+    done = lazulite("serve", "--location", str(tmp_path / "data"), "--table-port", "0", "--queue-port", "0", *flags)
     assert (done.returncode, done.stdout, done.stderr) == (1, "", f"lazulite: {said}\n")

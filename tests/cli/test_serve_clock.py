@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.request import Request
@@ -11,39 +12,40 @@ from azure.data.tables import EdmType, TableClient
 
 from lazulite.app.clock_checks import NAME
 from tests.docs_support import fences
+from tests.server_process import SECONDS_MAX, ServerProcess
 from tests.torture.http_client import SAS
 from tests.torture.stepping_clock import VARIABLE, SteppingClock
 
-from .test_serve import COMMAND, SECONDS_MAX, Running, get, serving
+from .test_serve import get
+from .test_serve import serving as serving_on
 
 DAYS_NS = 86_400 * 10**9
-STEPPING = (*COMMAND[:-1], "tests.torture.variants", "stepping_clock")
+serving = partial(serving_on, program=("tests.torture.variants", "stepping_clock"))
 
 
 @pytest.fixture
 def clock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SteppingClock]:
     clock = SteppingClock(tmp_path / "clock")
     monkeypatch.setenv(VARIABLE, str(clock.path))
-    monkeypatch.setattr("tests.cli.test_serve.COMMAND", STEPPING)
     yield clock
     clock.close()
 
 
-def post(server: Running, path: str, document: Mapping[str, object]) -> int:
+def post(server: ServerProcess, path: str, document: Mapping[str, object]) -> int:
     url = f"{server.url}devstoreaccount1/{path}?{SAS}"
     headers = {"Content-Type": "application/json", "Accept": "application/json"}
     return get(Request(url, json.dumps(document).encode(), headers))
 
 
-def create(server: Running, table: str) -> int:
+def create(server: ServerProcess, table: str) -> int:
     return post(server, "Tables", {"TableName": table})
 
 
-def lists(server: Running) -> int:
+def lists(server: ServerProcess) -> int:
     return get(f"{server.url}devstoreaccount1/Tables?{SAS}")
 
 
-def refusal(location: Path, *arguments: str) -> str:
+def rejection(location: Path, *arguments: str) -> str:
     with serving(location, "-s", *arguments, lines=0) as server:
         out, said = server.process.communicate(timeout=SECONDS_MAX)
         assert (server.process.returncode, out, said.count("\n")) == (1, "", 1)
@@ -51,7 +53,7 @@ def refusal(location: Path, *arguments: str) -> str:
 
 
 @pytest.mark.parametrize("workers", [(), ("--workers", "2")], ids=["alone", "workers"])
-def test_a_jump_refuses_writes_and_the_next_start_until_it_is_set_back_or_accepted(
+def test_a_jump_rejects_writes_and_the_next_start_until_it_is_set_back_or_accepted(
     clock: SteppingClock, tmp_path: Path, workers: tuple[str, ...]
 ) -> None:
     location = tmp_path / "data"
@@ -67,7 +69,7 @@ def test_a_jump_refuses_writes_and_the_next_start_until_it_is_set_back_or_accept
         assert code == 0
         assert said.count("the clock has jumped 2.0 days ahead") == 2
         assert said.count("the clock is right again") == 1
-    assert "since the last start" in refusal(location, *workers)
+    assert "since the last start" in rejection(location, *workers)
     with serving(location, "-s", *workers, "--accept-clock-jump") as server:
         assert create(server, "accepted") == 201
         assert server.stop() == (0, "")
@@ -75,7 +77,7 @@ def test_a_jump_refuses_writes_and_the_next_start_until_it_is_set_back_or_accept
         assert create(server, "usual") == 201
         assert server.stop() == (0, "")
     clock.be_right()
-    assert "the newest Timestamp in " in refusal(location, *workers)
+    assert "the newest Timestamp in " in rejection(location, *workers)
     with serving(location, "-s", *workers, "--accept-clock-jump") as server:
         assert create(server, "above") == 201
         assert server.stop() == (0, "")
@@ -97,7 +99,7 @@ def test_a_start_after_a_boot_believes_a_clock_that_is_years_later(clock: Steppi
 def test_the_way_back_that_is_documented_gives_new_timestamps_and_the_same_contents(
     clock: SteppingClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (program,) = (fence.text for fence in fences("docs/operations.md") if "upsert_entity" in fence.text)
+    (program,) = (fence.text for fence in fences("docs/operations/clock.md") if "upsert_entity" in fence.text)
     clock.step(10_000 * DAYS_NS)
     with serving(tmp_path / "old", "-s", "--accept-clock-jump") as old:
         assert create(old, "orders") == 201

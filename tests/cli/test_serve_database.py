@@ -1,4 +1,4 @@
-"""`lazulite serve --engine`: on a real database, alone, beside another process, and with front ends."""
+"""`lazulite serve --engine`: on a real database, alone, beside another process, and with workers."""
 
 import os
 import re
@@ -17,8 +17,9 @@ from lazulite.app import clock_checks
 from lazulite.cli import main
 from lazulite.protocol.clock import TICKS_PER_DAY, system_clock
 from tests.postgres.server import Postgres, PostgresServer, shared
+from tests.server_process import SECONDS_MAX, ServerProcess, running
 
-from .test_serve import SECONDS_MAX, Running, get, lazulite, serving_from, table_names
+from .test_serve import get, lazulite, table_names
 from .test_serve_workers import children
 
 
@@ -45,13 +46,13 @@ def seen(pid: int) -> bytes:
 
 
 def wait(condition: Callable[[], object]) -> None:
-    """Wait for what other processes do in their own time; of several front ends, any may answer."""
+    """Wait for what other processes do in their own time; of several workers, any may answer."""
     deadline = time.monotonic() + SECONDS_MAX
     while not all(condition() for _ in range(4)):
         assert time.monotonic() < deadline
 
 
-def lists(connection_string: str, server: Running) -> list[str] | None:
+def lists(connection_string: str, server: ServerProcess) -> list[str] | None:
     """The tables that a server names to an account, None if it does not know it."""
     try:
         return table_names(re.sub(r":\d+/", f":{server.port}/", connection_string))
@@ -60,7 +61,7 @@ def lists(connection_string: str, server: Running) -> list[str] | None:
 
 
 def test_it_serves_what_it_prints_and_keeps_what_it_took(dsn: str) -> None:
-    with serving_from("--engine", dsn) as server:
+    with running("--engine", dsn) as server:
         name = bare(dsn)
         assert server.lines[0].endswith(f" listens on {server.url} (PostgreSQL, {name})\n")
         assert get(server.url + "health") == 200
@@ -72,7 +73,7 @@ def test_it_serves_what_it_prints_and_keeps_what_it_took(dsn: str) -> None:
         assert code == 0
         assert '"status":201' in log
         assert password_of(dsn) not in "".join(server.lines) + log
-    with serving_from("--silent", LAZULITE_ENGINE=bare(dsn), LAZULITE_ENGINE_PASSWORD=password_of(dsn)) as server:
+    with running("--silent", LAZULITE_ENGINE=bare(dsn), LAZULITE_ENGINE_PASSWORD=password_of(dsn)) as server:
         assert table_names(server.lines[1]) == ["orders"]
         assert server.stop() == (0, "")
 
@@ -80,16 +81,16 @@ def test_it_serves_what_it_prints_and_keeps_what_it_took(dsn: str) -> None:
 def test_a_password_in_a_file(dsn: str, tmp_path: Path) -> None:
     file = tmp_path / "password"
     file.write_text(password_of(dsn) + "\n")
-    with serving_from("--silent", "--engine", bare(dsn), "--engine-password-file", str(file)) as server:
+    with running("--silent", "--engine", bare(dsn), "--engine-password-file", str(file)) as server:
         assert get(server.url + "health") == 200
         assert server.stop() == (0, "")
     assert lazulite("account", "list", "--engine", bare(dsn), PGPASSWORD=password_of(dsn)).returncode == 0
 
 
-def test_accounts_and_tables_are_those_of_all_processes(dsn: str) -> None:
+def test_accounts_and_tables_are_shared_by_all_processes(dsn: str) -> None:
     with (
-        serving_from("--silent", "--engine", dsn) as one,
-        serving_from("--silent", "--engine", dsn, "--workers", "2") as other,
+        running("--silent", "--engine", dsn) as one,
+        running("--silent", "--engine", dsn, "--workers", "2") as other,
     ):
         public = one.lines[1]
         assert lists(public, other) == []
@@ -116,25 +117,25 @@ def test_accounts_and_tables_are_those_of_all_processes(dsn: str) -> None:
         assert one.stop() == (0, "")
 
 
-def test_front_ends_are_not_told_the_password_in_sight(dsn: str) -> None:
-    with serving_from("--silent", "--engine", dsn, "--workers", "2") as server:
+def test_workers_are_not_reported_the_password_in_sight(dsn: str) -> None:
+    with running("--silent", "--engine", dsn, "--workers", "2") as server:
         processes = [server.process.pid, *children(server.process.pid)]
         assert len(processes) == 3
         for pid in processes:
             assert password_of(dsn).encode() not in seen(pid)
         os.kill(processes[1], 9)
         assert server.process.stderr is not None
-        assert "another takes its place" in server.process.stderr.readline()
+        assert "another one replaces it" in server.process.stderr.readline()
         wait(lambda: len(children(server.process.pid)) == 2)
         assert all(get(server.url + "health") == 200 for _ in range(4))
         assert server.stop() == (0, "")
 
 
-def test_it_goes_on_when_the_database_has_been_away() -> None:
+def test_server_recovers_after_a_database_outage() -> None:
     """Also with what it looks for in the background."""
     with PostgresServer.make() as database:
         dsn = database.dsn("postgres")
-        with serving_from("--silent", "--engine", dsn) as server:
+        with running("--silent", "--engine", dsn) as server:
             database.kill()
             wait(lambda: get(server.url + "health") == 503)
             assert lists(server.lines[1], server) is None
@@ -149,8 +150,8 @@ def test_it_goes_on_when_the_database_has_been_away() -> None:
 
 
 COMMANDS = (
-    ["serve", "--table-port", "0"],
-    ["serve", "--table-port", "0", "--workers", "2"],
+    ["serve", "--table-port", "0", "--queue-port", "0"],
+    ["serve", "--table-port", "0", "--queue-port", "0", "--workers", "2"],
     ["account", "list"],
     ["account", "add", "orders"],
     ["connection-string"],
@@ -158,29 +159,31 @@ COMMANDS = (
 )
 
 
-@pytest.fixture(name="refusal")
-def _refusal(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
-    """Run a command that must be refused, in this process, which is quicker; return its one line."""
+@pytest.fixture(name="rejection")
+def _rejection(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """Run a command that must be rejected, in this process, which is quicker; return its one line."""
 
-    def refusal(*arguments: str) -> str:
+    def rejection(*arguments: str) -> str:
         assert main(arguments) == 1
         output = capsys.readouterr()
         assert output.out == ""
         assert re.fullmatch(r"lazulite: .+\n", output.err), output.err
         return output.err
 
-    return refusal
+    return rejection
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
-def test_a_database_that_cannot_be_used_is_one_line(command: list[str], dsn: str, refusal: Callable[..., str]) -> None:
+def test_a_database_that_cannot_be_used_is_one_line(
+    command: list[str], dsn: str, rejection: Callable[..., str]
+) -> None:
     for why, url in {
         "password authentication failed": dsn.replace(password_of(dsn), "wr0ng"),
         'database "none" does not exist': f"{dsn.rpartition('/')[0]}/none",
         "Connect": dsn.replace(f":{urlsplit(dsn).port}/", ":1/"),
         "sslmode": f"{dsn}?sslmode=nonsense",
     }.items():
-        line = refusal(*command, "--engine", url)
+        line = rejection(*command, "--engine", url)
         assert line.startswith(f"lazulite: {bare(dsn).rpartition(':')[0]}:"), line
         assert why in line
         assert "wr0ng" not in line
@@ -188,21 +191,21 @@ def test_a_database_that_cannot_be_used_is_one_line(command: list[str], dsn: str
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
-def test_tables_of_another_format_are_refused_and_say_what_to_do(
-    command: list[str], dsn: str, refusal: Callable[..., str], capsys: pytest.CaptureFixture[str]
+def test_tables_of_another_format_are_rejected_with_the_remedy(
+    command: list[str], dsn: str, rejection: Callable[..., str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     if command == ["upgrade"]:
-        assert "no tables" in refusal("upgrade", "--engine", dsn)
+        assert "no tables" in rejection("upgrade", "--engine", dsn)
     assert main(["account", "list", "--engine", dsn]) == 0
     capsys.readouterr()
     Postgres(dsn).execute("UPDATE lazulite.store SET value = '99' WHERE name = 'format'")
-    assert "newer than this program knows" in refusal(*command, "--engine", dsn)
+    assert "newer than this program knows" in rejection(*command, "--engine", dsn)
     Postgres(dsn).execute("UPDATE lazulite.store SET value = '0' WHERE name = 'format'")
     if command != ["upgrade"]:
-        assert "lazulite upgrade --engine" in refusal(*command, "--engine", dsn)
+        assert "lazulite upgrade --engine" in rejection(*command, "--engine", dsn)
 
 
-def test_an_upgrade_says_what_it_did(
+def test_upgrade_prints_both_formats(
     dsn: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert main(["account", "list", "--engine", dsn]) == 0
@@ -219,25 +222,25 @@ def test_an_upgrade_says_what_it_did(
     assert main(["upgrade"]) == 2
 
 
-def test_what_a_location_has_and_a_database_has_not(
-    dsn: str, tmp_path: Path, refusal: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+def test_commands_of_locations_reject_databases(
+    dsn: str, tmp_path: Path, rejection: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = str(tmp_path / "copy")
     commands = {"pg_dump": ["backup", place], "pg_restore": ["restore", place], "pg_amcheck": ["check"]}
     for instead, command in commands.items():
-        assert instead in refusal(*command, "--engine", dsn)
+        assert instead in rejection(*command, "--engine", dsn)
     monkeypatch.setenv("LAZULITE_ENGINE", dsn)
     for instead, command in commands.items():
-        assert instead in refusal(*command)
-    assert "there is no store" in refusal("backup", place, "--location", place)
+        assert instead in rejection(*command)
+    assert "there is no store" in rejection("backup", place, "--location", place)
 
 
-def test_the_development_key_stays_on_this_machine(dsn: str, refusal: Callable[..., str]) -> None:
+def test_the_development_key_stays_on_this_machine(dsn: str, rejection: Callable[..., str]) -> None:
     everywhere = ["--table-host", "0.0.0.0", "--table-port", "0"]
     for workers in ("1", "2"):
-        assert "--allow-development-key" in refusal("serve", *everywhere, "--workers", workers, "--engine", dsn)
+        assert "--allow-development-key" in rejection("serve", *everywhere, "--workers", workers, "--engine", dsn)
     assert main(["account", "add", "orders", "--engine", dsn]) == 0
-    with serving_from("--silent", *everywhere, "--engine", dsn, "--metrics-port", "0", lines=3) as server:
+    with running("--silent", *everywhere, "--engine", dsn, "--metrics-port", "0", lines=3) as server:
         assert server.lines[1].startswith("account orders: lazulite connection-string --account orders --engine ")
         assert password_of(dsn) not in server.lines[1]
         assert get(server.lines[2].split()[1]) == 200
@@ -245,18 +248,18 @@ def test_the_development_key_stays_on_this_machine(dsn: str, refusal: Callable[.
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
-def test_a_clock_far_ahead_of_the_databases_is_refused(
-    workers: str, dsn: str, refusal: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+def test_a_clock_far_ahead_of_the_databases_is_rejected(
+    workers: str, dsn: str, rejection: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def ahead() -> int:
         return system_clock() + 2 * TICKS_PER_DAY
 
     monkeypatch.setattr(clock_checks, "system_clock", ahead)
-    serve = ["serve", "--table-port", "0", "--workers", workers, "--engine", dsn]
-    assert f"2.0 days ahead of the clock of {bare(dsn)}" in refusal(*serve)
+    serve = ["serve", "--table-port", "0", "--queue-port", "0", "--workers", workers, "--engine", dsn]
+    assert f"2.0 days ahead of the clock of {bare(dsn)}" in rejection(*serve)
 
 
-def test_nobody_waits_for_the_databases_client_who_does_not_use_it() -> None:
+def test_the_database_client_is_imported_only_when_used() -> None:
     modules = "lazulite.cli.serve, lazulite.app.worker, lazulite.cli.account, lazulite.cli.sas, lazulite.cli.backup"
     script = f"import sys, {modules}; print('asyncpg' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)

@@ -1,4 +1,4 @@
-"""`/metrics` and spans of the real command; and that nothing of either is there when nobody asked."""
+"""`/metrics` and spans of the real command, and their absence without the flags."""
 
 import os
 import signal
@@ -18,25 +18,26 @@ from prometheus_client.parser import text_string_to_metric_families
 from lazulite.app.services import open_logs
 from lazulite.app.telemetry import metrics_server, new_metrics, trace_logs
 from lazulite.auth.accounts.account import AccountDirectory
+from lazulite.cli.announcement import announcement
 from lazulite.cli.parser import build_parser
-from lazulite.cli.serve import announcement
 from lazulite.engine.rocksdb.engine import RocksEngine
 from lazulite.protocol.clock import system_clock
 from lazulite.server.server import Ports, Server
 from lazulite.settings.config import Settings, settings_from
 from tests.collector import attributes, collecting
 from tests.server.wire import Echo
+from tests.server_process import SECONDS_MAX, ServerProcess
 
-from .test_serve import SECONDS_MAX, Running, refused, serving
+from .test_serve import rejected, serving
 
 Series = dict[tuple[str, ...], float]
 
 
-def page_url(server: Running) -> str:
+def page_url(server: ServerProcess) -> str:
     return server.lines[-1].removeprefix("metrics: ").strip()
 
 
-def scrape(server: Running) -> str:
+def scrape(server: ServerProcess) -> str:
     with urlopen(page_url(server), timeout=SECONDS_MAX) as response:
         return str(response.read(), "ascii")
 
@@ -67,7 +68,7 @@ def work(connection_string: str) -> None:
             table.get_entity("p", "SECRETKEY")
 
 
-def test_what_was_done_is_counted(tmp_path: Path) -> None:
+def test_requests_are_counted(tmp_path: Path) -> None:
     with serving(tmp_path / "data", "--metrics-port", "0", lines=3) as server:
         work(server.lines[1])
         page = scrape(server)
@@ -81,7 +82,7 @@ def test_what_was_done_is_counted(tmp_path: Path) -> None:
             ("QueryEntity", "200"): 1,
             ("QueryEntity", "404"): 1,
         }
-        # A refusal inside of a batch is part of its 202.
+        # A rejection inside of a batch is part of its 202.
         assert found["errors_total", "EntityAlreadyExists"] == 1
         assert found["errors_total", "ResourceNotFound"] == 1
         assert found["queries_total", "partition scan"] == 1
@@ -89,7 +90,7 @@ def test_what_was_done_is_counted(tmp_path: Path) -> None:
         assert found["rows_returned_total", "QueryEntities"] == 2
         assert found["rows_returned_total", "EntityGroupTransaction"] == 4
         assert found["request_seconds_count", "QueryEntity"] == 2
-        # The table's creation, the insert, the batch; refusals of what is durable wait for nothing.
+        # The table's creation, the insert, the batch; rejections of what is durable wait for nothing.
         assert found["flush_commits_count",] >= 3
         assert found["flush_sync_seconds_sum",] > 0
         assert found["flush_bytes_sum",] > 0
@@ -110,18 +111,18 @@ def test_the_port_is_for_the_page_only(tmp_path: Path) -> None:
         assert url.startswith("http://127.0.0.1:")
         assert f":{server.port}/" not in url
         for path in ("", "/", "/health", "/devstoreaccount1/Tables", "/metrics/x"):
-            with pytest.raises(HTTPError) as refusal:
+            with pytest.raises(HTTPError) as rejection:
                 urlopen(url.removesuffix("/metrics") + path, timeout=SECONDS_MAX)
-            refusal.value.close()
-            assert refusal.value.code == 404
-        with pytest.raises(HTTPError) as refusal:
+            rejection.value.close()
+            assert rejection.value.code == 404
+        with pytest.raises(HTTPError) as rejection:
             urlopen(Request(url, b"x", method="POST"), timeout=SECONDS_MAX)
-        refusal.value.close()
-        assert refusal.value.code == 405
-        with pytest.raises(HTTPError) as refusal:
+        rejection.value.close()
+        assert rejection.value.code == 405
+        with pytest.raises(HTTPError) as rejection:
             urlopen(f"{server.url}metrics", timeout=SECONDS_MAX)
-        refusal.value.close()
-        assert refusal.value.code == 404
+        rejection.value.close()
+        assert rejection.value.code == 404
         assert server.stop() == (0, "")
 
 
@@ -145,20 +146,20 @@ def test_a_stop_drains_the_service_and_then_the_page(tmp_path: Path) -> None:
         assert (server.process.returncode, out, err) == (0, "", "")
 
 
-def test_a_port_in_use_is_refused(tmp_path: Path) -> None:
+def test_a_port_in_use_is_rejected(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
-        arguments = ["serve", "-l", str(tmp_path / "data"), "--table-port", "0", "--metrics-port", port]
-        assert port in refused(1, *arguments)
+        free = ["--table-port", "0", "--queue-port", "0"]
+        assert port in rejected(1, "serve", "-l", str(tmp_path / "data"), *free, "--metrics-port", port)
 
 
-def test_a_host_without_a_port_is_refused() -> None:
-    assert "--metrics-port" in refused(2, "serve", "--metrics-host", "127.0.0.1")
+def test_a_host_without_a_port_is_rejected() -> None:
+    assert "--metrics-port" in rejected(2, "serve", "--metrics-host", "127.0.0.1")
 
 
-def test_where_the_page_is_can_be_pasted() -> None:
+def test_metrics_url_is_announced() -> None:
     settings = asked("--metrics-port", "1", "--metrics-host", "::1")
-    lines = announcement(settings, AccountDirectory({}), "store", Ports(10002, None), 1)
+    lines = announcement(settings, AccountDirectory({}), "store", {"table": Ports(10002, None)}, 1)
     assert list(lines)[-1] == "metrics: http://[::1]:1/metrics"
 
 
@@ -185,7 +186,7 @@ def test_requests_become_spans(tmp_path: Path) -> None:
     assert collector.resource["service.name"] == "lazulite"
 
 
-def test_a_collector_that_is_not_there_keeps_nobody_waiting(tmp_path: Path) -> None:
+def test_an_unreachable_collector_delays_no_request(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as gone:
         url = f"http://127.0.0.1:{gone.getsockname()[1]}"
     data = tmp_path / "data"
@@ -251,7 +252,7 @@ def test_an_unknown_exporter_is_said_and_left_out() -> None:
     assert said == ["no traces to 'zipkin': known are otlp (by http/protobuf) and console"] * 2
 
 
-def test_variables_that_the_sdk_refuses_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_variables_that_the_sdk_rejects_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OTEL_BSP_MAX_QUEUE_SIZE", "1")
     said: list[str] = []
     assert trace_logs(asked(OTEL_TRACES_EXPORTER="console"), said.append) == []

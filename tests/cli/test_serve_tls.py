@@ -7,11 +7,13 @@ from urllib.request import urlopen
 
 import pytest
 from azure.data.tables import TableServiceClient
+from azure.storage.queue import QueueServiceClient
 
 from lazulite.cli import main
 from tests.certificates import Authority, Files
+from tests.server_process import SECONDS_MAX
 
-from .test_serve import SECONDS_MAX, lazulite, refused, serving
+from .test_serve import lazulite, rejected, serving
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +77,7 @@ def test_key_and_certificate_may_be_one_file(tmp_path: Path, authority: Authorit
         assert server.stop() == (0, "")
 
 
-def test_the_command_that_is_hinted_at_prints_https(tmp_path: Path, authority: Authority, files: Files) -> None:
+def test_announced_command_prints_https(tmp_path: Path, authority: Authority, files: Files) -> None:
     location = str(tmp_path / "data")
     added = lazulite("account", "add", "orders", "-l", location, "--https").stdout
     assert "DefaultEndpointsProtocol=https;" in added
@@ -114,7 +116,7 @@ def test_sighup_reads_the_certificate_again_and_a_bad_one_changes_nothing(
         assert server.stop() == (0, "")
 
 
-def test_files_that_cannot_be_used_are_refused(tmp_path: Path, authority: Authority) -> None:
+def test_files_that_cannot_be_used_are_rejected(tmp_path: Path, authority: Authority) -> None:
     good, other, locked = authority.issue("good"), authority.issue("other"), authority.issue("locked", b"secret")
     garbage, half = tmp_path / "garbage.pfx", tmp_path / "half.pem"
     garbage.write_bytes(bytes(range(256)))
@@ -131,26 +133,43 @@ def test_files_that_cannot_be_used_are_refused(tmp_path: Path, authority: Author
         (half, good.key, f"cannot use {half} with the key in {good.key}: "),
     ]:
         location = tmp_path / "data"
-        line = refused(1, "serve", "-l", str(location), "--table-port", "0", "--cert", str(cert), "--key", str(key))
+        line = rejected(1, "serve", "-l", str(location), "--table-port", "0", "--cert", str(cert), "--key", str(key))
         assert line.startswith(f"lazulite: {said}"), line
         assert "secret" not in line
         assert not location.exists()
 
 
-@pytest.mark.parametrize("arguments", [["--key", "key.pem"], ["--https-port", "0"]])
+@pytest.mark.parametrize("arguments", [["--key", "key.pem"], ["--https-port", "0"], ["--queue-https-port", "0"]])
 def test_flags_of_tls_need_a_certificate(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["serve", *arguments]) == 2
-    assert capsys.readouterr().err == "lazulite: --key and --https-port need --cert\n"
+    assert capsys.readouterr().err == "lazulite: --key, --https-port and --queue-https-port need --cert\n"
 
 
-def test_a_pfx_password_is_answered_with_the_way_out() -> None:
-    assert "openssl pkcs12" in refused(2, "serve", "--cert", "a.pfx", "--pwd", "secret")
+def test_pfx_password_error_names_the_conversion() -> None:
+    assert "openssl pkcs12" in rejected(2, "serve", "--cert", "a.pfx", "--pwd", "secret")
 
 
-def test_a_port_for_https_that_is_in_use_is_refused(tmp_path: Path, files: Files) -> None:
+def test_a_port_for_https_that_is_in_use_is_rejected(tmp_path: Path, files: Files) -> None:
     with serving(tmp_path / "data", "-s") as server:
-        line = refused(
+        line = rejected(
             1, "serve", "-l", str(tmp_path / "other"), "--table-port", "0", *tls(files), "--https-port", server.port
         )
         assert server.port in line
+        assert server.stop() == (0, "")
+
+
+def test_each_service_has_https_and_connection_strings_have_all_endpoints_of_a_scheme(
+    tmp_path: Path, authority: Authority, files: Files
+) -> None:
+    services = ("--services", "table,queue", "--https-port", "0", "--queue-https-port", "0")
+    with serving(tmp_path / "data", *tls(files), *services, lines=4) as server:
+        assert [url.partition(":")[0] for url in urls(server.lines[3])] == ["http", "https"]
+        for scheme, line in zip(("http", "https"), server.lines[1:3], strict=True):
+            string = line.strip()
+            fields = dict(part.split("=", 1) for part in string.strip(";").split(";"))
+            assert {fields[f"{name}Endpoint"].partition(":")[0] for name in ("Table", "Queue")} == {scheme}
+            root = str(authority.root)
+            with QueueServiceClient.from_connection_string(string, retry_total=0, connection_verify=root) as client:
+                assert list(client.list_queues()) == []
+            assert table_names(string, authority) == []
         assert server.stop() == (0, "")

@@ -10,7 +10,7 @@ ERROR_TAIL = re.compile(r"\nRequestId:(?P<id>[0-9a-fA-F-]{36})\nTime:\d{4}-\d\d-
 """What ends every error message (reference §6): the request id and a time of exactly seven fraction digits."""
 
 
-class Refusal(NamedTuple):
+class Rejection(NamedTuple):
     """What an error says: status, code and message without its RequestId and Time lines."""
 
     status: int
@@ -55,21 +55,21 @@ class Answer:
         return self
 
     @property
-    def refusal(self) -> Refusal:
+    def rejection(self) -> Rejection:
         """The error; its shape is checked on the way. A success has an empty code."""
         if self.status < 400:
-            return Refusal(self.status, "", self.body[:300].decode("utf-8", "replace"))
+            return Rejection(self.status, "", self.body[:300].decode("utf-8", "replace"))
         content_type = self.header("Content-Type") or ""
         code, text = _xml_error(self.body) if "xml" in content_type else _json_error(self.body)
         tail = ERROR_TAIL.search(text)
         assert tail, f"the message of {code} does not end in RequestId and Time: {text!r}"
         assert tail["id"] == self.required("x-ms-request-id")
-        return Refusal(self.status, code, text[: tail.start()])
+        return Rejection(self.status, code, text[: tail.start()])
 
     @property
     def code(self) -> tuple[int, str]:
         """Status and error code, for the many texts that the reference leaves open."""
-        return self.refusal[:2]
+        return self.rejection[:2]
 
 
 def _json_error(body: bytes) -> tuple[str, str]:

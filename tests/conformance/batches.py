@@ -153,7 +153,7 @@ class Part:
         return json.loads(self.body)
 
     @property
-    def refusal(self) -> tuple[int, str, int | None, str]:
+    def rejection(self) -> tuple[int, str, int | None, str]:
         """Status, code, index prefix (None without one) and message of an error part."""
         if self.status < 400:
             return self.status, "", None, ""

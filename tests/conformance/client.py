@@ -95,7 +95,7 @@ class Client:
             connection.endheaders(body)
         except (BrokenPipeError, ConnectionResetError):
             if not body:
-                raise  # a body may be refused before it was read; then the answer is already there
+                raise  # a body may be rejected before it was read; then the answer is already there
         response = connection.getresponse()
         content = response.read()
         request = f"{method} {target}"

@@ -8,8 +8,9 @@ The rows are tables: one file a section of the reference in `behaviours/`, one t
 
 Invariants: a row says what the real service does or, with `differs` or `unverified`, what ours does instead, or does
 where the service's behaviour is not recorded, and why. Every row names the tests that show it, but for what is absent
-altogether. A case of a test is named by its id, `test_cors::test_no_rules[x]`; a test beside this suite, where HTTP
-from outside cannot show it, by its folder, `server/net/test_tls::test_x`. The page depends on the rows alone; `make
+altogether. A case of a test is named by its id, `test_cors::test_any_path[x]`; a test of queues by its folder,
+`conformance/queue/test_queues::test_x`; a test beside this suite, where HTTP from outside cannot show it, likewise,
+`server/net/test_tls::test_x`. The page depends on the rows alone; `make
 compatibility` writes it after a run in which every row was shown (test_compatibility.py).
 """
 
@@ -26,9 +27,10 @@ from tests.markdown import Heading
 HERE = Path(__file__).parent
 TESTS = HERE.parent
 PAGE = TESTS.parent / "docs" / "compatibility.md"
+_SUITE = "conformance/"
 VERDICTS = ("same", "differs", "unverified")
 OUTCOMES = pytest.StashKey["dict[str, bool]"]()
-"""Of a run: by test case (`test_cors::test_no_rules[x]`), whether it passed."""
+"""Of a run: by test case (`test_cors::test_any_path[x]`), whether it passed."""
 
 
 class Behaviour(NamedTuple):
@@ -92,13 +94,15 @@ def existing_tests() -> set[str]:
 def case_name(node_id: str) -> str | None:
     """A node id of pytest as rows name it; None for tests of no folder."""
     path, _, rest = node_id.partition(".py::")
-    module = path.removeprefix("tests/").removeprefix("conformance/")
+    module = path.removeprefix("tests/")
+    if module.count("/") == 1:
+        module = module.removeprefix(_SUITE)
     return f"{module}::{rest}" if path.count("/") > 1 else None
 
 
 def is_ours(test: str) -> bool:
     """Whether a test that a row names is one of this suite."""
-    return "/" not in test.partition("::")[0]
+    return "/" not in test.partition("::")[0] or test.startswith(_SUITE)
 
 
 def unshown(sections: Iterable[Section], outcomes: dict[str, bool], *, whole: bool) -> list[str]:
@@ -119,14 +123,18 @@ def unshown(sections: Iterable[Section], outcomes: dict[str, bool], *, whole: bo
 
 HEAD = """# Compatibility
 
-What the Table service of Azure does, request by request, and whether Lazulite does the same.
+Each row is a behaviour of Azure's Table or Queue service and states whether Lazulite has it, too.
+Sections from [§25](protocol/queue-service.md#25-queue-service) on are about queues; the others are
+about tables, and about both services.
 
-- **same**: as in recordings of the real service, in its documentation where there is none.
-- **differs**: not as the service; the row says why.
-- **unverified**: the service's behaviour is neither recorded nor clearly documented; the row says what Lazulite does.
+- **same**: Lazulite behaves as recordings of the real service, or as its documentation if there is
+  no recording.
+- **differs**: Lazulite behaves differently; the row states how and why.
+- **unverified**: Azure's behaviour is neither recorded nor clearly documented; the row states
+  Lazulite's.
 
-`make compatibility` writes this page from `tests/conformance/behaviours/`, after a run of the conformance suite in
-which every test that is named here passed. The suite speaks HTTP only. The sections are those of the
+`make compatibility` generates this page from `tests/conformance/behaviours/`, after a run in which
+each named test passed. The conformance suite uses HTTP only. The sections are those of the
 [protocol reference](protocol/README.md).
 
 """
@@ -170,4 +178,4 @@ def _link(test: str) -> str:
     label = function.replace("_", " ") + (f": {case[:-1]}" if case else "")
     for special in "\\*_`[]<":
         label = label.replace(special, f"\\{special}")
-    return f"[{label}](../tests/{'conformance/' if is_ours(test) else ''}{module}.py)"
+    return f"[{label}](../tests/{'' if '/' in module else _SUITE}{module}.py)"

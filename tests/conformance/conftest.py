@@ -4,21 +4,17 @@
 `LAZULITE_TEST_ACCOUNT` and `LAZULITE_TEST_KEY` point the suite anywhere. It speaks HTTP only, and its expectations are
 those of the protocol's reference, not of an implementation. What the reference leaves open is marked `unverified` and
 asks no more than that a client survives. Tables have fresh names and are deleted; the account's service properties
-are reset to their defaults, so use an account that nobody else is using. The cloud takes half a minute to apply
+are reset to their defaults, so use an account that no other client uses. The cloud takes half a minute to apply
 policies and service properties: there, expect the tests of those to fail.
 
-A server of our own is on PostgreSQL if LAZULITE_TEST_ENGINE says so.
+A server of our own runs in this process, in memory. `LAZULITE_TEST_ENGINE=postgres` gives it a process and a database.
 """
 
 import os
-import subprocess
-import sys
-import threading
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
-from tests.postgres.engine_under_test import store_at
+from tests.server_process import emulator
 
 from .client import Client
 from .compatibility import OUTCOMES, case_name
@@ -27,8 +23,6 @@ from .tables import Table, new_name, new_table
 
 DEVELOPMENT_ACCOUNT = "devstoreaccount1"
 DEVELOPMENT_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
-START_SECONDS_MAX = 60
-STOP_SECONDS_MAX = 60
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -63,47 +57,8 @@ def endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoint]:
     if url:
         yield Endpoint.parse(url, account, key)
         return
-    place = tmp_path_factory.mktemp("conformance")
-    with (place / "server.log").open("w+", encoding="utf-8") as log:
-        process = _start(place / "data", log.fileno())
-        try:
-            yield Endpoint.parse(_printed_url(process, place / "server.log"), DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY)
-        finally:
-            code = _stop(process)
-        assert code == 0, f"the server answered SIGTERM with exit code {code}"
-
-
-def _start(location: Path, log: int) -> "subprocess.Popen[str]":
-    store = store_at(location)
-    command = [sys.executable, "-m", "lazulite", "serve", "--table-port", "0", "--silent", *store.arguments]
-    environment = {name: value for name, value in os.environ.items() if not name.endswith("_ACCOUNTS")}
-    return subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=log, text=True, env={**environment, **store.variables}
-    )
-
-
-def _printed_url(process: "subprocess.Popen[str]", log: Path) -> str:
-    assert process.stdout is not None
-    watchdog = threading.Timer(START_SECONDS_MAX, process.kill)
-    watchdog.start()
-    try:
-        for line in process.stdout:
-            if "TableEndpoint=" in line:
-                return line.split("TableEndpoint=", 1)[1].split(";")[0].strip()
-    finally:
-        watchdog.cancel()
-    raise AssertionError(f"the server printed no table endpoint; it said: {log.read_text(encoding='utf-8')}")
-
-
-def _stop(process: "subprocess.Popen[str]") -> int:
-    process.terminate()
-    try:
-        return process.wait(STOP_SECONDS_MAX)
-    finally:
-        process.kill()
-        process.wait()
-        if process.stdout is not None:
-            process.stdout.close()
+    with emulator(tmp_path_factory.mktemp("conformance") / "data") as served:
+        yield Endpoint.parse(served.endpoint, served.name, served.key)
 
 
 @pytest.fixture(scope="session")

@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 
 class Endpoint(NamedTuple):
-    """Where the service is and who asks. `prefix` is `/account` in path style, empty in host style."""
+    """The endpoint and the account. `prefix` is `/account` in path style, empty in host style."""
 
     scheme: str
     host: str

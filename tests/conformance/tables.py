@@ -103,7 +103,7 @@ def page(answer: Answer) -> Page:
 
 
 def new_name() -> str:
-    """A table name that nobody used before."""
+    """A new table name."""
     return f"c{uuid4().hex}"
 
 

@@ -146,7 +146,7 @@ DISPUTED = [
 @pytest.mark.parametrize("text", INVALID, ids=lambda text: text[:40])
 def test_invalid_documents(table: Table, text: str) -> None:
     put(table, identifiers(WHOLE)).expect(204)
-    assert put(table, text).refusal == (400, "InvalidXmlDocument", "XML specified is not syntactically valid.")
+    assert put(table, text).rejection == (400, "InvalidXmlDocument", "XML specified is not syntactically valid.")
     assert get(table) == identifiers(WHOLE)
 
 
@@ -155,7 +155,7 @@ def test_invalid_contents(table: Table, text: str) -> None:
     put(table, identifiers(WHOLE)).expect(204)
     answer = put(table, text)
     assert answer.status == 400
-    assert answer.refusal.code in {
+    assert answer.rejection.code in {
         "InvalidXmlDocument",
         "InvalidXmlNodeValue",
         "MissingRequiredXmlNode",
@@ -171,22 +171,22 @@ def test_entities_of_xml_are_not_expanded(table: Table, text: str) -> None:
 
 
 @pytest.mark.parametrize(("method", "text"), [("GET", None), ("PUT", EMPTY)])
-def test_needs_a_table(missing: Table, method: str, text: str | None) -> None:
+def test_access_policies_of_a_missing_table_are_not_found(missing: Table, method: str, text: str | None) -> None:
     answer = missing.client.send(
         method, missing.path, "comp=acl", body=text, headers={"Content-Type": "application/xml" if text else None}
     )
-    assert answer.refusal == (404, "ResourceNotFound", "The specified resource does not exist.")
+    assert answer.rejection == (404, "ResourceNotFound", "The specified resource does not exist.")
     assert "xml" in answer.required("Content-Type")
 
 
-def test_head(table: Table) -> None:
+def test_head_of_access_policies(table: Table) -> None:
     answer = table.client.send("HEAD", table.path, "comp=acl").expect(200)
     assert answer.body == b""
     assert answer.header("Content-Type") == "application/xml"
 
 
 @pytest.mark.parametrize("path", ["{path}", "{path}()"])
-def test_parentheses(table: Table, path: str) -> None:
+def test_parentheses_after_the_table_name(table: Table, path: str) -> None:
     table.client.send("GET", path.format(path=table.path), "comp=acl").expect(200)
 
 

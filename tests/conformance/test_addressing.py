@@ -106,11 +106,11 @@ def test_the_key_predicate_has_several_spellings(table: Table, written: str) -> 
     ],
 )
 @pytest.mark.parametrize("method", ["GET", "PUT", "DELETE"])
-def test_other_key_predicates_are_refused(shared_table: Table, method: str, written: str) -> None:
+def test_other_key_predicates_are_rejected(shared_table: Table, method: str, written: str) -> None:
     body = None if method != "PUT" else "{}"
     answer = shared_table.client.send(method, shared_table.path + written, body=body, headers={"If-Match": "*"})
     assert answer.status in {400, 404}
-    assert answer.refusal.code in {"InvalidInput", "InvalidUri", "ResourceNotFound", "RequestUrlFailedToParse"}
+    assert answer.rejection.code in {"InvalidInput", "InvalidUri", "ResourceNotFound", "RequestUrlFailedToParse"}
 
 
 @pytest.mark.parametrize("method", ["PUT", "DELETE"])
@@ -120,7 +120,7 @@ def test_one_key_is_not_enough(shared_table: Table, method: str) -> None:
         method, f"{shared_table.path}(PartitionKey='p')", body=body, headers={"If-Match": "*"}
     )
     assert answer.code == (400, "InvalidInput")
-    assert answer.refusal.message.startswith(
+    assert answer.rejection.message.startswith(
         "The number of keys specified in the URI does not match number of key properties for the resource '"
     )
 
@@ -143,10 +143,10 @@ def test_a_plus_is_a_blank_in_a_query(table: Table) -> None:
 
 
 @pytest.mark.parametrize("path", ["/Tables('", "/Tables(", "/a/b/c", "/$metadata/x", "/%zz", "/t%FF"])
-def test_a_path_that_is_no_resource_is_refused_cleanly(client: Client, path: str) -> None:
+def test_a_path_that_is_no_resource_is_rejected_cleanly(client: Client, path: str) -> None:
     answer = client.send("GET", path)
     assert answer.status in {400, 404}
-    assert answer.refusal.code != ""
+    assert answer.rejection.code != ""
 
 
 NAMES_NO_TABLE = "The specifed resource name contains invalid characters."
@@ -165,20 +165,20 @@ def test_an_encoded_slash_is_part_of_a_name(client: Client, name: str) -> None:
         ("GET", f"/{name}", "comp=acl", None),
     ]:
         answer = client.send(method, path, query, body=content, headers={"If-Match": "*"} if not content else {})
-        assert answer.refusal == (400, "InvalidResourceName", NAMES_NO_TABLE)
+        assert answer.rejection == (400, "InvalidResourceName", NAMES_NO_TABLE)
     inner = f"{client.endpoint.base.rstrip('/')}/{name}{key}"
     part = sole_part(submit(client, body([operation("PATCH", inner, {})])).expect(202))
-    assert part.refusal[:2] == (400, "InvalidResourceName")
+    assert part.rejection[:2] == (400, "InvalidResourceName")
 
 
 @pytest.mark.parametrize("path", ["{path}/Tables", "{path}/tables", "{path}/Tables()"])
 def test_a_table_below_a_table_is_not_created(table: Table, missing: Table, path: str) -> None:
     for text in ('{"TableName":"neverCreated"}', '{"PartitionKey":"p","RowKey":"r"}'):
         nowhere = table.client.send("POST", path.format(path=missing.path), body=text)
-        assert nowhere.refusal == (404, "TableNotFound", "The table specified does not exist.")
+        assert nowhere.rejection == (404, "TableNotFound", "The table specified does not exist.")
         needed = table.client.send("POST", path.format(path=table.path), body=text)
         message = "The values are not specified for all properties in the entity."
-        assert needed.refusal == (400, "PropertiesNeedValue", message)
+        assert needed.rejection == (400, "PropertiesNeedValue", message)
     assert table.page().rows == []
     table.client.send("GET", "/Tables('neverCreated')").expect(404)
 
@@ -188,7 +188,7 @@ def test_a_table_below_a_table_is_not_deleted(table: Table, missing: Table, writ
     for above in (table, missing):
         answer = table.client.send("DELETE", f"{above.path}/{written.format(name=table.name)}")
         assert answer.code == (400, "InvalidInput")
-        assert answer.refusal.message.startswith(NO_KEYS)
+        assert answer.rejection.message.startswith(NO_KEYS)
     table.client.send("GET", f"/Tables('{table.name}')").expect(200)
 
 
@@ -197,18 +197,18 @@ def test_a_batch_below_a_table_is_not_run(table: Table, missing: Table) -> None:
         headers = {"Content-Type": PLAIN.content_type}
         text = body([insert(table, entity("p", "r"))])
         answer = table.client.send("POST", f"{above.path}/$batch", headers=headers, body=text)
-        assert answer.refusal == (415, "MediaTypeNotSupported", "None of the provided media types are supported")
+        assert answer.rejection == (415, "MediaTypeNotSupported", "None of the provided media types are supported")
     assert table.page().rows == []
 
 
 def test_tables_below_a_table_are_not_listed(table: Table) -> None:
     answer = table.client.send("GET", f"{table.path}/Tables")
     message = "The requested operation is not implemented on the specified resource."
-    assert answer.refusal == (501, "NotImplemented", message)
+    assert answer.rejection == (501, "NotImplemented", message)
 
 
 def test_what_lies_below_a_table_needs_its_permission(table: Table, missing: Table) -> None:
-    """Without it, nothing is told of the table."""
+    """Without it, nothing is disclosed of the table."""
     for above in (table, missing):
         for method, letters in (("POST", "rud"), ("GET", "aud")):
             sas = table_sas(table.client.endpoint, above.name, {"sp": letters})
@@ -217,16 +217,16 @@ def test_what_lies_below_a_table_needs_its_permission(table: Table, missing: Tab
             assert answer.code == (403, "AuthorizationPermissionMismatch")
 
 
-def test_a_table_name_said_twice_is_refused_cleanly(table: Table) -> None:
+def test_a_table_name_said_twice_is_rejected_cleanly(table: Table) -> None:
     for predicate in ("", "()", "(PartitionKey='p',RowKey='r')"):
         answer = table.client.send("GET", f"{table.path}{table.path}{predicate}")
         assert answer.status in {400, 404}
-        assert answer.refusal.code != ""
+        assert answer.rejection.code != ""
 
 
 def test_an_unknown_account_is_not_served(client: Client, endpoint: Endpoint) -> None:
     if not endpoint.is_path_style:
-        pytest.skip("in host style, DNS refuses")
+        pytest.skip("in host style, DNS rejects")
     answer = client.send("GET", "/nosuchaccount1/Tables", absolute=True)
     assert answer.status in {403, 404}
 
@@ -262,7 +262,7 @@ def test_the_secondary_does_not_write(
     table.add(entity("p", "r"))
     headers = {"If-Match": "*"} if method == "DELETE" else {}
     answer = secondary.send(method, path.format(path=table.path, name=table.name), body=body, headers=headers)
-    assert answer.refusal == (403, "InsufficientAccountPermissions", "Write operations are not allowed.")
+    assert answer.rejection == (403, "InsufficientAccountPermissions", "Write operations are not allowed.")
     assert [row["RowKey"] for row in table.page().rows] == ["r"]
 
 
@@ -281,7 +281,7 @@ def test_the_secondary_takes_no_change_set(table: Table, secondary: Client, meth
     address = url(there) if method == "POST" else url(there, there.at("p", "r"))
     content = None if method == "GET" else entity("p", "r")
     answer = submit(secondary, body([operation(method, address, content)]))
-    assert answer.refusal == (403, "InsufficientAccountPermissions", "Write operations are not allowed.")
+    assert answer.rejection == (403, "InsufficientAccountPermissions", "Write operations are not allowed.")
     assert table.page().rows == []
 
 
@@ -289,7 +289,7 @@ def test_the_secondary_takes_no_write_in_place_of_a_query(table: Table, secondar
     there = Table(secondary, table.name)
     for each in (insert(there, entity("p", "r")), operation("PUT", url(there, there.at("p", "r")), {})):
         part = query_part(submit(secondary, query_body([each])).expect(202))
-        assert part.refusal[:2] == (400, "InvalidInput")
+        assert part.rejection[:2] == (400, "InvalidInput")
     assert table.page().rows == []
 
 

@@ -34,7 +34,7 @@ def inserts(table: Table, *rows: str) -> list[Operation]:
     return [change("POST", url(table), entity("p", row, element("A", "1", "Edm.Int32"))) for row in rows]
 
 
-def refusal(part: Part) -> tuple[int, str, str]:
+def rejection(part: Part) -> tuple[int, str, str]:
     root = ET.fromstring(part.body)
     assert root.tag == f"{{{METADATA}}}error"
     code, message = root
@@ -42,7 +42,7 @@ def refusal(part: Part) -> tuple[int, str, str]:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_every_operation(table: Table, version: str) -> None:
+def test_every_operation_in_an_atom_batch(table: Table, version: str) -> None:
     first = run(table, *inserts(table, "1", "2", "3"), version=version)
     assert [part.status for part in first] == [201, 201, 201]
     second = run(
@@ -77,10 +77,10 @@ def test_the_part_of_an_insert(table: Table) -> None:
     assert root.get(f"{{{METADATA}}}etag") == headers["ETag"]
 
 
-def test_a_refusal_is_xml(table: Table) -> None:
+def test_a_rejection_is_xml(table: Table) -> None:
     table.add({"PartitionKey": "p", "RowKey": "2"})
     (part,) = run(table, *inserts(table, "1", "2"))
-    assert refusal(part) == (409, "EntityAlreadyExists", "1:The specified entity already exists.")
+    assert rejection(part) == (409, "EntityAlreadyExists", "1:The specified entity already exists.")
     headers = dict(part.headers)
     assert (headers["Content-Type"], headers["DataServiceVersion"]) == ("application/xml", "1.0;")
     assert [row["RowKey"] for row in table.page().rows] == ["2"]
@@ -95,21 +95,21 @@ def test_a_refusal_is_xml(table: Table) -> None:
         (element("a-b", "x"), "PropertyNameInvalid"),
     ],
 )
-def test_a_malformed_entry_is_refused_with_its_index(table: Table, markup: str, code: str) -> None:
+def test_a_malformed_entry_is_rejected_with_its_index(table: Table, markup: str, code: str) -> None:
     bad = change("POST", url(table), entity("p", "2", markup))
     (part,) = run(table, *inserts(table, "1"), bad)
-    assert refusal(part)[:2] == (400, code)
-    assert refusal(part)[2].startswith("1:")
+    assert rejection(part)[:2] == (400, code)
+    assert rejection(part)[2].startswith("1:")
     assert table.page().rows == []
 
 
-def test_a_delete_without_a_body_is_refused_in_xml(table: Table) -> None:
+def test_a_delete_without_a_body_is_rejected_in_xml(table: Table) -> None:
     (part,) = run(table, operation("DELETE", url(table, table.at("p", "1")), If_Match="*", Accept="*/*"))
-    assert refusal(part)[:2] == (404, "ResourceNotFound")
+    assert rejection(part)[:2] == (404, "ResourceNotFound")
 
 
 @pytest.mark.parametrize("point", [True, False])
-def test_a_query(table: Table, point: bool) -> None:
+def test_query_in_an_atom_batch(table: Table, point: bool) -> None:
     run(table, *inserts(table, "1"))
     address = url(table, table.at("p", "1")) if point else f"{url(table)}()?$filter=RowKey%20eq%20'1'"
     part = query_part(send(table, query_body([change("GET", address)])))
@@ -121,7 +121,7 @@ def test_a_query(table: Table, point: bool) -> None:
 
 def test_a_query_of_what_is_not_there(table: Table) -> None:
     part = query_part(send(table, query_body([change("GET", url(table, table.at("p", "1")))])))
-    assert refusal(part) == (404, "ResourceNotFound", "0:The specified resource does not exist.")
+    assert rejection(part) == (404, "ResourceNotFound", "0:The specified resource does not exist.")
 
 
 def test_json_and_atom_in_one_batch(table: Table) -> None:
@@ -141,7 +141,7 @@ def test_text_with_line_ends_survives_a_batch(table: Table) -> None:
 
 
 @pytest.mark.parametrize("version", ["2015-12-11", "2019-02-02"])
-def test_atom_in_a_batch_is_refused_since_2015_12_11(table: Table, version: str) -> None:
+def test_atom_in_a_batch_is_rejected_since_2015_12_11(table: Table, version: str) -> None:
     (part,) = run(table, *inserts(table, "1"), version=version)
     assert (part.status, b"AtomFormatNotSupported" in part.body) == (415, True)
     assert table.page().rows == []

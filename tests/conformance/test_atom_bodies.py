@@ -1,4 +1,4 @@
-"""Reference §7: what an Atom body may say, and what is refused."""
+"""Reference §7: what an Atom body may say, and what is rejected."""
 
 import pytest
 
@@ -36,7 +36,7 @@ def test_a_value_means_the_same_in_json(table: Table, markup: str, value: object
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_every_write(table: Table, version: str) -> None:
+def test_every_write_with_an_atom_body(table: Table, version: str) -> None:
     def write(method: str, path: str, body: str, **changes: str | None) -> None:
         answer = table.client.send(method, path, headers=writing(version, **changes), body=body)
         answer.expect(201 if method == "POST" and "X_HTTP_Method" not in changes else 204)
@@ -58,7 +58,7 @@ def test_every_write(table: Table, version: str) -> None:
     table.client.send("DELETE", table.at(), headers=old(version, If_Match="*")).expect(204)
 
 
-def test_upserts(table: Table) -> None:
+def test_upserts_with_an_atom_body(table: Table) -> None:
     for method, markup in (("PUT", element("A", "a")), ("MERGE", element("B", "b"))):
         table.client.send(method, table.at(), headers=writing(), body=entity("p", "r", markup)).expect(204)
     found = table.get().json()
@@ -73,7 +73,7 @@ def test_keys_may_be_left_out_of_an_update(table: Table) -> None:
 
 
 KEYS = element("PartitionKey", "p") + element("RowKey", "r")
-REFUSED = [
+REJECTED = [
     ("", "InvalidInput"),
     ("{}", "InvalidInput"),
     ("<entry/>", "InvalidInput"),
@@ -103,8 +103,8 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("body", "code"), REFUSED)
-def test_a_body_is_refused_and_changes_nothing(table: Table, body: str, code: str) -> None:
+@pytest.mark.parametrize(("body", "code"), REJECTED)
+def test_a_body_is_rejected_and_changes_nothing(table: Table, body: str, code: str) -> None:
     answer = table.client.send("POST", table.path, headers=writing(), body=body)
     assert answer.code == (400, code)
     assert answer.header("Content-Type") == ERROR_TYPE
@@ -112,11 +112,11 @@ def test_a_body_is_refused_and_changes_nothing(table: Table, body: str, code: st
 
 
 @pytest.mark.parametrize("body", ["", entry(), entry(element("TableName", "")), entry(element("Name", "abc"))])
-def test_a_create_table_without_a_name_is_refused(table: Table, body: str) -> None:
+def test_a_create_table_without_a_name_is_rejected(table: Table, body: str) -> None:
     assert table.client.send("POST", "/Tables", headers=writing(), body=body).code == (400, "InvalidInput")
 
 
-def test_a_large_entity(table: Table) -> None:
+def test_large_entity_in_an_atom_body(table: Table) -> None:
     """As much as an entity may hold, in as many characters as that can take."""
     body = entity("p", "r", *(element(f"P{i:02}", "&" * 32_768) for i in range(15)))
     answer = table.client.send("POST", table.path, headers=writing(), body=body).expect(201)

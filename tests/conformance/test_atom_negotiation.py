@@ -24,7 +24,7 @@ def test_atom_is_the_default_of_its_versions(shared_table: Table, version: str, 
 
 
 @pytest.mark.unverified
-def test_who_names_no_version_reads_atom(table: Table) -> None:
+def test_without_a_version_the_response_is_atom(table: Table) -> None:
     unnamed = {**writing(), "x-ms-version": None}
     created = table.client.send("POST", table.path, headers=unnamed, body=entity()).expect(201)
     assert created.header("Content-Type") == ENTRY_TYPE
@@ -34,13 +34,13 @@ def test_who_names_no_version_reads_atom(table: Table) -> None:
 @pytest.mark.parametrize("version", BEFORE_JSON)
 def test_there_was_no_json_before_2013_08_15(table: Table, version: str) -> None:
     headers = {"x-ms-version": version, "Accept": "application/json"}
-    refused = (415, "JsonFormatNotSupported", "JSON format is not supported.")
+    rejected = (415, "JsonFormatNotSupported", "JSON format is not supported.")
     answer = query(table, headers)
-    assert answer.refusal == refused
+    assert answer.rejection == rejected
     assert answer.header("Content-Type") == ERROR_TYPE
     body = '{"PartitionKey":"p","RowKey":"r"}'
     given = {"x-ms-version": version, "Content-Type": "application/json", "Accept": "application/atom+xml"}
-    assert table.client.send("POST", table.path, headers=given, body=body).refusal == refused
+    assert table.client.send("POST", table.path, headers=given, body=body).rejection == rejected
     assert table.page().rows == []
 
 
@@ -63,7 +63,7 @@ def test_json_and_atom_side_by_side(table: Table, version: str) -> None:
 
 @pytest.mark.parametrize("version", BOTH)
 @pytest.mark.parametrize("accept", [None, "*/*"])
-def test_who_sends_json_reads_json(table: Table, version: str, accept: str | None) -> None:
+def test_a_json_body_gets_a_json_response(table: Table, version: str, accept: str | None) -> None:
     given = {"x-ms-version": version, "Accept": accept}
     body = '{"PartitionKey":"p","RowKey":"r"}'
     for expected in (201, 409):
@@ -85,7 +85,7 @@ def test_an_old_client_cannot_ask_for_json_by_the_url(shared_table: Table) -> No
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_other_types_are_refused(table: Table, version: str) -> None:
+def test_other_types_are_rejected(table: Table, version: str) -> None:
     answer = query(table, old(version, Accept="text/html"))
     assert answer.code == (415, "MediaTypeNotSupported")
     for given in (None, "application/xml", "text/plain"):
@@ -111,7 +111,7 @@ def test_an_entry_may_be_announced_in_any_spelling(table: Table, given: str) -> 
 
 @pytest.mark.parametrize("version", ["2015-12-11", "2019-02-02"])
 def test_atom_is_gone_since_2015_12_11(table: Table, version: str) -> None:
-    refused = (415, "AtomFormatNotSupported", "Atom format is not supported.")
+    rejected = (415, "AtomFormatNotSupported", "Atom format is not supported.")
     headers = {"x-ms-version": version, "Accept": "application/atom+xml"}
     for answer in (
         query(table, headers),
@@ -120,7 +120,7 @@ def test_atom_is_gone_since_2015_12_11(table: Table, version: str) -> None:
             "POST", table.path, headers={"x-ms-version": version, "Content-Type": "application/atom+xml"}, body=entity()
         ),
     ):
-        assert answer.refusal == refused
+        assert answer.rejection == rejected
         assert answer.header("Content-Type") == MINIMAL_TYPE
     assert table.page().rows == []
 

@@ -76,11 +76,11 @@ def test_an_entity_with_every_type(table: Table, version: str) -> None:
     assert (found.id, found.edit, found.title) == (base + link, link, table.name)
     assert found.term == f"{table.client.endpoint.account}.{table.name}"
     assert found.etag == answer.etag
-    stamp = answer.etag.split("'")[1].replace("%3A", ":")
+    timestamp = answer.etag.split("'")[1].replace("%3A", ":")
     system = {
         "PartitionKey": ("Edm.String", "O'Neil"),
         "RowKey": ("Edm.String", "%20"),
-        "Timestamp": ("Edm.DateTime", stamp),
+        "Timestamp": ("Edm.DateTime", timestamp),
     }
     double = found.properties.pop("Double")
     assert (double[0], float(double[1] or "")) == ("Edm.Double", 10.0)
@@ -92,15 +92,15 @@ def test_an_entry_to_the_byte(table: Table) -> None:
     table.add({"PartitionKey": "p", "RowKey": "r", "Age@odata.type": "Edm.Int64", "Age": "5", "Blank": " "})
     answer = get(table, table.at()).expect(200)
     endpoint, name = table.client.endpoint, table.name
-    stamp = answer.etag.split("'")[1]
+    timestamp = answer.etag.split("'")[1]
     link = f"{name}(PartitionKey='p',RowKey='r')"
     expected = (
-        f'{DECLARATION}<entry xml:base="{endpoint.base}" {NAMESPACES} m:etag="W/&quot;datetime\'{stamp}\'&quot;">'
+        f'{DECLARATION}<entry xml:base="{endpoint.base}" {NAMESPACES} m:etag="W/&quot;datetime\'{timestamp}\'&quot;">'
         f'<id>{endpoint.base}{link}</id><title type="text"></title><updated>NOW</updated><author><name /></author>'
         f'<link rel="edit" title="{name}" href="{link}" /><category term="{endpoint.account}.{name}" '
         'scheme="http://schemas.microsoft.com/ado/2007/08/dataservices/scheme" /><content type="application/xml">'
         "<m:properties><d:PartitionKey>p</d:PartitionKey><d:RowKey>r</d:RowKey>"
-        f'<d:Timestamp m:type="Edm.DateTime">{stamp.replace("%3A", ":")}</d:Timestamp>'
+        f'<d:Timestamp m:type="Edm.DateTime">{timestamp.replace("%3A", ":")}</d:Timestamp>'
         '<d:Age m:type="Edm.Int64">5</d:Age><d:Blank xml:space="preserve"> </d:Blank>'
         "</m:properties></content></entry>"
     )
@@ -123,7 +123,7 @@ def test_creating_a_table(client: Client, name: str) -> None:
     assert read_entry(answer).properties == {"TableName": ("Edm.String", name)}
     assert answer.header("Location") == f"{client.endpoint.base}Tables('{name}')"
     again = client.send("POST", "/Tables", headers=writing(), body=entry(element("TableName", name)))
-    assert again.refusal == (409, "TableAlreadyExists", "The table specified already exists.")
+    assert again.rejection == (409, "TableAlreadyExists", "The table specified already exists.")
     assert again.header("Content-Type") == ERROR_TYPE
     client.send("DELETE", f"/Tables('{name}')", headers=old()).expect(204)
 
@@ -207,7 +207,7 @@ def test_an_error_to_the_byte(table: Table) -> None:
     )
     assert tail[0] == expected
     assert re.fullmatch(r"[0-9a-f-]{36}\nTime:[0-9T:.-]{27}Z</message></error>", tail[2])
-    assert answer.refusal == (404, "ResourceNotFound", "The specified resource does not exist.")
+    assert answer.rejection == (404, "ResourceNotFound", "The specified resource does not exist.")
 
 
 UNWRITABLE = ["a\x01", "\ud800", "\ufffe", "\x00"]
@@ -215,12 +215,12 @@ UNWRITABLE = ["a\x01", "\ud800", "\ufffe", "\x00"]
 
 @pytest.mark.unverified
 @pytest.mark.parametrize("text", UNWRITABLE)
-def test_what_xml_cannot_carry_is_refused_and_stays_readable_as_json(table: Table, text: str) -> None:
+def test_what_xml_cannot_carry_is_rejected_and_stays_readable_as_json(table: Table, text: str) -> None:
     table.insert(f'{{"PartitionKey":"p","RowKey":"r","Text":{json.dumps(text)},"Age":5}}').expect(201)
     for path in (table.at(), table.path):
         answer = get(table, path)
         assert answer.code == (415, "AtomFormatNotSupported")
-        assert "'Text'" in answer.refusal.message
+        assert "'Text'" in answer.rejection.message
         selected = get(table, path, "$select=Age")
         assert (read_entry(selected) if path == table.at() else read_feed(selected).entries[0]).properties["Age"][
             1
@@ -229,7 +229,7 @@ def test_what_xml_cannot_carry_is_refused_and_stays_readable_as_json(table: Tabl
 
 
 @pytest.mark.unverified
-def test_an_echo_that_xml_cannot_carry_is_refused_before_it_is_stored(table: Table) -> None:
+def test_an_echo_that_xml_cannot_carry_is_rejected_before_it_is_stored(table: Table) -> None:
     headers = old("2013-08-15", Content_Type="application/json", MaxDataServiceVersion="3.0;NetFx")
     body = '{"PartitionKey":"p","RowKey":"r","Text":"\\u0001"}'
     answer = table.client.send("POST", table.path, headers=headers, body=body)

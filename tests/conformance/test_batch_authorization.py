@@ -1,4 +1,4 @@
-"""Reference §11.3, §14.4: each operation of a batch needs its own permission, and one refusal refuses the whole."""
+"""Reference §11.3, §14.4: each operation of a batch needs its own permission, and one rejection rejects the whole."""
 
 import pytest
 
@@ -34,7 +34,7 @@ def send(table: Table, operations: list[Operation], fields: Fields, *, account: 
 @pytest.mark.parametrize("account", [False, True])
 @pytest.mark.parametrize("given", ["r", "a", "u", "d", "au", "ad", "ud", "raud"])
 @pytest.mark.parametrize("needs", ["a", "u", "d", "au", "ua"])
-def test_each_operation(table: Table, needs: str, given: str, account: bool) -> None:
+def test_each_operation_needs_its_permission(table: Table, needs: str, given: str, account: bool) -> None:
     table.add(entity("p", "old"))
     answer = send(table, [changes(table)[needs]], {"sp": given}, account=account)
     if set(needs) <= set(given):
@@ -45,7 +45,7 @@ def test_each_operation(table: Table, needs: str, given: str, account: bool) -> 
 
 
 @pytest.mark.parametrize("account", [False, True])
-def test_one_refusal_refuses_the_whole(table: Table, account: bool) -> None:
+def test_one_rejection_rejects_the_change_set(table: Table, account: bool) -> None:
     table.add(entity("p", "old"))
     several = [changes(table)[needs] for needs in ("a", "au", "d")]
     assert send(table, several, {"sp": "au"}, account=account).code == PERMISSION
@@ -54,7 +54,7 @@ def test_one_refusal_refuses_the_whole(table: Table, account: bool) -> None:
     assert [part.status for part in parts] == [204, 204, 204]
 
 
-def test_queries(table: Table) -> None:
+def test_query_in_a_batch_needs_its_permission(table: Table) -> None:
     table.add(entity("p", "old"))
     text = query_body([operation("GET", url(table) + "()")])
     for given, status in (("r", 200), ("a", 403)):
@@ -66,7 +66,7 @@ def test_queries(table: Table) -> None:
             assert answer.code == PERMISSION
 
 
-def test_ranges(table: Table) -> None:
+def test_sas_range_applies_to_each_operation(table: Table) -> None:
     fields: Fields = {"spk": "p", "srk": "b", "epk": "p", "erk": "d"}
     inside = [insert(table, entity("p", row)) for row in "bcd"]
     assert len(changeset(send(table, inside, fields).expect(202))) == 3
@@ -83,14 +83,14 @@ def test_ranges_filter_queries(table: Table) -> None:
     assert [row["RowKey"] for row in rows] == ["b", "c"]
 
 
-def test_another_table(table: Table, shared_table: Table) -> None:
+def test_sas_of_another_table_is_rejected(table: Table, shared_table: Table) -> None:
     sas = table_sas(table.client.endpoint, table.name, {})
     text = body([insert(shared_table, entity("p", "r"))])
     answer = submit(table.client, text, query=sas, signer=anonymous)
     assert answer.status == 403
 
 
-def test_no_credentials(table: Table) -> None:
+def test_batch_without_credentials_is_rejected(table: Table) -> None:
     answer = submit(table.client, body([insert(table, entity("p", "r"))]), signer=anonymous)
     assert answer.code == (401, "NoAuthenticationInformation")
 
@@ -101,13 +101,13 @@ def test_an_account_sas_without_objects(table: Table) -> None:
     assert table.page().rows == []
 
 
-def test_an_expired_sas(table: Table) -> None:
+def test_expired_sas_is_rejected(table: Table) -> None:
     answer = send(table, [insert(table, entity("p", "r"))], {"se": "2020-01-01"})
     assert answer.code == (403, "AuthenticationFailed")
 
 
 @pytest.mark.unverified
-def test_a_refusal_of_an_old_sas(table: Table) -> None:
+def test_a_rejection_of_an_old_sas(table: Table) -> None:
     """Before 2015-04-05 a lack of permission is 404; where in the answer it stands is not recorded."""
     answer = send(table, [insert(table, entity("p", "r"))], {"sv": "2014-02-14", "sp": "r"})
     status = answer.status if answer.status != 202 else sole_part(answer).status

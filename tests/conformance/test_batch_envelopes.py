@@ -31,16 +31,16 @@ def _padded(table: Table, size: int) -> str:
     return text.replace(content, content[:-1] + " " * (size - len(text.encode())) + "}")
 
 
-def test_four_mebibytes(table: Table) -> None:
+def test_batch_body_of_four_mebibytes_is_accepted(table: Table) -> None:
     text = _padded(table, BATCH_BYTES_MAX)
     assert len(text) == BATCH_BYTES_MAX
     assert changeset(submit(table.client, text).expect(202))[0].status == 201
 
 
 def test_more_than_four_mebibytes(table: Table) -> None:
-    refusal = submit(table.client, _padded(table, BATCH_BYTES_MAX + 1)).refusal
+    rejection = submit(table.client, _padded(table, BATCH_BYTES_MAX + 1)).rejection
     message = "The request body is too large and exceeds the maximum permissible limit."
-    assert refusal == (413, "RequestBodyTooLarge", message)
+    assert rejection == (413, "RequestBodyTooLarge", message)
     assert table.page().rows == []
 
 
@@ -48,25 +48,25 @@ def test_a_query_and_a_change_do_not_mix(table: Table) -> None:
     get = operation("GET", url(table) + "()")
     text = query_body([get], [insert(table, entity("p", "1"))])
     answer = submit(table.client, text)
-    code = answer.code if answer.status != 202 else sole_part(answer).refusal[:2]
+    code = answer.code if answer.status != 202 else sole_part(answer).rejection[:2]
     assert code == (400, "InvalidInput")
     assert table.page().rows == []
 
 
 def test_two_queries_do_not_mix(table: Table) -> None:
     answer = submit(table.client, query_body([operation("GET", url(table) + "()")] * 2))
-    code = answer.code if answer.status != 202 else sole_part(answer).refusal[:2]
+    code = answer.code if answer.status != 202 else sole_part(answer).rejection[:2]
     assert code == (400, "InvalidInput")
 
 
-def test_a_query_inside_a_change_set_is_refused(table: Table) -> None:
+def test_a_query_inside_a_change_set_is_rejected(table: Table) -> None:
     answer = submit(table.client, body([insert(table, entity("p", "1")), operation("GET", url(table) + "()")]))
-    code = answer.code if answer.status != 202 else sole_part(answer).refusal[:2]
+    code = answer.code if answer.status != 202 else sole_part(answer).rejection[:2]
     assert code == (400, "InvalidInput")
     assert table.page().rows == []
 
 
-def test_two_change_sets_are_refused(table: Table) -> None:
+def test_two_change_sets_are_rejected(table: Table) -> None:
     first = body([insert(table, entity("p", "1"))], Layout(closed=False))
     second = body([insert(table, entity("p", "2"))], Layout(changeset_type="multipart/mixed; boundary=changeset_other"))
     text = f"{first}--{PLAIN.changeset}--{CRLF}{CRLF}{second}"
@@ -116,7 +116,7 @@ def test_a_malformed_batch_fails_outside(table: Table, content_type: str, text: 
     text = text if text is not None else body([insert(table, entity("p", "1"))])
     answer = submit(table.client, text, headers={"Content-Type": content_type})
     assert answer.status in {400, 415}
-    assert answer.refusal.code != ""
+    assert answer.rejection.code != ""
     assert table.page().rows == []
 
 
@@ -144,7 +144,7 @@ def test_access_policies_are_not_set_in_a_batch(table: Table) -> None:
 
 
 @pytest.mark.unverified
-def test_references_to_content_ids_are_refused(table: Table) -> None:
+def test_references_to_content_ids_are_rejected(table: Table) -> None:
     changes = [insert(table, entity("p", "1"), Content_ID="1"), operation("MERGE", "$1", {"A": 1})]
     answer = submit(table.client, body(changes))
     status = answer.status if answer.status != 202 else sole_part(answer).status

@@ -1,4 +1,4 @@
-"""The strict reader of batch responses refuses what strict clients refuse; without this it could let anything pass."""
+"""The strict reader of batch responses rejects what strict clients reject; without this it could let anything pass."""
 
 import pytest
 
@@ -57,6 +57,6 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("text", BROKEN.values(), ids=BROKEN)
-def test_anything_else(text: str) -> None:
+def test_other_envelopes_are_rejected(text: str) -> None:
     with pytest.raises(AssertionError):
         changeset(answer(text))

@@ -56,7 +56,7 @@ def properties(table: Table) -> Entity | None:
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
-def test_operation(table: Table, kind: Kind) -> None:
+def test_each_operation_is_accepted_in_a_part(table: Table, kind: Kind) -> None:
     table.add(entity("p", "r", A=1))
     content = None if kind.after is None else {"B": 2}
     (part,) = run(table.client, operation(kind.method, url(table, table.at("p", "r")), content, **kind.headers))
@@ -114,7 +114,7 @@ LAYOUTS = {
 
 
 @pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
-def test_layout(table: Table, layout: Layout) -> None:
+def test_layouts_of_a_part_are_accepted(table: Table, layout: Layout) -> None:
     table.add(entity("p", "0"))
     changes = [
         insert(table, entity("p", "1", Text="--batch\r\n--changeset_8a28b620--\n")),
@@ -147,12 +147,12 @@ SPELLINGS: dict[str, Spell] = {
     "format": lambda table, path: url(table, path) + "?$format=application/json;odata=nometadata",
     "upper-case table": lambda table, path: url(table, path.replace(table.name, table.name.upper())),
 }
-AZURE_REFUSES = {"no account", "relative, no account", "no leading slash", "other host"}
+AZURE_REJECTS = {"no account", "relative, no account", "no leading slash", "other host"}
 
 
 @pytest.mark.parametrize("spelling", SPELLINGS)
-def test_inner_url(table: Table, spelling: str) -> None:
-    if spelling in AZURE_REFUSES and not table.client.endpoint.is_path_style:
+def test_inner_url_forms_are_accepted(table: Table, spelling: str) -> None:
+    if spelling in AZURE_REJECTS and not table.client.endpoint.is_path_style:
         pytest.skip("these URLs are those of path-style clients")
     table.add(entity("p", "r'x(y)", A=1))
     spell = SPELLINGS[spelling]
@@ -202,7 +202,7 @@ QUERIES = {
 
 
 @pytest.mark.parametrize(("suffix", "found"), QUERIES.values(), ids=QUERIES)
-def test_one_query(table: Table, suffix: str, found: list[str]) -> None:
+def test_batch_of_one_query(table: Table, suffix: str, found: list[str]) -> None:
     table.add(*(entity("p", row) for row in "abc"))
     get = operation("GET", url(table) + suffix)
     part = query_part(submit(table.client, query_body([get])).expect(202))

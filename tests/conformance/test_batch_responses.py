@@ -62,7 +62,7 @@ def test_insert_with_echo(table: Table, level: str, prefer: bool) -> None:
 
 @pytest.mark.parametrize("method", ["PUT", "MERGE", "PATCH"])
 @pytest.mark.parametrize("condition", [None, "*"])
-def test_update(table: Table, method: str, condition: str | None) -> None:
+def test_part_of_an_update(table: Table, method: str, condition: str | None) -> None:
     table.add(entity("p", "r"))
     headers = {"If_Match": condition} if condition else {}
     (part,) = run(table.client, operation(method, url(table, table.at("p", "r")), {"A": 1}, **headers))
@@ -72,7 +72,7 @@ def test_update(table: Table, method: str, condition: str | None) -> None:
     assert part.header("ETag") == table.get("p", "r").etag
 
 
-def test_delete(table: Table) -> None:
+def test_part_of_a_delete(table: Table) -> None:
     table.add(entity("p", "r"))
     (part,) = run(table.client, operation("DELETE", url(table, table.at("p", "r")), If_Match="*"))
     assert (part.status, part.reason, part.body) == (204, "No Content", b"")
@@ -80,7 +80,7 @@ def test_delete(table: Table) -> None:
     assert values(part) == ("nosniff", "no-cache", "1.0;")
 
 
-def test_query(table: Table) -> None:
+def test_part_of_a_query(table: Table) -> None:
     table.add(entity("p", "r", A=1))
     get = operation("GET", url(table, table.at("p", "r")))
     part = query_part(submit(table.client, query_body([get])).expect(202))
@@ -139,7 +139,7 @@ def test_content_id_among_the_part_headers_does_no_harm(table: Table) -> None:
     assert all(part.header("Content-ID") in {None, f"{row}"} for row, part in enumerate(parts))
 
 
-def test_an_error(table: Table) -> None:
+def test_part_of_an_error(table: Table) -> None:
     table.add(entity("p", "r"))
     answer = submit(table.client, body([insert(table, entity("p", "a")), insert(table, entity("p", "r"))])).expect(202)
     (part,) = changeset(answer)
@@ -177,14 +177,14 @@ def test_natural_statuses(table: Table, status: int) -> None:
         400: operation("POST", url(table), '{"PartitionKey":"p","RowKey":"x","A":{}}'),
     }
     part = sole_part(submit(table.client, body([changes[status]])).expect(202))
-    assert (part.status, part.reason, part.refusal[1]) == (status, *REASONS[status])
+    assert (part.status, part.reason, part.rejection[1]) == (status, *REASONS[status])
 
 
 def test_a_lone_query_that_fails(table: Table) -> None:
     get = operation("GET", url(table, table.at("p", "none")))
     part = sole_part(submit(table.client, query_body([get])).expect(202))
-    assert part.refusal[:2] == (404, "ResourceNotFound")
-    assert part.refusal[2:] in {
+    assert part.rejection[:2] == (404, "ResourceNotFound")
+    assert part.rejection[2:] in {
         (0, "The specified resource does not exist."),
         (None, "The specified resource does not exist."),
     }
@@ -194,4 +194,6 @@ def test_a_lone_query_that_fails(table: Table) -> None:
 def test_only_the_failing_operation_answers(table: Table) -> None:
     table.add(entity("p", "5"))
     parts = run(table.client, *(insert(table, entity("p", f"{row}")) for row in range(10)))
-    assert [part.refusal for part in parts] == [(409, "EntityAlreadyExists", 5, "The specified entity already exists.")]
+    assert [part.rejection for part in parts] == [
+        (409, "EntityAlreadyExists", 5, "The specified entity already exists.")
+    ]

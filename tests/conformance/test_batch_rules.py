@@ -1,4 +1,4 @@
-"""Reference §11.2, §11.3: the rules of a batch — code, message, index. A refused batch leaves nothing."""
+"""Reference §11.2, §11.3: the rules of a batch — code, message, index. A rejected batch leaves nothing."""
 
 from typing import NamedTuple
 
@@ -26,7 +26,7 @@ class Step(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """Operations, and the refusal: status, code, index, message (None: the reference leaves the text open)."""
+    """Operations, and the rejection: status, code, index, message (None: the reference leaves the text open)."""
 
     steps: list[Step]
     status: int
@@ -148,12 +148,12 @@ def operations(table: Table, steps: list[Step]) -> list[Operation]:
 
 
 @pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
-def test_rule(table: Table, rule: Rule) -> None:
+def test_rule_of_a_change_set(table: Table, rule: Rule) -> None:
     table.add(entity("p", EXISTS, A=1))
     before = table.query().body
     answer = submit(table.client, body(operations(table, rule.steps))).expect(202)
     (part,) = changeset(answer)
-    status, code, index, message = part.refusal
+    status, code, index, message = part.rejection
     assert (status, code, index) == (rule.status, rule.code, rule.position)
     assert rule.message in {None, message}
     assert part.json()["odata.error"]["message"]["value"].count(str(answer.header("x-ms-request-id"))) == 1
@@ -177,20 +177,20 @@ def test_one_operation_that_fails(table: Table, step: Step, status: int, code: s
     """Recorded without an index prefix; clients read a missing one as 0, so `0:` is equally good."""
     table.add(entity("p", EXISTS))
     (part,) = run(table.client, *operations(table, [step]))
-    assert part.refusal in {(status, code, None, message), (status, code, 0, message)}
+    assert part.rejection in {(status, code, None, message), (status, code, 0, message)}
 
 
-def test_missing_table(missing: Table) -> None:
+def test_change_set_on_a_missing_table(missing: Table) -> None:
     for steps in (posts("1"), posts("1", "2")):
         (part,) = run(missing.client, *operations(missing, steps))
-        assert part.refusal == (404, "TableNotFound", 0, "The table specified does not exist.")
+        assert part.rejection == (404, "TableNotFound", 0, "The table specified does not exist.")
         assert part.header("X-Content-Type-Options") == "nosniff"
         assert part.header("Cache-Control") is None
 
 
-def test_other_table(table: Table, client: Client, shared_table: Table) -> None:
+def test_change_set_on_two_tables_is_rejected(table: Table, client: Client, shared_table: Table) -> None:
     (part,) = run(client, insert(table, entity("p", "1")), insert(shared_table, entity("p", "2")))
-    assert part.refusal == (400, "CommandsInBatchActOnDifferentPartitions", 1, PARTITIONS)
+    assert part.rejection == (400, "CommandsInBatchActOnDifferentPartitions", 1, PARTITIONS)
     assert table.page().rows == []
     assert shared_table.page("$filter=RowKey%20eq%20'2'").rows == []
 
@@ -200,18 +200,18 @@ def test_table_names_of_another_case_are_the_same_table(table: Table) -> None:
     parts = run(table.client, insert(table, entity("p", "1")), insert(upper, entity("p", "2")))
     assert [part.status for part in parts] == [204, 204]
     (part,) = run(table.client, insert(table, entity("p", "3")), insert(upper, entity("p", "3")))
-    assert part.refusal == (400, "InvalidDuplicateRow", 1, DUPLICATE)
+    assert part.rejection == (400, "InvalidDuplicateRow", 1, DUPLICATE)
 
 
 def test_keys_of_another_case_are_other_entities(table: Table) -> None:
     parts = run(table.client, insert(table, entity("p", "a")), insert(table, entity("p", "A")))
     assert [part.status for part in parts] == [204, 204]
     (part,) = run(table.client, insert(table, entity("p", "1")), insert(table, entity("P", "1")))
-    assert part.refusal[1] == "CommandsInBatchActOnDifferentPartitions"
+    assert part.rejection[1] == "CommandsInBatchActOnDifferentPartitions"
 
 
 @pytest.mark.unverified
-def test_delete_without_a_condition_is_refused(table: Table) -> None:
+def test_delete_without_a_condition_is_rejected(table: Table) -> None:
     table.add(entity("p", "r"))
     (part,) = run(table.client, operation("DELETE", url(table, table.at("p", "r"))))
     assert part.status == 400
@@ -223,7 +223,7 @@ def test_a_failure_anywhere_leaves_nothing(table: Table, position: int) -> None:
     table.add(entity("p", f"{position:02}"))
     before = table.query().body
     parts = run(table.client, *(insert(table, entity("p", f"{row:02}")) for row in range(100)))
-    assert [part.refusal[:3] for part in parts] == [(409, "EntityAlreadyExists", position)]
+    assert [part.rejection[:3] for part in parts] == [(409, "EntityAlreadyExists", position)]
     assert table.query().body == before
 
 
@@ -231,4 +231,4 @@ def test_a_tag_from_before_the_batch_is_stale_after_it(table: Table) -> None:
     tag = table.insert(entity("p", "r", A=1)).expect(201).etag
     change = operation("MERGE", url(table, table.at("p", "r")), {"B": 2}, If_Match=tag)
     assert run(table.client, change)[0].status == 204
-    assert run(table.client, change)[0].refusal[:2] == (412, "UpdateConditionNotSatisfied")
+    assert run(table.client, change)[0].rejection[:2] == (412, "UpdateConditionNotSatisfied")

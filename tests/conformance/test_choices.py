@@ -36,8 +36,8 @@ def row(table: Table) -> Table:
     return table
 
 
-class Refused(NamedTuple):
-    """A request below the table's address (`/` first: below the account's), and its refusal; no message: any."""
+class Rejected(NamedTuple):
+    """A request below the table's address (`/` first: below the account's), and its rejection; no message: any."""
 
     method: str
     path: str
@@ -49,22 +49,22 @@ class Refused(NamedTuple):
     body: str | None = None
 
 
-def filtered(text: str, status: int, code: str) -> Refused:
-    """A filter that is refused."""
-    return Refused("GET", "", status, code, query=f"$filter={quote(text)}")
+def filtered(text: str, status: int, code: str) -> Rejected:
+    """A filter that is rejected."""
+    return Rejected("GET", "", status, code, query=f"$filter={quote(text)}")
 
 
-def posted(text: str, code: str, message: str | None = None) -> Refused:
-    """An entity that is refused."""
-    return Refused("POST", "", 400, code, message, body=text)
+def posted(text: str, code: str, message: str | None = None) -> Rejected:
+    """An entity that is rejected."""
+    return Rejected("POST", "", 400, code, message, body=text)
 
 
-def option(query: str, status: int, code: str, path: str = "") -> Refused:
-    """A query option that is refused."""
-    return Refused("GET", path, status, code, query=query)
+def option(query: str, status: int, code: str, path: str = "") -> Rejected:
+    """A query option that is rejected."""
+    return Rejected("GET", path, status, code, query=query)
 
 
-REFUSED = {
+REJECTED = {
     "a number above a number": filtered("1 eq 1", 400, "InvalidInput"),
     "a text beside a text": filtered("'a' eq 'a'", 400, "InvalidInput"),
     "a property beside a property": filtered("I eq D", 400, "InvalidInput"),
@@ -85,10 +85,10 @@ REFUSED = {
     "token that is no base64": option("NextPartitionKey=1!8!***", 400, "InvalidQueryParameterValue"),
     "token of another length": option("NextPartitionKey=1!4!U21pdGg-", 400, "InvalidQueryParameterValue"),
     "token that is no text": option("NextPartitionKey=1!4!/w--", 400, "InvalidQueryParameterValue"),
-    "delete without condition": Refused("DELETE", AT, 400, "InvalidInput"),
-    "merge if none match": Refused("MERGE", AT, 400, "InvalidInput", headers={"If-None-Match": "*"}, body="{}"),
-    "post to an entity": Refused("POST", AT, 405, "MethodNotAllowed", body="{}"),
-    "unknown verb": Refused("FOO", "", 400, "InvalidHttpVerb"),
+    "delete without condition": Rejected("DELETE", AT, 400, "InvalidInput"),
+    "merge if none match": Rejected("MERGE", AT, 400, "InvalidInput", headers={"If-None-Match": "*"}, body="{}"),
+    "post to an entity": Rejected("POST", AT, 405, "MethodNotAllowed", body="{}"),
+    "unknown verb": Rejected("FOO", "", 400, "InvalidHttpVerb"),
     "number for a key": posted('{"PartitionKey":5,"RowKey":"r"}', "InvalidInput", PROCESSING),
     "long key": posted(f'{{"PartitionKey":"{"k" * 1025}","RowKey":"r"}}', "KeyValueTooLarge"),
     "empty name": posted('{"PartitionKey":"p","RowKey":"n","":1}', "PropertyNameInvalid"),
@@ -96,8 +96,8 @@ REFUSED = {
     "value of another type": posted(
         '{"PartitionKey":"p","RowKey":"n","A@odata.type":"Edm.Int32","A":"x"}', "InvalidInput", PROCESSING
     ),
-    "tables as a name": Refused("POST", "/Tables", 400, "InvalidResourceName", body='{"TableName":"tables"}'),
-    "short name": Refused(
+    "tables as a name": Rejected("POST", "/Tables", 400, "InvalidResourceName", body='{"TableName":"tables"}'),
+    "short name": Rejected(
         "POST",
         "/Tables",
         400,
@@ -105,7 +105,7 @@ REFUSED = {
         "The specified resource name length is not within the permissible limits.",
         body='{"TableName":"ab"}',
     ),
-    "body of no type": Refused(
+    "body of no type": Rejected(
         "PUT",
         AT,
         415,
@@ -114,19 +114,19 @@ REFUSED = {
         headers={"Content-Type": "text/plain"},
         body="{}",
     ),
-    "other answer": Refused("GET", "", 415, "MediaTypeNotSupported", headers={"Accept": "text/html"}),
-    "metadata document": Refused("GET", "/$metadata", 404, "TableNotFound"),
-    "service document": Refused("GET", "/", 400, "InvalidUri"),
-    "stats of the primary": Refused("GET", "/", 400, "InvalidQueryParameterValue", query="restype=service&comp=stats"),
+    "other answer": Rejected("GET", "", 415, "MediaTypeNotSupported", headers={"Accept": "text/html"}),
+    "metadata document": Rejected("GET", "/$metadata", 404, "TableNotFound"),
+    "service document": Rejected("GET", "/", 400, "InvalidUri"),
+    "stats of the primary": Rejected("GET", "/", 400, "InvalidQueryParameterValue", query="restype=service&comp=stats"),
 }
 
 
-@pytest.mark.parametrize("case", REFUSED.values(), ids=REFUSED)
-def test_refused(row: Table, case: Refused) -> None:
+@pytest.mark.parametrize("case", REJECTED.values(), ids=REJECTED)
+def test_choice_is_rejected(row: Table, case: Rejected) -> None:
     path = case.path if case.path.startswith("/") else row.path + case.path
-    refusal = row.client.send(case.method, path, case.query, headers=case.headers, body=case.body).refusal
-    assert refusal[:2] == (case.status, case.code)
-    assert case.message in {None, refusal.message}
+    rejection = row.client.send(case.method, path, case.query, headers=case.headers, body=case.body).rejection
+    assert rejection[:2] == (case.status, case.code)
+    assert case.message in {None, rejection.message}
 
 
 FOUND = {
@@ -146,12 +146,12 @@ NOT_FOUND = {
 
 
 @pytest.mark.parametrize("query", FOUND.values(), ids=FOUND)
-def test_finds_the_row(row: Table, query: str) -> None:
+def test_filter_choice_finds_the_row(row: Table, query: str) -> None:
     assert len(row.page(query).rows) == 1
 
 
 @pytest.mark.parametrize("query", NOT_FOUND.values(), ids=NOT_FOUND)
-def test_finds_nothing(row: Table, query: str) -> None:
+def test_filter_choice_finds_nothing(row: Table, query: str) -> None:
     assert row.page(query).rows == []
 
 
@@ -188,7 +188,7 @@ STORED = {
 
 
 @pytest.mark.parametrize(("members", "kept"), STORED.values(), ids=STORED)
-def test_stored(table: Table, members: str, kept: str) -> None:
+def test_value_choice_is_stored(table: Table, members: str, kept: str) -> None:
     table.write("PUT", table.at("p", "r"), f"{{{members}}}").expect(204)
     assert kept in table.get("p", "r").body.decode()
 
@@ -218,7 +218,7 @@ def test_letters_of_tokens(table: Table) -> None:
 def test_headers_of_answers(row: Table) -> None:
     for answer in (row.get("p", "r"), row.get("p", "none"), row.filter("aaa bbb ccc")):
         assert answer.header("Transfer-Encoding") is None
-        assert answer.header("x-ms-error-code") == (answer.refusal.code or None)
+        assert answer.header("x-ms-error-code") == (answer.rejection.code or None)
     assert row.get("p", "r").required("Server-Timing").startswith("query;")
 
 
@@ -228,7 +228,7 @@ def test_dashes_in_names_were_never_allowed(table: Table) -> None:
     assert answer.code == (400, "PropertyNameInvalid")
 
 
-def test_headers_of_refused_credentials(client: Client) -> None:
+def test_headers_of_rejected_credentials(client: Client) -> None:
     xml = client.send("GET", "/", "restype=service&comp=properties", signer=anonymous).expect(401)
     assert xml.body.startswith(b"<?xml")
     assert xml.required("Content-Type") == "application/xml"
@@ -260,10 +260,10 @@ PHRASES = {
 
 
 @pytest.mark.parametrize(("fields", "is_message"), PHRASES.values(), ids=PHRASES)
-def test_reason_phrases_of_refused_tokens(shared_table: Table, fields: Fields, is_message: bool) -> None:
+def test_reason_phrases_of_rejected_tokens(shared_table: Table, fields: Fields, is_message: bool) -> None:
     sas = account_sas(shared_table.client.endpoint, fields)
     answer = shared_table.client.send("GET", shared_table.path, sas, signer=anonymous).expect(403)
-    assert answer.reason == (answer.refusal.message if is_message else "Forbidden")
+    assert answer.reason == (answer.rejection.message if is_message else "Forbidden")
 
 
 def test_reason_phrases_of_other_formats(shared_table: Table) -> None:
@@ -319,49 +319,49 @@ EMPTY_BATCHES = {
 
 
 @pytest.mark.parametrize(("text", "status"), EMPTY_BATCHES.values(), ids=EMPTY_BATCHES)
-def test_an_empty_batch(client: Client, text: str, status: int) -> None:
+def test_empty_batch_choice(client: Client, text: str, status: int) -> None:
     answer = submit(client, text).expect(status)
     if status == 202:
         assert b"changesetresponse_" in answer.body
         assert b"HTTP/1.1" not in answer.body
 
 
-def test_a_second_change_set_is_refused_outside(table: Table) -> None:
+def test_a_second_change_set_is_rejected_outside(table: Table) -> None:
     first = body([insert(table, entity("p", "1"))], Layout(closed=False))
     second = body([insert(table, entity("p", "2"))], Layout(changeset_type="multipart/mixed; boundary=changeset_other"))
     text = f"{first}--{PLAIN.changeset}--{CRLF}{CRLF}{second}"
-    assert submit(table.client, text).refusal == (400, "InvalidInput", NOT_VALID)
+    assert submit(table.client, text).rejection == (400, "InvalidInput", NOT_VALID)
 
 
 def test_errors_of_batch_parts(row: Table) -> None:
     """A lone operation's error has no index, a lone query's has."""
     missing = operation("PUT", url_of(row, row.at("p", "none")), {}, If_Match="*")
     (part,) = changeset(submit(row.client, body([missing])).expect(202))
-    assert part.refusal == (404, "ResourceNotFound", None, "The specified resource does not exist.")
+    assert part.rejection == (404, "ResourceNotFound", None, "The specified resource does not exist.")
     text = query_body([operation("GET", url_of(row, row.at("p", "none")))])
     part = query_part(submit(row.client, text).expect(202))
-    assert part.refusal == (404, "ResourceNotFound", 0, "The specified resource does not exist.")
+    assert part.rejection == (404, "ResourceNotFound", 0, "The specified resource does not exist.")
     nowhere = operation("POST", url_of(row) + "x", entity("p", "1"))
     (part,) = changeset(submit(row.client, body([nowhere])).expect(202))
-    assert part.refusal[:3] == (404, "TableNotFound", 0)
+    assert part.rejection[:3] == (404, "TableNotFound", 0)
 
 
-def test_content_ids(row: Table) -> None:
+def test_content_id_choices(row: Table) -> None:
     """One among the part's headers is not echoed; a reference to one is no address."""
     first = insert(row, entity("p", "1"))._replace(mime=(("Content-ID", "7"),))
     assert [part.header("Content-ID") for part in changeset(submit(row.client, body([first])).expect(202))] == [None]
     changes = [insert(row, entity("p", "2"), Content_ID="1"), operation("MERGE", "$1", {"A": 1})]
     part = sole_part(submit(row.client, body(changes)).expect(202))
-    assert part.refusal == (400, "InvalidInput", 1, NOT_VALID)
+    assert part.rejection == (400, "InvalidInput", 1, NOT_VALID)
 
 
 def test_a_delete_without_condition_in_a_batch(row: Table) -> None:
     change = operation("DELETE", url_of(row, row.at("p", "r")))
     (part,) = changeset(submit(row.client, body([change])).expect(202))
-    assert part.refusal[:2] == (400, "InvalidInput")
+    assert part.rejection[:2] == (400, "InvalidInput")
 
 
-def test_an_old_sas_without_permission_refuses_a_batch_outside(table: Table) -> None:
+def test_an_old_sas_without_permission_rejects_a_batch_outside(table: Table) -> None:
     sas = table_sas(table.client.endpoint, table.name, {"sv": "2014-02-14", "sp": "r"})
     answer = submit(table.client, body([insert(table, entity("p", "r"))]), query=sas, signer=anonymous)
     assert answer.code == (404, "ResourceNotFound")

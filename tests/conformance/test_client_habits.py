@@ -160,7 +160,7 @@ def test_a_table_in_the_endpoint_url_is_a_clean_error(table: Table, method: str,
     headers = {"If-Match": "*"} if method == "DELETE" else {}
     answer = table.client.send(method, "/" + path.format(name=table.name), headers=headers, body=content)
     assert answer.status in {400, 404, 405}
-    assert answer.refusal.code != ""
+    assert answer.rejection.code != ""
 
 
 def test_an_empty_change_set_is_answered(table: Table) -> None:

@@ -1,6 +1,7 @@
 """The page of behaviours is true: its tests exist and passed, and it says what its tables say.
 
-The last of these runs after all other tests, for it looks at what became of those.
+The last of these runs after all other tests of its process, for it looks at what became of those. Of tests that run in
+another process of pytest-xdist it checks that they were collected.
 """
 
 import os
@@ -74,6 +75,8 @@ def test_a_page_has_a_line_for_each_row() -> None:
 
 def test_names_of_cases() -> None:
     assert case_name("tests/conformance/test_a.py::test_b[c/d.py::e]") == "test_a::test_b[c/d.py::e]"
+    assert case_name("tests/conformance/queue/test_a.py::test_b") == "conformance/queue/test_a::test_b"
+    assert case_name("tests/queue/test_a.py::test_b") == "queue/test_a::test_b"
     assert case_name("tests/table/filter/test_a.py::test_b") == "table/filter/test_a::test_b"
     assert case_name("tests/test_a.py::test_b") is None
 
@@ -95,6 +98,8 @@ def test_every_test_of_the_suite_shows_something() -> None:
 def test_the_page(request: pytest.FixtureRequest) -> None:
     sections = read_sections()
     writes = bool(os.environ.get(WRITE))
+    collected = {name for item in request.session.items if (name := case_name(item.nodeid))}
+    assert unshown(sections, dict.fromkeys(collected, True), whole=False) == [], "no such cases"
     assert unshown(sections, request.config.stash[OUTCOMES], whole=writes) == []
     if writes:
         PAGE.write_text(page(sections), encoding="utf-8")

@@ -46,7 +46,7 @@ def test_a_page_has_at_most_1000_rows(many: Table) -> None:
 
 
 @pytest.mark.parametrize("top", [100, 333, 999, 1000])
-def test_pages_by_top(many: Table, top: int) -> None:
+def test_top_limits_each_page(many: Table, top: int) -> None:
     found = pages(many, f"$top={top}")
     assert all(len(page.rows) <= top for page in found)
     assert row_keys(found) == [f"{row:05}" for row in range(COUNT)]
@@ -152,7 +152,7 @@ def test_malformed_tokens_are_answered(many: Table, token: str) -> None:
     answer = many.query(f"NextPartitionKey={token}&NextRowKey={token}")
     assert answer.status in {200, 400}
     if answer.status == 400:
-        assert answer.refusal.code in {"InvalidQueryParameterValue", "InvalidInput"}
+        assert answer.rejection.code in {"InvalidQueryParameterValue", "InvalidInput"}
 
 
 def test_pages_of_a_union_of_ranges(many: Table) -> None:

@@ -77,7 +77,7 @@ def test_a_preflight_that_matches(
     assert came == headers or headers is None
 
 
-REFUSED = [
+REJECTED = [
     ("http://c.example", "GET", None),
     ("http://A.example", "GET", None),
     ("https://a.example", "GET", None),
@@ -93,22 +93,22 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("origin", "method", "headers"), REFUSED)
+@pytest.mark.parametrize(("origin", "method", "headers"), REJECTED)
 def test_a_preflight_that_matches_nothing(
     client: Client, set_rules: Setter, origin: str, method: str, headers: str | None
 ) -> None:
     set_rules(*RULES)
-    assert preflight(client, origin, method, headers).refusal == FAILURE
+    assert preflight(client, origin, method, headers).rejection == FAILURE
 
 
 def test_the_first_rule_by_origin_and_method_decides(client: Client, set_rules: Setter) -> None:
     """Its headers must cover all that is asked for: later rules are not tried."""
     set_rules(rule(A, "GET", "one"), rule(A, "GET", "*"))
     preflight(client, A, "GET", "one").expect(200)
-    assert preflight(client, A, "GET", "two").refusal == FAILURE
+    assert preflight(client, A, "GET", "two").rejection == FAILURE
 
 
-def test_any_origin(client: Client, set_rules: Setter) -> None:
+def test_any_origin_is_allowed_by_an_asterisk(client: Client, set_rules: Setter) -> None:
     set_rules(rule("*", "GET", "*", "*", "60"))
     answer = preflight(client, "http://whoever.example", "GET", "what,ever").expect(200)
     assert answer.header("Access-Control-Allow-Origin") in {"*", "http://whoever.example"}
@@ -116,9 +116,9 @@ def test_any_origin(client: Client, set_rules: Setter) -> None:
         assert answer.header("Access-Control-Allow-Credentials") is None
 
 
-def test_no_rules(client: Client, set_rules: Setter) -> None:
+def test_preflight_without_rules_is_rejected(client: Client, set_rules: Setter) -> None:
     set_rules()
-    assert preflight(client, A, "GET").refusal == FAILURE
+    assert preflight(client, A, "GET").rejection == FAILURE
 
 
 @pytest.mark.parametrize(("origin", "method"), [(None, "GET"), (A, None), (None, None)])
@@ -127,13 +127,13 @@ def test_a_header_is_missing(
     client: Client, set_rules: Setter, origin: str | None, method: str | None, enabled: bool
 ) -> None:
     set_rules(*(RULES if enabled else []))
-    assert preflight(client, origin, method).refusal == MISSING
+    assert preflight(client, origin, method).rejection == MISSING
 
 
 @pytest.mark.parametrize(
     "path", ["/", "/Tables", "/$batch", "/t(PartitionKey='p',RowKey='r')", "/t()", "/no/such/thing"]
 )
-def test_any_path(client: Client, set_rules: Setter, path: str) -> None:
+def test_preflight_of_any_path(client: Client, set_rules: Setter, path: str) -> None:
     set_rules(*RULES)
     preflight(client, A, "GET", path=path).expect(200)
 
@@ -156,7 +156,7 @@ CASES: dict[str, Case] = {
 
 @pytest.mark.parametrize(("origin", "rules", "allowed", "exposed", "varies"), CASES.values(), ids=CASES)
 @pytest.mark.parametrize("suffix", ["", "nosuch"])
-def test_actual_reads(
+def test_cors_headers_of_reads(
     table: Table,
     set_rules: Setter,
     origin: str | None,
@@ -190,7 +190,7 @@ def test_a_prefix_exposes_each_header_that_it_covers(table: Table, set_rules: Se
     assert exposed >= {"x-ms-request-id", "x-ms-version", "x-ms-client-request-id"}
 
 
-def test_actual_writes(table: Table, set_rules: Setter) -> None:
+def test_cors_headers_of_writes(table: Table, set_rules: Setter) -> None:
     set_rules(EXACT)
     text = '{"PartitionKey":"p","RowKey":"r"}'
     answer = table.client.send("POST", table.path, headers={"Origin": A}, body=text).expect(201)
@@ -201,7 +201,7 @@ def test_actual_writes(table: Table, set_rules: Setter) -> None:
 
 
 @pytest.mark.unverified
-def test_any_origin_is_told_without_being_asked(table: Table, set_rules: Setter) -> None:
+def test_any_origin_is_reported_without_being_asked(table: Table, set_rules: Setter) -> None:
     set_rules(ANY)
     answer = table.client.send("GET", table.path).expect(200)
     assert answer.header("Access-Control-Allow-Origin") in {"*", None}

@@ -23,9 +23,9 @@ def test_1929_ne_with_an_absent_property(table: Table) -> None:
 
 
 def test_2471_eq_null(table: Table) -> None:
-    """Reported: `col eq null` works. The service refuses it."""
+    """Reported: `col eq null` works. The service rejects it."""
     table.add(entity("p", "r", Col="x"))
-    assert table.filter("Col eq null").refusal == (400, "InvalidInput", "One of the request inputs is not valid.")
+    assert table.filter("Col eq null").rejection == (400, "InvalidInput", "One of the request inputs is not valid.")
 
 
 def test_2535_select_of_an_absent_property(table: Table) -> None:
@@ -36,7 +36,7 @@ def test_2535_select_of_an_absent_property(table: Table) -> None:
 
 
 def test_1599_constant_on_the_left(table: Table) -> None:
-    """Reported: refused. The service accepts it, for keys and properties."""
+    """Reported: rejected. The service accepts it, for keys and properties."""
     table.add(entity("2022-07-12", "r", INT32=23))
     assert table.row_keys("'2022-07-12' eq PartitionKey") == ["r"]
     assert table.row_keys("23 eq INT32") == ["r"]
@@ -110,8 +110,8 @@ def test_2069_microseconds_in_date_filters(table: Table) -> None:
     assert table.row_keys("D eq datetime'2022-07-12T10:11:12.1234567Z'") == ["a"]
     assert table.row_keys("D gt datetime'2022-07-12T10:11:12.1234567Z'") == ["b"]
     assert table.row_keys("D eq datetime'2022-07-12T10:11:12.123456Z'") == ["c"]
-    stamp = table.get("p", "a").json()["Timestamp"]
-    assert table.row_keys(f"Timestamp eq datetime'{stamp}'") == ["a"]
+    timestamp = table.get("p", "a").json()["Timestamp"]
+    assert table.row_keys(f"Timestamp eq datetime'{timestamp}'") == ["a"]
 
 
 def test_2385_int64_filters(table: Table) -> None:
@@ -124,7 +124,7 @@ def test_2385_int64_filters(table: Table) -> None:
 
 
 def test_2387_double_beyond_the_maximum(table: Table) -> None:
-    """Reported: accepted. The service refuses it."""
+    """Reported: accepted. The service rejects it."""
     for value in ("1e400", "-1e400", "1.8976931348623157e308"):
         assert table.insert(f'{{"PartitionKey":"p","RowKey":"r","V":{value}}}').status == 400
 
@@ -139,7 +139,7 @@ def test_2450_filter_false(table: Table) -> None:
 
 @pytest.mark.unverified
 def test_1428_top_of_zero(table: Table) -> None:
-    """Reported: all rows. The service's answer is not recorded; an empty page harms nobody."""
+    """Reported: all rows. The service's answer is not recorded; an empty page does no harm."""
     table.add(entity("p", "r"))
     assert table.page("$top=0").rows == []
 
@@ -161,7 +161,7 @@ def test_2208_signature_of_a_secondary_url(table: Table) -> None:
 
 
 def test_changelog_filters_without_blanks(table: Table) -> None:
-    """Reported: refused. The service accepts `)and(` and `not(`."""
+    """Reported: rejected. The service accepts `)and(` and `not(`."""
     table.add(entity("p", "r", A=1, B=2))
     for text in ("(A eq 1)and(B eq 2)", "(A eq 5)or(B eq 2)", "not(A eq 5)", "(A eq 1)and not(B eq 5)"):
         assert table.row_keys(text) == ["r"]
@@ -178,7 +178,7 @@ def test_changelog_keys_with_quotes_percents_and_commas(table: Table, key: str) 
 
 
 def test_changelog_empty_keys(table: Table) -> None:
-    """Reported: refused. The service accepts empty keys everywhere."""
+    """Reported: rejected. The service accepts empty keys everywhere."""
     table.add(entity("", "", A=1))
     assert table.get("", "").json()["A"] == 1
     assert table.row_keys("PartitionKey eq '' and RowKey eq ''") == [""]

@@ -89,7 +89,7 @@ def content(declared: str | None, given: str) -> str:
 
 
 @pytest.mark.parametrize("case", SPELLINGS, ids=lambda case: f"{case.declared}: {case.given[:40]}")
-def test_spellings(shared_table: Table, case: Spelling) -> None:
+def test_value_spellings_are_accepted(shared_table: Table, case: Spelling) -> None:
     shared_table.write("PUT", shared_table.at("p", "r"), content(case.declared, case.given)).expect(204)
     for level in (NONE, MINIMAL, FULL):
         body = shared_table.get("p", "r", accept=level).expect(200).body
@@ -132,7 +132,7 @@ def test_an_annotation_may_follow_its_value(table: Table) -> None:
 
 @pytest.mark.unverified
 @pytest.mark.parametrize(("given", "out"), [("INF", "Infinity"), ("-INF", "-Infinity")])
-def test_xml_spellings_of_infinity_are_understood_or_refused(table: Table, given: str, out: str) -> None:
+def test_xml_spellings_of_infinity_are_understood_or_rejected(table: Table, given: str, out: str) -> None:
     answer = table.insert(content("Edm.Double", f'"{given}"'))
     assert answer.status in {201, 400}
     if answer.status == 201:
@@ -145,7 +145,7 @@ def test_minus_zero_is_a_number(table: Table) -> None:
     assert answer.json()["V"] == 0
 
 
-REFUSED = [
+REJECTED = [
     ("Edm.Boolean", '"yes"'),
     ("Edm.Boolean", '""'),
     ("Edm.Int32", '"abc"'),
@@ -190,13 +190,13 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("declared", "given"), REFUSED)
+@pytest.mark.parametrize(("declared", "given"), REJECTED)
 def test_values_that_do_not_fit(shared_table: Table, declared: str | None, given: str) -> None:
     annotation = f'"V@odata.type":"{declared}",' if declared is not None else ""
     text = f'{{"PartitionKey":"x","RowKey":"x",{annotation}"V":{given}}}'
     answer = shared_table.insert(text)
     assert answer.status == 400
-    assert answer.refusal.code in {"InvalidInput", "InvalidValueType"}
+    assert answer.rejection.code in {"InvalidInput", "InvalidValueType"}
     assert shared_table.page("$filter=PartitionKey%20eq%20'x'").rows == []
 
 
@@ -220,7 +220,7 @@ def test_double_underflow_does_not_break(shared_table: Table, declared: str | No
 
 
 @pytest.mark.unverified
-def test_more_than_seven_fraction_digits_are_cut_or_refused(shared_table: Table) -> None:
+def test_more_than_seven_fraction_digits_are_cut_or_rejected(shared_table: Table) -> None:
     given = '"2014-05-07T08:20:53.12345678Z"'
     answer = shared_table.write("PUT", shared_table.at("p", "r"), content("Edm.DateTime", given))
     assert answer.status in {204, 400}
@@ -233,8 +233,8 @@ def test_more_than_seven_fraction_digits_are_cut_or_refused(shared_table: Table)
     [("1600-12-31T23:59:59Z", "12/31/1600 23:59:59"), ("0001-01-01T00:00:00Z", "01/01/0001 00:00:00")],
 )
 def test_dates_before_1601_are_out_of_range(shared_table: Table, given: str, shown: str) -> None:
-    refusal = shared_table.insert(content("Edm.DateTime", f'"{given}"')).refusal
-    assert refusal == (400, "OutOfRangeInput", f"The 'V' parameter of value '{shown}' is out of range.")
+    rejection = shared_table.insert(content("Edm.DateTime", f'"{given}"')).rejection
+    assert rejection == (400, "OutOfRangeInput", f"The 'V' parameter of value '{shown}' is out of range.")
 
 
 MALFORMED = ["", "{", "nonsense", "[]", '"text"', "5", "null", '{"A":1', '{"A":01}', '{"A":+1}', "{'A':1}", '{"A":1,}']
@@ -243,20 +243,20 @@ MALFORMED += ['{"A":NaN}', '{"A":Infinity}', '{"A":1}{"B":2}', '{"A" 1}', '{"A":
 
 @pytest.mark.parametrize("text", MALFORMED)
 @pytest.mark.parametrize("method", ["POST", "PUT", "MERGE"])
-def test_malformed_json(shared_table: Table, method: str, text: str) -> None:
+def test_malformed_json_is_rejected(shared_table: Table, method: str, text: str) -> None:
     path = shared_table.path if method == "POST" else shared_table.at("malformed", "r")
     assert shared_table.write(method, path, text).code == (400, "InvalidInput")
     assert shared_table.page("$filter=PartitionKey%20eq%20'malformed'").rows == []
 
 
 @pytest.mark.parametrize("depth", [100, 10_000, 200_000])
-def test_deep_json_is_refused(shared_table: Table, depth: int) -> None:
+def test_deep_json_is_rejected(shared_table: Table, depth: int) -> None:
     answer = shared_table.insert(f'{{"PartitionKey":"p","RowKey":"d","V":{"[" * depth}{"]" * depth}}}')
     assert answer.code == (400, "InvalidInput")
 
 
 @pytest.mark.parametrize("raw", [b'{"A":"\xff"}', b'{"A":"\xc3"}', b"\xff\xfe{\x00}\x00"])
-def test_a_body_that_is_not_utf8_is_refused(shared_table: Table, raw: bytes) -> None:
+def test_a_body_that_is_not_utf8_is_rejected(shared_table: Table, raw: bytes) -> None:
     answer = shared_table.client.send("PUT", shared_table.at("u", "u"), body=raw)
     assert answer.code == (400, "InvalidInput")
 

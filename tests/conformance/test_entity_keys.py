@@ -42,16 +42,16 @@ FINE += ["\u00a0", "é", "日", "😀", "\uff5e", "\ue000", "%20", "%27", "%2F",
 
 @pytest.mark.parametrize("content", MISSING, ids=str)
 def test_both_are_needed_on_insert(table: Table, content: dict[str, str | None]) -> None:
-    assert table.insert(json.dumps(content)).refusal == NEEDED
+    assert table.insert(json.dumps(content)).rejection == NEEDED
 
 
 @pytest.mark.parametrize("char", FORBIDDEN, ids=ascii)
 @pytest.mark.parametrize("key", ["PartitionKey", "RowKey"])
 def test_forbidden_characters_on_insert(table: Table, key: str, char: str) -> None:
     value = f"a{char}b"
-    refusal = table.insert(entity("p", "r") | {key: value}).refusal
-    assert refusal[:2] == (400, "OutOfRangeInput")
-    assert refusal.message == f"The '{key}' parameter of value '{value}' is out of range."
+    rejection = table.insert(entity("p", "r") | {key: value}).rejection
+    assert rejection[:2] == (400, "OutOfRangeInput")
+    assert rejection.message == f"The '{key}' parameter of value '{value}' is out of range."
 
 
 @pytest.mark.parametrize("char", FORBIDDEN, ids=ascii)
@@ -67,7 +67,7 @@ def test_forbidden_characters_in_addresses(shared_table: Table, method: str, cha
 
 
 @pytest.mark.parametrize("text", FINE, ids=ascii)
-def test_fine_characters(shared_table: Table, text: str) -> None:
+def test_unusual_key_characters_are_accepted(shared_table: Table, text: str) -> None:
     key = f"a{text}b"
     answer = shared_table.insert(entity(key, text), Prefer="return-no-content").expect(204)
     assert answer.required("Location").startswith(shared_table.client.endpoint.base)
@@ -80,7 +80,7 @@ def test_fine_characters(shared_table: Table, text: str) -> None:
 
 
 @pytest.mark.parametrize(("partition", "row"), [("", ""), ("", "r"), ("p", "")])
-def test_empty_keys(table: Table, partition: str, row: str) -> None:
+def test_empty_keys_are_accepted(table: Table, partition: str, row: str) -> None:
     table.insert(entity(partition, row, A=1)).expect(201)
     assert table.get(partition, row).expect(200).json()["A"] == 1
     table.write("MERGE", table.at(partition, row), {"A": 2}, If_Match="*").expect(204)
@@ -91,7 +91,7 @@ def test_empty_keys(table: Table, partition: str, row: str) -> None:
 
 @pytest.mark.parametrize("length", [512, 1024])
 @pytest.mark.parametrize("char", ["k", "é", "日"])
-def test_long_keys(table: Table, length: int, char: str) -> None:
+def test_keys_of_1024_characters_are_accepted(table: Table, length: int, char: str) -> None:
     key = char * length
     table.insert(entity(key, key), Prefer="return-no-content").expect(204)
     assert [row["RowKey"] for row in table.page().rows] == [key]
@@ -100,10 +100,10 @@ def test_long_keys(table: Table, length: int, char: str) -> None:
 
 @pytest.mark.unverified
 @pytest.mark.parametrize("key", ["PartitionKey", "RowKey"])
-def test_keys_beyond_1024_characters_are_refused(table: Table, key: str) -> None:
+def test_keys_beyond_1024_characters_are_rejected(table: Table, key: str) -> None:
     answer = table.insert(entity("p", "r") | {key: "k" * 1025})
     assert answer.status == 400
-    assert answer.refusal.code in {"KeyValueTooLarge", "PropertyValueTooLarge", "OutOfRangeInput", "InvalidInput"}
+    assert answer.rejection.code in {"KeyValueTooLarge", "PropertyValueTooLarge", "OutOfRangeInput", "InvalidInput"}
     assert table.page().rows == []
 
 
@@ -113,7 +113,7 @@ def test_keys_are_strings(table: Table, key: str, value: str) -> None:
     other = "RowKey" if key == "PartitionKey" else "PartitionKey"
     answer = table.insert(f'{{"{key}":{value},"{other}":"x"}}')
     assert answer.status == 400
-    assert answer.refusal.code in {"PrimaryKeyPropertyIsInvalidType", "InvalidInput", "PropertiesNeedValue"}
+    assert answer.rejection.code in {"PrimaryKeyPropertyIsInvalidType", "InvalidInput", "PropertiesNeedValue"}
     assert table.page().rows == []
 
 
@@ -193,8 +193,8 @@ def test_pairs_that_run_together_alike_are_different(table: Table) -> None:
 
 def test_the_second_insert_conflicts(table: Table) -> None:
     table.add(entity("p", "r", A=1))
-    refusal = table.insert(entity("p", "r", A=2)).refusal
-    assert refusal == (409, "EntityAlreadyExists", "The specified entity already exists.")
+    rejection = table.insert(entity("p", "r", A=2)).rejection
+    assert rejection == (409, "EntityAlreadyExists", "The specified entity already exists.")
     assert table.get("p", "r").json()["A"] == 1
 
 
@@ -207,7 +207,7 @@ def test_keys_may_be_left_out_of_updates(table: Table, method: str) -> None:
 
 @pytest.mark.unverified
 @pytest.mark.parametrize("method", ["PUT", "MERGE", "PATCH"])
-def test_keys_that_differ_from_the_address_are_ignored_or_refused(table: Table, method: str) -> None:
+def test_keys_that_differ_from_the_address_are_ignored_or_rejected(table: Table, method: str) -> None:
     answer = table.write(method, table.at("p", "r"), entity("p", "other", A=1))
     assert answer.status in {204, 400}
     assert [row["RowKey"] for row in table.page().rows] == (["r"] if answer.status == 204 else [])

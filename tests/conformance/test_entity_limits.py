@@ -6,30 +6,30 @@ from typing import Any
 
 import pytest
 
-from .answers import Refusal
+from .answers import Rejection
 from .client import Client
 from .tables import Entity, Table, entity
 
-TOO_MANY = Refusal(
+TOO_MANY = Rejection(
     400,
     "TooManyProperties",
     "The entity contains more properties than allowed. Each entity can include up to 252 properties to store data. "
     "Each entity also has 3 system properties.",
 )
-NAME_TOO_LONG = Refusal(400, "PropertyNameTooLong", "The property name exceeds the maximum allowed length (255).")
-VALUE_TOO_LARGE = Refusal(
+NAME_TOO_LONG = Rejection(400, "PropertyNameTooLong", "The property name exceeds the maximum allowed length (255).")
+VALUE_TOO_LARGE = Rejection(
     400,
     "PropertyValueTooLarge",
     "The property value exceeds the maximum allowed size (64KB). If the property value is a string, it is UTF-16 "
     "encoded and the maximum number of characters should be 32K or less.",
 )
-ENTITY_TOO_LARGE = Refusal(400, "EntityTooLarge", "The entity is larger than the maximum allowed size (1MB).")
-BODY_TOO_LARGE = Refusal(
+ENTITY_TOO_LARGE = Rejection(400, "EntityTooLarge", "The entity is larger than the maximum allowed size (1MB).")
+BODY_TOO_LARGE = Rejection(
     413, "RequestBodyTooLarge", "The request body is too large and exceeds the maximum permissible limit."
 )
 ENTITY_BYTES_MAX = 1_048_576
 BODY_BYTES_MAX = 4 * 1024 * 1024
-ACCEPTED = Refusal(201, "", "")
+ACCEPTED = Rejection(201, "", "")
 
 
 def binary(size: int) -> Entity:
@@ -42,13 +42,13 @@ def properties(count: int, value: Any = 1) -> Entity:
     return {f"P{number:04}": value for number in range(count)}
 
 
-def outcome(table: Table, content: Entity) -> Refusal:
+def outcome(table: Table, content: Entity) -> Rejection:
     """What an insert answers; a success is ACCEPTED."""
-    refusal = table.insert(json.dumps(entity("p", "r") | content)).refusal
-    return ACCEPTED if refusal.status == 201 else refusal
+    rejection = table.insert(json.dumps(entity("p", "r") | content)).rejection
+    return ACCEPTED if rejection.status == 201 else rejection
 
 
-LIMITS: dict[str, tuple[Entity, Refusal]] = {
+LIMITS: dict[str, tuple[Entity, Rejection]] = {
     "252 properties": (properties(252), ACCEPTED),
     "253 properties": (properties(253), TOO_MANY),
     "252 and a null": (properties(252) | {"Null": None}, ACCEPTED),
@@ -71,7 +71,7 @@ LIMITS: dict[str, tuple[Entity, Refusal]] = {
 
 
 @pytest.mark.parametrize(("content", "expected"), LIMITS.values(), ids=LIMITS)
-def test_on_insert(table: Table, content: Entity, expected: Refusal) -> None:
+def test_limits_are_checked_on_insert(table: Table, content: Entity, expected: Rejection) -> None:
     came = outcome(table, content)
     assert came == expected
     assert len(table.page().rows) == (1 if expected == ACCEPTED else 0)
@@ -79,13 +79,13 @@ def test_on_insert(table: Table, content: Entity, expected: Refusal) -> None:
 
 @pytest.mark.parametrize("method", ["PUT", "MERGE", "PATCH"])
 @pytest.mark.parametrize(("content", "expected"), LIMITS.values(), ids=LIMITS)
-def test_on_upsert(shared_table: Table, method: str, content: Entity, expected: Refusal) -> None:
+def test_limits_are_checked_on_upsert(shared_table: Table, method: str, content: Entity, expected: Rejection) -> None:
     shared_table.write("PUT", shared_table.at("upsert", method), {}).expect(204)
     answer = shared_table.write(method, shared_table.at("upsert", method), json.dumps(content))
     if expected == ACCEPTED:
         answer.expect(204)
     else:
-        assert answer.refusal == expected
+        assert answer.rejection == expected
 
 
 def _sized(size: int) -> Entity:
@@ -110,7 +110,7 @@ def _sized(size: int) -> Entity:
 
 def test_an_entity_of_one_mebibyte_fits(table: Table) -> None:
     table.insert(_sized(ENTITY_BYTES_MAX), Prefer="return-no-content").expect(204)
-    assert table.insert(_sized(ENTITY_BYTES_MAX + 2) | {"RowKey": "s"}).refusal == ENTITY_TOO_LARGE
+    assert table.insert(_sized(ENTITY_BYTES_MAX + 2) | {"RowKey": "s"}).rejection == ENTITY_TOO_LARGE
     assert [row["RowKey"] for row in table.page("$select=RowKey").rows] == ["r"]
 
 
@@ -121,8 +121,8 @@ def test_nulls_do_not_count_against_the_entity_size(table: Table) -> None:
 def test_limits_are_checked_on_the_merged_result(table: Table) -> None:
     table.add(entity("p", "r", **properties(252)))
     address = table.at("p", "r")
-    assert table.write("MERGE", address, {"One": 1}, If_Match="*").refusal == TOO_MANY
-    assert table.write("PATCH", address, {"One": 1}).refusal == TOO_MANY
+    assert table.write("MERGE", address, {"One": 1}, If_Match="*").rejection == TOO_MANY
+    assert table.write("PATCH", address, {"One": 1}).rejection == TOO_MANY
     table.write("MERGE", address, {"P0000": 2}).expect(204)
     row = table.get("p", "r", accept="application/json;odata=nometadata").json()
     assert len(row) == 255
@@ -132,12 +132,12 @@ def test_limits_are_checked_on_the_merged_result(table: Table) -> None:
 def test_the_entity_size_is_checked_on_the_merged_result(table: Table) -> None:
     table.insert(_sized(ENTITY_BYTES_MAX - 100), Prefer="return-no-content").expect(204)
     answer = table.write("MERGE", table.at("p", "r"), {"More": "x" * 100})
-    assert answer.refusal == ENTITY_TOO_LARGE
+    assert answer.rejection == ENTITY_TOO_LARGE
 
 
 def test_a_body_beyond_four_mebibytes(table: Table) -> None:
     content = f'{{"PartitionKey":"p","RowKey":"r","Null":null{" " * (BODY_BYTES_MAX + 1)}}}'
-    assert table.insert(content).refusal == BODY_TOO_LARGE
+    assert table.insert(content).rejection == BODY_TOO_LARGE
     assert table.page().rows == []
 
 

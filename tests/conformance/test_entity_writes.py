@@ -57,7 +57,7 @@ def test_delete_leaves_the_neighbours(table: Table) -> None:
     table.add(*(entity("p", row) for row in ("a", "b", "c")))
     table.write("DELETE", table.at("p", "b"), If_Match="*").expect(204)
     assert table.row_keys() == ["a", "c"]
-    assert table.get("p", "b").refusal == (404, "ResourceNotFound", "The specified resource does not exist.")
+    assert table.get("p", "b").rejection == (404, "ResourceNotFound", "The specified resource does not exist.")
     table.insert(entity("p", "b", New=1)).expect(201)
     assert table.row_keys() == ["a", "b", "c"]
 
@@ -71,7 +71,7 @@ def test_location_carries_no_query(table: Table, query: str) -> None:
     assert (answer.header("Location"), answer.header("DataServiceId")) == (location, location)
 
 
-def test_a_refused_write_changes_nothing(table: Table) -> None:
+def test_a_rejected_write_changes_nothing(table: Table) -> None:
     table.add(GIVEN)
     before = table.get("p", "r").body
     for method in ("PUT", "MERGE", "PATCH"):

@@ -8,14 +8,14 @@ from typing import NamedTuple
 
 import pytest
 
-from .answers import Refusal
+from .answers import Rejection
 from .client import Client, HeaderChanges
 from .signing import Endpoint
 from .tables import STALE, Table, entity
 
 
 class Cause(NamedTuple):
-    """A request and its refusal; the table holds (p, r). No message: the reference leaves the text open."""
+    """A request and its rejection; the table holds (p, r). No message: the reference leaves the text open."""
 
     method: str
     path: str
@@ -171,14 +171,14 @@ CAUSES = [
 
 
 @pytest.mark.parametrize("cause", CAUSES, ids=lambda cause: f"{cause.code}-{cause.method}")
-def test_code(table: Table, cause: Cause) -> None:
+def test_error_code_of_each_cause(table: Table, cause: Cause) -> None:
     table.add(entity("p", "r", A=1))
     before = table.query().body
     path, _, query = cause.path.replace("{t}", table.name).partition("?")
     content = cause.body and cause.body.replace("{t}", table.name).replace("{{", "{").replace("}}", "}")
     answer = table.client.send(cause.method, path, query, headers=cause.headers, body=content)
     assert answer.code == (cause.status, cause.code)
-    assert cause.message in {None, answer.refusal.message}
+    assert cause.message in {None, answer.rejection.message}
     assert answer.header("x-ms-error-code") in {None, cause.code}
     assert table.query().body == before
 
@@ -191,16 +191,16 @@ def test_analytics_code_of_the_documentation_is_not_used(table: Table) -> None:
 
 
 @pytest.mark.parametrize("host", [None, ""])
-def test_no_host(client: Client, endpoint: Endpoint, host: str | None) -> None:
+def test_request_without_host_is_rejected(client: Client, endpoint: Endpoint, host: str | None) -> None:
     """HTTP/1.1 asks for exactly one Host; 400 is also what RFC 9112 wants."""
     answer = Client(endpoint).send("GET", "/Tables", headers={"Host": host})
     assert answer.status == 400
     if answer.body:
-        assert answer.refusal.code in {"HostInformationNotPresent", "InvalidInput", "InvalidHeaderValue"}
+        assert answer.rejection.code in {"HostInformationNotPresent", "InvalidInput", "InvalidHeaderValue"}
     client.send("GET", "/Tables", "$top=1").expect(200)
 
 
-def test_a_very_long_address_is_refused_and_the_service_lives(client: Client, endpoint: Endpoint) -> None:
+def test_a_very_long_address_is_rejected_and_the_service_lives(client: Client, endpoint: Endpoint) -> None:
     other = Client(endpoint)
     try:
         answer = other.send("GET", "/Tables", "$filter=" + "x" * 200_000)
@@ -212,15 +212,19 @@ def test_a_very_long_address_is_refused_and_the_service_lives(client: Client, en
     client.send("GET", "/Tables", "$top=1").expect(200)
 
 
-def test_refusals_are_equal(table: Table) -> None:
+def test_rejections_are_equal(table: Table) -> None:
     first, second = table.get("p", "none"), table.get("p", "none")
-    assert first.refusal == second.refusal == Refusal(404, "ResourceNotFound", "The specified resource does not exist.")
+    assert (
+        first.rejection
+        == second.rejection
+        == Rejection(404, "ResourceNotFound", "The specified resource does not exist.")
+    )
     assert first.header("x-ms-request-id") != second.header("x-ms-request-id")
 
 
 def test_an_xml_error_names_the_header(client: Client) -> None:
     headers = {"x-ms-version": "yesterday"}
     answer = client.send("GET", "/", "restype=service&comp=properties", headers=headers)
-    assert answer.refusal.code == "InvalidHeaderValue"
+    assert answer.rejection.code == "InvalidHeaderValue"
     assert b"HeaderName>x-ms-version</" in answer.body
     assert b"HeaderValue>yesterday</" in answer.body

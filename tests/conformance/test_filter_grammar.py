@@ -140,12 +140,12 @@ FALSE = [
 
 
 @pytest.mark.parametrize("text", LITERALS + COMPARISONS + STRUCTURES)
-def test_true(row: Table, text: str) -> None:
+def test_true_filters_find_the_row(row: Table, text: str) -> None:
     assert row.row_keys(text) == ["r"]
 
 
 @pytest.mark.parametrize("text", FALSE)
-def test_false(row: Table, text: str) -> None:
+def test_false_filters_find_nothing(row: Table, text: str) -> None:
     assert row.row_keys(text) == []
 
 
@@ -197,13 +197,13 @@ SYNTAX = [
 
 
 @pytest.mark.parametrize("text", SYNTAX)
-def test_syntax_errors(row: Table, text: str) -> None:
+def test_syntax_errors_are_rejected(row: Table, text: str) -> None:
     assert row.filter(text).code == (400, "InvalidInput")
 
 
 def test_the_recorded_syntax_error(row: Table) -> None:
     message = "Syntax error at position 7 in 'aaa bbb ccc'."
-    assert row.filter("aaa bbb ccc").refusal == (400, "InvalidInput", message)
+    assert row.filter("aaa bbb ccc").rejection == (400, "InvalidInput", message)
 
 
 def test_a_string_where_a_boolean_belongs(row: Table) -> None:
@@ -211,8 +211,8 @@ def test_a_string_where_a_boolean_belongs(row: Table) -> None:
         "A binary operator with incompatible types was detected. Found operand types 'Edm.String' and 'Edm.Boolean' "
         "for operator kind 'And'."
     )
-    refusal = row.filter("(PartitionKey ) and (RowKey ge '000050')").refusal
-    assert refusal == (400, "InvalidInput", message)
+    rejection = row.filter("(PartitionKey ) and (RowKey ge '000050')").rejection
+    assert rejection == (400, "InvalidInput", message)
 
 
 @pytest.mark.parametrize(
@@ -224,7 +224,7 @@ def test_a_system_property_is_no_condition(row: Table, text: str) -> None:
 
 @pytest.mark.parametrize("text", ["S eq null", "S ne null", "Missing eq null", "null eq S", "PartitionKey eq null"])
 def test_null_is_no_literal(row: Table, text: str) -> None:
-    assert row.filter(text).refusal == (400, "InvalidInput", NOT_VALID)
+    assert row.filter(text).rejection == (400, "InvalidInput", NOT_VALID)
 
 
 FUNCTIONS = [

@@ -130,7 +130,7 @@ OTHERS: list[tuple[str, set[str]]] = [
 
 
 @pytest.mark.parametrize(("text", "found"), ABSENCE + TYPES + NUMBERS + OTHERS)
-def test_finds(rows: Table, text: str, found: set[str]) -> None:
+def test_filter_finds_its_rows(rows: Table, text: str, found: set[str]) -> None:
     assert set(rows.row_keys(text)) == found
 
 
@@ -186,7 +186,7 @@ def test_astral_characters_sort_by_utf16(table: Table) -> None:
     assert table.row_keys("V gt '😀'") == ["r"]
 
 
-def test_timestamp(table: Table) -> None:
+def test_timestamp_filter(table: Table) -> None:
     table.add(entity("p", "1"))
     table.add(entity("p", "2"))
     first, second = (row["Timestamp"] for row in table.page().rows)
@@ -247,14 +247,14 @@ GRID = [
 
 
 @pytest.mark.parametrize(("text", "found"), GRID)
-def test_keys(grid: Table, text: str, found: str) -> None:
+def test_key_filter(grid: Table, text: str, found: str) -> None:
     rows = grid.filter(text).expect(200).json()["value"]
     assert " ".join(row["PartitionKey"] + row["RowKey"] for row in rows) == found
 
 
 @pytest.mark.unverified
 @pytest.mark.parametrize("text", ["PartitionKey eq 5", "RowKey eq true", "Timestamp eq 'x'", "PartitionKey gt 5L"])
-def test_a_system_property_against_another_type_finds_nothing_or_is_refused(grid: Table, text: str) -> None:
+def test_a_system_property_against_another_type_finds_nothing_or_is_rejected(grid: Table, text: str) -> None:
     answer = grid.filter(text)
     assert answer.status in {200, 400}
     if answer.status == 200:

@@ -4,21 +4,21 @@ from typing import NamedTuple
 
 import pytest
 
-from .answers import Refusal
+from .answers import Rejection
 from .tables import STALE, Table, entity
 
-SUCCESS = Refusal(204, "", "")
-NOT_FOUND = Refusal(404, "ResourceNotFound", "The specified resource does not exist.")
-NOT_SATISFIED = Refusal(
+SUCCESS = Rejection(204, "", "")
+NOT_FOUND = Rejection(404, "ResourceNotFound", "The specified resource does not exist.")
+NOT_SATISFIED = Rejection(
     412, "UpdateConditionNotSatisfied", "The update condition specified in the request was not satisfied."
 )
-BOTH = Refusal(
+BOTH = Rejection(
     400,
     "InvalidInput",
     "Both If-Match and If-None-Match HTTP headers cannot be specified at the same time. Please specify either one of "
     "the headers or none of them.",
 )
-NO_ETAGS = Refusal(
+NO_ETAGS = Rejection(
     400,
     "InvalidInput",
     "If-Match or If-None-Match headers cannot be specified if the target type does not have etag properties defined.",
@@ -26,9 +26,9 @@ NO_ETAGS = Refusal(
 WRITES = ["PUT", "MERGE", "PATCH"]
 
 
-def malformed(tag: str) -> Refusal:
+def malformed(tag: str) -> Rejection:
     """What a tag that is none gives."""
-    return Refusal(
+    return Rejection(
         400,
         "InvalidInput",
         f"The etag value '{tag}' specified in one of the request headers is not valid. Please make sure only one etag "
@@ -40,8 +40,8 @@ class Row(NamedTuple):
     """One line of the matrix: a header, then what an entity that is missing and one that exists give."""
 
     if_match: str | None
-    missing: Refusal
-    exists: Refusal
+    missing: Rejection
+    exists: Rejection
 
 
 MALFORMED = ["foo", '"x"', "W/foo", "''", 'W/"a",W/"b"', 'W/"a", W/"b"', "W/", '"', '*,W/"a"', "**"]
@@ -57,10 +57,10 @@ UPDATES = [
 DELETES = [row for row in UPDATES if row.if_match is not None]
 
 
-def attempt(table: Table, method: str, if_match: str | None, address: str) -> Refusal:
+def attempt(table: Table, method: str, if_match: str | None, address: str) -> Rejection:
     """Write or delete under a condition."""
     body = None if method == "DELETE" else {"B": 2}
-    return table.write(method, address, body, If_Match=if_match).refusal
+    return table.write(method, address, body, If_Match=if_match).rejection
 
 
 @pytest.mark.parametrize("row", UPDATES, ids=lambda row: str(row.if_match))
@@ -97,7 +97,7 @@ def test_delete_of_a_missing_entity(table: Table, row: Row) -> None:
 
 
 @pytest.mark.parametrize("method", [*WRITES, "DELETE"])
-def test_the_current_tag(table: Table, method: str) -> None:
+def test_current_etag_is_accepted(table: Table, method: str) -> None:
     tag = table.insert(entity("p", "r", A=1)).expect(201).etag
     assert attempt(table, method, tag, table.at("p", "r")) == SUCCESS
     second = NOT_FOUND if method == "DELETE" else NOT_SATISFIED
@@ -122,12 +122,12 @@ def test_the_tag_of_another_entity(table: Table, method: str) -> None:
 
 @pytest.mark.unverified
 @pytest.mark.parametrize("exists", [True, False])
-def test_delete_without_a_condition_is_refused(table: Table, exists: bool) -> None:
+def test_delete_without_a_condition_is_rejected(table: Table, exists: bool) -> None:
     if exists:
         table.add(entity("p", "r"))
     answer = table.write("DELETE", table.at("p", "r"))
     assert answer.status == 400
-    assert answer.refusal.code in {"InvalidInput", "MissingRequiredHeader"}
+    assert answer.rejection.code in {"InvalidInput", "MissingRequiredHeader"}
     assert len(table.page().rows) == int(exists)
 
 
@@ -140,34 +140,34 @@ def test_if_none_match(table: Table, tag: str, exists: bool) -> None:
         body = None if method == "DELETE" else "{}"
         answer = table.write(method, table.at("p", "r"), body, If_None_Match=tag)
         message = f"If-None-Match HTTP header cannot be specified for {words} operations."
-        assert answer.refusal == (400, "InvalidInput", message)
+        assert answer.rejection == (400, "InvalidInput", message)
     assert len(table.page().rows) == int(exists)
 
 
 @pytest.mark.unverified
 @pytest.mark.parametrize("method", ["MERGE", "PATCH"])
-def test_if_none_match_on_merge_is_refused(table: Table, method: str) -> None:
+def test_if_none_match_on_merge_is_rejected(table: Table, method: str) -> None:
     assert table.write(method, table.at("p", "r"), "{}", If_None_Match="*").code == (400, "InvalidInput")
 
 
 @pytest.mark.parametrize("method", [*WRITES, "DELETE"])
-def test_both_headers(table: Table, method: str) -> None:
+def test_if_match_with_if_none_match(table: Table, method: str) -> None:
     body = None if method == "DELETE" else "{}"
-    assert table.write(method, table.at("p", "r"), body, If_Match="*", If_None_Match="*").refusal == BOTH
+    assert table.write(method, table.at("p", "r"), body, If_Match="*", If_None_Match="*").rejection == BOTH
 
 
 @pytest.mark.parametrize("header", ["If-Match", "If-None-Match"])
 def test_neither_on_an_insert(table: Table, header: str) -> None:
     headers = {header: "*"}
     answer = table.client.send("POST", table.path, headers=headers, body='{"PartitionKey":"p","RowKey":"r"}')
-    assert answer.refusal == NO_ETAGS
+    assert answer.rejection == NO_ETAGS
     assert table.page().rows == []
 
 
 @pytest.mark.parametrize("header", ["If-Match", "If-None-Match"])
 def test_neither_on_the_creation_of_a_table(missing: Table, header: str) -> None:
     body = f'{{"TableName":"{missing.name}"}}'
-    assert missing.client.send("POST", "/Tables", headers={header: "*"}, body=body).refusal == NO_ETAGS
+    assert missing.client.send("POST", "/Tables", headers={header: "*"}, body=body).rejection == NO_ETAGS
     missing.client.send("GET", f"/Tables('{missing.name}')").expect(404)
 
 

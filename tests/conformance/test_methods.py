@@ -74,15 +74,15 @@ def test_unsupported_pairs(table: Table, method: str, path: str) -> None:
     body = None if method in {"GET", "DELETE"} else "{}"
     answer = table.client.send(method, path.format(name=table.name), body=body)
     assert answer.status in {400, 405}
-    assert answer.refusal.code in {"MethodNotAllowed", "UnsupportedHttpVerb", "InvalidInput", "InvalidUri"}
+    assert answer.rejection.code in {"MethodNotAllowed", "UnsupportedHttpVerb", "InvalidInput", "InvalidUri"}
 
 
 @pytest.mark.parametrize(("method", "path"), [("PUT", "/Tables"), ("DELETE", "/{name}"), ("PUT", "/{name}")])
 def test_unsupported_pairs_are_405(table: Table, method: str, path: str) -> None:
     answer = table.client.send(method, path.format(name=table.name), body=None if method == "DELETE" else "{}")
     message = "The requested method is not allowed on the specified resource."
-    assert answer.refusal == (405, answer.refusal.code, message)
-    assert answer.refusal.code in {"MethodNotAllowed", "UnsupportedHttpVerb"}
+    assert answer.rejection == (405, answer.rejection.code, message)
+    assert answer.rejection.code in {"MethodNotAllowed", "UnsupportedHttpVerb"}
 
 
 def test_post_to_an_entity(table: Table) -> None:
@@ -92,11 +92,11 @@ def test_post_to_an_entity(table: Table) -> None:
 
 
 @pytest.mark.parametrize("method", ["FOO", "TRACE", "LINK", "PROPFIND"])
-def test_unknown_verbs(client: Client, method: str) -> None:
+def test_unknown_methods_are_rejected(client: Client, method: str) -> None:
     answer = client.send(method, "/Tables")
     assert answer.status in {400, 405, 501}
     if answer.body:
-        assert answer.refusal.code in {"InvalidHttpVerb", "UnsupportedHttpVerb", "MethodNotAllowed", "NotImplemented"}
+        assert answer.rejection.code in {"InvalidHttpVerb", "UnsupportedHttpVerb", "MethodNotAllowed", "NotImplemented"}
     client.send("GET", "/Tables", "$top=1").expect(200)
 
 
@@ -105,7 +105,7 @@ BODIES += [(method, "/{name}(PartitionKey='p',RowKey='r')") for method in ("PUT"
 
 
 @pytest.mark.parametrize(("method", "path"), BODIES)
-def test_an_empty_body(table: Table, method: str, path: str) -> None:
+def test_empty_body_is_rejected(table: Table, method: str, path: str) -> None:
     answer = table.client.send(method, path.format(name=table.name), body="")
     assert answer.code == (400, "InvalidInput")
 
@@ -114,10 +114,10 @@ def test_an_empty_body(table: Table, method: str, path: str) -> None:
 def test_no_content_length(table: Table, method: str, path: str) -> None:
     headers = {"Content-Length": None, "Content-Type": "application/json"}
     answer = table.client.send(method, path.format(name=table.name), headers=headers)
-    assert answer.refusal == (411, "MissingContentLengthHeader", "The Content-Length header was not specified.")
+    assert answer.rejection == (411, "MissingContentLengthHeader", "The Content-Length header was not specified.")
 
 
-def test_a_chunked_body(table: Table) -> None:
+def test_chunked_body_is_accepted(table: Table) -> None:
     text = '{"PartitionKey":"p","RowKey":"r","A":1}'
     chunked = "".join(f"{len(part):x}\r\n{part}\r\n" for part in (text[:7], text[7:])) + "0\r\n\r\n"
     headers = {"Content-Length": None, "Transfer-Encoding": "chunked"}

@@ -34,7 +34,7 @@ def content_type(level: str) -> str:
 
 
 @pytest.mark.parametrize(("accept", "level"), ACCEPTED)
-def test_accept(shared_table: Table, accept: str, level: str) -> None:
+def test_accept_header_decides_the_format(shared_table: Table, accept: str, level: str) -> None:
     answer = shared_table.query(accept=accept).expect(200)
     assert answer.header("Content-Type") == content_type(level)
 
@@ -62,16 +62,16 @@ def test_without_a_preference_the_answer_is_minimal(shared_table: Table, accept:
 
 @pytest.mark.parametrize("accept", ["application/atom+xml", "application/atom+xml,application/xml", "application/xml"])
 def test_atom_is_gone(shared_table: Table, accept: str) -> None:
-    assert shared_table.query(accept=accept).refusal == ATOM
+    assert shared_table.query(accept=accept).rejection == ATOM
 
 
 @pytest.mark.parametrize("query", ["$format=atom", "$format=application/atom%2Bxml"])
 def test_atom_by_format_is_gone(shared_table: Table, query: str) -> None:
-    assert shared_table.query(query).refusal == ATOM
+    assert shared_table.query(query).rejection == ATOM
 
 
 @pytest.mark.parametrize("query", ["", "$format=application/json;odata=verbose", "$format=verbosejson"])
-def test_verbose_json_is_refused(shared_table: Table, query: str) -> None:
+def test_verbose_json_is_rejected(shared_table: Table, query: str) -> None:
     answer = shared_table.query(query, accept="application/json;odata=verbose")
     if query == "$format=verbosejson":
         assert answer.status in {400, 415}
@@ -79,7 +79,7 @@ def test_verbose_json_is_refused(shared_table: Table, query: str) -> None:
         assert answer.code == (415, "JsonVerboseFormatNotSupported")
 
 
-def test_other_media_types_are_refused(shared_table: Table) -> None:
+def test_other_media_types_are_rejected(shared_table: Table) -> None:
     assert shared_table.query(accept="text/html").code == (415, "MediaTypeNotSupported")
 
 
@@ -114,19 +114,19 @@ WRITES += [(method, "/{table}(PartitionKey='p',RowKey='r')") for method in ("PUT
 
 @pytest.mark.parametrize(("method", "path"), WRITES)
 @pytest.mark.parametrize("given", ["application/atom+xml", "application/atom+xml;type=entry;charset=utf-8"])
-def test_an_atom_body_is_refused(table: Table, method: str, path: str, given: str) -> None:
+def test_an_atom_body_is_rejected(table: Table, method: str, path: str, given: str) -> None:
     answer = table.client.send(method, path.format(table=table.name), body="<entry/>", headers={"Content-Type": given})
-    assert answer.refusal == ATOM
+    assert answer.rejection == ATOM
 
 
 @pytest.mark.parametrize(("method", "path"), WRITES)
 @pytest.mark.parametrize("given", [None, "text/plain", "application/xml", "application/octet-stream", "nonsense"])
-def test_other_bodies_are_refused(table: Table, method: str, path: str, given: str | None) -> None:
+def test_other_bodies_are_rejected(table: Table, method: str, path: str, given: str | None) -> None:
     text = '{"PartitionKey":"p","RowKey":"r","TableName":"neverMade"}'
     answer = table.client.send(method, path.format(table=table.name), body=text, headers={"Content-Type": given})
     codes = {"MediaTypeNotSupported"} | ({"AtomFormatNotSupported"} if given == "application/xml" else set())
     assert answer.status == 415
-    assert answer.refusal.code in codes
+    assert answer.rejection.code in codes
     assert table.page().rows == []
 
 

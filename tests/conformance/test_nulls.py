@@ -10,7 +10,7 @@ from .tables import Table, entity
 TYPES = ["String", "Boolean", "Int32", "Int64", "Double", "DateTime", "Guid", "Binary"]
 
 
-def test_is_not_stored(table: Table) -> None:
+def test_null_property_is_not_stored(table: Table) -> None:
     table.insert(entity("p", "r", A=None, B=1)).expect(201)
     row = table.get("p", "r", accept=NONE).json()
     assert "A" not in row

@@ -218,7 +218,9 @@ def test_a_signed_version_that_is_no_date(shared_table: Table, version: str) -> 
         ("$format=application%2Fjson%3Bodata%3Dnometadata", {"Accept": None}),
     ],
 )
-def test_who_asks_for_json_speaks_the_newest(shared_table: Table, query: str, headers: HeaderChanges) -> None:
+def test_a_request_for_json_without_a_version_gets_the_newest(
+    shared_table: Table, query: str, headers: HeaderChanges
+) -> None:
     headers = {**NO_ODATA, "x-ms-version": None, **headers}
     answer = shared_table.client.send("GET", shared_table.path, query, headers=headers).expect(200)
     assert "value" in answer.json()
@@ -226,7 +228,7 @@ def test_who_asks_for_json_speaks_the_newest(shared_table: Table, query: str, he
 
 
 @pytest.mark.unverified
-def test_who_writes_json_speaks_the_newest(table: Table) -> None:
+def test_a_json_body_without_a_version_gets_the_newest(table: Table) -> None:
     headers = {**NO_ODATA, "x-ms-version": None, "Accept": "*/*", "Content-Type": "application/json"}
     content = '{"PartitionKey":"p","RowKey":"r"}'
     assert table.client.send("POST", table.path, headers=headers, body=content).expect(201).json()["RowKey"] == "r"
@@ -235,7 +237,7 @@ def test_who_writes_json_speaks_the_newest(table: Table) -> None:
 
 @pytest.mark.unverified
 @pytest.mark.parametrize("accept", ["*/*", None, ATOM])
-def test_who_says_nothing_speaks_2009_09_19(table: Table, accept: str | None) -> None:
+def test_other_requests_without_a_version_get_2009_09_19(table: Table, accept: str | None) -> None:
     table.add(entity("p", "r"))
     headers = {**NO_ODATA, "x-ms-version": None, "Accept": accept, "If-Match": "*"}
     answer = table.client.send("DELETE", table.at("p", "r"), headers=headers).expect(204)

@@ -59,13 +59,13 @@ def shuffled(words: list[str]) -> list[str]:
     return random.Random(7).sample(words, len(words))
 
 
-def test_row_keys(table: Table) -> None:
+def test_row_keys_are_in_ordinal_order(table: Table) -> None:
     table.add(*(entity("p", key) for key in shuffled(ORDERED)))
     assert table.row_keys() == ORDERED
     assert table.row_keys("PartitionKey eq 'p'") == ORDERED
 
 
-def test_partition_keys(table: Table) -> None:
+def test_partition_keys_are_in_ordinal_order(table: Table) -> None:
     table.add(*(entity(key, "r") for key in shuffled(ORDERED)))
     assert [row["PartitionKey"] for row in table.page().rows] == ORDERED
 

@@ -57,7 +57,7 @@ def expected_row(table: Table, level: str) -> str:
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_a_table_created(client: Client, name: str, disposable: Callable[[str], str], level: str) -> None:
+def test_json_of_a_created_table(client: Client, name: str, disposable: Callable[[str], str], level: str) -> None:
     table = Table(client, disposable(name))
     text = f'{{"TableName":"{name}"}}'
     answer = client.send("POST", "/Tables", body=text, headers={"Accept": LEVELS[level]}).expect(201)
@@ -65,13 +65,13 @@ def test_a_table_created(client: Client, name: str, disposable: Callable[[str], 
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_a_table_read(table: Table, level: str) -> None:
+def test_json_of_a_table(table: Table, level: str) -> None:
     answer = table.client.send("GET", f"/Tables('{table.name}')", headers={"Accept": LEVELS[level]}).expect(200)
     assert answer.body.decode() == fill(NAMES["created"][level], table)
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_tables_listed(table: Table, level: str) -> None:
+def test_json_of_tables(table: Table, level: str) -> None:
     query = f"$filter=TableName%20eq%20'{table.name}'"
     answer = table.client.send("GET", "/Tables", query, headers={"Accept": LEVELS[level]}).expect(200)
     assert answer.body.decode() == fill(NAMES["listed"][level], table)
@@ -99,14 +99,14 @@ def test_an_entity_echoed_and_read(table: Table, level: str) -> None:
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_a_feed(table: Table, level: str) -> None:
+def test_json_of_entities(table: Table, level: str) -> None:
     table.insert(GIVEN).expect(201)
     expected = "{" + context(table, level, "") + '"value":[{' + expected_row(table, level) + "}]}"
     assert table.query(accept=LEVELS[level]).body.decode() == expected
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_an_empty_feed(table: Table, level: str) -> None:
+def test_json_of_no_entities(table: Table, level: str) -> None:
     assert table.query(accept=LEVELS[level]).body.decode() == "{" + context(table, level, "") + '"value":[]}'
 
 
@@ -115,7 +115,7 @@ SELECTIONS = [("S,F", "S,F"), ("S,%20F", "S,%20F"), ("S%2CF", "S,F"), ("S, F".re
 
 @pytest.mark.parametrize(("given", "echoed"), SELECTIONS)
 @pytest.mark.parametrize("level", LEVELS)
-def test_a_selection(table: Table, level: str, given: str, echoed: str) -> None:
+def test_json_of_a_selection(table: Table, level: str, given: str, echoed: str) -> None:
     table.insert(GIVEN).expect(201)
     tag = json.dumps(table.get("p q", "r's").etag)
     head = fill(HEADS[level], table, e=tag, k=PREDICATE)
@@ -126,18 +126,18 @@ def test_a_selection(table: Table, level: str, given: str, echoed: str) -> None:
     assert feed.body.decode() == "{" + context(table, level, f"&$select={echoed}") + '"value":[{' + members + "]}"
 
 
-def test_an_error(table: Table) -> None:
+def test_json_of_an_error(table: Table) -> None:
     answer = table.get("p", "none").expect(404)
     time = answer.json()["odata.error"]["message"]["value"].rpartition("Time:")[2]
     message = f"The specified resource does not exist.\\nRequestId:{answer.header('x-ms-request-id')}\\nTime:{time}"
     expected = '{"odata.error":{"code":"ResourceNotFound","message":{"lang":"en-US","value":"' + message + '"}}}'
     assert answer.body.decode() == expected
     none = table.get("p", "none", accept=NONE)
-    assert none.refusal == answer.refusal
+    assert none.rejection == answer.rejection
     assert list(none.json()) == ["odata.error"]
 
 
-def test_no_next_link(table: Table) -> None:
+def test_json_has_no_next_link(table: Table) -> None:
     table.add(entity("p", "1"), entity("p", "2"))
     assert set(table.query("$top=1").json()) == {"odata.metadata", "value"}
 

@@ -7,7 +7,7 @@ from .tables import STALE, Table, entity
 
 
 @pytest.mark.parametrize("level", [NONE, MINIMAL, FULL])
-def test_found(table: Table, level: str) -> None:
+def test_point_query_returns_the_entity(table: Table, level: str) -> None:
     tag = table.insert(entity("p", "r", A=1)).expect(201).etag
     answer = table.get("p", "r", accept=level).expect(200)
     assert answer.etag == tag
@@ -15,17 +15,17 @@ def test_found(table: Table, level: str) -> None:
 
 
 @pytest.mark.parametrize(("partition", "row"), [("p", "x"), ("x", "r"), ("P", "r"), ("p", "R"), ("", ""), ("r", "p")])
-def test_missing_entity(table: Table, partition: str, row: str) -> None:
+def test_point_query_of_a_missing_entity(table: Table, partition: str, row: str) -> None:
     table.add(entity("p", "r"))
-    refusal = table.get(partition, row).refusal
-    assert refusal == (404, "ResourceNotFound", "The specified resource does not exist.")
+    rejection = table.get(partition, row).rejection
+    assert rejection == (404, "ResourceNotFound", "The specified resource does not exist.")
 
 
-def test_missing_table(missing: Table) -> None:
-    assert missing.get("p", "r").refusal == (404, "TableNotFound", "The table specified does not exist.")
+def test_point_query_of_a_missing_table(missing: Table) -> None:
+    assert missing.get("p", "r").rejection == (404, "TableNotFound", "The table specified does not exist.")
 
 
-def test_select(table: Table) -> None:
+def test_point_query_with_select(table: Table) -> None:
     table.add(entity("p", "r", A=1, B=2))
     answer = table.get("p", "r", "$select=B", accept=NONE).expect(200)
     assert answer.json() == {"B": 2}
@@ -34,7 +34,7 @@ def test_select(table: Table) -> None:
 
 @pytest.mark.unverified
 @pytest.mark.parametrize("query", ["$filter=A%20eq%202", "$top=1", "$top=0"])
-def test_options_of_collections_are_ignored_or_refused(table: Table, query: str) -> None:
+def test_options_of_collections_are_ignored_or_rejected(table: Table, query: str) -> None:
     table.add(entity("p", "r", A=1))
     assert table.get("p", "r", query).status in {200, 400}
 

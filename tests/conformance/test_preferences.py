@@ -11,7 +11,7 @@ ROWS = [(None, 201, None), ("return-content", 201, "return-content"), ("return-n
 
 
 @pytest.mark.parametrize(("given", "status", "applied"), ROWS)
-def test_on_insert(table: Table, given: str | None, status: int, applied: str | None) -> None:
+def test_preference_of_an_insert(table: Table, given: str | None, status: int, applied: str | None) -> None:
     answer = table.insert(entity("p", "r"), Prefer=given).expect(status)
     assert answer.header("Preference-Applied") == applied
     assert (answer.body == b"") is (status == 204)
@@ -19,7 +19,7 @@ def test_on_insert(table: Table, given: str | None, status: int, applied: str | 
 
 
 @pytest.mark.parametrize(("given", "status", "applied"), ROWS)
-def test_on_create_table(
+def test_preference_of_create_table(
     client: Client,
     name: str,
     disposable: Callable[[str], str],
@@ -50,7 +50,7 @@ def test_on_a_table_that_exists_with_content(table: Table) -> None:
 
 @pytest.mark.unverified
 @pytest.mark.parametrize("path", ["/Tables", "{path}"])
-def test_on_other_refusals_it_is_not_applied(table: Table, path: str) -> None:
+def test_on_other_rejections_it_is_not_applied(table: Table, path: str) -> None:
     headers = {"Prefer": "return-no-content"}
     answer = table.client.send("POST", path.format(path=table.path), body="{}", headers=headers).expect(400)
     assert answer.header("Preference-Applied") is None

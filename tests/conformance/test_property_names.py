@@ -37,21 +37,21 @@ def content(name: str, row: str = "r") -> str:
 
 
 @pytest.mark.parametrize("name", LEGAL)
-def test_legal(table: Table, name: str) -> None:
+def test_legal_property_names_are_accepted(table: Table, name: str) -> None:
     table.insert(content(name)).expect(201)
     assert table.get("p", "r").json()[name] == "x"
 
 
 @pytest.mark.parametrize("name", ILLEGAL)
-def test_illegal(table: Table, name: str) -> None:
-    assert table.insert(content(name)).refusal == INVALID
+def test_illegal_property_names_are_rejected(table: Table, name: str) -> None:
+    assert table.insert(content(name)).rejection == INVALID
     for method in ("PUT", "MERGE"):
-        assert table.write(method, table.at("p", "r"), content(name)).refusal == INVALID
+        assert table.write(method, table.at("p", "r"), content(name)).rejection == INVALID
     assert table.page().rows == []
 
 
 @pytest.mark.unverified
-def test_an_empty_name_is_refused(table: Table) -> None:
+def test_an_empty_name_is_rejected(table: Table) -> None:
     assert table.insert(content("")).status == 400
 
 
@@ -62,10 +62,10 @@ def test_case_distinguishes(table: Table) -> None:
 
 
 def test_the_same_name_twice(table: Table) -> None:
-    refusal = (400, "DuplicatePropertiesSpecified", "A property is specified more than one time.")
-    assert table.insert('{"PartitionKey":"p","RowKey":"r","A":1,"A":2}').refusal == refusal
-    assert table.insert('{"PartitionKey":"p","RowKey":"r","A":1,"B":2,"A":null}').refusal == refusal
-    assert table.write("PUT", table.at("p", "r"), '{"A":1,"A":1}').refusal == refusal
+    rejection = (400, "DuplicatePropertiesSpecified", "A property is specified more than one time.")
+    assert table.insert('{"PartitionKey":"p","RowKey":"r","A":1,"A":2}').rejection == rejection
+    assert table.insert('{"PartitionKey":"p","RowKey":"r","A":1,"B":2,"A":null}').rejection == rejection
+    assert table.write("PUT", table.at("p", "r"), '{"A":1,"A":1}').rejection == rejection
     assert table.page().rows == []
 
 

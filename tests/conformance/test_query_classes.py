@@ -67,7 +67,7 @@ def test_class_and_rows(grid: Table, text: str, name: str, scanned: int, returne
     assert came.scanned in {scanned, scanned + (returned == 0)}
 
 
-def test_a_point_read(grid: Table) -> None:
+def test_query_class_of_a_point_query(grid: Table) -> None:
     assert cost(grid.get("p1", "07")) == Cost("point", 1, 1)
 
 
@@ -90,7 +90,7 @@ def test_a_page_reads_little_more_than_it_returns(grid: Table) -> None:
     assert cost(grid.query("$top=10")).scanned <= 11
 
 
-def test_nothing_is_read_for_nothing(grid: Table) -> None:
+def test_contradictory_filter_reads_no_row(grid: Table) -> None:
     for text in ("false", "PartitionKey eq 'p1' and PartitionKey eq 'p2'", "PartitionKey eq 'nosuch'"):
         came = cost(grid.filter(text))
         assert (came.scanned, came.returned) == (0, 0)

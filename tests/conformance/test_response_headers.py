@@ -158,7 +158,7 @@ def send(table: Table, client: Client, name: str, disposable: Callable[[str], st
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
-def test_headers(send: Send, kind: Kind) -> None:
+def test_headers_of_each_operation(send: Send, kind: Kind) -> None:
     answer = send(kind)
     assert GUID.fullmatch(answer.required("x-ms-request-id"))
     assert RFC_1123.fullmatch(answer.required("Date"))
@@ -194,7 +194,7 @@ RECORDED |= {"transfer-encoding", "content-length"}
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 def test_no_header_beyond_the_recorded_ones(send: Send, kind: Kind) -> None:
-    """In particular no DataServiceVersion. Server-Timing is allowed: it harms nobody."""
+    """In particular no DataServiceVersion. Server-Timing is allowed: it does no harm."""
     assert {name.lower() for name, _ in send(kind).headers} - {"server-timing"} <= RECORDED
 
 
@@ -229,26 +229,26 @@ FRONT_DOOR: dict[str, tuple[Signer, str, int]] = {
 
 @pytest.mark.parametrize(("signer", "query", "status"), FRONT_DOOR.values(), ids=FRONT_DOOR)
 @pytest.mark.parametrize("accept", [MINIMAL, "application/xml", "*/*"])
-def test_refused_credentials_have_the_front_doors_headers(
+def test_rejected_credentials_have_the_front_doors_headers(
     client: Client, accept: str, signer: Signer, query: str, status: int
 ) -> None:
-    def refused(path: str, more: str = "") -> Answer:
+    def rejected(path: str, more: str = "") -> Answer:
         text = "&".join(filter(None, (query, more)))
         return client.send("GET", path, text, headers={"Accept": accept}, signer=signer).expect(status)
 
-    data, xml = refused("/Tables"), refused("/", "restype=service&comp=properties")
+    data, xml = rejected("/Tables"), rejected("/", "restype=service&comp=properties")
     assert (data.header("Content-Type"), xml.header("Content-Type")) == ("application/json", "application/xml")
     for answer in (data, xml):
         assert answer.header("Server") == "Microsoft-HTTPAPI/2.0"
         assert answer.header("x-ms-version") is None
-        assert answer.header("x-ms-error-code") == answer.refusal.code
+        assert answer.header("x-ms-error-code") == answer.rejection.code
         assert GUID.fullmatch(answer.required("x-ms-request-id"))
         assert RFC_1123.fullmatch(answer.required("Date"))
         assert (answer.header("WWW-Authenticate") is not None) is (status == 401)
 
 
-def test_refused_permissions_have_the_usual_headers(table: Table) -> None:
-    """Of whoever is known."""
+def test_rejected_permissions_have_the_usual_headers(table: Table) -> None:
+    """Of an authenticated client."""
     sas = table_sas(table.client.endpoint, table.name, {"sp": "r"})
     answer = table.client.send("POST", table.path, sas, body=NEW, signer=anonymous).expect(403)
     assert answer.header("Content-Type") == JSON_TYPE
@@ -261,7 +261,7 @@ def test_request_ids_differ(client: Client) -> None:
     assert len(ids) == 5
 
 
-def test_batch(table: Table) -> None:
+def test_headers_of_a_batch(table: Table) -> None:
     answer = submit(table.client, body([insert(table, entity("p", "r"))])).expect(202)
     assert answer.reason == "Accepted"
     content_type = answer.required("Content-Type")
@@ -294,7 +294,7 @@ def test_reason_phrases_are_the_standard_ones(send: Send, kind: Kind) -> None:
 
 
 class Phrased(NamedTuple):
-    """A request whose refusal has its message's first line as the reason phrase."""
+    """A request whose rejection has its message's first line as the reason phrase."""
 
     method: str
     path: str
@@ -334,7 +334,7 @@ PHRASED = {
 def test_reason_phrases_of_the_front_door(table: Table, case: Phrased) -> None:
     path = case.path.format(table=table.name)
     answer = table.client.send(case.method, path, case.query, headers=case.headers, body=case.body, signer=case.signer)
-    assert answer.reason == case.phrase == answer.refusal.message
+    assert answer.reason == case.phrase == answer.rejection.message
 
 
 def test_the_reason_phrase_of_a_token_for_another_service(table: Table) -> None:
@@ -346,12 +346,12 @@ def test_the_reason_phrase_of_a_token_for_another_service(table: Table) -> None:
 def test_the_reason_phrase_of_a_key_range_is_the_standard_one(table: Table) -> None:
     sas = table_sas(table.client.endpoint, table.name, {"spk": "x"})
     answer = table.client.send("POST", table.path, sas, body=NEW, signer=anonymous).expect(403)
-    assert (answer.refusal.code, answer.reason) == ("AuthorizationFailure", "Forbidden")
+    assert (answer.rejection.code, answer.reason) == ("AuthorizationFailure", "Forbidden")
 
 
 @pytest.mark.unverified
-def test_reason_phrases_of_other_refused_tokens(table: Table) -> None:
+def test_reason_phrases_of_other_rejected_tokens(table: Table) -> None:
     for fields in ({"sip": "10.9.8.7"}, {"sp": "d"}, {"srt": "s"}):
         sas = account_sas(table.client.endpoint, fields)
         answer = table.client.send("GET", table.path, sas, signer=anonymous).expect(403)
-        assert answer.reason in {"Forbidden", answer.refusal.message}
+        assert answer.reason in {"Forbidden", answer.rejection.message}

@@ -7,24 +7,24 @@ from uuid import uuid4
 
 import pytest
 
-from .answers import Answer, Refusal
+from .answers import Answer, Rejection
 from .client import Client
 from .sas import account_sas, table_sas
 from .service_properties import QUERY, document
 from .signing import anonymous
 from .tables import Table, entity
 
-PERMISSION = Refusal(
+PERMISSION = Rejection(
     403,
     "AuthorizationPermissionMismatch",
     "This request is not authorized to perform this operation using this permission.",
 )
-RESOURCE_TYPE = Refusal(
+RESOURCE_TYPE = Rejection(
     403,
     "AuthorizationResourceTypeMismatch",
     "This request is not authorized to perform this operation using this resource type.",
 )
-SERVICE = Refusal(
+SERVICE = Rejection(
     403, "AuthorizationServiceMismatch", "This request is not authorized to perform this operation using this service."
 )
 SUBSETS = ["".join(each) for size in range(1, 5) for each in combinations("raud", size)]
@@ -65,26 +65,26 @@ def perform(table: Table, kind: Kind, sas: str) -> Answer:
 
 @pytest.mark.parametrize("given", SUBSETS)
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
-def test_table_sas(shared_table: Table, kind: Kind, given: str) -> None:
+def test_table_sas_permissions_by_operation(shared_table: Table, kind: Kind, given: str) -> None:
     sas = table_sas(shared_table.client.endpoint, shared_table.name, {"sp": given})
     answer = perform(shared_table, kind, sas)
     if set(kind.needs) <= set(given):
         answer.expect(SUCCESSES[kind.method])
     else:
-        assert answer.refusal == PERMISSION
+        assert answer.rejection == PERMISSION
         assert "json" in answer.required("Content-Type")
         assert answer.header("x-ms-version") is not None
 
 
 @pytest.mark.parametrize("given", [*SUBSETS, "rwdlacup"])
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
-def test_account_sas(shared_table: Table, kind: Kind, given: str) -> None:
+def test_account_sas_permissions_by_operation(shared_table: Table, kind: Kind, given: str) -> None:
     sas = account_sas(shared_table.client.endpoint, {"sp": given, "srt": "o"})
     answer = perform(shared_table, kind, sas)
     if set(kind.needs) <= set(given):
         answer.expect(SUCCESSES[kind.method])
     else:
-        assert answer.refusal == PERMISSION
+        assert answer.rejection == PERMISSION
 
 
 @pytest.mark.parametrize("name", [name for name in KINDS if name != "query"])
@@ -92,7 +92,7 @@ def test_account_sas(shared_table: Table, kind: Kind, given: str) -> None:
 def test_entities_need_objects(shared_table: Table, name: str, types: str) -> None:
     """A query of entities may count as an operation on the container; that is not recorded."""
     sas = account_sas(shared_table.client.endpoint, {"srt": types})
-    assert perform(shared_table, KINDS[name], sas).refusal == RESOURCE_TYPE
+    assert perform(shared_table, KINDS[name], sas).rejection == RESOURCE_TYPE
 
 
 class Level(NamedTuple):
@@ -147,23 +147,23 @@ def test_account_sas_with_every_other_permission(act: Act, client: Client, level
     others = "".join(letter for letter in "rwdlacu" if letter not in level.letters)
     if level.path.startswith("/Tables?"):
         others = others.replace("r", "")  # whether `r` lists tables is not recorded
-    assert act(level, account_sas(client.endpoint, {"srt": level.type, "sp": others})).refusal == PERMISSION
+    assert act(level, account_sas(client.endpoint, {"srt": level.type, "sp": others})).rejection == PERMISSION
 
 
 @pytest.mark.parametrize("level", LEVELS.values(), ids=LEVELS)
 def test_account_sas_with_every_other_type(act: Act, client: Client, level: Level) -> None:
     others = "".join(letter for letter in "sco" if letter != level.type)
     answer = act(level, account_sas(client.endpoint, {"srt": others}))
-    assert answer.refusal == RESOURCE_TYPE
+    assert answer.rejection == RESOURCE_TYPE
 
 
 @pytest.mark.parametrize("services", ["b", "q", "f", "bqf"])
 def test_account_sas_for_other_services(shared_table: Table, act: Act, services: str) -> None:
     sas = account_sas(shared_table.client.endpoint, {"ss": services})
     for kind in KINDS.values():
-        assert perform(shared_table, kind, sas).refusal == SERVICE
+        assert perform(shared_table, kind, sas).rejection == SERVICE
     for level in LEVELS.values():
-        assert act(level, sas).refusal == SERVICE
+        assert act(level, sas).rejection == SERVICE
 
 
 @pytest.mark.parametrize("services", ["t", "bt", "bqtf", "tfqb"])
@@ -178,7 +178,7 @@ def test_table_sas_reaches_entities_only(act: Act, client: Client, name: str, le
     assert act(level, table_sas(client.endpoint, name, {})).status == 403
 
 
-def test_stats(secondary: Client) -> None:
+def test_account_sas_permissions_of_stats(secondary: Client) -> None:
     sas = account_sas(secondary.endpoint, {"srt": "s", "sp": "r"})
     secondary.send("GET", "/", f"restype=service&comp=stats&{sas}", signer=anonymous).expect(200)
 
@@ -189,7 +189,7 @@ def test_the_secondary_reads_by_sas(shared_table: Table, secondary: Client) -> N
         secondary.send("GET", shared_table.at("p", "r"), sas, signer=anonymous).expect(200)
 
 
-def test_refused_writes_change_nothing(table: Table) -> None:
+def test_rejected_writes_change_nothing(table: Table) -> None:
     table.add(entity("p", "r", A=1))
     before = table.query().body
     sas = table_sas(table.client.endpoint, table.name, {"sp": "r"})
@@ -201,5 +201,5 @@ def test_refused_writes_change_nothing(table: Table) -> None:
         answer = table.client.send(
             kind.method, path, sas, headers={"If-Match": kind.condition}, body=body, signer=anonymous
         )
-        assert answer.refusal == PERMISSION
+        assert answer.rejection == PERMISSION
     assert table.query().body == before

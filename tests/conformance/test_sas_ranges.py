@@ -5,13 +5,13 @@ from typing import NamedTuple
 
 import pytest
 
-from .answers import Refusal
+from .answers import Rejection
 from .client import Client
 from .sas import Fields, table_sas
 from .signing import anonymous
 from .tables import Table, entity, new_table, page
 
-OUTSIDE = Refusal(403, "AuthorizationFailure", "This request is not authorized to perform this operation.")
+OUTSIDE = Rejection(403, "AuthorizationFailure", "This request is not authorized to perform this operation.")
 GRID = [f"{partition}{row}" for partition in "abcd" for row in "1234"]
 
 
@@ -62,7 +62,7 @@ def test_queries_return_only_what_is_inside(grid: Table, case: Range) -> None:
 
 
 @pytest.mark.parametrize("case", RANGES.values(), ids=RANGES)
-def test_points_outside_are_refused(grid: Table, case: Range) -> None:
+def test_points_outside_are_rejected(grid: Table, case: Range) -> None:
     sas = table_sas(grid.client.endpoint, grid.name, case.fields)
     for pair in GRID:
         inside = pair in case.inside
@@ -72,16 +72,16 @@ def test_points_outside_are_refused(grid: Table, case: Range) -> None:
         update = grid.client.send("PUT", address, sas, headers={"If-Match": "*"}, body="{}", signer=anonymous)
         assert (read.status, write.status, update.status) == ((200, 204, 204) if inside else (403, 403, 403)), pair
         if not inside:
-            assert {read.refusal, write.refusal, update.refusal} == {OUTSIDE}
+            assert {read.rejection, write.rejection, update.rejection} == {OUTSIDE}
 
 
-def test_inserts_and_deletes_outside_are_refused(table: Table) -> None:
+def test_inserts_and_deletes_outside_are_rejected(table: Table) -> None:
     table.add(entity("a", "1"))
     sas = table_sas(table.client.endpoint, table.name, {"spk": "b", "epk": "b"})
     text = '{"PartitionKey":"a","RowKey":"2"}'
-    assert table.client.send("POST", table.path, sas, body=text, signer=anonymous).refusal == OUTSIDE
+    assert table.client.send("POST", table.path, sas, body=text, signer=anonymous).rejection == OUTSIDE
     headers = {"If-Match": "*"}
-    assert table.client.send("DELETE", table.at("a", "1"), sas, headers=headers, signer=anonymous).refusal == OUTSIDE
+    assert table.client.send("DELETE", table.at("a", "1"), sas, headers=headers, signer=anonymous).rejection == OUTSIDE
     table.client.send("POST", table.path, sas, body=text.replace('"a"', '"b"'), signer=anonymous).expect(201)
     assert pairs(table.page().rows) == ["a1", "b2"]
 

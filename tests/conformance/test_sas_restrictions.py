@@ -1,4 +1,4 @@
-"""Reference §14.1, §14.2, §14.3, §14.6: versions, times, addresses, protocols, and the order of refusals."""
+"""Reference §14.1, §14.2, §14.3, §14.6: versions, times, addresses, protocols, and the order of rejections."""
 
 import re
 from collections.abc import Callable
@@ -68,7 +68,7 @@ def test_the_table_name_has_any_case(shared_table: Table, name: str) -> None:
     shared_table.client.send("GET", path, sas, signer=anonymous).expect(200)
 
 
-def test_another_table(shared_table: Table, table: Table) -> None:
+def test_sas_of_another_table_is_rejected(shared_table: Table, table: Table) -> None:
     assert by_table(shared_table, {}, table.name).code == FAILED
     assert by_table(shared_table, {"tn": shared_table.name}, table.name).code == FAILED
 
@@ -99,18 +99,20 @@ WINDOW = [
 
 # By number: the times differ between the processes of pytest-xdist.
 @pytest.mark.parametrize(("expiry", "start", "status"), WINDOW, ids=range(len(WINDOW)))
-def test_window(shared_table: Table, expiry: str, start: str | None, status: int) -> None:
+def test_sas_is_rejected_outside_its_time_frame(
+    shared_table: Table, expiry: str, start: str | None, status: int
+) -> None:
     for answer in (
         by_table(shared_table, {"se": expiry, "st": start}),
         by_account(shared_table, {"se": expiry, "st": start}),
     ):
         assert answer.status == status
         if status == 403:
-            assert answer.refusal.code == "AuthenticationFailed"
+            assert answer.rejection.code == "AuthenticationFailed"
 
 
 @pytest.mark.parametrize("value", ["yesterday", "2030-13-01", "2030-01-01T25:00:00Z", "", "1893456000"])
-def test_malformed_times(shared_table: Table, value: str) -> None:
+def test_malformed_sas_times_are_rejected(shared_table: Table, value: str) -> None:
     assert by_table(shared_table, {"se": value}).code == FAILED
     assert by_account(shared_table, {"se": value}).code == FAILED
     if value:
@@ -118,7 +120,7 @@ def test_malformed_times(shared_table: Table, value: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["se", "sp"])
-def test_missing_fields(shared_table: Table, name: str) -> None:
+def test_missing_sas_fields_are_rejected(shared_table: Table, name: str) -> None:
     assert by_table(shared_table, {name: None}).code == FAILED
     assert by_account(shared_table, {name: None}).code == FAILED
 
@@ -136,7 +138,7 @@ CHANGES = [("sp=raud", "sp=rau"), ("sv=2019", "sv=2018"), ("&se=", "&st=2020-01-
 
 
 @pytest.mark.parametrize(("old", "new"), CHANGES)
-def test_a_changed_field(shared_table: Table, old: str, new: str) -> None:
+def test_changed_sas_fields_are_rejected(shared_table: Table, old: str, new: str) -> None:
     sas = table_sas(shared_table.client.endpoint, shared_table.name, {})
     assert old in sas
     answer = shared_table.client.send("GET", shared_table.path, sas.replace(old, new), signer=anonymous)
@@ -150,7 +152,7 @@ def test_a_wrong_signature(shared_table: Table, signature: str) -> None:
         spoiled = re.sub(r"sig=[^&]*", f"sig={signature}", sas)
         answer = shared_table.client.send("GET", shared_table.path, spoiled, signer=anonymous)
         assert answer.status in {401, 403}
-        assert answer.refusal.code in {"AuthenticationFailed", "NoAuthenticationInformation"}
+        assert answer.rejection.code in {"AuthenticationFailed", "NoAuthenticationInformation"}
 
 
 SPELLINGS: dict[str, Callable[[str], str]] = {
@@ -211,9 +213,9 @@ def test_source_addresses(shared_table: Table, given: str, status: int) -> None:
     for answer in (by_table(shared_table, {"sip": given}), by_account(shared_table, {"sip": given})):
         assert answer.status == status
         if status == 403:
-            assert answer.refusal.code == "AuthorizationSourceIPMismatch"
+            assert answer.rejection.code == "AuthorizationSourceIPMismatch"
             message = "This request is not authorized to perform this operation using this source IP"
-            assert answer.refusal.message.startswith(message)
+            assert answer.rejection.message.startswith(message)
 
 
 @pytest.mark.parametrize("given", ["nonsense", "127.0.0.1-", "1.2.3", "127.0.0.1,127.0.0.2"])
@@ -221,13 +223,13 @@ def test_malformed_addresses(shared_table: Table, given: str) -> None:
     assert by_table(shared_table, {"sip": given}).status == 403
 
 
-def test_protocols(shared_table: Table) -> None:
+def test_sas_protocols_are_checked(shared_table: Table) -> None:
     message = "This request is not authorized to perform this operation using this protocol."
     for ask in (by_table, by_account):
         ask(shared_table, {"spr": "https,http"}).expect(200)
         answer = ask(shared_table, {"spr": "https"})
         if shared_table.client.endpoint.scheme == "http":
-            assert answer.refusal == (403, "AuthorizationProtocolMismatch", message)
+            assert answer.rejection == (403, "AuthorizationProtocolMismatch", message)
         else:
             answer.expect(200)
 
@@ -246,11 +248,11 @@ WRONG = {
     "AuthorizationResourceTypeMismatch": {"srt": "s"},
     "AuthorizationPermissionMismatch": {"sp": "d"},
 }
-"""Each refusal of an insert and the field that provokes it, in the order in which the service looks."""
+"""Each rejection of an insert and the field that provokes it, in the order in which the service looks."""
 
 
 @pytest.mark.parametrize("first", range(len(WRONG)))
-def test_the_order_of_refusals(shared_table: Table, first: int) -> None:
+def test_the_order_of_rejections(shared_table: Table, first: int) -> None:
     if shared_table.client.endpoint.scheme == "https":
         pytest.skip("nothing provokes a protocol mismatch")
     fields = {name: value for each in list(WRONG.values())[first:] for name, value in each.items()}

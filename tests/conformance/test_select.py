@@ -36,7 +36,7 @@ def members(row: Entity) -> Entity:
 
 @pytest.mark.parametrize("level", [NONE, MINIMAL, FULL])
 @pytest.mark.parametrize(("text", "expected"), SELECTIONS)
-def test_selection(shared_table: Table, level: str, text: str, expected: Entity) -> None:
+def test_select_returns_the_named_properties(shared_table: Table, level: str, text: str, expected: Entity) -> None:
     shared_table.write("PUT", shared_table.at("p", "r"), ROW).expect(204)
     point = shared_table.get("p", "r", f"$select={text}", accept=level).expect(200)
     listed = shared_table.query(f"$select={text}", accept=level).expect(200).json()["value"][0]
@@ -53,7 +53,7 @@ def test_members_follow_the_selection(table: Table, text: str, expected: Entity)
 
 
 @pytest.mark.parametrize("query", ["$select=", "$select=*", "$select=&$filter=", "$filter=&$select="])
-def test_everything(table: Table, query: str) -> None:
+def test_select_of_everything(table: Table, query: str) -> None:
     table.insert(ROW).expect(201)
     rows = table.page(query).rows
     assert set(members(rows[0])) == {*KEYS, "Timestamp", *PLAIN}
@@ -83,7 +83,7 @@ def test_does_not_disturb_the_filter(table: Table) -> None:
     assert table.page("$select=B&$filter=A%20eq%202").rows == []
 
 
-def test_255_names(table: Table) -> None:
+def test_select_of_255_names(table: Table) -> None:
     table.insert(ROW).expect(201)
     names = ",".join(f"P{number}" for number in range(254)) + ",A"
     row = table.page(f"$select={names}").rows[0]

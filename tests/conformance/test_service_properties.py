@@ -31,7 +31,7 @@ def _restored(client: Client) -> Iterator[None]:
     put(client, DEFAULTS).expect(202)
 
 
-def test_defaults(client: Client) -> None:
+def test_default_service_properties(client: Client) -> None:
     answer = client.send("GET", "/", QUERY).expect(200)
     assert answer.body.startswith(b"\xef\xbb\xbf<?xml")
     assert answer.header("Content-Type") == "application/xml"
@@ -39,7 +39,7 @@ def test_defaults(client: Client) -> None:
 
 
 @pytest.mark.parametrize("query", [QUERY, "comp=properties&restype=service"])
-def test_addresses(client: Client, query: str) -> None:
+def test_addresses_of_service_properties(client: Client, query: str) -> None:
     client.send("GET", "/", query).expect(200)
     if client.endpoint.is_path_style:
         client.send("GET", "", query).expect(200)
@@ -135,11 +135,11 @@ SYNTAX += [document(logging(days="366")), document(metrics("HourMetrics", days="
 
 @pytest.mark.parametrize("text", SYNTAX, ids=lambda text: text[-60:])
 def test_invalid_documents(client: Client, text: str) -> None:
-    assert put(client, text).refusal == (400, "InvalidXmlDocument", "XML specified is not syntactically valid.")
+    assert put(client, text).rejection == (400, "InvalidXmlDocument", "XML specified is not syntactically valid.")
     assert shape(get(client)) == shape(DEFAULTS)
 
 
-def test_the_reason_is_told(client: Client) -> None:
+def test_the_reason_is_reported(client: Client) -> None:
     body = xml_text(put(client, document(logging(days="366"))).body)
     assert "Retention days must be greater than 0 and less than or equal to 365 days." in body
     assert "LineNumber>" in body
@@ -182,22 +182,22 @@ CONTENTS = {
 def test_invalid_contents(client: Client, text: str) -> None:
     answer = put(client, text)
     assert answer.status == 400
-    assert answer.refusal.code in CODES
+    assert answer.rejection.code in CODES
     assert "xml" in answer.required("Content-Type")
     assert shape(get(client)) == shape(DEFAULTS)
 
 
 @pytest.mark.unverified
 @pytest.mark.parametrize("name", ["DefaultServiceVersion", "DeleteRetentionPolicy", "StaticWebsite"])
-def test_what_belongs_to_blobs_is_refused(client: Client, name: str) -> None:
+def test_what_belongs_to_blobs_is_rejected(client: Client, name: str) -> None:
     assert put(client, document(f"<{name}>2019-02-02</{name}>")).status == 400
 
 
 @pytest.mark.parametrize(
     "query", ["restype=service", "comp=properties", "restype=service&comp=nonsense", "restype=x&comp=properties"]
 )
-def test_other_addresses_are_refused(client: Client, query: str) -> None:
+def test_other_addresses_are_rejected(client: Client, query: str) -> None:
     for method in ("GET", "PUT"):
         answer = client.send(method, "/", query, body=DEFAULTS if method == "PUT" else None)
         assert 400 <= answer.status < 500
-        assert answer.refusal.code != ""
+        assert answer.rejection.code != ""

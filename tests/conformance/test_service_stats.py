@@ -28,14 +28,14 @@ def test_on_the_secondary(secondary: Client) -> None:
 
 
 @pytest.mark.unverified
-def test_on_the_primary(client: Client) -> None:
-    """Legacy recordings refuse; tools that expect an emulator accept an answer."""
+def test_stats_on_the_primary(client: Client) -> None:
+    """Legacy recordings reject; tools that expect an emulator accept an answer."""
     answer = client.send("GET", "/", QUERY)
     assert answer.status in {200, 400}
     if answer.status == 400:
-        assert answer.refusal.code == "InvalidQueryParameterValue"
+        assert answer.rejection.code == "InvalidQueryParameterValue"
 
 
-def test_is_only_read(secondary: Client) -> None:
+def test_stats_are_read_only(secondary: Client) -> None:
     answer = secondary.send("PUT", "/", QUERY, body="<x/>")
     assert 400 <= answer.status < 500

@@ -53,12 +53,12 @@ ALLOWED: list[tuple[dict[str, str], Fields]] = [
 
 @pytest.mark.parametrize("version", ["2013-08-15", "2019-02-02"])
 @pytest.mark.parametrize(("policy", "fields"), ALLOWED)
-def test_what_one_leaves_out_the_other_says(table: Table, policy: dict[str, str], fields: Fields, version: str) -> None:
+def test_sas_and_policy_complete_each_other(table: Table, policy: dict[str, str], fields: Fields, version: str) -> None:
     set_policies(table, p=policy)
     read(table, {"sv": version, **fields}).expect(200)
 
 
-REFUSED: list[tuple[dict[str, str], Fields]] = [
+REJECTED: list[tuple[dict[str, str], Fields]] = [
     ({}, {}),
     ({"Permission": "r"}, {}),
     ({"Expiry": LATER}, {}),
@@ -71,8 +71,10 @@ REFUSED: list[tuple[dict[str, str], Fields]] = [
 ]
 
 
-@pytest.mark.parametrize(("policy", "fields"), REFUSED)
-def test_what_both_leave_out_or_time_forbids(table: Table, policy: dict[str, str], fields: Fields) -> None:
+@pytest.mark.parametrize(("policy", "fields"), REJECTED)
+def test_incomplete_or_expired_sas_with_policy_is_rejected(
+    table: Table, policy: dict[str, str], fields: Fields
+) -> None:
     set_policies(table, p=policy)
     assert read(table, fields).code == FAILED
 
@@ -99,7 +101,7 @@ def test_a_policy_of_another_table_does_not_count(table: Table, shared_table: Ta
 
 @pytest.mark.unverified
 @pytest.mark.parametrize("fields", [{"sp": "r"}, {"se": LATER}, {"se": LATER, "sp": "r"}])
-def test_a_field_in_both_is_refused(table: Table, fields: Fields) -> None:
+def test_a_field_in_both_is_rejected(table: Table, fields: Fields) -> None:
     set_policies(table, p={"Expiry": LATER, "Permission": "r"})
     assert read(table, fields).status in {400, 403}
 
@@ -130,13 +132,13 @@ def test_a_sas_without_policy_survives_changes_of_policies(table: Table) -> None
     read(table, free).expect(200)
 
 
-def test_the_longest_id(table: Table) -> None:
+def test_policy_id_of_64_characters_grants(table: Table) -> None:
     name = "i" * 64
     set_policies(table, **{name: {"Expiry": LATER, "Permission": "r"}})
     read(table, {"si": name}).expect(200)
 
 
-def test_each_of_five(table: Table) -> None:
+def test_each_of_five_policies_grants(table: Table) -> None:
     set_policies(table, **{f"p{number}": {"Expiry": LATER, "Permission": "r"} for number in range(5)})
     for number in range(5):
         read(table, {"si": f"p{number}"}).expect(200)

@@ -16,7 +16,7 @@ SHORT_OR_LONG = ["a", "ab", "a" * 64, "a" * 300]
 def create(client: Client, name: str) -> object:
     """Try to create a table; what came is status, code and message."""
     escaped = "".join(f"\\u{ord(char):04x}" for char in name)
-    return client.send("POST", "/Tables", body=f'{{"TableName":"{escaped}"}}').refusal
+    return client.send("POST", "/Tables", body=f'{{"TableName":"{escaped}"}}').rejection
 
 
 @pytest.mark.parametrize("name", [name for name in ILLEGAL if len(name) >= 3])
@@ -25,16 +25,16 @@ def test_illegal_characters(client: Client, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SHORT_OR_LONG)
-def test_length(client: Client, name: str) -> None:
-    refusal = client.send("POST", "/Tables", body=f'{{"TableName":"{name}"}}').refusal
-    assert refusal[:2] == (400, "OutOfRangeInput")
+def test_table_name_length_is_limited(client: Client, name: str) -> None:
+    rejection = client.send("POST", "/Tables", body=f'{{"TableName":"{name}"}}').rejection
+    assert rejection[:2] == (400, "OutOfRangeInput")
 
 
 @pytest.mark.unverified
 @pytest.mark.parametrize("name", SHORT_OR_LONG)
 def test_length_has_a_text(client: Client, name: str) -> None:
-    refusal = client.send("POST", "/Tables", body=f'{{"TableName":"{name}"}}').refusal
-    assert refusal.message == "The specified resource name length is not within the permissible limits."
+    rejection = client.send("POST", "/Tables", body=f'{{"TableName":"{name}"}}').rejection
+    assert rejection.message == "The specified resource name length is not within the permissible limits."
 
 
 @pytest.mark.unverified
@@ -65,8 +65,8 @@ def test_case_is_kept_and_does_not_distinguish(client: Client, name: str, dispos
     given = disposable(name.replace("c", "C"))
     client.send("POST", "/Tables", body=f'{{"TableName":"{given}"}}').expect(201)
     for other in (given.lower(), given.upper(), given):
-        refusal = client.send("POST", "/Tables", body=f'{{"TableName":"{other}"}}').refusal
-        assert refusal == (409, "TableAlreadyExists", "The table specified already exists.")
+        rejection = client.send("POST", "/Tables", body=f'{{"TableName":"{other}"}}').rejection
+        assert rejection == (409, "TableAlreadyExists", "The table specified already exists.")
         assert client.send("GET", f"/Tables('{other}')").expect(200).json()["TableName"] == given
     client.send("DELETE", f"/Tables('{given.upper()}')").expect(204)
     client.send("GET", f"/Tables('{given}')").expect(404)
@@ -76,7 +76,7 @@ def test_case_is_kept_and_does_not_distinguish(client: Client, name: str, dispos
 def test_a_body_that_names_no_table(client: Client, content: str) -> None:
     answer = client.send("POST", "/Tables", body=content)
     assert answer.status == 400
-    assert answer.refusal.code in {"InvalidInput", "PropertiesNeedValue", "OutOfRangeInput", "InvalidResourceName"}
+    assert answer.rejection.code in {"InvalidInput", "PropertiesNeedValue", "OutOfRangeInput", "InvalidResourceName"}
 
 
 def test_malformed_json_is_invalid_input(client: Client, name: str) -> None:
@@ -84,7 +84,7 @@ def test_malformed_json_is_invalid_input(client: Client, name: str) -> None:
         assert client.send("POST", "/Tables", body=content).code == (400, "InvalidInput")
 
 
-def test_other_members_are_refused(client: Client, name: str) -> None:
+def test_other_members_are_rejected(client: Client, name: str) -> None:
     answer = client.send("POST", "/Tables", body=f'{{"TableName":"{name}","Other":"x"}}')
     assert answer.code == (400, "InvalidInput")
     client.send("GET", f"/Tables('{name}')").expect(404)
@@ -92,10 +92,10 @@ def test_other_members_are_refused(client: Client, name: str) -> None:
 
 @pytest.mark.parametrize("path", ["/ab", "/a_b", "/a-b", "/1abc", f"/{'a' * 64}"])
 @pytest.mark.parametrize("method", ["GET", "POST"])
-def test_a_name_that_no_table_can_have_is_refused_in_addresses(client: Client, path: str, method: str) -> None:
+def test_a_name_that_no_table_can_have_is_rejected_in_addresses(client: Client, path: str, method: str) -> None:
     answer = client.send(method, path, body='{"PartitionKey":"p","RowKey":"r"}' if method == "POST" else None)
     assert answer.status in {400, 404}
-    assert answer.refusal.code in {
+    assert answer.rejection.code in {
         "InvalidResourceName",
         "OutOfRangeInput",
         "InvalidInput",

@@ -49,7 +49,7 @@ def family(client: Client) -> Iterator[Family]:
         client.send("DELETE", f"/Tables('{name}')").expect(204)
 
 
-def test_order(family: Family) -> None:
+def test_tables_are_in_name_order(family: Family) -> None:
     assert [row["TableName"] for row in family.page(family.bounds).rows] == family.names
 
 
@@ -76,7 +76,7 @@ FILTERS = [
 
 
 @pytest.mark.parametrize(("text", "found"), FILTERS)
-def test_filter(family: Family, text: str, found: list[str]) -> None:
+def test_table_filter(family: Family, text: str, found: list[str]) -> None:
     assert family.find(text.format(p=family.prefix, bounds=family.bounds)) == found
 
 
@@ -101,7 +101,7 @@ def test_empty_and_harmless_options(client: Client, query: str) -> None:
 
 
 @pytest.mark.parametrize("top", [1, 2, 4, 5])
-def test_pages(family: Family, top: int) -> None:
+def test_pages_of_tables(family: Family, top: int) -> None:
     names: list[str] = []
     following = f"$top={top}"
     for _ in range(len(SUFFIXES) + 1):

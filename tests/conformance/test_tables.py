@@ -17,45 +17,45 @@ def creation(name: str) -> str:
     return f'{{"TableName":"{name}"}}'
 
 
-def test_is_created_once(client: Client, name: str, disposable: Note) -> None:
+def test_table_is_created_once(client: Client, name: str, disposable: Note) -> None:
     base = client.endpoint.base
     answer = client.send("POST", "/Tables", body=creation(disposable(name))).expect(201)
     assert answer.header("Location") == f"{base}Tables('{name}')"
-    refusal = client.send("POST", "/Tables", body=creation(name)).refusal
-    assert refusal == (409, "TableAlreadyExists", "The table specified already exists.")
+    rejection = client.send("POST", "/Tables", body=creation(name)).rejection
+    assert rejection == (409, "TableAlreadyExists", "The table specified already exists.")
     again = client.send("POST", "/Tables", body=creation(name), headers={"Prefer": "return-no-content"})
-    assert again.refusal == refusal
+    assert again.rejection == rejection
 
 
 def test_is_empty_at_first(table: Table) -> None:
     assert table.page() == ([], "")
 
 
-def test_is_read(client: Client, table: Table) -> None:
+def test_table_is_read(client: Client, table: Table) -> None:
     answer = client.send("GET", f"/Tables('{table.name}')", headers={"Accept": NONE}).expect(200)
     assert answer.json() == {"TableName": table.name}
 
 
 def test_missing_is_not_read(client: Client, missing: Table) -> None:
-    assert client.send("GET", f"/Tables('{missing.name}')").refusal == NOT_FOUND
+    assert client.send("GET", f"/Tables('{missing.name}')").rejection == NOT_FOUND
 
 
 def test_missing_is_not_deleted(client: Client, missing: Table) -> None:
-    assert client.send("DELETE", f"/Tables('{missing.name}')").refusal == NOT_FOUND
+    assert client.send("DELETE", f"/Tables('{missing.name}')").rejection == NOT_FOUND
 
 
 @pytest.mark.parametrize("headers", [{}, {"Accept": "application/json"}, {"Accept": "*/*"}, {"If-Match": "*"}], ids=str)
-def test_is_deleted(client: Client, name: str, headers: dict[str, str]) -> None:
+def test_table_is_deleted(client: Client, name: str, headers: dict[str, str]) -> None:
     client.send("POST", "/Tables", body=creation(name)).expect(201)
     client.send("DELETE", f"/Tables('{name}')", headers=headers).expect(204)
-    assert client.send("GET", f"/Tables('{name}')").refusal == NOT_FOUND
-    assert client.send("GET", f"/{name}").refusal == TABLE_NOT_FOUND
+    assert client.send("GET", f"/Tables('{name}')").rejection == NOT_FOUND
+    assert client.send("GET", f"/{name}").rejection == TABLE_NOT_FOUND
 
 
 def test_is_deleted_through_post(client: Client, name: str) -> None:
     client.send("POST", "/Tables", body=creation(name)).expect(201)
     client.send("POST", f"/Tables('{name}')", headers={"X-HTTP-Method": "DELETE"}).expect(204)
-    assert client.send("GET", f"/Tables('{name}')").refusal == NOT_FOUND
+    assert client.send("GET", f"/Tables('{name}')").rejection == NOT_FOUND
 
 
 def test_can_be_created_again_at_once_and_is_empty(client: Client, name: str, disposable: Note) -> None:
@@ -66,7 +66,7 @@ def test_can_be_created_again_at_once_and_is_empty(client: Client, name: str, di
     client.send("DELETE", f"/Tables('{name}')").expect(204)
     answer = client.send("POST", "/Tables", body=creation(name))
     if not client.endpoint.is_path_style and answer.status == 409:
-        assert answer.refusal == (409, "TableBeingDeleted", "The specified table is being deleted.")
+        assert answer.rejection == (409, "TableBeingDeleted", "The specified table is being deleted.")
         return
     answer.expect(201)
     assert table.page() == ([], "")
@@ -100,10 +100,10 @@ ENTITY_REQUESTS: list[tuple[str, str, str | None, str | None]] = [
 def test_entity_requests_need_a_table(
     missing: Table, method: str, suffix: str, body: str | None, condition: str | None
 ) -> None:
-    assert missing.write(method, missing.path + suffix, body, If_Match=condition).refusal == TABLE_NOT_FOUND
+    assert missing.write(method, missing.path + suffix, body, If_Match=condition).rejection == TABLE_NOT_FOUND
 
 
 def test_analytics_tables_are_not_listed_and_missing_ones_are_not_found(client: Client) -> None:
     listed = client.send("GET", "/Tables", "$filter=TableName%20ge%20'$'%20and%20TableName%20lt%20'%25'").expect(200)
     assert listed.json()["value"] == []
-    assert client.send("GET", "/Tables('$MetricsNoSuchTable')").refusal == NOT_FOUND
+    assert client.send("GET", "/Tables('$MetricsNoSuchTable')").rejection == NOT_FOUND

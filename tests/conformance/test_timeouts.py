@@ -6,7 +6,7 @@ from .client import Client
 
 
 @pytest.mark.parametrize("value", ["1", "30", "31", "90", "100000"])
-def test_seconds(client: Client, value: str) -> None:
+def test_timeout_seconds_are_accepted(client: Client, value: str) -> None:
     client.send("GET", "/Tables", f"$top=1&timeout={value}").expect(200)
 
 
@@ -16,7 +16,7 @@ def test_anything_but_a_number(client: Client, method: str, path: str, value: st
     body = '{"PartitionKey":"p","RowKey":"r"}' if method == "POST" else None
     answer = client.send(method, path, f"timeout={value}", body=body)
     message = "Value for one of the query parameters specified in the request URI is invalid."
-    assert answer.refusal == (400, "InvalidQueryParameterValue", message)
+    assert answer.rejection == (400, "InvalidQueryParameterValue", message)
 
 
 @pytest.mark.unverified

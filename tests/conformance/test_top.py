@@ -21,7 +21,7 @@ def ten(client: Client) -> Iterator[Table]:
 @pytest.mark.parametrize(
     ("top", "rows", "more"), [(1, 1, True), (9, 9, True), (10, 10, False), (11, 10, False), (1000, 10, False)]
 )
-def test_caps_the_page(ten: Table, top: int, rows: int, more: bool) -> None:
+def test_top_limits_the_page(ten: Table, top: int, rows: int, more: bool) -> None:
     page = ten.page(f"$top={top}")
     assert len(page.rows) == rows
     assert (page.next != "") is more
@@ -36,11 +36,11 @@ def test_counts_matches_only(ten: Table) -> None:
 
 
 def test_beyond_1000_has_a_text(ten: Table) -> None:
-    assert ten.query("$top=1001").refusal == (400, "InvalidInput", "One of the request inputs is not valid.")
+    assert ten.query("$top=1001").rejection == (400, "InvalidInput", "One of the request inputs is not valid.")
 
 
 @pytest.mark.parametrize("top", ["1001", "100000000000000000000", "-1", "-2", "abc", "1.5", "1e2", "0x10", "1,5"])
-def test_refused(ten: Table, top: str) -> None:
+def test_invalid_top_is_rejected(ten: Table, top: str) -> None:
     assert ten.query(f"$top={top}").status == 400
 
 

@@ -31,7 +31,9 @@ EXPIRY = "2030-01-01T00:00:00Z"
 
 
 @pytest.mark.parametrize(("signer", "method", "path", "query", "content_type", "expected"), REQUESTS)
-def test_requests(signer: Signer, method: str, path: str, query: str, content_type: str, expected: str) -> None:
+def test_signature_vectors_of_requests(
+    signer: Signer, method: str, path: str, query: str, content_type: str, expected: str
+) -> None:
     headers = {"x-ms-date": DATE, "content-type": content_type}
     authorization = signer(ENDPOINT, Unsigned(method, path, query, headers))
     assert str(authorization).partition(":")[2] == expected
@@ -44,12 +46,12 @@ def signature(query: str) -> str:
     return unquote(match[1])
 
 
-def test_table_sas() -> None:
+def test_signature_vectors_of_table_sas() -> None:
     fields: Fields = {"sp": "raud", "se": EXPIRY, "sv": "2019-02-02"}
     assert signature(table_sas(ENDPOINT, "MyTable", fields)) == "VH1kJ2dMcGJPJnFMefVZ3HMd1fedSci/031kWIgJz0w="
 
 
-def test_account_sas() -> None:
+def test_signature_vectors_of_account_sas() -> None:
     whole: Fields = {"sp": "rwdlacu", "se": EXPIRY, "sv": "2019-02-02", "ss": "t", "srt": "soc"}
     assert signature(account_sas(ENDPOINT, whole)) == "2/d58i4+JROW5cOSI9tFJNZYQKyAwfsgJowJg6WzqHQ="
     later: Fields = {"sp": "r", "se": EXPIRY, "sv": "2026-10-06", "ss": "b", "srt": "o"}

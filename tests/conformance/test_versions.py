@@ -20,9 +20,9 @@ def test_a_version_is_accepted_and_echoed(client: Client, version: str) -> None:
 @pytest.mark.parametrize(
     "version", ["yesterday", "2019-02-02x", "20190202", "19-02-02", "2019-2-2", "2019-02-30", "2019-13-01"]
 )
-def test_a_malformed_version_is_refused(client: Client, version: str) -> None:
+def test_a_malformed_version_is_rejected(client: Client, version: str) -> None:
     answer = client.send("GET", "/Tables", headers={"x-ms-version": version})
-    assert answer.refusal == (
+    assert answer.rejection == (
         400,
         "InvalidHeaderValue",
         "The value for one of the HTTP headers is not in the correct format.",
@@ -81,7 +81,7 @@ def test_json_needs_version_2013_08_15_and_odata_3(table: Table, headers: Header
 def test_json_before_odata_3_has_a_code_of_its_own(table: Table) -> None:
     old = {"DataServiceVersion": "2.0", "MaxDataServiceVersion": "2.0"}
     answer = table.client.send("POST", table.path, body='{"PartitionKey":"p","RowKey":"r"}', headers=old)
-    assert answer.refusal == (415, "JsonFormatNotSupported", "JSON format is not supported.")
+    assert answer.rejection == (415, "JsonFormatNotSupported", "JSON format is not supported.")
 
 
 def test_a_row_is_the_same_at_every_version(table: Table) -> None:

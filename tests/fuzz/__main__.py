@@ -25,7 +25,7 @@ _RESULTS = Path(__file__).parent / "RESULTS.md"
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser("fuzz", description="Send the server what nobody would.")
+    parser = argparse.ArgumentParser("fuzz", description="Send the server inputs that no client would.")
     parser.add_argument("targets", nargs="*", metavar="TARGET", help=f"of {', '.join(TARGETS)}; all by default")
     parser.add_argument("--seconds", type=float, default=60, help="for all targets together (60)")
     parser.add_argument("--jobs", type=int, default=1, help="targets at a time (1)")

@@ -1,4 +1,4 @@
-"""Chooses of many inputs the few that reach code that the seeds do not: what is worth keeping."""
+"""Chooses the few of many inputs that reach code which the seeds do not reach."""
 
 import sys
 from collections.abc import Iterable
@@ -48,7 +48,7 @@ def _lines(runner: Runner, data: bytes) -> Lines:
 
 
 def distil(target: str, inputs: Iterable[bytes]) -> list[bytes]:
-    """Of the inputs, shortest first, those that reach what none before them did."""
+    """Return the inputs, shortest first, that each reach lines which no input before reached."""
     runner = Runner(target, cpu_seconds_max=60)
     known: Lines = set()
     for data in seeds(target) + corpus.read(target):

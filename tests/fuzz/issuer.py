@@ -3,12 +3,15 @@
 Its key is made anew in each process: inputs hold what is signed, not signatures, so they replay all the same.
 """
 
+from collections.abc import Callable
+from functools import partial
+
 from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
 from cryptography.hazmat.primitives.hashes import SHA256
 
 from lazulite.auth.bearer.authentication import BearerAuthentication
 from lazulite.auth.bearer.jwks import KeySet, parse_jwks
-from lazulite.auth.bearer.rules import BearerRules
+from lazulite.auth.bearer.rules import BearerConventions, BearerRules
 from lazulite.protocol.clock import Clock
 from tests.tokens import SigningKey, jwks, private_rsa, segment
 
@@ -39,6 +42,6 @@ class _Keys:
 _KEYS = _Keys()
 
 
-def authentication(clock: Clock) -> BearerAuthentication:
+def authentication(clock: Clock) -> Callable[[BearerConventions], BearerAuthentication]:
     """The server's side of it."""
-    return BearerAuthentication(BearerRules(ISSUER), _KEYS, clock, allow_http=True)
+    return partial(BearerAuthentication, rules=BearerRules(ISSUER), keys=_KEYS, clock=clock, allow_http=True)

@@ -1,4 +1,4 @@
-"""An engine in a dictionary: quick, deterministic, and put back to a remembered state between two inputs.
+"""An engine in a dictionary: quick, deterministic, and put back to a saved state between two inputs.
 
 Rows are kept under the byte keys of the real store, so the order and the limits of keys are the real ones. It joins
 the engines that the tests of the contract run against.
@@ -8,7 +8,16 @@ import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from typing import NamedTuple
 
-from lazulite.engine.contract import Clock, Decide, EngineUnavailableError, Key, KeyRange, SpaceDroppedError
+from lazulite.engine.contract import (
+    UNKNOWN,
+    Clock,
+    CommitFunction,
+    EngineUnavailableError,
+    Key,
+    KeyRange,
+    SpaceDroppedError,
+    Unknown,
+)
 from lazulite.engine.key_encoding import decode_key, encode_key, range_bounds, space_end, space_prefix
 
 
@@ -17,7 +26,7 @@ class State(NamedTuple):
 
     rows: dict[bytes, bytes]
     dropped: frozenset[int]
-    stamp: int
+    timestamp: int
 
 
 class Run(NamedTuple):
@@ -37,17 +46,17 @@ class MemoryEngine:
         self._clock = clock
         self._rows: dict[bytes, bytes] = {}
         self._dropped: frozenset[int] = frozenset()
-        self._stamp = 0
+        self._timestamp = 0
         self._closed = False
         self.writes = 0
 
     def state(self) -> State:
         """A copy of all there is."""
-        return State(dict(self._rows), self._dropped, self._stamp)
+        return State(dict(self._rows), self._dropped, self._timestamp)
 
     def restore(self, state: State) -> None:
         """Go back to what `state` returned."""
-        self._rows, self._dropped, self._stamp = dict(state.rows), state.dropped, state.stamp
+        self._rows, self._dropped, self._timestamp = dict(state.rows), state.dropped, state.timestamp
         self.writes = 0
 
     def _check_open(self) -> None:
@@ -57,6 +66,9 @@ class MemoryEngine:
     async def get(self, space: int, partition: str, row: str) -> bytes | None:
         self._check_open()
         return self._rows.get(encode_key(space, partition, row))
+
+    def get_now(self, space: int, partition: str, row: str) -> bytes | Unknown | None:
+        return UNKNOWN if self._closed else self._rows.get(encode_key(space, partition, row))
 
     async def scan(self, space: int, ranges: Sequence[KeyRange], limit: int | None = None) -> AsyncGenerator[Run, None]:
         self._check_open()
@@ -68,22 +80,22 @@ class MemoryEngine:
             yield Run([key], [value])
             await asyncio.sleep(0)
 
-    async def commit(self, space: int, partition: str, rows: Sequence[str], decide: Decide) -> int:
+    async def commit(self, space: int, partition: str, rows: Sequence[str], decide: CommitFunction) -> int:
         self._check_open()
         if space in self._dropped:
             raise SpaceDroppedError
         keys = {row: encode_key(space, partition, row) for row in rows}
-        stamp = max(self._clock(), self._stamp + 1)
-        changes = decide([self._rows.get(keys[row]) for row in rows], stamp)
+        timestamp = max(self._clock(), self._timestamp + 1)
+        changes = decide([self._rows.get(keys[row]) for row in rows], timestamp)
         for row, value in changes.items():
             if value is None:
                 self._rows.pop(keys[row], None)
             else:
                 self._rows[keys[row]] = value
         if changes:
-            self._stamp = stamp
+            self._timestamp = timestamp
             self.writes += 1
-        return stamp
+        return timestamp
 
     async def drop(self, space: int) -> None:
         self._check_open()

@@ -37,10 +37,10 @@ def check_answer(response: Response, *, head: bool = False) -> None:
     """Hold a whole response against the rules above."""
     status, code = response.status, response.error_code
     require(status < 500 or code == "NotImplemented", f"no {status} {code}")
-    for name, value in response.headers:
+    for name, value in response.fields():
         require(_HEADER_NAME.fullmatch(name) is not None, f"header names are tokens: {name!r}")
         require(_HEADER_VALUE.fullmatch(value) is not None, f"no control or wide character in a header: {name}")
-    headers = {name.lower(): value for name, value in response.headers}
+    headers = {name.lower(): value for name, value in response.fields()}
     if status in _SUCCESSES:
         require(code == "", f"{status} has no error code")
     else:
@@ -72,13 +72,13 @@ def body_code(media_type: str, body: bytes) -> str | None:
     return None
 
 
-def _refuse_constant(name: str) -> None:
+def _reject_constant(name: str) -> None:
     raise BrokenPromiseError(f"{name} is no JSON")
 
 
 def _json_code(body: bytes) -> str | None:
     try:
-        document = json.loads(body.decode(), parse_constant=_refuse_constant)
+        document = json.loads(body.decode(), parse_constant=_reject_constant)
     except ValueError as error:
         raise BrokenPromiseError("a JSON body is JSON") from error
     require(isinstance(document, dict), "a JSON body is an object")
@@ -100,7 +100,7 @@ def read_parts(response: Response) -> list[Part]:
     """Read a batch's answer as the strictest client would, and check each part."""
     if _EMPTY_CHANGE_SET.fullmatch(response.body):
         return []
-    answer = Answer("batch", response.status, "", response.headers, response.body)
+    answer = Answer("batch", response.status, "", response.fields(), response.body)
     try:
         parts = changeset(answer) if b"changesetresponse_" in response.body[:200] else [query_part(answer)]
     except (AssertionError, ValueError) as error:
@@ -111,5 +111,5 @@ def read_parts(response: Response) -> list[Part]:
         require(part.status < 500 or shown == "NotImplemented", f"no {part.status} in a part")
         require((part.status >= 400) is (shown is not None), "a part is an error if and only if its status says so")
         require(shown is None or shown in CATALOGUE, f"a part's code is of the catalogue: {shown!r}")
-    require(len(parts) == 1 or all(part.status < 300 for part in parts), "a refused batch has one part")
+    require(len(parts) == 1 or all(part.status < 300 for part in parts), "a rejected batch has one part")
     return parts

@@ -100,7 +100,7 @@ def sas(world: World, data: bytes) -> None:
         if "comp" not in fields:
             allowed = bool(fields.get("si")) or _NEEDS.get(method, "") in fields.get("sp", "")
             require(
-                allowed or path.startswith(("Tables", "$batch")), f"a SAS without the letter for {method} is refused"
+                allowed or path.startswith(("Tables", "$batch")), f"a SAS without the letter for {method} is rejected"
             )
         if "tn" in fields:
             named = unquote(path).partition("(")[0].rstrip("/").lower()
@@ -152,7 +152,7 @@ def jwt(world: World, data: bytes) -> None:
     fields = {"authorization": f"Bearer {token}", "x-ms-version": "2020-12-06"}
     done = world.ask("GET", f"{ROOT}{world.table}()", headers=fields)
     if done.status < 400:
-        require(signed, "a token that nobody signed opens nothing")
+        require(signed, "an unsigned token opens nothing")
         header, said = json.loads(head), json.loads(claims)
         require(
             header["alg"] == "RS256" and header.get("kid", KEY_ID) == KEY_ID, "a token names the key that signed it"

@@ -13,7 +13,6 @@ from functools import _lru_cache_wrapper
 
 from .oracles import BrokenPromiseError, require
 from .targets import TARGETS
-from .world import World
 
 CPU_SECONDS_MAX = 0.25
 """Processor time of one input; one that takes more is tried three times, lest the machine be blamed on it."""
@@ -32,7 +31,7 @@ class Runner:
 
     def __post_init__(self) -> None:
         self.target = TARGETS[self.name]
-        self.world = World()
+        self.world = self.target.world()
 
     def close(self) -> None:
         """Let go of the world."""

@@ -8,7 +8,7 @@ import json
 from tests.conformance import service_properties as properties
 from tests.table.batches import Operation, change_set, query
 
-from . import request_seeds
+from . import queue_seeds, request_seeds
 from .world import TYPES_ROW
 
 _GUID = str(TYPES_ROW["G"])
@@ -27,6 +27,11 @@ def _json() -> list[str]:
     bodies.append('{"PartitionKey":"p","RowKey":"n","A@odata.type":"Edm.Double","A":"-Infinity","A":1}')
     heads = ["POST", "POST full", "POST none", "PUT", "PUT *", "MERGE", "MERGE *", "PATCH *"]
     return [f"{head}\n{body}" for head in heads for body in bodies[: 9 if head == "POST" else 2]]
+
+
+def _shapes() -> list[str]:
+    typed = _entity()
+    return ["\n".join([typed, typed.replace("p", "q"), _entity(X=1.5), _entity(X=None, Y=True)]), _entity(A="x", B=7)]
 
 
 def _entry() -> tuple[str, str]:
@@ -122,7 +127,10 @@ SEEDS = {
     "http": request_seeds.http,
     "json": _json,
     "jwt": request_seeds.jwt,
+    "messages": queue_seeds.messages,
+    "queues": queue_seeds.queues,
     "sas": request_seeds.sas,
+    "shapes": _shapes,
     "tokens": request_seeds.tokens,
     "url": request_seeds.url,
     "xml": _xml,

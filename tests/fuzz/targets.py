@@ -3,15 +3,18 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-from . import payload_targets, request_targets, wire_target
+from . import payload_targets, queue_targets, request_targets, wire_target
+from .queue_world import QueueWorld
 from .world import World
 
 
 class Target(NamedTuple):
     """What an input is sent to, and how long inputs get."""
 
-    run: Callable[[World, bytes], None]
+    run: Callable[..., None]
+    """Takes a world of the target's own kind, and the input."""
     bytes_max: int = 16 * 1024
+    world: Callable[[], World] = World
 
 
 TARGETS: dict[str, Target] = {
@@ -22,7 +25,10 @@ TARGETS: dict[str, Target] = {
     "http": Target(wire_target.wire, 8 * 1024),
     "json": Target(payload_targets.json_body, 32 * 1024),
     "jwt": Target(request_targets.jwt),
+    "messages": Target(queue_targets.messages, 96 * 1024, QueueWorld),
+    "queues": Target(queue_targets.queues, 8 * 1024, QueueWorld),
     "sas": Target(request_targets.sas, 4 * 1024),
+    "shapes": Target(payload_targets.shapes),
     "tokens": Target(request_targets.tokens, 4 * 1024),
     "url": Target(request_targets.url, 8 * 1024),
     "xml": Target(payload_targets.xml_body),

@@ -24,7 +24,7 @@ def test_a_short_campaign_ends_with_a_table() -> None:
     assert [line.split()[1] for line in done.stdout.splitlines()] == ["target", "---", "jwt", "tokens"]
 
 
-def test_an_unknown_target_is_refused() -> None:
+def test_an_unknown_target_is_rejected() -> None:
     done = run("nothing")
     assert (done.returncode, done.stderr) == (2, "no such target: nothing\n")
 

@@ -44,12 +44,12 @@ MULTIPART = ("Content-Type", "multipart/mixed; boundary=batchresponse_x")
         Response(400, [JSON], ERROR, "InvalidInput"),
     ],
 )
-def test_a_bad_answer_is_seen(response: Response) -> None:
+def test_malformed_response_is_found(response: Response) -> None:
     with pytest.raises(BrokenPromiseError):
         check_answer(response)
 
 
-def test_a_good_answer_is_let_through() -> None:
+def test_valid_response_is_accepted() -> None:
     check_answer(Response(400, [JSON, CODE], ERROR, "InvalidInput"))
     check_answer(Response(204, []))
 
@@ -64,7 +64,7 @@ def _runner() -> Iterator[Runner]:
 INSERT = b'POST\n{"PartitionKey":"p","RowKey":"new","A":1}'
 
 
-def test_what_the_server_lets_through_is_found_and_shortened(runner: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failing_input_is_found_and_shortened(runner: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
     handle = runner.world.service.handle
 
     async def fails(request: Request) -> Response:
@@ -84,15 +84,15 @@ def test_a_slow_input_is_found(runner: Runner) -> None:
     assert runner.broken(INSERT) == "an input takes little time"
 
 
-def test_a_refusal_that_writes_is_found(runner: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rejection_that_writes_is_found(runner: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
     handle = runner.world.service.handle
 
-    async def refuses(request: Request) -> Response:
+    async def rejects(request: Request) -> Response:
         await handle(request)
-        return runner.world.service.refuse(request, ServiceError("InvalidInput"))
+        return runner.world.service.reject(request, ServiceError("InvalidInput"))
 
-    monkeypatch.setattr(runner.world.service, "handle", refuses)
-    assert runner.broken(INSERT) == "a refused request changes nothing: 400"
+    monkeypatch.setattr(runner.world.service, "handle", rejects)
+    assert runner.broken(INSERT) == "a rejected request changes nothing: 400"
 
 
 def test_a_write_that_reads_back_differently_is_found(runner: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,7 +108,7 @@ def test_a_write_that_reads_back_differently_is_found(runner: Runner, monkeypatc
         json_body(runner.world, INSERT)
 
 
-def test_a_longer_answer_than_it_says_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_response_longer_than_its_length_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     runner = Runner("http", cpu_seconds_max=2)
     monkeypatch.setattr(wire_target, "CONTINUE", b"HTTP/1.1 ")
     try:

@@ -8,9 +8,10 @@ import asyncio
 import itertools
 import re
 
+from lazulite.server.admission.budgets import budgets_of
 from lazulite.server.http.connection import Connection
 from lazulite.server.http.encoder import CONTINUE, REASON_MAX
-from lazulite.server.http.server_state import Shared
+from lazulite.server.http.server_state import ServerState
 from lazulite.server.limits import Limits
 from tests.server.wire import Record, Transport
 
@@ -18,9 +19,9 @@ from .oracles import BrokenPromiseError, require
 from .world import World
 
 _STATUS_LINE = re.compile(rb"HTTP/1\.1 \d{3} [ -~]{0,%d}\r\n" % REASON_MAX)
-_TURNS_AFTER = 5
+_ITERATIONS_AFTER = 5
 """Of the event loop, for what waits to be sent."""
-_TURNS_MAX = 20_000
+_ITERATIONS_MAX = 20_000
 
 
 def wire(world: World, data: bytes) -> None:
@@ -38,11 +39,13 @@ def wire(world: World, data: bytes) -> None:
 
 
 async def _converse(world: World, pieces: list[bytes], *, at_once: bool = False) -> list[bytes]:
-    """Feed the pieces, each when the one before was dealt with or all in one turn; return the responses."""
+    """Feed the pieces, each when the one before was dealt with or all in one iteration; return the responses."""
     log = Record()
     numbers = itertools.count()
-    shared = Shared(world.service, Limits(), lambda: f"id-{next(numbers)}", lambda: 0.0, (log,))
-    connection = Connection(shared)
+    limits, clock = Limits(), lambda: 0.0
+    new_id, budgets = lambda: f"id-{next(numbers)}", budgets_of(limits, clock)
+    state = ServerState(world.service, limits, new_id, clock, (log,), budgets=budgets)
+    connection = Connection(state)
     transport = Transport(connection)
     connection.connection_made(transport)
     for piece in pieces:
@@ -61,19 +64,19 @@ async def _converse(world: World, pieces: list[bytes], *, at_once: bool = False)
     await asyncio.sleep(0)
     if log.failures:
         raise log.failures[0][1]
-    require(not shared.connections, "a connection that was lost is forgotten")
-    require(shared.buffered_bytes == 0, "the room of a body is given back")
+    require(not state.connections, "a connection that was lost is forgotten")
+    require(budgets.buffered_bytes == 0, "the room of a body is given back")
     return _read_responses(transport.written, log)
 
 
 async def _settle(connection: Connection) -> None:
     """Let everything happen that is going to."""
-    for turn in range(_TURNS_MAX):
+    for iteration in range(_ITERATIONS_MAX):
         await asyncio.sleep(0)
-        running = connection._running
-        if turn >= _TURNS_AFTER and (running is None or running.is_awaited):
+        running = connection.running
+        if iteration >= _ITERATIONS_AFTER and (running is None or (running.accepted and not running.complete)):
             return
-    raise BrokenPromiseError("requests end within many turns of the loop")
+    raise BrokenPromiseError("requests end within many iterations of the loop")
 
 
 def _read_responses(written: bytes, log: Record) -> list[bytes]:
@@ -89,7 +92,7 @@ def _read_responses(written: bytes, log: Record) -> list[bytes]:
         fields = dict(line.lower().split(b": ", 1) for line in written[:end].split(b"\r\n")[1:])
         length = 0 if exchange.request.method == "HEAD" else int(fields[b"content-length"])
         require(len(written) >= end + 4 + length, "an answer is as long as it says")
-        # Whether the rest of a refused body is broken is known only where it came before the refusal.
+        # Whether the rest of a rejected body is broken is known only where it came before the rejection.
         responses.append(written[: end + 4 + length].replace(b"Connection: close\r\n", b""))
         written = written[end + 4 + length :]
     require(written.replace(CONTINUE, b"") == b"", "an answer is as long as it says")

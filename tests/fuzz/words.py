@@ -1,4 +1,4 @@
-"""What mutations put into inputs: the words of the protocol, and the characters that readers stumble over."""
+"""Words that mutations insert into inputs: those of the protocol, and characters that are hard for parsers."""
 
 # fmt: off
 _ODATA = [
@@ -34,6 +34,12 @@ _XML = [
     'm:type="', "/>", "<Id>", "<Expiry>", "<CorsRule>", "<d:A>", 'xml:space="preserve"', "xmlns:m=", "<entry",
     "<!ENTITY", "&x;",
 ]
+_QUEUE = [
+    "<QueueMessage>", "</QueueMessage>", "<MessageText>", "</MessageText>", "popreceipt=", "{receipt}", "{id}",
+    "visibilitytimeout=", "messagettl=", "numofmessages=", "peekonly=true", "comp=metadata", "comp=acl", "comp=list",
+    "prefix=", "marker=", "maxresults=", "include=metadata", "x-ms-meta-a: 1", "x-ms-meta-", "/messages/", "jobs",
+    "=32", "=604800", "x-ms-version: 2009-07-17", "userdelegationkey",
+]
 _JWT = [
     "RS256", "none", "HS256", "eyJhbGciOiJub25lIn0", ".", "=", "e30", "W10", "bnVsbA",
 ]
@@ -47,7 +53,10 @@ _OWN = {
     "http": _HEADERS + _QUERY,
     "json": _ODATA,
     "jwt": _JWT,
+    "messages": _XML + _QUEUE,
+    "queues": _QUEUE + _HEADERS,
     "sas": _QUERY,
+    "shapes": _ODATA,
     "tokens": ["1!", "!", "1!4!AAAA"],
     "url": _QUERY + _FILTER,
     "xml": _XML,
@@ -55,5 +64,5 @@ _OWN = {
 
 
 def words(target: str) -> list[bytes]:
-    """The words of a target, and those that are hard for all."""
+    """Return the words of a target, and words that are hard for every parser."""
     return [word.encode() for word in _OWN[target] + _HARD]

@@ -1,23 +1,25 @@
 """The service that the fuzzers talk to: in process, the same for every input.
 
 Invariants: clock, randomness and engine are fixed; after each input the engine is put back, with a new service on it
-where something was written. A refused request and a reading one change nothing that anybody could see.
+where something was written. A rejected request and a reading one change nothing that anybody could see.
 """
 
 import asyncio
 import base64
 import hmac
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from random import Random
 
 from lazulite.auth.accounts.account import DEVELOPMENT_ACCOUNT, AccountDirectory
+from lazulite.auth.shared_key import Canonicalize
 from lazulite.engine.key_encoding import space_prefix
 from lazulite.protocol.errors import ServiceError
-from lazulite.protocol.message import Request, Response
+from lazulite.protocol.message import Request, Response, Service
 from lazulite.protocol.query_string import parse_query_string
 from lazulite.records.spaces import COUNTERS
+from lazulite.service.definition import ServiceDependencies
 from lazulite.table.canonicalize import table_string_to_sign
 from lazulite.table.service import TableService
 
@@ -40,7 +42,6 @@ PLAIN_HEADERS = {
     "x-ms-date": DATE,
     "x-ms-version": VERSION,
 }
-_READS = frozenset({"GET", "HEAD", "OPTIONS"})
 _COUNTERS = space_prefix(COUNTERS)
 """What the keys of the counters begin with: a number may be taken and never used."""
 
@@ -80,47 +81,57 @@ class Exchange:
 
     def header(self, name: str) -> str | None:
         """The first header of that name."""
-        return next((value for key, value in self.response.headers if key.lower() == name.lower()), None)
+        return next((value for key, value in self.response.fields() if key.lower() == name.lower()), None)
 
 
 class World:
     """A service with a few tables. `table` names the one with rows, `Empty` is another."""
 
     table = "Fuzz"
+    reading = frozenset({"GET", "HEAD", "OPTIONS"})
+    """The methods that change nothing."""
+    headers: Mapping[str, str] = PLAIN_HEADERS
+    string_to_sign: Canonicalize = staticmethod(table_string_to_sign)
+    make: Callable[[ServiceDependencies], Service] = TableService
 
     def __init__(self) -> None:
         self.loop = asyncio.new_event_loop()
         self.engine = MemoryEngine(lambda: NOW)
         self.renew()
+        self.fill()
+        self._start = self.engine.state()
+        self.renew()
+
+    def fill(self) -> None:
+        """Make what is there before the first input."""
         for name in (self.table, "Empty"):
-            self._expect(201, "POST", "Tables", body=json.dumps({"TableName": name}).encode())
+            self.expect(201, "POST", "Tables", body=json.dumps({"TableName": name}).encode())
         for partition, row in KEYS:
             entity = {"PartitionKey": partition, "RowKey": row, **TYPES_ROW}
-            self._expect(201, "POST", self.table, body=json.dumps(entity).encode())
-        self._expect(201, "POST", self.table, body=b'{"PartitionKey":"p","RowKey":"x","S":5,"I":"five"}')
+            self.expect(201, "POST", self.table, body=json.dumps(entity).encode())
+        self.expect(201, "POST", self.table, body=b'{"PartitionKey":"p","RowKey":"x","S":5,"I":"five"}')
         policy = (
             "<SignedIdentifier><Id>policy</Id><AccessPolicy><Expiry>2100-01-01</Expiry><Permission>r</Permission>"
             "</AccessPolicy></SignedIdentifier>"
         )
         acl = f"<SignedIdentifiers>{policy}</SignedIdentifiers>".encode()
-        self._expect(204, "PUT", self.table, "comp=acl", acl)
-        self._start = self.engine.state()
-        self.renew()
+        self.expect(204, "PUT", self.table, "comp=acl", acl)
 
-    def _expect(self, status: int, method: str, path: str, query: str = "", body: bytes = b"") -> None:
+    def expect(self, status: int, method: str, path: str, query: str = "", body: bytes = b"") -> None:
         found = self.ask(method, ROOT + path, query, body=body)
         require(found.status == status, f"the world can be made: {found.response}")
 
     def renew(self) -> None:
-        """Put a new service on the engine, which remembers nothing."""
-        self.service = TableService(
-            self.engine,
-            AccountDirectory({}, None),
+        """Put a new service on the engine, which caches nothing."""
+        dependencies = ServiceDependencies(
+            engine=self.engine,
+            accounts=AccountDirectory({}, None),
             clock=lambda: NOW,
             monotonic=lambda: 0.0,
             random=Random(0),
             bearer=authentication(lambda: NOW),
         )
+        self.service = type(self).make(dependencies)
 
     def reset(self) -> None:
         """Forget what the last input did."""
@@ -144,32 +155,31 @@ class World:
         signed: bool = True,
     ) -> Exchange:
         """Send a request, by Shared Key unless it has an Authorization or is not to be signed; check the answer."""
-        fields = {**PLAIN_HEADERS, **(headers or {})}
+        fields = {**self.headers, **(headers or {})}
         request = Request(method, path, query, fields, body, client="192.0.2.7", id="fuzz")
         if signed and "authorization" not in fields:
-            fields["authorization"] = _authorization(request)
+            fields["authorization"] = self._authorization(request)
         before, writes = self.engine.state(), self.engine.writes
         response = self.loop.run_until_complete(self.service.handle(request))
         check_answer(response, head=method == "HEAD")
         wrote = self.engine.writes != writes and _visible(self.engine.state().rows) != _visible(before.rows)
         if wrote:
-            require(response.status < 300, f"a refused request changes nothing: {response.status}")
-            require(request.method not in _READS, f"a {request.method} changes nothing")
-            if dict(response.headers).get("Content-Type", "").startswith("multipart/mixed"):
+            require(response.status < 300, f"a rejected request changes nothing: {response.status}")
+            require(request.method not in self.reading, f"a {request.method} changes nothing")
+            if dict(response.fields()).get("Content-Type", "").startswith("multipart/mixed"):
                 parts = read_parts(response)
-                require(all(part.status < 300 for part in parts), "a refused batch changes nothing")
+                require(all(part.status < 300 for part in parts), "a rejected batch changes nothing")
         return Exchange(request, response, wrote)
+
+    def _authorization(self, request: Request) -> str:
+        try:
+            comp = parse_query_string(request.query).get("comp")
+        except ServiceError:
+            comp = None
+        text = self.string_to_sign("SharedKey", request, ACCOUNT, request.path, comp)
+        digest = hmac.digest(DEVELOPMENT_ACCOUNT.keys[0], text.encode("latin-1", "replace"), "sha256")
+        return f"SharedKey {ACCOUNT}:{base64.b64encode(digest).decode()}"
 
 
 def _visible(rows: Mapping[bytes, bytes]) -> dict[bytes, bytes]:
     return {key: value for key, value in rows.items() if not key.startswith(_COUNTERS)}
-
-
-def _authorization(request: Request) -> str:
-    try:
-        comp = parse_query_string(request.query).get("comp")
-    except ServiceError:
-        comp = None
-    text = table_string_to_sign("SharedKey", request, ACCOUNT, request.path, comp)
-    digest = hmac.digest(DEVELOPMENT_ACCOUNT.keys[0], text.encode("latin-1", "replace"), "sha256")
-    return f"SharedKey {ACCOUNT}:{base64.b64encode(digest).decode()}"

@@ -8,10 +8,10 @@ from typing import NamedTuple
 from hypothesis import strategies as st
 
 from lazulite.auth.accounts.document import Accounts, Change
-from lazulite.engine.contract import Decide, Engine, EngineError, Key, KeyRange, Slice
+from lazulite.engine.contract import CommitFunction, Engine, EngineError, Key, KeyRange, Slice, Unknown
 from lazulite.engine.ordinal import ordinal
-from lazulite.migration.endpoint import Store
-from lazulite.migration.monotonic_clock import RisingClock
+from lazulite.migration.endpoint import Endpoint
+from lazulite.migration.monotonic_clock import MonotonicClock
 from lazulite.records.spaces import COPIES, COUNTERS, FIRST_FREE_SPACE, SERVICE_PROPERTIES, TABLES
 from lazulite.table.catalog import Table
 
@@ -70,8 +70,8 @@ async def fill(engine: Engine, found: Mapping[int, Mapping[Key, bytes]]) -> None
 
 
 async def put(engine: Engine, space: int, partition: str, row: str, value: bytes | None) -> int:
-    """Write one row; return the stamp."""
-    return await engine.commit(space, partition, [row], lambda current, stamp: {row: value})
+    """Write one row; return the timestamp."""
+    return await engine.commit(space, partition, [row], lambda current, timestamp: {row: value})
 
 
 async def all_rows(engine: Engine) -> Contents:
@@ -118,17 +118,20 @@ class BreakingEngine:
     async def get(self, space: int, partition: str, row: str) -> bytes | None:
         return await self._inner.get(space, partition, row)
 
+    def get_now(self, space: int, partition: str, row: str) -> bytes | Unknown | None:
+        return self._inner.get_now(space, partition, row)
+
     def scan(self, space: int, ranges: Sequence[KeyRange], limit: int | None = None) -> AsyncGenerator[Slice, None]:
         return self._inner.scan(space, ranges, limit)
 
-    async def commit(self, space: int, partition: str, rows: Sequence[str], decide: Decide) -> int:
+    async def commit(self, space: int, partition: str, rows: Sequence[str], decide: CommitFunction) -> int:
         self._left -= 1
         if self._left < 0 or (self._left == 0 and not self._applied):
             raise Broken("killed")
-        stamp = await self._inner.commit(space, partition, rows, decide)
+        timestamp = await self._inner.commit(space, partition, rows, decide)
         if self._left == 0:
             raise Broken("killed")
-        return stamp
+        return timestamp
 
     async def drop(self, space: int) -> None:
         await self._inner.drop(space)
@@ -143,6 +146,6 @@ class BreakingEngine:
 class Pair(NamedTuple):
     """Two ends, and the clock of the second."""
 
-    source: Store
-    target: Store
-    clock: RisingClock
+    source: Endpoint
+    target: Endpoint
+    clock: MonotonicClock

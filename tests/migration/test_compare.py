@@ -1,4 +1,4 @@
-"""Comparisons: equal is equal whatever the engine, and any difference is found where it is."""
+"""A comparison finds each difference in its part, and equal contents equal on any engine."""
 
 import asyncio
 import json
@@ -8,25 +8,26 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lazulite.app.registry import SPACES
 from lazulite.engine.contract import Engine, EngineUnavailableError, KeyRange
 from lazulite.engine.key_encoding import encode_key
 from lazulite.engine.rocksdb.engine import RocksEngine
-from lazulite.migration.compare import Comparing, Comparison
-from lazulite.migration.progress import Tally
+from lazulite.migration.compare import PartComparison, StoreComparer
+from lazulite.migration.progress import Progress
 from lazulite.records.spaces import COUNTERS, FIRST_FREE_SPACE, SERVICE_PROPERTIES, TABLES
+from lazulite.records.verification import verify
 from lazulite.service.properties import ServiceProperties
 from lazulite.table.catalog import Table
 from lazulite.table.model.row import assemble, encode_keys
-from lazulite.table.verification import verify
 from tests.fuzz.memory import MemoryEngine, Run
 from tests.migration.stores import NOW, Contents, all_rows, contents, entity, fill, put
 
 SPACE = FIRST_FREE_SPACE
 
 
-async def compared(source: Engine, target: Engine) -> list[Comparison]:
-    comparing = Comparing(source, target, lambda _: None)
-    return [*[each async for each in comparing.run(None)], comparing.totals()]
+async def compared(source: Engine, target: Engine) -> list[PartComparison]:
+    comparer = StoreComparer(source, target, SPACES, lambda _: None)
+    return [*[each async for each in comparer.run(None)], comparer.totals()]
 
 
 def new(found: Contents, make: Callable[[], Engine] = lambda: MemoryEngine(lambda: NOW)) -> Engine:
@@ -35,13 +36,13 @@ def new(found: Contents, make: Callable[[], Engine] = lambda: MemoryEngine(lambd
     return engine
 
 
-def names(found: list[Comparison]) -> list[str]:
+def names(found: list[PartComparison]) -> list[str]:
     return [each.part.name for each in found if not each.equal]
 
 
 @settings(deadline=None, max_examples=25)
 @given(found=contents())
-def test_facts_are_those_of_the_rows_on_either_engine(found: Contents) -> None:
+def test_summaries_match_the_rows_on_both_engines(found: Contents) -> None:
     async def check() -> None:
         rocks = RocksEngine.open(None, lambda: NOW)
         memory = MemoryEngine(lambda: NOW)
@@ -55,7 +56,7 @@ def test_facts_are_those_of_the_rows_on_either_engine(found: Contents) -> None:
         for comparison in compared_all[:-1]:
             part = comparison.part
             rows = {key: value for key, value in found.get(part.space, {}).items() if not key[1].startswith("!")}
-            if part.is_table:
+            if part.catalog is not None:
                 rows = found[part.space]
             assert comparison.source.rows == len(rows)
             assert comparison.source.size_bytes == sum(
@@ -67,7 +68,7 @@ def test_facts_are_those_of_the_rows_on_either_engine(found: Contents) -> None:
 
 @settings(deadline=None, max_examples=60)
 @given(found=contents(), data=st.data())
-def test_a_changed_a_missing_and_a_moved_row_are_found_in_their_table(found: Contents, data: st.DataObject) -> None:
+def test_changed_missing_and_moved_rows_are_found_in_their_table(found: Contents, data: st.DataObject) -> None:
     tables = [Table.from_bytes(value) for key, value in found[TABLES].items() if not key[1].startswith("!")]
     places = [(table.space, key) for table in tables for key in found[table.space]]
     if not places:
@@ -130,22 +131,22 @@ def test_the_checksum_is_the_one_of_lazulite_check() -> None:
     engine = new(found)
     rows = asyncio.run(all_rows(engine))
     raw = sorted((encode_key(space, *key), value) for space, each in rows.items() for key, value in each.items())
-    *_, findings = verify(raw, NOW)
+    *_, findings = verify(raw, NOW, SPACES)
     assert findings.problems == []
     assert asyncio.run(compared(engine, engine))[-1].target.checksum == findings.checksum
 
 
-async def test_progress_is_told() -> None:
+async def test_progress_is_reported() -> None:
     found: Contents = {
         TABLES: {("one", "t"): Table("t", SPACE).to_bytes()},
         SPACE: {("p", "a"): entity(NOW), ("p", "b"): entity(NOW)},
     }
     engine = MemoryEngine(lambda: NOW)
     await fill(engine, found)
-    told: list[Tally] = []
-    async for _ in Comparing(engine, engine, told.append).run(2):
+    reported: list[Progress] = []
+    async for _ in StoreComparer(engine, engine, SPACES, reported.append).run(2):
         pass
-    assert told[-1] == Tally("compared", 2, 2, 1, 1)
+    assert reported[-1] == Progress("compared", 2, 2, 1, 1)
 
 
 class ScannedEngine(MemoryEngine):
@@ -163,7 +164,7 @@ class ScannedEngine(MemoryEngine):
             yield piece
 
 
-async def test_when_one_end_fails_the_other_is_not_read_to_its_end() -> None:
+async def test_failure_of_one_store_cancels_the_other_read() -> None:
     found: Contents = {
         TABLES: {("one", "t"): Table("t", SPACE).to_bytes()},
         SPACE: {("p", f"{number}"): entity(NOW) for number in range(100)},

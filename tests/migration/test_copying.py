@@ -1,4 +1,4 @@
-"""Copies: everything arrives, whenever they were broken off; stamps go on above it; nothing else is overwritten."""
+"""Copies are complete after any interruption, keep Timestamps increasing, and overwrite no other data."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Sequence
@@ -11,17 +11,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lazulite.engine.contract import Decide, Engine, EngineUnavailableError, Key, KeyRange
+from lazulite.app.registry import SPACES
+from lazulite.auth.accounts.document import StoredAccount
+from lazulite.engine.contract import CommitFunction, Engine, EngineUnavailableError, Key, KeyRange
 from lazulite.engine.key_encoding import encode_key
 from lazulite.engine.rocksdb.engine import RocksEngine
 from lazulite.migration import commit_batches, copying, in_flight
-from lazulite.migration.compare import Comparing
-from lazulite.migration.copying import Means, copy
-from lazulite.migration.endpoint import Store, TransferError
-from lazulite.migration.journal import Journal, refuse_unfinished
-from lazulite.migration.monotonic_clock import RisingClock
-from lazulite.migration.parts import Row
-from lazulite.migration.progress import Tally
+from lazulite.migration.compare import StoreComparer
+from lazulite.migration.copying import Timing, copy
+from lazulite.migration.endpoint import Endpoint, MigrationError
+from lazulite.migration.journal import Journal, reject_unfinished
+from lazulite.migration.monotonic_clock import MonotonicClock
+from lazulite.migration.parts import StoredRow
+from lazulite.migration.progress import Progress
 from lazulite.records.spaces import COPIES, COUNTERS, FIRST_FREE_SPACE, TABLES
 from lazulite.table.catalog import Table
 from tests.fuzz.memory import MemoryEngine, Run
@@ -43,7 +45,7 @@ from tests.migration.stores import (
 )
 
 SPACE = FIRST_FREE_SPACE
-ACCOUNTS = {"one": (b"1", b"2"), "two": (b"3", b"4")}
+ACCOUNTS = {"one": StoredAccount((b"1", b"2")), "two": StoredAccount((b"3", b"4"), 5)}
 
 
 def table(*spaces: int) -> Contents:
@@ -52,23 +54,23 @@ def table(*spaces: int) -> Contents:
 
 
 def new_pair(open_engine: Callable[[Callable[[], int]], Engine] = MemoryEngine) -> Pair:
-    clock = RisingClock(lambda: NOW)
-    source = Store("source", open_engine(lambda: NOW), MemoryAccounts(ACCOUNTS))
-    return Pair(source, Store("target", open_engine(clock), MemoryAccounts()), clock)
+    clock = MonotonicClock(lambda: NOW)
+    source = Endpoint("source", open_engine(lambda: NOW), MemoryAccounts(ACCOUNTS))
+    return Pair(source, Endpoint("target", open_engine(clock), MemoryAccounts()), clock)
 
 
-def means(pair: Pair) -> Means:
+def timing(pair: Pair) -> Timing:
     """Time passes with every look at it, so that the journal is always brought up to date."""
-    return Means(pair.clock, count(step=10).__next__)
+    return Timing(pair.clock, count(step=10).__next__)
 
 
 async def copy_all(pair: Pair) -> None:
-    journal = await copy(pair.source, pair.target, means(pair), lambda _: None)
+    journal = await copy(pair.source, pair.target, SPACES, timing(pair), lambda _: None)
     await journal.end()
 
 
 async def differing(source: Engine, target: Engine) -> list[str]:
-    comparing = Comparing(source, target, lambda _: None)
+    comparing = StoreComparer(source, target, SPACES, lambda _: None)
     return [each.part.name async for each in comparing.run(None) if not each.equal]
 
 
@@ -87,7 +89,7 @@ def test_a_copy_has_what_the_source_has_and_nothing_of_dropped_tables(found: Con
             assert await all_rows(pair.source.engine) == {space: rows for space, rows in found.items() if rows}
             assert await pair.target.accounts.load() == ACCOUNTS
             assert await differing(pair.source.engine, pair.target.engine) == []
-            await refuse_unfinished(pair.target.engine, "target")
+            await reject_unfinished(pair.target.engine, "target")
         finally:
             await pair.source.engine.close()
             await pair.target.engine.close()
@@ -97,18 +99,20 @@ def test_a_copy_has_what_the_source_has_and_nothing_of_dropped_tables(found: Con
 
 @settings(deadline=None, max_examples=80)
 @given(found=contents(), breaks=st.lists(st.tuples(st.integers(1, 12), st.booleans()), min_size=1, max_size=3))
-def test_a_copy_goes_on_wherever_it_was_broken_off(found: Contents, breaks: list[tuple[int, bool]]) -> None:
+def test_interrupted_copy_can_be_resumed_at_any_commit(found: Contents, breaks: list[tuple[int, bool]]) -> None:
     async def check() -> None:
         pair = new_pair()
         await fill(pair.source.engine, found)
         for commits, applied in breaks:
             engine = BreakingEngine(pair.target.engine, commits, applied=applied)
             try:
-                journal = await copy(pair.source, pair.target._replace(engine=engine), means(pair), lambda _: None)
+                journal = await copy(
+                    pair.source, pair.target._replace(engine=engine), SPACES, timing(pair), lambda _: None
+                )
             except Broken:
                 await check_half(pair.target.engine, found)
             else:
-                assert journal.progress.entities == entities_of(found)
+                assert journal.position.entities == entities_of(found)
         await copy_all(pair)
         assert await all_rows(pair.target.engine) == copied(found)
 
@@ -129,36 +133,40 @@ async def check_half(engine: Engine, found: Contents) -> None:
         return
     journal = await Journal.unfinished(engine)
     assert journal is not None
-    progress = journal.progress
-    last = (progress.space, *order((progress.partition, progress.row)))
+    position = journal.position
+    last = (position.space, *order((position.partition, position.row)))
     expected = [
         (space, key, value)
         for space, rows in copied(found).items()
         for key, value in rows.items()
         if (space, *order(key)) <= last
     ]
-    assert progress.entities == sum(space >= FIRST_FREE_SPACE for space, _, _ in expected)
+    assert position.entities == sum(space >= FIRST_FREE_SPACE for space, _, _ in expected)
     for space, key, value in expected:
         assert there[space][key] == value
 
 
-async def test_what_was_noted_is_not_copied_again() -> None:
+async def test_resumed_copy_skips_recorded_rows() -> None:
     pair = new_pair()
     rows = {(f"p{number:02}", "r"): entity(NOW) for number in range(20)}
     await fill(pair.source.engine, {**table(SPACE), SPACE: rows})
     target = pair.target._replace(engine=BreakingEngine(pair.target.engine, 30, applied=True))
     with pytest.raises(Broken):
-        await copy(pair.source, target, means(pair), lambda _: None)
+        await copy(pair.source, target, SPACES, timing(pair), lambda _: None)
     journal = await Journal.unfinished(pair.target.engine)
     assert journal is not None
-    assert 0 < journal.progress.entities < 20
+    assert 0 < journal.position.entities < 20
     again = CountingEngine(pair.target.engine)
     tallies: list[int] = []
     await copy(
-        pair.source, pair.target._replace(engine=again), means(pair), lambda tally: tallies.append(tally.entities)
+        pair.source,
+        pair.target._replace(engine=again),
+        SPACES,
+        timing(pair),
+        lambda tally: tallies.append(tally.entities),
     )
-    assert again.rows[SPACE] == 20 - journal.progress.entities
-    assert tallies[0] >= journal.progress.entities
+    assert again.rows[SPACE] == 20 - journal.position.entities
+    assert tallies[0] >= journal.position.entities
     assert tallies[-1] == 20
 
 
@@ -169,7 +177,7 @@ class CountingEngine(BreakingEngine):
         super().__init__(inner, 10**9, applied=True)
         self.rows: dict[int, int] = {}
 
-    async def commit(self, space: int, partition: str, rows: Sequence[str], decide: Decide) -> int:
+    async def commit(self, space: int, partition: str, rows: Sequence[str], decide: CommitFunction) -> int:
         self.rows[space] = self.rows.get(space, 0) + len(rows)
         return await super().commit(space, partition, rows, decide)
 
@@ -186,16 +194,16 @@ async def test_a_commit_has_rows_of_one_partition_and_a_bounded_number() -> None
     assert [len(batch.rows) async for batch in commit_batches.batches_of(_runs(large))] == [1, 1, 1]
 
 
-async def _runs(rows: dict[Key, bytes]) -> AsyncGenerator[list[Row], None]:
+async def _runs(rows: dict[Key, bytes]) -> AsyncGenerator[list[StoredRow], None]:
     for key, value in rows.items():
-        yield [Row(*key, value)]
+        yield [StoredRow(*key, value)]
 
 
 # Time.
 
 
 @pytest.mark.parametrize("ticks", [[FUTURE], [FUTURE - 2, FUTURE, NOW], [FUTURE, NOW - 1]])
-async def test_the_target_goes_on_above_every_timestamp_copied(tmp_path: Path, ticks: list[int]) -> None:
+async def test_new_timestamps_of_the_target_exceed_copied_ones(tmp_path: Path, ticks: list[int]) -> None:
     pair = new_pair()
     rows = {(partition, f"{row}"): entity(at) for partition in "pq" for row, at in enumerate(ticks)}
     await fill(pair.source.engine, {**table(SPACE), SPACE: rows})
@@ -215,80 +223,80 @@ async def on_disk(directory: Path, clock: Callable[[], int]) -> AsyncIterator[Ro
         await engine.close()
 
 
-async def test_a_row_of_an_unknown_format_is_refused() -> None:
+async def test_a_row_of_an_unknown_format_is_rejected() -> None:
     pair = new_pair()
     await fill(pair.source.engine, {**table(SPACE), SPACE: {("p", "r"): b"\x02"}})
-    with pytest.raises(TransferError, match="format"):
-        await copy(pair.source, pair.target, means(pair), lambda _: None)
+    with pytest.raises(MigrationError, match="format"):
+        await copy(pair.source, pair.target, SPACES, timing(pair), lambda _: None)
 
 
 # What else is there stays.
 
 
 @pytest.mark.parametrize("space", [COUNTERS, TABLES])
-async def test_a_target_that_is_not_empty_is_refused_and_left_alone(space: int) -> None:
+async def test_target_with_rows_is_rejected_and_unchanged(space: int) -> None:
     pair = new_pair()
     await put(pair.target.engine, space, "p", "r", b"mine")
-    with pytest.raises(TransferError, match="target is not empty"):
+    with pytest.raises(MigrationError, match="target is not empty"):
         await copy_all(pair)
     assert await all_rows(pair.target.engine) == {space: {("p", "r"): b"mine"}}
 
 
-async def test_a_target_with_accounts_of_its_own_is_refused() -> None:
+async def test_a_target_with_accounts_of_its_own_is_rejected() -> None:
     pair = new_pair()
-    await pair.target.accounts.edit(lambda _: {"mine": (b"1", b"2")})
-    with pytest.raises(TransferError, match="target is not empty"):
+    await pair.target.accounts.edit(lambda _: {"mine": StoredAccount((b"1", b"2"))})
+    with pytest.raises(MigrationError, match="target is not empty"):
         await copy_all(pair)
-    assert await pair.target.accounts.load() == {"mine": (b"1", b"2")}
+    assert await pair.target.accounts.load() == {"mine": StoredAccount((b"1", b"2"))}
 
 
-async def test_the_copy_of_something_else_is_not_gone_on_with() -> None:
+async def test_copy_of_another_source_is_not_resumed() -> None:
     pair = new_pair()
     await Journal.begin(pair.target.engine, "elsewhere")
-    with pytest.raises(TransferError, match="unfinished copy of elsewhere, not of source"):
+    with pytest.raises(MigrationError, match="unfinished copy of elsewhere, not of source"):
         await copy_all(pair)
 
 
-async def test_half_a_copy_is_no_source() -> None:
+async def test_unfinished_copy_is_rejected_as_source() -> None:
     pair = new_pair()
     await Journal.begin(pair.source.engine, "elsewhere")
-    with pytest.raises(TransferError, match="source is itself an unfinished copy"):
+    with pytest.raises(MigrationError, match="source is itself an unfinished copy"):
         await copy_all(pair)
 
 
-async def test_two_copies_to_one_target_notice_one_another() -> None:
+async def test_concurrent_copies_to_one_target_are_detected() -> None:
     pair = new_pair()
     first = await Journal.begin(pair.target.engine, "source")
-    with pytest.raises(TransferError, match="another lazulite copy"):
+    with pytest.raises(MigrationError, match="another lazulite copy"):
         await Journal.begin(pair.target.engine, "source")
     await copy_all(pair)
-    with pytest.raises(TransferError, match="another lazulite copy"):
-        await first.note(SPACE, "p", "r", 1)
-    with pytest.raises(TransferError, match="another lazulite copy"):
+    with pytest.raises(MigrationError, match="another lazulite copy"):
+        await first.record(SPACE, "p", "r", 1)
+    with pytest.raises(MigrationError, match="another lazulite copy"):
         await first.end()
 
 
-async def test_a_row_that_became_another_one_ends_the_copy() -> None:
+async def test_changed_row_ends_the_copy() -> None:
     pair = new_pair()
     await fill(pair.source.engine, {**table(SPACE), SPACE: {("p", "r"): entity(NOW)}})
     await Journal.begin(pair.target.engine, "source")
     await put(pair.target.engine, SPACE, "p", "r", entity(NOW, b"other"))
-    with pytest.raises(TransferError, match=r"another row than the source at \('p', 'r'\)"):
+    with pytest.raises(MigrationError, match=r"another row than the source at \('p', 'r'\)"):
         await copy_all(pair)
     assert await Journal.unfinished(pair.target.engine) is not None
 
 
-async def test_a_journal_of_a_newer_version_is_refused() -> None:
+async def test_a_journal_of_a_newer_version_is_rejected() -> None:
     pair = new_pair()
     await put(pair.target.engine, COPIES, "copy", "copy", b'{"version": 2, "how": "else"}')
-    with pytest.raises(TransferError, match="newer"):
+    with pytest.raises(MigrationError, match="newer"):
         await copy_all(pair)
 
 
-async def test_a_damaged_list_of_tables_is_said_to_be_one() -> None:
+async def test_damaged_list_of_tables_is_reported() -> None:
     pair = new_pair()
     await put(pair.source.engine, TABLES, "one", "t", b"{")
-    with pytest.raises(TransferError, match="list of tables is damaged at 't' of account 'one'"):
+    with pytest.raises(MigrationError, match="list of tables is damaged at 't' of account 'one'"):
         await copy_all(pair)
 
 
@@ -298,20 +306,20 @@ async def test_a_damaged_list_of_tables_is_said_to_be_one() -> None:
 class BusyEngine(BreakingEngine):
     """Cannot serve the first so many commits of table rows."""
 
-    def __init__(self, inner: Engine, refusals: int) -> None:
+    def __init__(self, inner: Engine, rejections: int) -> None:
         super().__init__(inner, 10**9, applied=True)
-        self._refusals = refusals
+        self._rejections = rejections
 
-    async def commit(self, space: int, partition: str, rows: Sequence[str], decide: Decide) -> int:
+    async def commit(self, space: int, partition: str, rows: Sequence[str], decide: CommitFunction) -> int:
         if space >= FIRST_FREE_SPACE:
-            self._refusals -= 1
-            if self._refusals >= 0:
+            self._rejections -= 1
+            if self._rejections >= 0:
                 raise EngineUnavailableError("busy")
         return await super().commit(space, partition, rows, decide)
 
 
-@pytest.mark.parametrize("refusals", [0, 1, len(copying.RETRY_SECONDS), len(copying.RETRY_SECONDS) + 1])
-async def test_a_busy_target_is_waited_for_a_while(refusals: int) -> None:
+@pytest.mark.parametrize("rejections", [0, 1, len(copying.RETRY_SECONDS), len(copying.RETRY_SECONDS) + 1])
+async def test_commits_to_an_unavailable_target_are_retried(rejections: int) -> None:
     pair = new_pair()
     await fill(pair.source.engine, {**table(SPACE), SPACE: {("p", "r"): entity(NOW)}})
     slept: list[float] = []
@@ -319,15 +327,15 @@ async def test_a_busy_target_is_waited_for_a_while(refusals: int) -> None:
     async def sleep(seconds: float) -> None:
         slept.append(seconds)
 
-    busy = pair.target._replace(engine=BusyEngine(pair.target.engine, refusals))
-    copied_all = copy(pair.source, busy, Means(pair.clock, lambda: 0.0, sleep), lambda _: None)
-    if refusals > len(copying.RETRY_SECONDS):
+    busy = pair.target._replace(engine=BusyEngine(pair.target.engine, rejections))
+    copied_all = copy(pair.source, busy, SPACES, Timing(pair.clock, lambda: 0.0, sleep), lambda _: None)
+    if rejections > len(copying.RETRY_SECONDS):
         with pytest.raises(EngineUnavailableError, match="busy"):
             await copied_all
     else:
         await copied_all
         assert await pair.target.engine.get(SPACE, "p", "r") == entity(NOW)
-    assert slept == list(copying.RETRY_SECONDS[:refusals])
+    assert slept == list(copying.RETRY_SECONDS[:rejections])
 
 
 class EndlessEngine(MemoryEngine):
@@ -349,11 +357,11 @@ class EndlessEngine(MemoryEngine):
 
 
 class StuckEngine(MemoryEngine):
-    """Takes nothing of tables until it is told to; counts what wants in."""
+    """Takes nothing of tables until it is asked to; counts what wants in."""
 
     waiting = 0
 
-    async def commit(self, space: int, partition: str, rows: Sequence[str], decide: Decide) -> int:
+    async def commit(self, space: int, partition: str, rows: Sequence[str], decide: CommitFunction) -> int:
         if space >= FIRST_FREE_SPACE:
             self.waiting += 1
             await asyncio.Event().wait()
@@ -361,14 +369,18 @@ class StuckEngine(MemoryEngine):
 
 
 @pytest.mark.parametrize("row_bytes", [10, 1 << 20])
-async def test_no_more_is_read_than_may_be_in_flight(row_bytes: int) -> None:
+async def test_rows_read_ahead_are_bounded(row_bytes: int) -> None:
     source, target = EndlessEngine(lambda: NOW), StuckEngine(lambda: NOW)
     source.row_bytes = row_bytes
     await fill(source, table(SPACE))
     pair = Pair(
-        Store("source", source, MemoryAccounts()), Store("target", target, MemoryAccounts()), RisingClock(lambda: NOW)
+        Endpoint("source", source, MemoryAccounts()),
+        Endpoint("target", target, MemoryAccounts()),
+        MonotonicClock(lambda: NOW),
     )
-    copying_all = asyncio.create_task(copy(pair.source, pair.target, Means(pair.clock, lambda: 0.0), lambda _: None))
+    copying_all = asyncio.create_task(
+        copy(pair.source, pair.target, SPACES, Timing(pair.clock, lambda: 0.0), lambda _: None)
+    )
     before = -1
     while before < source.read_bytes:  # Until it comes to a stop.
         before = source.read_bytes
@@ -384,20 +396,20 @@ async def test_no_more_is_read_than_may_be_in_flight(row_bytes: int) -> None:
         await copying_all
 
 
-async def test_progress_is_told() -> None:
+async def test_progress_is_reported() -> None:
     pair = new_pair()
     rows = {(f"p{number}", "r"): entity(NOW) for number in range(5)}
     await fill(pair.source.engine, {**table(SPACE, SPACE + 1), SPACE: rows})
-    told: list[Tally] = []
-    await copy(pair.source, pair.target, means(pair), told.append)
-    assert told[-1] == Tally("copied", 5, None, 2, 2)
+    reported: list[Progress] = []
+    await copy(pair.source, pair.target, SPACES, timing(pair), reported.append)
+    assert reported[-1] == Progress("copied", 5, None, 2, 2)
 
 
 # The window.
 
 
-async def test_a_window_tells_what_is_durable_in_order_and_stops_at_a_failure() -> None:
-    behind: list[int] = []
+async def test_window_reports_durable_commits_in_order_up_to_a_failure() -> None:
+    on_durable: list[int] = []
     gates = [asyncio.Event() for _ in range(4)]
 
     async def commit(number: int) -> None:
@@ -406,7 +418,7 @@ async def test_a_window_tells_what_is_durable_in_order_and_stops_at_a_failure() 
             raise Broken("killed")
 
     async def run(numbers: Iterable[int]) -> None:
-        async with in_flight.Window[int](behind.append) as commits:
+        async with in_flight.CommitWindow[int](on_durable.append) as commits:
             for number in numbers:
                 await commits.add(commit(number), 1, number)
 
@@ -415,18 +427,18 @@ async def test_a_window_tells_what_is_durable_in_order_and_stops_at_a_failure() 
     running = asyncio.create_task(run(range(4)))
     for _ in range(10):
         await asyncio.sleep(0)
-    assert behind == [], "the first is not durable"
+    assert on_durable == [], "the first is not durable"
     gates[0].set()
     for _ in range(10):
         await asyncio.sleep(0)
-    assert behind == [0, 1]
+    assert on_durable == [0, 1]
     gates[2].set()
     with pytest.raises(Broken):
         await running
-    assert behind == [0, 1]
+    assert on_durable == [0, 1]
 
 
-async def test_a_window_that_is_left_in_trouble_breaks_off_what_is_in_flight() -> None:
+async def test_failing_block_cancels_the_commits_of_its_window() -> None:
     ended: list[bool] = []
 
     async def commit() -> None:
@@ -436,7 +448,7 @@ async def test_a_window_that_is_left_in_trouble_breaks_off_what_is_in_flight() -
             ended.append(True)
 
     async def run() -> None:
-        async with in_flight.Window[int](lambda _: None) as commits:
+        async with in_flight.CommitWindow[int](lambda _: None) as commits:
             await commits.add(commit(), 1, 0)
             await asyncio.sleep(0)
             raise KeyError

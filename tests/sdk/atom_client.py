@@ -16,7 +16,7 @@ from urllib.parse import urlencode
 from xml.etree import ElementTree as ET
 from xml.sax.saxutils import escape
 
-from .server import Account
+from tests.server_process import Account
 
 DATA = "http://schemas.microsoft.com/ado/2007/08/dataservices"
 METADATA = "http://schemas.microsoft.com/ado/2007/08/dataservices/metadata"

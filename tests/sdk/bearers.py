@@ -10,9 +10,8 @@ from typing import Any, NamedTuple, Self
 from azure.core.credentials import AccessToken
 from tests.certificates import Authority
 from tests.issuer import Issuer, issuing
+from tests.server_process import serving
 from tests.tokens import SigningKey, signing_key
-
-from .server import serving
 
 FAR = 2**31
 

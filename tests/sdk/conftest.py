@@ -12,22 +12,26 @@ import pytest
 from azure.data.tables import TableClient, TableServiceClient
 from azure.data.tables.aio import TableClient as AsyncTableClient
 from azure.data.tables.aio import TableServiceClient as AsyncTableServiceClient
+from azure.storage.queue import QueueClient, QueueServiceClient
+from azure.storage.queue.aio import QueueServiceClient as AsyncQueueServiceClient
 from tests.certificates import Authority
+from tests.postgres.engine_under_test import in_process
+from tests.server_process import Account, emulator, serving
 
 import lazulite.testing
 
-from .server import Account, serving
+from .queue_clients import connect, new_name
 
 
 @pytest.fixture(scope="session")
 def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Account]:
-    """The account to test, on a server that must come down cleanly in the end."""
+    """The account to test, on a server in this process."""
     given = os.environ.get("LAZULITE_TEST_CONNECTION_STRING")
     if given:
         yield Account.parse(given)
         return
-    with serving(tmp_path_factory.mktemp("sdk") / "data") as server:
-        yield server.account
+    with emulator(tmp_path_factory.mktemp("sdk") / "data") as served:
+        yield served
 
 
 @pytest.fixture(scope="session")
@@ -39,7 +43,7 @@ def named_account() -> Iterator[Account]:
 
 @pytest.fixture(scope="module")
 def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    """Who signs the certificates of a module's servers."""
+    """Sign the certificates of a module's servers."""
     return Authority(tmp_path_factory.mktemp("authority"))
 
 
@@ -72,3 +76,45 @@ async def atable(aservice: AsyncTableServiceClient) -> AsyncIterator[AsyncTableC
     client = await aservice.create_table(f"t{uuid4().hex}")
     yield client
     await client.delete_table()
+
+
+@pytest.fixture(scope="session", params=["devstoreaccount1", "contoso"])
+def queue_account(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[lazulite.testing.Account]:
+    """The emulator's account, which SDKs know by heart, and one of another name: each on a server of its own."""
+    name = request.param
+    if in_process():
+        with lazulite.testing.server() as storage:
+            yield storage.development if name == "devstoreaccount1" else storage.account(name)
+        return
+    if name != "devstoreaccount1":
+        pytest.skip("a server prints the connection string of the development account only")
+    flags = ("--services", "table,queue", "--queue-port", "0")
+    with serving(tmp_path_factory.mktemp("queue") / "data", *flags) as server:
+        found = server.account
+        yield lazulite.testing.Account(
+            found.name, found.key, found.endpoint, found.connection_string, found.queue_endpoint
+        )
+
+
+@pytest.fixture
+def queue_service(queue_account: lazulite.testing.Account) -> Iterator[QueueServiceClient]:
+    """A client of the account's queues."""
+    with connect(queue_account) as client:
+        yield client
+
+
+@pytest.fixture
+def queue(queue_service: QueueServiceClient) -> Iterator[QueueClient]:
+    """A client of a queue of its own."""
+    client = queue_service.create_queue(new_name())
+    yield client
+    client.delete_queue()
+
+
+@pytest.fixture
+async def aqueue_service(queue_account: lazulite.testing.Account) -> AsyncIterator[AsyncQueueServiceClient]:
+    """An asynchronous client of the account's queues, made from the connection string."""
+    async with AsyncQueueServiceClient.from_connection_string(queue_account.connection_string, retry_total=0) as client:
+        yield client

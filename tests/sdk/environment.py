@@ -1,8 +1,8 @@
-"""Python environments of old SDKs, each by itself: their packages and those of today cannot be installed together.
-Also the lock that whoever installs something holds, as two runs of the tests may meet.
+"""Python environments of old SDKs, one each: their packages conflict with today's.
+Also the lock that an installation holds, as two runs of the tests may overlap.
 
 Invariants: an environment is `.venv/sdk/NAME-DIGEST`, the digest that of its requirements and of the interpreter, so
-that a complete one never changes. It is complete when its stamp is there, and only the holder of its lock completes it.
+that a complete one never changes. It is complete once its marker is there, and only its lock's holder completes it.
 """
 
 import fcntl
@@ -33,20 +33,20 @@ def environment(requirements: Path, cache: Path = CACHE) -> Path:
     made_of = requirements.read_bytes() + sys.version.encode() + sys.base_prefix.encode()
     directory = cache / f"{requirements.stem}-{sha256(made_of).hexdigest()[:12]}"
     python = directory / "bin" / "python"
-    stamp = directory / ".installed"
+    marker = directory / ".installed"
     with exclusive(directory.name, cache):
-        if not stamp.exists():
+        if not marker.exists():
             _run(sys.executable, "-m", "venv", "--clear", "--without-pip", str(directory))
             pip = (sys.executable, "-m", "pip", "--python", str(python), "--quiet", "--disable-pip-version-check")
             # Nothing that is not pinned; that nothing is missing, `check` tells.
             _run(*pip, "install", "--no-deps", "--requirement", str(requirements))
             _run(*pip, "check")
-            stamp.touch()
+            marker.touch()
     return python
 
 
 def bare() -> dict[str, str]:
-    """Return this process's variables without those that lead an interpreter to other packages."""
+    """Return this process's variables, except variables that lead an interpreter to other packages."""
     return {name: value for name, value in os.environ.items() if name not in {"PYTHONPATH", "PYTHONHOME"}}
 
 

@@ -1,6 +1,6 @@
-"""What one client knows about a store: the effects acknowledged to it, and the one still in flight.
+"""A client's knowledge of a store: the effects acknowledged to it, and the operation in flight.
 
-A journal is written before an operation is sent (`intend`) and after its answer has come (`acknowledge` or `refuse`).
+A journal is written before an operation is sent (`intend`) and after its answer has come (`acknowledge` or `reject`).
 After a crash, `problems` holds an observed store against it. These must hold:
 
 - what was acknowledged is there, in its content and its very ETag; what was deleted is not;
@@ -33,8 +33,8 @@ TABLE = Stored("", {})
 class Journal:
     """The knowledge of one client that alone writes the keys for which `owns` is true, one operation at a time.
 
-    Journals that share `newest`, the newest instant known of each partition, also check one another's ETags: what is
-    sent after an answer to anybody has come must get a newer one.
+    Journals that share `newest`, the newest instant known of each partition, also check one another's ETags: a write
+    sent after a response to any client must get a newer one.
     """
 
     def __init__(self, owns: Callable[[Key], bool], newest: dict[Key, str] | None = None) -> None:
@@ -67,8 +67,8 @@ class Journal:
         self._in_flight = None
         self._note_newest((key, stored.etag) for key, stored in self.acknowledged.items() if key in given)
 
-    def refuse(self) -> None:
-        """Note that the operation was refused: it must have had no effect."""
+    def reject(self) -> None:
+        """Note that the operation was rejected: it must have had no effect."""
         self._in_flight = None
 
     def problems(self, store: Store) -> list[str]:
@@ -93,7 +93,7 @@ class Journal:
         return found
 
     def took_effect(self, store: Store) -> bool | None:
-        """Say whether a store without problems has the operation in flight; None: nothing was, or it cannot be told."""
+        """Say whether a store without problems has the operation in flight; None: nothing was, or it is unknown."""
         if not self._in_flight:
             return None
         return any(store.get(key) != self.acknowledged.get(key) for key in self._in_flight)
@@ -118,6 +118,6 @@ class Journal:
 
 
 def strays(journals: Iterable[Journal], store: Store) -> list[str]:
-    """Return the keys in the store that nobody can have written."""
+    """Return a problem for each key in the store that no client can have written."""
     owners = list(journals)
-    return [f"{key}: nobody's" for key in sorted(store) if not any(journal.owns(key) for journal in owners)]
+    return [f"{key}: no client wrote it" for key in sorted(store) if not any(journal.owns(key) for journal in owners)]

@@ -1,4 +1,4 @@
-"""Load for the kill test: clients that write, note what they are told, and stop when the server is gone.
+"""Load for the kill test: clients that write, note what they are answered, and stop when the server is gone.
 
 Every worker owns its rows (a third of the workers share each partition, so that they also meet in one) and one table,
 which it creates, fills and deletes over and over. A seed decides what it does.
@@ -57,7 +57,15 @@ class Worker:
         self._random = random.Random(f"{seed}/{self._number}")
         self._service = service
         self._table = service.get_table_client(SHARED)
-        steps = [self._insert, self._update, self._upsert, self._delete, self._transact, self._refused, self._own_table]
+        steps = [
+            self._insert,
+            self._update,
+            self._upsert,
+            self._delete,
+            self._transact,
+            self._rejected,
+            self._own_table,
+        ]
         while not fuse.over.is_set():
             step = self._random.choices(steps, [3, 4, 4, 2, 8, 1, 4])[0]
             try:
@@ -155,7 +163,7 @@ class Worker:
     def _transact(self) -> bool:
         return self._submit(self._table, *self._operations())
 
-    def _refused(self) -> bool:
+    def _rejected(self) -> bool:
         """A transaction whose last operation fails: nothing of it may ever show."""
         operations, effects = self._operations()
         existing = [key for key, _ in self._present() if key not in effects]
@@ -165,7 +173,7 @@ class Worker:
         try:
             self._table.submit_transaction([*operations, ("create", entity(existing[0], {}))])
         except TableTransactionError:
-            self.journal.refuse()
+            self.journal.reject()
             return True
         raise AssertionError("a transaction succeeded that creates what exists")
 

@@ -5,9 +5,9 @@ from urllib.parse import quote
 from uuid import uuid4
 
 import pytest
+from tests.server_process import Account
 
 from .atom_client import AtomClient, Change, Properties, table_sas
-from .server import Account
 
 MOVIES: list[tuple[str, str, float, int]] = [
     ("Action", "The Bourne Supremacy", 4.5, 2004),
@@ -133,23 +133,23 @@ def test_changes_saved_together(client: AtomClient, movies: str) -> None:
     assert [answer.body.count(line) for line in (b"HTTP/1.1 201 Created", b"HTTP/1.1 204 No Content")] == [1, 2]
     after = ["Ocean's Eleven", "Ronin", "The Bourne Supremacy"]
     assert titles(client, movies, "PartitionKey eq 'Action'", 10) == after
-    refused = client.save_together(
+    rejected = client.save_together(
         [
             Change("DELETE", address(movies, category, "Ronin"), if_match="*"),
             changes[1]._replace(path=address(movies, category, "Nowhere")),
         ]
     )
-    assert refused.status == 202
-    assert b"HTTP/1.1 404 Not Found" in refused.body
-    assert b"<code>ResourceNotFound</code>" in refused.body
+    assert rejected.status == 202
+    assert b"HTTP/1.1 404 Not Found" in rejected.body
+    assert b"<code>ResourceNotFound</code>" in rejected.body
     assert titles(client, movies, "PartitionKey eq 'Action'", 10) == after
 
 
 def test_unconditional_delete(client: AtomClient, movies: str) -> None:
     insert_all(client, movies)
     path = address(movies, "Comedy", "Dumb <and> Dumber")
-    refused = client.save(Change("DELETE", path))
-    assert (refused.status, refused.error) == (400, "InvalidInput")
+    rejected = client.save(Change("DELETE", path))
+    assert (rejected.status, rejected.error) == (400, "InvalidInput")
     assert client.save(Change("DELETE", path, if_match="*")).status == 204
     gone = client.save(Change("DELETE", path, if_match="*"))
     assert (gone.status, gone.error) == (404, "ResourceNotFound")
@@ -172,12 +172,12 @@ def test_a_shared_access_signature_of_2012(client: AtomClient, movies: str, acco
         Change("DELETE", address(movies, "Action", "Ronin"), if_match="*"),
         Change("DELETE", f"Tables('{movies}')"),
     ):
-        refused = guest.save(beyond)
-        assert (refused.status, refused.error) == (404, "ResourceNotFound")
+        rejected = guest.save(beyond)
+        assert (rejected.status, rejected.error) == (404, "ResourceNotFound")
     guest.close()
 
 
-def test_a_wrong_signature_is_refused_in_xml(account: Account) -> None:
+def test_a_wrong_signature_is_rejected_in_xml(account: Account) -> None:
     client = AtomClient(account._replace(key="AAAA"), "2009-09-19", lite=True)
     answer = client.get("Tables")
     client.close()

@@ -1,4 +1,4 @@
-"""Two processes on a database whose primary is killed under load: clients are told to wait, and nothing is lost."""
+"""Two processes on a database whose primary is killed under load: clients are asked to wait, and nothing is lost."""
 
 import itertools
 import time
@@ -14,8 +14,7 @@ from azure.core.pipeline.transport import RequestsTransport
 from azure.data.tables import TableServiceClient
 from tests.postgres.engine_under_test import DATABASE
 from tests.postgres.server import PostgresServer, until
-
-from .server import Account, Server, serving
+from tests.server_process import Account, ServerProcess, serving
 
 TABLE = "Failover"
 WRITERS = 3
@@ -29,7 +28,7 @@ class Writer:
         self._account = account
         self.partition = partition
         self.acknowledged: list[str] = []
-        self.refused: list[int | None] = []
+        self.rejected: list[int | None] = []
         """Statuses."""
         self.over = False
 
@@ -45,7 +44,7 @@ class Writer:
                 try:
                     table.create_entity({"PartitionKey": self.partition, "RowKey": row})
                 except HttpResponseError as error:
-                    self.refused.append(error.status_code)
+                    self.rejected.append(error.status_code)
                 else:
                     self.acknowledged.append(row)
 
@@ -55,7 +54,7 @@ class Writer:
         until(lambda: len(self.acknowledged) >= goal, "entities to be acknowledged")
 
 
-def health(server: Server) -> int:
+def health(server: ServerProcess) -> int:
     connection = HTTPConnection(server.account.host, timeout=60)
     connection.request("GET", "/health")
     status = connection.getresponse().status
@@ -69,7 +68,7 @@ def _pair() -> Iterator[tuple[PostgresServer, PostgresServer]]:
         yield primary, standby
 
 
-def test_a_failover_is_a_pause(pair: tuple[PostgresServer, PostgresServer], tmp_path: Path) -> None:
+def test_failover_loses_no_acknowledged_write(pair: tuple[PostgresServer, PostgresServer], tmp_path: Path) -> None:
     """`-rP` shows how long it is."""
     primary, standby = pair
     with ExitStack() as stack:
@@ -86,7 +85,7 @@ def test_a_failover_is_a_pause(pair: tuple[PostgresServer, PostgresServer], tmp_
             began = time.monotonic()
             primary.kill()
             for writer in writers:
-                until(lambda writer=writer: writer.refused, "a refusal")  # type: ignore[misc]  # of a default
+                until(lambda writer=writer: writer.rejected, "a rejection")  # type: ignore[misc]  # of a default
             until(lambda: [health(server) for server in servers] == [503, 503], "both to be unwell")
             standby.promote()
             promoted = time.monotonic()
@@ -100,7 +99,7 @@ def test_a_failover_is_a_pause(pair: tuple[PostgresServer, PostgresServer], tmp_
                 writer.over = True
         for run in runs:
             run.result()
-        assert {status for writer in writers for status in writer.refused} == {503}
+        assert {status for writer in writers for status in writer.rejected} == {503}
         with TableServiceClient.from_connection_string(servers[1].account.connection_string) as service:
             kept = {(each["PartitionKey"], each["RowKey"]) for each in service.get_table_client(TABLE).list_entities()}
         assert {(writer.partition, row) for writer in writers for row in writer.acknowledged} <= kept

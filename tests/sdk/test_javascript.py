@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 from tests.issuer import TENANT
+from tests.server_process import Account
 from tests.tokens import READER
 
 from .bearers import secured
 from .environment import exclusive
-from .server import Account
 
 SDKS = ["javascript", "javascript-legacy"]
 """Directories, each with the tests of one SDK."""

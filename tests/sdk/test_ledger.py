@@ -36,7 +36,7 @@ def without(*keys: Key) -> dict[Key, Stored]:
     return {key: stored for key, stored in STORE.items() if key not in keys}
 
 
-def test_a_store_that_kept_everything_has_no_problems() -> None:
+def test_complete_store_has_no_problems() -> None:
     assert known().problems(STORE) == []
     assert strays([known()], STORE) == []
 
@@ -54,7 +54,7 @@ def test_a_store_that_kept_everything_has_no_problems() -> None:
         pytest.param({**STORE, ("t", "p", "d"): Stored(etag(9), {})}, id="a row out of nowhere"),
     ],
 )
-def test_a_planted_loss_is_seen(store: Store) -> None:
+def test_lost_row_is_found(store: Store) -> None:
     assert len(known().problems(store)) >= 1
 
 
@@ -66,7 +66,7 @@ AFTER: Store = {B: Stored(etag(8), {"N": 8}), C: Stored(etag(8), {"N": 9}), OWN:
 
 
 @pytest.mark.parametrize("store", [STORE, AFTER], ids=["wholly absent", "wholly there"])
-def test_what_was_in_flight_may_have_either_outcome(store: Store) -> None:
+def test_operation_in_flight_may_have_either_outcome(store: Store) -> None:
     journal = known()
     transaction(journal)
     assert journal.problems(store) == []
@@ -88,14 +88,14 @@ def test_what_was_in_flight_may_have_either_outcome(store: Store) -> None:
         pytest.param(without(A, B), id="a row is gone that it would have replaced"),
     ],
 )
-def test_half_of_what_was_in_flight_is_seen(store: Store) -> None:
+def test_half_of_the_operation_in_flight_is_found(store: Store) -> None:
     journal = known()
     transaction(journal)
     assert len(journal.problems(store)) == 1
 
 
-@pytest.mark.parametrize("answer", [Journal.refuse, Journal.acknowledge], ids=["refused", "acknowledged"])
-def test_an_operation_without_effect_has_none(answer: Callable[[Journal], None]) -> None:
+@pytest.mark.parametrize("answer", [Journal.reject, Journal.acknowledge], ids=["rejected", "acknowledged"])
+def test_rejected_operation_has_no_effect(answer: Callable[[Journal], None]) -> None:
     journal = known()
     journal.intend({})
     answer(journal)
@@ -110,7 +110,7 @@ def test_an_acknowledged_etag_must_be_newer() -> None:
         journal.acknowledge({B: etag(7)})
 
 
-def test_etags_must_be_newer_than_all_that_was_seen_after_a_crash() -> None:
+def test_etags_increase_after_a_crash() -> None:
     journal = known()
     journal.settle({**STORE, C: Stored(etag(20), {"N": 2})})
     journal.intend({B: {"N": 8}})
@@ -130,7 +130,7 @@ def test_journals_of_one_partition_check_one_another() -> None:
         mine.acknowledge({A: etag(2)})
 
 
-def test_the_outcome_of_what_was_in_flight_is_told() -> None:
+def test_outcome_of_the_operation_in_flight_is_known() -> None:
     journal = known()
     assert journal.took_effect(STORE) is None
     transaction(journal)
@@ -138,6 +138,6 @@ def test_the_outcome_of_what_was_in_flight_is_told() -> None:
     assert journal.took_effect(AFTER) is True
 
 
-def test_a_row_that_nobody_wrote_is_seen() -> None:
+def test_row_without_a_write_is_found() -> None:
     assert strays([Journal(lambda key: key == A)], {A: STORE[A]}) == []
     assert len(strays([Journal(lambda key: key == A)], STORE)) == 2

@@ -1,4 +1,4 @@
-"""The Python SDK with token credentials: roles, refusals, the challenge, and keys that rotate meanwhile."""
+"""The Python SDK with token credentials: roles, rejections, the challenge, and keys that rotate meanwhile."""
 
 import threading
 import time
@@ -7,18 +7,17 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from azure.core.exceptions import ClientAuthenticationError, HttpResponseError
+from azure.core.exceptions import ClientAuthenticationError
 from azure.data.tables import TableServiceClient, UpdateMode
 from azure.data.tables.aio import TableServiceClient as AsyncTableServiceClient
 from tests.issuer import TENANT
 from tests.tokens import READER, SigningKey, signing_key
 
 from .bearers import AsyncCredential, Credential, Secured, secured
-from .failures import refused
+from .failures import rejected
 
 SCOPE = "https://storage.azure.com/.default"
 CHALLENGES = "2020-12-06"
-MISMATCH = "AuthorizationPermissionMismatch"
 
 
 @pytest.fixture(scope="module")
@@ -61,13 +60,13 @@ def test_a_reader_reads(server: Secured) -> None:
             assert list(table.list_entities()) == [row("a")]
             assert name in [item.name for item in service.list_tables()]
             for write in (table.create_entity, table.upsert_entity, table.update_entity, table.delete_entity):
-                with refused(HttpResponseError, MISMATCH, 403):
+                with rejected(403):
                     write(row("a"))
-            with refused(HttpResponseError, MISMATCH, 403):
+            with rejected(403):
                 table.submit_transaction([("upsert", row("a"))])
-            with refused(HttpResponseError, MISMATCH, 403):
+            with rejected(403):
                 table.delete_table()
-            with refused(HttpResponseError, MISMATCH, 403):
+            with rejected(403):
                 service.create_table("another")
         owner.delete_table(name)
 
@@ -75,20 +74,20 @@ def test_a_reader_reads(server: Secured) -> None:
 def test_what_only_a_key_may(server: Secured) -> None:
     with client(server, server.token()) as service:
         table = service.create_table(f"t{uuid4().hex}")
-        with refused(HttpResponseError, "AuthorizationFailure", 403):
+        with rejected(403):
             table.get_table_access_policy()
-        with refused(HttpResponseError, "AuthorizationFailure", 403):
+        with rejected(403):
             table.set_table_access_policy({})
-        with refused(HttpResponseError, MISMATCH, 403):
+        with rejected(403):
             service.get_service_properties()
-        with refused(HttpResponseError, MISMATCH, 403):
+        with rejected(403):
             service.set_service_properties()
         table.delete_table()
 
 
 @pytest.mark.parametrize("roles", [None, [], ["Owner"]])
 def test_without_a_role_nothing_is_permitted(server: Secured, roles: object) -> None:
-    with client(server, server.token(roles=roles)) as service, refused(HttpResponseError, MISMATCH, 403):
+    with client(server, server.token(roles=roles)) as service, rejected(403):
         list(service.list_tables())
 
 
@@ -101,15 +100,15 @@ def test_without_a_role_nothing_is_permitted(server: Secured, roles: object) -> 
         {"iss": "https://evil.example"},
         {"key": signing_key("first", number=1)},
     ],
-    ids=str,
+    ids=["expired", "not yet valid", "audience", "issuer", "key"],
 )
 def test_a_bad_token(server: Secured, claims: dict[str, Any]) -> None:
     token = server.token(**claims)
-    with client(server, token) as service, refused(ClientAuthenticationError, "AuthenticationFailed", 403):
+    with client(server, token) as service, rejected(ClientAuthenticationError):
         list(service.list_tables())
     with (
         client(server, token, api_version=CHALLENGES) as service,
-        refused(ClientAuthenticationError, "InvalidAuthenticationInfo", 401),
+        rejected(ClientAuthenticationError),
     ):
         list(service.list_tables())
 
@@ -140,7 +139,7 @@ async def test_an_asynchronous_reader(server: Secured) -> None:
     credential = AsyncCredential(lambda _: server.token(roles=[READER]))
     async with AsyncTableServiceClient(server.endpoint, credential=credential, **server.options()) as service:
         assert [found async for found in service.list_tables()] == []
-        with refused(HttpResponseError, MISMATCH, 403):
+        with rejected(403):
             await service.create_table("another")
 
 
@@ -178,7 +177,7 @@ def test_keys_rotate_while_requests_run(server: Secured) -> None:
     assert all(served)
     with (
         client(server, server.token(keys[-4])) as service,
-        refused(ClientAuthenticationError, "AuthenticationFailed", 403),
+        rejected(ClientAuthenticationError),
     ):
         list(service.list_tables())
     server.issuer.publish(*keys)

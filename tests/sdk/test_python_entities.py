@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 from azure.core import MatchConditions
-from azure.core.exceptions import HttpResponseError, ResourceExistsError, ResourceModifiedError, ResourceNotFoundError
+from azure.core.exceptions import ResourceExistsError, ResourceModifiedError, ResourceNotFoundError
 from azure.data.tables import TableClient, UpdateMode
 
 from .etags import instant
-from .failures import refused
+from .failures import rejected
 
 ENTITY = {"PartitionKey": "p", "RowKey": "r", "A": 1, "B": "two"}
 IF_NOT_MODIFIED = MatchConditions.IfNotModified
@@ -63,7 +63,7 @@ def test_no_metadata_still_yields_the_same_etag(table: TableClient) -> None:
 
 def test_an_existing_entity_is_not_created_again(table: TableClient) -> None:
     table.create_entity(ENTITY)
-    with refused(ResourceExistsError, "EntityAlreadyExists", 409):
+    with rejected(ResourceExistsError):
         table.create_entity(ENTITY | {"A": 2})
     assert read(table) == ENTITY
 
@@ -97,7 +97,7 @@ def test_upserting_creates(table: TableClient, mode: UpdateMode) -> None:
 
 @pytest.mark.parametrize("mode", list(UpdateMode))
 def test_updating_needs_an_entity(table: TableClient, mode: UpdateMode) -> None:
-    with refused(ResourceNotFoundError, "ResourceNotFound", 404):
+    with rejected(ResourceNotFoundError):
         table.update_entity(ENTITY, mode=mode)
 
 
@@ -106,7 +106,7 @@ def test_updating_if_not_modified(table: TableClient, mode: UpdateMode) -> None:
     first = table.create_entity(ENTITY)["etag"]
     second = table.update_entity(ENTITY | {"A": 2}, mode=mode, etag=first, match_condition=IF_NOT_MODIFIED)["etag"]
     assert instant(second) > instant(first)
-    with refused(ResourceModifiedError, "UpdateConditionNotSatisfied", 412):
+    with rejected(ResourceModifiedError):
         table.update_entity(ENTITY | {"A": 3}, mode=mode, etag=first, match_condition=IF_NOT_MODIFIED)
     assert read(table)["A"] == 2
 
@@ -115,9 +115,9 @@ def test_an_entity_as_read_carries_its_own_etag(table: TableClient) -> None:
     table.create_entity(ENTITY)
     entity = table.get_entity("p", "r")
     table.update_entity(entity, match_condition=IF_NOT_MODIFIED)
-    with refused(ResourceModifiedError, "UpdateConditionNotSatisfied", 412):
+    with rejected(ResourceModifiedError):
         table.update_entity(entity, match_condition=IF_NOT_MODIFIED)
-    with refused(ResourceModifiedError, "UpdateConditionNotSatisfied", 412):
+    with rejected(ResourceModifiedError):
         table.delete_entity(entity, match_condition=IF_NOT_MODIFIED)
     table.delete_entity(table.get_entity("p", "r"), match_condition=IF_NOT_MODIFIED)
     assert list(table.list_entities()) == []
@@ -128,7 +128,7 @@ def test_unconditional_writes(table: TableClient) -> None:
     table.update_entity(ENTITY | {"A": 2}, match_condition=MatchConditions.Unconditionally)
     assert read(table)["A"] == 2
     table.delete_entity("p", "r", match_condition=MatchConditions.Unconditionally)
-    with refused(ResourceNotFoundError, "ResourceNotFound", 404):
+    with rejected(ResourceNotFoundError):
         table.get_entity("p", "r")
 
 
@@ -149,16 +149,16 @@ def test_deleting_by_key_by_entity_and_twice(table: TableClient) -> None:
 def test_deleting_if_not_modified(table: TableClient) -> None:
     first = table.create_entity(ENTITY)["etag"]
     second = table.update_entity(ENTITY)["etag"]
-    with refused(ResourceModifiedError, "UpdateConditionNotSatisfied", 412):
+    with rejected(ResourceModifiedError):
         table.delete_entity("p", "r", etag=first, match_condition=IF_NOT_MODIFIED)
     table.delete_entity("p", "r", etag=second, match_condition=IF_NOT_MODIFIED)
     # An entity written anew is another version, whatever it holds.
     table.create_entity(ENTITY)
-    with refused(ResourceModifiedError, "UpdateConditionNotSatisfied", 412):
+    with rejected(ResourceModifiedError):
         table.delete_entity("p", "r", etag=second, match_condition=IF_NOT_MODIFIED)
 
 
-def test_a_malformed_etag_is_refused(table: TableClient) -> None:
+def test_a_malformed_etag_is_rejected(table: TableClient) -> None:
     table.create_entity(ENTITY)
-    with refused(HttpResponseError, "InvalidInput", 400):
+    with rejected(400):
         table.update_entity(ENTITY, etag="banana", match_condition=IF_NOT_MODIFIED)

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 from azure.data.tables import TableServiceClient
 from tests.certificates import Authority
-
-from .server import Account, serving
+from tests.server_process import Account, serving
 
 
 @pytest.fixture(autouse=True)

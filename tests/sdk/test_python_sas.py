@@ -19,13 +19,12 @@ from azure.data.tables import (
     generate_account_sas,
     generate_table_sas,
 )
+from tests.server_process import Account
 
-from .failures import code_of, refused
-from .server import Account
+from .failures import rejected
 
 SOON = datetime.now(UTC) + timedelta(hours=1)
 PAST = datetime.now(UTC) - timedelta(hours=1)
-MISMATCH = "AuthorizationPermissionMismatch"
 
 Opener = Callable[..., TableClient]
 
@@ -73,7 +72,7 @@ def account_grant(account: Account) -> Iterator[Callable[..., TableServiceClient
 def test_a_named_key_and_a_key_that_is_changed(account: Account, table: TableClient) -> None:
     credential = AzureNamedKeyCredential(account.name, "YmFuYW5h")
     with TableClient(account.endpoint, table.table_name, credential=credential, retry_total=0) as client:
-        with refused(ClientAuthenticationError, "AuthenticationFailed", 403):
+        with rejected(ClientAuthenticationError):
             client.upsert_entity(row("p", "r"))
         credential.update(account.name, account.key)
         client.upsert_entity(row("p", "r"))
@@ -94,13 +93,13 @@ def test_a_table_sas_permits_what_it_says(table: TableClient, grant: Opener) -> 
             if permission == needed:
                 act(client)
             else:
-                with refused(HttpResponseError, MISMATCH, 403):
+                with rejected(403):
                     act(client)
 
 
 def test_upserting_needs_adding_and_updating(table: TableClient, grant: Opener) -> None:
     for permission in ("a", "u", "rd"):
-        with refused(HttpResponseError, MISMATCH, 403):
+        with rejected(403):
             grant(permission).upsert_entity(row("p", "r"))
     grant("au").upsert_entity(row("p", "r"))
     assert len(list(table.list_entities())) == 1
@@ -109,9 +108,8 @@ def test_upserting_needs_adding_and_updating(table: TableClient, grant: Opener) 
 def test_each_operation_of_a_transaction_needs_its_permission(table: TableClient, grant: Opener) -> None:
     table.create_entity(row("p", "r"))
     operations: Any = [("create", row("p", "new")), ("update", row("p", "r", A=1))]
-    with pytest.raises(HttpResponseError) as caught:
+    with rejected(403):
         grant("a").submit_transaction(operations)
-    assert (caught.value.status_code, code_of(caught.value)) == (403, MISMATCH)
     assert [dict(e) for e in table.list_entities()] == [row("p", "r")]
     assert len(grant("au").submit_transaction(operations)) == 2
 
@@ -121,7 +119,7 @@ def test_a_table_sas_is_good_for_one_table_only(service: TableServiceClient, gra
     try:
         client = grant(str(TableSasPermissions(read=True, add=True)))
         elsewhere = TableClient(client.url, other.table_name, credential=client.credential, retry_total=0)
-        with elsewhere, refused(ClientAuthenticationError, "AuthenticationFailed", 403):
+        with elsewhere, rejected(ClientAuthenticationError):
             list(elsewhere.list_entities())
     finally:
         other.delete_table()
@@ -155,7 +153,7 @@ def test_a_key_range_bounds_writes_and_filters_queries(table: TableClient, grant
     ]
     for act in actions:
         for partition, name in outside:
-            with refused(HttpResponseError, "AuthorizationFailure", 403):
+            with rejected(403):
                 act(partition, name)
     with pytest.raises(HttpResponseError) as caught:
         client.submit_transaction([("update", row("b", "1")), ("update", row("b", "0"))])
@@ -177,11 +175,11 @@ def test_half_open_key_ranges(table: TableClient, grant: Opener, bounds: Any, pa
 def test_times_protocol_and_address_are_enforced(grant: Opener) -> None:
     list(grant("r", start=PAST, protocol="https,http", ip_address_or_range="127.0.0.0-127.0.0.9").list_entities())
     for client in (grant("r", expiry=PAST), grant("r", start=SOON, expiry=SOON + timedelta(hours=1))):
-        with refused(ClientAuthenticationError, "AuthenticationFailed", 403):
+        with rejected(ClientAuthenticationError):
             list(client.list_entities())
-    with refused(HttpResponseError, "AuthorizationProtocolMismatch", 403):
+    with rejected(403):
         list(grant("r", protocol="https").list_entities())
-    with refused(HttpResponseError, "AuthorizationSourceIPMismatch", 403):
+    with rejected(403):
         list(grant("r", ip_address_or_range="192.0.2.1").list_entities())
 
 
@@ -212,19 +210,19 @@ def test_an_account_sas_permits_what_it_says(account_grant: Callable[..., TableS
     assert len(list(table.list_entities())) == 2
     assert name in {item.name for item in service.list_tables()}
     service.get_service_properties()
-    with refused(HttpResponseError, MISMATCH, 403):
+    with rejected(403):
         account_grant("sco", "rl").create_table("sdkAnother")
-    with refused(HttpResponseError, MISMATCH, 403):
+    with rejected(403):
         account_grant("sco", "rl").get_table_client(name).delete_entity("p", "r")
-    with refused(HttpResponseError, MISMATCH, 403):
+    with rejected(403):
         list(account_grant("sco", "wdacu").get_table_client(name).list_entities())
-    with refused(HttpResponseError, "AuthorizationResourceTypeMismatch", 403):
+    with rejected(403):
         account_grant("s", "rwdlacu").create_table("sdkAnother")
-    with refused(HttpResponseError, "AuthorizationResourceTypeMismatch", 403):
+    with rejected(403):
         account_grant("co", "rwdlacu").get_service_properties()
-    with refused(HttpResponseError, "AuthorizationResourceTypeMismatch", 403):
+    with rejected(403):
         account_grant("sc", "rwdlacu").get_table_client(name).get_entity("p", "r")
-    with refused(ClientAuthenticationError, "AuthenticationFailed", 403):
+    with rejected(ClientAuthenticationError):
         list(account_grant("sco", "rwdlacu", expiry=PAST).list_tables())
     service.delete_table(name)
 
@@ -260,19 +258,19 @@ def test_six_access_policies_are_too_many(table: TableClient) -> None:
 
 def test_a_stored_policy_grants_and_revokes(table: TableClient, grant: Opener) -> None:
     client = grant(expiry=None, policy_id="reader")
-    with refused(ClientAuthenticationError, "AuthenticationFailed", 403):
+    with rejected(ClientAuthenticationError):
         list(client.list_entities())
     table.set_table_access_policy({"reader": TableAccessPolicy(permission="r", expiry=SOON)})
     list(client.list_entities())
-    with refused(HttpResponseError, MISMATCH, 403):
+    with rejected(403):
         client.create_entity(row("p", "r"))
     table.set_table_access_policy({"reader": TableAccessPolicy(permission="ra", expiry=SOON)})
     client.create_entity(row("p", "r"))
     table.set_table_access_policy({"reader": TableAccessPolicy(permission="ra", expiry=PAST)})
-    with refused(ClientAuthenticationError, "AuthenticationFailed", 403):
+    with rejected(ClientAuthenticationError):
         list(client.list_entities())
     table.set_table_access_policy({})
-    with refused(ClientAuthenticationError, "AuthenticationFailed", 403):
+    with rejected(ClientAuthenticationError):
         list(client.list_entities())
     table.set_table_access_policy({"reader": TableAccessPolicy(permission="r", expiry=SOON)})
     assert len(list(client.list_entities())) == 1
@@ -282,7 +280,7 @@ def test_a_policy_and_a_sas_complete_each_other(table: TableClient, grant: Opene
     table.set_table_access_policy({"limit": TableAccessPolicy(expiry=SOON)})
     client = grant("ra", expiry=None, policy_id="limit", start_pk="p", end_pk="p")
     client.create_entity(row("p", "r"))
-    with refused(HttpResponseError, "AuthorizationFailure", 403):
+    with rejected(403):
         client.create_entity(row("q", "r"))
-    with refused(HttpResponseError, MISMATCH, 403):
+    with rejected(403):
         client.delete_entity("p", "r")

@@ -15,9 +15,9 @@ from azure.data.tables import (
     TableRetentionPolicy,
     TableServiceClient,
 )
+from tests.server_process import Account
 
-from .failures import refused
-from .server import Account
+from .failures import rejected
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def test_tables_are_created_listed_and_deleted(service: TableServiceClient, pref
 def test_a_table_exists_once_whatever_its_case(service: TableServiceClient, prefix: str) -> None:
     service.create_table(f"{prefix}a")
     for name in (f"{prefix}a", f"{prefix}A".upper()):
-        with refused(ResourceExistsError, "TableAlreadyExists", 409):
+        with rejected(ResourceExistsError):
             service.create_table(name)
 
 
@@ -68,7 +68,7 @@ def test_a_recreated_table_is_empty(service: TableServiceClient, prefix: str) ->
 def test_a_table_client_creates_and_deletes_its_own_table(account: Account, prefix: str) -> None:
     with TableClient.from_connection_string(account.connection_string, f"{prefix}a", retry_total=0) as table:
         assert table.create_table().name == f"{prefix}a"
-        with refused(ResourceExistsError, "TableAlreadyExists", 409):
+        with rejected(ResourceExistsError):
             table.create_table()
         table.delete_table()
         table.delete_table()
@@ -126,7 +126,7 @@ def test_tables_are_paged_with_continuation(service: TableServiceClient, prefix:
 
 
 def test_statistics_of_the_secondary(account: Account) -> None:
-    # Told that host and port are the secondary, the SDK leaves the path-style secondary address as it was given.
+    # With host and port given as the secondary, the SDK leaves the path-style secondary address as it was given.
     with TableServiceClient(
         account.secondary, credential=account.credential, secondary_hostname=account.host, retry_total=0
     ) as service:
@@ -135,13 +135,13 @@ def test_statistics_of_the_secondary(account: Account) -> None:
     assert isinstance(stats["geo_replication"]["last_sync_time"], datetime)
 
 
-def test_the_secondary_reads_and_refuses_writes(account: Account, table: TableClient) -> None:
+def test_the_secondary_reads_and_rejects_writes(account: Account, table: TableClient) -> None:
     table.create_entity({"PartitionKey": "p", "RowKey": "r", "N": 1})
     with TableServiceClient(account.secondary, credential=account.credential, retry_total=0) as service:
         secondary = service.get_table_client(table.table_name)
         assert secondary.get_entity("p", "r")["N"] == 1
         assert len(list(secondary.list_entities())) == 1
-        with refused(HttpResponseError, "InsufficientAccountPermissions", 403):
+        with rejected(403):
             secondary.upsert_entity({"PartitionKey": "p", "RowKey": "r", "N": 2})
 
 
@@ -196,7 +196,7 @@ def test_service_properties_left_out_stay(service: TableServiceClient) -> None:
 
 
 @pytest.mark.usefixtures("properties")
-def test_service_properties_out_of_bounds_are_refused(service: TableServiceClient) -> None:
+def test_service_properties_out_of_bounds_are_rejected(service: TableServiceClient) -> None:
     before = plain(service.get_service_properties())
     rules = [TableCorsRule([f"https://{number}.example"], ["GET"]) for number in range(6)]
     with pytest.raises(HttpResponseError) as caught:
@@ -205,6 +205,6 @@ def test_service_properties_out_of_bounds_are_refused(service: TableServiceClien
     metrics = TableMetrics(
         enabled=True, include_apis=True, retention_policy=TableRetentionPolicy(enabled=True, days=366)
     )
-    with refused(HttpResponseError, "InvalidXmlDocument", 400):
+    with rejected(400):
         service.set_service_properties(minute_metrics=metrics)
     assert plain(service.get_service_properties()) == before

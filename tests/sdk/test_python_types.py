@@ -34,7 +34,7 @@ def test_seven_digits_of_a_second_survive(table: TableClient) -> None:
     entity: Any = table.get_entity("p", "r")
     assert entity["At"].tables_service_value == spelled
     assert entity["At"].microsecond == 123456
-    # The SDK's own datetime remembers the digit that Python's cannot hold.
+    # The SDK's own datetime keeps the digit that Python's cannot hold.
     table.update_entity(entity, mode=UpdateMode.REPLACE)
     again: Any = table.get_entity("p", "r")
     assert again["At"].tables_service_value == spelled

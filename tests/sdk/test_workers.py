@@ -1,4 +1,4 @@
-"""Several front ends on one store are one service: what one of them has answered, all of them know, whoever dies."""
+"""Several workers on one store are one service: a response of one worker holds at all of them, through crashes."""
 
 import os
 import signal
@@ -20,23 +20,23 @@ from azure.data.tables import (
     generate_table_sas,
 )
 from tests.postgres.engine_under_test import VARIABLE
+from tests.server_process import Account, ServerProcess, serving
 
 from .load import Worker
-from .server import Account, Server, serving
 from .test_kill import WORKERS, load_until_killed, verify
 
-FRONT_ENDS = ("--workers", "2")
+WORKER_FLAGS = ("--workers", "2", "--services", "table,queue")
 SECONDS_MAX = 60
 TRIES_MAX = 200
-"""Connections made to find both front ends: the kernel chooses, so one misses both with a chance of 2**-199."""
+"""Connections made to find both workers: the kernel chooses, so one misses both with a chance of 2**-199."""
 
 
 class Seat:
-    """A connection that stays with one front end; `identity` is that one's part of its request ids."""
+    """A connection that stays with one worker; `identity` is that one's part of its request ids."""
 
     def __init__(self, account: Account) -> None:
         self.connection = HTTPConnection(account.host, timeout=SECONDS_MAX)
-        self.identity = self.get(f"/{account.name}/Tables")[1]  # A refusal, but with an id.
+        self.identity = self.get(f"/{account.name}/Tables")[1]  # A rejection, but with an id.
 
     def get(self, path: str) -> tuple[int, str]:
         self.connection.request("GET", path)
@@ -46,7 +46,7 @@ class Seat:
 
 
 def two_seats(account: Account) -> list[Seat]:
-    """Connections to both front ends."""
+    """Connections to both workers."""
     seats: dict[str, Seat] = {}
     for _ in range(TRIES_MAX):
         seat = Seat(account)
@@ -54,12 +54,12 @@ def two_seats(account: Account) -> list[Seat]:
             seat.connection.close()
         if len(seats) == 2:
             return list(seats.values())
-    raise AssertionError("all connections are at one front end")
+    raise AssertionError("all connections are at one worker")
 
 
 @contextmanager
 def both(account: Account) -> Iterator[tuple[TableServiceClient, TableServiceClient]]:
-    """Yield clients that are at different front ends and stay there."""
+    """Yield clients that are at different workers and stay there."""
     with ExitStack() as stack:
         found: dict[str, TableServiceClient] = {}
         for _ in range(TRIES_MAX):
@@ -73,7 +73,7 @@ def both(account: Account) -> Iterator[tuple[TableServiceClient, TableServiceCli
                 one, other = found.values()
                 yield one, other
                 return
-        raise AssertionError("all connections are at one front end")
+        raise AssertionError("all connections are at one worker")
 
 
 def _identity(client: TableServiceClient) -> str:
@@ -86,8 +86,8 @@ def _identity(client: TableServiceClient) -> str:
     return ids[0]
 
 
-def children(server: Server) -> list[int]:
-    """The front ends of a server."""
+def children(server: ServerProcess) -> list[int]:
+    """The workers of a server."""
     pid = server.pid
     return [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
@@ -95,7 +95,7 @@ def children(server: Server) -> list[int]:
 def wait_until_gone(pids: list[int]) -> None:
     deadline = time.monotonic() + SECONDS_MAX
     while any(Path(f"/proc/{pid}").exists() and "Z" not in _state(pid) for pid in pids):
-        assert time.monotonic() < deadline, f"{pids} outlive their owner"
+        assert time.monotonic() < deadline, f"{pids} outlive their primary"
 
 
 def _state(pid: int) -> str:
@@ -106,18 +106,18 @@ def _state(pid: int) -> str:
 
 
 at_once = pytest.mark.skipif(
-    os.environ.get(VARIABLE) == "postgres", reason="front ends on a database know within two seconds, not at once"
+    os.environ.get(VARIABLE) == "postgres", reason="workers on a database know within two seconds, not at once"
 )
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with serving(tmp_path_factory.mktemp("workers") / "data", *FRONT_ENDS) as started:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    with serving(tmp_path_factory.mktemp("workers") / "data", *WORKER_FLAGS) as started:
         yield started
 
 
 @at_once
-def test_tables_come_go_and_come_again_for_all_at_once(server: Server) -> None:
+def test_table_changes_are_visible_at_all_workers_at_once(server: ServerProcess) -> None:
     with both(server.account) as clients:
         for round_ in range(10):
             one, other = clients[round_ % 2], clients[1 - round_ % 2]
@@ -135,7 +135,7 @@ def test_tables_come_go_and_come_again_for_all_at_once(server: Server) -> None:
 
 
 @at_once
-def test_an_access_policy_holds_and_ends_for_all_at_once(server: Server) -> None:
+def test_access_policy_changes_apply_at_all_workers_at_once(server: ServerProcess) -> None:
     account = server.account
     with both(account) as (one, other):
         here, there = one.create_table("policed"), other.get_table_client("policed")
@@ -153,7 +153,7 @@ def test_an_access_policy_holds_and_ends_for_all_at_once(server: Server) -> None
 
 
 @at_once
-def test_service_properties_are_one(server: Server) -> None:
+def test_service_properties_are_one(server: ServerProcess) -> None:
     with both(server.account) as (one, other):
         for number in range(1, 6):
             other.get_service_properties()
@@ -163,7 +163,7 @@ def test_service_properties_are_one(server: Server) -> None:
             assert other.get_service_properties()["cors"][0].max_age_in_seconds == number  # type: ignore[index]  # the SDK says object
 
 
-def test_one_front_end_dies_and_the_other_one_serves_on(server: Server) -> None:
+def test_workers_serve_while_one_is_replaced(server: ServerProcess) -> None:
     seats = two_seats(server.account)
     victim = children(server)[0]
     os.kill(victim, signal.SIGKILL)
@@ -186,9 +186,9 @@ def test_one_front_end_dies_and_the_other_one_serves_on(server: Server) -> None:
 
 
 class Victim:
-    """What `load_until_killed` needs: a server whose front ends die, all of them, in its stead."""
+    """What `load_until_killed` needs: a server whose workers die, all of them, in its stead."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: ServerProcess) -> None:
         self.account = server.account
         self._server = server
 
@@ -198,16 +198,16 @@ class Victim:
         return False
 
 
-def test_nothing_acknowledged_is_lost_whoever_dies(tmp_path: Path) -> None:
-    """Front ends are killed, then the owner: what they leave is whole, and nobody keeps the port or the store."""
+def test_acknowledged_writes_survive_kills_of_workers_and_primary(tmp_path: Path) -> None:
+    """Workers are killed, then the primary: the data they leave is whole, and port and store are free."""
     workers = [Worker(number) for number in range(WORKERS)]
-    server = Server.start(tmp_path / "data", *FRONT_ENDS)
+    server = ServerProcess.start(tmp_path / "data", *WORKER_FLAGS)
     port = ("127.0.0.1", int(server.account.host.rpartition(":")[2]))
     try:
         assert verify(server.account, workers) == []
         for seed in range(2):
             load_until_killed(Victim(server), workers, seed)
-            assert verify(server.account, workers) == [], f"after the front ends' kill {seed}"
+            assert verify(server.account, workers) == [], f"after the workers' kill {seed}"
         orphans = children(server)
         load_until_killed(server, workers, 2)
     finally:
@@ -217,11 +217,11 @@ def test_nothing_acknowledged_is_lost_whoever_dies(tmp_path: Path) -> None:
     wait_until_gone(orphans)
     socket.create_server(port).close()
     with serving(tmp_path / "data") as plain:
-        assert verify(plain.account, workers) == [], "after the owner's kill"
+        assert verify(plain.account, workers) == [], "after the primary's kill"
 
 
-def test_a_stop_answers_what_is_in_flight_and_leaves_nobody(tmp_path: Path) -> None:
-    server = Server.start(tmp_path / "data", *FRONT_ENDS)
+def test_stop_completes_requests_and_ends_all_workers(tmp_path: Path) -> None:
+    server = ServerProcess.start(tmp_path / "data", *WORKER_FLAGS)
     try:
         pids = children(server)
         seats = [Seat(server.account) for _ in range(4)]
@@ -231,7 +231,7 @@ def test_a_stop_answers_what_is_in_flight_and_leaves_nobody(tmp_path: Path) -> N
             seat.connection.putheader("Content-Length", str(len(body)))
             seat.connection.endheaders(body[:5])
         server.signal(signal.SIGTERM)
-        _wait_until_refused(server.account)
+        _wait_until_rejected(server.account)
         for seat in seats:
             seat.connection.send(body[5:])
             answer = seat.connection.getresponse()
@@ -244,7 +244,7 @@ def test_a_stop_answers_what_is_in_flight_and_leaves_nobody(tmp_path: Path) -> N
     wait_until_gone(pids)
 
 
-def _wait_until_refused(account: Account) -> None:
+def _wait_until_rejected(account: Account) -> None:
     name, _, port = account.host.rpartition(":")
     while True:
         try:

@@ -18,7 +18,7 @@ from azure.data.tables import (
 )
 
 import lazulite.testing
-from lazulite.engine.contract import LocationInUseError
+from lazulite.engine.contract import DataDirectoryInUseError
 
 ALL = AccountSasPermissions(read=True, write=True, add=True, create=True)
 ENTITY = {"PartitionKey": "p", "RowKey": "r"}
@@ -78,7 +78,7 @@ def test_a_location_keeps_tables_and_the_accounts_of_its_file(tmp_path: Path) ->
     for _ in range(2):
         with lazulite.testing.server(tmp_path) as storage, service(storage.account("orders")) as client:
             client.create_table_if_not_exists("Orders").upsert_entity(ENTITY)
-            with pytest.raises(LocationInUseError), lazulite.testing.server(tmp_path):
+            with pytest.raises(DataDirectoryInUseError), lazulite.testing.server(tmp_path):
                 pass
     with lazulite.testing.server(str(tmp_path)) as storage, service(storage.account("orders")) as client:
         assert client.get_table_client("Orders").get_entity("p", "r")["RowKey"] == "r"
@@ -106,14 +106,14 @@ def test_threads_that_ask_one_server_for_accounts_get_all_of_them(storage: lazul
             assert list(client.list_tables()) == []
 
 
-def test_the_clock_stamps_entities_and_judges_credentials() -> None:
+def test_the_clock_timestamps_entities_and_judges_credentials() -> None:
     now = datetime.now(UTC).replace(microsecond=123456)
     with lazulite.testing.server(clock=lambda: now) as storage, service(storage) as client:
         table = client.create_table("Orders")
         table.create_entity(ENTITY)
-        stamp = table.get_entity("p", "r").metadata["timestamp"]
-        assert stamp is not None
-        assert abs(stamp - now) < timedelta(milliseconds=1)
+        timestamp = table.get_entity("p", "r").metadata["timestamp"]
+        assert timestamp is not None
+        assert abs(timestamp - now) < timedelta(milliseconds=1)
         now += timedelta(hours=1)
         with pytest.raises(ClientAuthenticationError):
             table.get_entity("p", "r")
@@ -151,9 +151,9 @@ def test_the_next_write_fails_and_the_store_recovers(
             create_once_writable(table)
 
 
-def test_an_unknown_step_is_refused(storage: lazulite.testing.Storage) -> None:
+def test_an_unknown_step_is_rejected(storage: lazulite.testing.Storage) -> None:
     with pytest.raises(ValueError, match="choose from before_write, before_sync, after_sync"):
-        storage.fail_next("at_noon")  # type: ignore[arg-type]  # refused
+        storage.fail_next("at_noon")  # type: ignore[arg-type]  # rejected
 
 
 def test_an_unknown_name_of_the_package() -> None:

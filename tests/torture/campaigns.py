@@ -1,22 +1,30 @@
 """All campaigns by name."""
 
-from .abuse import ABUSE
+from .abuse.campaign import ABUSE
 from .campaign import Campaign
 from .clock import CLOCK
 from .crash import CRASH
-from .faults import FAULTS
+from .faults.campaign import FAULTS
 from .linearizability.campaign import LINEARIZABILITY
 from .linearizability.on_postgres import LINEARIZABILITY_ON_POSTGRES
-from .power import POWER
-from .rolling import ROLLING
+from .linearizability.on_workers import LINEARIZABILITY_ON_WORKERS
+from .power.campaign import POWER
+from .queue.campaign import QUEUE
+from .queue.on_postgres import QUEUE_ON_POSTGRES
+from .queue.power import QUEUE_POWER
+from .rolling.campaign import ROLLING
 
 CAMPAIGNS: dict[str, Campaign] = {
     "crash": CRASH,
     "power": POWER,
     "linearizability": LINEARIZABILITY,
     "linearizability-postgres": LINEARIZABILITY_ON_POSTGRES,
+    "linearizability-workers": LINEARIZABILITY_ON_WORKERS,
     "faults": FAULTS,
     "clock": CLOCK,
     "abuse": ABUSE,
     "rolling": ROLLING,
+    "queue": QUEUE,
+    "queue-postgres": QUEUE_ON_POSTGRES,
+    "queue-power": QUEUE_POWER,
 }

@@ -1,6 +1,6 @@
 """The server's clock steps, stands still and jumps while clients write, and over restarts.
 
-Each round a crowd writes while the clock is set to something else every few milliseconds. Beside it a connection rests,
+Each round clients write while the clock is set to something else every few milliseconds. Beside it a connection rests,
 which must not be closed however far the clock steps forward; another has sent half a head, and must be closed however
 far it steps back: that ends the round. The next server begins with the clock that the last one left, or an earlier one.
 """
@@ -18,10 +18,10 @@ from typing import NamedTuple
 
 from benchmarks.signing import ACCOUNT, account_sas, shared_key
 
-from tests.sdk.server import Program, Server
+from tests.server_process import Program, ServerProcess
 
 from .campaign import Budget, Campaign, Report
-from .crowd import Crowd
+from .clients import Clients
 from .http_client import Connection, LostConnectionError, assembled, raw
 from .stepping_clock import VARIABLE, SteppingClock
 
@@ -111,7 +111,7 @@ class Clock:
     def __init__(self, seed: int, directory: Path, program: Program) -> None:
         self.problems: list[str] = []
         self._random = Random(seed)
-        self._crowd = Crowd(CLIENTS, self._random, directory)
+        self._clients = Clients(CLIENTS, self._random, directory)
         self._clock = SteppingClock(directory / "clock")
         self._hands = Hands(self._clock, self._random)
         self._location = directory / "data"
@@ -126,20 +126,20 @@ class Clock:
                     runner.run(self._round(self._random.choice([signal.SIGTERM, signal.SIGKILL])))
                 except (AssertionError, LostConnectionError) as error:  # It did not start, or it went away.
                     self.problems.append(str(error))
-        self._crowd.log.close()
+        self._clients.log.close()
         self._clock.close()
-        return Report({**self._done, **self._crowd.counts()}, tuple(self.problems))
+        return Report({**self._done, **self._clients.counts()}, tuple(self.problems))
 
     async def _round(self, end: signal.Signals) -> None:
         environment = {VARIABLE: str(self._clock.path)}
         limit = ("--header-read-seconds", str(HEAD_SECONDS), "--accept-clock-jump")
-        server = Server.start(self._location, *limit, program=self._program, **environment)
+        server = ServerProcess.start(self._location, *limit, program=self._program, **environment)
         gone = threading.Event()
         load: asyncio.Task[list[str]] | None = None
         try:
-            self.problems += await self._crowd.verify(server.account.host)
+            self.problems += await self._clients.verify(server.account.host)
             if not self.problems:
-                load = asyncio.create_task(self._crowd.load(server.account.host, gone.is_set))
+                load = asyncio.create_task(self._clients.load(server.account.host, gone.is_set))
                 await self._step(server.account.host)
         finally:
             gone.set()

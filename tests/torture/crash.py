@@ -19,10 +19,10 @@ from random import Random
 from subprocess import DEVNULL
 
 from tests.sdk.ledger import Key, Store, Stored
-from tests.sdk.server import LAZULITE, Program, Server, spawn
+from tests.server_process import LAZULITE, Program, ServerProcess, starting
 
 from .campaign import Budget, Campaign, Report
-from .crowd import Crowd
+from .clients import Clients
 from .expected import LoggedJournal
 from .http_client import Connection, LostConnectionError
 from .observation import read_store
@@ -54,7 +54,7 @@ class Crash:
         self.problems: list[str] = []
         self.kills: Counter[str] = Counter()
         self._random = Random(seed)
-        self._crowd = Crowd(CLIENTS, self._random, directory)
+        self._clients = Clients(CLIENTS, self._random, directory)
         self._done: Counter[str] = Counter()
         self._location = directory / "data"
         self._programs = programs
@@ -71,14 +71,14 @@ class Crash:
                     runner.run(self._cycle())
             if not self.problems:
                 runner.run(self._end())
-        self._crowd.log.close()
-        counts = {"kills": self.kills.total(), **self.kills, **self._crowd.counts(), **self._done}
+        self._clients.log.close()
+        counts = {"kills": self.kills.total(), **self.kills, **self._clients.counts(), **self._done}
         return Report(counts, tuple(self.problems))
 
-    def _start(self) -> Server | None:
+    def _start(self) -> ServerProcess | None:
         began = time.monotonic()
         try:
-            server = Server.start(self._location, program=self._random.choice(self._programs))
+            server = ServerProcess.start(self._location, program=self._random.choice(self._programs))
         except AssertionError as error:
             self.problems.append(str(error))
             return None
@@ -86,13 +86,13 @@ class Crash:
         return server
 
     async def _cycle(self) -> None:
-        """Start, look, let the crowd work, kill at any moment."""
+        """Start, look, let the clients work, kill at any moment."""
         server = self._start()
         if server is None:
             return
         drains = self._random.random() < IN_DRAIN
         try:
-            self.problems += await self._crowd.verify(server.account.host)
+            self.problems += await self._clients.verify(server.account.host)
             if not self.problems:
                 await self._load_and_kill(server, drains)
         finally:
@@ -103,7 +103,7 @@ class Crash:
         self.kills["in drain" if drains else "under load"] += 1
         self._done += background_work(self._location)
 
-    async def _load_and_kill(self, server: Server, drains: bool) -> None:
+    async def _load_and_kill(self, server: ServerProcess, drains: bool) -> None:
         backup = self._random.random() < self._with_backup
         load_seconds = self._random.uniform(*LOAD_SECONDS) + BACKUP_SECONDS * backup
         drain_seconds = self._random.uniform(*DRAIN_SECONDS)
@@ -116,21 +116,21 @@ class Crash:
                 time.sleep(drain_seconds)
             server.kill()
 
-        # A thread of its own kills, so that it does not wait for the crowd to be between two answers.
+        # A thread of its own kills, so that it does not wait for the clients to be between two answers.
         fuse = threading.Timer(load_seconds, fire)
         fuse.start()
         try:
             if backup:
                 self.problems += await self._load_beside_backup(server.account.host, gone)
             else:
-                self.problems += await self._crowd.load(server.account.host, gone.is_set)
+                self.problems += await self._clients.load(server.account.host, gone.is_set)
         finally:
             fuse.cancel()
             fuse.join()
 
     def _kill_in_start(self) -> None:
         """Kill a server when it is about to open its store, has opened it in part, or is just ready."""
-        process, log = spawn(self._location, program=self._random.choice(self._programs))
+        process, log = starting(self._location, program=self._random.choice(self._programs))
         with process, log:
             try:
                 code = process.wait(self._random.uniform(0.3, 1.1) * self._start_seconds)
@@ -144,7 +144,7 @@ class Crash:
         if server is None:
             return
         try:
-            self.problems += await self._crowd.verify(server.account.host)
+            self.problems += await self._clients.verify(server.account.host)
         finally:
             code = server.terminate()
         if code != 0:
@@ -168,9 +168,9 @@ class Crash:
     async def _load_beside_backup(self, host: str, gone: threading.Event) -> list[str]:
         """Begin a backup under load. If it gets done, it has all that was told before, and a state of each client."""
         target = self._location.with_name("backup")
-        load = asyncio.create_task(self._crowd.load(host, gone.is_set))
+        load = asyncio.create_task(self._clients.load(host, gone.is_set))
         await asyncio.sleep(self._random.uniform(0, LOAD_SECONDS[1]))
-        before = [(dict(journal.acknowledged), len(journal.changes)) for journal in self._crowd.journals]
+        before = [(dict(journal.acknowledged), len(journal.changes)) for journal in self._clients.journals]
         command = _command("backup", target, location=self._location)
         process = await asyncio.create_subprocess_exec(*command, stdout=DEVNULL, stderr=DEVNULL)
         problems = await load
@@ -184,7 +184,7 @@ class Crash:
                 store = await _served(restored)
             except (AssertionError, LostConnectionError) as error:
                 return [f"the restored backup cannot be read: {error}"]
-            for journal, (known, count) in zip(self._crowd.journals, before, strict=True):
+            for journal, (known, count) in zip(self._clients.journals, before, strict=True):
                 if not explains(journal, known, journal.changes[count:], store):
                     problems.append(f"the backup has no state that client {journal.number} had: {target}")
         if not problems:
@@ -210,7 +210,7 @@ def explains(
 
 
 async def _served(location: Path) -> Store:
-    server = Server.start(location)
+    server = ServerProcess.start(location)
     try:
         connection = await Connection.open(server.account.host)
         try:

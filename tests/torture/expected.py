@@ -1,4 +1,4 @@
-"""The expected state, in a file: what each client was told and what it has on the way, whatever becomes of the clients.
+"""The expected state, in a file: responses to each client and its operation in flight; it outlives the clients.
 
 Each round (from one look at the whole store to the next) has a file of its own that begins with the state at that look;
 the files of the last few rounds are kept. A line is written, unbuffered, before an operation is sent and after its
@@ -17,7 +17,7 @@ ROUNDS_KEPT = 3
 
 
 def text_of(number: int, length: int) -> str:
-    """Return the text of a write: everyone's own, so that no other can be taken for it, and not to be compressed."""
+    """Return the text of a write: unique, so that no other can be taken for it, and incompressible."""
     return Random(number).randbytes(length // 2 + 1).hex()[:length]
 
 
@@ -60,7 +60,7 @@ class Log:
 
 
 class LoggedJournal(Journal):
-    """A journal that is also in the log; `changes` are those acknowledged since somebody last cleared them."""
+    """A journal that is also in the log; `changes` are those acknowledged since the list was last cleared."""
 
     def __init__(self, number: int, owns: Callable[[Key], bool], newest: dict[Key, str], log: Log | None) -> None:
         super().__init__(owns, newest)
@@ -80,10 +80,10 @@ class LoggedJournal(Journal):
         super().acknowledge(etags)
         self.changes.append({key: self.acknowledged.get(key) for key in touched})
 
-    def refuse(self) -> None:
+    def reject(self) -> None:
         """See `Journal.refuse`."""
-        self._write("refuse", {})
-        super().refuse()
+        self._write("reject", {})
+        super().reject()
 
     def _write(self, event: str, facts: Mapping[str, object]) -> None:
         if self._log is not None:
@@ -105,7 +105,7 @@ def replay(path: Path, journals: Sequence[Journal]) -> None:
         elif event == "acknowledge":
             journal.acknowledge({_key(name): etag for name, etag in facts.items()})
         else:
-            journal.refuse()
+            journal.reject()
 
 
 def _name(key: Key) -> str:

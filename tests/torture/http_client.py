@@ -59,7 +59,7 @@ class Connection:
         """Connect to a host and port.
 
         Raises:
-            LostConnectionError: nobody listens.
+            LostConnectionError: no server listens.
         """
         name, _, port = host.rpartition(":")
         try:

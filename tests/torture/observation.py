@@ -1,4 +1,4 @@
-"""What a store holds, read through its front door."""
+"""The contents of a store, read over HTTP."""
 
 import json
 from typing import Any
@@ -14,7 +14,7 @@ _ELSEWHERE = ("odata.metadata", "odata.etag", "Timestamp", "PartitionKey", "RowK
 
 
 async def read_store(connection: Connection, shared: str) -> Store:
-    """Return everything but the table that everybody shares, of which only the entities are nobody's secret."""
+    """Return all tables and entities, but for the `shared` table itself, of which only the entities are returned."""
     store: dict[Key, Stored] = {}
     answer = await connection.ask(raw("GET", "Tables"))
     for item in _checked(answer)["value"]:

@@ -7,7 +7,7 @@ all of Lazulite gets the time of day; the monotonic clock stays as it is, as whe
 Why not libfaketime: it would also give RocksDB its time, of which nothing depends here but the names of its log files
 and the age of its tables; but it would give the wrong time to the waits in C that end at a time of day, each step would
 cost a file's reading or a new process, and it is one more thing to install. Setting the machine's own clock takes
-rights that nobody should give to a test.
+rights that a test should not have.
 """
 
 import mmap

@@ -1,21 +1,36 @@
 """A server that is a little different but keeps all its promises: `python -m tests.torture.variants NAME serve …`."""
 
 import sys
+import time
 from collections.abc import Callable
 from functools import partial
 
 from lazulite.cli import main
 from lazulite.engine.postgres.settings import PostgresSettings
 from lazulite.engine.rocksdb import engine as rocksdb
+from lazulite.engine.rocksdb.database import OpenDatabase
 from lazulite.engine.rocksdb.options import RocksSettings
 from lazulite.settings import database as database_settings
 
 from . import stepping_clock
 
+SYNC_SECONDS = 0.1
+
 
 def small_buffers() -> None:
     """Let RocksDB write tables, and compact them, all the time."""
-    vars(rocksdb)["RocksSettings"] = partial(RocksSettings, write_buffer_bytes=256 << 10)
+    vars(rocksdb)["RocksSettings"] = partial(RocksSettings, write_buffer_bytes=256 << 10, write_bytes_max=4 << 10)
+
+
+def slow_syncs() -> None:
+    """Let a sync take as long as on a slow disk, so that commits wait in the open group nearly all the time."""
+    sync = OpenDatabase._sync
+
+    def slow_sync(self: OpenDatabase) -> None:
+        time.sleep(SYNC_SECONDS)
+        sync(self)
+
+    OpenDatabase._sync = slow_sync  # type: ignore[method-assign]
 
 
 def scripts() -> None:
@@ -27,6 +42,7 @@ def scripts() -> None:
 VARIANTS: dict[str, Callable[[], None]] = {
     "small_buffers": small_buffers,
     "stepping_clock": stepping_clock.install,
+    "slow_syncs": slow_syncs,
     "scripts": scripts,
 }
 

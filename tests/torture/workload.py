@@ -112,7 +112,7 @@ class Client:
         failed = [status for status in statuses if status >= 300]
         if move.refusal is not None:
             assert failed == [move.refusal], f"{move.kind} was answered with {statuses}, not {move.refusal}"
-            self.journal.refuse()
+            self.journal.reject()
         elif failed and failed[0] >= 500 and gone():
             return False
         else:

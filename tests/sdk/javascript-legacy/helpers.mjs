@@ -23,7 +23,7 @@ export const stale = "W/\"datetime'2017-08-30T13%3A20%3A33.413914Z'\"";
 export const edm = azure.TableUtilities.entityGenerator;
 
 /** A service whose methods return promises of the result instead of calling back; it never retries. */
-const promising = (service) => new Proxy(service, {
+export const promising = (service) => new Proxy(service, {
   get: (target, name) => (...given) => new Promise((resolve, reject) => {
     target[name](...given, (error, result) => (error ? reject(error) : resolve(result)));
   }),

@@ -1,7 +1,7 @@
 """`TableService` of the SDKs between 2016 and 2020, which speak JSON: azure-storage 0.3x and azure-cosmosdb-table.
 
-They differ in where their modules are and in three faults of the older ones, told by constants below. A case shows each
-fault, so that it is known for the SDK's.
+They differ in where their modules are and in three faults of the older ones, named by constants below. A case shows
+each fault, so that it is known for the SDK's.
 """
 
 import sys
@@ -94,7 +94,7 @@ def contents(table):
     return {found.RowKey: properties(found) for found in SERVICE.query_entities(table)}
 
 
-def refused(status, code, act, *arguments, **keywords):
+def rejected(status, code, act, *arguments, **keywords):
     """Expect the SDK's exception for a status, with the service's code in its text."""
     kinds = {404: AzureMissingResourceHttpError, 409: AzureConflictHttpError}
     try:
@@ -104,16 +104,16 @@ def refused(status, code, act, *arguments, **keywords):
         assert error.status_code == status, (error.status_code, str(error))
         assert code in str(error), str(error)
         return
-    raise AssertionError(f"not refused with {status} {code}")
+    raise AssertionError(f"not rejected with {status} {code}")
 
 
-def own_refusal(act, *arguments):
-    """Expect that the SDK refuses by itself."""
+def own_rejection(act, *arguments):
+    """Expect that the SDK rejects by itself."""
     try:
         act(*arguments)
     except ValueError:
         return
-    raise AssertionError("the SDK did not refuse")
+    raise AssertionError("the SDK did not reject")
 
 
 def test_tables_are_created_found_and_deleted():
@@ -122,11 +122,11 @@ def test_tables_are_created_found_and_deleted():
     assert SERVICE.create_table(name) is True
     assert SERVICE.exists(name)
     assert SERVICE.create_table(name) is False
-    refused(409, "TableAlreadyExists", SERVICE.create_table, name, fail_on_exist=True)
+    rejected(409, "TableAlreadyExists", SERVICE.create_table, name, fail_on_exist=True)
     assert SERVICE.delete_table(name) is True
     assert SERVICE.delete_table(name) is False
-    refused(404, "ResourceNotFound", SERVICE.delete_table, name, fail_not_exist=True)
-    refused(400, "InvalidResourceName", SERVICE.create_table, "bad-name")
+    rejected(404, "ResourceNotFound", SERVICE.delete_table, name, fail_not_exist=True)
+    rejected(400, "InvalidResourceName", SERVICE.create_table, "bad-name")
 
 
 def test_tables_are_listed_page_by_page():
@@ -156,30 +156,30 @@ def test_an_entity_is_inserted_once():
         found = SERVICE.get_entity(table, "p", "r")
         assert (properties(found), found.etag) == ({"a": 1, "b": "two"}, etag)
         assert etag == "W/\"datetime'" + etag[len("W/\"datetime'") : -2] + "'\""
-        refused(409, "EntityAlreadyExists", SERVICE.insert_entity, table, entity())
+        rejected(409, "EntityAlreadyExists", SERVICE.insert_entity, table, entity())
 
 
 def test_update_replaces():
     with Table() as table:
-        refused(404, "ResourceNotFound", SERVICE.update_entity, table, entity())
+        rejected(404, "ResourceNotFound", SERVICE.update_entity, table, entity())
         first = SERVICE.insert_entity(table, entity(a=1))
-        refused(412, "UpdateConditionNotSatisfied", SERVICE.update_entity, table, entity(), if_match=STALE)
-        refused(400, "InvalidInput", SERVICE.update_entity, table, entity(), if_match="banana")
+        rejected(412, "UpdateConditionNotSatisfied", SERVICE.update_entity, table, entity(), if_match=STALE)
+        rejected(400, "InvalidInput", SERVICE.update_entity, table, entity(), if_match="banana")
         second = SERVICE.update_entity(table, entity(b=2), if_match=first)
         assert contents(table) == {"r": {"b": 2}}
-        refused(412, "UpdateConditionNotSatisfied", SERVICE.update_entity, table, entity(), if_match=first)
+        rejected(412, "UpdateConditionNotSatisfied", SERVICE.update_entity, table, entity(), if_match=first)
         assert SERVICE.update_entity(table, entity(c=3)) > second > first
         assert contents(table) == {"r": {"c": 3}}
 
 
 def test_merge_keeps_what_is_not_named():
     with Table() as table:
-        refused(404, "ResourceNotFound", SERVICE.merge_entity, table, entity())
+        rejected(404, "ResourceNotFound", SERVICE.merge_entity, table, entity())
         first = SERVICE.insert_entity(table, entity(a=1, b=1))
-        refused(412, "UpdateConditionNotSatisfied", SERVICE.merge_entity, table, entity(), if_match=STALE)
+        rejected(412, "UpdateConditionNotSatisfied", SERVICE.merge_entity, table, entity(), if_match=STALE)
         second = SERVICE.merge_entity(table, entity(b="changed", c=None), if_match=first)
         assert contents(table) == {"r": {"a": 1, "b": "changed"}}
-        refused(412, "UpdateConditionNotSatisfied", SERVICE.merge_entity, table, entity(), if_match=first)
+        rejected(412, "UpdateConditionNotSatisfied", SERVICE.merge_entity, table, entity(), if_match=first)
         assert SERVICE.merge_entity(table, entity(c=3)) > second > first
         assert contents(table) == {"r": {"a": 1, "b": "changed", "c": 3}}
 
@@ -198,14 +198,14 @@ def test_upserts_need_no_entity():
 
 def test_delete_obeys_its_condition():
     with Table() as table:
-        refused(404, "ResourceNotFound", SERVICE.delete_entity, table, "p", "r")
+        rejected(404, "ResourceNotFound", SERVICE.delete_entity, table, "p", "r")
         etag = SERVICE.insert_entity(table, entity())
-        refused(412, "UpdateConditionNotSatisfied", SERVICE.delete_entity, table, "p", "r", if_match=STALE)
+        rejected(412, "UpdateConditionNotSatisfied", SERVICE.delete_entity, table, "p", "r", if_match=STALE)
         SERVICE.delete_entity(table, "p", "r", if_match=etag)
         SERVICE.insert_entity(table, entity())
-        refused(412, "UpdateConditionNotSatisfied", SERVICE.delete_entity, table, "p", "r", if_match=etag)
+        rejected(412, "UpdateConditionNotSatisfied", SERVICE.delete_entity, table, "p", "r", if_match=etag)
         SERVICE.delete_entity(table, "p", "r")
-        refused(404, "ResourceNotFound", SERVICE.get_entity, table, "p", "r")
+        rejected(404, "ResourceNotFound", SERVICE.get_entity, table, "p", "r")
 
 
 def filled(table):
@@ -248,8 +248,8 @@ def test_queries_filter():
             inside = f"PartitionKey eq 'b' and ({condition})"
             found = [properties(each)["n"] for each in SERVICE.query_entities(table, filter=inside)]
             assert found == expected, inside
-        refused(400, "InvalidInput", SERVICE.query_entities, table, filter="aaa bbb ccc")
-        refused(501, "NotImplemented", SERVICE.query_entities, table, filter="startswith(RowKey,'r')")
+        rejected(400, "InvalidInput", SERVICE.query_entities, table, filter="aaa bbb ccc")
+        rejected(501, "NotImplemented", SERVICE.query_entities, table, filter="startswith(RowKey,'r')")
 
 
 def test_queries_select():
@@ -278,7 +278,7 @@ def test_queries_page_by_their_continuation():
                 break
         assert sizes == [3, 3, 3, 1]
         assert found == [f"{partition}r{n}" for partition in "ab" for n in range(5)]
-        refused(400, "InvalidInput", SERVICE.query_entities, table, num_results=1001)
+        rejected(400, "InvalidInput", SERVICE.query_entities, table, num_results=1001)
 
 
 def test_queries_go_on_after_a_thousand_entities():
@@ -289,7 +289,7 @@ def test_queries_go_on_after_a_thousand_entities():
                     batch.insert_entity(entity(f"{n:05}"))
         everything = SERVICE.query_entities(table)
         if not FOLLOWS_PATHS:
-            refused(404, "ResourceNotFound", list, everything)
+            rejected(404, "ResourceNotFound", list, everything)
             everything = SERVICE.query_entities(table, num_results=1000)
             everything = [*everything, *SERVICE.query_entities(table, marker=everything.next_marker)]
         assert [each.RowKey for each in everything] == [f"{n:05}" for n in range(1100)]
@@ -419,13 +419,13 @@ def test_keys_with_quotes_doubled_by_the_caller():
             assert SERVICE.get_entity(table, doubled, doubled).RowKey == key
             SERVICE.delete_entity(table, doubled, doubled)
         SERVICE.insert_entity(table, entity("it's"))
-        refused(400, "InvalidInput", SERVICE.get_entity, table, "p", "it's")
+        rejected(400, "InvalidInput", SERVICE.get_entity, table, "p", "it's")
 
 
 def test_empty_keys():
     with Table() as table:
         if not SENDS_EMPTY_KEYS:
-            own_refusal(SERVICE.insert_entity, table, entity("", ""))
+            own_rejection(SERVICE.insert_entity, table, entity("", ""))
             return
         SERVICE.insert_entity(table, entity("", "", n=1))
         assert properties(SERVICE.get_entity(table, "", "")) == {"n": 1}
@@ -436,17 +436,17 @@ def test_empty_keys():
 def test_limits_are_the_services():
     with Table() as table:
         large = {f"p{n}": typed(EdmType.BINARY, bytes(65_536)) for n in range(16)}
-        for refusal, sent in [
+        for rejection, sent in [
             ("OutOfRangeInput", entity("a/b")),
             ("PropertyNameInvalid", entity(**{"a-b": 1})),
             ("PropertyValueTooLarge", entity(a="x" * 32_769)),
             ("EntityTooLarge", entity(**large)),
         ]:
-            refused(400, refusal, SERVICE.insert_entity, table, sent)
-        refused(413, "RequestBodyTooLarge", SERVICE.insert_entity, table, entity(a="x" * 4 * 1024 * 1024))
+            rejected(400, rejection, SERVICE.insert_entity, table, sent)
+        rejected(413, "RequestBodyTooLarge", SERVICE.insert_entity, table, entity(a="x" * 4 * 1024 * 1024))
         # The SDK counts properties and measures their names by itself.
         for sent in (entity(**{"x" * 256: 1}), entity(**{f"p{n}": True for n in range(254)})):
-            own_refusal(SERVICE.insert_entity, table, sent)
+            own_rejection(SERVICE.insert_entity, table, sent)
         assert contents(table) == {}
 
 
@@ -459,7 +459,7 @@ def test_a_missing_table():
         lambda table: SERVICE.delete_entity(table, "p", "r"),
         lambda table: list(SERVICE.query_entities(table)),
     ]:
-        refused(404, "TableNotFound", act, unique_name())
+        rejected(404, "TableNotFound", act, unique_name())
 
 
 def test_a_batch_of_every_kind():
@@ -489,7 +489,7 @@ def batch_fails(table, batch, status, code, index):
         assert (error.status_code, error.code) == (status, code), (error.status_code, error.code, str(error))
         assert str(error).startswith(f"{index}:"), str(error)
     else:
-        raise AssertionError(f"the batch was not refused with {status} {code}")
+        raise AssertionError(f"the batch was not rejected with {status} {code}")
     assert contents(table) == before
 
 
@@ -517,7 +517,7 @@ def test_a_batch_fails_whole_and_says_where():
     except AzureBatchOperationError as error:
         assert (error.status_code, error.code) == (404, "TableNotFound")
     else:
-        raise AssertionError("a batch on a missing table was not refused")
+        raise AssertionError("a batch on a missing table was not rejected")
 
 
 def test_a_batch_of_a_hundred():
@@ -531,7 +531,7 @@ def test_a_batch_of_a_hundred():
         assert answers == [stored[row] for row in rows]
 
 
-def test_the_sdk_itself_refuses_mixed_batches():
+def test_the_sdk_itself_rejects_mixed_batches():
     for second in (entity("2", "q"), entity("1")):
         batch = TableBatch()
         batch.insert_entity(entity("1"))
@@ -560,7 +560,7 @@ def test_a_table_sas_permits_what_it_says():
                 if needed == permission:
                     act(grant(sas))
                 else:
-                    refused(403, "AuthorizationPermissionMismatch", act, grant(sas))
+                    rejected(403, "AuthorizationPermissionMismatch", act, grant(sas))
 
 
 def test_a_table_sas_in_a_batch():
@@ -569,7 +569,7 @@ def test_a_table_sas_in_a_batch():
         batch.insert_entity(entity("1"))
         batch.insert_or_replace_entity(entity("2"))
         only_add = SERVICE.generate_table_shared_access_signature(table, TablePermissions(add=True), SOON)
-        refused(403, "AuthorizationPermissionMismatch", grant(only_add).commit_batch, table, batch)
+        rejected(403, "AuthorizationPermissionMismatch", grant(only_add).commit_batch, table, batch)
         assert contents(table) == {}
         batch = TableBatch()
         batch.insert_entity(entity("1"))
@@ -593,8 +593,8 @@ def test_a_table_sas_of_a_key_range():
         for inside in found:
             bounded.update_entity(table, entity(inside[1], inside[0]))
         for outside in ("a2", "b0", "c2", "d0"):
-            refused(403, "AuthorizationFailure", bounded.get_entity, table, outside[0], outside[1])
-            refused(403, "AuthorizationFailure", bounded.update_entity, table, entity(outside[1], outside[0]))
+            rejected(403, "AuthorizationFailure", bounded.get_entity, table, outside[0], outside[1])
+            rejected(403, "AuthorizationFailure", bounded.update_entity, table, entity(outside[1], outside[0]))
 
 
 def test_a_sas_of_times_address_and_protocol():
@@ -606,22 +606,22 @@ def test_a_sas_of_times_address_and_protocol():
             return list(grant(sas).query_entities(table))
 
         assert read(start=PAST, ip="127.0.0.0-127.0.0.9", protocol="https,http") == []
-        refused(403, "AuthenticationFailed", read, expiry=PAST)
-        refused(403, "AuthenticationFailed", read, start=SOON, expiry=SOON + timedelta(hours=1))
-        refused(403, "AuthorizationSourceIPMismatch", read, ip="192.0.2.1")
-        refused(403, "AuthorizationProtocolMismatch", read, protocol="https")
+        rejected(403, "AuthenticationFailed", read, expiry=PAST)
+        rejected(403, "AuthenticationFailed", read, start=SOON, expiry=SOON + timedelta(hours=1))
+        rejected(403, "AuthorizationSourceIPMismatch", read, ip="192.0.2.1")
+        rejected(403, "AuthorizationProtocolMismatch", read, protocol="https")
 
 
 def test_a_stored_policy_grants_and_revokes():
     with Table() as table:
         service = grant(SERVICE.generate_table_shared_access_signature(table, id="reader"))
         read = lambda: list(service.query_entities(table))  # noqa: E731
-        refused(403, "AuthenticationFailed", read)
+        rejected(403, "AuthenticationFailed", read)
         SERVICE.set_table_acl(table, {"reader": models.AccessPolicy(TablePermissions(query=True), SOON)})
         assert read() == []
-        refused(403, "AuthorizationPermissionMismatch", service.insert_entity, table, entity())
+        rejected(403, "AuthorizationPermissionMismatch", service.insert_entity, table, entity())
         SERVICE.set_table_acl(table, {})
-        refused(403, "AuthenticationFailed", read)
+        rejected(403, "AuthenticationFailed", read)
 
 
 def test_access_policies_are_kept():
@@ -645,7 +645,7 @@ def test_access_policies_are_kept():
         assert tuple(time.replace(tzinfo=None) for time in times) == (PAST, SOON), times
         SERVICE.set_table_acl(table)
         assert dict(SERVICE.get_table_acl(table)) == {}
-    refused(404, "ResourceNotFound", SERVICE.get_table_acl, unique_name())
+    rejected(404, "ResourceNotFound", SERVICE.get_table_acl, unique_name())
 
 
 def test_an_account_sas():
@@ -664,18 +664,18 @@ def test_an_account_sas():
     service.commit_batch(name, batch)
     assert len(list(service.query_entities(name))) == 2
     service.get_table_service_properties()
-    refused(403, "AuthorizationFailure", service.get_table_acl, name)
+    rejected(403, "AuthorizationFailure", service.get_table_acl, name)
     reader = grant(make(Types(object=True), Permissions(read=True), SOON))
     assert properties(reader.get_entity(name, "p", "r")) == {"a": 1, "b": 2}
-    refused(403, "AuthorizationPermissionMismatch", reader.delete_entity, name, "p", "r")
-    refused(403, "AuthorizationResourceTypeMismatch", reader.delete_table, name)
-    refused(403, "AuthenticationFailed", grant(make(whole, broad, PAST)).delete_table, name)
+    rejected(403, "AuthorizationPermissionMismatch", reader.delete_entity, name, "p", "r")
+    rejected(403, "AuthorizationResourceTypeMismatch", reader.delete_table, name)
+    rejected(403, "AuthenticationFailed", grant(make(whole, broad, PAST)).delete_table, name)
     assert service.delete_table(name)
 
 
 def test_a_wrong_key():
     wrong = connect(CONNECTION_STRING.replace(fields()["AccountKey"], "YmFuYW5h"))
-    refused(403, "AuthenticationFailed", lambda: list(wrong.list_tables()))
+    rejected(403, "AuthenticationFailed", lambda: list(wrong.list_tables()))
 
 
 def test_service_properties():
@@ -701,7 +701,7 @@ def test_service_properties():
         SERVICE.set_table_service_properties(cors=[])
         found = SERVICE.get_table_service_properties()
         assert (found.cors, found.logging.retention_policy.days) == ([], 7)
-        refused(400, "InvalidXmlDocument", SERVICE.set_table_service_properties, cors=rules * 6)
+        rejected(400, "InvalidXmlDocument", SERVICE.set_table_service_properties, cors=rules * 6)
     finally:
         SERVICE.set_table_service_properties(before.logging, before.hour_metrics, before.minute_metrics, before.cors)
 

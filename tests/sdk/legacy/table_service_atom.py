@@ -85,7 +85,7 @@ def contents(table):
     return {found.RowKey: properties(found) for found in SERVICE.query_entities(table)}
 
 
-def refused(status, code, act, *arguments, **keywords):
+def rejected(status, code, act, *arguments, **keywords):
     """Expect the SDK's exception for a status, with the service's code in its text."""
     kinds = {404: AzureMissingResourceHttpError, 409: AzureConflictHttpError}
     try:
@@ -95,7 +95,7 @@ def refused(status, code, act, *arguments, **keywords):
         assert error.status_code == status, (error.status_code, str(error))
         assert f"code>{code}<" in str(error), str(error)
         return
-    raise AssertionError(f"not refused with {status} {code}")
+    raise AssertionError(f"not rejected with {status} {code}")
 
 
 def test_tables_are_created_found_and_deleted():
@@ -103,12 +103,12 @@ def test_tables_are_created_found_and_deleted():
     assert SERVICE.create_table(name) is True
     assert SERVICE.create_table(name) is False
     assert [table.name for table in SERVICE.query_tables(name)] == [name]
-    refused(409, "TableAlreadyExists", SERVICE.create_table, name, fail_on_exist=True)
+    rejected(409, "TableAlreadyExists", SERVICE.create_table, name, fail_on_exist=True)
     assert SERVICE.delete_table(name) is True
     assert SERVICE.delete_table(name) is False
-    refused(404, "ResourceNotFound", SERVICE.query_tables, name)
-    refused(404, "ResourceNotFound", SERVICE.delete_table, name, fail_not_exist=True)
-    refused(400, "InvalidResourceName", SERVICE.create_table, "bad-name")
+    rejected(404, "ResourceNotFound", SERVICE.query_tables, name)
+    rejected(404, "ResourceNotFound", SERVICE.delete_table, name, fail_not_exist=True)
+    rejected(400, "InvalidResourceName", SERVICE.create_table, "bad-name")
 
 
 def test_tables_are_listed_page_by_page():
@@ -138,19 +138,19 @@ def test_an_entity_is_inserted_once():
         assert properties(found) == properties(made) == {"a": 1, "b": "two"}
         assert found.etag == made.etag
         assert found.Timestamp == made.Timestamp
-        refused(409, "EntityAlreadyExists", SERVICE.insert_entity, table, entity())
+        rejected(409, "EntityAlreadyExists", SERVICE.insert_entity, table, entity())
 
 
 def test_writes_obey_their_condition():
     for write, after in [(SERVICE.update_entity, {"b": 2}), (SERVICE.merge_entity, {"a": 1, "b": 2})]:
         with Table() as table:
-            refused(404, "ResourceNotFound", write, table, "p", "r", entity())
+            rejected(404, "ResourceNotFound", write, table, "p", "r", entity())
             first = SERVICE.insert_entity(table, entity(a=1)).etag
-            refused(412, "UpdateConditionNotSatisfied", write, table, "p", "r", entity(), if_match=STALE)
-            refused(400, "InvalidInput", write, table, "p", "r", entity(), if_match="banana")
+            rejected(412, "UpdateConditionNotSatisfied", write, table, "p", "r", entity(), if_match=STALE)
+            rejected(400, "InvalidInput", write, table, "p", "r", entity(), if_match="banana")
             second = write(table, "p", "r", entity(b=2), if_match=first)["etag"]
             assert contents(table) == {"r": after}
-            refused(412, "UpdateConditionNotSatisfied", write, table, "p", "r", entity(), if_match=first)
+            rejected(412, "UpdateConditionNotSatisfied", write, table, "p", "r", entity(), if_match=first)
             assert write(table, "p", "r", entity(b=3))["etag"] > second > first
             assert contents(table) == {"r": {**after, "b": 3}}
 
@@ -169,13 +169,13 @@ def test_upserts_need_no_entity():
 
 def test_delete_obeys_its_condition():
     with Table() as table:
-        refused(404, "ResourceNotFound", SERVICE.delete_entity, table, "p", "r")
+        rejected(404, "ResourceNotFound", SERVICE.delete_entity, table, "p", "r")
         etag = SERVICE.insert_entity(table, entity()).etag
-        refused(412, "UpdateConditionNotSatisfied", SERVICE.delete_entity, table, "p", "r", if_match=STALE)
+        rejected(412, "UpdateConditionNotSatisfied", SERVICE.delete_entity, table, "p", "r", if_match=STALE)
         SERVICE.delete_entity(table, "p", "r", if_match=etag)
         SERVICE.insert_entity(table, entity())
         SERVICE.delete_entity(table, "p", "r")
-        refused(404, "ResourceNotFound", SERVICE.get_entity, table, "p", "r")
+        rejected(404, "ResourceNotFound", SERVICE.get_entity, table, "p", "r")
 
 
 def filled(table):
@@ -203,7 +203,7 @@ def test_queries_filter():
             ("absent eq 1", []),
         ]:
             assert [each.n for each in SERVICE.query_entities(table, condition)] == expected * 2, condition
-        refused(400, "InvalidInput", SERVICE.query_entities, table, "aaa bbb ccc")
+        rejected(400, "InvalidInput", SERVICE.query_entities, table, "aaa bbb ccc")
 
 
 def test_queries_select():
@@ -298,7 +298,7 @@ def test_keys_of_every_kind():
 
 def test_limits_are_the_services():
     with Table() as table:
-        for refusal, sent in [
+        for rejection, sent in [
             ("OutOfRangeInput", entity("a/b")),
             ("PropertiesNeedValue", {"PartitionKey": "p"}),
             ("PropertyNameInvalid", entity(**{"a-b": 1})),
@@ -307,7 +307,7 @@ def test_limits_are_the_services():
             ("TooManyProperties", entity(**{f"p{n}": 1 for n in range(253)})),
             ("InvalidInput", entity(a=EntityProperty("Edm.Guid", "banana"))),
         ]:
-            refused(400, refusal, SERVICE.insert_entity, table, sent)
+            rejected(400, rejection, SERVICE.insert_entity, table, sent)
         assert contents(table) == {}
 
 
@@ -320,7 +320,7 @@ def test_a_missing_table():
         lambda table: SERVICE.delete_entity(table, "p", "r"),
         SERVICE.query_entities,
     ]:
-        refused(404, "TableNotFound", act, unique_name())
+        rejected(404, "TableNotFound", act, unique_name())
 
 
 def test_a_batch_of_every_kind():
@@ -362,11 +362,11 @@ def test_a_batch_fails_whole_and_says_where():
                 assert (error.status_code, error.code) == (status, code), (error.status_code, error.code, str(error))
                 assert str(error).startswith("2:"), str(error)
             else:
-                raise AssertionError(f"the batch was not refused with {status} {code}")
+                raise AssertionError(f"the batch was not rejected with {status} {code}")
             assert contents(table) == before
 
 
-def test_the_sdk_itself_refuses_mixed_batches():
+def test_the_sdk_itself_rejects_mixed_batches():
     for second in (entity("2", "q"), entity("1")):
         SERVICE.begin_batch()
         SERVICE.insert_entity("anything", entity("1"))
@@ -394,8 +394,8 @@ def test_a_table_sas_permits_what_it_says():
                     act(grant(table, permission=permission))
                 else:
                     # Its version is from before there was a code for this.
-                    refused(404, "ResourceNotFound", act, grant(table, permission=permission))
-        refused(403, "AuthenticationFailed", acts["r"], grant(table, permission="r", expiry=instant(-1)))
+                    rejected(404, "ResourceNotFound", act, grant(table, permission=permission))
+        rejected(403, "AuthenticationFailed", acts["r"], grant(table, permission="r", expiry=instant(-1)))
 
 
 def test_a_table_sas_in_a_batch():
@@ -417,14 +417,14 @@ def test_a_table_sas_of_a_key_range():
         found = [each.PartitionKey + each.RowKey for each in bounded.query_entities(table)]
         assert found == ["b1", "b2", "c0", "c1"]
         bounded.update_entity(table, "b", "1", entity("1", "b"))
-        refused(404, "ResourceNotFound", bounded.update_entity, table, "b", "0", entity("0", "b"))
+        rejected(404, "ResourceNotFound", bounded.update_entity, table, "b", "0", entity("0", "b"))
 
 
 def test_a_stored_policy_grants_and_revokes():
     with Table() as table:
         sas = SERVICE.generate_shared_access_signature(table, SharedAccessPolicy(signed_identifier="reader"))
         service = connect(None, sas_token=sas)
-        refused(403, "AuthenticationFailed", service.query_entities, table)
+        rejected(403, "AuthenticationFailed", service.query_entities, table)
         reader = SignedIdentifier()
         reader.id = "reader"
         reader.access_policy = policy("r", instant(1))
@@ -434,12 +434,12 @@ def test_a_stored_policy_grants_and_revokes():
         assert (kept.id, kept.access_policy.permission) == ("reader", "r")
         assert kept.access_policy.expiry[:19] == reader.access_policy.expiry[:19]
         SERVICE.set_table_acl(table, [])
-        refused(403, "AuthenticationFailed", service.query_entities, table)
+        rejected(403, "AuthenticationFailed", service.query_entities, table)
         assert list(SERVICE.get_table_acl(table).signed_identifiers) == []
 
 
 def test_a_wrong_key():
-    refused(403, "AuthenticationFailed", connect("YmFuYW5h").query_tables)
+    rejected(403, "AuthenticationFailed", connect("YmFuYW5h").query_tables)
 
 
 def test_service_properties():

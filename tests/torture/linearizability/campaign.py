@@ -15,7 +15,7 @@ from pathlib import Path
 
 import uvloop
 
-from tests.sdk.server import Server
+from tests.server_process import ServerProcess
 from tests.torture.campaign import Budget, Campaign, Report
 
 from .client import KINDS, Client
@@ -37,6 +37,8 @@ TERMINATED = 0.2
 class Run:
     """All that is done, seen and judged through all lives of the server."""
 
+    clients = CLIENTS
+
     def __init__(self, seed: int, directory: Path) -> None:
         self.partitions = Partitions(directory)
         self._counts: Counter[str] = Counter()
@@ -45,11 +47,12 @@ class Run:
         self._ends = random.Random(seed)
         self._now = itertools.count(1).__next__
         self._left = 0
+        self._ending = False
         self._end: Callable[[], None] = lambda: None
 
     @property
     def operations(self) -> int:
-        """Those that were answered."""
+        """Operations that were answered."""
         return sum(self._counts[kind] for kind in KINDS)
 
     @property
@@ -57,10 +60,10 @@ class Run:
         """What was found, a sentence each."""
         return (*self._problems, *self.partitions.problems)
 
-    async def round(self, servers: Sequence[Server], operations: int) -> None:
+    async def round(self, servers: Sequence[ServerProcess], operations: int) -> None:
         """Look at every partition, do so many operations, and end the servers while more are under way."""
         end = signal.SIGTERM if self._ends.random() < TERMINATED else signal.SIGKILL
-        self._left, self._end = operations, lambda: _signal(servers, end)
+        self._left, self._ending, self._end = operations, False, lambda: _signal(servers, end)
         before = self.operations
         try:
             async with asyncio.timeout(ROUND_SECONDS_MAX):
@@ -80,7 +83,7 @@ class Run:
 
     async def _load(self, wires: Sequence[Wire]) -> None:
         loop = asyncio.get_running_loop()
-        turns = list(itertools.islice(itertools.cycle(wires), CLIENTS))
+        turns = list(itertools.islice(itertools.cycle(wires), self.clients))
         connections = [(await loop.create_connection(Connection, wire.host, wire.port))[1] for wire in turns]
         clients = [
             Client(wire, connection, self._random, self._now, self._counts)
@@ -91,7 +94,7 @@ class Run:
             for recorder in self.partitions:
                 await clients[0].query(recorder)
             if self._left:
-                await asyncio.gather(*map(self._work, clients))
+                await asyncio.gather(*map(self._work, clients), *(self.beside(wire) for wire in wires))
             else:
                 self._end()
         finally:
@@ -99,27 +102,49 @@ class Run:
                 connection.close()
 
     async def _work(self, client: Client) -> None:
-        """Do one operation after the other until the server is gone; whoever does the last one wanted ends it."""
-        try:
-            while True:
-                recorder = self.partitions.choose(self._random)
-                recorder.running += 1
-                try:
-                    await client.operate(recorder)
-                finally:
-                    recorder.running -= 1
+        """Do one operation after the other until the server is gone; the last operation wanted ends the server."""
+        problem = ""
+        while not problem:
+            recorder = self.partitions.choose(self._random)
+            recorder.running += 1
+            try:
+                await client.operate(recorder)
+            except ConnectionError:
+                if not await self.reconnected(client):
+                    problem = "the server closed a connection"
+            except UnexpectedAnswerError as error:
+                problem = f"an answer out of place: {error!r}"
+            else:
                 self._left -= 1
-                if self._left == 0:
+                self.operated()
+                if not self._ending and self.enough():
+                    self._ending = True
                     later = self._random.random() * DELAY_SECONDS_MAX
                     asyncio.get_running_loop().call_later(later, self._end)
-        except ConnectionError:
-            problem = "the server closed a connection"
-        except UnexpectedAnswerError as error:
-            problem = f"an answer out of place: {error!r}"
-        if self._left > 0:
+            finally:
+                recorder.running -= 1
+        if not self._ending:
             self._problems.append(problem)
-            self._left = 0
+            self._ending = True
             self._end()
+
+    async def beside(self, wire: Wire) -> None:
+        """Do what a campaign does beside the operations: here, nothing."""
+
+    def enough(self) -> bool:
+        """Tell whether the round may end: so many operations were answered."""
+        return self._left <= 0
+
+    def operated(self) -> None:
+        """Do what a campaign does after an operation that was answered: here, nothing."""
+
+    async def reconnected(self, client: Client) -> bool:
+        """Say whether a client whose connection was lost has a new one: here, none has."""
+        return False
+
+    def extra(self) -> dict[str, int]:
+        """Return the counts of what only some campaigns do: here, none."""
+        return {}
 
     def report(self) -> Report:
         """Say what was done and found."""
@@ -129,6 +154,7 @@ class Run:
             **{what: counts[what] for what in KINDS},
             **{what: counts[what] for what in ("refused writes", "unanswered writes", "unavailable")},
             **{what: counts[what] for what in ("kills", "terminations")},
+            **self.extra(),
             "partitions": partitions.begun,
             "at most at once on a partition": partitions.running_max,
             "at most configurations": partitions.configurations_max,
@@ -137,12 +163,12 @@ class Run:
         return Report(done, self.problems)
 
 
-def _signal(servers: Sequence[Server], number: signal.Signals) -> None:
+def _signal(servers: Sequence[ServerProcess], number: signal.Signals) -> None:
     for server in servers:
         server.signal(number)
 
 
-Start = Callable[[Path], Sequence[Server]]
+Start = Callable[[Path], Sequence[ServerProcess]]
 """Begins what serves, one process or several on the same store."""
 
 
@@ -165,17 +191,23 @@ async def _run(budget: Budget, run: Run, location: Path, start: Start, round_ope
     return run.report()
 
 
-def _in_turn() -> Start:
+def in_turn(*arguments: str) -> Start:
+    """Return what begins one server after the other, with these arguments."""
     programs = itertools.cycle(PROGRAMS)
-    return lambda location: [Server.start(location, program=next(programs))]
+    return lambda location: [ServerProcess.start(location, *arguments, program=next(programs))]
 
 
 def linearizability(
-    budget: Budget, seed: int, directory: Path, start: Start | None = None, round_operations: int = ROUND_OPERATIONS
+    budget: Budget,
+    seed: int,
+    directory: Path,
+    start: Start | None = None,
+    round_operations: int = ROUND_OPERATIONS,
+    run: type[Run] = Run,
 ) -> Report:
-    """Run the campaign; see `Campaign.run`. `start` stands in for what begins a server."""
+    """Run the campaign; see `Campaign.run`. `start` stands in for what begins a server, `run` for what is done."""
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(_run(budget, Run(seed, directory), directory / "data", start or _in_turn(), round_operations))
+        return runner.run(_run(budget, run(seed, directory), directory / "data", start or in_turn(), round_operations))
 
 
 LINEARIZABILITY = Campaign(

@@ -19,7 +19,7 @@ State = TypeVar("State", bound=Hashable)
 
 
 class Operation(Protocol[State]):
-    """What somebody did and saw. One precedes another if it returned before the other was invoked."""
+    """One operation and its response. One operation precedes another if it returned before the other was invoked."""
 
     @property
     def invoked(self) -> int:

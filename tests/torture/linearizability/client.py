@@ -34,12 +34,16 @@ class Client:
     def __init__(
         self, wire: Wire, connection: Connection, dice: random.Random, now: Callable[[], int], counts: Counter[str]
     ) -> None:
-
-        self._wire = wire
+        self.wire = wire
         self._connection = connection
         self._random = dice
         self.counts = counts
         self._now = now
+
+    def continue_on(self, connection: Connection) -> None:
+        """Use another connection."""
+        self._connection.close()
+        self._connection = connection
 
     async def operate(self, recorder: Recorder) -> None:
         """Do any operation.
@@ -64,13 +68,13 @@ class Client:
 
     async def get(self, recorder: Recorder) -> None:
         row, invoked = self._random.randrange(ROWS), self._now()
-        seen = read_entity(await self._connection.exchange(self._wire.get(recorder.name, row)))
+        seen = read_entity(await self._connection.exchange(self.wire.get(recorder.name, row)))
         recorder.history.append(Get(invoked, self._now(), row, None if seen is None else seen.entity))
         recorder.see(row, seen)
 
     async def query(self, recorder: Recorder) -> None:
         invoked = self._now()
-        rows = read_partition(await self._connection.exchange(self._wire.query(recorder.name)))
+        rows = read_partition(await self._connection.exchange(self.wire.query(recorder.name)))
         recorder.history.append(Query(invoked, self._now(), entities(rows)))
         for row, seen in enumerate(rows):
             recorder.see(row, seen)
@@ -78,14 +82,14 @@ class Client:
     async def change(self, recorder: Recorder) -> None:
         invoked = self._now()
         change, etag = self._choose(recorder, self._random.randrange(ROWS))
-        request = self._wire.change(recorder.name, change, invoked, etag)
+        request = self.wire.change(recorder.name, change, invoked, etag)
         await self._write(recorder, invoked, [change], request)
 
     async def transaction(self, recorder: Recorder) -> None:
         invoked = self._now()
         rows = self._random.sample(range(ROWS), self._random.randint(2, ROWS))
         chosen = [self._choose(recorder, row) for row in rows]
-        request = self._wire.transaction(recorder.name, chosen, invoked)
+        request = self.wire.transaction(recorder.name, chosen, invoked)
         await self._write(recorder, invoked, [change for change, _ in chosen], request)
 
     def _choose(self, recorder: Recorder, row: int) -> tuple[Change, str | None]:

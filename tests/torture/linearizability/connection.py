@@ -33,9 +33,9 @@ class Connection(asyncio.Protocol):
             ConnectionError: the connection ended before the answer did.
             UnavailableError: the answer is a 5xx.
         """
-        self._answer = asyncio.get_running_loop().create_future()
         if self._transport is None or self._transport.is_closing():
             raise ConnectionError
+        self._answer = asyncio.get_running_loop().create_future()
         self._transport.write(request)
         answer = await self._answer
         if answer.status >= 500:

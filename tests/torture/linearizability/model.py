@@ -1,7 +1,7 @@
 """A partition as the documentation has it, one operation after the other: what each does, and what it answers.
 
 Each write is known by the moment of its invocation, and writes that number into the rows that it touches: so a content
-tells who left it, and stands for the ETag that the row has with it.
+names the write that left it, and stands for the ETag that the row has with it.
 """
 
 from enum import Enum
@@ -13,7 +13,7 @@ ANY = -1
 
 
 class Entity(NamedTuple):
-    """What a row holds: who wrote it last, and who wrote each of its two properties."""
+    """The content of a row: its last writer, and the writer of each of its two properties."""
 
     writer: int
     a: int | None

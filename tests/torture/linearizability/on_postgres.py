@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tests.postgres.engine_under_test import DATABASE
 from tests.postgres.server import PostgresServer, until
-from tests.sdk.server import Program, Server
+from tests.server_process import Program, ServerProcess
 from tests.torture.campaign import Budget, Campaign, Report
 from tests.torture.stepping_clock import VARIABLE as CLOCK
 from tests.torture.stepping_clock import SteppingClock
@@ -40,7 +40,7 @@ class Starts:
         self._before = False
         self.crashes = 0
 
-    def __call__(self, location: Path) -> Sequence[Server]:
+    def __call__(self, location: Path) -> Sequence[ServerProcess]:
         """Start them."""
         if self._before and (not self.crashes or self._dice.random() < CRASHES):
             self._database.kill()
@@ -53,12 +53,12 @@ class Starts:
     def _settled(self) -> bool:
         return not self._database.execute("SELECT FROM pg_stat_activity WHERE application_name = 'lazulite'")
 
-    def _start(self, location: Path, seconds: int, program: Program) -> Server:
+    def _start(self, location: Path, seconds: int, program: Program) -> ServerProcess:
         clock = SteppingClock(location.with_name(f"clock {seconds}"))
         clock.step(seconds * 10**9)
         clock.close()
         variables = {DATABASE: self._database.dsn(), CLOCK: str(clock.path)}
-        return Server.start(location.with_name(f"process {seconds}"), program=program, **variables)
+        return ServerProcess.start(location.with_name(f"process {seconds}"), program=program, **variables)
 
 
 def linearizability_on_postgres(

@@ -4,50 +4,74 @@ from pathlib import Path
 
 import pytest
 
-from tests.sdk.server import Server
+from tests.server_process import ServerProcess
 from tests.torture.campaign import Budget
 
 from .campaign import linearizability
+from .mutations import MUTATIONS, MUTATIONS_ON_POSTGRES
 from .on_postgres import PROCESSES, linearizability_on_postgres
-from .sabotages import SABOTAGES, SABOTAGES_ON_POSTGRES
+from .on_workers import linearizability_on_workers
+from .worker_mutations import DETECTED_BY
+from .worker_mutations import MUTATIONS as MUTATIONS_OF_WORKERS
 
 SECONDS_MAX = 120
+MUTATED_SECONDS_MAX = 400
+"""A mutation is found within a few kills. This is time for twenty and more, on a machine that is very busy."""
 
 
-def test_every_answer_fits_one_order(tmp_path: Path) -> None:
+def test_history_through_kills_is_linearizable(tmp_path: Path) -> None:
     report = linearizability(Budget(SECONDS_MAX, 3000), 1, tmp_path, round_operations=1000)
     assert report.problems == ()
     assert int(report.counts["operations"]) >= 3000
     assert int(report.counts["kills"]) >= 2
 
 
-@pytest.mark.parametrize("name", SABOTAGES)
-def test_a_sabotage_is_found(tmp_path: Path, name: str) -> None:
-    def start(location: Path) -> list[Server]:
-        return [Server.start(location, program=("tests.torture.sabotage", name))]
+@pytest.mark.campaign
+@pytest.mark.parametrize("name", MUTATIONS)
+def test_mutation_is_found(tmp_path: Path, name: str) -> None:
+    def start(location: Path) -> list[ServerProcess]:
+        return [ServerProcess.start(location, program=("tests.torture.mutations", name))]
 
-    report = linearizability(Budget(SECONDS_MAX, 20_000), 1, tmp_path, start, round_operations=400)
-    assert any("no order explains" in problem for problem in report.problems)
+    report = linearizability(Budget(MUTATED_SECONDS_MAX, 20_000), 1, tmp_path, start, round_operations=400)
+    assert any("no order explains" in problem for problem in report.problems), report
 
 
-def test_a_store_that_forgets_is_found(tmp_path: Path) -> None:
-    def start(location: Path) -> list[Server]:
-        return [Server.start(location, "--in-memory")]
+def test_store_in_memory_is_found(tmp_path: Path) -> None:
+    def start(location: Path) -> list[ServerProcess]:
+        return [ServerProcess.start(location, "--in-memory")]
 
-    report = linearizability(Budget(SECONDS_MAX, 20_000), 1, tmp_path, start, round_operations=400)
+    report = linearizability(Budget(MUTATED_SECONDS_MAX, 20_000), 1, tmp_path, start, round_operations=400)
     assert any("no order explains" in problem for problem in report.problems)
     assert list(tmp_path.glob("p*.history"))
 
 
-def test_every_answer_of_three_processes_fits_one_order(tmp_path: Path) -> None:
+def test_history_of_three_processes_is_linearizable(tmp_path: Path) -> None:
     report = linearizability_on_postgres(Budget(SECONDS_MAX, 2000), 1, tmp_path, round_operations=1000)
     assert report.problems == ()
     assert int(report.counts["operations"]) >= 2000
     assert int(report.counts["crashes of the database"]) >= 1
 
 
-@pytest.mark.parametrize("name", SABOTAGES_ON_POSTGRES)
-def test_a_sabotage_of_three_processes_is_found(tmp_path: Path, name: str) -> None:
-    processes = dict.fromkeys(PROCESSES, ("tests.torture.sabotage", name))
-    report = linearizability_on_postgres(Budget(SECONDS_MAX, 20_000), 1, tmp_path, processes, round_operations=1000)
-    assert any("no order explains" in problem for problem in report.problems)
+@pytest.mark.campaign
+@pytest.mark.parametrize("name", MUTATIONS_ON_POSTGRES)
+def test_mutation_of_three_processes_is_found(tmp_path: Path, name: str) -> None:
+    processes = dict.fromkeys(PROCESSES, ("tests.torture.mutations", name))
+    report = linearizability_on_postgres(
+        Budget(MUTATED_SECONDS_MAX, 20_000), 1, tmp_path, processes, round_operations=1000
+    )
+    assert any("no order explains" in problem for problem in report.problems), report
+
+
+def test_history_of_killed_workers_is_linearizable(tmp_path: Path) -> None:
+    report = linearizability_on_workers(Budget(SECONDS_MAX, 2000), 1, tmp_path, round_operations=1000)
+    assert report.problems == ()
+    assert int(report.counts["operations"]) >= 2000
+    assert int(report.counts["kills of workers"]) >= 4
+    assert int(report.counts["tables created and deleted"]) > 0
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize("name", MUTATIONS_OF_WORKERS)
+def test_mutation_of_workers_is_found(tmp_path: Path, name: str) -> None:
+    report = linearizability_on_workers(Budget(MUTATED_SECONDS_MAX, 20_000), 1, tmp_path, name, round_operations=1000)
+    assert any(DETECTED_BY[name] in problem for problem in report.problems), report

@@ -136,13 +136,13 @@ def test_registers(operations: Sequence[Operation[int]], states: set[int]) -> No
     assert check([0], operations).states == states
 
 
-def test_the_culprit_and_what_it_was_shown_against_are_named() -> None:
+def test_report_names_the_contradicting_operation_and_states() -> None:
     verdict = check([0], [Put(1, 2, 1), Put(3, 5, 2), Read(4, 6, 2), Read(7, 8, 1)])
     assert verdict.culprit == 3
     assert verdict.before == {2}
 
 
-def test_many_writes_at_once_cost_no_more_than_what_can_be_told_apart() -> None:
+def test_equivalent_concurrent_writes_share_configurations() -> None:
     writes = [Put(number, 100 + number, number) for number in range(1, 13)]
     verdict = check([0], [*writes, Read(200, 201, 7)])
     assert verdict.states == {7}
@@ -198,7 +198,7 @@ def _answered(write: Write, state: Partition) -> Write:
 
 @st.composite
 def answers_of_others(draw: st.DrawFn) -> list[Get | Query | Write]:
-    """Histories in which some answers are not those that were given."""
+    """Histories in which some responses are altered."""
     history = draw(histories())
     states = [EMPTY, *_states(history)]
     for index in draw(st.lists(st.integers(0, len(history) - 1), min_size=1, max_size=2)):
@@ -224,7 +224,7 @@ def _states(history: Sequence[Get | Query | Write]) -> Iterator[Partition]:
 
 @settings(max_examples=150, deadline=None)
 @given(histories())
-def test_what_happened_in_some_order_is_accepted(history: list[Get | Query | Write]) -> None:
+def test_linearizable_history_is_accepted(history: list[Get | Query | Write]) -> None:
     verdict = check([EMPTY], history)
     assert verdict.states
     assert verdict.states == by_every_order([EMPTY], history)

@@ -4,7 +4,7 @@ from .model import EMPTY, Change, Entity, Query, Verb, Write
 from .recorder import Recorder
 
 
-def test_two_contents_with_one_etag() -> None:
+def test_two_contents_with_one_etag_are_found() -> None:
     recorder = Recorder("p")
     recorder.learn(0, "one", 1)
     recorder.learn(1, "one", 1)
@@ -13,14 +13,14 @@ def test_two_contents_with_one_etag() -> None:
     assert recorder.problems == ["p/0: the writes 1 and 2 have the same ETag one"]
 
 
-def test_an_etag_that_changes() -> None:
+def test_changed_etag_is_found() -> None:
     recorder = Recorder("p")
     recorder.learn(0, "one", 1)
     recorder.learn(0, "two", 1)
     assert recorder.problems == ["p/0: write 1 had ETag one, and now has two"]
 
 
-def test_the_states_go_on_and_the_story_is_told() -> None:
+def test_states_are_carried_over_and_the_history_is_reported() -> None:
     recorder = Recorder("p")
     recorder.history.append(Write(1, None, (Change(Verb.INSERT, 0, None, only_b=False),)))
     assert recorder.judge().states == {EMPTY, (Entity(1, 1, None), None, None)}

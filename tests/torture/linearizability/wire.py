@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from tests.conformance.sas import account_sas
 from tests.conformance.signing import Endpoint
-from tests.sdk.server import Account
+from tests.server_process import Account
 
 from .connection import Answer
 from .model import ROWS, Change, Entity, Partition, Refusal, Verb
@@ -35,8 +35,14 @@ class Wire:
         self._sas = account_sas(endpoint, {})
         self._head = f"Host: {account.host}\r\nx-ms-version: 2019-02-02\r\nDataServiceVersion: 3.0\r\n{_JSON}"
 
-    def create_table(self) -> bytes:
-        return self._request("POST", "Tables", "", {"TableName": TABLE})
+    def create_table(self, table: str = TABLE) -> bytes:
+        return self._request("POST", "Tables", "", {"TableName": table})
+
+    def delete_table(self, table: str) -> bytes:
+        return self._request("DELETE", f"Tables('{table}')", "", None)
+
+    def query_table(self, table: str) -> bytes:
+        return self._request("GET", f"{table}()", "", None)
 
     def get(self, partition: str, row: int) -> bytes:
         return self._request("GET", f"{TABLE}(PartitionKey='{partition}',RowKey='{row}')", "", None)

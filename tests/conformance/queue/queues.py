@@ -1,0 +1,171 @@
+"""A queue under test: signed requests to it, and the messages of responses. Expectations are those of the reference."""
+
+import base64
+import hashlib
+import hmac
+from dataclasses import dataclass
+from typing import NamedTuple
+from urllib.parse import parse_qsl, quote
+from uuid import uuid4
+from xml.etree import ElementTree as ET
+
+from tests.conformance.answers import Answer, xml_text
+from tests.conformance.client import Client, HeaderChanges
+from tests.conformance.sas import moment, query_text
+from tests.conformance.signing import Endpoint, Signer, Unsigned, signature
+
+VERSION = "2021-02-12"
+_STANDARD = (
+    *("content-encoding", "content-language", "content-length", "content-md5", "content-type", "date"),
+    *("if-modified-since", "if-match", "if-none-match", "if-unmodified-since", "range"),
+)
+
+
+def shared_key(endpoint: Endpoint, request: Unsigned) -> str:
+    """Sign as the REST reference says."""
+    headers = dict(request.headers)
+    headers["date"] = ""
+    if headers.get("content-length") == "0" and headers["x-ms-version"] >= "2015-02-21":
+        headers["content-length"] = ""
+    lines = [request.method, *(headers.get(name, "") for name in _STANDARD), *_extensions(headers)]
+    parameters = sorted((name.lower(), value) for name, value in parse_qsl(request.query, keep_blank_values=True))
+    lines += [f"/{endpoint.account}{request.path}", *(f"{name}:{value}" for name, value in parameters)]
+    return _sign("SharedKey", endpoint, lines)
+
+
+def shared_key_lite(endpoint: Endpoint, request: Unsigned) -> str:
+    """Sign as the REST reference says."""
+    headers = request.headers
+    comp = [value for name, value in parse_qsl(request.query) if name == "comp"]
+    resource = f"/{endpoint.account}{request.path}" + (f"?comp={comp[0]}" if comp else "")
+    head = [request.method, headers.get("content-md5", ""), headers.get("content-type", ""), ""]
+    return _sign("SharedKeyLite", endpoint, [*head, *_extensions(headers), resource])
+
+
+def _extensions(headers: "dict[str, str] | object") -> list[str]:
+    assert hasattr(headers, "items")
+    return [f"{name}:{value}" for name, value in sorted(headers.items()) if name.startswith("x-ms-")]
+
+
+def _sign(scheme: str, endpoint: Endpoint, lines: list[str]) -> str:
+    digest = hmac.new(base64.b64decode(endpoint.key), "\n".join(lines).encode(), hashlib.sha256).digest()
+    return f"{scheme} {endpoint.account}:{base64.b64encode(digest).decode()}"
+
+
+def queue_sas(endpoint: Endpoint, queue: str, **fields: str) -> str:
+    """A service SAS of one queue as query text; permissions, expiry and version have defaults."""
+    values = {"sv": "2019-02-02", "se": moment(60), "sp": "raup"} | fields
+    values = {name: value for name, value in values.items() if value}
+    lines = [values.get(name, "") for name in ("sp", "st", "se")]
+    lines += [f"/queue/{endpoint.account}/{queue}", *(values.get(name, "") for name in ("si", "sip", "spr", "sv"))]
+    return query_text(values | {"sig": signature(endpoint.key, "\n".join(lines))})
+
+
+def message_body(text: str) -> str:
+    """A `QueueMessage` document; the text is markup."""
+    return f"<QueueMessage><MessageText>{text}</MessageText></QueueMessage>"
+
+
+class Message(NamedTuple):
+    """A message of a response, by the elements that it has."""
+
+    fields: dict[str, str]
+
+    @property
+    def id(self) -> str:
+        """The message's id."""
+        return self.fields["MessageId"]
+
+    @property
+    def receipt(self) -> str:
+        """The pop receipt as a query parameter."""
+        return f"popreceipt={quote(self.fields['PopReceipt'], safe='')}"
+
+    @property
+    def text(self) -> str:
+        """The text."""
+        return self.fields["MessageText"]
+
+
+def messages_of(answer: Answer) -> list[Message]:
+    """The messages of a response."""
+    root = ET.fromstring(xml_text(answer.body))
+    assert root.tag == "QueueMessagesList"
+    return [Message({child.tag: child.text or "" for child in node}) for node in root]
+
+
+@dataclass(frozen=True)
+class Queues:
+    """The queues of an account."""
+
+    client: Client
+
+    def send(
+        self,
+        method: str,
+        path: str,
+        query: str = "",
+        *,
+        headers: HeaderChanges | None = None,
+        body: str | bytes | None = None,
+        signer: Signer = shared_key,
+        version: str = VERSION,
+    ) -> Answer:
+        """Send a request."""
+        changes: dict[str, str | tuple[str, ...] | None] = {
+            "x-ms-version": version,
+            "DataServiceVersion": None,
+            "MaxDataServiceVersion": None,
+            "Accept": "application/xml",
+        }
+        if body is not None:
+            changes["Content-Type"] = "application/xml"
+        return self.client.send(method, path, query, headers=changes | dict(headers or {}), body=body, signer=signer)
+
+
+@dataclass(frozen=True)
+class Queue:
+    """A queue that exists, or not."""
+
+    queues: Queues
+    name: str
+
+    @property
+    def path(self) -> str:
+        """The address of the queue."""
+        return f"/{self.name}"
+
+    def send(self, method: str, below: str = "", query: str = "", **options: object) -> Answer:
+        """Send a request to the queue, or to a resource below it."""
+        return self.queues.send(method, self.path + below, query, **options)  # type: ignore[arg-type]  # the same ones
+
+    def put(self, text: str = "text", query: str = "", **options: object) -> Answer:
+        """Put a message; the text is markup."""
+        return self.send("POST", "/messages", query, body=message_body(text), **options)
+
+    def get(self, query: str = "", **options: object) -> list[Message]:
+        """Get messages."""
+        return messages_of(self.send("GET", "/messages", query, **options).expect(200))
+
+    def peek(self, query: str = "") -> list[Message]:
+        """Peek messages."""
+        return messages_of(self.send("GET", "/messages", f"peekonly=true&{query}").expect(200))
+
+    def delete(self, message: Message) -> Answer:
+        """Delete a message."""
+        return self.send("DELETE", f"/messages/{message.id}", message.receipt)
+
+    def update(self, message: Message, seconds: int, text: str | None = None) -> Answer:
+        """Update a message."""
+        body = None if text is None else message_body(text)
+        return self.send("PUT", f"/messages/{message.id}", f"{message.receipt}&visibilitytimeout={seconds}", body=body)
+
+    @property
+    def count(self) -> int:
+        """The approximate number of messages."""
+        return int(self.send("GET", query="comp=metadata").expect(200).required("x-ms-approximate-messages-count"))
+
+
+def new_name() -> str:
+    """The name of a queue that no test has used."""
+    return f"q-{uuid4().hex}"

@@ -1,0 +1,154 @@
+"""Shared Key, Shared Key Lite, account SAS, service SAS and stored access policies on queues."""
+
+from urllib.parse import quote
+
+import pytest
+from tests.conformance.answers import xml_text
+from tests.conformance.sas import account_sas, moment
+from tests.conformance.signing import Endpoint, anonymous
+from tests.conformance.signing import shared_key as table_shared_key
+
+from .queues import Queue, Queues, message_body, messages_of, new_name, queue_sas, shared_key, shared_key_lite
+
+
+@pytest.mark.parametrize("signer", [shared_key, shared_key_lite])
+def test_signatures(queue: Queue, signer: object) -> None:
+    metadata = {"x-ms-meta-b": "two  blanks", "x-ms-meta-a": ""}
+    assert queue.put("a", "visibilitytimeout=0&messagettl=60", signer=signer).status == 201
+    assert queue.send("GET", "/messages", "Numofmessages=2&peekonly=true", signer=signer).status == 200
+    assert queue.send("GET", query="comp=acl", signer=signer).status == 200
+    assert queue.send("DELETE", "/messages", signer=signer, headers=metadata | {"x-ms-meta-b": "one"}).status == 204
+
+
+def test_other_signatures(queue: Queue) -> None:
+    assert queue.send("GET", "/messages", signer=table_shared_key).code == (403, "AuthenticationFailed")
+    assert queue.send("GET", "/messages", signer=anonymous).code == (401, "NoAuthenticationInformation")
+
+
+def test_the_query_is_signed(queue: Queue, queue_endpoint: Endpoint) -> None:
+    def with_another_query(endpoint: Endpoint, request: object) -> str:
+        return shared_key(endpoint, request._replace(query="numofmessages=1"))  # type: ignore[attr-defined]
+
+    assert queue.send("GET", "/messages", "numofmessages=2", signer=with_another_query).status == 403
+
+
+OPERATIONS = {
+    "peek": ("GET", "/messages", "peekonly=true", "r"),
+    "metadata": ("GET", "", "comp=metadata", "r"),
+    "put": ("POST", "/messages", "", "a"),
+    "get": ("GET", "/messages", "", "p"),
+    "delete": ("DELETE", "/messages/{id}", "{receipt}", "p"),
+    "update": ("PUT", "/messages/{id}", "{receipt}&visibilitytimeout=0", "u"),
+    "clear": ("DELETE", "/messages", "", ""),
+    "create": ("PUT", "", "", ""),
+    "delete queue": ("DELETE", "", "", ""),
+    "set metadata": ("PUT", "", "comp=metadata", ""),
+    "acl": ("GET", "", "comp=acl", ""),
+}
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_permissions_of_a_service_sas(queue: Queue, queue_endpoint: Endpoint, operation: str) -> None:
+    method, below, query, letter = OPERATIONS[operation]
+    [put] = messages_of(queue.put())
+    below, query = (text.format(id=put.id, receipt=put.receipt) for text in (below, query))
+    body = message_body("a") if method == "POST" else None
+
+    def ask(permissions: str) -> int:
+        token = queue_sas(queue_endpoint, queue.name, sp=permissions)
+        return queue.send(method, below, f"{query}&{token}".strip("&"), body=body, signer=anonymous).status
+
+    others = "".join(each for each in "raup" if each != letter)
+    assert ask(others) == 403
+    assert (ask("raup") < 300) is (letter != "")
+
+
+ACCOUNT = {
+    "list": ("GET", "/", "comp=list", "s", "l"),
+    "create": ("PUT", "/{queue}", "", "c", "w"),
+    "metadata": ("GET", "/{queue}", "comp=metadata", "c", "r"),
+    "set metadata": ("PUT", "/{queue}", "comp=metadata", "c", "w"),
+    "put": ("POST", "/{queue}/messages", "", "o", "a"),
+    "get": ("GET", "/{queue}/messages", "", "o", "p"),
+    "peek": ("GET", "/{queue}/messages", "peekonly=true", "o", "r"),
+    "clear": ("DELETE", "/{queue}/messages", "", "o", "d"),
+    "properties": ("GET", "/", "restype=service&comp=properties", "s", "r"),
+    "delete": ("DELETE", "/{queue}", "", "c", "d"),
+}
+
+
+@pytest.mark.parametrize("operation", ACCOUNT)
+def test_permissions_of_an_account_sas(queue: Queue, queue_endpoint: Endpoint, operation: str) -> None:
+    method, path, query, kind, letter = ACCOUNT[operation]
+    body = message_body("a") if method == "POST" else None
+
+    def ask(**fields: str) -> tuple[int, str]:
+        token = account_sas(queue_endpoint, {"ss": "q", "sp": letter, "srt": kind} | fields)
+        text = f"{query}&{token}".strip("&")
+        answer = queue.queues.send(method, path.format(queue=queue.name), text, body=body, signer=anonymous)
+        return answer.code
+
+    assert ask(ss="t") == (403, "AuthorizationServiceMismatch")
+    assert ask(srt="sco".replace(kind, "")) == (403, "AuthorizationResourceTypeMismatch")
+    assert ask(sp="rwdlacup".replace(letter, "").replace("c" if letter == "w" else "_", "")) == (
+        403,
+        "AuthorizationPermissionMismatch",
+    )
+    assert ask()[0] < 300
+
+
+def test_a_service_sas_is_for_its_queue(queue: Queue, queues: Queues, queue_endpoint: Endpoint) -> None:
+    other = Queue(queues, new_name())
+    other.send("PUT").expect(201)
+    token = queue_sas(queue_endpoint, queue.name)
+    for _ in range(2):  # A token that was verified for one queue is not taken for another.
+        assert queue.send("GET", "/messages", token, signer=anonymous).status == 200
+        assert other.send("GET", "/messages", token, signer=anonymous).code == (403, "AuthenticationFailed")
+        marked = f"{token}&Queue={queue.name}&queue={queue.name}"
+        assert other.send("GET", "/messages", marked, signer=anonymous).code == (403, "AuthenticationFailed")
+    assert queues.send("GET", "/", f"comp=list&{token}", signer=anonymous).code == (403, "AuthenticationFailed")
+    other.send("DELETE").expect(204)
+
+
+def test_a_service_sas_has_its_time(queue: Queue, queue_endpoint: Endpoint) -> None:
+    late = queue_sas(queue_endpoint, queue.name, se=moment(-1))
+    assert queue.send("GET", "/messages", late, signer=anonymous).code == (403, "AuthenticationFailed")
+
+
+def test_stored_access_policies(queue: Queue, queue_endpoint: Endpoint) -> None:
+    assert xml_text(queue.send("GET", query="comp=acl").expect(200).body).endswith("<SignedIdentifiers />")
+    policy = (
+        "<SignedIdentifier><Id>readers</Id><AccessPolicy><Expiry>2100-01-01T00:00:00.0000000Z</Expiry>"
+        "<Permission>rp</Permission></AccessPolicy></SignedIdentifier>"
+    )
+    body = f"<SignedIdentifiers>{policy}</SignedIdentifiers>"
+    token = queue_sas(queue_endpoint, queue.name, si="readers", sp="", se="")
+    assert queue.send("GET", "/messages", token, signer=anonymous).code == (403, "AuthenticationFailed")
+    queue.send("PUT", query="comp=acl", body=body).expect(204)
+    assert policy in xml_text(queue.send("GET", query="comp=acl").body)
+    assert queue.send("GET", "/messages", token, signer=anonymous).status == 200
+    put = queue.send("POST", "/messages", token, body=message_body("a"), signer=anonymous)
+    assert put.code == (403, "AuthorizationPermissionMismatch")
+    queue.send("PUT", query="comp=acl", body="").expect(204)
+    assert queue.send("GET", "/messages", token, signer=anonymous).status == 403
+
+
+@pytest.mark.parametrize("permission", ["pr", "d", "raud"])
+def test_permissions_of_policies(queue: Queue, permission: str) -> None:
+    body = (
+        f"<SignedIdentifiers><SignedIdentifier><Id>a</Id><AccessPolicy><Permission>{permission}</Permission>"
+        "</AccessPolicy></SignedIdentifier></SignedIdentifiers>"
+    )
+    assert queue.send("PUT", query="comp=acl", body=body).status == 400
+
+
+def test_a_sixth_policy(queue: Queue) -> None:
+    policies = "".join(f"<SignedIdentifier><Id>{number}</Id></SignedIdentifier>" for number in range(6))
+    answer = queue.send("PUT", query="comp=acl", body=f"<SignedIdentifiers>{policies}</SignedIdentifiers>")
+    assert answer.code == (400, "InvalidXmlDocument")
+
+
+def test_a_receipt_with_unencoded_characters(queue: Queue) -> None:
+    [put] = messages_of(queue.put())
+    raw = quote(put.fields["PopReceipt"], safe="+/=")
+    assert queue.send("DELETE", f"/messages/{put.id}", f"popreceipt={raw}").status == 204

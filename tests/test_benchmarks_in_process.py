@@ -1,0 +1,32 @@
+"""The benchmark without sockets measures every case, with plans and without, and compares two checkouts."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+CASES = 13
+
+
+def run(*options: str) -> str:
+    command = [sys.executable, "-m", "benchmarks.in_process", *options]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=True).stdout
+
+
+@pytest.mark.parametrize("options", [[], ["--without-plans"]])
+def test_every_case_is_measured(options: list[str]) -> None:
+    found = json.loads(run("--measure", *options))
+    assert len(found) == CASES + 2
+    assert min(found.values()) > 0
+    assert (found["point GET by SAS, calls"] < 100) is (not options), "a plan saves calls"
+
+
+def test_another_checkout_is_compared_by_turns() -> None:
+    lines = run("--against", str(ROOT), "--only", "by the SDK", "--turns", "2").splitlines()
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
+    names = ["insert by the SDK", "100 inserts by the SDK", "100 upserts by the SDK", "100 merges by the SDK"]
+    assert [row[0] for row in rows] == ["point GET by SAS, calls", "point GET by SAS, modules", *names]
+    assert all(float(row[1]) > 0 and float(row[2]) > 0 for row in rows)

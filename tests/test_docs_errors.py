@@ -1,0 +1,55 @@
+"""docs/errors.md has a row for each error code that the service returns, and the messages of commands."""
+
+import ast
+import re
+from functools import cache
+
+import pytest
+
+import lazulite.queue
+import lazulite.table  # noqa: F401 - they register their codes
+from lazulite.protocol.errors import CATALOGUE
+
+from .docs_support import ROOT, page_text, table_rows
+
+PAGE = "docs/errors.md"
+SOURCES = [path for path in sorted((ROOT / "src").rglob("*.py")) if path.name != "errors.py"]
+
+
+@cache
+def literals() -> set[str]:
+    """Return all string literals of the sources, without the lists of codes."""
+    trees = (ast.parse(path.read_text(encoding="utf-8")) for path in SOURCES)
+    nodes = (node for tree in trees for node in ast.walk(tree))
+    return {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+
+
+def code_rows() -> dict[str, tuple[int, str]]:
+    rows = [row for row in table_rows(PAGE) if len(row) == 4 and row[0].startswith("`")]
+    found = {row[0].strip("`"): (int(row[1]), row[2]) for row in rows}
+    assert len(found) == len(rows), "a code has two rows"
+    return found
+
+
+def test_each_returned_code_has_a_row_with_its_status_and_message() -> None:
+    returned = CATALOGUE.keys() & literals()
+    assert code_rows() == {code: CATALOGUE[code] for code in returned}
+
+
+def test_the_other_codes_are_listed_as_never_returned() -> None:
+    text = page_text(PAGE).partition("## Codes that")[2].partition("\n## ")[0]
+    assert set(re.findall(r"`(\w+)`", text)) == CATALOGUE.keys() - literals()
+
+
+def messages() -> list[str]:
+    return [row[0] for row in table_rows(PAGE) if len(row) == 2 and row[0] not in {"message", "---"}]
+
+
+@pytest.mark.parametrize("message", messages())
+def test_messages_of_commands_are_those_of_the_code(message: str) -> None:
+    fixed = max((part.strip() for part in re.split(r"\b[A-Z]{3,}\b", message)), key=len)
+    assert any(fixed in literal for literal in literals()), fixed
+
+
+def test_messages_of_commands_are_found() -> None:
+    assert len(messages()) > 8

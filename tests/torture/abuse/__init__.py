@@ -1,0 +1,1 @@
+"""Hostile clients beside a good one."""

@@ -1,0 +1,1 @@
+"""Faults of disk, descriptors and memory under a running server."""

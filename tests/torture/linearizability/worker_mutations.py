@@ -1,0 +1,84 @@
+"""Ways to break what workers promise together: `python -m tests.torture.linearizability.worker_mutations NAME …`.
+
+The primary is a whole server; it starts its workers by the command above, which breaks them and then does what
+`lazulite.app.worker` does.
+"""
+
+import sys
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from lazulite.app import worker
+from lazulite.app.registry import SPACES
+from lazulite.engine.contract import CommitFunction
+from lazulite.engine.remote import messages
+from lazulite.engine.remote.channel import Message
+from lazulite.engine.remote.client import RemoteEngine
+from lazulite.server.server import Sockets
+
+
+def cache_rows() -> None:
+    """Cache entities in the worker; only the worker's own writes evict them."""
+    cached: dict[tuple[int, str, str], bytes | None] = {}
+    get, commit = RemoteEngine.get, RemoteEngine.commit
+
+    async def get_cached(self: RemoteEngine, space: int, partition: str, row: str) -> bytes | None:
+        if space in SPACES.watched:
+            return await get(self, space, partition, row)
+        key = space, partition, row
+        if key not in cached:
+            cached[key] = await get(self, *key)
+        return cached[key]
+
+    async def evict(self: RemoteEngine, space: int, partition: str, rows: Sequence[str], decide: CommitFunction) -> int:
+        try:
+            return await commit(self, space, partition, rows, decide)
+        finally:
+            for row in rows:
+                cached.pop((space, partition, row), None)
+
+    RemoteEngine.get = get_cached  # type: ignore[method-assign]  # That is the mutation.
+    RemoteEngine.commit = evict  # type: ignore[method-assign]
+
+
+def acknowledge_without_evicting() -> None:
+    """Acknowledge evictions of cached tables and properties, and keep them."""
+    received = RemoteEngine._received
+
+    def acknowledge(self: RemoteEngine, message: Message) -> None:
+        if message[0] == messages.INVALIDATE:
+            self.channel.post((messages.ACKNOWLEDGE, message[1]))
+        elif message[0] != messages.END_INVALIDATION:
+            received(self, message)
+
+    RemoteEngine._received = acknowledge  # type: ignore[method-assign]
+
+
+_IN_WORKERS: dict[str, Callable[[], None]] = {
+    "cache-rows": cache_rows,
+    "acknowledge-without-evicting": acknowledge_without_evicting,
+}
+
+DETECTED_BY = {
+    "cache-rows": "no order explains",
+    "acknowledge-without-evicting": "was not seen by all workers",
+}
+"""A part of the problem that reports each."""
+
+
+def _start_broken(name: str) -> None:
+    command = worker.command
+
+    def broken(lock: int, store: int, sockets: Sequence[Sockets]) -> Sequence[str]:
+        python, option, _, *arguments = command(lock, store, sockets)
+        return [python, option, "tests.torture.linearizability.worker_mutations", name, *arguments]
+
+    worker.command = broken
+
+
+MUTATIONS: dict[str, Callable[[], None]] = {name: partial(_start_broken, name) for name in _IN_WORKERS}
+
+
+if __name__ == "__main__":
+    _IN_WORKERS[sys.argv[1]]()
+    sys.exit(worker.main(sys.argv[2:]))

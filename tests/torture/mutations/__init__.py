@@ -1,0 +1,1 @@
+"""Servers that break one promise each, which the campaigns must find."""

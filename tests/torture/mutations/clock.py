@@ -1,0 +1,43 @@
+"""Mutations that a clock which steps must bring to light; each comes with that clock."""
+
+import time
+from collections.abc import Callable
+
+from lazulite.engine.rocksdb.database import OpenDatabase
+from lazulite.server.server import Server
+from lazulite.service.definition import ServiceDependencies
+from tests.torture import stepping_clock
+
+
+def stamp_by_clock() -> None:
+    """Stamp a commit with the time of day, whatever was stamped before."""
+    stepping_clock.install()
+    _replace(OpenDatabase, newest_timestamp=property(lambda _: 0, lambda _, __: None))
+
+
+def forget_stamp() -> None:
+    """Begin again with the time of day at each start."""
+    stepping_clock.install()
+    _replace(OpenDatabase, stored_timestamp=lambda _: 0)
+
+
+def wall_deadlines() -> None:
+    """Count what connections and pages may take on the wall clock."""
+    stepping_clock.install()
+    for function, argument in ((Server.__init__, "clock"), (ServiceDependencies.__init__, "monotonic")):
+        defaults = function.__kwdefaults__
+        assert defaults is not None
+        assert argument in defaults
+        defaults[argument] = time.time
+
+
+def _replace(owner: type, **attributes: object) -> None:
+    for name, attribute in attributes.items():
+        setattr(owner, name, attribute)
+
+
+MUTATIONS: dict[str, Callable[[], None]] = {
+    "stamp_by_clock": stamp_by_clock,
+    "forget_stamp": forget_stamp,
+    "wall_deadlines": wall_deadlines,
+}

@@ -1,0 +1,190 @@
+"""Servers that break one promise of queues each, which the campaigns of queues must find."""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+
+from lazulite.protocol.clock import TICKS_PER_SECOND
+from lazulite.queue.catalog import Catalog, Queue
+from lazulite.queue.messages import Messages
+from lazulite.queue.model import message, shard
+from lazulite.queue.model.held import HeldPlaces
+from lazulite.queue.model.message import Message, Place
+from lazulite.queue.model.moves import STATE_ROW, MoveMessages, ShardState, read_state
+from lazulite.queue.model.receipt import Receipt
+from lazulite.queue.model.shard import Shard
+
+_decide = MoveMessages.__call__
+Rows = Mapping[str, bytes | None]
+
+
+def visible_early() -> None:
+    """A get makes messages invisible for half of the time."""
+    get = Messages.get
+
+    async def shorter(self: Messages, queue: Queue, count: int, timeout_seconds: int) -> list[Message]:
+        return await get(self, queue, count, timeout_seconds // 2)
+
+    _replace(Messages, get=shorter)
+
+
+def count_no_dequeue() -> None:
+    """A get does not raise the dequeue count."""
+    _replace(Message, claimed=lambda self, visible: self.moved(visible))
+
+
+def move_whatever_is_there() -> None:
+    """A commit moves a message from wherever the caller believes it to be."""
+
+    def decide(self: MoveMessages, current: Sequence[bytes | None], timestamp: int) -> Rows:
+        believed = list(current)
+        for before in self._befores:
+            if before is not None:
+                believed[before[0]] = before[1]
+        return _decide(self, believed, timestamp)
+
+    _replace(MoveMessages, __call__=decide)
+
+
+def hand_out_twice() -> None:
+    """Believe that a message is where it was, and hand it to a second consumer."""
+    move_whatever_is_there()
+    claim = Messages._claim_in
+    again: set[object] = set()
+
+    async def twice(self: Messages, shard: Shard, messages: Sequence[Message], timeout_seconds: int) -> list[Message]:
+        claimed = await claim(self, shard, messages, timeout_seconds)
+        known = next(each for each in self._queues.values() if shard in each.shards)
+        known.ahead._ready.extend(message for message in messages if message.id not in again)
+        again.update(message.id for message in messages)
+        return claimed
+
+    _replace(Messages, _claim_in=twice)
+
+
+def any_receipt() -> None:
+    """Every receipt of a message deletes it, wherever it is."""
+    latest: dict[object, Place] = {}
+    hold, take = HeldPlaces.hold, HeldPlaces.take
+
+    def note(self: HeldPlaces, messages: Sequence[Message]) -> None:
+        hold(self, messages)
+        latest.update((message.id, message.place) for message in messages)
+
+    def any_place(self: HeldPlaces, message: object, receipt: Receipt, now: int) -> Place | None:
+        return latest.get(message) or take(self, message, receipt, now)  # type: ignore[arg-type]  # its id
+
+    _replace(HeldPlaces, hold=note, take=any_place)
+
+
+def floor_above() -> None:
+    """A scan raises the floor above the messages that it found."""
+    claimable = Shard.claimable
+
+    async def above(self: Shard, rows_max: int, bytes_max: int, skip: object = ()) -> list[Message]:
+        found = await claimable(self, rows_max, bytes_max, skip)  # type: ignore[arg-type]  # as there
+        if found:
+            self._floor = found[-1].visible + 1
+        return found
+
+    _replace(Shard, claimable=above)
+
+
+def barrier_forgotten() -> None:
+    """The barrier is not stored, and the floor is; so rows are written below the floor when the clock has gone back."""
+
+    def decide(self: MoveMessages, current: Sequence[bytes | None], timestamp: int) -> Rows:
+        state = read_state(current[0])
+        self.lowest = max(self.lowest, state.barrier)
+        return _decide(self, current, timestamp)
+
+    _replace(MoveMessages, __call__=decide)
+    _replace(Shard, present=lambda self: self._present())
+
+
+def count_no_deletion() -> None:
+    """The number of messages never falls."""
+
+    def decide(self: MoveMessages, current: Sequence[bytes | None], timestamp: int) -> Rows:
+        changes = dict(_decide(self, current, timestamp))
+        before, after = read_state(current[0]), changes.get(STATE_ROW)
+        if after is not None:
+            state = read_state(after)
+            changes[STATE_ROW] = ShardState(state.barrier, state.floor, max(state.messages, before.messages)).value
+        return changes
+
+    _replace(MoveMessages, __call__=decide)
+
+
+def clear_nothing() -> None:
+    """Clear does not change the queue."""
+
+    async def clear(self: Catalog, account: str, name: str) -> None:
+        await self.require(account, name)
+
+    _replace(Catalog, clear=clear)
+
+
+def expire_late() -> None:
+    """A message lives two hours longer."""
+    put = Messages.put
+
+    async def longer(self: Messages, queue: Queue, text: bytes, delay_seconds: int, ttl_seconds: int | None) -> Message:
+        return await put(self, queue, text, delay_seconds, None if ttl_seconds is None else ttl_seconds + 7200)
+
+    _replace(Messages, put=longer)
+
+
+def expire_early() -> None:
+    """Messages expire by a clock that is a minute ahead."""
+    expires_at = message.expires_at
+    vars(shard)["expires_at"] = lambda value: expires_at(value) - 60 * TICKS_PER_SECOND
+
+
+def delete_later() -> None:
+    """A deletion is answered before it is committed."""
+    delete = Messages.delete
+    tasks = set()
+
+    async def later(self: Messages, queue: Queue, message: object, receipt: Receipt) -> bool:
+        async def wait() -> bool:
+            await asyncio.sleep(0.3)
+            return await delete(self, queue, message, receipt)  # type: ignore[arg-type]  # its id
+
+        task = asyncio.create_task(wait())
+        tasks.add(task)
+        task.add_done_callback(tasks.discard)
+        return True
+
+    _replace(Messages, delete=later)
+
+
+def forget_text() -> None:
+    """An update with a text keeps the old one."""
+    moved = Message.moved
+    _replace(Message, moved=lambda self, visible, text=None, *, dequeued=0: moved(self, visible, dequeued=dequeued))
+
+
+def delete_gone() -> None:
+    """A deletion of a message that is not there succeeds."""
+    delete = Messages.delete
+
+    async def succeed(self: Messages, queue: Queue, message: object, receipt: Receipt) -> bool:
+        await delete(self, queue, message, receipt)  # type: ignore[arg-type]  # its id
+        return True
+
+    _replace(Messages, delete=succeed)
+
+
+def _replace(owner: type, **functions: object) -> None:
+    for name, function in functions.items():
+        setattr(owner, name, function)
+
+
+MUTATIONS: dict[str, Callable[[], None]] = {
+    f"queue-{each.__name__.replace('_', '-')}": each
+    for each in (
+        *(visible_early, count_no_dequeue, move_whatever_is_there, hand_out_twice, any_receipt, floor_above),
+        *(barrier_forgotten, count_no_deletion, clear_nothing, expire_late, expire_early, delete_later, forget_text),
+        delete_gone,
+    )
+}

@@ -1,0 +1,1 @@
+"""Processes replaced behind a load balancer."""

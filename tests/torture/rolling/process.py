@@ -1,0 +1,69 @@
+"""A process of `lazulite serve --engine` among others on its database."""
+
+import signal
+import subprocess
+from pathlib import Path
+
+from tests.server_process import SECONDS_MAX, Program, environment, spawn
+
+from .balancers import free
+
+NEVER_SECONDS = 600
+
+
+class Process:
+    """A `lazulite serve` on the database, at an address that stays its own."""
+
+    def __init__(self, name: str, dsn: str, delay_seconds: float | None, directory: Path, server: Program) -> None:
+        """`delay_seconds` None: it waits until it is told again."""
+        self.address = free()
+        self._environment = environment(LAZULITE_ENGINE=dsn)
+        host, port = self.address.split(":")
+        delay = str(NEVER_SECONDS if delay_seconds is None else delay_seconds)
+        flags = [
+            "--silent",
+            "--services",
+            "table",
+            "--table-host",
+            host,
+            "--table-port",
+            port,
+            "--drain-delay-seconds",
+            delay,
+        ]
+        flags += ["--keep-alive-seconds", "600", "--trusted-proxy", "127.0.0.1"]
+        self._program = server
+        self._flags = flags
+        self._log = directory / f"{name}.log"
+        self._process: subprocess.Popen[str] | None = None
+
+    def start(self) -> None:
+        """Start it; return when it lets clients in."""
+        with self._log.open("a") as log:
+            self._process = process = spawn(
+                "serve", *self._flags, program=self._program, stderr=log, variables=self._environment
+            )
+        assert process.stdout is not None
+        assert "listens" in process.stdout.readline(), self._log.read_text(errors="replace")
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send it a signal."""
+        assert self._process is not None
+        self._process.send_signal(number)
+
+    def join(self) -> int:
+        """Return its exit code once it has ended."""
+        assert self._process is not None
+        try:
+            return self._process.wait(SECONDS_MAX)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"a process has not ended after {SECONDS_MAX} s") from None
+
+    def close(self) -> None:
+        """End it, whatever it does."""
+        process, self._process = self._process, None
+        if process is not None:
+            process.kill()
+            process.wait()
+            assert process.stdout is not None
+            process.stdout.close()
