@@ -2,7 +2,9 @@
 #
 #   make serve    the service on 127.0.0.1:10002, data in ./data; flags by ARGS="--table-port 0"
 #   make check    style, types, layers, unit tests and conformance, in a few minutes: before each commit
-#   make test     that, and SDKs, processes, engines, installation, with branch coverage: what CI runs
+#   make test     that, and SDKs, processes, engines, installation, in ten minutes or so
+#   make coverage  that, and mutations for campaigns to find, with branch coverage: what CI runs
+#   make patterns  the tests of the pattern library, patterns/, alone
 #   make compatibility  the conformance suite, and docs/compatibility.md from it
 #   make bench    the numbers, measured here and now, into benchmarks/RESULTS.md; a glance by ARGS=--quick
 #   make campaigns  make torture and make fuzz, one after the other: by hand, and by time
@@ -14,27 +16,40 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 ARGS ?=
-CHECK_PROCESSES ?= 2
+PROCESSES ?= 2
+# A file's tests stay in one process, as they share a server. The order is that of tests/conftest.py: long files first.
+PYTEST = $(BIN)/python -m pytest -q --numprocesses $(PROCESSES) --dist loadfile --no-loadscope-reorder
 FUZZ_SECONDS ?= 60
 TORTURE_SECONDS ?= 600
 
-.PHONY: serve check test lint compatibility bench campaigns torture fuzz clean
+# Hundreds of processes start in a run: they share compiled modules.
+unexport PYTHONDONTWRITEBYTECODE
+
+.PHONY: serve check test patterns coverage lint compatibility bench campaigns torture fuzz clean
 
 serve: $(VENV)/.runtime
 	@exec $(BIN)/lazulite serve $(ARGS)
 
-# tests/conftest.py says what this leaves out. A file's tests stay in one process, as they share a server.
+# tests/conftest.py says what this leaves out.
 check: lint
-	$(BIN)/python -m pytest -q --tier check --numprocesses $(CHECK_PROCESSES) --dist loadfile $(ARGS)
+	$(PYTEST) --tier check $(ARGS)
 
 test: lint
-	$(BIN)/python -m pytest --cov --cov-report=term:skip-covered $(ARGS)
+	$(PYTEST) --tier test $(ARGS)
+
+coverage: lint
+	$(PYTEST) --cov --cov-report=term:skip-covered $(ARGS)
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/lint-imports --config patterns/pyproject.toml
+
+# The pattern library by itself, against the endpoint of PATTERNS_CONNECTION_STRING or a server of its own.
+patterns: $(VENV)/.test
+	cd patterns && ../$(BIN)/python -m pytest -q $(ARGS)
 
 compatibility: $(VENV)/.test
 	LAZULITE_WRITE_COMPATIBILITY=1 $(BIN)/python -m pytest -q tests/conformance $(ARGS)
@@ -51,7 +66,7 @@ fuzz: $(VENV)/.fuzz
 	nice -n 10 $(BIN)/python -m tests.fuzz --seconds $(FUZZ_SECONDS) $(ARGS)
 
 clean:
-	rm -rf $(VENV) .coverage* .hypothesis .mypy_cache .pytest_cache .ruff_cache build src/*.egg-info
+	rm -rf $(VENV) .coverage* .hypothesis .mypy_cache .pytest_cache .ruff_cache build src/*.egg-info patterns/src/*.egg-info
 
 # `exec` above leaves make out of the way of signals; these files say what is installed.
 $(VENV)/.runtime: pyproject.toml constraints.txt
@@ -59,8 +74,8 @@ $(VENV)/.runtime: pyproject.toml constraints.txt
 	$(PIP) -e '.[all]'
 	@touch $@
 
-$(VENV)/.test: $(VENV)/.runtime
-	$(PIP) -e '.[all,test,bench]'
+$(VENV)/.test: $(VENV)/.runtime patterns/pyproject.toml
+	$(PIP) -e '.[all,test,bench]' -e 'patterns[test]'
 	@touch $@
 
 # Where there is no atheris, fuzzing goes unguided.
