@@ -55,7 +55,8 @@ class Query(Generic[E]):
 
     async def first(self, count: int) -> list[E]:
         """Return the first entities in the order of keys, as many as there are."""
-        return (await self.page(count)).items
+        page = await self.page(count)
+        return page.items
 
     async def exists(self) -> bool:
         """Tell whether there is such an entity."""

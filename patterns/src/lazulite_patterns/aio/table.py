@@ -129,7 +129,8 @@ class Table(Generic[E]):
             Absent: there is no such entity.
             Conflict: another program was faster, each time.
         """
-        return (await self._driver.run(self._session.update(key, change, attempts, on_conflict, remove))).entity
+        changed = await self._driver.run(self._session.update(key, change, attempts, on_conflict, remove))
+        return changed.entity
 
     @asynccontextmanager
     async def partition(self, partition_key: str | None = None) -> AsyncIterator[Transaction[E]]:

@@ -33,7 +33,8 @@ class Query(Generic[E]):
         name, policy = self._session.name, self._session.policy
         while True:
             found = self._driver.run(reading.fetch(name, self.plan, policy, None, go_on))
-            yield from map(self._session.decode, found.entities)
+            for each in found.entities:
+                yield self._session.decode(each)
             if (go_on := found.continuation) is None:
                 return
 
@@ -54,7 +55,8 @@ class Query(Generic[E]):
 
     def first(self, count: int) -> list[E]:
         """Return the first entities in the order of keys, as many as there are."""
-        return self.page(count).items
+        page = self.page(count)
+        return page.items
 
     def exists(self) -> bool:
         """Tell whether there is such an entity."""
@@ -72,6 +74,7 @@ class Query(Generic[E]):
         go_on: Continuation | None = None
         while True:
             found = self._driver.run(reading.fetch(self._session.name, query, self._session.policy, None, go_on))
-            yield from (each.properties for each in found.entities)
+            for each in found.entities:
+                yield each.properties
             if (go_on := found.continuation) is None:
                 return

@@ -129,7 +129,8 @@ class Table(Generic[E]):
             Absent: there is no such entity.
             Conflict: another program was faster, each time.
         """
-        return self._driver.run(self._session.update(key, change, attempts, on_conflict, remove)).entity
+        changed = self._driver.run(self._session.update(key, change, attempts, on_conflict, remove))
+        return changed.entity
 
     @contextmanager
     def partition(self, partition_key: str | None = None) -> Iterator[Transaction[E]]:
