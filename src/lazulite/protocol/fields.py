@@ -38,6 +38,20 @@ def spelling(name: str) -> str:
     return name.spelled if isinstance(name, SpelledName) else name
 
 
+class JoinedValue(str):
+    """The values of a field that came more than once, joined by commas (RFC 9110, 5.3).
+
+    Most services take them for one value; some reject a repetition (reference §25.1).
+    """
+
+    __slots__ = ()
+
+
+def join_values(before: str, value: str) -> JoinedValue:
+    """Return the value of a field that came again together with what came before."""
+    return JoinedValue(f"{before}, {value}")
+
+
 class Fields(dict[str, str]):
     """Header values by name in lower case.
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 
 from lazulite.protocol.errors import ServiceError
-from lazulite.protocol.fields import METADATA_PREFIX, spelling
+from lazulite.protocol.fields import METADATA_PREFIX, JoinedValue, spelling
 from lazulite.protocol.xml.text import is_name
 
 QUEUE_NAME_MIN = 3
@@ -43,7 +43,7 @@ def read_metadata(headers: Mapping[str, str]) -> Metadata:
         headers: by their names in lower case.
 
     Raises:
-        ServiceError: `EmptyMetadataKey`, `InvalidMetadata`, `MetadataTooLarge`.
+        ServiceError: `EmptyMetadataKey`, `InvalidMetadata` (also for a name that comes twice), `MetadataTooLarge`.
     """
     given = sorted(item for item in headers.items() if item[0].startswith(METADATA_PREFIX))
     found = {spelling(name)[len(METADATA_PREFIX) :]: text for name, text in given}
@@ -52,6 +52,9 @@ def read_metadata(headers: Mapping[str, str]) -> Metadata:
     for name, text in found.items():
         if not name:
             raise ServiceError("EmptyMetadataKey")
+        # *Unverified*: the code. Documented is 400 for a name that comes twice.
+        if isinstance(text, JoinedValue):
+            raise ServiceError("InvalidMetadata", "A name of metadata comes more than once.")
         if not (name.isascii() and name.isidentifier() and is_name(name) and text.isascii() and text.isprintable()):
             raise ServiceError("InvalidMetadata")
     return tuple(found.items())

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from lazulite.protocol.body import WINDOW_BYTES
-from lazulite.protocol.fields import Fields
+from lazulite.protocol.fields import Fields, JoinedValue
 from lazulite.protocol.joined_content import ONE_PIECE_BYTES
 from lazulite.protocol.message import Request, Response
 from lazulite.server.asgi.application import HttpApplication
@@ -39,6 +39,7 @@ async def test_the_service_gets_what_came_over_the_wire(service: Echo, client: h
     assert (request.method, request.path, request.query) == ("PUT", "/a%2fb(C='d')", "$filter=e%20f")
     assert (request.body, request.id, request.client) == (b"0123456789", "id", "127.0.0.1")
     assert (request.headers["host"], request.headers["x-t"]) == ("a.example:81", "1, 2")
+    assert isinstance(request.headers["x-t"], JoinedValue)
     assert (response.status_code, response.headers["x-id"]) == (200, "id")
     assert response.content.endswith(b"0123456789")
 

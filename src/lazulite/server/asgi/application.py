@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 from lazulite.protocol.body import ResponseContent
 from lazulite.protocol.errors import ServiceError
-from lazulite.protocol.fields import CHANGING, Fields, lower_name
+from lazulite.protocol.fields import CHANGING, Fields, join_values, lower_name
 from lazulite.protocol.message import ClientDisconnectedError, Request, Response, Service
 from lazulite.server.admission.body_budget import BodyBudget
 from lazulite.server.admission.scheduler import SLICE_SECONDS
@@ -160,7 +160,7 @@ def _headers(fields: Iterable[tuple[bytes, bytes]]) -> Fields:
         if name in headers:
             if name in SINGLE_FIELDS:
                 raise ServiceError(SINGLE_FIELDS[name])
-            value = f"{headers[name]}, {value}"
+            value = join_values(headers[name], value)
         headers[name] = value
     headers.steady = tuple(steady)
     return headers

@@ -11,6 +11,7 @@ from enum import Enum, auto
 from httptools import HttpParserError, HttpParserInvalidMethodError, HttpParserUpgrade, HttpRequestParser
 
 from lazulite.protocol.errors import ServiceError
+from lazulite.protocol.fields import join_values
 from lazulite.protocol.message import Request
 from lazulite.server.http.field_names import field_name
 from lazulite.server.http.head import SINGLE_FIELDS, HeadError, read_head
@@ -164,7 +165,7 @@ class RequestParser:
         """Return the value of a field that came again together with what came before."""
         self._repeated.append(name)
         self._names_max -= 1
-        return f"{self._headers[name]}, {value}"
+        return join_values(self._headers[name], value)
 
     def _check_fields(self) -> None:
         """Reject fields that came again and must not, and too long ones, as they came over the wire.
