@@ -2,12 +2,12 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from azure.core.exceptions import HttpResponseError
 from azure.data.tables.aio import TableClient
 
-from lazulite_patterns.effects import sdk
+from lazulite_patterns.effects import changesets, sdk
 from lazulite_patterns.effects.ambient import Ambient, Sleep, Together
 from lazulite_patterns.effects.effect import Effect, Protocol
 from lazulite_patterns.effects.failpoints import Crash
@@ -68,6 +68,9 @@ class Driver:
                 page = await anext(iterator, None)
                 entities = [] if page is None else [each async for each in page]
                 return sdk.found(entities, iterator.continuation_token)
+            if isinstance(effect, Batch) and (request := changesets.request_of(effect, client)) is not None:
+                answer = await cast(Any, client)._client.send_request(request, stream=True, **sdk.NO_RETRIES)
+                return changesets.etags_of(answer.status_code, answer.headers, await answer.read())
             made = sdk.call(effect)
             try:
                 answer = await getattr(client, made.method)(*made.args, **made.options)

@@ -3,12 +3,12 @@
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from typing import Any, TypeVar, cast
 
 from azure.core.exceptions import HttpResponseError
 from azure.data.tables import TableClient
 
-from lazulite_patterns.effects import sdk
+from lazulite_patterns.effects import changesets, sdk
 from lazulite_patterns.effects.ambient import Ambient, Sleep, Together
 from lazulite_patterns.effects.drive import drive
 from lazulite_patterns.effects.effect import Effect, Protocol
@@ -55,6 +55,9 @@ class Driver:
                 iterator = sdk.pages(effect, client.query_entities, client.list_entities)
                 entities = list(next(iterator, ()))
                 return sdk.found(entities, iterator.continuation_token)
+            if isinstance(effect, Batch) and (request := changesets.request_of(effect, client)) is not None:
+                answer = cast(Any, client)._client.send_request(request, stream=True, **sdk.NO_RETRIES)
+                return changesets.etags_of(answer.status_code, answer.headers, answer.read())
             made = sdk.call(effect)
             try:
                 answer = getattr(client, made.method)(*made.args, **made.options)

@@ -1,0 +1,102 @@
+"""Values of properties as JSON, as the SDK writes them. Its own functions for this are not public."""
+
+import base64
+import json
+import math
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+from azure.data.tables import EdmType, EntityProperty
+
+Written = tuple[str | None, object]
+"""The type to name beside the value, None for a type that JSON tells; and the value."""
+
+_INT32 = range(-(2**31), 2**31)
+_INT64 = range(-(2**63), 2**63)
+
+
+def _int32(value: Any) -> Written:
+    if int(value) not in _INT32:
+        raise TypeError(f"{value} has more than 32 bits")
+    return None, int(value)
+
+
+def _int64(value: Any) -> Written:
+    if int(value) not in _INT64:
+        raise TypeError(f"{value} has more than 64 bits")
+    return "Edm.Int64", str(int(value))
+
+
+def _double(value: Any) -> Written:
+    if isinstance(value, str) or math.isfinite(value):
+        return "Edm.Double", value
+    return "Edm.Double", "NaN" if math.isnan(value) else ("Infinity" if value > 0 else "-Infinity")
+
+
+def _time(value: Any) -> Written:
+    if isinstance(value, str):
+        return "Edm.DateTime", value
+    if text := getattr(value, "tables_service_value", None):
+        return "Edm.DateTime", str(text)  # All seven digits of a time that was read.
+    utc = value.astimezone(UTC) if value.tzinfo is not None else value
+    return "Edm.DateTime", utc.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def _text(value: Any) -> Written:
+    return None, str(value)
+
+
+_EDM: dict[EdmType, Callable[[Any], Written]] = {
+    EdmType.STRING: _text,
+    EdmType.BOOLEAN: lambda value: (None, value),
+    EdmType.INT32: _int32,
+    EdmType.INT64: _int64,
+    EdmType.DOUBLE: _double,
+    EdmType.DATETIME: _time,
+    EdmType.GUID: lambda value: ("Edm.Guid", str(value)),
+    EdmType.BINARY: lambda value: ("Edm.Binary", base64.b64encode(value).decode()),
+}
+_TYPES: tuple[tuple[type, EdmType], ...] = (
+    (str, EdmType.STRING),
+    (bool, EdmType.BOOLEAN),
+    (int, EdmType.INT32),
+    (float, EdmType.DOUBLE),
+    (datetime, EdmType.DATETIME),
+    (UUID, EdmType.GUID),
+    (bytes, EdmType.BINARY),
+)
+"""The first that fits: a `bool` is an `int`, too."""
+_BY_TYPE = {kind: _EDM[edm] for kind, edm in _TYPES}
+
+
+def _writer(value: object) -> Callable[[Any], Written]:
+    if (found := _BY_TYPE.get(type(value))) is not None:
+        return found
+    for kind, edm in _TYPES:
+        if isinstance(value, kind):
+            return _EDM[edm]
+    raise TypeError(f"{type(value).__name__} is no type of a property")
+
+
+def entity_json(properties: Mapping[str, object]) -> str:
+    """Return an entity as JSON of ASCII characters; properties that are None are left out.
+
+    Raises:
+        TypeError: a value has no type of the service.
+    """
+    written: dict[str, object] = {}
+    for name, value in properties.items():
+        if isinstance(value, EntityProperty):
+            if value.value is None:
+                continue
+            edm, plain = _EDM[EdmType(value.edm_type)](value.value)
+        elif value is None:
+            continue
+        else:
+            edm, plain = _writer(value)(value)
+        written[name] = plain
+        if edm is not None:
+            written[f"{name}@odata.type"] = edm
+    return json.dumps(written, separators=(",", ":"))
