@@ -10,6 +10,8 @@ from lazulite.queue.versions import LONG_TTL_SINCE, LONG_VISIBILITY_SINCE
 
 _NUMBER = re.compile(r"[+-]?[0-9]+")
 _DIGITS_MAX = 10
+_NO_END = "-1"
+_LESS_THAN_ONE = re.compile(r"-[0-9]+|\+?0+")
 _SHOWN_MAX = 64
 _OUT_OF_RANGE = "One of the query parameters specified in the request URI is outside the permissible range."
 """Recorded; the documentation has another text."""
@@ -27,9 +29,14 @@ def read_number(parameters: Mapping[str, str], name: str, default: int, least: i
     if _NUMBER.fullmatch(text) is None:
         raise invalid(name, text, "The value is not a whole number.")
     if len(text) > _DIGITS_MAX or not least <= int(text) <= most:
-        bounds = [("MinimumAllowed", str(least)), ("MaximumAllowed", str(most))]
-        raise ServiceError("OutOfRangeQueryParameterValue", _OUT_OF_RANGE, details=[*_named(name, text), *bounds])
+        raise out_of_range(name, text, least, most)
     return int(text)
+
+
+def out_of_range(name: str, text: str, least: int, most: int) -> ServiceError:
+    """Return the rejection of a number that is less than `least` or more than `most`."""
+    bounds = [("MinimumAllowed", str(least)), ("MaximumAllowed", str(most))]
+    return ServiceError("OutOfRangeQueryParameterValue", _OUT_OF_RANGE, details=[*_named(name, text), *bounds])
 
 
 def read_visibility(parameters: Mapping[str, str], version: str, default: int, least: int) -> int:
@@ -58,11 +65,13 @@ def read_ttl(parameters: Mapping[str, str], version: str) -> int | None:
     """
     if version < LONG_TTL_SINCE:
         return read_number(parameters, "messagettl", limits.TTL_SECONDS, 1, limits.TTL_SECONDS)
-    seconds = read_number(parameters, "messagettl", limits.TTL_SECONDS, -(10**9), limits.TTL_SECONDS_MAX)
-    if seconds < 1 and seconds != -1:
+    text = parameters.get("messagettl", "")
+    if text == _NO_END:
+        return None
+    if _LESS_THAN_ONE.fullmatch(text):
         reason = "Value must be greater than or equal to 1, or -1 to indicate an infinite TTL."
-        raise invalid("messagettl", parameters["messagettl"], reason)
-    return None if seconds == -1 else seconds
+        raise invalid("messagettl", text, reason)
+    return read_number(parameters, "messagettl", limits.TTL_SECONDS, 1, limits.TTL_SECONDS_MAX)
 
 
 def check_delay(parameters: Mapping[str, str], delay: int, ttl: int | None) -> None:

@@ -11,7 +11,7 @@ from xml.etree import ElementTree as ET
 
 from tests.conformance.answers import Answer, xml_text
 from tests.conformance.client import Client, HeaderChanges
-from tests.conformance.sas import moment, query_text
+from tests.conformance.sas import WITH_IP_AND_PROTOCOL, WITH_SERVICE_PREFIX, moment, query_text
 from tests.conformance.signing import Endpoint, Signer, Unsigned, signature
 
 VERSION = "2021-02-12"
@@ -56,8 +56,10 @@ def queue_sas(endpoint: Endpoint, queue: str, **fields: str) -> str:
     """A service SAS of one queue as query text; permissions, expiry and version have defaults."""
     values = {"sv": "2019-02-02", "se": moment(60), "sp": "raup"} | fields
     values = {name: value for name, value in values.items() if value}
+    prefix = "/queue" if values["sv"] >= WITH_SERVICE_PREFIX else ""
+    last = ("si", "sip", "spr", "sv") if values["sv"] >= WITH_IP_AND_PROTOCOL else ("si", "sv")
     lines = [values.get(name, "") for name in ("sp", "st", "se")]
-    lines += [f"/queue/{endpoint.account}/{queue}", *(values.get(name, "") for name in ("si", "sip", "spr", "sv"))]
+    lines += [f"{prefix}/{endpoint.account}/{queue}", *(values.get(name, "") for name in last)]
     return query_text(values | {"sig": signature(endpoint.key, "\n".join(lines))})
 
 

@@ -115,6 +115,27 @@ def test_a_service_sas_has_its_time(queue: Queue, queue_endpoint: Endpoint) -> N
     assert queue.send("GET", "/messages", late, signer=anonymous).code == (403, "AuthenticationFailed")
 
 
+@pytest.mark.parametrize("version", ["2012-02-12", "2013-08-15", "2015-02-21", "2015-04-05", "2020-12-06"])
+def test_each_version_of_a_service_sas(queue: Queue, queue_endpoint: Endpoint, version: str) -> None:
+    token = queue_sas(queue_endpoint, queue.name, sv=version)
+    assert queue.send("GET", "/messages", token, signer=anonymous, version=version).status == 200
+    forged = token.replace(f"sv={version}", "sv=2014-02-14")
+    assert queue.send("GET", "/messages", forged, signer=anonymous).code == (403, "AuthenticationFailed")
+
+
+@pytest.mark.parametrize(
+    ("fields", "code"),
+    [({"spr": "https"}, "AuthorizationProtocolMismatch"), ({"sip": "192.0.2.1"}, "AuthorizationSourceIPMismatch")],
+)
+def test_a_service_sas_is_for_its_transport(
+    queue: Queue, queue_endpoint: Endpoint, fields: dict[str, str], code: str
+) -> None:
+    if queue_endpoint.scheme == "https" and "spr" in fields:
+        pytest.skip("the endpoint has HTTPS")
+    token = queue_sas(queue_endpoint, queue.name, **fields)
+    assert queue.send("GET", "/messages", token, signer=anonymous).code == (403, code)
+
+
 def test_stored_access_policies(queue: Queue, queue_endpoint: Endpoint) -> None:
     assert xml_text(queue.send("GET", query="comp=acl").expect(200).body).endswith("<SignedIdentifiers />")
     policy = (

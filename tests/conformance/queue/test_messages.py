@@ -1,5 +1,6 @@
 """Put, get, peek, update, delete and clear messages."""
 
+import re
 from email.utils import parsedate_to_datetime
 
 import pytest
@@ -152,7 +153,10 @@ def test_a_message_that_never_expires(queue: Queue) -> None:
         ("visibilitytimeout=x", "InvalidQueryParameterValue", "<QueryParameterValue>x</QueryParameterValue>"),
         ("messagettl=0", "InvalidQueryParameterValue", "or -1 to indicate an infinite TTL."),
         ("messagettl=-2", "InvalidQueryParameterValue", "or -1 to indicate an infinite TTL."),
-        ("messagettl=" + "9" * 3000, "OutOfRangeQueryParameterValue", "messagettl"),
+        ("messagettl=" + "0" * 3000, "InvalidQueryParameterValue", "or -1 to indicate an infinite TTL."),
+        ("messagettl=-" + "9" * 3000, "InvalidQueryParameterValue", "or -1 to indicate an infinite TTL."),
+        ("messagettl=" + "9" * 3000, "OutOfRangeQueryParameterValue", "<MinimumAllowed>1</MinimumAllowed>"),
+        ("messagettl=2147483648", "OutOfRangeQueryParameterValue", "<MaximumAllowed>2147483647</MaximumAllowed>"),
         ("messagettl=5&visibilitytimeout=5", "InvalidQueryParameterValue", "must be greater than visibilitytimeout"),
     ],
 )
@@ -221,6 +225,16 @@ def test_bodies_that_are_no_message(queue: Queue, body: str | bytes) -> None:
     answer = queue.send("POST", "/messages", body=body)
     assert answer.rejection == (400, "InvalidXmlDocument", "XML specified is not syntactically valid.")
     assert b"<Reason>" in answer.body
+    assert queue.count == 0
+
+
+@pytest.mark.parametrize("text", ["\x01", "&#1;", "\uffff"])
+def test_characters_that_xml_forbids(queue: Queue, text: str) -> None:
+    answer = queue.put(f"\n{text}")
+    assert answer.code == (400, "InvalidXmlDocument")
+    found = re.search(rb"<LineNumber>2</LineNumber><LinePosition>\d+</LinePosition><Reason>(.*)</Reason>", answer.body)
+    assert found
+    assert found[1] == b"Error parsing Xml content"
     assert queue.count == 0
 
 

@@ -144,10 +144,11 @@ def test_names_that_no_namespace_explains_are_rejected(body: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    "body", [b"<a>\x01</a>", b"<a>&#1;</a>", b"<a b='\x02'/>", "<a>\uffff</a>".encode(), b"<a>\0</a>"]
+    "body",
+    [b"<a>\x01</a>", b"<a>&#1;</a>", b"<a b='\x02'/>", "<a>\uffff</a>".encode(), b"<a>\0</a>", b"<a>", b"<p:a/>"],
 )
-def test_an_illegal_character_is_called_one(body: bytes) -> None:
-    assert dict(rejection(body).details)["Reason"] == "The document has a character that XML does not allow."
+def test_the_reason_of_a_syntax_error_is_as_recorded(body: bytes) -> None:
+    assert dict(rejection(body).details)["Reason"] == "Error parsing Xml content"
 
 
 def test_attributes_and_namespaces_are_bounded() -> None:

@@ -44,10 +44,8 @@ _ATTRIBUTES_PER_ELEMENT = 4
 """Attributes in a document for each element that it may have."""
 _MARKUP_PER_ELEMENT = 4
 """`<` in a document for each element that it may have: the two tags, and as much for all else that begins so."""
-_BAD_CHARACTER_REFERENCE = 14
-_ILLEGAL = re.compile(rb"[\x01-\x08\x0b\x0c\x0e-\x1f]|\xef\xbf[\xbe\xbf]")
-_ILLEGAL_CHARACTER = "The document has a character that XML does not allow."
-_NOT_WELL_FORMED = "The document is not well-formed."
+_PARSE_ERROR = "Error parsing Xml content"
+"""Recorded for a character that XML does not allow; for other errors of syntax, *unverified*."""
 _XML = "http://www.w3.org/XML/1998/namespace"
 BOM = b"\xef\xbb\xbf"
 
@@ -105,9 +103,7 @@ def reading(body: bytes, *, max_bytes: int, max_elements: int, max_depth: int = 
             parser.Parse(body[start : start + _PIECE], False)
         parser.Parse(b"", True)
     except expat.ExpatError as error:
-        illegal = error.code == _BAD_CHARACTER_REFERENCE or _ILLEGAL.match(body, max(parser.ErrorByteIndex, 0))
-        reason = _ILLEGAL_CHARACTER if illegal else _NOT_WELL_FORMED
-        raise invalid_document(reason, Place(error.lineno, error.offset + 1)) from None
+        raise invalid_document(_PARSE_ERROR, Place(error.lineno, error.offset + 1)) from None
     return tree.root()
 
 
@@ -159,7 +155,7 @@ def _check_encoding(body: bytes) -> None:
     except UnicodeDecodeError:
         raise invalid_document("The document is not UTF-8.") from None
     if b"\0" in body:
-        raise invalid_document(_ILLEGAL_CHARACTER)
+        raise invalid_document(_PARSE_ERROR)
 
 
 class _Open(NamedTuple):
@@ -213,7 +209,7 @@ class _Tree:
             named = {_qualify(key, namespaces) if ":" in key else key: text for key, text in attributes.items()}
             qualified = _qualify(name, namespaces)
         except ValueError:
-            raise invalid_document(_NOT_WELL_FORMED, place) from None
+            raise invalid_document(_PARSE_ERROR, place) from None
         self._open.append(_Open(qualified, namespaces, named, place, [], []))
 
     def _text(self, text: str) -> None:
