@@ -9,6 +9,7 @@ from azure.data.tables.aio import TableClient
 
 from lazulite_patterns.aio.driver import Driver
 from lazulite_patterns.aio.query import Query
+from lazulite_patterns.audit.finding import Check
 from lazulite_patterns.effects.ambient import Ambient, Together
 from lazulite_patterns.effects.effect import perform
 from lazulite_patterns.effects.tables import Continuation, EntityKey
@@ -75,6 +76,18 @@ class Table(Generic[E]):
         tables = {each.table_name: each for each in (client, *clients)}
         self._driver = Driver(tables, ambient)
         self._session: Session[E] = session_of(client.table_name, kinds, policy, indexes, tables)
+
+    @property
+    def driver(self) -> Driver:
+        """What runs the protocols of the table."""
+        return self._driver
+
+    def checks(self) -> Sequence[Check]:
+        """Return what an audit examines: rows that no class can read, entities without entries, and entries without.
+
+        `audit` takes the table, as it has this method and the driver.
+        """
+        return self._session.checks()
 
     async def get(self, key: E | EntityKey) -> E | None:
         """Return an entity by its keys, or by an entity with the same keys; None if it is absent."""

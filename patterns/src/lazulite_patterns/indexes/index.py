@@ -97,6 +97,11 @@ class BoundIndex:
         names = {name for name, _ in self.index.fields}
         return frozenset(each.name for each in self.schema.shape.properties if each.field.name in names)
 
+    def has(self, key: EntityKey) -> bool:
+        """Tell whether a row of the entries' table is an entry of this index, by its keys."""
+        text = key.row_key if self.index.within_partition else key.partition_key
+        return text in self.layout.prefix(self.layout.computed({}))
+
     def entry(self, key: EntityKey, properties: Properties) -> Entry | None:
         """Return the entry of an entity; None if it has none.
 

@@ -30,15 +30,11 @@ from lazulite_patterns.effects.tables import EntityKey, Kind, Operation, Propert
 from lazulite_patterns.indexes.entries import EntriesOf, Entry, pointing_to, target
 from lazulite_patterns.indexes.errors import Busy, NotUnique
 from lazulite_patterns.outcomes.errors import Absent, Conflict, Exists, Unavailable
+from lazulite_patterns.outcomes.grace import GRACE_SECONDS, age_seconds
 from lazulite_patterns.outcomes.retries import Attempts, Policy, begin, read
 from lazulite_patterns.outcomes.ring import Ring
 from lazulite_patterns.outcomes.verdict import Planned
 from lazulite_patterns.outcomes.writes import Written, write
-
-GRACE_SECONDS = 600
-"""The age from which an entry without its entity is taken for left behind."""
-ARRIVAL_SECONDS = 30
-"""The longest that a request takes to arrive: an assumption."""
 
 Change = Callable[[Stored | None], Properties | None]
 """The new properties of an entity from the row that is there; None to delete it, or to leave it absent."""
@@ -199,8 +195,7 @@ class PointerIndex:
 
     def _abandoned(self, pointer: Stored) -> Protocol[bool]:
         """Tell whether the writer of an entry cannot commit any more."""
-        now = yield from perform(UtcNow())
-        return pointer.timestamp is not None and (now - pointer.timestamp).total_seconds() > GRACE_SECONDS
+        return age_seconds(pointer, (yield from perform(UtcNow()))) > GRACE_SECONDS
 
     def _joining(self, entry: Entry, key: EntityKey) -> Protocol[Planned]:
         """Return the write of an entry that is part of the commit."""

@@ -6,19 +6,23 @@ from functools import cached_property
 from types import UnionType
 from typing import TypeVar
 
+from lazulite_patterns.audit.finding import Check
 from lazulite_patterns.effects.effect import Protocol
 from lazulite_patterns.effects.tables import Continuation, EntityKey, Kind, Properties, Stored
 from lazulite_patterns.entities.errors import EntityValueError, SchemaError
 from lazulite_patterns.entities.registry import Schemas
 from lazulite_patterns.filters import Filter
+from lazulite_patterns.indexes.check import IndexCheck
 from lazulite_patterns.indexes.entries import ENTRY, Entry, outside
 from lazulite_patterns.indexes.index import BoundIndex, Index, bound, entry_or_none
 from lazulite_patterns.indexes.lookup import Hits, hits
-from lazulite_patterns.indexes.pointers import ARRIVAL_SECONDS, GRACE_SECONDS, Change, PointerIndex
+from lazulite_patterns.indexes.pointers import Change, PointerIndex
 from lazulite_patterns.outcomes.errors import Absent, Conflict, Exists
+from lazulite_patterns.outcomes.grace import ARRIVAL_SECONDS, GRACE_SECONDS
 from lazulite_patterns.outcomes.retries import Policy
 from lazulite_patterns.outcomes.verdict import Planned
 from lazulite_patterns.outcomes.writes import Written, write
+from lazulite_patterns.table.check import RowCheck
 from lazulite_patterns.table.conditions import QueryError
 from lazulite_patterns.table.session import Session, kinds_of
 
@@ -42,6 +46,10 @@ class IndexedSession(Session[E]):
         inside = any(each.index.within_partition for each in self.indexes)
         across = any(not each.index.within_partition and each.table == self.name for each in self.indexes)
         return (*((outside("PartitionKey"),) if across else ()), *((outside("RowKey"),) if inside else ()))
+
+    def checks(self) -> Sequence[Check]:
+        """Return what an audit examines: rows, entities and their entries."""
+        return [RowCheck(self.name, self.kinds, self.hidden), IndexCheck(self.pointers, self.indexes)]
 
     def entries(self, properties: Properties) -> frozenset[Entry]:
         """Return the entries of an entity."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from types import UnionType
 from typing import Generic, Literal, NamedTuple, TypeVar, cast
 
+from lazulite_patterns.audit.finding import Check
 from lazulite_patterns.effects.effect import Protocol
 from lazulite_patterns.effects.tables import EntityKey, Kind, Operation, Read, Stored
 from lazulite_patterns.entities import limits
@@ -18,6 +19,7 @@ from lazulite_patterns.outcomes.retries import Policy, begin, read
 from lazulite_patterns.outcomes.ring import Ring
 from lazulite_patterns.outcomes.verdict import Planned
 from lazulite_patterns.outcomes.writes import Written, write
+from lazulite_patterns.table.check import RowCheck
 
 E = TypeVar("E")
 OnConflict = Literal["rebase", "raise"]
@@ -47,6 +49,10 @@ class Session(Generic[E]):
     def several(self) -> bool:
         """Whether the table has entities of several classes."""
         return self.kinds.several
+
+    def checks(self) -> Sequence[Check]:
+        """Return what an audit examines."""
+        return [RowCheck(self.name, self.kinds)]
 
     def get(self, key: E | EntityKey) -> Protocol[E | None]:
         """Read an entity; None if it is absent."""

@@ -1,0 +1,109 @@
+"""The auditor's protocol: page by page through tables, each row by the checks of its table."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import NamedTuple
+
+from lazulite_patterns.audit.finding import Check, Finding
+from lazulite_patterns.effects.ambient import Together, UtcNow
+from lazulite_patterns.effects.effect import Protocol, perform
+from lazulite_patterns.effects.tables import Continuation, Page, Read, Stored
+from lazulite_patterns.outcomes.grace import GRACE_SECONDS
+from lazulite_patterns.outcomes.retries import Policy, begin, read
+
+_LOOKS_MAX = 5
+"""A row that changes at each look is examined by a later run."""
+
+
+class Place(NamedTuple):
+    """How far an audit is: the number of what is audited, the number of its table, and the next page of it."""
+
+    audited: int = 0
+    table: int = 0
+    continuation: Continuation | None = None
+
+    def text(self) -> str:
+        """Return the place for a checkpoint."""
+        return json.dumps(self)
+
+    @classmethod
+    def of(cls, text: str | None) -> "Place":
+        """Return the place of a checkpoint; the first one for None.
+
+        Raises:
+            ValueError: it is the checkpoint of something else.
+        """
+        if text is None:
+            return cls()
+        audited, table, continuation = json.loads(text)
+        return cls(int(audited), int(table), None if continuation is None else (continuation[0], continuation[1]))
+
+
+class Step(NamedTuple):
+    """What one page of a table led to, and where the next one is; None at the end."""
+
+    findings: tuple[Finding, ...]
+    following: Place | None
+
+
+@dataclass(frozen=True)
+class Walk:
+    """An audit of some checks.
+
+    Attributes:
+        checks: of the rows.
+        repair: whether findings are repaired.
+        grace_seconds: how old a row must be that a repair deletes.
+        policy: of each request.
+        workers: rows that are examined at the same time.
+    """
+
+    checks: Sequence[Check]
+    repair: bool = False
+    grace_seconds: float = GRACE_SECONDS
+    policy: Policy = Policy()  # noqa: RUF009 - it is frozen
+    workers: int = 8
+
+    def step(self, place: Place) -> Protocol[Step]:
+        """Examine one page of rows."""
+        tables = sorted({table for check in self.checks for table in check.tables})
+        if place.table >= len(tables):
+            return Step((), None)
+        table = tables[place.table]
+        now = yield from perform(UtcNow())
+        page = yield from read(Page(table, continuation=place.continuation), (yield from begin(self.policy)))
+        checks = [each for each in self.checks if table in each.tables]
+        looks = tuple(self.look(check, table, row, now) for row in page.entities for check in checks)
+        found = (yield from perform(Together(looks, self.workers))) if looks else []
+        following = place._replace(continuation=page.continuation)
+        if page.continuation is None:
+            following = Place(place.audited, place.table + 1)
+        end = following.table >= len(tables)
+        return Step(tuple(each for one in found for each in one), None if end else following)
+
+    def look(self, check: Check, table: str, row: Stored, now: datetime) -> Protocol[list[Finding]]:
+        """Examine a row, confirm what is found, and repair it if that is wanted."""
+        for _ in range(_LOOKS_MAX):
+            findings = yield from check.examine(table, row, now)
+            if not findings:
+                return []
+            now = yield from perform(UtcNow())
+            again = yield from read(Read(table, row.key), (yield from begin(self.policy)))
+            if again is None:
+                return []
+            if again.etag == row.etag:
+                return (yield from self._repaired(findings))
+            row = again
+        return []
+
+    def _repaired(self, findings: Sequence[Finding]) -> Protocol[list[Finding]]:
+        reported = []
+        for each in findings:
+            old = not each.deletes or each.age_seconds > self.grace_seconds
+            if self.repair and each.repair is not None and old:
+                reported.append(replace(each, repaired=(yield from each.repair(self.policy))))
+            else:
+                reported.append(each)
+        return reported

@@ -1,0 +1,76 @@
+"""What the auditor looks at in a table with indexes: each entity has its entries, and each entry its entity."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from lazulite_patterns.audit.finding import Finding, correction, deletion
+from lazulite_patterns.effects.effect import Protocol
+from lazulite_patterns.effects.tables import EntityKey, Kind, Operation, Read, Stored
+from lazulite_patterns.indexes.entries import PARTITION, ROW, Entry, pointing_to, target
+from lazulite_patterns.indexes.index import BoundIndex
+from lazulite_patterns.indexes.pointers import PointerIndex
+from lazulite_patterns.outcomes.grace import age_seconds
+from lazulite_patterns.outcomes.retries import begin, read
+from lazulite_patterns.outcomes.ring import Ring
+from lazulite_patterns.outcomes.verdict import Planned
+
+NO_ENTITY = "index entry of an absent entity"
+NO_FIT = "index entry that does not fit its entity"
+NO_ENTRY = "entity without an index entry"
+TAKEN = "entity without its unique index entry"
+TWICE = "two entities with a unique value"
+DAMAGED = "index entry that names no entity"
+
+
+@dataclass(frozen=True)
+class IndexCheck:
+    """Compares entities and entries, from both sides."""
+
+    pointers: PointerIndex
+    indexes: tuple[BoundIndex, ...]
+
+    @property
+    def tables(self) -> Sequence[str]:
+        """The tables of the entities and of the entries."""
+        return sorted({self.pointers.table, *(each.table for each in self.indexes)})
+
+    def examine(self, table: str, row: Stored, now: datetime) -> Protocol[Sequence[Finding]]:
+        """Return what is wrong with an entry, or with the entries of an entity."""
+        for index in self.indexes:
+            if table == index.table and index.has(row.key):
+                return (yield from self._entry(Entry(table, row.key, index.index.unique), row, now))
+        if table != self.pointers.table:
+            return []
+        findings = []
+        for entry in sorted(self.pointers.entries(row.properties)):
+            findings += yield from self._entity(entry, row, now)
+        return findings
+
+    def _entry(self, entry: Entry, row: Stored, now: datetime) -> Protocol[list[Finding]]:
+        if PARTITION not in row.properties or ROW not in row.properties:
+            return [deletion(DAMAGED, entry.table, row, now)]
+        entity = yield from self._read(self.pointers.table, target(row))
+        if entity is None:
+            return [deletion(NO_ENTITY, entry.table, row, now)]
+        fits = entry in self.pointers.entries(entity.properties)
+        return [] if fits else [deletion(NO_FIT, entry.table, row, now)]
+
+    def _entity(self, entry: Entry, row: Stored, now: datetime) -> Protocol[list[Finding]]:
+        table = self.pointers.table
+        pointer = yield from self._read(entry.table, entry.key)
+        if pointer is None:
+            insert = Planned(Operation(Kind.INSERT, entry.key, pointing_to(row.key)))
+            return [correction(NO_ENTRY, table, row, now, f"insert {entry.key}", (entry.table, insert))]
+        if PARTITION in pointer.properties and target(pointer) == row.key:
+            return []
+        if PARTITION in pointer.properties and (yield from self.pointers.follow(entry, pointer)) is not None:
+            return [Finding(TWICE, table, row.key, age_seconds(row, now), detail=f"{tuple(target(pointer))}")]
+        replacing = Operation(Kind.REPLACE, entry.key, pointing_to(row.key), pointer.etag)
+        given = (entry.table, Planned(replacing, Ring.of(pointer.properties)))
+        found = correction(TAKEN, table, row, now, f"let {entry.key} name it", given)
+        # The entry's writer may be about to commit: the repair waits as a delete of the entry would.
+        return [found.waiting(age_seconds(pointer, now))]
+
+    def _read(self, table: str, key: EntityKey) -> Protocol[Stored | None]:
+        return (yield from read(Read(table, key), (yield from begin(self.pointers.policy))))

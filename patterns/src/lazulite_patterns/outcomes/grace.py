@@ -1,0 +1,15 @@
+"""What protocols assume of time: how late a request arrives, and when what a crash left behind is safe to remove."""
+
+from datetime import datetime
+
+from lazulite_patterns.effects.tables import Stored
+
+GRACE_SECONDS = 600
+"""The age from which a row without its counterpart is taken for left behind by a crash."""
+ARRIVAL_SECONDS = 30
+"""The longest that a request takes to arrive: an assumption."""
+
+
+def age_seconds(row: Stored, now: datetime) -> float:
+    """Return the age of a row by its Timestamp; 0 if it was read without one, so that it is not taken for old."""
+    return 0.0 if row.timestamp is None else max(0.0, (now - row.timestamp).total_seconds())
