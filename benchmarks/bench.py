@@ -150,7 +150,7 @@ class Bench:
     def measure(self, contender: Contender, seconds: float, number: int = 0, rate: float | None = None) -> Row:
         """Measure one subject in a closed loop, or at a fixed rate of requests a second, in a round of this number."""
         workload, length = contender.workload, 0
-        if workload.requests:  # The load is by HTTP.
+        if workload.requests and workload.follow is None:  # The load is single requests by HTTP.
             length = len(probe(workload, contender.server, self.next_first()).body)
         if rate is not None:
             nap_s = 0.0 if self.plan.pin and not self.shared else SHARED_NAP_S

@@ -31,7 +31,7 @@ class _Run:
         self.workload, self.limits, self.rate = workload, limits, rate
         self.requests = workload.numbered(first)
         self.total = limits.requests if rate is None else max(1, min(limits.requests, int(rate * limits.seconds)))
-        self.sent = self.errors = self.received_bytes = 0
+        self.sent = self.answered = self.errors = self.received_bytes = self.retired = 0
         self.latencies: list[float] = []
         self.idle: deque[_Connection] = deque()
         self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -47,8 +47,9 @@ class _Run:
             if since > now:
                 return
             self.sent += 1
-            self.idle.popleft().send(since)
-        if self.sent == self.total and len(self.idle) == self.workload.connections and not self.done.done():
+            self.idle.popleft().send(next(self.requests), since)
+        ready = len(self.idle) + self.retired == self.workload.connections
+        if ready and (self.sent == self.total or not self.idle) and not self.done.done():
             self.done.set_result(None)
 
     async def finish(self, nap_s: float) -> None:
@@ -67,15 +68,18 @@ class _Run:
         due = [each.since for each in connections if each not in self.idle]
         due += [self.began + number / self.rate for number in range(self.sent, self.total)]
         self.latencies += [time.perf_counter() - since for since in due]
+        self.answered += len(due)
         self.errors += len(due)
 
 
 class _Connection(asyncio.Protocol):
+    """A connection with at most one request under way, each of which may be followed by another."""
+
     def __init__(self, run: _Run) -> None:
-        self._run = run
+        self._run, self._follow = run, run.workload.follow
         self._parser = httptools.HttpResponseParser(self)
         self._transport: asyncio.Transport
-        self.since = 0.0
+        self._followed, self._body, self.since = False, b"", 0.0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
@@ -84,10 +88,26 @@ class _Connection(asyncio.Protocol):
         self._run.received_bytes += len(data)
         self._parser.feed_data(data)
 
+    def on_body(self, body: bytes) -> None:
+        if self._follow is not None:
+            self._body += body
+
     def on_message_complete(self) -> None:
-        run = self._run
-        run.latencies.append(time.perf_counter() - self.since)
-        run.errors += self._parser.get_status_code() != run.workload.status
+        run, now, status = self._run, time.perf_counter(), self._parser.get_status_code()
+        if self._follow is not None and not self._followed:
+            following, self._body = self._follow(status, self._body), b""
+            if following is None:
+                run.retired += 1
+                run.send()
+            else:
+                self._followed = True
+                run.latencies.append(now - self.since)
+                self.send(following, now)
+            return
+        self._followed, self._body = False, b""
+        run.latencies.append(now - self.since)
+        run.answered += 1
+        run.errors += status != run.workload.status
         run.idle.append(self)
         run.send()
 
@@ -95,10 +115,10 @@ class _Connection(asyncio.Protocol):
         if not self._run.done.done():
             self._run.done.set_exception(BenchmarkError(f"the server closed the connection: {exc}"))
 
-    def send(self, since: float) -> None:
-        """Send the next request, whose latency counts from `since`."""
+    def send(self, request: bytes, since: float) -> None:
+        """Send a request, whose latency counts from `since`."""
         self.since = since
-        self._transport.write(next(self._run.requests))
+        self._transport.write(request)
 
     def close(self) -> None:
         self._transport.close()
@@ -121,7 +141,7 @@ async def _measure(
     run.done.cancel()  # whatever the connections report from now on
     for connection in connections:
         connection.close()
-    return Measurement(len(run.latencies), run.errors, elapsed, run.received_bytes, *quantiles(run.latencies))
+    return Measurement(run.answered, run.errors, elapsed, run.received_bytes, *quantiles(run.latencies))
 
 
 def run_asyncio(

@@ -34,6 +34,9 @@ class Workload:
     variant: str = ""  # the value of a growth curve's variable
     entities: int = 0  # in the table before the run
     sharing: int = 1  # so many requests one after the other carry the same number
+    # Returns the request that follows, of status and body of a response, or None if there is nothing left to do: both
+    # together count once, and `status` is that of the second.
+    follow: Callable[[int, bytes], bytes | None] | None = None
 
     def start(self, first: int) -> int:
         """Return which request a run begins with: runs spread over the list, so that a later one meets other keys."""
