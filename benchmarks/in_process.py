@@ -1,6 +1,6 @@
 """`python -m benchmarks.in_process`: the processor time and the calls of requests, without sockets.
 
-A process of its own measures each contender: this checkout, and either the same without request plans, or another
+A process of its own measures each side: this checkout, and either the same without request plans, or another
 checkout (`--against`). They take turns. Of the times of a case the first decile counts, so that other programs count
 little. The store is in memory, so no number has a sync. `whole` is from the bytes of a request to the bytes of its
 response; all other cases are the service alone, from the parsed request on.
@@ -8,7 +8,6 @@ response; all other cases are the service alone, from the parsed request on.
 
 import argparse
 import asyncio
-import itertools
 import json
 import os
 import subprocess
@@ -17,6 +16,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from random import Random
 from statistics import median
 from types import FrameType
 from typing import NamedTuple
@@ -27,7 +27,9 @@ from lazulite.app.services import calm_collector
 from lazulite.auth.accounts.account import AccountDirectory
 from lazulite.engine.rocksdb.engine import RocksEngine
 from lazulite.protocol.clock import system_clock
+from lazulite.protocol.fields import Fields
 from lazulite.protocol.message import Request
+from lazulite.protocol.request_id import RequestIds
 from lazulite.server.admission.budgets import budgets_of
 from lazulite.server.http.connection import Connection
 from lazulite.server.http.server_state import ServerState
@@ -35,11 +37,6 @@ from lazulite.server.limits import Limits
 from lazulite.service.definition import ServiceDependencies
 from lazulite.table.routes import ROUTES
 from lazulite.table.service import TableService
-
-try:
-    from lazulite.protocol.fields import Fields
-except ImportError:  # Another checkout may not have it.
-    Fields = None  # type: ignore[assignment,misc]  # tested where it is used
 
 _ROOT = Path(__file__).parents[1]
 _BUILD = Requests("127.0.0.1:10002", datetime.now(UTC))
@@ -89,29 +86,19 @@ class Case(NamedTuple):
     whole: bool = False
 
 
-def _get(_: int) -> bytes:
-    return _BUILD.raw("GET", _POINT, "", b"", MINIMAL, **_SDK)
-
-
-def _signed_get(_: int) -> bytes:
-    return _BUILD.signed("GET", _POINT, "", b"", "", **_SDK)
-
-
-def _sdk_insert(number: int) -> bytes:
-    return _BUILD.insert(_sdk_entity(f"s{number}", "r"))
-
-
+_GET = Case(64, 1, lambda _: _BUILD.raw("GET", _POINT, "", b"", MINIMAL, **_SDK))
+_SIGNED_GET = Case(64, 1, lambda _: _BUILD.signed("GET", _POINT, "", b"", "", **_SDK))
 CASES = {
-    "point GET by SAS": Case(64, 1, _get),
-    "point GET by Shared Key": Case(64, 1, _signed_get),
-    "point GET by SAS, whole": Case(1, 1, _get, whole=True),
-    "point GET by Shared Key, whole": Case(1, 1, _signed_get, whole=True),
-    "insert, 64 connections, whole": Case(64, 1, lambda number: _BUILD.insert(entity(f"w{number}", "r")), whole=True),
-    "insert of 1 KB": Case(64, 1, lambda number: _BUILD.insert(entity(f"i{number}", "r"))),
-    "insert by the SDK": Case(64, 1, _sdk_insert),
+    "point GET by SAS": _GET,
+    "point GET by Shared Key": _SIGNED_GET,
+    "point GET by SAS, whole": _GET._replace(together=1, whole=True),
+    "point GET by Shared Key, whole": _SIGNED_GET._replace(together=1, whole=True),
+    "insert, 64 connections, whole": Case(64, 1, lambda at: _BUILD.insert(entity(f"w{at}", "r")), whole=True),
+    "insert of 1 KB": Case(64, 1, lambda at: _BUILD.insert(entity(f"i{at}", "r"))),
+    "insert by the SDK": Case(64, 1, lambda at: _BUILD.insert(_sdk_entity(f"s{at}", "r"))),
     "merge of 1 KB": Case(64, 1, lambda at: _BUILD.merge(f"m{at % 64}", "r", entity(f"m{at % 64}", "r"))),
-    "100 inserts of 1 KB": Case(1, TRANSACTION_ROWS, lambda number: _inserts(f"t{number}")),
-    "100 inserts by the SDK": Case(1, TRANSACTION_ROWS, lambda number: _batch("POST", f"u{number}")),
+    "100 inserts of 1 KB": Case(1, TRANSACTION_ROWS, lambda at: _inserts(f"t{at}")),
+    "100 inserts by the SDK": Case(1, TRANSACTION_ROWS, lambda at: _batch("POST", f"u{at}")),
     "100 upserts by the SDK": Case(1, TRANSACTION_ROWS, lambda _: _batch("PUT", "v")),
     "100 merges by the SDK": Case(1, TRANSACTION_ROWS, lambda _: _batch("PATCH", "w")),
     "page of 1,000": Case(
@@ -120,18 +107,23 @@ CASES = {
 }
 
 
-class Sink(asyncio.Transport):
-    """The client's side of a connection, which keeps its last response; each is one write."""
+class Client(asyncio.Transport):
+    """A connection, and its client's side, which keeps the response; each is one write."""
 
-    def __init__(self) -> None:
+    def __init__(self, state: ServerState) -> None:
         super().__init__({"peername": ("127.0.0.1", 1)})
-        self.last = b""
-        self.arrived = asyncio.Event()
+        self.connection = Connection(state, "http")
+        self.connection.connection_made(self)
+
+    def send(self, data: bytes) -> "asyncio.Future[bytes]":
+        """Send a request; return its response, when it is there."""
+        self._response: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        self.connection.data_received(data)
+        return self._response
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
-        """Note a response."""
-        self.last = bytes(data)
-        self.arrived.set()
+        """Note the response."""
+        self._response.set_result(bytes(data))
 
     def is_closing(self) -> bool:
         """Return that it is open."""
@@ -147,82 +139,59 @@ class Sink(asyncio.Transport):
     pause_reading = resume_reading = set_write_buffer_limits = _ignore
 
 
-class Contender:
-    """A service of the importable checkout; `plans` says whether requests may run by plans."""
+class Side:
+    """A service of the importable checkout."""
 
-    def __init__(self, plans: bool) -> None:
-        if not plans:
-            ROUTES.varying = {}  # No method has a plan.
+    def __init__(self) -> None:
         self.engine = RocksEngine.open(None, system_clock)
-        accounts = AccountDirectory({}, None)
-        self.service = TableService(ServiceDependencies(engine=self.engine, accounts=accounts))
-        ids = itertools.count(10**7)
-        self._state = ServerState(
-            self.service,
-            Limits(),
-            lambda: f"{next(ids)}-0000-0000-0000",
-            time.monotonic,
-            (),
-            budgets=budgets_of(Limits(), time.monotonic),
-        )
+        self.service = TableService(ServiceDependencies(engine=self.engine, accounts=AccountDirectory({}, None)))
+        budgets, new_id = budgets_of(Limits(), time.monotonic), RequestIds(Random(1)).next
+        self.state = ServerState(self.service, Limits(), new_id, time.monotonic, (), budgets=budgets)
 
-    def connect(self) -> tuple[Connection, Sink]:
-        """Return a new connection and its client's side."""
-        connection, sink = Connection(self._state, "http"), Sink()
-        connection.connection_made(sink)
-        return connection, sink
-
-    async def whole(self, pairs: Sequence[tuple[Connection, Sink]], raw: Sequence[bytes]) -> tuple[float, list[bytes]]:
+    async def whole(self, clients: Sequence[Client], raw: Sequence[bytes]) -> tuple[float, list[bytes]]:
         """Send a request on each connection; return seconds, and the responses."""
         began_s = time.thread_time()
-        for (connection, sink), data in zip(pairs, raw, strict=True):
-            sink.arrived.clear()
-            connection.data_received(data)
-        for _, sink in pairs:
-            await sink.arrived.wait()
-        return time.thread_time() - began_s, [sink.last[9:12] + sink.last for _, sink in pairs]
+        late = [client.send(data) for client, data in zip(clients, raw, strict=True)]
+        responses = [await one for one in late]
+        return time.thread_time() - began_s, [one[9:12] + one for one in responses]
 
     async def send(self, raw: Sequence[bytes]) -> tuple[float, list[bytes]]:
         """Hand requests to the service as a server does; return seconds, and the responses, each after its status."""
         requests = list(map(_request, raw))
-        at_once = getattr(self.service, "at_once", lambda _: None)
         began_s = time.thread_time()
-        found = [at_once(request) for request in requests]
+        found = [self.service.at_once(request) for request in requests]
         late = [self.service.handle(request) for request, one in zip(requests, found, strict=True) if one is None]
         responses = [*(one for one in found if one is not None), *(await asyncio.gather(*late))]
         took_s = time.thread_time() - began_s
-        return took_s, [
-            str(one.status).encode() + (one.body if isinstance(one.body, bytes) else b"") for one in responses
-        ]
+        return took_s, [b"%d" % one.status + (one.body if isinstance(one.body, bytes) else b"") for one in responses]
 
     async def measure(self, case: Case) -> float:
         """Return microseconds of processor time for a unit."""
-        pairs = [self.connect() for _ in range(case.together if case.whole else 0)]
+        clients = [Client(self.state) for _ in range(case.together if case.whole else 0)]
         times = []
         for number in range(_ROUNDS):
             raw = [case.make(number * case.together + at) for at in range(case.together)]
-            seconds, responses = await (self.whole(pairs, raw) if case.whole else self.send(raw))
+            seconds, responses = await (self.whole(clients, raw) if case.whole else self.send(raw))
             for response in responses:
                 if response[:1] != b"2" or b"HTTP/1.1 4" in response:
                     raise SystemExit(f"rejected: {response[:500]!r}")
             times.append(seconds)
-        for connection, _ in pairs:
-            connection.connection_lost(None)
+        for client in clients:
+            client.connection.connection_lost(None)
         return sorted(times[_WARM:])[_ROUNDS // 10] / case.together / case.units * 1e6
 
     async def calls(self) -> dict[str, float]:
         """Return the calls of Python functions by a point GET, and the number of modules that these are in."""
-        pair, calls = [self.connect()], list[str]()
+        clients, raw, calls = [Client(self.state)], [_GET.make(0)], list[str]()
         for _ in range(9):
-            await self.whole(pair, [_get(0)])
+            await self.whole(clients, raw)
 
         def note(frame: FrameType, event: str, _: object) -> None:
             if event == "call" and f"{os.sep}lazulite{os.sep}" in frame.f_code.co_filename:
                 calls.append(frame.f_code.co_filename)
 
-        raw = [_get(0)]
         sys.setprofile(note)
-        await self.whole(pair, raw)
+        await self.whole(clients, raw)
         sys.setprofile(None)
         return {"point GET by SAS, calls": len(calls), "point GET by SAS, modules": len(set(calls))}
 
@@ -233,18 +202,20 @@ def _request(raw: bytes) -> Request:
     method, target, _ = line.split(" ")
     path, _, query = target.partition("?")
     headers = {name.lower(): value for name, value in (line.split(": ", 1) for line in lines)}
-    return Request(method, path, query, headers if Fields is None else Fields.of(headers), body, id="0" * 36)
+    return Request(method, path, query, Fields.of(headers), body, id="0" * 36)
 
 
 async def measure(plans: bool, only: str) -> dict[str, float]:
     """Return microseconds by case, and the calls."""
-    contender = Contender(plans)
+    if not plans:
+        ROUTES.varying = {}  # No method has a plan.
+    side = Side()
     for start in (None, *range(0, PARTITION_ROWS, TRANSACTION_ROWS)):
-        await contender.send([_BUILD.create_table() if start is None else _inserts("p", start)])
-    found = await contender.calls()
+        await side.send([_BUILD.create_table() if start is None else _inserts("p", start)])
+    found = await side.calls()
     calm_collector()
-    found |= {name: await contender.measure(case) for name, case in CASES.items() if only in name}
-    await contender.engine.close()
+    found |= {name: await side.measure(case) for name, case in CASES.items() if only in name}
+    await side.engine.close()
     return found
 
 
@@ -261,7 +232,7 @@ def _turn(checkout: Path, plans: bool, only: str) -> dict[str, float]:
 
 
 def table(pairs: Sequence[tuple[dict[str, float], dict[str, float]]]) -> Iterator[str]:
-    """Yield the lines of a comparison, given what both contenders had in each turn."""
+    """Yield the lines of a comparison, given what both sides had in each turn."""
     yield "| µs of processor for an entity, or a number | other | this | this ÷ other, by turns |"
     yield "|---|---|---|---|"
     for name in pairs[0][0]:
@@ -276,7 +247,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.in_process", description=__doc__)
     parser.add_argument("--against", type=Path, metavar="CHECKOUT", help="instead of this checkout without plans")
     parser.add_argument("--only", default="", metavar="TEXT", help="cases whose name contains this")
-    parser.add_argument("--turns", type=int, default=5, help="of both contenders (%(default)s)")
+    parser.add_argument("--turns", type=int, default=5, help="of both sides (%(default)s)")
     parser.add_argument("--measure", action="store_true", help="measure the importable checkout, and print JSON")
     parser.add_argument("--without-plans", action="store_true", help="with --measure: requests have no plans")
     given = parser.parse_args()

@@ -9,14 +9,15 @@ stretches the shortest counts, and the status tells which work was done.
 
 import argparse
 import asyncio
-import itertools
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
+from unittest import mock
 from urllib.parse import quote
 
 from tests.table import heavy_bodies
@@ -24,15 +25,12 @@ from tests.table.heavy_bodies import BATCH_TYPE
 
 from benchmarks.exchange import exchange
 from benchmarks.requests import Requests
+from lazulite.app.servers import open_servers
 from lazulite.app.services import calm_collector
-from lazulite.auth.accounts.account import AccountDirectory
-from lazulite.engine.rocksdb.engine import RocksEngine
-from lazulite.protocol.clock import system_clock
+from lazulite.app.stores import open_store
+from lazulite.auth.accounts.account import DEVELOPMENT_ACCOUNT
 from lazulite.protocol.version import NEWEST
-from lazulite.server.admission.scheduler import FairScheduler
-from lazulite.server.server import Server
-from lazulite.service.definition import ServiceDependencies
-from lazulite.table.service import TableService
+from lazulite.settings.config import TABLE, Settings
 
 _ENTITY = "heavy(PartitionKey='p',RowKey='r')"
 _JSON, _ATOM, _XML = ("application/json", "application/atom+xml", "application/xml")
@@ -53,14 +51,18 @@ class Request(NamedTuple):
 
 @dataclass
 class Stretches:
-    """What the callbacks of an event loop took, in seconds."""
+    """What the callbacks of an event loop took, in seconds, since `begin`."""
 
     longest_s: float = 0.0
     total_s: float = 0.0
-    _restore: Callable[[], None] = field(default=lambda: None)
 
-    def watch(self) -> None:
-        """Time every callback from now on."""
+    def begin(self) -> None:
+        """Begin again with nothing."""
+        self.longest_s = self.total_s = 0.0
+
+    @contextmanager
+    def watched(self) -> Iterator[None]:
+        """Time every callback inside the block."""
         run = vars(asyncio.Handle)["_run"]  # There is no other way to see each callback.
 
         def timed(handle: asyncio.Handle) -> None:
@@ -70,40 +72,34 @@ class Stretches:
             self.longest_s = max(self.longest_s, took_s)
             self.total_s += took_s
 
-        setattr(asyncio.Handle, "_run", timed)  # noqa: B010 - typeshed does not have it
-        self._restore = lambda: setattr(asyncio.Handle, "_run", run)
+        with mock.patch.object(asyncio.Handle, "_run", timed):
+            yield
 
-    def forget(self) -> None:
-        """Begin again with nothing."""
-        self.longest_s = self.total_s = 0.0
 
-    def leave(self) -> None:
-        """Time no more callbacks."""
-        self._restore()
+_OPERATIONS = (
+    ("insert", "POST", "heavy", _JSON, NEWEST, heavy_bodies.json_entities),
+    ("replace", "PUT", _ENTITY, _JSON, NEWEST, heavy_bodies.json_entities),
+    ("merge", "MERGE", _ENTITY, _JSON, NEWEST, heavy_bodies.json_entities),
+    ("table", "POST", "Tables", _JSON, NEWEST, heavy_bodies.json_entities),
+    ("table", "POST", "Tables", _JSON, NEWEST, heavy_bodies.tables),
+    ("insert", "POST", "heavy", _ATOM, _OLD, heavy_bodies.atom_entities),
+    ("merge", "MERGE", _ENTITY, _ATOM, _OLD, heavy_bodies.atom_entities),
+    ("batch", "POST", "$batch", BATCH_TYPE, _OLD, heavy_bodies.batches),
+)
+"""Name, method, path, media type and version of each operation with a body that a SAS allows; its bodies."""
 
 
 def requests(build: Requests) -> Iterator[Request]:
     """Yield every request that is measured."""
-
-    def send(method: str, path: str, body: bytes, kind: str, accept: str = _FULL, version: str = NEWEST) -> bytes:
-        return build.raw(method, path, body=body, accept=accept, Content_Type=kind, x_ms_version=version)
-
     delete = build.raw("DELETE", _ENTITY, If_Match="*")
-    for name, body, _ in heavy_bodies.json_entities():
-        yield Request(f"insert: {name}", send("POST", "heavy", body, _JSON), delete)
-        yield Request(f"replace: {name}", send("PUT", _ENTITY, body, _JSON))
-        yield Request(f"merge: {name}", send("MERGE", _ENTITY, body, _JSON))
-        yield Request(f"table: {name}", send("POST", "Tables", body, _JSON))
-    for name, body, _ in heavy_bodies.tables():
-        yield Request(f"table: {name}", send("POST", "Tables", body, _JSON))
-    for name, body, _ in heavy_bodies.atom_entities():
-        yield Request(f"insert: {name}", send("POST", "heavy", body, _ATOM, _ATOM, _OLD), delete)
-        yield Request(f"merge: {name}", send("MERGE", _ENTITY, body, _ATOM, _ATOM, _OLD))
+    for operation, method, path, kind, version, bodies in _OPERATIONS:
+        accept = _ATOM if kind == _ATOM else _FULL
+        for name, body, _ in bodies():
+            raw = build.raw(method, path, body=body, accept=accept, Content_Type=kind, x_ms_version=version)
+            yield Request(f"{operation}: {name}", raw, delete if operation == "insert" else b"")
     for name, body, _ in heavy_bodies.documents():
         yield Request(f"acl: {name}", build.signed("PUT", "heavy", "comp=acl", body, _XML))
         yield Request(f"properties: {name}", build.signed("PUT", "", "comp=properties&restype=service", body, _XML))
-    for name, body, _ in heavy_bodies.batches():
-        yield Request(f"batch: {name}", send("POST", "$batch", body, BATCH_TYPE, version=_OLD))
     for name, text in heavy_bodies.filters().items():
         yield Request(f"query: {name}", build.raw("GET", "heavy()", f"$filter={quote(text)}"))
     yield from large_rows(build)
@@ -144,34 +140,26 @@ def measure(port: int, stretches: Stretches, only: str, repeats: int) -> Iterato
         for _ in range(repeats):
             if before:
                 exchange(port, before)
-            stretches.forget()
+            stretches.begin()
             status = exchange(port, raw).status
             found.append((stretches.longest_s, stretches.total_s, name, status))
         yield min(found)
 
 
-async def run(place: Path, only: str, repeats: int) -> list[tuple[float, float, str, int]]:
+async def run(location: Path, only: str, repeats: int) -> list[tuple[float, float, str, int]]:
     """Serve, measure, and return what was found, the longest stretch first."""
-    engine = RocksEngine.open(place / "store", system_clock)
-    scheduler = FairScheduler()
-    accounts = AccountDirectory({}, None)
-    service = TableService(
-        ServiceDependencies(engine=engine, accounts=accounts, schedule_fairly=scheduler.schedule_fairly)
-    )
-    ids = itertools.count()
-    server = Server(service, host="127.0.0.1", port=0, new_request_id=lambda: str(next(ids)), scheduler=scheduler)
-    await server.start()
-    calm_collector()
+    accounts = {DEVELOPMENT_ACCOUNT.name: DEVELOPMENT_ACCOUNT}
+    settings = Settings(location=location, port=0, services=(TABLE,), accounts=accounts)
     stretches = Stretches()
-    stretches.watch()
-    try:
-        return sorted(
-            await asyncio.to_thread(lambda: list(measure(server.port, stretches, only, repeats))), reverse=True
-        )
-    finally:
-        stretches.leave()
-        await server.stop()
-        await engine.close()
+    async with open_store(settings) as store, open_servers(settings, store) as servers:
+        await servers.start()
+        calm_collector()
+        try:
+            with stretches.watched():
+                found = await asyncio.to_thread(lambda: list(measure(servers.port, stretches, only, repeats)))
+        finally:
+            await servers.stop()
+    return sorted(found, reverse=True)
 
 
 def main() -> None:
