@@ -21,12 +21,13 @@ DISK = "disk"  # the subject of rows that measure `fdatasync`
 
 _AZURITE = Path(__file__).with_name("azurite")
 _AZURITE_SERVICES = _AZURITE / "node_modules" / "azurite" / "dist" / "src"
+_SERVE = ("serve", "--silent", "--services", "SERVICE", "--SERVICE-port")
 _COMMANDS = {
-    LAZULITE: [sys.executable, "-m", "lazulite", "serve", "--silent", "--services", "SERVICE", "--SERVICE-port"],
+    LAZULITE: [sys.executable, "-m", "lazulite", *_SERVE],
     AZURITE: ["node", f"{_AZURITE_SERVICES}/SERVICE/main.js", "--silent", "--disableTelemetry", "--SERVICEPort"],
     BASELINE: [sys.executable, "-m", "benchmarks.baseline_server", "--port"],
     MINIMAL: [sys.executable, "-m", "benchmarks.minimal_server", "--port"],
-    STREAMS: [sys.executable, "-m", "benchmarks.stream_server", "--port"],
+    STREAMS: [sys.executable, "-m", "benchmarks.stream_server", *_SERVE],
 }
 """SERVICE stands for the name of a service. Each takes a port as the next argument, and prints its endpoint when it is
 ready."""
