@@ -6,6 +6,7 @@ from uuid import uuid4
 
 import pytest
 from azure.data.tables import TableClient
+from azure.storage.queue import QueueClient
 from hypothesis import HealthCheck, settings
 
 settings.register_profile("patterns", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -32,3 +33,12 @@ def table_client(connection_string: str) -> Iterator[TableClient]:
         client.create_table()
         yield client
         client.delete_table()
+
+
+@pytest.fixture
+def queue_client(connection_string: str) -> Iterator[QueueClient]:
+    """Yield a client of a new queue, which is deleted after the test."""
+    with QueueClient.from_connection_string(connection_string, f"q{uuid4().hex}", retry_total=0) as client:
+        client.create_queue()
+        yield client
+        client.delete_queue()

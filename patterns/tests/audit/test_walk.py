@@ -1,5 +1,6 @@
 """The auditor reads each table once, confirms what is found, and goes on at a checkpoint."""
 
+import math
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 
@@ -13,6 +14,7 @@ from lazulite_patterns.effects.tables import EntityKey, Kind, Operation, Stored,
 from lazulite_patterns.outcomes import Policy, Ring
 from lazulite_patterns.outcomes.verdict import Planned
 from lazulite_patterns.simulation import Simulation, World
+from lazulite_patterns.simulation.world import Request
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -20,8 +22,8 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 class Dated(World):
     """Rows are as old as their property `Age` says."""
 
-    def perform(self, effect: object) -> tuple[World, object]:
-        after, answer = super().perform(effect)  # type: ignore[arg-type] # whatever the driver has
+    def perform(self, effect: Request, now_seconds: float = math.inf) -> tuple[World, object]:
+        after, answer = super().perform(effect, now_seconds)
         return Dated(after._rows), answer
 
     def entity(self, table: str, key: EntityKey) -> Stored | None:

@@ -1,5 +1,6 @@
 """A unique value has one entity at most, in every interleaving, with crashes; each of three rules is needed."""
 
+import math
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -35,11 +36,11 @@ def grace(key: EntityKey) -> tuple[str, EntityKey]:
 class Timed(World):
     """No writer commits after its grace: what the protocol assumes of time."""
 
-    def perform(self, effect: Request) -> tuple[World, object]:
+    def perform(self, effect: Request, now_seconds: float = math.inf) -> tuple[World, object]:
         writes = isinstance(effect, Write) and effect.table == "t"
         if isinstance(effect, Write) and writes and self.entity(*grace(effect.operation.key)) is not None:
             raise Rejected(400, "TooLate")
-        after, answer = super().perform(effect)
+        after, answer = super().perform(effect, now_seconds)
         return Timed(after._rows), answer
 
 

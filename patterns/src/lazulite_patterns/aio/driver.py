@@ -2,16 +2,23 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, TypeVar, cast
+from contextlib import suppress
+from inspect import isawaitable
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from azure.core.exceptions import HttpResponseError
 from azure.data.tables.aio import TableClient
 
-from lazulite_patterns.effects import changesets, sdk
+from lazulite_patterns.effects import changesets, queue_sdk, sdk
 from lazulite_patterns.effects.ambient import Ambient, Sleep, Together
+from lazulite_patterns.effects.calls import Call, Meanwhile
 from lazulite_patterns.effects.effect import Effect, Protocol
 from lazulite_patterns.effects.failpoints import Crash
+from lazulite_patterns.effects.queues import QueueEffect, Receive
 from lazulite_patterns.effects.tables import Batch, Page, Read, Write
+
+if TYPE_CHECKING:
+    from azure.storage.queue.aio import QueueClient  # An extra: only programs with queues have it.
 
 T = TypeVar("T")
 
@@ -24,9 +31,11 @@ class Driver:
         tables: Mapping[str, TableClient],
         ambient: Ambient | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        queues: "Mapping[str, QueueClient] | None" = None,
     ) -> None:
         """Take the clients by the names that protocols use."""
         self.tables = dict(tables)
+        self.queues = dict(queues or {})
         self.ambient = ambient or Ambient()
         self._sleep = sleep
 
@@ -53,10 +62,16 @@ class Driver:
             return None
         if isinstance(effect, Together):
             return await self._together(effect)
-        if not isinstance(effect, Read | Write | Batch | Page):
+        if isinstance(effect, Meanwhile):
+            return await self._meanwhile(effect)
+        if not isinstance(effect, Read | Write | Batch | Page | QueueEffect | Call):
             return self.ambient.answer(effect)
         self.ambient.failpoints.before(effect)
-        answer = await self._request(effect)
+        if isinstance(effect, Call):
+            answer = effect.function(*effect.arguments)
+            answer = await answer if isawaitable(answer) else answer
+        else:
+            answer = await (self._message(effect) if isinstance(effect, QueueEffect) else self._request(effect))
         self.ambient.failpoints.after(effect)
         return answer
 
@@ -79,6 +94,38 @@ class Driver:
                     return None
                 raise
             return sdk.result(effect, made, answer)
+
+    async def _message(self, effect: QueueEffect) -> object:
+        made = queue_sdk.call(effect)
+        method = getattr(self.queues[effect.queue], made.method)
+        with sdk.translated():
+            try:
+                if isinstance(effect, Receive):
+                    page = await anext(method(*made.args, **made.options).by_page(), None)
+                    return queue_sdk.result(effect, [] if page is None else [each async for each in page])
+                return queue_sdk.result(effect, await method(*made.args, **made.options))
+            except HttpResponseError as error:
+                if queue_sdk.is_done(effect, error):
+                    return None
+                raise
+
+    async def _meanwhile(self, effect: Meanwhile[object]) -> object:
+        ended = asyncio.Event()
+
+        async def beside() -> None:
+            while True:
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(ended.wait(), effect.every_seconds)
+                    return
+                with suppress(Exception, Crash):
+                    await self.run(effect.beside())
+
+        task = asyncio.create_task(beside())
+        try:
+            return await self.run(effect.protocol)
+        finally:
+            ended.set()
+            await task
 
     async def _together(self, effect: Together[object]) -> list[object]:
         allowed = asyncio.Semaphore(max(1, effect.workers))

@@ -1,18 +1,26 @@
 """Run protocols with the SDK's clients, in the caller's thread."""
 
+import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar, cast
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from azure.core.exceptions import HttpResponseError
 from azure.data.tables import TableClient
 
-from lazulite_patterns.effects import changesets, sdk
+from lazulite_patterns.effects import changesets, queue_sdk, sdk
 from lazulite_patterns.effects.ambient import Ambient, Sleep, Together
+from lazulite_patterns.effects.calls import Call, Meanwhile
 from lazulite_patterns.effects.drive import drive
 from lazulite_patterns.effects.effect import Effect, Protocol
+from lazulite_patterns.effects.failpoints import Crash
+from lazulite_patterns.effects.queues import QueueEffect, Receive
 from lazulite_patterns.effects.tables import Batch, Page, Read, Write
+
+if TYPE_CHECKING:
+    from azure.storage.queue import QueueClient  # An extra: only programs with queues have it.
 
 T = TypeVar("T")
 
@@ -25,9 +33,11 @@ class Driver:
         tables: Mapping[str, TableClient],
         ambient: Ambient | None = None,
         sleep: Callable[[float], None] = time.sleep,
+        queues: "Mapping[str, QueueClient] | None" = None,
     ) -> None:
         """Take the clients by the names that protocols use."""
         self.tables = dict(tables)
+        self.queues = dict(queues or {})
         self.ambient = ambient or Ambient()
         self._sleep = sleep
 
@@ -41,10 +51,15 @@ class Driver:
             return None
         if isinstance(effect, Together):
             return self._together(effect)
-        if not isinstance(effect, Read | Write | Batch | Page):
+        if isinstance(effect, Meanwhile):
+            return self._meanwhile(effect)
+        if not isinstance(effect, Read | Write | Batch | Page | QueueEffect | Call):
             return self.ambient.answer(effect)
         self.ambient.failpoints.before(effect)
-        answer = self._request(effect)
+        if isinstance(effect, Call):
+            answer = effect.function(*effect.arguments)
+        else:
+            answer = self._message(effect) if isinstance(effect, QueueEffect) else self._request(effect)
         self.ambient.failpoints.after(effect)
         return answer
 
@@ -66,6 +81,35 @@ class Driver:
                     return None
                 raise
             return sdk.result(effect, made, answer)
+
+    def _message(self, effect: QueueEffect) -> object:
+        made = queue_sdk.call(effect)
+        with sdk.translated():
+            try:
+                answer = getattr(self.queues[effect.queue], made.method)(*made.args, **made.options)
+                if isinstance(effect, Receive):
+                    answer = next(answer.by_page(), ())
+                return queue_sdk.result(effect, answer)
+            except HttpResponseError as error:
+                if queue_sdk.is_done(effect, error):
+                    return None
+                raise
+
+    def _meanwhile(self, effect: Meanwhile[object]) -> object:
+        ended = threading.Event()
+
+        def beside() -> None:
+            while not ended.wait(effect.every_seconds):
+                with suppress(Exception, Crash):
+                    self.run(effect.beside())
+
+        thread = threading.Thread(target=beside, daemon=True)
+        thread.start()
+        try:
+            return self.run(effect.protocol)
+        finally:
+            ended.set()
+            thread.join()
 
     def _together(self, effect: Together[object]) -> list[object]:
         with ThreadPoolExecutor(max(1, min(effect.workers, len(effect.protocols)))) as pool:

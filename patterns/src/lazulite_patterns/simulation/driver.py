@@ -1,12 +1,15 @@
-"""Run protocols against tables in memory, with a clock that only the simulation moves. A seed repeats a run exactly."""
+"""Run protocols against tables and queues in memory, with a clock of their own. A seed repeats a run exactly."""
 
+from contextlib import suppress
 from random import Random
 from typing import TypeVar
 
 from lazulite_patterns.effects.ambient import Ambient, Sleep, Together
+from lazulite_patterns.effects.calls import Call, Meanwhile
 from lazulite_patterns.effects.drive import drive
 from lazulite_patterns.effects.effect import Effect, Protocol
 from lazulite_patterns.effects.failpoints import Failpoints, NoFailpoints
+from lazulite_patterns.effects.queues import QueueEffect
 from lazulite_patterns.effects.tables import Batch, Page, Read, Write
 from lazulite_patterns.simulation.world import World
 
@@ -42,12 +45,31 @@ class Simulation:
             return None
         if isinstance(effect, Together):
             return self._together(effect)
-        if not isinstance(effect, Read | Write | Batch | Page):
+        if isinstance(effect, Meanwhile):
+            return self._meanwhile(effect)
+        if not isinstance(effect, Read | Write | Batch | Page | QueueEffect | Call):
             return self.ambient.answer(effect)
         self.ambient.failpoints.before(effect)
-        self.world, answer = self.world.perform(effect)
+        if isinstance(effect, Call):
+            answer = effect.function(*effect.arguments)
+        else:
+            self.world, answer = self.world.perform(effect, self.now_seconds)
         self.ambient.failpoints.after(effect)
         return answer
+
+    def _meanwhile(self, effect: Meanwhile[object]) -> object:
+        due = self.now_seconds + effect.every_seconds
+
+        def perform(inner: Effect[object]) -> object:
+            nonlocal due
+            answer = self.perform(inner)
+            while due <= self.now_seconds:
+                due += effect.every_seconds
+                with suppress(Exception):
+                    self.run(effect.beside())
+            return answer
+
+        return drive(effect.protocol, perform)
 
     def _together(self, effect: Together[object]) -> list[object]:
         answers: list[object] = []

@@ -9,8 +9,10 @@ from datetime import UTC, datetime
 from typing import NamedTuple, TypeAlias
 
 from lazulite_patterns.effects.ambient import Draw, NewId, Now, Sleep, UtcNow
+from lazulite_patterns.effects.calls import Meanwhile
 from lazulite_patterns.effects.effect import Effect, Protocol
 from lazulite_patterns.effects.errors import Rejected
+from lazulite_patterns.effects.queues import QueueEffect
 from lazulite_patterns.effects.tables import Batch, Page, Read, Stored, Write
 from lazulite_patterns.simulation.world import Request, World
 
@@ -133,13 +135,13 @@ class _Histories:
 
 def _next_effect(process: Process, answers: tuple[Step, ...]) -> Request | None:
     """Return the effect that a process asks for after these answers; None if it ended."""
-    protocol = process()
+    protocol = _flat(process())
     ids = 0
     try:
         effect: Effect[object] = protocol.send(None)
         remaining = iter(answers)
         while True:
-            if isinstance(effect, Read | Write | Batch | Page):
+            if isinstance(effect, Read | Write | Batch | Page | QueueEffect):
                 step = next(remaining, None)
                 if step is None:
                     protocol.close()
@@ -152,6 +154,22 @@ def _next_effect(process: Process, answers: tuple[Step, ...]) -> Request | None:
         raise
     except Exception:  # noqa: BLE001 - the process ended by an error, such as a conflict.
         return None
+
+
+def _flat(protocol: Protocol[object]) -> Protocol[object]:
+    """Return a protocol that runs the protocols within it itself. What is beside them is left out."""
+    answer: object = None
+    error: Exception | None = None
+    while True:
+        try:
+            effect = protocol.send(answer) if error is None else protocol.throw(error)
+        except StopIteration as stop:
+            return stop.value
+        answer, error = None, None
+        try:
+            answer = (yield from _flat(effect.protocol)) if isinstance(effect, Meanwhile) else (yield effect)
+        except Exception as failed:  # noqa: BLE001 - the protocol sees every error of its effect.
+            error = failed
 
 
 def _ambient(effect: Effect[object], number: int) -> object:

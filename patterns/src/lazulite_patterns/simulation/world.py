@@ -1,9 +1,11 @@
-"""Tables in memory, as values: a write returns a new world. The service's rules, as far as protocols see them."""
+"""Tables and queues in memory, as values: a write returns a new world. It has the rules that protocols see."""
 
+import math
 from collections.abc import Mapping
 from typing import NamedTuple
 
 from lazulite_patterns.effects.errors import Rejected
+from lazulite_patterns.effects.queues import Message, QueueEffect
 from lazulite_patterns.effects.tables import (
     Batch,
     EntityKey,
@@ -17,6 +19,7 @@ from lazulite_patterns.effects.tables import (
     Write,
 )
 from lazulite_patterns.keys.characters import utf16_order
+from lazulite_patterns.simulation.queues import Queue
 
 _BATCH_MAX = 100
 _PAGE_MAX = 1000
@@ -24,7 +27,7 @@ _EXISTS = (409, "EntityAlreadyExists")
 _ABSENT = (404, "ResourceNotFound")
 _CHANGED = (412, "UpdateConditionNotSatisfied")
 
-Request = Read | Write | Batch | Page
+Request = Read | Write | Batch | Page | QueueEffect
 
 
 class _Row(NamedTuple):
@@ -42,17 +45,26 @@ _NEVER_WRITTEN = _Row(None, 0)
 
 
 class World:
-    """Tables by their names. Immutable, so that a model checker can keep many."""
+    """Tables and queues by their names. Immutable, so that a model checker can keep many."""
 
-    __slots__ = ("_rows", "_state")
+    __slots__ = ("_queues", "_rows", "_state")
 
-    def __init__(self, rows: Mapping[tuple[str, EntityKey], _Row] | None = None) -> None:
-        """Begin with no entities."""
+    def __init__(
+        self,
+        rows: Mapping[tuple[str, EntityKey], _Row] | None = None,
+        queues: Mapping[str, Queue] | None = None,
+    ) -> None:
+        """Begin with no entities and no messages."""
         self._rows = dict(rows or {})
+        self._queues = dict(queues or {})
         self._state: frozenset[object] | None = None
 
-    def perform(self, effect: Request) -> tuple["World", object]:
+    def perform(self, effect: Request, now_seconds: float = math.inf) -> tuple["World", object]:
         """Return the world after an effect, and the effect's result.
+
+        Args:
+            effect: what is done.
+            now_seconds: the time. At infinity every message is visible, even one that another worker received.
 
         Raises:
             Rejected: as the service does.
@@ -61,6 +73,9 @@ class World:
             return self, self.entity(effect.table, effect.key)
         if isinstance(effect, Page):
             return self, self._page(effect)
+        if isinstance(effect, QueueEffect):
+            queue, answer = self._queues.get(effect.queue, Queue()).perform(effect, now_seconds)
+            return World(self._rows, {**self._queues, effect.queue: queue}), answer
         operations = (effect.operation,) if isinstance(effect, Write) else effect.operations
         _check_batch(operations)
         changed = dict(self._rows)
@@ -72,7 +87,7 @@ class World:
                 raise Rejected(*code, index=index if isinstance(effect, Batch) else None)
             changed[place] = _Row(_written(operation, row), row.writes + 1)
             etags.append("" if operation.kind is Kind.DELETE else changed[place].etag)
-        return World(changed), etags[0] if isinstance(effect, Write) else tuple(etags)
+        return World(changed, self._queues), etags[0] if isinstance(effect, Write) else tuple(etags)
 
     def entity(self, table: str, key: EntityKey) -> Stored | None:
         """Return one entity; None if it is absent."""
@@ -88,6 +103,11 @@ class World:
         ]
         return sorted(found, key=lambda each: tuple(map(utf16_order, each.key)))
 
+    def messages(self, queue: str) -> list[Message]:
+        """Return the messages of a queue, visible or not, without a receipt."""
+        held = self._queues.get(queue, Queue()).messages
+        return [Message(each.id, "", each.text, each.dequeue_count) for each in held]
+
     @property
     def state(self) -> frozenset[object]:
         """What tells this world from others."""
@@ -95,7 +115,7 @@ class World:
             self._state = frozenset(
                 (place, row.writes, None if row.properties is None else frozenset(row.properties.items()))
                 for place, row in self._rows.items()
-            )
+            ) | frozenset(self._queues.items())
         return self._state
 
     def _page(self, effect: Page) -> Found:

@@ -1,0 +1,29 @@
+"""Effects that run a program's own functions, and protocols beside each other."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from lazulite_patterns.effects.effect import Effect, Protocol
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, eq=False)
+class Call(Effect[object]):
+    """Call a function of the program. The asynchronous driver awaits what it returns, if it is awaitable."""
+
+    function: Callable[..., object]
+    arguments: tuple[object, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Meanwhile(Effect[T], Generic[T]):
+    """Run a protocol, and another one again and again until the first ends. The result is that of the first.
+
+    A `beside` that is running when the first ends is awaited. Its errors are ignored: it reports by what it changes.
+    """
+
+    protocol: Protocol[T]
+    beside: Callable[[], Protocol[None]]
+    every_seconds: float
