@@ -25,7 +25,7 @@ from lazulite.server.limits import Limits
 from lazulite.settings.database import DATABASE_VARIABLES, database_settings_from
 from tests.docs_support import fences
 
-from .torture.rolling.balancers import ADDRESSES
+from .torture.rolling.balancers import ADDRESSES, QUEUE_ADDRESSES
 
 ROOT = Path(__file__).parents[1]
 DEPLOY = ROOT / "deploy"
@@ -87,7 +87,7 @@ def needed(requirement: str) -> set[str]:
 
 
 def of_the_unit() -> Namespace:
-    command = service()["ExecStart"].replace("%i", "10003").replace("${CREDENTIALS_DIRECTORY}", "/run/credentials")
+    command = service()["ExecStart"].replace("%i", "0003").replace("${CREDENTIALS_DIRECTORY}", "/run/credentials")
     program, *arguments = shlex.split(command)
     assert program.endswith("/.venv/bin/lazulite")
     return build_parser().parse_args(arguments)
@@ -101,9 +101,8 @@ def of_the_compose_file() -> Namespace:
 
 def seconds(name: str, setting: str) -> int:
     """The time in seconds that a setting is given in a file."""
-    found = re.findall(rf"\b{setting}[ :]+(\d+)s\b", text(name))
-    assert len(found) == 1, (name, setting, found)
-    return int(found[0])
+    [found] = set(re.findall(rf"\b{setting}[ :]+(\d+)s\b", text(name)))
+    return int(found)
 
 
 def test_a_stop_is_given_its_time() -> None:
@@ -132,18 +131,27 @@ def test_no_balancer_sends_a_write_again_that_a_process_may_have_taken() -> None
     manual = (DEPLOY.parent / "docs" / "operations" / "network.md").read_text(encoding="utf-8")
     for passed in (text("nginx.conf"), manual):
         assert re.findall(r"^ *proxy_next_upstream\b *(.*?);", passed, re.MULTILINE) == ["off"]
-    second_try = re.findall(r"^map .*?^}", text("nginx.conf"), re.MULTILINE | re.DOTALL)
+    second_try = re.findall(r"^map \"\$.*?^}", text("nginx.conf"), re.MULTILINE | re.DOTALL)
     assert [re.findall(r'^ +(\S+|"[^"]*") +(\S+);$', each, re.MULTILINE) for each in second_try] == [
-        [("default", '""'), ('"~^(GET|HEAD) "', "yes"), ('"~ 0$"', "yes")]
+        [
+            ("default", '""'),
+            ('"~ 0$"', "yes"),
+            ('"~^lazulite_queues GET .*/messages (?!true )"', '""'),
+            ('"~^\\w+ (GET|HEAD) "', "yes"),
+        ]
     ]
-    assert "\n    http-request disable-l7-retry if !METH_GET\n" in text("haproxy.cfg")
+    assert text("haproxy.cfg").count("\n    http-request disable-l7-retry if !METH_GET\n") == 2
 
 
 def test_a_unit_has_a_database_and_its_password() -> None:
     variables = dict(line.split("=", 1) for line in text("lazulite.env").splitlines() if not line.startswith("#"))
     assert set(variables) <= set(DATABASE_VARIABLES)
     args = of_the_unit()
-    assert args.table_port == 10003
+    assert (args.table_port, args.queue_port, args.services) == (
+        10003,
+        20003,
+        build_parser().parse_args(["serve"]).services,
+    )
     assert str(args.engine_password_file) == "/run/credentials/password"
     assert service()["LoadCredential"].startswith("password:")
     args.engine_password_file = DEPLOY / "lazulite.env"
@@ -154,12 +162,15 @@ def test_a_unit_has_a_database_and_its_password() -> None:
 
 def test_all_speak_of_the_same_addresses() -> None:
     assert tuple(re.findall(r"^ +server lazulite-\d (\S+)$", text("haproxy.cfg"), re.MULTILINE)) == ADDRESSES
-    assert tuple(re.findall(r"^ +server (\S+) ", text("nginx.conf"), re.MULTILINE)) == ADDRESSES
+    assert tuple(re.findall(r"^ +server (\S+) ", text("nginx.conf"), re.MULTILINE)) == ADDRESSES + QUEUE_ADDRESSES
     hosts = re.findall(r"^  lazulite-\d:\n.*\n.*\n +inside: {ipv4_address: (\S+)}", text("compose.yaml"), re.MULTILINE)
     args = of_the_compose_file()
     assert tuple(f"{host}:{args.table_port}" for host in hosts) == ADDRESSES
     queues = re.findall(r"^ +server queues-\d (\S+)$", text("haproxy.cfg"), re.MULTILINE)
-    assert queues == [f"{host}:{args.queue_port}" for host in hosts]
+    assert tuple(queues) == QUEUE_ADDRESSES == tuple(f"{host}:{args.queue_port}" for host in hosts)
+    listened = re.findall(r"^    (?:bind :|listen )(\d+)", text("haproxy.cfg") + text("nginx.conf"), re.MULTILINE)
+    assert listened == [str(args.table_port), str(args.queue_port)] * 2
+    assert f"\n    {args.queue_port} lazulite_queues;\n" in text("nginx.conf")
     published = re.findall(r'"(\d+):\d+"', text("compose.yaml"))
     assert published == [str(args.table_port), str(args.queue_port)]
     assert text("Dockerfile").count(f"\nEXPOSE {args.queue_port} {args.table_port}\n") == 1
@@ -168,7 +179,8 @@ def test_all_speak_of_the_same_addresses() -> None:
 def test_queues_are_balanced_as_tables() -> None:
     tables, queues = re.findall(r"^listen .*\n((?:.*\n)*?)(?=\n?# The same|\Z)", text("haproxy.cfg"), re.MULTILINE)
     rules = [re.findall(r"^    (?!#|bind|server)(.+)$", each, re.MULTILINE) for each in (tables, queues)]
-    assert rules[0] == rules[1]
+    claims = "http-request disable-l7-retry if { path_end /messages } !{ url_param(peekonly) -i true }"
+    assert rules[0] == [rule for rule in rules[1] if rule != claims] != rules[1]
     assert len(rules[0]) > 8
 
 
@@ -258,9 +270,9 @@ def test_units_keep_secrets_out_of_core_dumps_and_system_calls_to_those_of_servi
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="no systemd-analyze here")
-@pytest.mark.parametrize("name", ["lazulite.service", "lazulite@10003.service"])
+@pytest.mark.parametrize("name", ["lazulite.service", "lazulite@0003.service"])
 def test_systemd_has_nothing_to_say_about_the_units(name: str, tmp_path: Path) -> None:
-    source = name.replace("10003", "")
+    source = name.replace("0003", "")
     unit = text(source).replace("/opt/lazulite/.venv/bin/lazulite", "/bin/true")
     unit = unit.replace("/etc/lazulite/lazulite.env", str(DEPLOY / "lazulite.env"))
     (tmp_path / name).write_text(unit)

@@ -16,7 +16,9 @@ HOST = "127.0.0.3"
 DEPLOY = Path(__file__).parents[3] / "deploy"
 STOP_SECONDS_MAX = 30
 ADDRESSES = ("10.77.0.11:10002", "10.77.0.12:10002")
-"""The addresses in the files of `deploy/`."""
+"""The addresses in the files of `deploy/`, of tables."""
+QUEUE_ADDRESSES = ("10.77.0.11:10001", "10.77.0.12:10001")
+"""Those of queues."""
 
 
 def free() -> str:
@@ -32,7 +34,7 @@ def program(name: str) -> str | None:
 
 
 class Balancer:
-    """A running load balancer at `address`; its creator closes it."""
+    """A running load balancer, at `address` for tables and at `queue_address` for queues; its creator closes it."""
 
     name: str
     delay_seconds: float | None = None
@@ -40,10 +42,11 @@ class Balancer:
     settling_seconds: float = 0
     """How much longer than its start a new process must be waited for."""
 
-    def __init__(self, directory: Path, servers: Sequence[str]) -> None:
-        """Balance over the servers at these addresses."""
-        self.address = free()
+    def __init__(self, directory: Path, servers: Sequence[str], queue_servers: Sequence[str] = ()) -> None:
+        """Balance over the servers at these addresses; without `queue_servers`, none serves queues."""
+        self.address, self.queue_address = free(), free()
         self._servers = servers
+        self._queue_servers = queue_servers or [free() for _ in servers]
         self._directory = directory
         with (directory / f"{self.name}.log").open("ab") as log:
             self._process = subprocess.Popen(self._command(), cwd=directory, stdout=log, stderr=log)
@@ -68,7 +71,8 @@ class Balancer:
     def _filled_in(self, name: str, **others: str) -> str:
         """Return a file of `deploy/` with our addresses."""
         text = (DEPLOY / name).read_text(encoding="utf-8")
-        for old, new in {**dict(zip(ADDRESSES, self._servers, strict=True)), **others}.items():
+        servers = zip(ADDRESSES + QUEUE_ADDRESSES, (*self._servers, *self._queue_servers), strict=True)
+        for old, new in {**dict(servers), **others}.items():
             assert text.count(old) == 1, f"{name} has {old!r} {text.count(old)} times"
             text = text.replace(old, new)
         return text
@@ -104,7 +108,7 @@ class HAProxy(Balancer):
             "    group haproxy\n": "",
             "maxconn 20000": "maxconn 200",
             "bind :10002": f"bind {self.address}",
-            "bind :10001": f"bind {free()}",
+            "bind :10001": f"bind {self.queue_address}",
             "socket /run/haproxy/admin.sock mode 600": f"socket ipv4@{self._control}",
         }
         (self._directory / "haproxy.cfg").write_text(self._filled_in("haproxy.cfg", **us))
@@ -123,7 +127,12 @@ class Nginx(Balancer):
         return _connects(self._servers[server])
 
     def _command(self) -> list[str]:
-        text = self._filled_in("nginx.conf", **{"listen 10002": f"listen {self.address}"})
+        us = {
+            "listen 10002": f"listen {self.address}",
+            "listen 10001": f"listen {self.queue_address}",
+            "    10001 ": f"    {self.queue_address.rpartition(':')[2]} ",
+        }
+        text = self._filled_in("nginx.conf", **us)
         (self._directory / "lazulite.conf").write_text(text)
         kinds = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
         lines = [

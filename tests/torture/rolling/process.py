@@ -14,24 +14,26 @@ NEVER_SECONDS = 600
 class Process:
     """A `lazulite serve` on the database, at an address that stays its own."""
 
-    def __init__(self, name: str, dsn: str, delay_seconds: float | None, directory: Path, server: Program) -> None:
-        """`delay_seconds` None: it waits until it is told again."""
-        self.address = free()
+    def __init__(
+        self,
+        name: str,
+        dsn: str,
+        delay_seconds: float | None,
+        directory: Path,
+        server: Program,
+        *,
+        queues: bool = False,
+    ) -> None:
+        """`delay_seconds` None: it waits until it is told again. `queues`: it serves them, too."""
+        self.address, self.queue_address = free(), free()
         self._environment = environment(LAZULITE_ENGINE=dsn)
         host, port = self.address.split(":")
         delay = str(NEVER_SECONDS if delay_seconds is None else delay_seconds)
-        flags = [
-            "--silent",
-            "--services",
-            "table",
-            "--table-host",
-            host,
-            "--table-port",
-            port,
-            "--drain-delay-seconds",
-            delay,
-        ]
+        flags = ["--silent", "--table-host", host, "--table-port", port, "--drain-delay-seconds", delay]
         flags += ["--keep-alive-seconds", "600", "--trusted-proxy", "127.0.0.1"]
+        queue_host, queue_port = self.queue_address.split(":")
+        own = ["--services", "table,queue", "--queue-host", queue_host, "--queue-port", queue_port]
+        flags += own if queues else ["--services", "table"]
         self._program = server
         self._flags = flags
         self._log = directory / f"{name}.log"

@@ -18,6 +18,7 @@ from .balancers import BALANCERS, Balancer, free, program
 
 WRITES = ["POST", "PUT", "MERGE", "PATCH", "DELETE"]
 READS = ["GET", "HEAD"]
+_NUMBERS = count()
 TARGET = "/orders/T%2Fa%20(PartitionKey='%25',RowKey='{}')?$filter=a%20eq%20'b+c'"
 
 
@@ -79,13 +80,42 @@ def balanced(kind: type[Balancer], directory: Path, *, hangs_up: bool) -> Iterat
         backends = [Backend(address, hangs_up=hangs_up) for address in addresses]
         for backend in backends:
             stack.callback(backend.close)
-        balancer = kind(directory, addresses)
+        balancer = kind(directory, addresses, addresses)
         stack.callback(balancer.close)
         yield balancer, backends
 
 
-def ask(balancer: Balancer, method: str, target: str) -> int:
-    connection = HTTPConnection(balancer.address, timeout=30)
+class Seen:
+    """How often the backends see one request, whose target is a new one each time."""
+
+    def __init__(self, address: str, backends: list[Backend], target: str) -> None:
+        self._address = address
+        self._backends = backends
+        self._target = target
+
+    def times(self, method: str) -> int:
+        """Send a request that gets no response; return how often it was seen."""
+        target = self._target.format(next(_NUMBERS))
+        assert ask(self._address, method, target) >= 500
+        seen = sightings(self._backends, target)
+        assert set(seen) <= {(method, target, "tables.example:8", b"" if method in READS else b"{}")}
+        return seen.total()
+
+    def at_last(self, method: str, least: int) -> int:
+        """As `times`. nginx sends none for a second after a failure, so requests are tried until one is seen."""
+        times = 0
+
+        def enough() -> bool:
+            nonlocal times
+            times = self.times(method)
+            return times >= least
+
+        until(enough, f"{method} to be seen {least} times")
+        return times
+
+
+def ask(address: str, method: str, target: str) -> int:
+    connection = HTTPConnection(address, timeout=30)
     try:
         connection.request(method, target, b"" if method in READS else b"{}", {"Host": "tables.example:8"})
         return connection.getresponse().status
@@ -114,40 +144,37 @@ both = pytest.mark.parametrize(
 
 @both
 def test_request_without_response_is_repeated_only_if_it_reads(kind: type[Balancer], tmp_path: Path) -> None:
-    numbers = count()
-
-    def seen_times(method: str) -> int:
-        target = TARGET.format(next(numbers))
-        assert ask(balancer, method, target) >= 500
-        seen = sightings(backends, target)
-        assert set(seen) <= {(method, target, "tables.example:8", b"" if method in READS else b"{}")}
-        return seen.total()
-
-    def seen_at_last(method: str, least: int) -> int:
-        """How often one request was seen; nginx sends none for a second after a failure, so others are tried."""
-        times = 0
-
-        def enough() -> bool:
-            nonlocal times
-            times = seen_times(method)
-            return times >= least
-
-        until(enough, f"{method} to be seen {least} times")
-        return times
-
     with balanced(kind, tmp_path, hangs_up=True) as (balancer, backends):
+        seen = Seen(balancer.address, backends, TARGET)
         for method in WRITES:
-            assert seen_at_last(method, 1) == 1, method
+            assert seen.at_last(method, 1) == 1, method
         for method in READS:
-            seen_at_last(method, 2)
+            seen.at_last(method, 2)
 
 
 @both
-def test_undelivered_request_is_repeated_whatever_its_method(kind: type[Balancer], tmp_path: Path) -> None:
+def test_get_of_messages_is_not_repeated_and_a_peek_is(kind: type[Balancer], tmp_path: Path) -> None:
+    with balanced(kind, tmp_path, hangs_up=True) as (balancer, backends):
+        for query in ("", "?numofmessages=32&visibilitytimeout=5", "?peekonly=false"):
+            seen = Seen(balancer.queue_address, backends, f"/orders/jobs{{}}/messages{query}")
+            assert [seen.at_last("GET", 1) for _ in range(3)] == [1, 1, 1], query
+        for target in (
+            "jobs{}/messages?peekonly=true",
+            "jobs{}/messages?numofmessages=2&peekonly=true",
+            "jobs{}?comp=acl",
+        ):
+            Seen(balancer.queue_address, backends, f"/orders/{target}").at_last("GET", 2)
+        assert Seen(balancer.queue_address, backends, "/orders/jobs{}/messages").at_last("POST", 1) == 1
+
+
+@both
+@pytest.mark.parametrize("target", [TARGET, "/orders/jobs/messages?n={}"])
+def test_undelivered_request_is_repeated_whatever_its_method(kind: type[Balancer], tmp_path: Path, target: str) -> None:
     with balanced(kind, tmp_path, hangs_up=False) as (balancer, backends):
         backends[0].close()
+        address = balancer.address if target == TARGET else balancer.queue_address
         for method in (*WRITES, *READS):
             for number in range(2):  # One each, were both there.
-                target = TARGET.format(f"{method}{number}")
-                assert ask(balancer, method, target) == 200, method
-                assert sightings(backends, target).total() == 1
+                one = target.format(f"{method}{number}")
+                assert ask(address, method, one) == 200, method
+                assert sightings(backends, one).total() == 1
