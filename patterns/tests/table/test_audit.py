@@ -1,0 +1,127 @@
+"""Each damage of a table with indexes is found and repaired; what needs a person is only found."""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Annotated
+from uuid import uuid4
+
+import pytest
+from azure.data.tables import TableClient, UpdateMode
+from azure.data.tables.aio import TableClient as AsyncTableClient
+
+from lazulite_patterns.aio.audit import audit as audit_async
+from lazulite_patterns.aio.table import Table as AsyncTable
+from lazulite_patterns.audit.finding import Finding
+from lazulite_patterns.audit.run import audit
+from lazulite_patterns.effects.ambient import Ambient
+from lazulite_patterns.entities import Partition, Row, entity
+from lazulite_patterns.indexes import Index
+from lazulite_patterns.indexes import check as kinds
+from lazulite_patterns.keys import integer
+from lazulite_patterns.table.check import UNREADABLE
+from lazulite_patterns.table.table import Table
+
+
+@entity()
+@dataclass(frozen=True)
+class Person:
+    department: Annotated[str, Partition()]
+    id: Annotated[int, Row(integer(4))]
+    email: str | None
+    last: str
+    age: int
+
+
+PEOPLE = [Person("IT", number, f"p{number}@contoso.com", f"Jones {number}", 20 + number) for number in range(6)]
+LATER = Ambient(utc_now=lambda: datetime.now(UTC) + timedelta(seconds=700))
+
+
+@pytest.fixture
+def ages(connection_string: str) -> Iterator[TableClient]:
+    with TableClient.from_connection_string(connection_string, f"T{uuid4().hex}", retry_total=0) as client:
+        client.create_table()
+        yield client
+        client.delete_table()
+
+
+def declared(ages: TableClient) -> list[Index]:
+    return [
+        Index("email", "email", unique=True),
+        Index("name", "last", within_partition=True),
+        Index("age", "age", table=ages.table_name),
+    ]
+
+
+def table(client: TableClient, ages: TableClient, ambient: Ambient | None = None) -> Table[Person]:
+    return Table(client, Person, indexes=declared(ages), clients=[ages], ambient=ambient)
+
+
+def damage(client: TableClient, ages: TableClient) -> None:
+    """Plant each kind of damage, and one of some kinds within the partition, too."""
+    entries = {str(each["RowKey"]): each for each in client.query_entities("PartitionKey eq 'IT'")}
+    within = {str(each["TargetRow"]): each for key, each in entries.items() if key.startswith("_Index!")}
+    client.delete_entity(within["0000"])
+    client.delete_entity("IT", "0001")  # Its three entries lead nowhere.
+    client.update_entity({"PartitionKey": "IT", "RowKey": "0002", "email": "other@contoso.com"})
+    client.update_entity({"PartitionKey": "IT", "RowKey": "0003", "email": "p4@contoso.com"})
+    claim = {"PartitionKey": "_Index!email!p5@contoso.com", "RowKey": "", "TargetPartition": "IT", "TargetRow": "9"}
+    client.upsert_entity(claim, mode=UpdateMode.REPLACE)
+    ages.create_entity({"PartitionKey": "_Index!age!5", "RowKey": "x"})
+    client.create_entity({"PartitionKey": "IT", "RowKey": "no number", "_Type": "Robot"})
+
+
+EXPECTED = Counter(
+    {
+        kinds.NO_ENTRY: 2,  # A name, and other@contoso.com.
+        kinds.NO_ENTITY: 4,  # Three entries of 0001, and the claim for 9.
+        kinds.NO_FIT: 2,  # Those of 0002 and of 0003 before.
+        kinds.TWICE: 1,
+        kinds.TAKEN: 1,
+        kinds.DAMAGED: 1,
+        UNREADABLE: 1,
+    }
+)
+
+
+def counted(findings: list[Finding]) -> Counter[str]:
+    return Counter(each.kind for each in findings)
+
+
+def test_each_damage_is_found_and_repaired(table_client: TableClient, ages: TableClient) -> None:
+    staff = table(table_client, ages)
+    for each in PEOPLE:
+        staff.insert(each)
+    assert list(audit(staff)) == []
+    damage(table_client, ages)
+    assert counted(list(audit(staff))) == EXPECTED
+    young = list(audit(staff, repair=True))
+    assert all(each.repaired is (each.kind == kinds.NO_ENTRY) for each in young), "the others wait for the grace"
+    later = table(table_client, ages, LATER)
+    for _ in range(2):  # A claim may be deleted first, and its entry inserted by the second audit.
+        list(audit(later, repair=True))
+    assert counted(list(audit(later))) == Counter({kinds.TWICE: 1, UNREADABLE: 1})
+    assert [each.id for each in staff.by("email", "p5@contoso.com")] == [5]
+    assert [each.id for each in staff.by("email", "other@contoso.com")] == [2]
+    staff.update(PEOPLE[3], lambda each: replace(each, email=None))
+    staff.client.delete_entity("IT", "no number")
+    assert list(audit(later)) == []
+
+
+async def test_asynchronous_programs_audit_too(
+    connection_string: str, table_client: TableClient, ages: TableClient
+) -> None:
+    staff = table(table_client, ages)
+    for each in PEOPLE:
+        staff.insert(each)
+    damage(table_client, ages)
+    async with (
+        AsyncTableClient.from_connection_string(connection_string, table_client.table_name) as client,
+        AsyncTableClient.from_connection_string(connection_string, ages.table_name) as others,
+    ):
+        many = AsyncTable(client, Person, indexes=declared(ages), clients=[others], ambient=LATER)
+        assert counted([each async for each in audit_async(many)]) == EXPECTED
+        for _ in range(2):
+            assert [each async for each in audit_async(many, repair=True)]
+        assert counted([each async for each in audit_async(many)]) == Counter({kinds.TWICE: 1, UNREADABLE: 1})
