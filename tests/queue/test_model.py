@@ -1,10 +1,18 @@
-"""A queue against a model of one, with a clock that the model sets: at least once, in time, by the latest receipt."""
+"""A queue against a model of one, with a clock that the model sets: at least once, in time, by the latest receipt.
+
+It runs on each engine of the contract's tests. Where the engine keeps rows, a restart opens it anew.
+"""
 
 import asyncio
-from contextlib import AsyncExitStack
+import shutil
+import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
+from random import Random
 
-from hypothesis import settings
+import pytest
+from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     Bundle,
@@ -15,14 +23,16 @@ from hypothesis.stateful import (
     multiple,
     precondition,
     rule,
+    run_state_machine_as_test,
 )
 
+from lazulite.engine.contract import Engine
 from lazulite.queue.messages import Messages
 from lazulite.queue.model.expirations import SLOT_TICKS
 from lazulite.queue.model.message import Message
-from tests.postgres.engine_under_test import on_database
+from tests.engine.conftest import ENGINES, EngineFactory
 
-from .world import World, opened, receipt
+from .world import START, World, receipt
 
 
 @dataclass
@@ -33,25 +43,41 @@ class Expected:
 
 
 class QueueMachine(RuleBasedStateMachine):
-    """Puts, gets, updates, deletes, lets time pass, clears, restarts, and takes turns with another process."""
+    """Puts, gets, updates, deletes, lets time pass, clears, restarts, and takes turns with another process.
 
+    `kind` makes the engine; `has_processes`: several processes may have one open, each by itself.
+    """
+
+    kind: Callable[[Path], EngineFactory]
+    has_processes: bool
     receipts: Bundle[Message] = Bundle("receipts")
 
     def __init__(self) -> None:
         super().__init__()
         self.runner = asyncio.Runner()
-        self.stack = AsyncExitStack()
+        self.directory = Path(tempfile.mkdtemp(prefix="lazulite-queue-model-"))
+        self.factory = type(self).kind(self.directory)
+        self.engines: list[Engine] = []
         self.expected: dict[object, Expected] = {}
         self.restarts = 0
         self.other: Messages | None = None
 
-    @initialize(shards=st.sampled_from([1, 3]), alone=st.just(False) if on_database() else st.booleans())
+    @initialize(shards=st.sampled_from([1, 3]), alone=st.booleans())
     def begin(self, shards: int, alone: bool) -> None:
-        self.world: World = self.runner.run(self.stack.enter_async_context(opened(shards, alone=alone)))
+        self.world = World(self.opened(), shards, alone=alone and not self.has_processes)
 
     def teardown(self) -> None:
-        self.runner.run(self.stack.aclose())
+        self.close()
         self.runner.close()
+        shutil.rmtree(self.directory)
+
+    def opened(self) -> Engine:
+        self.engines.append(self.factory.open(lambda: START))
+        return self.engines[-1]
+
+    def close(self) -> None:
+        while self.engines:
+            self.runner.run(self.engines.pop().close())
 
     def alive(self) -> list[Message]:
         return [each.latest for each in self.expected.values() if each.latest.expires > self.world.now]
@@ -133,6 +159,9 @@ class QueueMachine(RuleBasedStateMachine):
     @rule()
     def restart(self) -> None:
         self.restarts += 1
+        if self.factory.keeps:
+            self.close()
+            self.world.engine = self.opened()
         self.world.restart(self.restarts)
         self.other = None
 
@@ -141,9 +170,23 @@ class QueueMachine(RuleBasedStateMachine):
     def switch(self) -> None:
         """Go on with another process on the same store, which keeps what it knew."""
         self.restarts += 1
-        other = self.other or self.world.process(self.restarts)
-        self.world.messages, self.other = other, self.world.messages
+        self.world.messages, self.other = self.other or self.another(), self.world.messages
+
+    def another(self) -> Messages:
+        engine = self.opened() if self.has_processes else self.world.engine
+        return Messages(engine, lambda: self.world.now, Random(self.restarts))
 
 
-TestQueue = QueueMachine.TestCase
-TestQueue.settings = settings(max_examples=40, stateful_step_count=40, deadline=None, report_multiple_bugs=False)
+@pytest.mark.parametrize("kind", ENGINES)
+def test_a_queue_equals_its_model(kind: str) -> None:
+    attributes = {"kind": staticmethod(ENGINES[kind]), "has_processes": kind.startswith("postgres")}
+    run_state_machine_as_test(
+        type("Machine", (QueueMachine,), attributes),
+        settings=settings(
+            max_examples=40,
+            stateful_step_count=40,
+            deadline=None,
+            report_multiple_bugs=False,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )
