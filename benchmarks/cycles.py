@@ -13,7 +13,21 @@ QUEUE = "bench"
 TEXT_BYTES = 1024
 PUT, CYCLE = "put", "get and delete"
 CONNECTIONS = 64
+_MESSAGE = f"<QueueMessage><MessageText>{'x' * TEXT_BYTES}</MessageText></QueueMessage>".encode()
 _FOUND = re.compile(rb"<MessageId>(.+?)</MessageId>.*<PopReceipt>(.+?)</PopReceipt>")
+
+
+def put_request(requests: Requests) -> bytes:
+    """Return the request that puts a message of 1 KB."""
+    return requests.raw("POST", f"{QUEUE}/messages", body=_MESSAGE, Content_Type="application/xml")
+
+
+def delete_request(requests: Requests, response: bytes) -> bytes | None:
+    """Return the request that deletes the message of a response to a get; None if there is none."""
+    if (found := _FOUND.search(response)) is None:
+        return None
+    message, receipt = (each.decode() for each in found.groups())
+    return requests.raw("DELETE", f"{QUEUE}/messages/{message}", f"popreceipt={quote(receipt, safe='')}")
 
 
 class Queues:
@@ -28,8 +42,7 @@ class Queues:
 
     def put(self, connections: int = CONNECTIONS, variant: str = "") -> Workload:
         """Put messages of 1 KB."""
-        body = f"<QueueMessage><MessageText>{'x' * TEXT_BYTES}</MessageText></QueueMessage>".encode()
-        requests = [self.requests.raw("POST", f"{QUEUE}/messages", body=body, Content_Type="application/xml")]
+        requests = [put_request(self.requests)]
         return Workload(PUT, 1, connections, 201, requests, variant=variant)
 
     def cycle(self, connections: int = CONNECTIONS, variant: str = "") -> tuple[Workload, Load]:
@@ -40,7 +53,4 @@ class Queues:
     def _delete(self, status: int, body: bytes) -> bytes | None:
         if status != 200:
             raise BenchmarkError(f"{CYCLE}: status {status}, expected 200: {body[:300]!r}")
-        if (found := _FOUND.search(body)) is None:
-            return None
-        message, receipt = (each.decode() for each in found.groups())
-        return self.requests.raw("DELETE", f"{QUEUE}/messages/{message}", f"popreceipt={quote(receipt, safe='')}")
+        return delete_request(self.requests, body)

@@ -13,23 +13,22 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from datetime import UTC, datetime
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from random import Random
 from statistics import median
 from types import FrameType
-from typing import NamedTuple
 
-from benchmarks.entities import PARTITION_ROWS, TRANSACTION_ROWS, entity, row_key
-from benchmarks.requests import MINIMAL, TABLE, Requests
+from benchmarks.in_process_cases import CASES, GET, Case, fill
 from lazulite.app.services import calm_collector
 from lazulite.auth.accounts.account import AccountDirectory
 from lazulite.engine.rocksdb.engine import RocksEngine
 from lazulite.protocol.clock import system_clock
 from lazulite.protocol.fields import Fields
-from lazulite.protocol.message import Request
+from lazulite.protocol.message import Request, Service
 from lazulite.protocol.request_id import RequestIds
+from lazulite.queue.routes import ROUTES as QUEUE_ROUTES
+from lazulite.queue.service import QueueService
 from lazulite.server.admission.budgets import budgets_of
 from lazulite.server.http.connection import Connection
 from lazulite.server.http.server_state import ServerState
@@ -39,72 +38,8 @@ from lazulite.table.routes import ROUTES
 from lazulite.table.service import TableService
 
 _ROOT = Path(__file__).parents[1]
-_BUILD = Requests("127.0.0.1:10002", datetime.now(UTC))
-_POINT = f"{TABLE}(PartitionKey='p',RowKey='000000')"
-_SDK = {
-    "User_Agent": "azsdk-python-data-tables/12.5.0 Python/3.11.2 (Linux)",
-    "Accept_Encoding": "gzip, deflate",
-    "Connection": "keep-alive",
-    "DataServiceVersion": "3.0",
-    "x_ms_client_request_id": "5e7c1f9a-8d3b-11ef-b864-0242ac120002",
-}
-"""The fields of an SDK's requests beside those of every request."""
 _ROUNDS, _WARM = 60, 10
 """How often the requests of a case are sent, and how often before the first that counts."""
-
-
-def _sdk_entity(partition: str, row: str) -> bytes:
-    """Return an entity as Azure's SDK for Python writes it: seven properties, types after the values."""
-    typed = {"Ratio": "Edm.Double", "Count": "Edm.Int64", "Seen": "Edm.DateTime"}
-    values = {"PartitionKey": partition, "RowKey": row, "Name": f"name of {row}", "Age": 23, "Active": True}
-    values |= {"Ratio": 1.5, "Count": "9007199254740993", "Seen": "2024-02-29T12:34:56.789000Z"}
-    members: dict[str, object] = {}
-    for name, value in values.items():
-        members[name] = value
-        if isinstance(value, str) or name in typed:
-            members[f"{name}@odata.type"] = typed.get(name, "Edm.String")
-    return json.dumps(members).encode()
-
-
-def _batch(method: str, partition: str) -> bytes:
-    """Return a transaction of 100 as that SDK writes it."""
-    keys = [(partition, row_key(number) + "x" * (number % 3)) for number in range(TRANSACTION_ROWS)]
-    return _BUILD.transaction([_sdk_entity(*key) for key in keys], method, keys, **_SDK)
-
-
-def _inserts(partition: str, first: int = 0) -> bytes:
-    rows = range(first, first + TRANSACTION_ROWS)
-    return _BUILD.transaction([entity(partition, row_key(row)) for row in rows])
-
-
-class Case(NamedTuple):
-    """A kind of request: how many at a time, the entities of one, and its bytes by its number."""
-
-    together: int
-    units: int
-    make: Callable[[int], bytes]
-    whole: bool = False
-
-
-_GET = Case(64, 1, lambda _: _BUILD.raw("GET", _POINT, "", b"", MINIMAL, **_SDK))
-_SIGNED_GET = Case(64, 1, lambda _: _BUILD.signed("GET", _POINT, "", b"", "", **_SDK))
-CASES = {
-    "point GET by SAS": _GET,
-    "point GET by Shared Key": _SIGNED_GET,
-    "point GET by SAS, whole": _GET._replace(together=1, whole=True),
-    "point GET by Shared Key, whole": _SIGNED_GET._replace(together=1, whole=True),
-    "insert, 64 connections, whole": Case(64, 1, lambda at: _BUILD.insert(entity(f"w{at}", "r")), whole=True),
-    "insert of 1 KB": Case(64, 1, lambda at: _BUILD.insert(entity(f"i{at}", "r"))),
-    "insert by the SDK": Case(64, 1, lambda at: _BUILD.insert(_sdk_entity(f"s{at}", "r"))),
-    "merge of 1 KB": Case(64, 1, lambda at: _BUILD.merge(f"m{at % 64}", "r", entity(f"m{at % 64}", "r"))),
-    "100 inserts of 1 KB": Case(1, TRANSACTION_ROWS, lambda at: _inserts(f"t{at}")),
-    "100 inserts by the SDK": Case(1, TRANSACTION_ROWS, lambda at: _batch("POST", f"u{at}")),
-    "100 upserts by the SDK": Case(1, TRANSACTION_ROWS, lambda _: _batch("PUT", "v")),
-    "100 merges by the SDK": Case(1, TRANSACTION_ROWS, lambda _: _batch("PATCH", "w")),
-    "page of 1,000": Case(
-        1, PARTITION_ROWS, lambda _: _BUILD.raw("GET", f"{TABLE}()", "$filter=PartitionKey%20eq%20'p'")
-    ),
-}
 
 
 class Client(asyncio.Transport):
@@ -140,13 +75,17 @@ class Client(asyncio.Transport):
 
 
 class Side:
-    """A service of the importable checkout."""
+    """The services of the importable checkout."""
 
     def __init__(self) -> None:
         self.engine = RocksEngine.open(None, system_clock)
-        self.service = TableService(ServiceDependencies(engine=self.engine, accounts=AccountDirectory({}, None)))
-        budgets, new_id = budgets_of(Limits(), time.monotonic), RequestIds(Random(1)).next
-        self.state = ServerState(self.service, Limits(), new_id, time.monotonic, (), budgets=budgets)
+        dependencies = ServiceDependencies(engine=self.engine, accounts=AccountDirectory({}, None))
+        self._services: dict[str, Service] = {"table": TableService(dependencies), "queue": QueueService(dependencies)}
+        self._states = {name: _state(service) for name, service in self._services.items()}
+
+    def connect(self, case: Case) -> list[Client]:
+        """Return the connections of a case."""
+        return [Client(self._states[case.service]) for _ in range(case.together)]
 
     async def whole(self, clients: Sequence[Client], raw: Sequence[bytes]) -> tuple[float, list[bytes]]:
         """Send a request on each connection; return seconds, and the responses."""
@@ -155,34 +94,43 @@ class Side:
         responses = [await one for one in late]
         return time.thread_time() - began_s, [one[9:12] + one for one in responses]
 
-    async def send(self, raw: Sequence[bytes]) -> tuple[float, list[bytes]]:
-        """Hand requests to the service as a server does; return seconds, and the responses, each after its status."""
-        requests = list(map(_request, raw))
+    async def send(self, raw: Sequence[bytes], name: str) -> tuple[float, list[bytes]]:
+        """Hand requests to a service as a server does; return seconds, and the responses, each after its status."""
+        requests, service = list(map(_request, raw)), self._services[name]
         began_s = time.thread_time()
-        found = [self.service.at_once(request) for request in requests]
-        late = [self.service.handle(request) for request, one in zip(requests, found, strict=True) if one is None]
+        found = [service.at_once(request) for request in requests]
+        late = [service.handle(request) for request, one in zip(requests, found, strict=True) if one is None]
         responses = [*(one for one in found if one is not None), *(await asyncio.gather(*late))]
         took_s = time.thread_time() - began_s
         return took_s, [b"%d" % one.status + (one.body if isinstance(one.body, bytes) else b"") for one in responses]
 
     async def measure(self, case: Case) -> float:
         """Return microseconds of processor time for a unit."""
-        clients = [Client(self.state) for _ in range(case.together if case.whole else 0)]
+        clients = self.connect(case) if case.whole else []
         times = []
         for number in range(_ROUNDS):
-            raw = [case.make(number * case.together + at) for at in range(case.together)]
-            seconds, responses = await (self.whole(clients, raw) if case.whole else self.send(raw))
-            for response in responses:
-                if response[:1] != b"2" or b"HTTP/1.1 4" in response:
-                    raise SystemExit(f"rejected: {response[:500]!r}")
+            numbers = range(number * case.together, (number + 1) * case.together)
+            if case.before is not None:
+                await self._send(case, [], list(map(case.before, numbers)))
+            seconds, responses = await self._send(case, clients, list(map(case.make, numbers)))
+            if case.after is not None:
+                seconds += (await self._send(case, clients, [case.after(each) or b"" for each in responses]))[0]
             times.append(seconds)
         for client in clients:
             client.connection.connection_lost(None)
         return sorted(times[_WARM:])[_ROUNDS // 10] / case.together / case.units * 1e6
 
+    async def _send(self, case: Case, clients: Sequence[Client], raw: Sequence[bytes]) -> tuple[float, list[bytes]]:
+        """Send requests, whole if there are clients. Each must succeed."""
+        seconds, responses = await (self.whole(clients, raw) if clients else self.send(raw, case.service))
+        for response in responses:
+            if response[:1] != b"2" or b"HTTP/1.1 4" in response:
+                raise SystemExit(f"rejected: {response[:500]!r}")
+        return seconds, responses
+
     async def calls(self) -> dict[str, float]:
         """Return the calls of Python functions by a point GET, and the number of modules that these are in."""
-        clients, raw, calls = [Client(self.state)], [_GET.make(0)], list[str]()
+        clients, raw, calls = self.connect(GET._replace(together=1)), [GET.make(0)], list[str]()
         for _ in range(9):
             await self.whole(clients, raw)
 
@@ -194,6 +142,11 @@ class Side:
         await self.whole(clients, raw)
         sys.setprofile(None)
         return {"point GET by SAS, calls": len(calls), "point GET by SAS, modules": len(set(calls))}
+
+
+def _state(service: Service) -> ServerState:
+    budgets, new_id = budgets_of(Limits(), time.monotonic), RequestIds(Random(1)).next
+    return ServerState(service, Limits(), new_id, time.monotonic, (), budgets=budgets)
 
 
 def _request(raw: bytes) -> Request:
@@ -208,10 +161,11 @@ def _request(raw: bytes) -> Request:
 async def measure(plans: bool, only: str) -> dict[str, float]:
     """Return microseconds by case, and the calls."""
     if not plans:
-        ROUTES.varying = {}  # No method has a plan.
+        ROUTES.varying = QUEUE_ROUTES.varying = {}  # No method has a plan.
     side = Side()
-    for start in (None, *range(0, PARTITION_ROWS, TRANSACTION_ROWS)):
-        await side.send([_BUILD.create_table() if start is None else _inserts("p", start)])
+    for service, requests in fill().items():
+        for request in requests:
+            await side.send([request], service)
     found = await side.calls()
     calm_collector()
     found |= {name: await side.measure(case) for name, case in CASES.items() if only in name}
