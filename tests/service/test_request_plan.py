@@ -93,6 +93,45 @@ def test_of_a_field_that_varies_only_its_presence_counts() -> None:
     assert known.find(request("GET", headers={"if-match": "b"})) is None
 
 
+def varying() -> RequestPlans:
+    return RequestPlans({"GET": (), "PUT": ()}, KEYED, parameters={"GET": "receipt"})
+
+
+def test_of_a_parameter_that_varies_only_its_presence_counts() -> None:
+    known = varying()
+    known.put(request(query="sig=x&receipt=a&b=c"), PLAN)
+    assert known.find(request(query="sig=x&receipt=b%2B+&b=c")) == (PLAN, ("k", "b+ "))
+    assert known.find(request(query="sig=x&receipt=&b=c")) == (PLAN, ("k", ""))
+    for other in (
+        "sig=x&b=c",
+        "sig=x&&b=c",
+        "sig=y&receipt=a&b=c",
+        "sig=x&receipt=%FF&b=c",
+        "sig=x&receipt=a'&b=c",
+        "sig=x&receipt=a",
+    ):
+        assert known.find(request(query=other)) is None
+    known.put(request("PUT", query="receipt=a"), PLAN)
+    assert known.find(request("PUT", query="receipt=b")) is None
+
+
+@pytest.mark.parametrize(
+    ("query", "takes"),
+    [
+        ("a=b&receipt=c", True),
+        ("a=b", True),
+        ("receipt=c&receipt=d", False),
+        ("receipt=c&Receipt=d", False),
+        ("receipt=c&r%65ceipt=d", False),
+        ("Receipt=c", False),
+        ("my-receipt=c&receipt=d", True),
+    ],
+)
+def test_a_parameter_that_varies_comes_once_and_in_its_usual_spelling(query: str, takes: bool) -> None:
+    known = varying()
+    assert [known.takes(request(query=query), ("k",)) for _ in range(2)] == [False, takes]
+
+
 def test_plans_are_bounded_in_number() -> None:
     known = plans(plans_max=8)
     for number in range(100):

@@ -74,13 +74,15 @@ def make_context(dependencies: ServiceDependencies) -> Context:
 class Call(ServiceCall[Context, Resource]):
     """An authenticated request of the Queue service."""
 
-    async def read_text(self) -> bytes:
-        """Return the text of the message in the request's body. Raises as `payload.read_text`."""
-        steps = read_text(self.request.body, self.version)
-        return await TimeSlice(self.context.limits.slice_seconds, self.context.monotonic).run(steps)
+    async def read_text(self, body: bytes) -> bytes:
+        """Return the text of the message in a request's body. Raises as `payload.read_text`."""
+        return await self._in_slices(read_text(body, self.version))
 
-    async def write(self, steps: Steps[bytes]) -> bytes:
-        """Return a body that is written in steps."""
+    async def write(self, parts: Steps[list[bytes]]) -> bytes:
+        """Return a body whose parts are made in steps."""
+        return b"".join(await self._in_slices(parts))
+
+    async def _in_slices(self, steps: Steps[T]) -> T:
         return await TimeSlice(self.context.limits.slice_seconds, self.context.monotonic).run(steps)
 
     async def with_queue(self, run: Callable[[Queue], Awaitable[T]]) -> T:
@@ -90,7 +92,7 @@ class Call(ServiceCall[Context, Resource]):
             ServiceError: `QueueNotFound`, or an error of the operation.
         """
         catalog, name = self.context.catalog, self.resource.queue
-        queue = await catalog.require(self.account, name)
+        queue = catalog.cached(self.account, name) or await catalog.require(self.account, name)
         try:
             return await run(queue)
         except SpaceDroppedError:

@@ -1,14 +1,16 @@
 """The XML of queues and messages. Source: reference §26.1, §28, §28.8."""
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Callable, Iterable, Sequence
 from email.utils import formatdate
+from functools import lru_cache
 
 from lazulite.protocol.addressing import Address
 from lazulite.protocol.clock import LAST_TICK, TICKS_PER_SECOND, UNIX_EPOCH_TICKS
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.steps import Steps
 from lazulite.protocol.xml import document as xml
-from lazulite.protocol.xml.text import attribute
+from lazulite.protocol.xml.text import attribute, content
 from lazulite.queue import limits
 from lazulite.queue.catalog import Queue
 from lazulite.queue.model.message import Message
@@ -16,6 +18,33 @@ from lazulite.queue.model.receipt import write_receipt
 from lazulite.queue.versions import DEQUEUE_COUNT_SINCE, LIST_WITHOUT_URL_SINCE, LONG_TEXT_SINCE
 
 _ELEMENTS_MAX = 16
+_USUAL_BODY = re.compile(
+    rb"""(?:\xef\xbb\xbf)?+(?:<\?xml\ version=(?:"1.0"|'1.0')(?:\ encoding=(?:"(?i:utf-8)"|'(?i:utf-8)'))?+
+    (?:\ standalone=(?:"yes"|'yes'))?+\ ?\?>[ \t\r\n]*+)?+<QueueMessage>[ \t\r\n]*+
+    <MessageText>((?:[\t\n\x20-\x25\x27-\x3b\x3d-\x7e]++|&(?:lt|gt|quot|apos|amp);)*+)</MessageText>
+    [ \t\r\n]*+</QueueMessage>[ \t\r\n]*+""",
+    re.VERBOSE,
+)
+"""The bodies of usual clients with a text in ASCII."""
+_USUAL_BYTES_MAX = 32 * 1024
+_ESCAPES = ((b"&lt;", b"<"), (b"&gt;", b">"), (b"&quot;", b'"'), (b"&apos;", b"'"), (b"&amp;", b"&"))
+"""In this order, so that nothing is unescaped twice."""
+_PLAIN = bytes(each for each in (0x09, 0x0A, *range(0x20, 0x7F)) if each not in b"&<>")
+"""Characters that stand for themselves in a document."""
+_OPENING, _CLOSING = xml.document("<QueueMessagesList>").decode(), "</QueueMessagesList>"
+_NO_TEXT = b"<MessageText /></QueueMessage>"
+
+
+def usual_text(body: bytes, version: str) -> bytes | None:
+    """Return the text of a message from a body as clients write it; None: `read_text` has to read it."""
+    usual = _USUAL_BODY.fullmatch(body) if len(body) <= _USUAL_BYTES_MAX else None
+    if usual is None or b"]]>" in body:
+        return None
+    text = usual[1]
+    if b"&" in text:
+        for escape, character in _ESCAPES:
+            text = text.replace(escape, character)
+    return text if len(text) <= _most(version) else None
 
 
 def read_text(body: bytes, version: str) -> Steps[bytes]:
@@ -31,69 +60,69 @@ def read_text(body: bytes, version: str) -> Steps[bytes]:
     if len(nodes) != 1 or nodes[0].children:
         raise xml.invalid_document("QueueMessage needs one MessageText, which holds text only.", root.place)
     text = nodes[0].text.encode()
-    most = limits.TEXT_BYTES_MAX if version >= LONG_TEXT_SINCE else limits.SHORT_TEXT_BYTES_MAX
-    if len(text) > most:
-        raise ServiceError("RequestBodyTooLarge", details=[("MaxLimit", str(most))])
+    if len(text) > _most(version):
+        raise ServiceError("RequestBodyTooLarge", details=[("MaxLimit", str(_most(version)))])
     return text
+
+
+def _most(version: str) -> int:
+    return limits.TEXT_BYTES_MAX if version >= LONG_TEXT_SINCE else limits.SHORT_TEXT_BYTES_MAX
 
 
 def format_date(ticks: int) -> str:
     """Return an instant as RFC 1123 has it."""
-    return formatdate((min(ticks, LAST_TICK) - UNIX_EPOCH_TICKS) // TICKS_PER_SECOND, usegmt=True)
+    return _format_second((min(ticks, LAST_TICK) - UNIX_EPOCH_TICKS) // TICKS_PER_SECOND)
+
+
+@lru_cache(maxsize=1024)
+def _format_second(second: int) -> str:
+    return formatdate(second, usegmt=True)
 
 
 def write_put(message: Message) -> bytes:
     """Return the response to a put."""
-    return xml.document(xml.element("QueueMessagesList", _message(message, *_times(message), *_claim(message))))
+    return f"{_OPENING}{_identity(message)}{_claim(message)}</QueueMessage>{_CLOSING}".encode()
 
 
-def write_got(messages: Iterable[Message], version: str) -> Steps[bytes]:
-    """Return the response to a get."""
-    return _list(
-        _message(message, *_times(message), *_claim(message), *_content(message, version)) for message in messages
-    )
+def write_got(messages: Iterable[Message], version: str) -> Steps[list[bytes]]:
+    """Return the response to a get, in parts."""
+    return _list(messages, version, _claim)
 
 
-def write_peeked(messages: Iterable[Message], version: str) -> Steps[bytes]:
-    """Return the response to a peek."""
-    return _list(_message(message, *_times(message), *_content(message, version)) for message in messages)
+def write_peeked(messages: Iterable[Message], version: str) -> Steps[list[bytes]]:
+    """Return the response to a peek, in parts."""
+    return _list(messages, version, lambda _: "")
 
 
-def _list(messages: Iterable[str]) -> Steps[bytes]:
-    written = yield from _collect(messages)
-    return xml.document(xml.element("QueueMessagesList", *written))
-
-
-def _collect(parts: Iterable[str]) -> Steps[list[str]]:
-    """Make parts of a document, each in a step."""
-    made = []
-    for part in parts:
-        made.append(part)
+def _list(messages: Iterable[Message], version: str, claim: Callable[[Message], str]) -> Steps[list[bytes]]:
+    counted = version >= DEQUEUE_COUNT_SINCE
+    parts: list[bytes] = []
+    head = _OPENING
+    for message in messages:
+        count = f"<DequeueCount>{message.dequeues}</DequeueCount>" if counted else ""
+        parts.append(f"{head}{_identity(message)}{claim(message)}{count}".encode())
+        text = message.text
+        if text.translate(None, _PLAIN):
+            text = content(text.decode()).encode()
+        parts += (b"<MessageText>", text, b"</MessageText></QueueMessage>") if text else (_NO_TEXT,)
+        head = ""
         yield
-    return made
+    return [*parts, _CLOSING.encode()] if parts else [xml.document(xml.element("QueueMessagesList"))]
 
 
-def _message(message: Message, *leaves: str) -> str:
-    return xml.element("QueueMessage", xml.leaf("MessageId", str(message.id)), *leaves)
-
-
-def _times(message: Message) -> tuple[str, str]:
+def _identity(message: Message) -> str:
     return (
-        xml.leaf("InsertionTime", format_date(message.inserted)),
-        xml.leaf("ExpirationTime", format_date(message.expires)),
+        f"<QueueMessage><MessageId>{message.id}</MessageId>"
+        f"<InsertionTime>{format_date(message.inserted)}</InsertionTime>"
+        f"<ExpirationTime>{format_date(message.expires)}</ExpirationTime>"
     )
 
 
-def _claim(message: Message) -> tuple[str, str]:
+def _claim(message: Message) -> str:
     return (
-        xml.leaf("PopReceipt", write_receipt(message)),
-        xml.leaf("TimeNextVisible", format_date(message.visible)),
+        f"<PopReceipt>{write_receipt(message)}</PopReceipt>"
+        f"<TimeNextVisible>{format_date(message.visible)}</TimeNextVisible>"
     )
-
-
-def _content(message: Message, version: str) -> list[str]:
-    count = [xml.leaf("DequeueCount", str(message.dequeues))] if version >= DEQUEUE_COUNT_SINCE else []
-    return [*count, xml.leaf("MessageText", message.text.decode())]
 
 
 def write_queues(
@@ -104,8 +133,8 @@ def write_queues(
     *,
     with_metadata: bool,
     marker: str,
-) -> Steps[bytes]:
-    """Return a page of a list of queues.
+) -> Steps[list[bytes]]:
+    """Return a page of a list of queues, in parts.
 
     Args:
         address: of the request.
@@ -121,10 +150,13 @@ def write_queues(
     else:
         opening = f'<EnumerationResults AccountName="{attribute(address.base)}">'
         base = address.base
-    written = yield from _collect(_queue(queue, base, with_metadata=with_metadata) for queue in queues)
+    written = []
+    for queue in queues:
+        written.append(_queue(queue, base, with_metadata=with_metadata))
+        yield
     listed = xml.element("Queues", *written)
     parameters = "".join(xml.leaf(name, text) for name, text in sent)
-    return xml.document(f"{opening}{parameters}{listed}{xml.leaf('NextMarker', marker)}</EnumerationResults>")
+    return [xml.document(f"{opening}{parameters}{listed}{xml.leaf('NextMarker', marker)}</EnumerationResults>")]
 
 
 def _queue(queue: Queue, base: str, *, with_metadata: bool) -> str:

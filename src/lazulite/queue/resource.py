@@ -1,5 +1,6 @@
 """The resources that URLs of the Queue service address."""
 
+import re
 from enum import StrEnum
 from functools import lru_cache
 from typing import NamedTuple
@@ -9,6 +10,8 @@ from lazulite.protocol.query_string import percent_decode
 from lazulite.queue.names import check_queue_name
 
 _MESSAGES = "messages"
+USUAL_PATH = re.compile(r"((?:/[A-Za-z0-9-]++){1,3}/messages)/([0-9A-Fa-f-]{36})")
+"""The whole path of a message, as every SDK writes it: a `ServiceDefinition.keyed_path`."""
 
 
 class Kind(StrEnum):
@@ -34,8 +37,8 @@ class Resource(NamedTuple):
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """Return none: no path of queues has keys that plans settle."""
-        return ()
+        """Return the id of a message; any other resource has none."""
+        return (self.message,) if self.kind is Kind.MESSAGE else ()
 
 
 @lru_cache(maxsize=1024)

@@ -5,6 +5,9 @@ from lazulite.protocol.version import ACL_SINCE
 from lazulite.queue.call import Call
 from lazulite.queue.limits import BODY_BYTES_MAX
 from lazulite.queue.operations.messages import (
+    DeleteMessage,
+    GetMessages,
+    PutMessage,
     clear_messages,
     delete_message,
     get_messages,
@@ -58,11 +61,20 @@ ROUTES: Routes[Call] = Routes(
     Route(_QUEUE, "GET", "acl", "GetQueueAcl", get_acl, requires=_OWNER, since=ACL_SINCE),
     Route(_QUEUE, "HEAD", "acl", "GetQueueAcl", get_acl, requires=_OWNER, since=ACL_SINCE),
     Route(_QUEUE, "PUT", "acl", "SetQueueAcl", set_acl, requires=_OWNER, body=XML_BODY, since=ACL_SINCE),
-    Route(_MESSAGES, "POST", "", "PutMessage", put_message, requires=_PUT, body=BODY_BYTES_MAX),
-    Route(_MESSAGES, "GET", "", "GetMessages", get_messages, requires=_GET, changes=True),
+    Route(_MESSAGES, "POST", "", "PutMessage", put_message, requires=_PUT, body=BODY_BYTES_MAX, plan=PutMessage),
+    Route(_MESSAGES, "GET", "", "GetMessages", get_messages, requires=_GET, changes=True, plan=GetMessages),
     Route(_MESSAGES, "GET", _PEEKONLY, "PeekMessages", peek_messages, requires=_PEEK),
     Route(_MESSAGES, "DELETE", "", "ClearMessages", clear_messages, requires=_CLEAR),
-    Route(_MESSAGE, "DELETE", "", "DeleteMessage", delete_message, requires=_DELETE),
+    Route(
+        _MESSAGE,
+        "DELETE",
+        "",
+        "DeleteMessage",
+        delete_message,
+        requires=_DELETE,
+        plan=DeleteMessage,
+        varies_parameter="popreceipt",
+    ),
     Route(
         _MESSAGE,
         "PUT",

@@ -5,7 +5,7 @@ from lazulite.queue.credentials import QUEUE_CREDENTIALS
 from lazulite.queue.model.expirations import EXPIRATIONS_SPACE
 from lazulite.queue.processes import PROCESSES_SPACE
 from lazulite.queue.remote_messages import QUEUE_REJECTIONS
-from lazulite.queue.resource import Resource, parse_resource
+from lazulite.queue.resource import USUAL_PATH, Resource, parse_resource
 from lazulite.queue.routes import ROUTES, component
 from lazulite.queue.verification import QUEUES_SPACE
 from lazulite.service.definition import ServiceDefinition, ServiceDependencies
@@ -23,6 +23,7 @@ QUEUE: ServiceDefinition[Context, Resource, Call] = ServiceDefinition(
     make_context=make_context,
     make_call=Call,
     component=component,
+    keyed_path=USUAL_PATH,
     spaces=(QUEUES_SPACE, EXPIRATIONS_SPACE, PROCESSES_SPACE),
     dropped_code="QueueNotFound",
     maintain_seconds=5,

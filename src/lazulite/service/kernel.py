@@ -60,7 +60,8 @@ class ServiceKernel(Generic[ContextT, ResourceT, CallT]):
         )
         self._overdue = OverdueOperations(dependencies.schedule_fairly)
         self._common = CommonFields(definition.server)
-        plans = RequestPlans(definition.routes.varying, definition.keyed_path)
+        routes = definition.routes
+        plans = RequestPlans(routes.varying, definition.keyed_path, parameters=routes.varying_parameters)
         self._planner: Planner[CallT] = Planner(plans, self._authenticator, context.clock)
 
     @property
@@ -246,7 +247,7 @@ class ServiceKernel(Generic[ContextT, ResourceT, CallT]):
         self, request: Request, version: RequestVersion, response: Response, rules: Sequence[CorsRule], now: int
     ) -> None:
         """Add the headers that all responses have; `rules` are the CORS rules, `now` is the time of the response."""
-        if response.opening and not response.headers:
+        if not response.headers and not response.error_code:
             response.opening += self._common.lines(request, version.governing, now)
         else:
             rejected = response.error_code in CREDENTIAL_REJECTIONS

@@ -1,7 +1,8 @@
 """Request plans: what the words of a request settle, cached for the requests that repeat them.
 
 A client repeats itself. Method, path up to the keys, query string, scheme and the fields of the head are the same from
-request to request, but for the keys and for the fields of `protocol.fields.CHANGING`. These words settle the account,
+request to request, but for the keys, for the fields of `protocol.fields.CHANGING`, and for the fields and the query
+parameter that a route lets vary. These words settle the account,
 the terms of the credentials, the version, the route, and what the route's operation makes of the head. A plan holds
 all that. A request that has a plan skips the steps that would find the same once more.
 
@@ -23,6 +24,7 @@ from lazulite.auth.cached_credentials import CachedCredentials
 from lazulite.protocol.fields import CHANGING, Fields
 from lazulite.protocol.lru_cache import Recent
 from lazulite.protocol.message import Request
+from lazulite.protocol.query_string import parse_query_string, percent_decode
 from lazulite.protocol.version import RequestVersion
 from lazulite.service.routing import Keys, PlannedOperation
 
@@ -34,9 +36,12 @@ WORDS_BYTES_MAX = 8 * 1024
 _PLAN_BYTES = 4096
 _LINE_BYTES = 80
 """What Python needs for a line beside its characters: in the words, and in the plan's own request."""
+_USUAL_VALUE = r"((?:[\w.~:@+/=-]|%[2-7][0-9A-Fa-f])*+)"
+"""A value that can be decoded. A request with another one goes the long way."""
 
 Words: TypeAlias = tuple[str, str, bool, str, str, tuple[bytes, ...]]
-"""Method, path up to the keys, whether keys follow, query string, scheme, and the steady fields."""
+"""Method, path up to the keys, whether keys follow, query string, scheme, and the steady fields. The query string lacks
+the value of the parameter that varies."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +58,21 @@ class RequestPlan:
 
 
 class MatchedPlan(NamedTuple):
-    """The plan of a request's words, with the keys in its path."""
+    """The plan of a request's words, with its keys."""
 
     plan: RequestPlan
     keys: Keys
+    """Those in its path, and behind them the value of the parameter that varies."""
+
+
+class _Found(NamedTuple):
+    """What the plans look at of a request."""
+
+    words: Words
+    keys: Keys
+    """Those in its path."""
+    value: Keys
+    """The value of the parameter that varies, if the query string has it."""
 
 
 class RequestPlans:
@@ -70,6 +86,7 @@ class RequestPlans:
         keyed_path: the paths that end in keys: the first group is the path up to them, the others are the keys.
         plans_max: the most plans.
         bytes_max: the most bytes of their words.
+        parameters: the query parameter that routes of a method let vary, in lower case.
     """
 
     def __init__(
@@ -78,8 +95,10 @@ class RequestPlans:
         keyed_path: re.Pattern[str] | None,
         plans_max: int = PLANS_MAX,
         bytes_max: int = BYTES_MAX,
+        parameters: Mapping[str, str] | None = None,
     ) -> None:
         self._varying = varying
+        self._parameters = {method: _pattern_of(name) for method, name in (parameters or {}).items()}
         self._keyed_path = keyed_path
         self._plans_max = plans_max // 2
         self._bytes_max = bytes_max // 2
@@ -97,14 +116,14 @@ class RequestPlans:
         found = self._words(request)
         if found is None:
             return None
-        words, keys = found
+        words, keys, value = found
         plan = self._young.get(words)
         if plan is None:
             plan = self._old.pop(words, None)
             if plan is None:
                 return None
             self._put(words, plan)
-        return MatchedPlan(plan, keys)
+        return MatchedPlan(plan, keys + value)
 
     def takes(self, request: Request, keys: Keys) -> bool:
         """Return whether the words of a request are to have a plan: not too long, telling its keys, and not new.
@@ -114,9 +133,12 @@ class RequestPlans:
             keys: the keys of its resource, however its path spells them.
         """
         found = self._words(request)
-        if found is None or found[1] != keys or _size(found[0]) > WORDS_BYTES_MAX:
+        if found is None or found.keys != keys or _size(found.words) > WORDS_BYTES_MAX:
             return False
-        number = hash(found[0])
+        parameter = self._parameters.get(request.method)
+        if parameter is not None and parameter.name in parse_query_string(parameter.pair.sub("", request.query, 1)):
+            return False  # It comes twice, or is spelled in another way.
+        number = hash(found.words)
         if self._seen.get(number):
             return True
         self._seen.put(number, True)
@@ -126,10 +148,10 @@ class RequestPlans:
         """Cache the plan of the words of a request that `takes` accepts."""
         found = self._words(request)
         if found is not None:
-            self._put(found[0], plan)
+            self._put(found.words, plan)
 
-    def _words(self, request: Request) -> tuple[Words, Keys] | None:
-        headers = request.headers
+    def _words(self, request: Request) -> _Found | None:
+        headers, query = request.headers, request.query
         varying = self._varying.get(request.method)
         if varying is None or type(headers) is not Fields:
             return None
@@ -137,11 +159,17 @@ class RequestPlans:
         for name in varying:
             if name in headers:
                 steady = _without_value(steady, name.encode() + b":")
+        value: Keys = ()
+        parameter = self._parameters.get(request.method)
+        pair = None if parameter is None else parameter.pair.search(query)
+        if pair is not None:
+            value = (percent_decode(pair[1].replace("+", " ")),)
+            query = query[: pair.start(1)] + query[pair.end(1) :]
         keyed = None if self._keyed_path is None else self._keyed_path.fullmatch(request.path)
         if keyed is None:
-            return (request.method, request.path, False, request.query, request.scheme, steady), ()
+            return _Found((request.method, request.path, False, query, request.scheme, steady), (), value)
         groups = keyed.groups()
-        return (request.method, groups[0], True, request.query, request.scheme, steady), groups[1:]
+        return _Found((request.method, groups[0], True, query, request.scheme, steady), groups[1:], value)
 
     def _put(self, words: Words, plan: RequestPlan) -> None:
         size = _size(words) + _PLAN_BYTES
@@ -155,6 +183,18 @@ def settled_request(request: Request) -> Request:
     """Return what the words of a request hold of it: neither its body nor a field that changes."""
     headers = {name: value for name, value in request.headers.items() if name not in CHANGING}
     return Request(request.method, request.path, request.query, headers, scheme=request.scheme)
+
+
+class _Parameter(NamedTuple):
+    """A query parameter that varies."""
+
+    name: str
+    pair: re.Pattern[str]
+    """Finds it in a query string, with its value as the group."""
+
+
+def _pattern_of(name: str) -> _Parameter:
+    return _Parameter(name, re.compile(rf"(?:^|(?<=&)){name}={_USUAL_VALUE}(?=&|$)", re.ASCII))
 
 
 def _size(words: Words) -> int:

@@ -19,7 +19,7 @@ AnyCall: TypeAlias = ServiceCall[ServiceContext, ServiceResource]
 CallT_contra = TypeVar("CallT_contra", bound=AnyCall, contravariant=True)
 Operation: TypeAlias = Coroutine[object, None, Response]
 Keys: TypeAlias = tuple[str, ...]
-"""The keys in the path of a request, decoded."""
+"""The keys in the path of a request, decoded, and behind them the value of a parameter that varies."""
 
 NO_BODY = 0
 """The body means nothing: it is not accepted, but read and dropped."""
@@ -54,7 +54,7 @@ class PlannedOperation(Protocol):
         ...
 
     def run(self, request: Request, keys: Keys) -> Operation:
-        """Respond to a request, given the keys in its path. Raises as the operation."""
+        """Respond to a request, given its keys. Raises as the operation."""
         ...
 
 
@@ -86,6 +86,9 @@ class Route(Generic[CallT_contra]):
     without its body and its changing fields, so that the result may hold it. None: each request goes the long way."""
     varies: tuple[str, ...] = ()
     """The header fields whose values `plan` leaves to each request, in lower case."""
+    varies_parameter: str = ""
+    """The query parameter whose value `plan` leaves to each request, in lower case: its operation gets the value behind
+    the keys. The routes of one method name one parameter at most."""
     changes: bool | None = None
     """Whether the secondary endpoint rejects it; None: unless its method is GET or HEAD."""
 
@@ -117,6 +120,8 @@ class Routes(Generic[CallT_contra]):
         self._addresses = {(row.kind, row.component) for row in rows}
         self.varying = _varying(rows)
         """For each method of a route with a plan, the fields that such routes let vary."""
+        self.varying_parameters = {row.method: row.varies_parameter for row in rows if row.varies_parameter}
+        """The query parameter that such routes let vary, by method."""
         self.operations = frozenset(row.operation for row in rows)
         """The names of all operations."""
 

@@ -12,6 +12,7 @@ from .world import ENTITY, JSON, World
 SOURCE = Path(lazulite.__file__).parent
 MAKERS = {
     "protocol/message.py",
+    "queue/operations/messages.py",
     "service/common_fields.py",
     "service/kernel.py",
     "table/batch/responses.py",

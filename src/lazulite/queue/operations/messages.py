@@ -6,7 +6,8 @@ Parameters are checked before the queue is looked up (§30.1).
 from uuid import UUID
 
 from lazulite.protocol.errors import ServiceError
-from lazulite.protocol.message import Response
+from lazulite.protocol.message import Request, Response
+from lazulite.protocol.steps import finish
 from lazulite.queue import limits
 from lazulite.queue.call import Call
 from lazulite.queue.messages import ExpiryError
@@ -21,37 +22,97 @@ from lazulite.queue.parameters import (
     require,
     require_receipt,
 )
-from lazulite.queue.payload import format_date, write_got, write_peeked, write_put
+from lazulite.queue.payload import format_date, usual_text, write_got, write_peeked, write_put
 from lazulite.queue.versions import PUT_CONTENT_SINCE
-from lazulite.service.responses import NO_CACHE, XML_TYPE
+from lazulite.service.routing import Keys, Operation
+
+_XML = "Content-Type: application/xml\r\n"
+_XML_UNCACHED = f"{_XML}Cache-Control: no-cache\r\n"
+_FEW = 4
+"""Messages that are written in one step."""
+
+
+class _WaitingOperation:
+    """A `PlannedOperation` that waits: for its commit, or to read ahead.
+
+    Args:
+        call: one of its requests. Its parameters are checked.
+
+    Raises:
+        ServiceError: 400.
+    """
+
+    __slots__ = ("_call",)
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+
+    def at_once(self, request: Request, keys: Keys) -> Response | None:  # noqa: ARG002 - the interface has them
+        """See `PlannedOperation`."""
+        return None
+
+
+class PutMessage(_WaitingOperation):
+    """Adds messages."""
+
+    __slots__ = ("_delay", "_ttl")
+
+    def __init__(self, call: Call) -> None:
+        super().__init__(call)
+        parameters = call.parameters
+        self._delay = read_delay(parameters, call.version)
+        self._ttl = read_ttl(parameters, call.version)
+        check_delay(parameters, self._delay, self._ttl)
+
+    async def run(self, request: Request, _: Keys) -> Response:
+        """See `PlannedOperation`."""
+        text = usual_text(request.body, self._call.version)
+        return await self.put(await self._call.read_text(request.body) if text is None else text)
+
+    async def put(self, text: bytes) -> Response:
+        """Put a message with a text."""
+        call = self._call
+        message = await call.with_queue(lambda queue: call.context.messages.put(queue, text, self._delay, self._ttl))
+        if call.version < PUT_CONTENT_SINCE:
+            return Response(201)
+        return Response(201, [], write_put(message), opening=_XML)
 
 
 async def put_message(call: Call) -> Response:
-    """Add a message."""
-    parameters = call.parameters
-    text = await call.read_text()
-    delay = read_delay(parameters, call.version)
-    ttl = read_ttl(parameters, call.version)
-    check_delay(parameters, delay, ttl)
-    message = await call.with_queue(lambda queue: call.context.messages.put(queue, text, delay, ttl))
-    if call.version < PUT_CONTENT_SINCE:
-        return Response(201)
-    return Response(201, [XML_TYPE], write_put(message))
+    """Add a message. The text is checked before the parameters."""
+    text = await call.read_text(call.request.body)
+    return await PutMessage(call).put(text)
 
 
-async def get_messages(call: Call) -> Response:
-    """Claim messages: they become invisible, and each has a new pop receipt."""
-    count = _read_count(call)
-    timeout = read_visibility(call.parameters, call.version, limits.VISIBILITY_SECONDS, 1)
-    messages = await call.with_queue(lambda queue: call.context.messages.get(queue, count, timeout))
-    return Response(200, [XML_TYPE, NO_CACHE], await call.write(write_got(messages, call.version)))
+class GetMessages(_WaitingOperation):
+    """Claims messages: they become invisible, and each has a new pop receipt."""
+
+    __slots__ = ("_count", "_timeout")
+
+    def __init__(self, call: Call) -> None:
+        super().__init__(call)
+        self._count = _read_count(call)
+        self._timeout = read_visibility(call.parameters, call.version, limits.VISIBILITY_SECONDS, 1)
+
+    async def run(self, _: Request, __: Keys) -> Response:
+        """See `PlannedOperation`."""
+        call = self._call
+        messages = await call.with_queue(lambda queue: call.context.messages.get(queue, self._count, self._timeout))
+        parts = write_got(messages, call.version)
+        body = b"".join(finish(parts)) if len(messages) <= _FEW else await call.write(parts)
+        return Response(200, [], body, opening=_XML_UNCACHED)
+
+
+def get_messages(call: Call) -> Operation:
+    """Return the claim of a call, to be awaited. Raises as `GetMessages`."""
+    return GetMessages(call).run(call.request, ())
 
 
 async def peek_messages(call: Call) -> Response:
     """Return visible messages without claiming them."""
     count = _read_count(call)
     messages = await call.with_queue(lambda queue: call.context.messages.peek(queue, count))
-    return Response(200, [XML_TYPE, NO_CACHE], await call.write(write_peeked(messages, call.version)))
+    return Response(200, [], await call.write(write_peeked(messages, call.version)), opening=_XML_UNCACHED)
 
 
 def _read_count(call: Call) -> int:
@@ -64,9 +125,9 @@ async def update_message(call: Call) -> Response:
     receipt = require_receipt(parameters)
     require(parameters, "visibilitytimeout")
     timeout = read_visibility(parameters, call.version, 0, 0)
-    text = await call.read_text() if call.request.body else None
+    text = await call.read_text(call.request.body) if call.request.body else None
     await call.context.catalog.require(call.account, call.resource.queue)
-    message = _message_id(call)
+    message = _message_id(call.resource.message)
     try:
         updated = await call.with_queue(
             lambda queue: call.context.messages.update(queue, message, receipt, timeout, text)
@@ -82,20 +143,34 @@ async def update_message(call: Call) -> Response:
     return Response(204, headers)
 
 
-async def delete_message(call: Call) -> Response:
-    """Delete a message by its latest pop receipt."""
-    receipt = require_receipt(call.parameters)
-    await call.context.catalog.require(call.account, call.resource.queue)
-    message = _message_id(call)
-    if not await call.with_queue(lambda queue: call.context.messages.delete(queue, message, receipt)):
-        raise ServiceError("MessageNotFound")
-    return Response(204)
+class DeleteMessage(_WaitingOperation):
+    """Deletes a message by its latest pop receipt."""
+
+    __slots__ = ()
+
+    async def run(self, _: Request, keys: Keys) -> Response:
+        """See `PlannedOperation`."""
+        call = self._call
+        identity, receipt_text = keys
+        receipt = require_receipt({"popreceipt": receipt_text})
+        catalog, name = call.context.catalog, call.resource.queue
+        if catalog.cached(call.account, name) is None:
+            await catalog.require(call.account, name)
+        message = _message_id(identity)
+        if not await call.with_queue(lambda queue: call.context.messages.delete(queue, message, receipt)):
+            raise ServiceError("MessageNotFound")
+        return Response(204)
 
 
-def _message_id(call: Call) -> UUID:
-    """Return the message's id; any other text than a GUID is none of a message."""
+def delete_message(call: Call) -> Operation:
+    """Return the deletion of a message, to be awaited."""
+    return DeleteMessage(call).run(call.request, (call.resource.message, call.parameters.get("popreceipt", "")))
+
+
+def _message_id(text: str) -> UUID:
+    """Return a message's id; any other text than a GUID is none of a message."""
     try:
-        return UUID(call.resource.message)
+        return UUID(text)
     except ValueError:
         raise ServiceError("MessageNotFound") from None
 

@@ -1,0 +1,181 @@
+"""Requests with plans and without: the same responses, field by field, and the same facts in the logs."""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from random import Random
+from typing import NamedTuple
+from urllib.parse import quote
+
+import pytest
+
+from lazulite.auth.accounts.account import AccountDirectory
+from lazulite.auth.accounts.document import StoredAccount
+from lazulite.auth.sas.account_sas import AccountSas, sign_account_sas
+from lazulite.protocol.clock import TICKS_PER_SECOND
+from lazulite.protocol.fields import Fields
+from lazulite.protocol.message import Request
+from lazulite.queue.service import QueueService
+from lazulite.service.definition import ServiceDependencies
+from tests.fuzz.memory import MemoryEngine
+
+NAME = "acct"
+NOW = 13_569_465_600 * TICKS_PER_SECOND
+"""2031-01-01, in ticks."""
+HEAD = {"host": "h", "accept": "*/*", "content-type": "application/xml"}
+VERSIONS = ("2021-02-12", "2011-08-18", "2009-09-19")
+DECLARED = b"<?xml version='1.0' encoding='utf-8'?>\n"
+BODIES = (
+    b"<QueueMessage><MessageText>a</MessageText></QueueMessage>",
+    DECLARED + b"<QueueMessage><MessageText>a &amp;lt; b</MessageText></QueueMessage>",
+    "<QueueMessage><MessageText>é</MessageText></QueueMessage>".encode(),
+    b"<QueueMessage><MessageText /></QueueMessage>",
+    b"<QueueMessage></QueueMessage>",
+    b"<QueueMessage><MessageText>%b</MessageText></QueueMessage>" % (b"x" * 9000),
+)
+PUTS = ("", "", "", "visibilitytimeout=5", "messagettl=-1", "visibilitytimeout=9&messagettl=8", "messagettl=x")
+GETS = ("", "", "", "numofmessages=32", "numofmessages=33", "visibilitytimeout=1", "peekonly=true")
+FOUND = re.compile(rb"<MessageId>(.+?)</MessageId>.*?<PopReceipt>(.+?)</PopReceipt>")
+
+
+class Answer(NamedTuple):
+    """What a client and the logs see of a response."""
+
+    status: int
+    fields: tuple[tuple[str, str], ...]
+    body: bytes
+    record: str
+
+
+class World:
+    """The Queue service. Two of them have the same ids."""
+
+    def __init__(self) -> None:
+        self.now = NOW
+        accounts = AccountDirectory({})
+        accounts.adopt({NAME: StoredAccount((b"first", b"second"))})
+        account = accounts.get(NAME)
+        assert account is not None
+        self.sas = sign_account_sas(
+            account,
+            AccountSas(
+                services="q", resource_types="sco", permission="rwdlacup", start="2030-12-31", expiry="2031-01-09"
+            ),
+        )
+        self.service = QueueService(
+            ServiceDependencies(
+                engine=MemoryEngine(lambda: self.now), accounts=accounts, clock=lambda: self.now, random=Random(1)
+            )
+        )
+        self.planned: Counter[str] = Counter()
+
+    async def ask(
+        self, method: str, path: str, query: str = "", body: bytes = b"", version: str = VERSIONS[0], *, steady: bool
+    ) -> Answer:
+        """Send a request; a plan can be found only if it is `steady`."""
+        headers = {**HEAD, "x-ms-version": version, "content-length": str(len(body))}
+        whole = "&".join(filter(None, (query, self.sas)))
+        request = Request(method, f"/{NAME}/{path}", whole, Fields.of(headers) if steady else headers, body, id="id")
+        response = self.service.at_once(request) or await self.service.handle(request)
+        self.planned[method] += request.plan is not None
+        record = f"{request.record} {request.authenticated}"
+        return Answer(response.status, tuple(response.fields()), response.body, record)
+
+
+class Both:
+    """A world with plans and one without, to which the same requests go."""
+
+    def __init__(self) -> None:
+        self.worlds = World(), World()
+
+    @property
+    def planned(self) -> Counter[str]:
+        return self.worlds[0].planned
+
+    async def ask(
+        self, method: str, path: str, query: str = "", body: bytes = b"", version: str = VERSIONS[0]
+    ) -> Answer:
+        planned, other = [
+            await world.ask(method, path, query, body, version, steady=world is self.worlds[0]) for world in self.worlds
+        ]
+        assert planned == other
+        return planned
+
+    async def message(self) -> tuple[str, str]:
+        """Put a message and get it at a time of its own; return its id and its receipt."""
+        for world in self.worlds:
+            world.now += 1
+        await self.ask("POST", "jobs/messages", "", BODIES[0])
+        found = FOUND.search((await self.ask("GET", "jobs/messages")).body)
+        assert found is not None
+        return found[1].decode(), found[2].decode()
+
+
+@pytest.fixture(name="both")
+async def _both() -> Both:
+    both = Both()
+    assert (await both.ask("PUT", "jobs")).status == 201
+    return both
+
+
+def _spellings(random: Random, receipt: str, others: Sequence[str]) -> str:
+    """Return a query with a receipt, mostly as clients write it."""
+    encoded = quote(receipt, safe="")
+    usual = [f"popreceipt={encoded}"] * 12 + [f"popreceipt={receipt}", f"timeout=30&popreceipt={encoded}"]
+    odd = [
+        "", "popreceipt=", "popreceipt=x", "popreceipt=%FF", f"PopReceipt={encoded}",
+        f"popreceipt={encoded}&popreceipt=x", f"popreceipt=x&popreceipt={encoded}", f"%70opreceipt={encoded}",
+        f"popreceipt={encoded}&%70opreceipt=x",
+        *(f"popreceipt={quote(other, safe='')}" for other in others),
+    ]  # fmt: skip
+    return random.choice(usual + odd)
+
+
+async def test_plans_change_no_response(both: Both) -> None:
+    for seed in range(6):
+        random, held = Random(seed), list[tuple[str, str]]()
+        for _ in range(150):
+            version = random.choice((*[VERSIONS[0]] * 5, *VERSIONS))
+            match random.choice(["put"] * 4 + ["get"] * 4 + ["delete"] * 6 + ["rest"]):
+                case "put":
+                    await both.ask("POST", "jobs/messages", random.choice(PUTS), random.choice(BODIES), version)
+                case "get":
+                    answer = await both.ask("GET", "jobs/messages", random.choice(GETS), b"", version)
+                    held += [(one.decode(), other.decode()) for one, other in FOUND.findall(answer.body)]
+                case "delete":
+                    message, receipt = held.pop(random.randrange(len(held))) if held else ("x" * 36, "x")
+                    query = _spellings(random, receipt, [each[1] for each in held[:1]])
+                    method = random.choice(["DELETE"] * 8 + ["PUT"])
+                    visibility = "" if method == "DELETE" else "&visibilitytimeout=0"
+                    await both.ask(method, f"jobs/messages/{message}", query + visibility, b"", version)
+                case "rest":
+                    change = random.choice([("DELETE", "jobs/messages"), ("DELETE", "jobs"), ("PUT", "jobs")])
+                    await both.ask(*change)
+                    if change == ("DELETE", "jobs"):
+                        await both.ask("POST", "jobs/messages", "", BODIES[0])
+                        await both.ask("PUT", "jobs")
+            passed = random.choice([0, TICKS_PER_SECOND // 1000, 40 * TICKS_PER_SECOND])
+            for world in both.worlds:
+                world.now += passed
+    assert min(both.planned[method] for method in ("POST", "GET", "DELETE")) > 20, both.planned
+
+
+async def test_the_receipt_of_a_planned_delete_counts(both: Both) -> None:
+    for number in range(4):
+        message, receipt = await both.message()
+        other, _ = await both.message()
+        query = f"popreceipt={quote(receipt, safe='')}"
+        assert (await both.ask("DELETE", f"jobs/messages/{other}", query)).status == 404
+        assert (await both.ask("DELETE", f"jobs/messages/{message}", query)).status == 204
+        assert (await both.ask("DELETE", f"jobs/messages/{message}", query)).status == 404
+        assert (await both.ask("DELETE", f"jobs/messages/{message}")).status == 400
+        assert (both.planned["DELETE"] > 0) is (number > 0), "the second success makes the plan"
+
+
+@pytest.mark.parametrize("again", ["popreceipt", "PopReceipt", "%70opreceipt"])
+async def test_a_receipt_that_comes_twice_has_no_plan(both: Both, again: str) -> None:
+    for _ in range(4):
+        message, receipt = await both.message()
+        query = f"popreceipt={quote(receipt, safe='')}&{again}=x"
+        assert (await both.ask("DELETE", f"jobs/messages/{message}", query)).status == 204
+    assert both.planned["DELETE"] == 0
