@@ -48,6 +48,7 @@ from lazulite.engine.postgres.drops import Drops
 from lazulite.engine.postgres.errors import database_errors
 from lazulite.engine.postgres.keys import encode_text, index_key, long_key, text_index_key
 from lazulite.engine.postgres.optimistic_commit import OptimisticCommits
+from lazulite.engine.postgres.page_reads import PageReads
 from lazulite.engine.postgres.partition_commit import PartitionCommits
 from lazulite.engine.postgres.partition_io import ScriptIo, StatementIo
 from lazulite.engine.postgres.partition_locks import PartitionLocks
@@ -73,6 +74,7 @@ class _Components:
         locks = PartitionLocks()
         seconds_max = settings.statement_seconds * _COMMIT_RATIO
         self.reads = PointReads(pool, coalesce=not kind.citus)
+        self.pages = None if scripts else PageReads(pool)
         self.conditional = ConditionalWrites(pool, timestamps, locks, scripts=scripts)
         io = ScriptIo(pool) if scripts else StatementIo(pool)
         self.partitions = PartitionCommits(io, timestamps, self.conditional, locks, seconds_max)
@@ -82,8 +84,9 @@ class _Components:
     async def close(self) -> None:
         """Return when no statement is in flight, not even one whose caller was cancelled."""
         await self.drops.close()
-        for each in (self.partitions, self.conditional, self.reads):
-            await each.finished()
+        for each in (self.partitions, self.conditional, self.reads, self.pages):
+            if each is not None:
+                await each.finished()
 
 
 class PostgresEngine:
@@ -174,7 +177,7 @@ class PostgresEngine:
         components = self._components or await self._started()
         if space in components.drops.closed:
             return
-        pages = scan(self._pool, space, ranges, limit)
+        pages = scan(self._pool, components.pages, space, ranges, limit)
         try:
             async for page in pages:
                 yield page

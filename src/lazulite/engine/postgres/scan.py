@@ -15,6 +15,7 @@ import asyncpg
 from lazulite.engine.contract import Key, KeyRange
 from lazulite.engine.key_encoding import decode_text
 from lazulite.engine.postgres.keys import PREFIX_BYTES, after_group, encode_text, in_group, index_key
+from lazulite.engine.postgres.page_reads import ROWS_MAX, PageReads, ShortPage
 from lazulite.engine.postgres.pool import Argument, Pool
 
 PAGE_ROWS = 1024
@@ -108,6 +109,15 @@ class _Walk:
         statement, where = self._where(partition_key, row_key)
         return statement, (self._space, rows, PAGE_BYTES, *where)
 
+    def ask_short(self, rows: int) -> ShortPage | None:
+        """Return the request for the next page; None if it is not one of short keys in one partition."""
+        partition_key, row_key = self._at
+        if in_group(row_key) or not self._in_one_partition():
+            return None
+        self._asked, self._behind = rows, None
+        row_end = self._end[1] if partition_key == self._end[0] else _ABOVE_ALL
+        return ShortPage(self._space, index_key(partition_key), row_key, _index_key_end(row_end), rows)
+
     def _where(self, partition_key: bytes, row_key: bytes) -> tuple[str, Sequence[Argument]]:
         end_partition, end_row = self._end
         self._behind = None
@@ -162,15 +172,14 @@ def _index_key_end(key: bytes) -> bytes:
 
 
 async def scan(
-    pool: Pool, space: int, ranges: Sequence[KeyRange], limit: int | None
+    pool: Pool, pages: PageReads | None, space: int, ranges: Sequence[KeyRange], limit: int | None
 ) -> AsyncGenerator[PageSlice, None]:
-    """Yield the rows of some ranges, see `Engine.scan`."""
+    """Yield the rows of some ranges, see `Engine.scan`; `pages` is None if the database cannot read short pages."""
     walks = _walks(space, ranges)
     if not walks or limit == 0:
         return
     if len(walks) == 1:
-        statement, arguments = walks[0].ask(_rows(limit))
-        page = walks[0].take(await pool.fetch_page(statement, *arguments))
+        page = await _first_page(pool, pages, walks[0], _rows(limit))
         if walks[0].over or len(page) == limit:
             for part in _slices(page):
                 yield part
@@ -187,6 +196,15 @@ async def scan(
                 for part in _slices(page):
                     yield part
                     await asyncio.sleep(0)
+
+
+async def _first_page(pool: Pool, pages: PageReads | None, walk: _Walk, rows: int) -> Sequence[asyncpg.Record]:
+    short = walk.ask_short(rows) if pages is not None and rows <= ROWS_MAX else None
+    found = None if pages is None or short is None else await pages.read(short)
+    if found is None:
+        statement, arguments = walk.ask(rows)
+        found = await pool.fetch_page(statement, *arguments)
+    return walk.take(found)
 
 
 def _walks(space: int, ranges: Sequence[KeyRange]) -> list[_Walk]:
