@@ -8,9 +8,10 @@ from uuid import UUID
 
 import pytest
 
+from lazulite.protocol.clock import LAST_TICK
 from lazulite.queue.model.lookahead import LookAhead
 from lazulite.queue.model.message import Message
-from lazulite.queue.model.shard import Shard
+from lazulite.queue.model.shard import Head, Shard
 
 MESSAGE = Message(UUID(int=1), 1, 9, 1, b"a")
 
@@ -22,12 +23,12 @@ class SlowShard:
         self.rows: list[Message] = []
         self.reads: list[asyncio.Future[None]] = []
 
-    async def claimable(self, rows_max: int, bytes_max: int, skip: Container[UUID]) -> list[Message]:
+    async def claimable(self, rows_max: int, bytes_max: int, skip: Container[UUID]) -> Head:
         found = [message for message in self.rows if message.id not in skip]
         end: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.reads.append(end)
         await end
-        return found
+        return Head(found, LAST_TICK)
 
 
 @pytest.fixture

@@ -157,11 +157,10 @@ class Messages:
                 return claimed
 
     async def peek(self, queue: Queue, count: int) -> list[Message]:
-        """Return up to so many visible messages, and change nothing."""
-        found: list[Message] = []
-        for shard in self._known(queue).shards:
-            found += await shard.claimable(count, _PEEK_BYTES_MAX, least=count)
-        return sorted(found, key=lambda message: (message.visible, message.id))[:count]
+        """Return up to so many visible messages in the order of their visibility, and change nothing."""
+        shards = self._known(queue).shards
+        heads = await asyncio.gather(*(shard.claimable(count, _PEEK_BYTES_MAX, least=count) for shard in shards))
+        return sorted((message for head in heads for message in head.messages), key=lambda each: each.order)[:count]
 
     async def update(
         self, queue: Queue, message: UUID, receipt: Receipt, timeout_seconds: int, text: bytes | None

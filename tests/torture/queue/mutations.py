@@ -11,7 +11,7 @@ from lazulite.queue.model.held import HeldPlaces
 from lazulite.queue.model.message import Message, Place
 from lazulite.queue.model.moves import STATE_ROW, MoveMessages, ShardState, read_state
 from lazulite.queue.model.receipt import Receipt
-from lazulite.queue.model.shard import Shard
+from lazulite.queue.model.shard import Head, Shard
 
 _decide = MoveMessages.__call__
 Rows = Mapping[str, bytes | None]
@@ -80,11 +80,11 @@ def floor_above() -> None:
     """A scan raises the floor above the messages that it found."""
     claimable = Shard.claimable
 
-    async def above(self: Shard, rows_max: int, bytes_max: int, skip: object = ()) -> list[Message]:
-        found = await claimable(self, rows_max, bytes_max, skip)  # type: ignore[arg-type]  # as there
-        if found:
-            self._floor = found[-1].visible + 1
-        return found
+    async def above(self: Shard, rows_max: int, bytes_max: int, skip: object = ()) -> Head:
+        head = await claimable(self, rows_max, bytes_max, skip)  # type: ignore[arg-type]  # as there
+        if head.messages:
+            self._floor = head.messages[-1].visible + 1
+        return head
 
     _replace(Shard, claimable=above)
 

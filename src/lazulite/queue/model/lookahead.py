@@ -2,7 +2,7 @@
 
 Invariants: a message is handed to one consumer of this process at a time; the list is a hint, as the commit of a claim
 decides; an empty result means that, at some moment after the call began, there was no claimable message that no other
-consumer had been handed.
+consumer had been handed; the messages of the home shards come in the order of their visibility.
 
 Of several processes, each reads its *home shards*, so that they do not compete for rows. It reads other shards if it
 finds no message at home, or if the messages there are older than those at home.
@@ -16,7 +16,7 @@ from uuid import UUID
 from lazulite.protocol.clock import TICKS_PER_SECOND
 from lazulite.queue.limits import READ_AHEAD_BYTES_MAX
 from lazulite.queue.model.message import Message
-from lazulite.queue.model.shard import Shard
+from lazulite.queue.model.shard import Head, Shard
 
 ROWS_MAX = 256
 """Rows that are read ahead, of all shards together."""
@@ -24,7 +24,6 @@ BYTES_MAX = 256 * 1024
 """Bytes of texts after which reading ahead ends."""
 _MESSAGE_BYTES = 512
 """Of a message beside its text, about."""
-_SHARD_ROWS_MIN = 64
 OVERDUE_TICKS = TICKS_PER_SECOND
 """A message of another shard is claimed before one at home that became visible so much later; and how often it is
 looked for such messages."""
@@ -83,7 +82,6 @@ class LookAhead:
     Args:
         shards: of the queue.
         homes: the home shards.
-        start: which of them to begin with.
         budget: bounds what all queues have read ahead; None for a budget of its own.
     """
 
@@ -91,13 +89,13 @@ class LookAhead:
         self,
         shards: Sequence[Shard],
         homes: Homes = everywhere,
-        start: int = 0,
         budget: "ReadAheadBudget | None" = None,
     ) -> None:
         self._budget = budget or ReadAheadBudget()
         self._shards = shards
         self._homes = homes
-        self._turn = start
+        self._rows_max = ROWS_MAX
+        """Rows of the next read: fewer, if the messages of the last one were large."""
         self._look_at = 0
         """When to look next for older messages of other shards, in ticks."""
         self._ready: deque[Message] = deque()
@@ -149,44 +147,49 @@ class LookAhead:
             task.exception()  # Retrieved, should all consumers have gone.
 
     async def _read(self) -> bool:
-        """Read a home shard, and others if need be; return whether there was any message."""
-        homes = self._homes(len(self._shards))
-        self._turn += 1
-        turn = homes[self._turn % len(homes)]
-        rows_max = max(_SHARD_ROWS_MIN, ROWS_MAX // len(self._shards))
-        found = await self._shards[turn].claimable(rows_max, BYTES_MAX, self._handed)
-        others = [number for number in range(len(self._shards)) if number not in homes]
-        if found and others:
-            found += await self._overdue(found[0].visible, others)
-        elif not found and len(self._shards) > 1:
-            states = await asyncio.gather(*(shard.state() for shard in self._shards))
-            for group in ([number for number in homes if number != turn], others):
-                filled = [number for number in group if states[number].messages]
-                found = [message for each in await self._claimable(filled, _SHARD_ROWS_MIN) for message in each]
-                if found:
-                    break
-        found.sort(key=lambda message: (message.visible, message.id))
+        """Read the home shards, and others if need be; return whether there was any message."""
+        numbers = range(len(self._shards))
+        homes = self._homes(len(numbers))
+        others = [number for number in numbers if number not in homes]
+        found = await self._first(homes)
+        if others:
+            found = found + await self._overdue(found[0].visible, others) if found else await self._first(others)
+        if not found:
+            if others or len(homes) > 1:
+                await self._shards[homes[0]].state()  # Raises if another process has deleted or cleared the queue.
+            return False
+        found.sort(key=lambda message: message.order)
         self._ready.extend(found)
-        self._budget.update(self, sum(map(_bytes_of, found)))
-        return found != []
+        size = sum(map(_bytes_of, found))
+        self._rows_max = min(ROWS_MAX, 2 * BYTES_MAX * len(found) // size)
+        self._budget.update(self, size)
+        return True
+
+    async def _first(self, numbers: Sequence[int]) -> list[Message]:
+        """Return the first messages of some shards together, in the order of their visibility.
+
+        Whatever is not read of one of the shards comes behind them.
+        """
+        heads = await self._heads(numbers, max(1, self._rows_max // len(numbers)))
+        until = min(head.until for head in heads)
+        found = [message for head in heads for message in head.messages if message.visible <= until]
+        found.sort(key=lambda message: message.order)
+        return found
 
     async def _overdue(self, visible: int, others: Sequence[int]) -> list[Message]:
-        """Return messages of the other shard with the oldest ones, if they are much older than a time of visibility."""
+        """Return the first messages of the other shards, if one is much older than a time of visibility."""
         now = self._shards[0].present()
         if now < self._look_at:
             return []
-        heads = await self._claimable(others, 1)
-        ages = [(head[0].visible, number) for number, head in zip(others, heads, strict=True) if head]
-        oldest, number = min(ages, default=(visible, 0))
+        heads = await self._heads(others, 1)
+        oldest = min((head.messages[0].visible for head in heads if head.messages), default=visible)
         if oldest + OVERDUE_TICKS >= visible:
             self._look_at = now + OVERDUE_TICKS
             return []
-        [found] = await self._claimable([number], _SHARD_ROWS_MIN)
-        return found
+        return [message for message in await self._first(others) if message.visible + OVERDUE_TICKS < visible]
 
-    async def _claimable(self, numbers: Sequence[int], rows_max: int) -> list[list[Message]]:
+    async def _heads(self, numbers: Sequence[int], rows_max: int) -> list[Head]:
         """Read some shards at once."""
-        reads = (
-            self._shards[number].claimable(rows_max, BYTES_MAX // len(numbers), self._handed) for number in numbers
-        )
-        return await asyncio.gather(*reads)
+        bytes_max = BYTES_MAX // len(numbers)
+        reads = [self._shards[number].claimable(rows_max, bytes_max, self._handed) for number in numbers]
+        return await asyncio.gather(*reads) if len(reads) > 1 else [await reads[0]]

@@ -84,6 +84,11 @@ class Message(NamedTuple):
         """Where it is."""
         return Place(self.row, self.head, self.index_row)
 
+    @property
+    def order(self) -> tuple[int, int, UUID]:
+        """The place among the messages of a queue: by the time of visibility, then by that of insertion."""
+        return self.visible, self.inserted, self.id
+
     def moved(self, visible: int, text: bytes | None = None, *, dequeued: int = 0) -> "Message":
         """Return the message after an update or a get.
 

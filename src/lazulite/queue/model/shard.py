@@ -8,6 +8,7 @@ not above the stored one.
 import asyncio
 from collections.abc import Callable, Container, Sequence
 from contextlib import aclosing
+from typing import NamedTuple
 from uuid import UUID
 
 from lazulite.engine.contract import Clock, Engine, EngineError, KeyRange
@@ -32,10 +33,18 @@ BARRIER_TICKS = TICKS_PER_SECOND
 """How far behind the present a raised barrier is, so that commits under way are not rejected."""
 EXPIRED_MAX = 256
 """So many expired messages at the head make a read raise the barrier, so that the next read begins behind them."""
-
-
+_NEXT_ROWS_MIN = 64
+"""Rows that are read at once behind those that were skipped or have expired."""
 LATE_TICKS = 600 * TICKS_PER_SECOND
 """A put commits sooner after it has scheduled its shard: longer than any request takes."""
+
+
+class Head(NamedTuple):
+    """The first messages of a shard that are visible and have not expired, in the order of their visibility."""
+
+    messages: list[Message]
+    until: int
+    """All others became visible at this time or later, except the ones to skip; `LAST_TICK`: there are none."""
 
 
 class Shard:
@@ -106,13 +115,11 @@ class Shard:
             return min(now, *self._in_flight.values()) if self._in_flight else now
         return state.barrier
 
-    async def claimable(
-        self, rows_max: int, bytes_max: int, skip: Container[UUID] = (), least: int = 1
-    ) -> list[Message]:
+    async def claimable(self, rows_max: int, bytes_max: int, skip: Container[UUID] = (), least: int = 1) -> Head:
         """Return the first messages that are visible and have not expired, and raise the floor.
 
         Args:
-            rows_max: the most messages.
+            rows_max: so many rows are read first.
             bytes_max: so many bytes of texts end the list.
             skip: messages to leave out.
             least: so many messages end the list, too.
@@ -123,8 +130,8 @@ class Shard:
         end = (self._partition, row_at(now + 1))
         start = row_at(self._floor)
         found: list[Message] = []
-        first, expired_count = now, 0
-        while len(found) < least and bytes_max > 0:
+        first, expired_count, more = now, 0, True
+        while more and len(found) < least and bytes_max > 0:
             rows_count = 0
             key_range = KeyRange((self._partition, start), end)
             async with aclosing(self._engine.scan(self._space, [key_range], rows_max)) as slices:
@@ -141,12 +148,11 @@ class Shard:
                             bytes_max -= len(value)
                     if part.values:
                         start = part.key(len(part.values) - 1)[1] + "\0"
-            if rows_count < rows_max:
-                break
+            more, rows_max = rows_count >= rows_max, max(rows_max, _NEXT_ROWS_MIN)
         self._floor = max(self._floor, min(first, floor_max))
         if expired_count >= EXPIRED_MAX and self._floor < first and first - BARRIER_TICKS > state.barrier:
             await self.commit([])
-        return found
+        return Head(found, found[-1].visible if found and (more or bytes_max <= 0) else LAST_TICK)
 
     async def find(self, message: UUID, visible: int) -> Message | None:
         """Return a message by its id and its time of visibility; None if there is none, or if it has expired."""
