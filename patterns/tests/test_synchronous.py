@@ -17,6 +17,7 @@ PAIRS = {
     "aio/audit.py": "audit/run.py",
     "aio/query.py": "table/query.py",
     "aio/table.py": "table/table.py",
+    **{f"aio/shapes/{each.name}": f"shapes/{each.name}" for each in sorted((SOURCE / "aio/shapes").glob("[a-z]*.py"))},
 }
 """Each asynchronous module, and the synchronous one that is made of it."""
 _WORDS = [

@@ -14,6 +14,8 @@ from lazulite_patterns.effects.tables import Batch, Found, Kind, Operation, Page
 
 NO_RETRIES = {"retry_total": 0}
 """The SDK repeats writes whose result is unknown, and reports their second answer. Protocols decide instead."""
+BATCH_BYTES_MAX = 4 * 1024 * 1024
+"""The most bytes of a transaction's body, as the SDK encodes it: binaries are a third longer in it."""
 _UNKNOWN = frozenset({408, 429})
 """Statuses below 500 after which the same request may succeed."""
 _NOT_FOUND = 404
@@ -37,6 +39,13 @@ class _Hook:
     def __call__(self, response: Any) -> None:
         if response.http_response.status_code == _NOT_FOUND:
             self.rejected = Rejected(_NOT_FOUND, _code(response.http_response.text()))
+
+
+def _check_batch(request: Any) -> None:
+    """Refuse a transaction that the service would refuse for its size, before it is sent."""
+    length = len(request.http_request.content or b"")
+    if length > BATCH_BYTES_MAX:
+        raise Rejected(413, "RequestBodyTooLarge", f"{length} bytes of a transaction, {BATCH_BYTES_MAX} are allowed")
 
 
 def _code(text: str) -> str:
@@ -102,7 +111,8 @@ def call(effect: Read | Write | Batch) -> Call:
         return Call("get_entity", effect.key, {**NO_RETRIES, **_select(effect.select)})
     if isinstance(effect, Write):
         return _write_call(effect.operation)
-    return Call("submit_transaction", ([_in_batch(each) for each in effect.operations],), {**NO_RETRIES})
+    operations = [_in_batch(each) for each in effect.operations]
+    return Call("submit_transaction", (operations,), {**NO_RETRIES, "raw_request_hook": _check_batch})
 
 
 def result(effect: Read | Write | Batch, made: Call, answer: Any) -> object:

@@ -3,6 +3,7 @@
 Source: "Understanding the Table service data model", and the formula of the description of capacity billing.
 """
 
+import re
 from collections.abc import Mapping
 from datetime import datetime
 from functools import lru_cache
@@ -11,8 +12,9 @@ from xml.parsers import expat
 
 from azure.data.tables import EdmType, EntityProperty
 
+from lazulite_patterns.effects.tables import EntityKey
 from lazulite_patterns.entities.errors import EntityValueError
-from lazulite_patterns.keys.characters import units
+from lazulite_patterns.keys.characters import UNITS_MAX, units
 
 PROPERTIES_MAX = 252
 """Properties without the keys and the timestamp."""
@@ -21,6 +23,7 @@ TEXT_UNITS_MAX = 32_768
 BINARY_BYTES_MAX = 65_536
 ENTITY_BYTES_MAX = 1_048_576
 SYSTEM = frozenset({"PartitionKey", "RowKey", "Timestamp"})
+_FORBIDDEN_IN_KEYS = re.compile(r"[/\\#?\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 _FIXED_SIZES = {bool: 1, int: 4, float: 8, UUID: 16}
 _EDM_SIZES = {
     EdmType.INT64: 8,
@@ -89,6 +92,19 @@ def check(owner: str, properties: Mapping[str, object]) -> None:
         _check_value(f"{owner}.{name}", value.value if isinstance(value, EntityProperty) else value)
     if (size := entity_size(properties)) > ENTITY_BYTES_MAX:
         raise EntityValueError(f"{owner}: {size} bytes by the service's formula, {ENTITY_BYTES_MAX} are allowed")
+
+
+def check_key(owner: str, key: EntityKey) -> None:
+    """Refuse keys that the service would refuse.
+
+    Raises:
+        EntityValueError: a key has a character that no key may have, or is too long. The message names it.
+    """
+    for name, text in zip(("PartitionKey", "RowKey"), key, strict=True):
+        if found := _FORBIDDEN_IN_KEYS.search(text):
+            raise EntityValueError(f"{owner}.{name}: the character U+{ord(found[0]):04X} cannot be part of a key")
+        if units(text) > UNITS_MAX:
+            raise EntityValueError(f"{owner}.{name}: {units(text)} UTF-16 units, {UNITS_MAX} are allowed")
 
 
 def _check_value(place: str, value: object) -> None:

@@ -13,7 +13,7 @@ from lazulite_patterns.effects.calls import Meanwhile
 from lazulite_patterns.effects.effect import Effect, Protocol
 from lazulite_patterns.effects.errors import Rejected
 from lazulite_patterns.effects.queues import QueueEffect
-from lazulite_patterns.effects.tables import Batch, Page, Read, Stored, Write
+from lazulite_patterns.effects.tables import Batch, Found, Page, Read, Stored, Write
 from lazulite_patterns.simulation.world import Request, World
 
 Process: TypeAlias = Callable[[], Protocol[object]]
@@ -121,7 +121,7 @@ class _Histories:
     def next_effect(self, number: int, history: int) -> Request | None:
         """Return what a process asks for; None if it ended."""
         if (number, history) not in self._effects:
-            self._effects[number, history] = _next_effect(self._processes[number], self._steps[history])
+            self._effects[number, history] = _next_effect(self._processes[number], self._steps[history], number)
         return self._effects[number, history]
 
     def extended(self, number: int, history: int, step: Step) -> int:
@@ -133,7 +133,7 @@ class _Histories:
         return self._numbers[key]
 
 
-def _next_effect(process: Process, answers: tuple[Step, ...]) -> Request | None:
+def _next_effect(process: Process, answers: tuple[Step, ...], number: int) -> Request | None:
     """Return the effect that a process asks for after these answers; None if it ended."""
     protocol = _flat(process())
     ids = 0
@@ -149,7 +149,7 @@ def _next_effect(process: Process, answers: tuple[Step, ...]) -> Request | None:
                 effect = protocol.send(step.answer) if step.error is None else protocol.throw(step.error)
             else:
                 ids += 1
-                effect = protocol.send(_ambient(effect, ids))
+                effect = protocol.send(_ambient(effect, number, ids))
     except AssertionError:
         raise
     except Exception:  # noqa: BLE001 - the process ended by an error, such as a conflict.
@@ -172,13 +172,13 @@ def _flat(protocol: Protocol[object]) -> Protocol[object]:
             error = failed
 
 
-def _ambient(effect: Effect[object], number: int) -> object:
+def _ambient(effect: Effect[object], process: int, number: int) -> object:
     if isinstance(effect, Now | Draw):
         return 0.0
     if isinstance(effect, UtcNow):
         return datetime(2026, 1, 1, tzinfo=UTC)
     if isinstance(effect, NewId):
-        return f"{number:016x}"
+        return f"{process:08x}{number:08x}"
     if isinstance(effect, Sleep):
         return None
     raise TypeError(f"{type(effect).__name__} cannot be explored")
@@ -202,4 +202,6 @@ def _step_key(step: Step) -> object:
     answer = step.answer
     if isinstance(answer, Stored):
         return answer.etag, frozenset(answer.properties.items())
+    if isinstance(answer, Found):
+        return *((each.etag, frozenset(each.properties.items())) for each in answer.entities), answer.continuation
     return answer if isinstance(answer, str | tuple | None) else repr(answer)

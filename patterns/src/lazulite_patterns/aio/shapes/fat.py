@@ -1,0 +1,81 @@
+"""Entities of any size, with an asynchronous client."""
+
+from collections.abc import Callable
+
+from azure.data.tables.aio import TableClient
+
+from lazulite_patterns.aio.driver import Driver
+from lazulite_patterns.effects.ambient import Ambient
+from lazulite_patterns.effects.tables import EntityKey, Properties
+from lazulite_patterns.entities.bags import Bag
+from lazulite_patterns.outcomes.retries import Policy
+from lazulite_patterns.shapes.protocols.fat import FatProtocol
+from lazulite_patterns.shapes.protocols.rests import collect
+
+
+class Fat:
+    """Property bags of any size: values may exceed 64 KiB, and entities 1 MiB.
+
+    Attributes:
+        client: the SDK's client, for everything else.
+
+    An entity is one row as long as it fits. Properties that fit can be read and queried by any program.
+
+    Every method may raise `Rejected`: the service refuses the request. Writes raise `EntityValueError` for what the
+    service would refuse, and `OutcomeUnknown`; reads raise `Unavailable`, and `Inconsistent` if another program
+    removed rows.
+    """
+
+    def __init__(
+        self,
+        client: TableClient,
+        *,
+        compress: bool = False,
+        policy: Policy = Policy(),  # noqa: B008 - it is frozen
+        ambient: Ambient | None = None,
+    ) -> None:
+        """Take the SDK's client.
+
+        Args:
+            client: of the table. Its own retries are not used.
+            compress: whether what exceeds a row's limits is compressed by zlib.
+            policy: deadlines and marks.
+            ambient: clock, randomness and failpoints, for tests.
+        """
+        self.client = client
+        self._driver = Driver({client.table_name: client}, ambient)
+        self._protocol = FatProtocol(client.table_name, policy, compress)
+
+    async def get(self, key: EntityKey) -> Bag | None:
+        """Return an entity; None if it is absent."""
+        return await self._driver.run(self._protocol.get(key))
+
+    async def insert(self, key: EntityKey, properties: Properties) -> None:
+        """Write an entity that must be absent. Raises Exists if it is not."""
+        await self._driver.run(self._protocol.insert(key, properties))
+
+    async def put(self, key: EntityKey, properties: Properties) -> None:
+        """Write an entity, whatever is there. Raises Conflict if other writers were faster, each of eight times."""
+        await self._driver.run(self._protocol.put(key, properties))
+
+    async def update(self, key: EntityKey, change: Callable[[Bag], Properties], *, attempts: int = 8) -> None:
+        """Read an entity, change it, and write it if no other writer was faster.
+
+        Args:
+            key: keys of the entity.
+            change: returns the new properties from those that were read. It may be called several times.
+            attempts: times to read and write, at most.
+
+        Raises:
+            Absent: there is no such entity.
+            Conflict: another writer was faster, each time.
+        """
+        await self._driver.run(self._protocol.update(key, change, attempts))
+
+    async def delete(self, key: EntityKey) -> bool:
+        """Delete an entity; False if it is absent."""
+        return await self._driver.run(self._protocol.delete(key))
+
+    async def collect(self, partition_key: str) -> int:
+        """Delete the rows of a partition that crashes left, and return their number; none younger than 10 minutes."""
+        return await self._driver.run(collect(self._protocol, partition_key))

@@ -1,0 +1,5 @@
+"""How a shape fails beyond what a single write does."""
+
+
+class Inconsistent(Exception):  # noqa: N818 - it is what was found
+    """The rows of one entity do not fit together, and no writer is at work: another program changed or removed some."""

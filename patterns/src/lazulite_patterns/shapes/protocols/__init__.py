@@ -1,0 +1,1 @@
+"""The protocols of shapes, which the synchronous and the asynchronous classes run."""
