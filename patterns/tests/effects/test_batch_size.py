@@ -1,18 +1,16 @@
 """A transaction is refused for its size before it is sent, exactly where the service refuses it."""
 
-import asyncio
-from typing import Any
+from typing import Any, cast
 
 import pytest
-from azure.core.exceptions import HttpResponseError
-from azure.data.tables import TableClient, UpdateMode
+from azure.data.tables import TableClient
 from azure.data.tables.aio import TableClient as AsyncTableClient
 
 from lazulite_patterns.aio.driver import Driver as AsyncDriver
+from lazulite_patterns.effects import changesets, sdk
 from lazulite_patterns.effects.driver import Driver
 from lazulite_patterns.effects.effect import perform
 from lazulite_patterns.effects.errors import Rejected
-from lazulite_patterns.effects.sdk import BATCH_BYTES_MAX
 from lazulite_patterns.effects.tables import Batch, EntityKey, Kind, Operation
 
 ROW = {f"B{number:02d}": bytes(65_535) for number in range(15)}
@@ -25,42 +23,38 @@ def batch(padding: int) -> Batch:
     return Batch("t", (*full, Operation(Kind.PUT, EntityKey("p", "z"), texts)))
 
 
-def length_of(client: TableClient, effect: Batch) -> int:
-    lengths: list[int] = []
-
-    def measure(request: Any) -> None:
-        lengths.append(len(request.http_request.content))
-        raise Rejected(400, "")
-
-    with pytest.raises(Rejected):
-        client.submit_transaction(in_sdk(effect), raw_request_hook=measure)
-    return lengths[0]
+@pytest.fixture
+def largest(table_client: TableClient) -> int:
+    """Return the padding of the largest transaction."""
+    request = changesets.request_of(batch(200_000), table_client)
+    assert request is not None
+    return 200_000 + changesets.BYTES_MAX - len(request.content)
 
 
-def in_sdk(effect: Batch) -> Any:
-    mode = {"mode": UpdateMode.REPLACE}
-    return [
-        ("upsert", {**each.properties, "PartitionKey": "p", "RowKey": each.key.row_key}, mode)
-        for each in effect.operations
-    ]
+def test_a_transaction_has_4_mib_at_most(
+    table_client: TableClient, largest: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    driver = Driver({"t": table_client})
+    driver.run(perform(batch(largest)))
+    with pytest.raises(Rejected, match="RequestBodyTooLarge: 4194305 bytes of a transaction"):
+        driver.run(perform(batch(largest + 1)))
+    monkeypatch.setattr(changesets, "BYTES_MAX", 5_000_000)
+    with pytest.raises(Rejected, match="RequestBodyTooLarge: The request body is too large"):
+        driver.run(perform(batch(largest + 1)))
+
+
+def test_a_transaction_of_the_sdk_has_the_same_limit(table_client: TableClient, largest: int) -> None:
+    made = sdk.call(batch(largest + 10_000))
+    with pytest.raises(Rejected, match="of a transaction, 4194304 are allowed"):
+        cast(Any, table_client).submit_transaction(*made.args, **made.options)
+    assert list(table_client.list_entities()) == []
 
 
 @pytest.mark.filterwarnings("ignore:Sending a large body")  # aiohttp, of what the SDK gives it
-def test_a_transaction_has_4_mib_at_most(connection_string: str, table_client: TableClient) -> None:
-    driver = Driver({"t": table_client})
-    room = 200_000 + BATCH_BYTES_MAX - length_of(table_client, batch(200_000))
-    assert length_of(table_client, batch(room)) == BATCH_BYTES_MAX
-    driver.run(perform(batch(room)))
-    with pytest.raises(Rejected, match="RequestBodyTooLarge: 4194305 bytes of a transaction"):
-        driver.run(perform(batch(room + 1)))
-    with pytest.raises(HttpResponseError) as refused:
-        table_client.submit_transaction(in_sdk(batch(room + 1)))
-    assert refused.value.status_code == 413
-
-    async def run() -> None:
-        async with AsyncTableClient.from_connection_string(connection_string, table_client.table_name) as client:
-            await AsyncDriver({"t": client}).run(perform(batch(room)))
-            with pytest.raises(Rejected, match="RequestBodyTooLarge"):
-                await AsyncDriver({"t": client}).run(perform(batch(room + 1)))
-
-    asyncio.run(run())
+async def test_an_asynchronous_program_has_the_same_limit(
+    connection_string: str, table_client: TableClient, largest: int
+) -> None:
+    async with AsyncTableClient.from_connection_string(connection_string, table_client.table_name) as client:
+        await AsyncDriver({"t": client}).run(perform(batch(largest)))
+        with pytest.raises(Rejected, match="of a transaction, 4194304 are allowed"):
+            await AsyncDriver({"t": client}).run(perform(batch(largest + 1)))

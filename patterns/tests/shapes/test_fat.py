@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lazulite_patterns.aio.shapes import Fat as AsyncFat
+from lazulite_patterns.audit.run import audit
 from lazulite_patterns.effects.ambient import Ambient
 from lazulite_patterns.effects.driver import Driver
 from lazulite_patterns.effects.tables import EntityKey, Properties
@@ -21,7 +22,7 @@ from lazulite_patterns.outcomes import Absent, Exists, Policy
 from lazulite_patterns.shapes import Fat, Inconsistent
 from lazulite_patterns.shapes.protocols.chunks import Sizes
 from lazulite_patterns.shapes.protocols.fat import FatProtocol
-from lazulite_patterns.shapes.protocols.rests import collect
+from lazulite_patterns.shapes.protocols.rests import INCOMPLETE, UNNAMED, UNREADABLE, collect
 from lazulite_patterns.simulation import Crash, Fault, FaultAt, every_fault
 
 KEY = EntityKey("p", "jones")
@@ -192,7 +193,7 @@ def test_every_fault_leaves_a_whole_entity_and_collect_the_rest(
         found = driver.run(protocol.get(KEY))
         allowed = [each and {**KEYS, **each} for each in ((before, after) if crashed else (after,))]
         assert found in allowed
-        left = driver.run(collect(protocol, "p"))
+        left = driver.run(collect(table_client.table_name, "p", QUICK))
         assert crashed or left == 0, "without a crash nothing is left"
         assert driver.run(protocol.get(KEY)) == found
         assert len(rows(table_client)) == (0 if found is None else 1 + 2), "nothing else is left"
@@ -235,6 +236,21 @@ def test_rests_are_collected_when_they_are_old_and_no_head_names_them(table_clie
     assert Fat(table_client, ambient=Ambient(utc_now=later)).collect("p") == count - 8
     assert fat.get(KEY) == {**KEYS, "Photo": octets(5_000_000)}
     assert "other!0123456789abcdef!0000" in rows(table_client)
+
+
+def test_the_auditor_finds_what_is_left_and_what_is_absent(table_client: TableClient) -> None:
+    fat = Fat(table_client)
+    fat.put(KEY, {"Photo": octets(5_000_000)})
+    assert list(audit(fat)) == []
+    _, first, second, *_ = rows(table_client)
+    table_client.delete_entity("p", first)
+    table_client.create_entity({"PartitionKey": "p", "RowKey": f"smith{second[5:]}", "_Type": "_Fat"})
+    table_client.create_entity({"PartitionKey": "p", "RowKey": "wrong", "_Fat": "9"})
+    kinds = {each.key.row_key: (each.kind, each.detail) for each in audit(fat, repair=True)}
+    assert kinds.pop("wrong")[0] == UNREADABLE
+    assert kinds == {"jones": (INCOMPLETE, first), f"smith{second[5:]}": (UNNAMED, "")}
+    assert [each.kind for each in audit(fat, repair=True, grace_seconds=-1) if each.repaired] == [UNNAMED]
+    assert f"smith{second[5:]}" not in rows(table_client)
 
 
 def test_damage_is_named(table_client: TableClient) -> None:

@@ -16,6 +16,8 @@ from lazulite_patterns.effects.errors import Rejected, ResultUnknown
 from lazulite_patterns.effects.tables import Batch, Kind, Operation
 from lazulite_patterns.effects.wire import entity_json
 
+BYTES_MAX = 4 * 1024 * 1024
+"""The most bytes of a transaction's body: binaries are a third longer in it."""
 _METHODS = {
     Kind.INSERT: "POST",
     Kind.PUT: "PUT",
@@ -37,6 +39,7 @@ def request_of(effect: Batch, client: Any) -> HttpRequest | None:
 
     Raises:
         TypeError: a value has no type of the service.
+        Rejected: the body exceeds 4 MiB. Nothing was sent.
     """
     host = getattr(client, "_primary_hostname", None)
     if host is None or getattr(client, "_cosmos_endpoint", True) or not hasattr(client, "_client"):
@@ -50,7 +53,15 @@ def request_of(effect: Batch, client: Any) -> HttpRequest | None:
         "Accept": "application/json",
         "Content-Type": f"multipart/mixed; boundary=batch_{boundary}",
     }
-    return HttpRequest("POST", f"{base}/$batch", headers=headers, content=body(effect, url, str(boundary)))
+    content = body(effect, url, str(boundary))
+    check_length(len(content))
+    return HttpRequest("POST", f"{base}/$batch", headers=headers, content=content)
+
+
+def check_length(length: int) -> None:
+    """Refuse a transaction that the service would refuse for its size, before it is sent."""
+    if length > BYTES_MAX:
+        raise Rejected(413, "RequestBodyTooLarge", f"{length} bytes of a transaction, {BYTES_MAX} are allowed")
 
 
 def body(effect: Batch, table_url: str, boundary: str) -> bytes:

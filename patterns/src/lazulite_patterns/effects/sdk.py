@@ -9,13 +9,12 @@ from azure.core import MatchConditions
 from azure.core.exceptions import AzureError, HttpResponseError
 from azure.data.tables import TableEntity, TableTransactionError, UpdateMode
 
+from lazulite_patterns.effects.changesets import check_length
 from lazulite_patterns.effects.errors import Rejected, ResultUnknown
 from lazulite_patterns.effects.tables import Batch, Found, Kind, Operation, Page, Read, Stored, Write
 
 NO_RETRIES = {"retry_total": 0}
 """The SDK repeats writes whose result is unknown, and reports their second answer. Protocols decide instead."""
-BATCH_BYTES_MAX = 4 * 1024 * 1024
-"""The most bytes of a transaction's body, as the SDK encodes it: binaries are a third longer in it."""
 _UNKNOWN = frozenset({408, 429})
 """Statuses below 500 after which the same request may succeed."""
 _NOT_FOUND = 404
@@ -42,10 +41,8 @@ class _Hook:
 
 
 def _check_batch(request: Any) -> None:
-    """Refuse a transaction that the service would refuse for its size, before it is sent."""
-    length = len(request.http_request.content or b"")
-    if length > BATCH_BYTES_MAX:
-        raise Rejected(413, "RequestBodyTooLarge", f"{length} bytes of a transaction, {BATCH_BYTES_MAX} are allowed")
+    """Refuse a transaction for its size, before it is sent."""
+    check_length(len(request.http_request.content or b""))
 
 
 def _code(text: str) -> str:

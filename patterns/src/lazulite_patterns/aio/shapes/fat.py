@@ -1,16 +1,17 @@
 """Entities of any size, with an asynchronous client."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from azure.data.tables.aio import TableClient
 
 from lazulite_patterns.aio.driver import Driver
+from lazulite_patterns.audit.finding import Check
 from lazulite_patterns.effects.ambient import Ambient
 from lazulite_patterns.effects.tables import EntityKey, Properties
 from lazulite_patterns.entities.bags import Bag
 from lazulite_patterns.outcomes.retries import Policy
 from lazulite_patterns.shapes.protocols.fat import FatProtocol
-from lazulite_patterns.shapes.protocols.rests import collect
+from lazulite_patterns.shapes.protocols.rests import FatCheck, collect
 
 
 class Fat:
@@ -18,6 +19,7 @@ class Fat:
 
     Attributes:
         client: the SDK's client, for everything else.
+        driver: what runs the protocols; `audit` needs it.
 
     An entity is one row as long as it fits. Properties that fit can be read and queried by any program.
 
@@ -43,20 +45,20 @@ class Fat:
             ambient: clock, randomness and failpoints, for tests.
         """
         self.client = client
-        self._driver = Driver({client.table_name: client}, ambient)
+        self.driver = Driver({client.table_name: client}, ambient)
         self._protocol = FatProtocol(client.table_name, policy, compress)
 
     async def get(self, key: EntityKey) -> Bag | None:
         """Return an entity; None if it is absent."""
-        return await self._driver.run(self._protocol.get(key))
+        return await self.driver.run(self._protocol.get(key))
 
     async def insert(self, key: EntityKey, properties: Properties) -> None:
         """Write an entity that must be absent. Raises Exists if it is not."""
-        await self._driver.run(self._protocol.insert(key, properties))
+        await self.driver.run(self._protocol.insert(key, properties))
 
     async def put(self, key: EntityKey, properties: Properties) -> None:
         """Write an entity, whatever is there. Raises Conflict if other writers were faster, each of eight times."""
-        await self._driver.run(self._protocol.put(key, properties))
+        await self.driver.run(self._protocol.put(key, properties))
 
     async def update(self, key: EntityKey, change: Callable[[Bag], Properties], *, attempts: int = 8) -> None:
         """Read an entity, change it, and write it if no other writer was faster.
@@ -70,12 +72,16 @@ class Fat:
             Absent: there is no such entity.
             Conflict: another writer was faster, each time.
         """
-        await self._driver.run(self._protocol.update(key, change, attempts))
+        await self.driver.run(self._protocol.update(key, change, attempts))
 
     async def delete(self, key: EntityKey) -> bool:
         """Delete an entity; False if it is absent."""
-        return await self._driver.run(self._protocol.delete(key))
+        return await self.driver.run(self._protocol.delete(key))
 
     async def collect(self, partition_key: str) -> int:
         """Delete the rows of a partition that crashes left, and return their number; none younger than 10 minutes."""
-        return await self._driver.run(collect(self._protocol, partition_key))
+        return await self.driver.run(collect(self.client.table_name, partition_key, self._protocol.policy))
+
+    def checks(self) -> Sequence[Check]:
+        """Return what `audit` examines: rows that no head names, and heads whose rows are absent."""
+        return [FatCheck(self.client.table_name, self._protocol.policy)]

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeVar
 
-from lazulite_patterns.effects.ambient import NewId, UtcNow
+from lazulite_patterns.effects.ambient import NewId
 from lazulite_patterns.effects.effect import Protocol, perform
 from lazulite_patterns.effects.tables import EntityKey, Found, Kind, Operation, Page, Properties, Read, Stored
 from lazulite_patterns.entities import limits
@@ -35,8 +35,6 @@ from lazulite_patterns.shapes.errors import Inconsistent
 from lazulite_patterns.shapes.protocols.chunks import FAT, Content, Sizes, chunks_of, cut, whole
 from lazulite_patterns.shapes.protocols.groups import OPERATIONS_MAX, grouped, removal, remove
 
-GRACE_SECONDS = 600
-"""The age from which rows that no head names are removed."""
 FLIP_SECONDS = 300
 """The longest from the beginning of a write to its commit. Less than the grace, by the time that a request may take."""
 
@@ -74,11 +72,6 @@ class FatProtocol:
     def delete(self, key: EntityKey, attempts: int = 8) -> Protocol[bool]:
         """Delete an entity with its rows; False if it is absent."""
         return (yield from self._again(self._delete(key) for _ in range(attempts)))
-
-    def abandoned(self, row: Stored) -> Protocol[bool]:
-        """Tell whether the writer of a row cannot commit it any more."""
-        now = yield from perform(UtcNow())
-        return row.timestamp is not None and (now - row.timestamp).total_seconds() > GRACE_SECONDS
 
     def _again(self, attempts: Iterable[Protocol[T]]) -> Protocol[T]:
         """Run attempts until one meets no other writer."""

@@ -1,54 +1,84 @@
-"""Rows of chunks that no head names, as crashes leave them: found by reading, removed after a second look."""
+"""What crashes and other programs leave of fat entities: rows that no head names, and heads whose rows are absent."""
 
-from lazulite_patterns.effects.effect import Protocol
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from lazulite_patterns.audit.finding import Finding, deletion
+from lazulite_patterns.audit.walk import Walk
+from lazulite_patterns.effects.ambient import UtcNow
+from lazulite_patterns.effects.effect import Protocol, perform
 from lazulite_patterns.effects.tables import Continuation, EntityKey, Page, Read, Stored
+from lazulite_patterns.entities.errors import EntityFormatError
 from lazulite_patterns.entities.schema import TYPE
 from lazulite_patterns.filters import Compare, in_partition
-from lazulite_patterns.outcomes.errors import Conflict
-from lazulite_patterns.outcomes.retries import begin, read
-from lazulite_patterns.outcomes.writes import write
+from lazulite_patterns.outcomes.grace import GRACE_SECONDS, age_seconds
+from lazulite_patterns.outcomes.retries import Policy, begin, read
 from lazulite_patterns.shapes.protocols.chunks import FAT, Content, owner_of
-from lazulite_patterns.shapes.protocols.fat import FatProtocol
-from lazulite_patterns.shapes.protocols.groups import removal
 
-_SELECT = ("PartitionKey", "RowKey", "Timestamp", TYPE)
+UNNAMED = "rows of a fat entity that no head names"
+INCOMPLETE = "fat entity whose rows are absent"
+UNREADABLE = "fat entity that cannot be read"
+_KEYS = ("PartitionKey", "RowKey")
 
 
-def collect(protocol: FatProtocol, partition_key: str) -> Protocol[int]:
-    """Remove the rests of a partition, and return their number."""
+@dataclass(frozen=True)
+class FatCheck:
+    """Each row of chunks is of a generation that its head names, and each head has its rows."""
+
+    table: str
+    policy: Policy = Policy()  # noqa: RUF009 - it is frozen
+
+    @property
+    def tables(self) -> Sequence[str]:
+        """The table."""
+        return [self.table]
+
+    def examine(self, table: str, row: Stored, now: datetime) -> Protocol[Sequence[Finding]]:
+        """Return a finding for a row of chunks without its head, or for a head without its rows."""
+        try:
+            if row.properties.get(TYPE) == FAT:
+                return (yield from self._chunks(table, row, now))
+            return (yield from self._head(table, row, now))
+        except EntityFormatError as error:
+            return [Finding(UNREADABLE, table, row.key, age_seconds(row, now), detail=str(error))]
+
+    def _chunks(self, table: str, row: Stored, now: datetime) -> Protocol[Sequence[Finding]]:
+        owner = owner_of(row.key)
+        if owner is None:
+            return []
+        head, generation = owner
+        effect = Read(table, head, (*_KEYS, FAT))
+        found = yield from read(effect, (yield from begin(self.policy)))
+        content = None if found is None else Content.of(found.properties)
+        if content is not None and content.generation == generation:
+            return []
+        return [deletion(UNNAMED, table, row, now)]
+
+    def _head(self, table: str, row: Stored, now: datetime) -> Protocol[Sequence[Finding]]:
+        content = Content.of(row.properties)
+        absent: list[EntityKey] = []
+        for key in [] if content is None else content.keys(row.key):
+            found = yield from read(Read(table, key, _KEYS), (yield from begin(self.policy)))
+            absent += [key] if found is None else []
+        if not absent:
+            return []
+        detail = ", ".join(each.row_key for each in absent[:3])
+        return [Finding(INCOMPLETE, table, row.key, age_seconds(row, now), detail=detail)]
+
+
+def collect(table: str, partition_key: str, policy: Policy, grace_seconds: float = GRACE_SECONDS) -> Protocol[int]:
+    """Remove the rows of a partition that no head names, and return their number; none younger than the grace."""
+    walk = Walk([FatCheck(table, policy)], True, grace_seconds, policy)
     place = in_partition(partition_key) & Compare(TYPE, "eq", FAT)
     go_on: Continuation | None = None
     count = 0
     while True:
-        effect = Page(protocol.table, place, _SELECT, continuation=go_on)
-        page = yield from read(effect, (yield from begin(protocol.policy)))
-        live: dict[EntityKey, str | None] = {}
+        now = yield from perform(UtcNow())
+        effect = Page(table, place, (*_KEYS, "Timestamp", TYPE), continuation=go_on)
+        page = yield from read(effect, (yield from begin(policy)))
         for row in page.entities:
-            count += yield from _removed(protocol, row, live)
+            findings = yield from walk.look(walk.checks[0], table, row, now)
+            count += sum(each.repaired for each in findings)
         if (go_on := page.continuation) is None:
             return count
-
-
-def _removed(protocol: FatProtocol, row: Stored, live: dict[EntityKey, str | None]) -> Protocol[bool]:
-    """Remove a row if it is a rest. `live` keeps the generations of heads that were read after the page."""
-    owner = owner_of(row.key)
-    if owner is None or not (yield from protocol.abandoned(row)):
-        return False
-    head, generation = owner
-    if head not in live:
-        live[head] = yield from live_generation(protocol, head)
-    if live[head] == generation:
-        return False
-    try:
-        yield from write(protocol.table, [removal(row.key, row.etag)], protocol.policy)
-    except Conflict:
-        return False
-    return True
-
-
-def live_generation(protocol: FatProtocol, head: EntityKey) -> Protocol[str | None]:
-    """Return the generation that a head names; None if there is none."""
-    effect = Read(protocol.table, head, ("PartitionKey", "RowKey", FAT))
-    found = yield from read(effect, (yield from begin(protocol.policy)))
-    content = None if found is None else Content.of(found.properties)
-    return None if content is None else content.generation
