@@ -1,0 +1,134 @@
+"""The contract of content stores: large byte strings that are written once, and named by rows.
+
+Every content store must guarantee:
+
+- Sealed content is durable, and never changes. Its id is never given to other content.
+- Content that was neither kept nor deleted when its process ended is *undecided*. It is deleted unless a row of its
+  owner refers to it. Content that was kept is deleted only by `delete` and `drop`.
+- A read yields the bytes that were written, or raises `ContentDamagedError`. It may have yielded a part before.
+- `drop` empties a space of the engine for ever, whatever its size.
+
+The order of a write is therefore: seal, commit the row that refers to the content, `keep`.
+"""
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection
+from typing import NamedTuple, Protocol
+
+from lazulite.engine.contract import EngineError
+
+WINDOW_BYTES = 256 * 1024
+"""Contents are checked, written and read in windows of this size."""
+
+
+class Owner(NamedTuple):
+    """The partition whose rows may refer to a content."""
+
+    space: int
+    partition: str
+
+
+class ContentId(NamedTuple):
+    """The name of a content; its number is unique in its space."""
+
+    space: int
+    number: int
+
+
+References = Callable[[Owner], Awaitable[Collection[ContentId]]]
+"""Returns the contents to which the rows of an owner refer, as of one snapshot."""
+
+
+class ContentDamagedError(EngineError):
+    """Bytes of a content are not what was written, or are missing."""
+
+
+class ContentUnsealedError(ContentDamagedError):
+    """A content has no end: it was never sealed, or its end is lost."""
+
+
+class ContentMissingError(EngineError):
+    """There is no such content: it was deleted, or a row refers to nothing."""
+
+
+class ContentWriter(Protocol):
+    """One content while it is written. It must end by `seal` or `discard`."""
+
+    @property
+    def length(self) -> int:
+        """The bytes that were written so far."""
+        ...
+
+    async def write(self, chunk: bytes) -> None:
+        """Append bytes. It returns while at most two windows wait to be written.
+
+        Raises:
+            EngineUnavailableError: they cannot be written. Only `discard` is possible now.
+        """
+        ...
+
+    async def seal(self) -> ContentId:
+        """Return the content's name, once the content is durable.
+
+        Raises:
+            EngineUnavailableError: it cannot be made durable. Only `discard` is possible now.
+            SpaceDroppedError: its space was dropped.
+        """
+        ...
+
+    async def discard(self) -> None:
+        """Delete what was written; does nothing after `seal`. It does not fail: what is left has no row."""
+        ...
+
+
+class ContentStore(Protocol):
+    """The contents of all spaces."""
+
+    async def sweep(self, references: References) -> int:
+        """Delete the undecided contents of earlier processes to which no row refers; return their number.
+
+        Other calls may run meanwhile. A failure leaves them to the next process.
+        """
+        ...
+
+    async def create(self, owner: Owner) -> ContentWriter:
+        """Begin a content.
+
+        Raises:
+            EngineUnavailableError: it cannot be begun.
+            SpaceDroppedError: its space was dropped.
+        """
+        ...
+
+    def read(self, content: ContentId, start: int, stop: int) -> AsyncGenerator[bytes, None]:
+        """Yield the bytes from `start` up to `stop` in pieces of at most a window. The caller closes the generator.
+
+        Raises:
+            ContentMissingError: there is no such content.
+            ContentDamagedError: it is damaged, or shorter than `stop`.
+            EngineUnavailableError: it cannot be read now.
+        """
+        ...
+
+    def keep(self, content: ContentId) -> None:
+        """Note that a durable row refers to a content."""
+        ...
+
+    async def delete(self, contents: Collection[ContentId]) -> None:
+        """Delete contents to which no row refers; unknown ones are passed over. Reads that have begun may fail.
+
+        Raises:
+            EngineUnavailableError: some are left.
+        """
+        ...
+
+    async def drop(self, space: int) -> None:
+        """Empty a space for ever. The files may go in the background.
+
+        Raises:
+            EngineUnavailableError: nothing happened.
+        """
+        ...
+
+    async def close(self) -> None:
+        """End what runs. All writers must have ended."""
+        ...

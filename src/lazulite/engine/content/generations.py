@@ -1,0 +1,112 @@
+"""The directories of one space: generations of files, open until every file of theirs is decided.
+
+Invariants: a generation has at most `FILES_MAX` files, and its number is never used again. Its directory is called
+`{number}.open` while a file of it may be undecided, and `{number}` afterwards. So after a crash only open generations
+must be searched for files without a row.
+"""
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from lazulite.engine.durable_files import make_private
+
+FILES_MAX = 4096
+_OPEN = ".open"
+
+
+class Generation:
+    """A generation that this process fills.
+
+    Args:
+        number: its number.
+        path: of its directory, which exists.
+    """
+
+    def __init__(self, number: int, path: Path) -> None:
+        self.number = number
+        self.path = path
+        self.undecided: set[int] = set()
+        """The numbers of contents whose fate is open."""
+        self._allotted = 0
+
+    @property
+    def is_full(self) -> bool:
+        """Whether it takes no more files."""
+        return self._allotted == FILES_MAX
+
+    def allot(self) -> int:
+        """Return the number of a new content."""
+        number = self.number * FILES_MAX + self._allotted
+        self._allotted += 1
+        self.undecided.add(number)
+        return number
+
+
+def file_name(number: int) -> str:
+    """Return the name of a content's file in its generation."""
+    return f"{number % FILES_MAX:03x}"
+
+
+def candidates(space: Path, number: int) -> tuple[Path, Path]:
+    """Return the paths at which a content's file may be."""
+    generation, name = number // FILES_MAX, file_name(number)
+    return space / str(generation) / name, space / f"{generation}{_OPEN}" / name
+
+
+def begin(space: Path) -> Generation:
+    """Make a new generation, durably. It blocks.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+    numbers = [number for number, _ in _generations(space)]
+    number = max(numbers, default=-1) + 1
+    path = space / f"{number}{_OPEN}"
+    make_private(path)
+    remove_if_empty(space, number - 1)
+    return Generation(number, path)
+
+
+def open_generations(space: Path) -> list[Path]:
+    """Return the directories of the generations that are open. It blocks."""
+    return [path for _, path in _generations(space) if path.suffix == _OPEN]
+
+
+def numbers_in(generation: Path) -> Iterator[int]:
+    """Yield the numbers of the contents whose files are in a directory; other files are passed over. It blocks."""
+    first = int(generation.stem) * FILES_MAX
+    for entry in os.scandir(generation):
+        with contextlib.suppress(ValueError):
+            yield first + int(entry.name, 16)
+
+
+def settle(path: Path) -> None:
+    """Rename an open generation, if it still is one. It blocks. A power cut may undo it, which costs a search.
+
+    Raises:
+        OSError: it cannot be renamed.
+    """
+    with contextlib.suppress(FileNotFoundError):
+        path.rename(path.with_suffix(""))
+
+
+def remove_if_empty(space: Path, number: int) -> None:
+    """Remove the directory of a generation that is settled, and not the last one. It blocks.
+
+    The last one stays, because its number must not be used again.
+    """
+    path = space / str(number)
+    if max((other for other, _ in _generations(space)), default=number) > number:
+        with contextlib.suppress(OSError):
+            path.rmdir()
+
+
+def _generations(space: Path) -> Iterator[tuple[int, Path]]:
+    if not space.is_dir():
+        return
+    for entry in os.scandir(space):
+        stem = entry.name.removesuffix(_OPEN)
+        if stem.isdecimal():
+            yield int(stem), Path(entry.path)

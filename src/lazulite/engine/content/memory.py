@@ -1,0 +1,101 @@
+"""Contents in memory, for a store in memory; also the model of the other stores."""
+
+from collections.abc import AsyncGenerator, Collection
+
+from lazulite.engine.content.contract import (
+    WINDOW_BYTES,
+    ContentDamagedError,
+    ContentId,
+    ContentMissingError,
+    Owner,
+    References,
+)
+from lazulite.engine.contract import SpaceDroppedError
+
+
+class MemoryWriter:
+    """Implements `ContentWriter`."""
+
+    def __init__(self, contents: "ContentMemory", owner: Owner) -> None:
+        self.length = 0
+        self._contents = contents
+        self._owner = owner
+        self._chunks: list[bytes] = []
+
+    async def write(self, chunk: bytes) -> None:
+        """See `ContentWriter`."""
+        self._chunks.append(chunk)
+        self.length += len(chunk)
+
+    async def seal(self) -> ContentId:
+        """See `ContentWriter`."""
+        return self._contents.add(self._owner.space, b"".join(self._chunks))
+
+    async def discard(self) -> None:
+        """See `ContentWriter`."""
+        self._chunks.clear()
+
+
+class ContentMemory:
+    """Implements `ContentStore`. Its process ends with its contents, so none is ever undecided."""
+
+    def __init__(self) -> None:
+        self._contents: dict[ContentId, bytes] = {}
+        self._dropped: set[int] = set()
+        self._last = 0
+
+    def add(self, space: int, data: bytes) -> ContentId:
+        """Store a content.
+
+        Raises:
+            SpaceDroppedError: its space was dropped.
+        """
+        self._check_not_dropped(space)
+        self._last += 1
+        content = ContentId(space, self._last)
+        self._contents[content] = data
+        return content
+
+    async def sweep(self, references: References) -> int:
+        """See `ContentStore`."""
+        del references
+        return 0
+
+    async def create(self, owner: Owner) -> MemoryWriter:
+        """See `ContentStore`."""
+        self._check_not_dropped(owner.space)
+        return MemoryWriter(self, owner)
+
+    async def read(self, content: ContentId, start: int, stop: int) -> AsyncGenerator[bytes, None]:
+        """See `ContentStore`."""
+        if start >= stop:
+            return
+        data = self._contents.get(content)
+        if data is None:
+            raise ContentMissingError("there is no such content")
+        if stop > len(data):
+            raise ContentDamagedError("a content is shorter than its row says")
+        for at in range(start, stop, WINDOW_BYTES):
+            yield data[at : min(at + WINDOW_BYTES, stop)]
+
+    def keep(self, content: ContentId) -> None:
+        """See `ContentStore`."""
+
+    async def delete(self, contents: Collection[ContentId]) -> None:
+        """See `ContentStore`."""
+        for content in contents:
+            self._contents.pop(content, None)
+
+    async def drop(self, space: int) -> None:
+        """See `ContentStore`."""
+        self._dropped.add(space)
+        for content in [content for content in self._contents if content.space == space]:
+            del self._contents[content]
+
+    async def close(self) -> None:
+        """See `ContentStore`."""
+        self._contents.clear()
+
+    def _check_not_dropped(self, space: int) -> None:
+        if space in self._dropped:
+            raise SpaceDroppedError("the space of the content was dropped")

@@ -1,0 +1,236 @@
+"""Contents as files: durability, generations, damage, and the search after a crash."""
+
+import errno
+import os
+from collections.abc import AsyncIterator, Collection
+from pathlib import Path
+
+import pytest
+
+from lazulite.engine.content import content_file, generations, space_files
+from lazulite.engine.content.contract import (
+    WINDOW_BYTES,
+    ContentDamagedError,
+    ContentId,
+    ContentMissingError,
+    ContentWriter,
+    Owner,
+)
+from lazulite.engine.content.files import ContentFiles
+from lazulite.engine.contract import EngineUnavailableError
+
+from .test_contract import OWNER, get, put, sample
+
+
+class Rows:
+    """The rows of a service: the contents to which they refer."""
+
+    def __init__(self, *contents: ContentId) -> None:
+        self.contents = set(contents)
+        self.asked: list[Owner] = []
+
+    async def references(self, owner: Owner) -> Collection[ContentId]:
+        self.asked.append(owner)
+        return self.contents
+
+
+@pytest.fixture(name="path")
+def _path(tmp_path: Path) -> Path:
+    return tmp_path / "content"
+
+
+@pytest.fixture(name="store")
+async def _store(path: Path) -> AsyncIterator[ContentFiles]:
+    store = ContentFiles(path)
+    yield store
+    await store.close()
+
+
+def files_in(path: Path) -> list[str]:
+    return sorted(str(file.relative_to(path)) for file in path.rglob("*") if file.is_file())
+
+
+def modes_in(path: Path) -> list[str]:
+    return [oct(entry.stat().st_mode & 0o777) for entry in sorted(path.rglob("*"))]
+
+
+async def test_data_and_names_are_durable_before_the_content_has_a_name(
+    store: ContentFiles, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[str] = []
+
+    def note(file: int) -> None:
+        synced.append(os.path.relpath(os.readlink(f"/proc/self/fd/{file}"), path.parent))
+
+    monkeypatch.setattr(os, "fsync", note)
+    monkeypatch.setattr(content_file, "_sync_data", note)
+    await put(store, b"abc")
+    assert synced[-2:] == ["content/5/0.open/000", "content/5/0.open"]
+    assert {".", "content", "content/5"} <= set(synced)
+
+
+async def test_a_long_content_is_synced_on_the_way(store: ContentFiles, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(content_file, "UNSYNCED_BYTES_MAX", WINDOW_BYTES)
+    syncs: list[int] = []
+    monkeypatch.setattr(content_file, "_sync_data", syncs.append)
+    await put(store, sample(4 * WINDOW_BYTES), chunk=WINDOW_BYTES)
+    assert len(syncs) == 5
+
+
+async def test_files_are_for_their_owner_only(store: ContentFiles, path: Path) -> None:
+    await put(store, b"abc")
+    assert modes_in(path) == ["0o700", "0o700", "0o600"]
+
+
+@pytest.mark.parametrize("at", [0, WINDOW_BYTES - 1, WINDOW_BYTES, 2 * WINDOW_BYTES + 10, -1, -30])
+async def test_each_damaged_byte_is_noticed(store: ContentFiles, path: Path, at: int) -> None:
+    data = sample(2 * WINDOW_BYTES + 11)
+    content = await put(store, data)
+    file = path / "5/0.open/000"
+    whole = bytearray(file.read_bytes())
+    whole[at] ^= 1
+    file.write_bytes(whole)
+    with pytest.raises(ContentDamagedError):
+        await get(store, content, 0, len(data))
+
+
+async def test_a_range_reads_its_own_windows_only(store: ContentFiles, path: Path) -> None:
+    data = sample(3 * WINDOW_BYTES)
+    content = await put(store, data)
+    file = path / "5/0.open/000"
+    file.write_bytes(bytes([data[0] ^ 1]) + file.read_bytes()[1:])
+    assert await get(store, content, WINDOW_BYTES, len(data)) == data[WINDOW_BYTES:]
+
+
+async def test_what_a_crash_left_undecided_goes_unless_a_row_refers_to_it(path: Path) -> None:
+    crashed = ContentFiles(path)
+    unwanted = await put(crashed, b"a", Owner(5, "one"))
+    wanted = await put(crashed, b"b", Owner(5, "two"))
+    kept = await put(crashed, b"c", Owner(5, "three"))
+    crashed.keep(kept)
+    unsealed = await crashed.create(Owner(5, "four"))
+    await unsealed.write(sample(2 * WINDOW_BYTES))
+
+    store, rows = ContentFiles(path), Rows(wanted, kept)
+    fresh = await put(store, b"new")
+    assert await store.sweep(rows.references) == 2
+    assert [owner.partition for owner in sorted(rows.asked)] == ["one", "three", "two"]
+    assert [await get(store, content, 0, 1) for content in (wanted, kept, fresh)] == [b"b", b"c", b"n"]
+    with pytest.raises(ContentMissingError):
+        await get(store, unwanted, 0, 1)
+    assert await store.sweep(rows.references) == 0
+    assert files_in(path) == ["5/0/001", "5/0/002", "5/1.open/000"]
+    await store.close()
+    await unsealed.discard()
+    await crashed.close()
+
+
+async def test_a_process_that_ended_in_order_leaves_nothing_to_search(path: Path) -> None:
+    store = ContentFiles(path)
+    store.keep(await put(store, b"a"))
+    await store.close()
+    store, rows = ContentFiles(path), Rows()
+    assert await store.sweep(rows.references) == 0
+    assert rows.asked == []
+    await store.close()
+
+
+async def test_a_content_whose_fate_is_open_is_searched_after_an_orderly_end(path: Path) -> None:
+    store = ContentFiles(path)
+    content = await put(store, b"a")
+    await store.close()
+    store, rows = ContentFiles(path), Rows(content)
+    assert await store.sweep(rows.references) == 0
+    assert rows.asked == [OWNER]
+    await store.close()
+
+
+async def test_a_damaged_content_is_not_swept(path: Path) -> None:
+    crashed = ContentFiles(path)
+    await put(crashed, b"abc")
+    file = path / "5/0.open/000"
+    file.write_bytes(file.read_bytes().replace(OWNER.partition.encode(), b"?" * 6))
+    store = ContentFiles(path)
+    assert await store.sweep(Rows().references) == 0
+    assert files_in(path) == ["5/0/000"]
+    await store.close()
+    await crashed.close()
+
+
+async def test_a_full_generation_is_settled_when_all_is_decided(
+    store: ContentFiles, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (generations, space_files):
+        monkeypatch.setattr(module, "FILES_MAX", 3)
+    contents = [await put(store, bytes([index])) for index in range(4)]
+    for content in contents[:2]:
+        store.keep(content)
+    await store.delete(contents[2:3])
+    await store.close()
+    assert files_in(path) == ["5/0/000", "5/0/001", "5/1.open/000"]
+
+
+async def test_a_full_generation_stays_open_while_a_fate_is_open(
+    store: ContentFiles, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (generations, space_files):
+        monkeypatch.setattr(module, "FILES_MAX", 2)
+    contents = [await put(store, b"a") for _ in range(2)]
+    store.keep(contents[0])
+    await store.close()
+    assert files_in(path) == ["5/0.open/000", "5/0.open/001"]
+
+
+async def test_numbers_are_not_used_again_by_the_next_process(path: Path) -> None:
+    names = set()
+    for _ in range(3):
+        store = ContentFiles(path)
+        content = await put(store, b"a")
+        assert content not in names
+        names.add(content)
+        await store.delete([content])
+        await store.close()
+    assert modes_in(path) == ["0o700", "0o700"]
+
+
+async def test_a_drop_that_a_crash_interrupted_is_finished(path: Path) -> None:
+    store = ContentFiles(path)
+    await put(store, b"a")
+    await store.close()
+    (path / "5").rename(path / "5.dropped")
+    store = ContentFiles(path)
+    assert await store.sweep(Rows().references) == 0
+    await store.close()
+    assert modes_in(path) == []
+
+
+async def fill(writer: ContentWriter) -> None:
+    await writer.write(sample(WINDOW_BYTES))
+    await writer.seal()
+
+
+async def test_a_full_disk_rejects_the_content_and_leaves_nothing(
+    store: ContentFiles, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def reject(file: object, data: bytes) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    writer = await store.create(OWNER)
+    await writer.write(sample(WINDOW_BYTES))
+    monkeypatch.setattr(content_file, "_write", reject)
+    with pytest.raises(EngineUnavailableError, match="No space left"):
+        await fill(writer)
+    await writer.discard()
+    assert files_in(path) == []
+
+
+async def test_a_failed_sync_of_the_name_is_no_success(store: ContentFiles, monkeypatch: pytest.MonkeyPatch) -> None:
+    writer = await store.create(OWNER)
+
+    def reject(file: int) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(os, "fsync", reject)
+    with pytest.raises(EngineUnavailableError, match="Input/output"):
+        await writer.seal()
+    await writer.discard()
