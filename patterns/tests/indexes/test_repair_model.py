@@ -87,7 +87,7 @@ class Writer(PointerIndex):
         return (yield from super()._commit(timed, inside, started))
 
 
-INDEX: Any = SimpleNamespace(table="mails", has=lambda _: True, index=SimpleNamespace(unique=True))
+INDEX: Any = SimpleNamespace(table="mails", has=lambda _: True, at=lambda key: Entry("mails", key, unique=True))
 
 
 class Careless(IndexCheck):

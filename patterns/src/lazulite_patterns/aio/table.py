@@ -15,10 +15,11 @@ from lazulite_patterns.effects.effect import perform
 from lazulite_patterns.effects.tables import Continuation, EntityKey
 from lazulite_patterns.entities.bags import Bag
 from lazulite_patterns.indexes.index import Index
+from lazulite_patterns.indexes.lookup import Copied
 from lazulite_patterns.outcomes.retries import Policy
 from lazulite_patterns.table import reading
 from lazulite_patterns.table.conditions import Condition
-from lazulite_patterns.table.indexed import look_up, session_of
+from lazulite_patterns.table.indexed import Asked, look_up, look_up_copies, session_of
 from lazulite_patterns.table.plan import plan
 from lazulite_patterns.table.session import OnConflict, Session
 from lazulite_patterns.table.transaction import Transaction
@@ -196,13 +197,32 @@ class Table(Generic[E]):
         Raises:
             QueryError: there is no such index, or it cannot be asked so.
         """
+        asked = Asked(name, values, prefix, partition_key)
         go_on: Continuation | None = None
         while True:
-            request = look_up(self._session, name, values, prefix=prefix, partition_key=partition_key, go_on=go_on)
-            hits = await self._driver.run(request)
+            hits = await self._driver.run(look_up(self._session, asked, go_on))
             for each in hits.entities:
                 yield self._session.decode(each)
             if (go_on := hits.continuation) is None:
+                return
+
+    async def copied(
+        self, name: str, *values: object, prefix: bool = False, partition_key: str | None = None
+    ) -> AsyncIterator[Copied]:
+        """Yield copies of fields that the entries of an index have, without a read of each entity.
+
+        Each copy is what was committed last when it was read. Arguments are those of `by`.
+
+        Raises:
+            QueryError: there is no such index with copies, or it cannot be asked so.
+        """
+        asked = Asked(name, values, prefix, partition_key)
+        go_on: Continuation | None = None
+        while True:
+            page = await self._driver.run(look_up_copies(self._session, asked, go_on))
+            for each in page.copies:
+                yield each
+            if (go_on := page.continuation) is None:
                 return
 
     async def get_many(self, keys: Iterable[E | EntityKey], *, workers: int = 32) -> list[E | None]:

@@ -7,7 +7,7 @@ from datetime import datetime
 from lazulite_patterns.audit.finding import Finding, correction, deletion
 from lazulite_patterns.effects.effect import Protocol
 from lazulite_patterns.effects.tables import EntityKey, Kind, Operation, Read, Stored
-from lazulite_patterns.indexes.entries import PARTITION, ROW, Entry, pointing_to, target
+from lazulite_patterns.indexes.entries import PARTITION, PENDING, ROW, Entry, contents, pointing_to, target
 from lazulite_patterns.indexes.index import BoundIndex
 from lazulite_patterns.indexes.pointers import PointerIndex
 from lazulite_patterns.outcomes.grace import age_seconds
@@ -20,6 +20,8 @@ NO_FIT = "index entry that does not fit its entity"
 NO_ENTRY = "entity without an index entry"
 TAKEN = "entity without its unique index entry"
 TWICE = "two entities with a unique value"
+OLD_MARK = "index entry with a mark and no copies"
+OTHER_COPY = "index entry whose copies differ from the entity"
 DAMAGED = "index entry that names no entity"
 
 
@@ -39,7 +41,7 @@ class IndexCheck:
         """Return what is wrong with an entry, or with the entries of an entity."""
         for index in self.indexes:
             if table == index.table and index.has(row.key):
-                return (yield from self._entry(Entry(table, row.key, index.index.unique), row, now))
+                return (yield from self._entry(index.at(row.key), row, now))
         if table != self.pointers.table:
             return []
         findings = []
@@ -53,14 +55,22 @@ class IndexCheck:
         entity = yield from self._read(self.pointers.table, target(row))
         if entity is None:
             return [deletion(NO_ENTITY, entry.table, row, now)]
-        fits = entry in self.pointers.entries(entity.properties)
-        return [] if fits else [deletion(NO_FIT, entry.table, row, now)]
+        if entry not in self.pointers.entries(entity.properties):
+            return [deletion(NO_FIT, entry.table, row, now)]
+        right = contents(entry, entity.key, entity.properties)
+        if PENDING in row.properties:
+            # The writer of the mark may be about to commit other values.
+            found = correction(OLD_MARK, entry.table, row, now, "copy from the entity", right)
+            return [found.waiting(age_seconds(row, now))]
+        if any(row.properties.get(name) != right.get(name) for name in entry.copy):
+            return [correction(OTHER_COPY, entry.table, row, now, "copy from the entity", right)]
+        return []
 
     def _entity(self, entry: Entry, row: Stored, now: datetime) -> Protocol[list[Finding]]:
         table = self.pointers.table
         pointer = yield from self._read(entry.table, entry.key)
         if pointer is None:
-            insert = Planned(Operation(Kind.INSERT, entry.key, pointing_to(row.key)))
+            insert = Planned(Operation(Kind.INSERT, entry.key, contents(entry, row.key, row.properties)))
             return [correction(NO_ENTRY, table, row, now, f"insert {entry.key}", (entry.table, insert))]
         if PARTITION in pointer.properties and target(pointer) == row.key:
             return []

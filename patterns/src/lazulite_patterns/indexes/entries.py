@@ -14,6 +14,8 @@ ENTRY = "_Index"
 ENTRIES = KeyRange.starting_with(f"{ENTRY}!")
 PARTITION, ROW = "TargetPartition", "TargetRow"
 """The properties of an entry that name its entity."""
+PENDING = "_Pending"
+"""The property of an entry whose copies are not to be read: the mark of a writer that may be about to commit."""
 
 
 class Entry(NamedTuple):
@@ -23,6 +25,8 @@ class Entry(NamedTuple):
     key: EntityKey
     unique: bool = False
     """Whether one entity at most may have it."""
+    copy: tuple[str, ...] = ()
+    """The properties of the entity that it has, too."""
 
 
 EntriesOf = Callable[[Properties], frozenset[Entry]]
@@ -32,6 +36,11 @@ EntriesOf = Callable[[Properties], frozenset[Entry]]
 def pointing_to(key: EntityKey) -> dict[str, object]:
     """Return the properties of an entry."""
     return {TYPE: ENTRY, PARTITION: key.partition_key, ROW: key.row_key}
+
+
+def contents(entry: Entry, key: EntityKey, properties: Properties) -> dict[str, object]:
+    """Return the properties of an entry, with the properties that it copies from its entity."""
+    return {**pointing_to(key), **{name: properties[name] for name in entry.copy if name in properties}}
 
 
 def target(pointer: Stored) -> EntityKey:

@@ -39,6 +39,7 @@ class Index:
         unique: whether two entities may not have the same values.
         within_partition: whether the entries lie in the entity's partition, and a look-up is in one partition.
         table: the table of the entries; None for the entities' own.
+        copy: fields that the entries have, too.
     """
 
     def __init__(
@@ -48,6 +49,7 @@ class Index:
         unique: bool = False,
         within_partition: bool = False,
         table: str | None = None,
+        copy: Sequence[str] = (),
     ) -> None:
         """Declare an index.
 
@@ -58,13 +60,17 @@ class Index:
             unique: whether two entities may not have the same values; `within_partition`, in one partition.
             within_partition: whether the entries are written in the entity's transaction.
             table: the name of the entries' table; None for the entities' own.
+            copy: names of fields that `Table.copied` reads without the entity. They are no parts of a key.
 
         Raises:
-            SchemaError: there is no field, or `within_partition` has another table.
+            SchemaError: there is no field, `within_partition` has another table, or a unique index has copies.
         """
         if not fields or (within_partition and table is not None):
             raise SchemaError(f"index {name}: it has fields, and within a partition the table of the entities")
+        if unique and copy:
+            raise SchemaError(f"index {name}: a unique index has no copies, as a mark could overwrite a claim")
         self.name = name
+        self.copy = tuple(copy)
         self.fields = tuple((each, None) if isinstance(each, str) else each for each in fields)
         self.unique = unique
         self.within_partition = within_partition
@@ -93,9 +99,23 @@ class BoundIndex:
 
     @property
     def properties(self) -> frozenset[str]:
-        """The names of the properties that it has values of."""
-        names = {name for name, _ in self.index.fields}
+        """The names of the properties that its entries depend on."""
+        names = {*(name for name, _ in self.index.fields), *self.index.copy}
         return frozenset(each.name for each in self.schema.shape.properties if each.field.name in names)
+
+    @property
+    def copied(self) -> tuple[str, ...]:
+        """The names of the properties that entries copy."""
+        stored = {each.field.name: each.name for each in self.schema.shape.properties}
+        return tuple(stored[name] for name in self.index.copy)
+
+    def at(self, key: EntityKey) -> Entry:
+        """Return the entry with these keys."""
+        return Entry(self.table, key, self.index.unique, self.copied)
+
+    def values(self, properties: Properties) -> dict[str, object]:
+        """Return the values of the copied fields."""
+        return {name: self._property(name, properties) for name in self.index.copy}
 
     def has(self, key: EntityKey) -> bool:
         """Tell whether a row of the entries' table is an entry of this index, by its keys."""
@@ -118,9 +138,8 @@ class BoundIndex:
         except KeyValueError as error:
             raise EntityValueError(f"index {self.index.name}: {error}") from error
         if self.index.within_partition:
-            return Entry(self.table, EntityKey(key.partition_key, text), self.index.unique)
-        row_key = "" if self.index.unique else digest(key)
-        return Entry(self.table, EntityKey(text, row_key), self.index.unique)
+            return self.at(EntityKey(key.partition_key, text))
+        return self.at(EntityKey(text, "" if self.index.unique else digest(key)))
 
     def place(self, values: Sequence[object], *, prefix: bool, partition_key: str | None) -> Place:
         """Return where the entries of some values are.
@@ -181,6 +200,9 @@ def bound(index: Index, schema: Schema[Any], table: str) -> BoundIndex:
     Raises:
         SchemaError: the class has no such field, or no component fits its type.
     """
+    stored = {each.field.name for each in schema.shape.properties}
+    if wrong := [name for name in index.copy if name not in stored]:
+        raise SchemaError(f"index {index.name}: {schema.cls.__name__}.{wrong[0]} is no property that can be copied")
     fields = [(name, _component(index, schema, name, each)) for name, each in index.fields]
     first = [(".marker", key_components.literal(ENTRY)), (".name", key_components.literal(index.name))]
     parts: list[tuple[str, object]] = [*first, *fields]

@@ -1,13 +1,14 @@
 """Look-ups by an index: entries are read, then the entities that they name."""
 
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from lazulite_patterns.effects.ambient import Together
 from lazulite_patterns.effects.effect import Protocol, perform
-from lazulite_patterns.effects.tables import Continuation, EntityKey, Page, Stored
+from lazulite_patterns.effects.tables import Continuation, EntityKey, Found, Page, Stored
 from lazulite_patterns.filters import Filter, in_partition, in_range
-from lazulite_patterns.indexes.entries import Entry
-from lazulite_patterns.indexes.index import Place
+from lazulite_patterns.indexes.entries import PENDING, target
+from lazulite_patterns.indexes.index import BoundIndex, Place
 from lazulite_patterns.indexes.pointers import PointerIndex
 from lazulite_patterns.outcomes.retries import begin, read
 
@@ -19,17 +20,52 @@ class Hits(NamedTuple):
     continuation: Continuation | None
 
 
-def hits(pointers: PointerIndex, place: Place, *, unique: bool, go_on: Continuation | None) -> Protocol[Hits]:
+class Copied(NamedTuple):
+    """The keys of an entity, and values of some of its fields."""
+
+    key: EntityKey
+    fields: Mapping[str, object]
+
+
+class Copies(NamedTuple):
+    """Copies that a page of entries has, and where the next page begins; None after the last one."""
+
+    copies: list[Copied]
+    continuation: Continuation | None
+
+
+def hits(pointers: PointerIndex, index: BoundIndex, place: Place, go_on: Continuation | None) -> Protocol[Hits]:
     """Read a page of entries and their entities. Entries whose entity does not fit any more are left out."""
     if place.partition_key is not None and place.row_key is not None:
-        entry = Entry(place.table, EntityKey(place.partition_key, place.row_key), unique)
-        found = yield from pointers.find(entry)
+        found = yield from pointers.find(index.at(EntityKey(place.partition_key, place.row_key)))
         return Hits([] if found is None else [found], None)
-    effect = Page(place.table, _filter(place), continuation=go_on)
-    page = yield from read(effect, (yield from begin(pointers.policy)))
-    follow = tuple(pointers.follow(Entry(place.table, each.key, unique), each) for each in page.entities)
-    entities = (yield from perform(Together(follow))) if follow else []
+    page = yield from _page(pointers, place, go_on)
+    entities = yield from _entities(pointers, index, page.entities)
     return Hits([each for each in entities if each is not None], page.continuation)
+
+
+def copies(pointers: PointerIndex, index: BoundIndex, place: Place, go_on: Continuation | None) -> Protocol[Copies]:
+    """Read a page of entries with copies. Only where a copy may be about to change, the entity is read."""
+    page = yield from _page(pointers, place, go_on)
+    pending = [each for each in page.entities if PENDING in each.properties]
+    entities = yield from _entities(pointers, index, pending)
+    read_instead = {each.key: entity for each, entity in zip(pending, entities, strict=True)}
+    found = []
+    for each in page.entities:
+        source = read_instead.get(each.key, each)
+        if source is not None:
+            found.append(Copied(target(each), index.values(source.properties)))
+    return Copies(found, page.continuation)
+
+
+def _page(pointers: PointerIndex, place: Place, go_on: Continuation | None) -> Protocol[Found]:
+    effect = Page(place.table, _filter(place), continuation=go_on)
+    return (yield from read(effect, (yield from begin(pointers.policy))))
+
+
+def _entities(pointers: PointerIndex, index: BoundIndex, entries: Sequence[Stored]) -> Protocol[list[Stored | None]]:
+    follow = tuple(pointers.follow(index.at(each.key), each) for each in entries)
+    return (yield from perform(Together(follow))) if follow else []
 
 
 def _filter(place: Place) -> Filter:

@@ -7,7 +7,8 @@
 5. Delete the entries left behind, If-Match the ETags of step 2. It is fine if one was changed or is absent.
 
 A writer that loses at step 4 begins again at step 1, and never removes what it put. Entries in the entity's own
-partition need no steps 3 and 5: the transaction of step 4 has them.
+partition need no steps 3 and 5: the transaction of step 4 has them. Entries with copies are marked in step 3 and
+settled in step 5: `copies` says how.
 
 A unique entry is inserted in step 3. If it is there, its entity is read: one that has the value keeps it. Else the
 entry is superfluous, and is taken over by its ETag, but not before it is older than `GRACE_SECONDS`: its writer may be
@@ -22,17 +23,17 @@ what a loser put.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from lazulite_patterns.effects.ambient import UtcNow
 from lazulite_patterns.effects.effect import Protocol, perform
 from lazulite_patterns.effects.tables import EntityKey, Kind, Operation, Properties, Read, Stored
-from lazulite_patterns.indexes.entries import EntriesOf, Entry, pointing_to, target
+from lazulite_patterns.indexes.changes import Changed, Entries, claim, removal, replacement
+from lazulite_patterns.indexes.copies import Mark, mark, settle
+from lazulite_patterns.indexes.entries import EntriesOf, Entry, contents, pointing_to, target
 from lazulite_patterns.indexes.errors import Busy, NotUnique
-from lazulite_patterns.outcomes.errors import Absent, Conflict, Exists, Unavailable
+from lazulite_patterns.outcomes.errors import Conflict, Exists, OutcomeUnknown, Unavailable
 from lazulite_patterns.outcomes.grace import GRACE_SECONDS, age_seconds
 from lazulite_patterns.outcomes.retries import Attempts, Policy, begin, read
-from lazulite_patterns.outcomes.ring import Ring
 from lazulite_patterns.outcomes.verdict import Planned
 from lazulite_patterns.outcomes.writes import Written, write
 
@@ -40,14 +41,8 @@ Change = Callable[[Stored | None], Properties | None]
 """The new properties of an entity from the row that is there; None to delete it, or to leave it absent."""
 
 
-class _Change(NamedTuple):
-    """One entity of a commit."""
-
-    key: EntityKey
-    base: Stored | None
-    properties: Properties | None
-    old: frozenset[Entry]
-    new: frozenset[Entry]
+class _TooLate(Unavailable):
+    """The commit was not sent: the deadline is over. The change may begin again."""
 
 
 @dataclass(frozen=True)
@@ -91,39 +86,19 @@ class PointerIndex:
             Conflict: as `change` does.
         """
         bases: Mapping[EntityKey, Stored] = known or {}
-        late = Unavailable("the entries were not written before the deadline")
         for number in range(attempts):
             each = []
             for key, change in changes.items():
                 base = bases[key] if key in bases else (yield from self._read(Entry(self.table, key)))
-                each.append(self._change(key, base, change(base)))
+                each.append(Changed.of(self.entries, key, base, change(base)))
             bases = {}
-            old, new = _entries(each, "old"), _entries(each, "new")
-            found = yield from self._etags(frozenset(old.keys() - new.keys()))
-            left = [(entry, stored) for entry, stored in found if target(stored) == old[entry]]
-            started = yield from begin(self.policy)
-            gained = [(entry, new[entry]) for entry in sorted(new.keys() - old.keys())]
-            inside = []
-            for entry, key in gained:
-                if self._inside(entry, key):
-                    inside.append((yield from self._joining(entry, key)))
-                else:
-                    yield from self._put(entry, key)
-            inside += [_removal(*one) for one in left if self._inside(one[0], next(iter(changes)))]
-            if (yield from started.expired()):
-                if number == attempts - 1:
-                    raise late
-                continue
             try:
-                written = yield from self._commit(each, inside, started)
-            except Conflict:
+                return (yield from self._changed(each, Entries.of(each)))
+            except (NotUnique, Busy):
+                raise
+            except (Conflict, _TooLate):
                 if number == attempts - 1:
                     raise
-                continue
-            if gained and (yield from started.expired()):
-                yield from self._put_again(gained)
-            yield from self._clean([one for one in left if not self._inside(one[0], next(iter(changes)))])
-            return written
         raise ValueError("attempts is at least 1")
 
     def find(self, entry: Entry) -> Protocol[Stored | None]:
@@ -136,11 +111,54 @@ class PointerIndex:
         found = yield from self._read(Entry(self.table, target(pointer)))
         return found if found is not None and entry in self.entries(found.properties) else None
 
-    def _change(self, key: EntityKey, base: Stored | None, properties: Properties | None) -> _Change:
-        keys = {"PartitionKey": key.partition_key, "RowKey": key.row_key}
-        old = self.entries(base.properties) if base is not None else frozenset[Entry]()
-        new = self.entries({**properties, **keys}) if properties is not None else frozenset[Entry]()
-        return _Change(key, base, properties, old, new)
+    def _changed(self, changes: list[Changed], entries: Entries) -> Protocol[Written | None]:
+        """Do the steps 2 to 5 of a change."""
+        one = changes[0].key
+        marking = [
+            each
+            for each in (*entries.gained, *entries.rewritten, *entries.left)
+            if each[0].copy and not self._inside(each[0], one)
+        ]
+        found = yield from self._etags(frozenset(entry for entry, _ in entries.left) - frozenset(dict(marking)))
+        left = [(entry, stored) for entry, stored in found if target(stored) == entries.old[entry]]
+        started = yield from begin(self.policy)
+        inside = []
+        gained = [each for each in entries.gained if each not in marking]
+        after = {each.key: each.properties for each in changes}
+        for entry, key in gained:
+            if self._inside(entry, one):
+                inside.append((yield from self._joining(entry, key, after[key] or {})))
+            else:
+                yield from self._put(entry, key)
+        inside += [
+            Planned(Operation(Kind.PUT, entry.key, contents(entry, key, after[key] or {})))
+            for entry, key in entries.rewritten
+            if self._inside(entry, one)
+        ]
+        inside += [removal(*each) for each in left if self._inside(each[0], one)]
+        marks = yield from self._marks(marking)
+        if (yield from started.expired()):
+            raise _TooLate("the entries were not written before the deadline")
+        written = yield from self._commit(changes, inside, started)
+        if (gained or marks) and (yield from started.expired()):
+            yield from self._put_again(gained)
+            yield from self._marks(marking)
+        else:
+            for each in marks:
+                yield from self._settled(each, after[each.key] if each.entry in entries.new else None)
+        yield from self._clean([each for each in left if not self._inside(each[0], one)])
+        return written
+
+    def _marks(self, entries: list[tuple[Entry, EntityKey]]) -> Protocol[list[Mark]]:
+        """Mark the entries with copies that a commit changes."""
+        marks = []
+        for entry, key in entries:
+            marks.append((yield from mark(entry, key, self.policy)))
+        return marks
+
+    def _settled(self, marked: Mark, properties: Properties | None) -> Protocol[None]:
+        """Fill or delete an entry that was marked."""
+        yield from settle(marked, properties, self.policy)
 
     def _inside(self, entry: Entry, key: EntityKey) -> bool:
         return entry.table == self.table and entry.key.partition_key == key.partition_key
@@ -158,10 +176,9 @@ class PointerIndex:
 
     def _put(self, entry: Entry, key: EntityKey) -> Protocol[None]:
         """Write an entry in another partition."""
-        operation = Operation(Kind.INSERT if entry.unique else Kind.PUT, entry.key, pointing_to(key))
         while True:
             try:
-                yield from write(entry.table, [Planned(operation)], self.policy)
+                yield from write(entry.table, [claim(entry, key)], self.policy)
             except Exists:
                 pointer = yield from self._read(entry)
                 if pointer is None:
@@ -175,7 +192,7 @@ class PointerIndex:
     def _taken(self, entry: Entry, key: EntityKey, pointer: Stored) -> Protocol[bool]:
         """Take an entry over; False if another writer changed it first."""
         try:
-            yield from write(entry.table, [_replacement(entry, key, pointer)], self.policy)
+            yield from write(entry.table, [replacement(entry, pointer, pointing_to(key))], self.policy)
         except Conflict:
             return False
         return True
@@ -197,18 +214,18 @@ class PointerIndex:
         """Tell whether the writer of an entry cannot commit any more."""
         return age_seconds(pointer, (yield from perform(UtcNow()))) > GRACE_SECONDS
 
-    def _joining(self, entry: Entry, key: EntityKey) -> Protocol[Planned]:
+    def _joining(self, entry: Entry, key: EntityKey, properties: Properties) -> Protocol[Planned]:
         """Return the write of an entry that is part of the commit."""
         if not entry.unique:
-            return Planned(Operation(Kind.PUT, entry.key, pointing_to(key)))
+            return Planned(Operation(Kind.PUT, entry.key, contents(entry, key, properties)))
         pointer = yield from self._read(entry)
         if pointer is None:
-            return Planned(Operation(Kind.INSERT, entry.key, pointing_to(key)))
+            return claim(entry, key)
         yield from self._must_be_free(entry, key, pointer)
-        return _replacement(entry, key, pointer)
+        return replacement(entry, pointer, pointing_to(key))
 
-    def _commit(self, changes: list[_Change], inside: list[Planned], started: Attempts) -> Protocol[Written | None]:
-        planned = [one for each in changes if (one := _planned(each)) is not None]
+    def _commit(self, changes: list[Changed], inside: list[Planned], started: Attempts) -> Protocol[Written | None]:
+        planned = [one for each in changes if (one := each.planned) is not None]
         if not planned:
             return None
         return (yield from write(self.table, [*planned, *inside], self.policy, started))
@@ -225,36 +242,6 @@ class PointerIndex:
     def _clean(self, left: list[tuple[Entry, Stored]]) -> Protocol[None]:
         for entry, stored in left:
             try:
-                yield from write(entry.table, [_removal(entry, stored)], self.policy)
-            except (Absent, Conflict):
+                yield from write(entry.table, [removal(entry, stored)], self.policy)
+            except (Conflict, OutcomeUnknown):
                 continue
-
-
-def _entries(changes: list[_Change], which: str) -> dict[Entry, EntityKey]:
-    """Return the entries before or after some changes, and the entity of each."""
-    found: dict[Entry, EntityKey] = {}
-    for each in changes:
-        for entry in each.old if which == "old" else each.new:
-            if found.setdefault(entry, each.key) != each.key:
-                raise NotUnique(f"{found[entry]} and {each.key} both have {entry.key}")
-    return found
-
-
-def _planned(change: _Change) -> Planned | None:
-    if change.properties is None:
-        if change.base is None:
-            return None
-        operation = Operation(Kind.DELETE, change.key, etag=change.base.etag)
-        return Planned(operation, Ring.of(change.base.properties))
-    if change.base is None:
-        return Planned(Operation(Kind.INSERT, change.key, change.properties))
-    operation = Operation(Kind.REPLACE, change.key, change.properties, change.base.etag)
-    return Planned(operation, Ring.of(change.base.properties))
-
-
-def _replacement(entry: Entry, key: EntityKey, pointer: Stored) -> Planned:
-    return Planned(Operation(Kind.REPLACE, entry.key, pointing_to(key), pointer.etag), Ring.of(pointer.properties))
-
-
-def _removal(entry: Entry, pointer: Stored) -> Planned:
-    return Planned(Operation(Kind.DELETE, entry.key, etag=pointer.etag), Ring.of(pointer.properties))

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from types import UnionType
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from lazulite_patterns.audit.finding import Check
 from lazulite_patterns.effects.effect import Protocol
@@ -14,8 +14,8 @@ from lazulite_patterns.entities.registry import Schemas
 from lazulite_patterns.filters import Filter
 from lazulite_patterns.indexes.check import IndexCheck
 from lazulite_patterns.indexes.entries import ENTRY, Entry, outside
-from lazulite_patterns.indexes.index import BoundIndex, Index, bound, entry_or_none
-from lazulite_patterns.indexes.lookup import Hits, hits
+from lazulite_patterns.indexes.index import BoundIndex, Index, Place, bound, entry_or_none
+from lazulite_patterns.indexes.lookup import Copies, Hits, copies, hits
 from lazulite_patterns.indexes.pointers import Change, PointerIndex
 from lazulite_patterns.outcomes.errors import Absent, Conflict, Exists
 from lazulite_patterns.outcomes.grace import ARRIVAL_SECONDS, GRACE_SECONDS
@@ -137,26 +137,50 @@ def _change(planned: Planned, number: int | None) -> Callable[[Stored | None], P
     return change
 
 
-def look_up(
-    session: Session[E],
-    name: str,
-    values: Sequence[object],
-    *,
-    prefix: bool,
-    partition_key: str | None,
-    go_on: Continuation | None,
-) -> Protocol[Hits]:
+class Asked(NamedTuple):
+    """What is looked up: an index, by the values of its first fields or of all.
+
+    Attributes:
+        name: of the index.
+        values: of its first fields, or of all.
+        prefix: whether the last value is only the beginning of a text.
+        partition_key: of the entities, for an index within the partition.
+    """
+
+    name: str
+    values: Sequence[object]
+    prefix: bool = False
+    partition_key: str | None = None
+
+
+def look_up(session: Session[E], asked: Asked, go_on: Continuation | None) -> Protocol[Hits]:
     """Read a page of entities by an index.
 
     Raises:
         QueryError: there is no such index, or it cannot be asked so.
     """
+    own, index, place = _place(session, asked)
+    return (yield from hits(own.pointers, index, place, go_on))
+
+
+def look_up_copies(session: Session[E], asked: Asked, go_on: Continuation | None) -> Protocol[Copies]:
+    """Read a page of copies by an index.
+
+    Raises:
+        QueryError: there is no such index with copies, or it cannot be asked so.
+    """
+    own, index, place = _place(session, asked)
+    if not index.index.copy:
+        raise QueryError(f"index {asked.name} has no copies: copy=[…]")
+    return (yield from copies(own.pointers, index, place, go_on))
+
+
+def _place(session: Session[E], asked: Asked) -> tuple[IndexedSession[E], BoundIndex, Place]:
     indexes = session.indexes if isinstance(session, IndexedSession) else ()
-    index = next((each for each in indexes if each.index.name == name), None)
+    index = next((each for each in indexes if each.index.name == asked.name), None)
     if index is None or not isinstance(session, IndexedSession):
-        raise QueryError(f"the table has no index {name}")
+        raise QueryError(f"the table has no index {asked.name}")
     try:
-        place = index.place(values, prefix=prefix, partition_key=partition_key)
+        return session, index, index.place(asked.values, prefix=asked.prefix, partition_key=asked.partition_key)
     except ValueError as error:
         raise QueryError(str(error)) from error
-    return (yield from hits(session.pointers, place, unique=index.index.unique, go_on=go_on))

@@ -1,0 +1,98 @@
+"""One entity of a commit: the row that was read, what it becomes, and its entries before and after."""
+
+from typing import NamedTuple
+
+from lazulite_patterns.effects.tables import EntityKey, Kind, Operation, Properties, Stored
+from lazulite_patterns.indexes.entries import EntriesOf, Entry, contents, pointing_to
+from lazulite_patterns.indexes.errors import NotUnique
+from lazulite_patterns.outcomes.ring import Ring
+from lazulite_patterns.outcomes.verdict import Planned
+
+
+class Changed(NamedTuple):
+    """One entity of a commit."""
+
+    key: EntityKey
+    base: Stored | None
+    properties: Properties | None
+    old: frozenset[Entry]
+    new: frozenset[Entry]
+
+    @classmethod
+    def of(cls, entries: EntriesOf, key: EntityKey, base: Stored | None, properties: Properties | None) -> "Changed":
+        """Return a change with the entries before and after it."""
+        keys = {"PartitionKey": key.partition_key, "RowKey": key.row_key}
+        old = entries(base.properties) if base is not None else frozenset[Entry]()
+        new = entries({**properties, **keys}) if properties is not None else frozenset[Entry]()
+        return cls(key, base, properties, old, new)
+
+    @property
+    def planned(self) -> Planned | None:
+        """The write of the entity; None if it is absent and stays so."""
+        if self.properties is None:
+            if self.base is None:
+                return None
+            return Planned(Operation(Kind.DELETE, self.key, etag=self.base.etag), Ring.of(self.base.properties))
+        if self.base is None:
+            return Planned(Operation(Kind.INSERT, self.key, self.properties))
+        operation = Operation(Kind.REPLACE, self.key, self.properties, self.base.etag)
+        return Planned(operation, Ring.of(self.base.properties))
+
+    @property
+    def rewritten(self) -> list[Entry]:
+        """The entries that stay, of which a copied property changes."""
+        before = {} if self.base is None else self.base.properties
+        after = self.properties or {}
+        return [
+            entry
+            for entry in sorted(self.old & self.new)
+            if contents(entry, self.key, before) != contents(entry, self.key, after)
+        ]
+
+
+class Entries(NamedTuple):
+    """The entries of a commit, each with the entity that it is of."""
+
+    old: dict[Entry, EntityKey]
+    new: dict[Entry, EntityKey]
+    rewritten: list[tuple[Entry, EntityKey]]
+
+    @classmethod
+    def of(cls, changes: list[Changed]) -> "Entries":
+        """Return the entries before and after some changes.
+
+        Raises:
+            NotUnique: two of the entities have the same unique entry.
+        """
+        found: tuple[dict[Entry, EntityKey], dict[Entry, EntityKey]] = ({}, {})
+        for each in changes:
+            for into, entries in zip(found, (each.old, each.new), strict=True):
+                for entry in entries:
+                    if into.setdefault(entry, each.key) != each.key:
+                        raise NotUnique(f"{into[entry]} and {each.key} both have {entry.key}")
+        return cls(*found, [(entry, each.key) for each in changes for entry in each.rewritten])
+
+    @property
+    def gained(self) -> list[tuple[Entry, EntityKey]]:
+        """The entries that the change adds."""
+        return [(entry, self.new[entry]) for entry in sorted(self.new.keys() - self.old.keys())]
+
+    @property
+    def left(self) -> list[tuple[Entry, EntityKey]]:
+        """The entries that the change leaves behind."""
+        return [(entry, self.old[entry]) for entry in sorted(self.old.keys() - self.new.keys())]
+
+
+def replacement(entry: Entry, pointer: Stored, properties: Properties) -> Planned:
+    """Return the replacement of an entry that was read."""
+    return Planned(Operation(Kind.REPLACE, entry.key, properties, pointer.etag), Ring.of(pointer.properties))
+
+
+def removal(entry: Entry, pointer: Stored) -> Planned:
+    """Return the delete of an entry that was read."""
+    return Planned(Operation(Kind.DELETE, entry.key, etag=pointer.etag), Ring.of(pointer.properties))
+
+
+def claim(entry: Entry, key: EntityKey) -> Planned:
+    """Return the first write of an entry: a unique one must be absent."""
+    return Planned(Operation(Kind.INSERT if entry.unique else Kind.PUT, entry.key, pointing_to(key)))

@@ -1,0 +1,62 @@
+"""Entries in other partitions that have properties of their entity, so that a reader need not read it.
+
+Such an entry is never read while it may differ from the entity:
+
+1. Before the commit, the writer marks each entry that the change gains, changes or leaves behind: it puts the entry
+   with its own mark in the property `_Pending`. Always, even if it is marked, so that its ETag changes.
+2. The commit.
+3. The writer fills the entry with what it committed, If-Match its own mark, or deletes the entry If-Match its own mark.
+
+A reader that meets a mark reads the entity. Why that is enough: a commit is preceded by its mark, and a later commit
+is based on the earlier one, so its mark is later, too. A fill that succeeds meets its own mark, so none was put since,
+and no later commit was made. Its copies are those of the entity until the next mark.
+
+A crash leaves a mark, which costs a read at each look-up until the next change of the entity or a repair of the
+auditor. A unique index has no copies: an unconditional mark could overwrite the claim of another entity.
+"""
+
+from typing import NamedTuple
+
+from lazulite_patterns.effects.ambient import NewId
+from lazulite_patterns.effects.effect import Protocol, perform
+from lazulite_patterns.effects.tables import EntityKey, Kind, Operation, Properties, Read
+from lazulite_patterns.indexes.entries import PENDING, Entry, contents, pointing_to
+from lazulite_patterns.outcomes.errors import Conflict, OutcomeUnknown
+from lazulite_patterns.outcomes.retries import Policy, begin, read
+from lazulite_patterns.outcomes.verdict import Planned
+from lazulite_patterns.outcomes.writes import write
+
+
+class Mark(NamedTuple):
+    """An entry that a writer marked, and the ETag of that; None if another writer marked it since."""
+
+    entry: Entry
+    key: EntityKey
+    etag: str | None
+
+
+def mark(entry: Entry, key: EntityKey, policy: Policy) -> Protocol[Mark]:
+    """Mark an entry, whatever is there."""
+    own = yield from perform(NewId())
+    operation = Operation(Kind.PUT, entry.key, {**pointing_to(key), PENDING: own})
+    written = yield from write(entry.table, [Planned(operation)], policy)
+    if written.etags[0]:
+        return Mark(entry, key, written.etags[0])
+    found = yield from read(Read(entry.table, entry.key), (yield from begin(policy)))  # The answer was lost.
+    marked = found is not None and found.properties.get(PENDING) == own
+    return Mark(entry, key, found.etag if found is not None and marked else None)
+
+
+def settle(marked: Mark, properties: Properties | None, policy: Policy) -> Protocol[None]:
+    """Fill an entry after the commit, or delete it if the entity has it no more. Nothing is done to a later mark."""
+    if marked.etag is None:
+        return
+    entry = marked.entry
+    if properties is None:
+        operation = Operation(Kind.DELETE, entry.key, etag=marked.etag)
+    else:
+        operation = Operation(Kind.REPLACE, entry.key, contents(entry, marked.key, properties), marked.etag)
+    try:
+        yield from write(entry.table, [Planned(operation)], policy)
+    except (Conflict, OutcomeUnknown):
+        return
