@@ -90,6 +90,16 @@ class Table(Generic[E]):
         """
         return self._session.checks()
 
+    @property
+    def session(self) -> Session[E]:
+        """Makes the protocols of this table, for protocols over several tables."""
+        return self._session
+
+    @property
+    def clients(self) -> dict[str, TableClient]:
+        """The SDK's clients of the table and of its indexes, by the names that protocols use."""
+        return self._driver.tables
+
     async def get(self, key: E | EntityKey) -> E | None:
         """Return an entity by its keys, or by an entity with the same keys; None if it is absent."""
         return await self._driver.run(self._session.get(key))

@@ -1,0 +1,120 @@
+"""Tasks that a queue carries on, with asynchronous clients."""
+
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from lazulite_patterns.aio.driver import Driver
+from lazulite_patterns.effects.ambient import Ambient
+from lazulite_patterns.outcomes.retries import Policy
+from lazulite_patterns.transactions.task import Task, merged
+from lazulite_patterns.transactions.work import Work
+
+if TYPE_CHECKING:
+    from azure.storage.queue.aio import QueueClient
+
+A = TypeVar("A")
+POISON = "-poison"
+"""The end of the name of a queue for messages that fail, as Azure Functions writes it."""
+
+
+class Tasks:
+    """Starts tasks by messages of a queue, and carries them out, in as many processes as one likes.
+
+    Attributes:
+        client: the SDK's client of the queue.
+        poison: that of the queue for messages that fail; it is created when the first one does.
+
+    It is a context manager, which closes `poison` if it made that client.
+    """
+
+    def __init__(
+        self,
+        queue: "QueueClient",
+        tasks: Sequence[Task[Any]],
+        *,
+        max_dequeue: int = 5,
+        poison: "QueueClient | None" = None,
+        policy: Policy = Policy(),  # noqa: B008 - it is frozen
+        ambient: Ambient | None = None,
+    ) -> None:
+        """Take the SDK's client.
+
+        Args:
+            queue: the client of the queue. Its own retries are not used.
+            tasks: that this process starts or carries out. Messages of others fail here.
+            max_dequeue: deliveries after which a message that fails goes to the poison queue.
+            poison: the client of that queue; None for one of the name `<queue>-poison`.
+            policy: deadlines of requests to the queue.
+            ambient: clock, randomness and failpoints, for tests.
+
+        Raises:
+            ValueError: two tasks have the same name, or two tables in different accounts.
+        """
+        self.client = queue
+        self.poison: QueueClient = _poison_of(queue) if poison is None else poison
+        self._owned = poison is None
+        by_name = {each.name: each for each in tasks}
+        if len(by_name) < len(tasks):
+            raise ValueError("two tasks have the same name")
+        names = (queue.queue_name, self.poison.queue_name)
+        self._work = Work(*names, by_name, max_dequeue, policy)
+        queues = dict(zip(names, (queue, self.poison), strict=True))
+        self._driver = Driver(merged(*(each.clients for each in tasks)), ambient, queues=queues)
+
+    async def start(self, task: Task[A], argument: A) -> str:
+        """Begin a task and send its message; return its id.
+
+        Raises:
+            OutcomeUnknown: whether the message was sent is not known. The task may be carried out.
+        """
+        return await self._driver.run(self._work.start(task, argument))
+
+    async def work(
+        self, *, visibility: int = 30, workers: int = 1, idle_seconds: float = 1, stop: Callable[[], bool]
+    ) -> None:
+        """Carry out messages until `stop` returns True.
+
+        Args:
+            visibility: seconds after which the message of a worker that ended is delivered again, 1 or more. Workers
+                renew it.
+            workers: messages that are carried out at one time.
+            idle_seconds: between two requests of a worker that finds no message.
+            stop: asked before each message, such as `threading.Event().is_set`.
+
+        Raises:
+            Rejected: the service refuses a request to the queue: it is absent, or the client may not use it.
+        """
+        await self._driver.run(self._work.forever(visibility, workers, idle_seconds, stop))
+
+    async def drain(self, *, visibility: int = 30, workers: int = 1) -> int:
+        """Carry out messages until none is visible; return their number. Arguments and errors are those of `work`."""
+        return await self._driver.run(self._work.all(visibility, workers))
+
+    async def close(self) -> None:
+        """Close the client that this object made."""
+        if self._owned:
+            await self.poison.close()
+
+    async def __aenter__(self) -> "Tasks":
+        """Return this object."""
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close the client that this object made."""
+        await self.close()
+
+
+def _poison_of(queue: "QueueClient") -> Any:
+    """Return the client of the queue for messages that fail, with the credential and the encoding of another one."""
+    given: Any = queue
+    return type(given)(
+        f"{given.scheme}://{given.primary_hostname}{given._query_str}",
+        queue_name=f"{given.queue_name}{POISON}",
+        credential=given.credential,
+        api_version=given.api_version,
+        message_encode_policy=given._message_encode_policy,
+        message_decode_policy=given._message_decode_policy,
+    )

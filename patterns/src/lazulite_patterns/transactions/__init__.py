@@ -1,0 +1,7 @@
+"""Transactions over several partitions, tables or services: a message carries them on until all steps are done."""
+
+from lazulite_patterns.transactions.letters import Letter, MessageTooLargeError
+from lazulite_patterns.transactions.move import Move
+from lazulite_patterns.transactions.task import Source, Task
+
+__all__ = ["Letter", "MessageTooLargeError", "Move", "Source", "Task"]
