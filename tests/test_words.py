@@ -4,7 +4,7 @@ import pytest
 
 from .docs_support import PAGES, PATTERNS, REPORTS, ROOT, page_text, table_rows
 from .markdown import sentences
-from .words import docstrings, hiding, hiding_files, names_and_comments, python_texts, replaced, replaced_files
+from .words import docstrings, hiding, hiding_files, names_and_comments, python_texts, replaced, replaced_words
 
 SENTENCE_WORDS_MAX = 25
 PROTOCOL = sorted(str(page.relative_to(ROOT)) for page in (ROOT / "docs" / "protocol").glob("*.md"))
@@ -61,7 +61,7 @@ def test_first_lines_of_docstrings_are_read() -> None:
 
 
 def test_no_module_has_words_that_the_glossary_replaces() -> None:
-    assert replaced_files() == set(), "say it with a term of docs/glossary.md"
+    assert replaced_words() == {}, "say it with a term of docs/glossary.md"
 
 
 @pytest.mark.parametrize(

@@ -27,11 +27,13 @@ _REPLACED = re.compile(
     re.IGNORECASE,
 )
 """Words of the project's own, with the glossary's terms for them."""
-_ALLOWED = re.compile(r"(?i)connections?[ _](?:attempts[ _])?(?:is|are|was|were)?[ _]?refused|connection is refused")
+_ALLOWED = re.compile(
+    r"(?i)connections?[ _](?:attempts[ _])?(?:is|are|was|were)?[ _]?refused|connection is refused|refused? connections?"
+)
 """TCP's own term."""
 POSTGRES = ("src/lazulite/engine/postgres/", "tests/engine/postgres/")
 """Folders with SQL, whose column `stamp` keeps its name."""
-LATER = ("patterns/", "tests/torture/")
+LATER = ("patterns/",)
 """Folders whose names and comments still have such words."""
 _CODE = re.compile(r"`[^`]*`")
 _DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
@@ -99,21 +101,22 @@ def hiding_files() -> set[str]:
     return {str(path.relative_to(ROOT)) for path in files() if any(map(hiding, texts(path)))}
 
 
-def replaced_files() -> set[str]:
-    """Return the files with such a word, named from the repository's root.
+def replaced_words() -> dict[str, list[str]]:
+    """Return such words by their file, named from the repository's root.
 
     Of a module the names, comments and docstrings count. Of a page only words for which no other meaning is usual.
     """
-    found = set()
+    found = {}
     for path in files():
         name = str(path.relative_to(ROOT))
-        if path.suffix == ".md" and {"told", "remembers", "remembered"} & {
-            word.lower() for word in replaced(without_fences(path.read_text(encoding="utf-8")))
-        }:
-            found.add(name)
+        words: list[str] = []
+        if path.suffix == ".md":
+            prose = replaced(without_fences(path.read_text(encoding="utf-8")))
+            words = [word for word in prose if word.lower() in {"told", "remembers", "remembered"}]
         if path.suffix == ".py" and not name.startswith(LATER) and path != Path(__file__):
             source = path.read_text(encoding="utf-8")
             words = [word for text in (*names_and_comments(source), *docstrings(source)) for word in replaced(text)]
-            if any("stamp" not in word.lower() or not name.startswith(POSTGRES) for word in words):
-                found.add(name)
+            words = [word for word in words if "stamp" not in word.lower() or not name.startswith(POSTGRES)]
+        if words:
+            found[name] = words
     return found

@@ -14,7 +14,7 @@ from .http_client import Connection, LostConnectionError, create_table
 from .observation import read_store
 from .workload import SHARED, Client, Known
 
-PROBLEMS_TOLD_MAX = 20
+PROBLEMS_REPORTED_MAX = 20
 _LONG = re.compile(r"'([^']{20})[^']{20,}'")
 
 
@@ -49,12 +49,12 @@ class Clients:
         problems += strays(self.journals, store)
         if not problems:
             self._settle(store)
-        return [_short(problem) for problem in problems[:PROBLEMS_TOLD_MAX]]
+        return [_short(problem) for problem in problems[:PROBLEMS_REPORTED_MAX]]
 
     async def load(self, host: str, gone: Callable[[], bool]) -> list[str]:
         """Let all clients work until the server is gone, which it may be once `gone` says so; return what was wrong."""
         runs = [client.run(host, Random(self._random.random()), gone) for client in self._clients]
-        return _told(await asyncio.gather(*runs, return_exceptions=True))
+        return _reported(await asyncio.gather(*runs, return_exceptions=True))
 
     async def _observe(self, host: str) -> Store:
         connection = await Connection.open(host)
@@ -79,7 +79,7 @@ class Clients:
         self.log.begin(self.journals)
 
 
-def _told(outcomes: Iterable[BaseException | None]) -> list[str]:
+def _reported(outcomes: Iterable[BaseException | None]) -> list[str]:
     """Return broken promises as sentences; raise what is anything else."""
     problems = []
     for outcome in outcomes:

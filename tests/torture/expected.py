@@ -2,7 +2,7 @@
 
 Each round (from one look at the whole store to the next) has a file of its own that begins with the state at that look;
 the files of the last few rounds are kept. A line is written, unbuffered, before an operation is sent and after its
-answer has come, so that a file never claims what was not told, and misses at most the answer that was just read.
+answer has come, so that a file never claims what was not acknowledged, and misses at most the last answer read.
 """
 
 import json
@@ -81,7 +81,7 @@ class LoggedJournal(Journal):
         self.changes.append({key: self.acknowledged.get(key) for key in touched})
 
     def reject(self) -> None:
-        """See `Journal.refuse`."""
+        """See `Journal.reject`."""
         self._write("reject", {})
         super().reject()
 
@@ -117,7 +117,7 @@ def _key(name: str) -> Key:
 
 
 def _packed(content: Content) -> Content:
-    """A text can be told from its write's number and its length."""
+    """A text can be derived from its write's number and its length."""
     return {**content, "Text": len(str(content["Text"]))} if "Text" in content else content
 
 

@@ -55,7 +55,9 @@ def _checked(answer: Answer) -> dict[str, Any]:
 def _stored(table: str, item: dict[str, Any]) -> tuple[Key, Stored]:
     etag = item["odata.etag"]
     spelled = item["Timestamp"].rstrip("Z").replace(":", "%3A")
-    stamp = spelled if "." in spelled else f"{spelled}."
-    assert instant(etag) == stamp.ljust(len("2017-08-30T13%3A20%3A33.4139140"), "0"), f"{etag} of {item['Timestamp']}"
+    timestamp = spelled if "." in spelled else f"{spelled}."
+    assert instant(etag) == timestamp.ljust(len("2017-08-30T13%3A20%3A33.4139140"), "0"), (
+        f"{etag} of {item['Timestamp']}"
+    )
     content = {name: value for name, value in item.items() if name not in _ELSEWHERE}
     return (table, item["PartitionKey"], item["RowKey"]), Stored(etag, content)

@@ -1,4 +1,4 @@
-"""A wall clock that steps when it is told to, from another process, while the server runs and while it does not.
+"""A wall clock that steps on request, from another process, while the server runs and while it does not.
 
 The clock is a file of one number that the server has mapped into its memory: the nanoseconds by which it is wrong, or,
 from `STILL` on, the time at which it stands still. In the server `time.time` and `time.time_ns` are replaced, where

@@ -18,7 +18,7 @@ def test_timestamps_increase_and_deadlines_hold_while_the_clock_steps(tmp_path: 
 
 
 @pytest.mark.campaign
-@pytest.mark.parametrize("mutation", ["stamp_by_clock", "forget_stamp", "wall_deadlines"])
+@pytest.mark.parametrize("mutation", ["timestamp_by_clock", "forget_timestamp", "wall_deadlines"])
 def test_mutation_is_found(mutation: str, tmp_path: Path) -> None:
     report = run(Budget(SECONDS_MAX, 100), 1, tmp_path, ("tests.torture.mutations", mutation))
     assert report.problems != ()

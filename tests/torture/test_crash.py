@@ -74,7 +74,7 @@ def stored(second: int) -> Stored:
         pytest.param({A: stored(1)}, True, id="as it was at the beginning"),
         pytest.param({A: stored(1), B: stored(2)}, True, id="as it was in between"),
         pytest.param({B: stored(2)}, True, id="as it was at the end"),
-        pytest.param({}, False, id="something told before is missing"),
+        pytest.param({}, False, id="something acknowledged before is missing"),
         pytest.param({A: stored(3), B: stored(2)}, False, id="a row without a write is there"),
     ],
 )

@@ -1,8 +1,8 @@
-"""Clients that write everything the service can write, know what they were told, and stop when the server is gone.
+"""Clients that write everything the service can write, know what was acknowledged, and stop when the server is gone.
 
 Every client owns rows of a table that all share (a third of the clients meet in each partition) and a table of its own,
-which it creates, fills and deletes over and over. It reads too: what it reads of its own must be what it was told. The
-rows are few, so that the whole store can be read often; they are written over and over.
+which it creates, fills and deletes over and over. It reads too: what it reads of its own must be what was acknowledged.
+The rows are few, so that the whole store can be read often; they are written over and over.
 """
 
 from collections import Counter
@@ -42,13 +42,13 @@ class Move(NamedTuple):
         kind: for the counts.
         request: to be sent.
         effects: what it leaves under each key it touches, in the order of its operations.
-        refusal: the status that it must be refused with; None: it must succeed.
+        rejection: the status that it must be rejected with; None: it must succeed.
     """
 
     kind: str
     request: bytes
     effects: dict[Key, Content | None]
-    refusal: int | None = None
+    rejection: int | None = None
 
 
 class Known(NamedTuple):
@@ -95,7 +95,7 @@ class Client:
             assert gone(), f"the server broke a connection off: {error}"
 
     async def _work(self, connection: Connection, gone: Callable[[], bool]) -> None:
-        moves = [self._single, self._batch, self._refused, self._own_table]
+        moves = [self._single, self._batch, self._rejected, self._own_table]
         while True:
             if self._random.random() < 0.1:
                 await self._read(connection)
@@ -110,8 +110,8 @@ class Client:
         """Note an answer; say whether to go on."""
         statuses = answer.statuses()
         failed = [status for status in statuses if status >= 300]
-        if move.refusal is not None:
-            assert failed == [move.refusal], f"{move.kind} was answered with {statuses}, not {move.refusal}"
+        if move.rejection is not None:
+            assert failed == [move.rejection], f"{move.kind} was answered with {statuses}, not {move.rejection}"
             self.journal.reject()
         elif failed and failed[0] >= 500 and gone():
             return False
@@ -130,7 +130,7 @@ class Client:
     # --- reading
 
     async def _read(self, connection: Connection) -> None:
-        """Read one row, or all rows in the shared table, by one or two key ranges: they are as this client was told."""
+        """Read one row, or all rows in the shared table, by one or two key ranges: each as acknowledged."""
         known = self.journal.acknowledged
         if self._random.random() < 0.7:
             key = self._random.choice(self._rows)
@@ -188,7 +188,7 @@ class Client:
         operations = self._operations()
         return Move("batch", transaction(operations), self._effects(operations))
 
-    def _refused(self) -> Move | None:
+    def _rejected(self) -> Move | None:
         """Something whose last operation fails: nothing of it may ever show."""
         operations = self._operations() if self._random.random() < 0.7 else []
         free = [key for key in self._rows if key not in {each.key for each in operations}]
@@ -204,7 +204,7 @@ class Client:
             ]
         )
         request = transaction([*operations, wrong]) if operations else write(wrong)
-        return Move("refused on purpose", request, {}, status)
+        return Move("rejected on purpose", request, {}, status)
 
     def _own_table(self) -> Move:
         """Create this client's table, or write a batch of new rows into it, or delete it with all that is in it."""

@@ -44,7 +44,7 @@ def once(make: Callable[[Requests], Sequence[bytes]]) -> Attack:
     async def attack(target: Target, _: Again) -> None:
         for request in made.get(target.port) or made.setdefault(target.port, make(target.requests)):
             wire = await Wire.open(target)
-            with suppress(ConnectionError):  # It has refused already; the answer can still be read.
+            with suppress(ConnectionError):  # It has rejected already; the answer can still be read.
                 await wire.send(request)
             await wire.outcome(final=True)
             wire.close()

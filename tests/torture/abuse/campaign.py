@@ -104,7 +104,7 @@ class GoodClient:
         requests = target.requests
         keys = random.sample(stored_keys(ENTITIES), 2000)
         good = [requests.raw("GET", f"{TABLE}(PartitionKey='{first}',RowKey='{second}')") for first, second in keys]
-        if self._load is run_wrk:  # which counts only what is refused as an error
+        if self._load is run_wrk:  # which counts only what is rejected as an error
             good[::GETS_PER_INSERT] = [requests.insert(entity("good", MARK.decode()))] * len(good[::GETS_PER_INSERT])
         self._workload = Workload("good", 1, CONNECTIONS, 200, good)
         self._sent = 0
@@ -122,7 +122,7 @@ class GoodClient:
         self._sent += found.requests + CONNECTIONS
         self.answered += found.requests
         if found.errors:
-            raise BenchmarkError(f"{found.errors} of {found.requests} requests were refused")
+            raise BenchmarkError(f"{found.errors} of {found.requests} requests were rejected")
         return Sample(found.requests / found.seconds, used / (time.monotonic() - began), found.p99_ms)
 
     def rest(self) -> None:

@@ -88,14 +88,14 @@ class Faults:
     async def look_while_it_lasts(self, name: str) -> None:
         """Check, while every write fails, that health reports it and that reads get responses."""
         bench, counts = self._bench, self._bench.tally.counts
-        refused = counts["writes refused"]
-        await self._felt(lambda: counts["writes refused"] > refused + 3)
+        rejected = counts["writes rejected"]
+        await self._felt(lambda: counts["writes rejected"] > rejected + 3)
         health = await bench.unwell()
         if not health.startswith("503"):
             bench.tally.problem(f"{name}: every write fails, and health says {health!r}")
         answered = counts["reads answered"]
         if not await self._felt(lambda: counts["reads answered"] > answered + 3):
-            bench.tally.problem(f"{name}: reads are refused as well")
+            bench.tally.problem(f"{name}: reads are rejected as well")
 
     async def expect_recovery(self, name: str) -> None:
         """Check that every client is served again, the cause being gone."""
@@ -128,9 +128,9 @@ class Faults:
     async def no_growth(self) -> bool:
         """Let no file become longer (RLIMIT_FSIZE, as a disk quota of the shell's `ulimit -f`)."""
         counts = self._bench.tally.counts
-        refused = counts["writes refused"]
+        rejected = counts["writes rejected"]
         with self._limited(resource.RLIMIT_FSIZE, self._random.randrange(4096)):
-            felt = await self._felt(lambda: counts["writes refused"] > refused)
+            felt = await self._felt(lambda: counts["writes rejected"] > rejected)
             await self.look_while_it_lasts("no file may grow")
         await self.expect_recovery("no file may grow")
         return felt
@@ -163,11 +163,11 @@ class Faults:
         """Leave no memory (RLIMIT_AS or RLIMIT_DATA) while large requests arrive."""
         bench, random = self._bench, self._random
         limit, field = random.choice([(resource.RLIMIT_AS, "VmSize"), (resource.RLIMIT_DATA, "VmData")])
-        before = bench.tally.refusals.total()
+        before = bench.tally.rejections.total()
         bytes_used = _memory(bench.pid, field)
         with self._limited(limit, bytes_used + random.choice([1, 4, 16, 48]) * (1 << 20)):
             outcomes = await asyncio.gather(*(self._large(number) for number in range(16)))
-        felt = any(outcomes) or bench.tally.refusals.total() > before
+        felt = any(outcomes) or bench.tally.rejections.total() > before
         if bench.ended:
             self.ended += 1
             code = await bench.stop()
@@ -178,9 +178,9 @@ class Faults:
         return felt
 
     async def _large(self, number: int) -> int:
-        """Send some large transactions; return how many were refused."""
+        """Send some large transactions; return how many were rejected."""
         http = Http(self._bench.server.account)
-        refused = 0
+        rejected = 0
         effects: Effects = {
             (TABLE, f"large{number}", f"{row:02}"): {"N": row, "Text": "y" * 30_000} for row in range(60)
         }
@@ -188,13 +188,13 @@ class Faults:
             try:
                 answer = await send(http, effects)
             except ConnectionError:
-                refused += 1
+                rejected += 1
                 continue
             if 400 <= answer.outcome < 500:
                 self._bench.tally.problem(f"no memory: {answer.outcome} {answer.code}")
-            refused += answer.outcome >= 500
+            rejected += answer.outcome >= 500
         http.close()
-        return refused
+        return rejected
 
 
 def _memory(pid: int, field: str) -> int:
@@ -254,7 +254,7 @@ def endure(
     counts |= dict(sorted(faults.felt.items()))
     counts |= {"not felt": faults.unfelt, "aborts for want of memory": faults.ended}
     counts |= {name: tally.counts[name] for name in sorted(tally.counts)}
-    counts |= dict(sorted(tally.refusals.items()))
+    counts |= dict(sorted(tally.rejections.items()))
     counts |= {"slowest recovery": f"{faults.slowest:.1f} s"}
     return Report(counts, tuple(tally.problems[:20]))
 
@@ -272,7 +272,7 @@ def _run(budget: Budget, seed: int, directory: Path) -> Report:
 
 
 FAULTS = Campaign(
-    "A full, read-only or failing disk, and limits of files and memory: refused clearly, nothing lost, back by itself.",
+    "A full, read-only or failing disk, and limits of files and memory: clear rejections, nothing lost, back by itself.",
     "faults",
     2,
     _run,

@@ -29,13 +29,13 @@ def _rules(random: Random) -> dict[str, Rule]:
 
 
 async def start(bench: Bench, random: Random) -> bool:
-    """The server starts on a failing disk: it refuses in one line, or serves; on a disk that is well, it serves."""
+    """The server starts on a failing disk: it rejects in one line, or serves; on a disk that is well, it serves."""
     await bench.stop(kill=random.random() < 0.5)
     with bench.disk.failing(_rules(random)):
-        refusal = await asyncio.to_thread(bench.try_to_start)
+        rejection = await asyncio.to_thread(bench.try_to_start)
         felt = bench.disk.failures > 0
-    if refusal is not None:
-        _expect_a_line(bench, "start", refusal)
+    if rejection is not None:
+        _expect_a_line(bench, "start", rejection)
     await bench.start()
     return felt
 
@@ -93,7 +93,7 @@ def _names(text: str) -> list[str]:
 def _expect_a_line(bench: Bench, what: str, said: str) -> None:
     lines = said.strip().splitlines()
     if not lines or not lines[-1].startswith("lazulite: ") or any("Traceback" in line for line in lines):
-        bench.tally.problem(f"{what}: not a refusal in a line: {said}")
+        bench.tally.problem(f"{what}: not a rejection in a line: {said}")
 
 
 COMMANDS: dict[str, Callable[[Bench, Random], Awaitable[bool]]] = {

@@ -7,7 +7,7 @@
  *   - the first `after` calls succeed (for writes: bytes; the write on the border is cut short, as a full disk does);
  *   - of the rest each fails by a chance of `permille`, until `times` calls have failed (below 0: for ever).
  * A sync that fails has lost what it was to sync: the file is cut back to what was synced before, which is what the
- * kernel may show from then on. Whoever syncs again and is told that all is well has been told nothing.
+ * kernel may show from then on. A program that syncs again is misled by a success.
  *
  * Calls that libc makes inside itself (streams) are not seen, and the standard streams never fail. tests/torture/faults/faulty_disk.py has the other side.
  */

@@ -24,7 +24,7 @@ BATCH_MAX = 12
 COLD_PARTITIONS = 40
 COLD_ROWS = 50
 _PAUSE_SECONDS = 0.02
-"""Between two tries of what was refused, as a client should."""
+"""Between two tries of what was rejected, as a client should."""
 
 
 class Tally:
@@ -32,7 +32,7 @@ class Tally:
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
-        self.refusals: Counter[str] = Counter()
+        self.rejections: Counter[str] = Counter()
         """By status and code, lost connections also."""
         self.problems: list[str] = []
         self.total = 0
@@ -45,10 +45,10 @@ class Tally:
         self.total += 1
         self._turn.set()
 
-    def refuse(self, what: str, how: str) -> None:
-        """Count a refusal."""
-        self.refusals[how] += 1
-        self.count(f"{what} refused")
+    def reject(self, what: str, how: str) -> None:
+        """Count a rejection."""
+        self.rejections[how] += 1
+        self.count(f"{what} rejected")
 
     def problem(self, text: str) -> None:
         """Note a broken promise."""
@@ -194,11 +194,11 @@ class Client:
             self._tally.problem(f"{self._partition}: an answer that never comes")
             return None
         except OSError as error:
-            self._tally.refuse(what, f"no connection ({type(error).__name__})")
+            self._tally.reject(what, f"no connection ({type(error).__name__})")
         else:
             if answer.outcome < 500:
                 return answer
-            self._tally.refuse(what, f"{answer.outcome} {answer.code}")
+            self._tally.reject(what, f"{answer.outcome} {answer.code}")
         await asyncio.sleep(_PAUSE_SECONDS)
         return None
 

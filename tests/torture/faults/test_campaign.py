@@ -76,4 +76,4 @@ async def test_full_file_system_is_survived(tmp_path: Path, small_disk: Path) ->
     finally:
         await bench.stop(kill=True)
     assert bench.tally.problems == []
-    assert bench.tally.refusals.keys() == {"503 ServerBusy"}
+    assert bench.tally.rejections.keys() == {"503 ServerBusy"}

@@ -152,7 +152,7 @@ class Run:
         done = {
             "operations": self.operations,
             **{what: counts[what] for what in KINDS},
-            **{what: counts[what] for what in ("refused writes", "unanswered writes", "unavailable")},
+            **{what: counts[what] for what in ("rejected writes", "unanswered writes", "unavailable")},
             **{what: counts[what] for what in ("kills", "terminations")},
             **self.extra(),
             "partitions": partitions.begun,

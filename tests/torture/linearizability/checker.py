@@ -5,7 +5,7 @@ answers are those of a sequential object. The search walks through the invocatio
 keeps every *configuration*: a state that the object may be in, and which of the running operations have had their
 moment. Only when an operation returns must it have had one, so only then are moments given out, in every order that
 ends with that operation. Equal configurations are one (Lowe's memoisation), so an order never costs more than what
-can be told apart.
+can be distinguished.
 
 Source: J. Wing, C. Gong, "Testing and verifying concurrent objects", 1993; G. Lowe, "Testing for linearizability",
 2017, sections 4 and 5. Partitions are objects of their own, thus each is checked by itself (A. Horn, D. Kroening,
@@ -33,7 +33,7 @@ class Operation(Protocol[State]):
 
     @property
     def changes_nothing(self) -> bool:
-        """Whether `apply` returns every state that it does not refuse."""
+        """Whether `apply` returns every state that it does not reject."""
         ...
 
     def apply(self, state: State) -> State | None:

@@ -111,10 +111,10 @@ class Client:
             self.counts["unanswered writes"] += 1
             raise
         alone = len(changes) == 1
-        refused, etags = read_change(answer) if alone else read_transaction(answer, len(changes))
-        recorder.history.append(Write(invoked, self._now(), tuple(changes), refused))
-        if refused is not None:
-            self.counts["refused writes"] += 1
+        rejected, etags = read_change(answer) if alone else read_transaction(answer, len(changes))
+        recorder.history.append(Write(invoked, self._now(), tuple(changes), rejected))
+        if rejected is not None:
+            self.counts["rejected writes"] += 1
             return
         for change, etag in zip(changes, etags, strict=True):
             if change.verb is Verb.DELETE:

@@ -44,7 +44,7 @@ class Change(NamedTuple):
     only_b: bool
     """Which of the two properties it brings."""
 
-    def refusal(self, current: Entity | None) -> int | None:
+    def rejection(self, current: Entity | None) -> int | None:
         """Return the status that the row's state earns it, if it is not done."""
         if self.verb is Verb.INSERT:
             return None if current is None else 409
@@ -97,8 +97,8 @@ class Query(NamedTuple):
         return state if state == self.found else None
 
 
-class Refusal(NamedTuple):
-    """The first change that was refused, and its status."""
+class Rejection(NamedTuple):
+    """The first change that was rejected, and its status."""
 
     position: int
     status: int
@@ -110,19 +110,19 @@ class Write(NamedTuple):
     invoked: int
     returned: int | None
     changes: tuple[Change, ...]
-    refused: Refusal | None = None
+    rejected: Rejection | None = None
 
     @property
     def changes_nothing(self) -> bool:
         """See `Operation.changes_nothing`."""
-        return self.refused is not None
+        return self.rejected is not None
 
     def apply(self, state: Partition) -> Partition | None:
         """See `Operation.apply`."""
         rows = list(state)
         for index, change in enumerate(self.changes):
-            status = change.refusal(rows[change.row])
+            status = change.rejection(rows[change.row])
             if status is not None:
-                return state if self.refused == (index, status) else None
+                return state if self.rejected == (index, status) else None
             rows[change.row] = change.result(rows[change.row], self.invoked)
-        return tuple(rows) if self.refused is None else None
+        return tuple(rows) if self.rejected is None else None

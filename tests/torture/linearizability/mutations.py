@@ -56,7 +56,7 @@ def check_then_write() -> None:
     ) -> int:
         current = [await self.get(space, partition, row) for row in rows]
         await asyncio.sleep(0)
-        return await commit(self, space, partition, rows, lambda _, stamp: decide(current, stamp))
+        return await commit(self, space, partition, rows, lambda _, timestamp: decide(current, timestamp))
 
     RocksEngine.commit = late_commit  # type: ignore[method-assign]
 
@@ -70,15 +70,15 @@ def commit_twice() -> None:
     ) -> int:
         rest: dict[str, bytes | None] = {}
 
-        def first(current: Sequence[bytes | None], stamp: int) -> Mapping[str, bytes | None]:
-            changes = dict(decide(current, stamp))
+        def first(current: Sequence[bytes | None], timestamp: int) -> Mapping[str, bytes | None]:
+            changes = dict(decide(current, timestamp))
             rest.update({row: changes.pop(row) for row in rows[1:] if row in changes})
             return changes
 
-        stamp = await commit(self, space, partition, rows, first)
+        timestamp = await commit(self, space, partition, rows, first)
         if rest:
             await commit(self, space, partition, rows, lambda *_: rest)
-        return stamp
+        return timestamp
 
     RocksEngine.commit = torn_commit  # type: ignore[method-assign]
 

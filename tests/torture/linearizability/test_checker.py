@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from .checker import Operation, State, check
-from .model import ANY, EMPTY, ROWS, Change, Get, Partition, Query, Refusal, Verb, Write
+from .model import ANY, EMPTY, ROWS, Change, Get, Partition, Query, Rejection, Verb, Write
 
 OPERATIONS_MAX = 5
 
@@ -191,8 +191,8 @@ def histories(draw: st.DrawFn) -> list[Get | Query | Write]:
 
 def _answered(write: Write, state: Partition) -> Write:
     """Return a write with the answer that it gets in a state."""
-    answers = [None, *(Refusal(at, status) for at in range(len(write.changes)) for status in (404, 409, 412))]
-    (fitting,) = [each for each in (write._replace(refused=answer) for answer in answers) if each.apply(state)]
+    answers = [None, *(Rejection(at, status) for at in range(len(write.changes)) for status in (404, 409, 412))]
+    (fitting,) = [each for each in (write._replace(rejected=answer) for answer in answers) if each.apply(state)]
     return fitting
 
 

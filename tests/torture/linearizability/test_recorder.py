@@ -1,4 +1,4 @@
-"""What is wrong with a partition whatever the order, and how a verdict is told."""
+"""What is wrong with a partition whatever the order, and how a verdict is reported."""
 
 from .model import EMPTY, Change, Entity, Query, Verb, Write
 from .recorder import Recorder

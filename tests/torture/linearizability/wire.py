@@ -10,7 +10,7 @@ from tests.conformance.signing import Endpoint
 from tests.server_process import Account
 
 from .connection import Answer
-from .model import ROWS, Change, Entity, Partition, Refusal, Verb
+from .model import ROWS, Change, Entity, Partition, Rejection, Verb
 
 TABLE = "Linearizability"
 _JSON = "Accept: application/json;odata=minimalmetadata\r\n"
@@ -132,17 +132,17 @@ def _seen(item: Mapping[str, int | str]) -> Seen:
     return Seen(Entity(writer, a, b), str(item["odata.etag"]))
 
 
-def read_change(answer: Answer) -> tuple[Refusal | None, list[str]]:
-    """Read the answer to `Wire.change`: the refusal, or the ETag."""
+def read_change(answer: Answer) -> tuple[Rejection | None, list[str]]:
+    """Read the answer to `Wire.change`: the rejection, or the ETag."""
     if answer.status == 204:
         return None, [answer.etag]
     if answer.status not in (404, 409, 412):
         raise UnexpectedAnswerError(answer)
-    return Refusal(0, answer.status), []
+    return Rejection(0, answer.status), []
 
 
-def read_transaction(answer: Answer, changes: int) -> tuple[Refusal | None, list[str]]:
-    """Read the answer to `Wire.transaction`: the refusal, or an ETag each (of a deletion, nothing)."""
+def read_transaction(answer: Answer, changes: int) -> tuple[Rejection | None, list[str]]:
+    """Read the answer to `Wire.transaction`: the rejection, or an ETag each (of a deletion, nothing)."""
     if answer.status != 202:
         raise UnexpectedAnswerError(answer)
     _, *parts = _INNER.split(answer.body)
@@ -152,4 +152,4 @@ def read_transaction(answer: Answer, changes: int) -> tuple[Refusal | None, list
     index = _INDEX.search(bodies[0]) if len(bodies) == 1 else None
     if index is None or statuses[0] not in (404, 409, 412):
         raise UnexpectedAnswerError(answer)
-    return Refusal(int(index[1]), statuses[0]), []
+    return Rejection(int(index[1]), statuses[0]), []

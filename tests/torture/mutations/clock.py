@@ -9,13 +9,13 @@ from lazulite.service.definition import ServiceDependencies
 from tests.torture import stepping_clock
 
 
-def stamp_by_clock() -> None:
-    """Stamp a commit with the time of day, whatever was stamped before."""
+def timestamp_by_clock() -> None:
+    """Give a commit the time of day as its timestamp, whatever came before."""
     stepping_clock.install()
     _replace(OpenDatabase, newest_timestamp=property(lambda _: 0, lambda _, __: None))
 
 
-def forget_stamp() -> None:
+def forget_timestamp() -> None:
     """Begin again with the time of day at each start."""
     stepping_clock.install()
     _replace(OpenDatabase, stored_timestamp=lambda _: 0)
@@ -37,7 +37,7 @@ def _replace(owner: type, **attributes: object) -> None:
 
 
 MUTATIONS: dict[str, Callable[[], None]] = {
-    "stamp_by_clock": stamp_by_clock,
-    "forget_stamp": forget_stamp,
+    "timestamp_by_clock": timestamp_by_clock,
+    "forget_timestamp": forget_timestamp,
     "wall_deadlines": wall_deadlines,
 }

@@ -41,16 +41,16 @@ def write_halves() -> None:
     ) -> int:
         rest: dict[str, bytes | None] = {}
 
-        def first(current: Sequence[bytes | None], stamp: int) -> Mapping[str, bytes | None]:
-            changes = list(decide(current, stamp).items())
+        def first(current: Sequence[bytes | None], timestamp: int) -> Mapping[str, bytes | None]:
+            changes = list(decide(current, timestamp).items())
             half = (len(changes) + 1) // 2
             rest.update(changes[half:])
             return dict(changes[:half])
 
-        stamp = await commit(engine, space, partition, rows, first)
+        timestamp = await commit(engine, space, partition, rows, first)
         if rest:
             await commit(engine, space, partition, list(rest), lambda _, __: rest)
-        return stamp
+        return timestamp
 
     _replace(RocksEngine, commit=halves)
 

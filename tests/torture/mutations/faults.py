@@ -42,7 +42,7 @@ def sync_again() -> None:
     sync, opened = OpenDatabase._sync, DataDirectory.open
     homes: list[Path] = []
 
-    def remember(self: DataDirectory) -> object:
+    def note(self: DataDirectory) -> object:
         assert self._path is not None
         homes.append(self._path)
         return opened(self)
@@ -58,7 +58,7 @@ def sync_again() -> None:
                         os.fdatasync(file)
                 os.close(file)
 
-    DataDirectory.open, OpenDatabase._sync = remember, believe  # type: ignore[method-assign,assignment]
+    DataDirectory.open, OpenDatabase._sync = note, believe  # type: ignore[method-assign,assignment]
 
 
 def stay_failed() -> None:

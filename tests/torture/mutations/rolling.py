@@ -6,7 +6,7 @@ from lazulite.server.server import Server
 
 
 def hang_up() -> None:
-    """End every connection as soon as the process is told to stop, whatever is on its way."""
+    """End every connection as soon as the process is asked to stop, whatever is on its way."""
     leave = Server.leave
 
     def hang_up_and_leave(self: Server) -> None:

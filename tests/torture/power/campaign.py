@@ -216,7 +216,7 @@ class Cuts:
         self._commands.settle()
 
     def _go_back(self, moment: int) -> None:
-        """Forget what clients and readers were told after a moment."""
+        """Forget what clients and readers got after a moment."""
         self.counts["in hindsight"] += 1
         self._chronicles = [chronicle.as_of(moment) for chronicle in self._chronicles]
         self._shown = {shown: at for shown, at in self._shown.items() if at <= moment}

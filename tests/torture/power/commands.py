@@ -1,6 +1,6 @@
 """The commands that promise something durable beside the service: accounts, keys, backups.
 
-One runs after the other until the power is cut. What a command said when it ended well is remembered; what the last
+One runs after the other until the power is cut. What a command said when it ended well is kept; what the last
 one was about to do may be there or not, but whole.
 """
 
@@ -28,7 +28,7 @@ class Commands:
     """What the commands promised about a location, `data`, and its `backups`, from one cut to the next."""
 
     def __init__(self, root: Path, counts: Counter[str]) -> None:
-        """`counts` is told how many commands of each kind ended well."""
+        """`counts` counts the commands of each kind that ended well."""
         self._counts = counts
         self._root = root
         self._begun = 0

@@ -1,6 +1,6 @@
 """An earlier cut than the one that came, chosen when all is over.
 
-Any call may have been the last one. The records up to it, and what clients and readers had been told by then, are a cut
+Any call may have been the last one. The records up to it, and what clients and readers had received by then, are a cut
 of their own. A fault that shows for a moment of a long life is so found by one life, where cuts that come by chance
 would need hundreds.
 """

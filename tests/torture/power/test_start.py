@@ -30,7 +30,7 @@ from lazulite.protocol.clock import system_clock
 
 async def main():
     engine = RocksEngine.open(Path(sys.argv[1]), system_clock)
-    await engine.commit(1, "partition", ["row"], lambda current, stamp: {"row": bytes(1500)})
+    await engine.commit(1, "partition", ["row"], lambda current, timestamp: {"row": bytes(1500)})
     os._exit(0)
 
 asyncio.run(main())

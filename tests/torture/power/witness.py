@@ -1,8 +1,8 @@
-"""Readers that remember what they were shown, and whether that may be forgotten.
+"""Readers that note what they were shown, and whether that may be forgotten.
 
-A reader is shown states of keys: an ETag, or that there is nothing. Each must be one that its writer was told of, or
-the one that is there after the cut: a state that is neither was shown and then lost. The end of the last operation is
-the only one that its writer may not know.
+A reader is shown states of keys: an ETag, or that there is nothing. Each must be one that was acknowledged to its
+writer, or the one that is there after the cut: a state that is neither was shown and then lost. The end of the last
+operation is the only one that its writer may not know.
 """
 
 import http.client
@@ -29,7 +29,7 @@ _LOST = (http.client.HTTPException, OSError)
 
 
 class Chronicle(Journal):
-    """A journal that also keeps every state of its keys, and when its client was told of it, from one cut to the next.
+    """A journal that also keeps every state of its keys, and when its client received it, from one cut to the next.
 
     A moment is the count of calls to the disk so far.
     """
@@ -37,7 +37,7 @@ class Chronicle(Journal):
     def __init__(
         self, owns: Callable[[Key], bool], counts: Counter[str], now: Callable[[], int], newest: Mapping[Key, str]
     ) -> None:
-        """`counts` is told of each acknowledgement; `now` says which moment it is; `newest` is known already."""
+        """`counts` counts each acknowledgement; `now` says which moment it is; `newest` is known already."""
         super().__init__(owns, dict(newest))
         self._now = now
         self._counts = counts
@@ -94,7 +94,7 @@ class Chronicle(Journal):
         return earlier
 
     def knows(self, key: Key, state: str) -> bool:
-        """Say whether a key was in a state, as far as the writer was told."""
+        """Say whether a key was in a state, as far as the writer knows."""
         return state in self._states.get(key, {self._state(key)})
 
     def _state(self, key: Key) -> str:

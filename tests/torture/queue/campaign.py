@@ -1,4 +1,4 @@
-"""Queues on one store: the server is killed or told to stop, and starts again with another time of day.
+"""Queues on one store: the server is killed or asked to stop, and starts again with another time of day.
 
 An epoch is the life of a queue, from its creation to its deletion, through a few ends of the server. Producers put
 numbered messages, consumers get, update, delete and abandon them. At the end the clock is set past all holds, the
@@ -23,7 +23,7 @@ from .servers import OneServer, Servers
 PRODUCERS, CONSUMERS, DRAINERS = 4, 10, 3
 ROUNDS_MAX = 5
 """Ends of servers in an epoch are at most so many."""
-PROBLEMS_TOLD_MAX = 20
+PROBLEMS_REPORTED_MAX = 20
 
 
 class QueueRun:
@@ -32,7 +32,7 @@ class QueueRun:
     Args:
         seed: of all choices.
         servers: what serves.
-        counts: is told what was done.
+        counts: counts what was done.
         directory: where the history of a queue goes that breaks a promise.
     """
 
@@ -58,7 +58,7 @@ class QueueRun:
         order = self._overtaken
         counts: dict[str, int | str] = {unit: self._counts[unit], "queues": self._epochs, **sorted_(self._counts)}
         counts["overtaken"] = f"{order['overtaken']} of {order['messages']}, by {order['by']} at most"
-        return Report(counts, tuple(self.problems[:PROBLEMS_TOLD_MAX]))
+        return Report(counts, tuple(self.problems[:PROBLEMS_REPORTED_MAX]))
 
     async def _epoch(self) -> list[str]:
         servers, history = self._servers, History()

@@ -75,7 +75,7 @@ Rule = Callable[[Message, Facts], Iterator[str]]
 
 
 def _identity(message: Message, facts: Facts) -> Iterator[str]:
-    """It has one id, comes after its put, not after a refused one, and with a text that it was given."""
+    """It has one id, comes after its put, not after a rejected one, and with a text that it was given."""
     put = message.put
     seen = message.seen
     if len({each.id for each in (*put.seen, *(each for _, each in seen))}) > 1:
@@ -169,7 +169,7 @@ def _receipts(message: Message, facts: Facts) -> Iterator[str]:
                 yield f"{event} succeeded with the receipt of {used[event.receipt]}"
             used[event.receipt] = event
         elif event.done is False and _must_accept(message, place, event, facts):
-            yield f"{event} was refused, with the latest receipt, of {message.states[place].event}"
+            yield f"{event} was rejected, with the latest receipt, of {message.states[place].event}"
 
 
 def _must_accept(message: Message, place: int, event: Event, facts: Facts) -> bool:
@@ -195,8 +195,8 @@ def _delivery(message: Message, facts: Facts) -> Iterator[str]:
     expired = facts.time.latest(facts.end) >= message.may_expire(facts.time)
     found = any(event.began >= facts.drain for event, _ in message.gets)
     if not (found or gone or expired or facts.cleared(message, facts.end)):
-        told = [state.event for state in message.states] or [event for event, _ in message.peeks]
-        yield f"it was lost; the last response that had it: {told[-1]}"
+        stated = [state.event for state in message.states] or [event for event, _ in message.peeks]
+        yield f"it was lost; the last response that had it: {stated[-1]}"
 
 
 RULES: tuple[Rule, ...] = (_identity, _dequeues, _holds, _deletion, _expiry, _receipts, _delivery)

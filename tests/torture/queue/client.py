@@ -1,4 +1,4 @@
-"""Clients of a queue that note all that they ask and are told: producers, consumers, and one that looks.
+"""Clients of a queue that note all requests and responses: producers, consumers, and one that looks.
 
 A consumer deletes most of what it gets, updates or abandons the rest, and now and then uses an old receipt.
 """
@@ -23,7 +23,7 @@ BACKLOG_MAX = 250
 """Producers pause while so many messages are there."""
 OLD_RECEIPTS_MAX = 50
 UNAVAILABLE = 503
-REFUSALS = (400, 404)
+REJECTIONS = (400, 404)
 """400: a message would be invisible for longer than it lives."""
 _PAUSE_SECONDS, _BUSY_SECONDS = 0.01, 0.1
 
@@ -47,7 +47,7 @@ class Shared:
         queue: its name.
         history: of the queue.
         wires: the servers that run; clients choose one each time that they connect.
-        counts: is told what was done.
+        counts: counts what was done.
         random: the source of all choices.
         timeouts: visibility timeouts of gets, in seconds.
     """
@@ -123,10 +123,10 @@ class Client:
             await asyncio.sleep(_BUSY_SECONDS)
             raise LostConnectionError(str(answer.status))
         done = answer.status == DONE[event.kind]
-        if not done and answer.status not in REFUSALS:
+        if not done and answer.status not in REJECTIONS:
             raise UnexpectedAnswerError(f"{event}: {answer.status} {answer.body!r}")
         seen, count = read(event, message, answer) if done else ((), 0)
-        shared.counts[event.kind if done else f"{event.kind} refused"] += 1
+        shared.counts[event.kind if done else f"{event.kind} rejected"] += 1
         return shared.history.end(token, done=done, seen=seen, count=count)
 
     async def ask_plainly(self, method: str) -> Answer:

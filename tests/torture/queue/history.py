@@ -52,7 +52,7 @@ class Event:
         kind: of the operation.
         began: before it was sent.
         ended: when it was answered; of one that was not, when it can no longer take effect.
-        done: whether it succeeded; False: it was refused and changed nothing; None: it was not answered.
+        done: whether it succeeded; False: it was rejected and changed nothing; None: it was not answered.
         number: of the message, of a put, an update and a delete.
         seconds: the visibility timeout.
         ttl: the time to live of a put.
@@ -80,7 +80,7 @@ class Event:
 
     def __str__(self) -> str:
         """Name it in a sentence."""
-        done = {True: "done", False: "refused", None: "unanswered"}[self.done]
+        done = {True: "done", False: "rejected", None: "unanswered"}[self.done]
         seconds = f"{self.began % 10**13 / SECOND:.3f} to {self.ended % 10**13 / SECOND:.3f} s"
         receipt = f", receipt {self.receipt}" if self.receipt else ""
         return f"the {self.kind.removesuffix('s')} ({done}, {seconds}, for {self.seconds} s{receipt})"

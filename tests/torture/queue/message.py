@@ -14,7 +14,7 @@ class State(NamedTuple):
     """A state of a message.
 
     Attributes:
-        event: whose response told of it.
+        event: whose response stated it.
         seen: the message in that response.
         dequeues: how often it had been got.
         version: of the text.
@@ -73,7 +73,7 @@ class Message:
                 state = _state(time, update, update.seen[0], state.dequeues, version)
 
     def chain(self, dequeues: int) -> list[State]:
-        """Return the states of a dequeue count; none if no response told of one."""
+        """Return the states of a dequeue count; none if no response stated one."""
         return [state for state in self.states if state.dequeues == dequeues]
 
     def unsure(self, states: Sequence[State]) -> list[Event]:

@@ -42,7 +42,7 @@ class OnDatabase:
         database: the server.
         directory: for logs and clocks.
         random: the source of all choices.
-        counts: is told what was done.
+        counts: counts what was done.
         processes: as `PROCESSES`.
         mutation: names what the processes break; "": nothing.
     """

@@ -74,7 +74,7 @@ class OneServer:
     Args:
         location: of the store.
         random: the source of all choices.
-        counts: is told what was done.
+        counts: counts what was done.
         mutation: names what the server breaks, see `tests.torture.mutations`; "": nothing.
         flags: of the command.
         clock: the file of its clock; None: beside the location.

@@ -61,7 +61,7 @@ class Story:
 
 SOUND = [
     pytest.param(Story().put(1).get(2).delete(3, "r1.1"), id="got and deleted"),
-    pytest.param(Story().put(1).get(2).get(13, 2).delete(14, "r1.1", done=False), id="an old receipt is refused"),
+    pytest.param(Story().put(1).get(2).get(13, 2).delete(14, "r1.1", done=False), id="an old receipt is rejected"),
     pytest.param(Story().put(1).get(2).get(12, 2), id="got again when it is over"),
     pytest.param(Story().put(1).get(2).update(3, "r1.1", "u").get(4, 2), id="made visible by an update"),
     pytest.param(Story().put(1).lost_get(2).get(13, 2), id="a get without a response counts"),
@@ -110,7 +110,7 @@ BROKEN = [
     (Story().put(1).get(2).update(3, "r1.1", "u", 5).delete(4, "r1.1"), "with an old receipt"),
     (Story().put(1).get(2).update(3, "r1.1", "u").update(3, "r1.1", "v"), "with the receipt of the update"),
     (Story().put(1).get(2).delete(3, "other"), "receipt that no response had"),
-    (Story().put(1).get(2).delete(3, "r1.1", done=False), "was refused, with the latest receipt"),
+    (Story().put(1).get(2).delete(3, "r1.1", done=False), "was rejected, with the latest receipt"),
     (Story().put(1).none(2), "left message 1, which was visible"),
     (Story().put(1).get(2).none(13), "left message 1, which was visible"),
     (Story().put(1).add(Kind.COUNT, 2, count=0), "counted 0 messages, not 1 to 1"),

@@ -1,11 +1,11 @@
 """Processes on one database are replaced one after the other behind a load balancer, under load; some are killed.
 
 Two `lazulite serve --engine` share a PostgreSQL server. Clients on kept-alive connections write, read and query through
-a balancer with the files of `deploy/`. All the while each process in turn is told to stop, ends, and is started anew.
+a balancer with the files of `deploy/`. All the while each process in turn is asked to stop, ends, and is started anew.
 No request may fail of that. Of a process that is killed, only writes on their way to it may be lost, which are those
 that were asked before it was dead: while it dies, the kernel still lets clients in. A read is asked of another process.
 
-What was answered is there, once: a write that had been sent to two processes would be refused by the second.
+What was answered is there, once: a write that had been sent to two processes would be rejected by the second.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ CLIENTS = 24
 PROCESSES = 2
 KILLS_EVERY = 5
 """Every fifth end of a process is a kill."""
-FAILURES_TOLD_MAX = 20
+FAILURES_REPORTED_MAX = 20
 HOST_STYLE = f"{ACCOUNT}.table.localhost"
 
 
@@ -158,7 +158,7 @@ def roll(
         asyncio.run(rolling.work(budget, kills_every))
     except AssertionError as error:  # A process did not start, or a balancer saw nothing.
         rolling.problems.append(str(error))
-    return Report(rolling.counts, tuple(rolling.problems[:FAILURES_TOLD_MAX]))
+    return Report(rolling.counts, tuple(rolling.problems[:FAILURES_REPORTED_MAX]))
 
 
 def run(budget: Budget, seed: int, directory: Path) -> Report:

@@ -111,7 +111,7 @@ class Client:
         return self._known <= found <= self._known | self._doubtful
 
     async def _ask(self, kind: str, request: bytes, right: Callable[[Answer], bool]) -> Answer | None:
-        """Return a right answer; None if there is none, which is remembered."""
+        """Return a right answer; None if there is none, which is noted."""
         self.excuse = self.dying
         try:
             if self._connection is None:

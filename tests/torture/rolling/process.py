@@ -24,7 +24,7 @@ class Process:
         *,
         queues: bool = False,
     ) -> None:
-        """`delay_seconds` None: it waits until it is told again. `queues`: it serves them, too."""
+        """`delay_seconds` None: it waits until it is asked again. `queues`: it serves them, too."""
         self.address, self.queue_address = free(), free()
         self._environment = environment(LAZULITE_ENGINE=dsn)
         host, port = self.address.split(":")

@@ -1,1 +1,1 @@
-"""The operations, one room each. `routes.py` says which request is which operation."""
+"""The operations, by what they change or read. `routes.py` says which request is which operation."""
