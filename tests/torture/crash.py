@@ -166,7 +166,7 @@ class Crash:
     # --- backups
 
     async def _load_beside_backup(self, host: str, gone: threading.Event) -> list[str]:
-        """Begin a backup under load. A complete one has all that was acknowledged before, and a state of each client."""
+        """Begin a backup under load. A complete one has all acknowledged before, and a state of each client."""
         target = self._location.with_name("backup")
         load = asyncio.create_task(self._clients.load(host, gone.is_set))
         await asyncio.sleep(self._random.uniform(0, LOAD_SECONDS[1]))

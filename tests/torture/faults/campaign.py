@@ -272,7 +272,7 @@ def _run(budget: Budget, seed: int, directory: Path) -> Report:
 
 
 FAULTS = Campaign(
-    "A full, read-only or failing disk, and limits of files and memory: clear rejections, nothing lost, back by itself.",
+    "A full, read-only or failing disk, and limits of files and memory: clear rejections, no loss, back by itself.",
     "faults",
     2,
     _run,
