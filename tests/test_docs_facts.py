@@ -256,3 +256,15 @@ def test_the_glossary_names_code_that_exists() -> None:
     defined = set(re.findall(r"^ *(?:class|(?:async )?def) (\w+)|^ *(\w+)(?:: \w+)? = ", sources, re.MULTILINE))
     assert len(names) > 40
     assert names - {name for pair in defined for name in pair} == set()
+
+
+def test_names_are_in_the_modules_that_contributing_states() -> None:
+    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    stated = re.findall(r"`(\w+)`\s+in\s+`(src/[\w/]+\.py)`", page)
+    missing = [
+        name
+        for name, path in stated
+        if not re.search(rf"^(class )?{name}\b[:( =]", (ROOT / path).read_text(encoding="utf-8"), re.MULTILINE)
+    ]
+    assert len(stated) >= 5
+    assert missing == []
