@@ -1,0 +1,58 @@
+"""`python -m lazulite_patterns.bench`: the library against the plain SDK; and `load`, a large load that is killed.
+
+The variable PATTERNS_CONNECTION_STRING names the storage account, whose service should not be in this process.
+"""
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+from azure.data.tables import TableClient
+
+from lazulite_patterns.bench import campaign, compare
+
+
+def main() -> int:
+    """Run a command; return 0 if what it found is right."""
+    given = _parser().parse_args()
+    if (connection_string := os.environ.get("PATTERNS_CONNECTION_STRING")) is None:
+        print("PATTERNS_CONNECTION_STRING names the storage account; it is not set", file=sys.stderr)
+        return 2
+    if given.command == "compare":
+        for part in (compare.points, compare.loads, compare.indexed):
+            for line in part(connection_string, given.rounds):
+                ratio = line.library_ms / line.other_ms
+                times = f"{line.other_ms:8.3f} ms {line.library_ms:8.3f} ms"
+                print(f"{line.what:50} {times}  ratio {ratio:.2f} ({line.promise})", flush=True)
+        return 0
+    settings = campaign.Settings(given.rows, given.partitions, given.faults, given.kills, given.seed)
+    if given.command == "load":
+        return 0 if campaign.run(connection_string, settings) else 1
+    with TableClient.from_connection_string(connection_string, given.table) as client:
+        campaign.load_once(client, settings, given.checkpoint)
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="lazulite_patterns.bench", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    comparing = commands.add_parser("compare", help="measure by turns")
+    comparing.add_argument("--rounds", type=int, default=7)
+    for name in ("load", "load-once"):
+        loading = commands.add_parser(
+            name, help="load many rows, with kills" if name == "load" else "one process of it"
+        )
+        if name == "load-once":
+            loading.add_argument("table")
+            loading.add_argument("checkpoint", type=Path)
+        loading.add_argument("--rows", type=int, default=1_000_000)
+        loading.add_argument("--partitions", type=int, default=10_000)
+        loading.add_argument("--faults", type=float, default=0.05)
+        loading.add_argument("--kills", type=int, default=3)
+        loading.add_argument("--seed", type=int, default=0)
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,165 @@
+"""The library against the plain SDK: points, bulk loads, indexed inserts."""
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Annotated, NamedTuple
+from uuid import uuid4
+
+from azure.data.tables import TableClient
+
+from lazulite_patterns.bench.turns import by_turns
+from lazulite_patterns.bulk import load
+from lazulite_patterns.effects.ambient import Ambient
+from lazulite_patterns.effects.effect import Effect
+from lazulite_patterns.effects.tables import EntityKey
+from lazulite_patterns.entities import Int32, Partition, Row, entity
+from lazulite_patterns.indexes import Index
+from lazulite_patterns.keys import integer
+from lazulite_patterns.table.table import Table
+
+_BATCH = 100
+
+
+@entity(type="BenchPerson")
+@dataclass(frozen=True)
+class Person:
+    """What is read and written."""
+
+    team: Annotated[str, Partition()]
+    id: Annotated[int, Row(integer(6))]
+    name: str
+    email: str
+    age: Annotated[int, Int32]
+
+
+class Line(NamedTuple):
+    """A line of the result: what, by the plain SDK or a slower way, by the library, and what is promised."""
+
+    what: str
+    other_ms: float
+    library_ms: float
+    promise: str
+
+
+@contextmanager
+def table(connection_string: str) -> Iterator[TableClient]:
+    """Yield a client of a new table, which is deleted afterwards."""
+    with TableClient.from_connection_string(connection_string, f"Bench{uuid4().hex}") as client:
+        client.create_table()
+        try:
+            yield client
+        finally:
+            client.delete_table()
+
+
+def person(team: str, number: int) -> Person:
+    """Return one of them."""
+    return Person(team, number, "Ann Jones", f"ann.jones.{number}@contoso.com", number % 90)
+
+
+def bag(team: str, number: int) -> dict[str, object]:
+    """Return the same as the SDK takes it."""
+    return {
+        "PartitionKey": team,
+        "RowKey": f"{number:06}",
+        "Name": "Ann Jones",
+        "Email": f"ann.jones.{number}@contoso.com",
+        "Age": number % 90,
+    }
+
+
+def points(connection_string: str, rounds: int, count: int = 50) -> list[Line]:
+    """Return the lines of point reads and inserts."""
+    with table(connection_string) as client:
+        people = Table(client, Person)
+        load(people, [person("read", number) for number in range(count)])
+
+        def insert(turn: int) -> None:
+            for number in range(count):
+                people.insert(person(f"own{turn}", number))
+
+        keys = [EntityKey("read", f"{number:06}") for number in range(count)]
+        taken = by_turns(
+            {
+                "sdk read": lambda _: [client.get_entity(*key) for key in keys],
+                "read": lambda _: [people.get(key) for key in keys],
+                "sdk insert": lambda each: [client.create_entity(bag(f"sdk{each}", number)) for number in range(count)],
+                "insert": insert,
+            },
+            rounds,
+        )
+    ms = {name: each.wall * 1000 / count for name, each in taken.items()}
+    return [
+        Line("point read", ms["sdk read"], ms["read"], "at most 1.15"),
+        Line("insert", ms["sdk insert"], ms["insert"], "at most 1.15"),
+    ]
+
+
+def loads(connection_string: str, rounds: int, count: int = 2000) -> list[Line]:
+    """Return the lines of bulk loads, in milliseconds for each row. Rows come partition by partition."""
+    with table(connection_string) as client:
+        people = Table(client, Person)
+
+        def loop(turn: int) -> None:
+            for number in range(count // 10):
+                client.upsert_entity(bag(f"loop{turn}", number))
+
+        def naive(turn: int) -> None:
+            for start in range(0, count, _BATCH):
+                rows = (bag(f"naive{turn}!{start}", number) for number in range(_BATCH))
+                client.submit_transaction([("upsert", each) for each in rows])
+
+        def own(turn: int) -> None:
+            starts = range(0, count, _BATCH)
+            load(people, (person(f"own{turn}!{start}", number) for start in starts for number in range(_BATCH)))
+
+        taken = by_turns({"loop": loop, "naive": naive, "load": own}, rounds)
+    library = taken["load"].wall * 1000 / count
+    return [
+        Line("load: a loop", taken["loop"].wall * 10_000 / count, library, "at most 0.20"),
+        Line("load: plain batches", taken["naive"].wall * 1000 / count, library, "at most 0.67"),
+    ]
+
+
+class _Counting:
+    """Failpoints: counts requests."""
+
+    def __init__(self) -> None:
+        self.requests: Counter[str] = Counter()
+
+    def before(self, effect: Effect[object]) -> None:
+        self.requests[type(effect).__name__] += 1
+
+    def after(self, effect: Effect[object]) -> None: ...
+
+
+def indexed(connection_string: str, rounds: int, count: int = 20) -> list[Line]:
+    """Return the lines of inserts with indexes, against as many plain requests as they take."""
+    lines = []
+    kinds = {
+        "one within the partition": [Index("name", "name", within_partition=True)],
+        "one across partitions": [Index("email", "email")],
+        "two across partitions": [Index("email", "email"), Index("age", "age")],
+    }
+    for what, indexes in kinds.items():
+        with table(connection_string) as client:
+            counting = _Counting()
+            people = Table(client, Person, indexes=indexes, ambient=Ambient(failpoints=counting))
+            people.insert(person("count", 0))
+            requests = counting.requests.total()
+
+            def plain(turn: int, client: TableClient = client, requests: int = requests) -> None:
+                for number in range(count):
+                    for trip in range(requests):
+                        client.upsert_entity(bag(f"plain{turn}!{trip}", number))
+
+            def own(turn: int, people: Table[Person] = people) -> None:
+                for number in range(count):
+                    people.insert(person(f"own{turn}", 1 + turn * count + number))
+
+            taken = by_turns({"plain": plain, "own": own}, rounds)
+        ms = {name: each.wall * 1000 / count for name, each in taken.items()}
+        lines.append(Line(f"insert, {what}: {requests} requests", ms["plain"], ms["own"], "at most 1.15"))
+    return lines
