@@ -1,0 +1,1 @@
+"""What the rows of blobs mean, apart from storage and HTTP."""
