@@ -1,5 +1,6 @@
 """Queries: what the service must read, pages, cursors, and what is found."""
 
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import date
@@ -49,6 +50,7 @@ class Reading:
     value: float = 0.0
 
 
+VARIABLE = "PATTERNS_CONNECTION_STRING"
 E, D = columns(Review), columns(Reading)
 COUNTRIES, DEPARTMENTS, NUMBERS = ["it", "i", "it a"], ["hr", "ops"], [1, 2, 30]
 DAYS = [date(2014, 7, 31), date(2014, 8, 1), date(2013, 1, 1)]
@@ -145,6 +147,7 @@ def test_a_query_finds_what_it_says_and_reads_what_its_class_says(
     assert expected
     assert list(query) == expected
     assert all(f'desc="{kind.value}"' in each for each in classes.seen)
+    assert classes.seen or VARIABLE in os.environ, "Lazulite says what it reads"
     assert (query.count(), query.exists()) == (len(expected), True)
     assert query.first(2) == expected[:2]
 
@@ -156,7 +159,9 @@ def test_a_table_scan_is_asked_for(table: Table[Review], classes: Classes) -> No
     query = table.where(E.rating == 2, scan=True)
     assert query.kind is Class.TABLE_SCAN
     assert set(query) == {each for each in REVIEWS if each.rating == 2}
+    classes.seen.clear()
     assert table.where(scan=True).count() == len(REVIEWS)
+    assert all('desc="table scan"' in each for each in classes.seen)
 
 
 @pytest.mark.parametrize(

@@ -32,6 +32,8 @@ class FunctionCodec(Generic[T]):
     parse: Callable[[str], T]
     reverse: bool = False
     """Whether the greatest value has the first text."""
+    timed: bool = False
+    """Whether values follow the clock: new ones are beside each other."""
 
     def encode(self, value: T) -> str:
         """Return the value's text."""

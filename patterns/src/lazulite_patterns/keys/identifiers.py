@@ -32,7 +32,7 @@ def uuid_codec(version: int | None = None) -> FunctionCodec[UUID]:
             raise KeyValueError(f"{value} is not of version {version}")
         return str(value)
 
-    return FunctionCodec(UUID, write, UUID)
+    return FunctionCodec(UUID, write, UUID, timed=version == 7)
 
 
 def _octets_text(value: bytes) -> str:

@@ -49,7 +49,7 @@ def tick_codec(*, reverse: bool) -> FunctionCodec[datetime]:
         number = int(text)
         return Ticks(TICKS_MAX - number if reverse else number).datetime
 
-    return FunctionCodec(datetime, write, parse, reverse)
+    return FunctionCodec(datetime, write, parse, reverse, timed=True)
 
 
 def exact_tick_codec(*, reverse: bool) -> FunctionCodec[Ticks]:
@@ -65,7 +65,7 @@ def exact_tick_codec(*, reverse: bool) -> FunctionCodec[Ticks]:
         number = digits.decode(text)
         return Ticks(TICKS_MAX - number if reverse else number)
 
-    return FunctionCodec(Ticks, write, parse, reverse)
+    return FunctionCodec(Ticks, write, parse, reverse, timed=True)
 
 
 def date_codec(*, reverse: bool) -> FunctionCodec[date]:
@@ -81,4 +81,4 @@ def date_codec(*, reverse: bool) -> FunctionCodec[date]:
         year, month, day = map(int, text.split("-"))
         return date(9999 - year, 12 - month, 31 - day) if reverse else date(year, month, day)
 
-    return FunctionCodec(date, write, parse, reverse)
+    return FunctionCodec(date, write, parse, reverse, timed=True)

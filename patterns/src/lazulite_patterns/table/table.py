@@ -7,6 +7,7 @@ from typing import Generic, TypeVar, overload
 
 from azure.data.tables import TableClient
 
+from lazulite_patterns.audit.checkpoints import Checkpoint
 from lazulite_patterns.audit.finding import Check
 from lazulite_patterns.effects.ambient import Ambient, Together
 from lazulite_patterns.effects.driver import Driver
@@ -21,6 +22,7 @@ from lazulite_patterns.table.conditions import Condition
 from lazulite_patterns.table.indexed import Asked, look_up, look_up_copies, session_of
 from lazulite_patterns.table.plan import plan
 from lazulite_patterns.table.query import Query
+from lazulite_patterns.table.ranges import Ranges
 from lazulite_patterns.table.session import OnConflict, Session
 from lazulite_patterns.table.transaction import Transaction
 
@@ -246,3 +248,29 @@ class Table(Generic[E]):
             if after is None:
                 return
             yield after
+
+    def scan(self, *, split: int = 16, checkpoint: Checkpoint | None = None, workers: int = 8) -> Iterator[E]:
+        """Yield all entities of the table, by several ranges at the same time. Within a range they are in order.
+
+        Args:
+            split: ranges of partitions, at most. They are alike in the keys that they may have, not in entities.
+            checkpoint: where to keep what is still to be read, after entities were taken. The next scan goes on
+                there, and yields entities of the last pages again.
+            workers: ranges that are read at the same time; a page of each is in memory.
+
+        Raises:
+            ValueError: the checkpoint is of another table.
+        """
+        session = self._session
+        ranges = Ranges(session.name, session.policy, session.hidden, workers)
+        kept = None if checkpoint is None else checkpoint.load()
+        left = self._driver.run(ranges.divided(split)) if kept is None else ranges.of(kept)
+        while left:
+            if checkpoint is not None:
+                checkpoint.save(ranges.text(left))
+            taken = self._driver.run(ranges.round(left))
+            for each in taken.entities:
+                yield session.decode(each)
+            left = taken.left
+        if checkpoint is not None:
+            checkpoint.save(None)
