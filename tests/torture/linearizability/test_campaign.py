@@ -10,7 +10,7 @@ from tests.torture.campaign import Budget
 from .campaign import linearizability
 from .mutations import MUTATIONS, MUTATIONS_ON_POSTGRES
 from .on_postgres import PROCESSES, linearizability_on_postgres
-from .on_workers import linearizability_on_workers
+from .on_workers import KILLS, linearizability_on_workers
 from .worker_mutations import DETECTED_BY
 from .worker_mutations import MUTATIONS as MUTATIONS_OF_WORKERS
 
@@ -66,7 +66,7 @@ def test_history_of_killed_workers_is_linearizable(tmp_path: Path) -> None:
     report = linearizability_on_workers(Budget(SECONDS_MAX, 2000), 1, tmp_path, round_operations=1000)
     assert report.problems == ()
     assert int(report.counts["operations"]) >= 2000
-    assert int(report.counts["kills of workers"]) >= 4
+    assert int(report.counts["kills of workers"]) >= KILLS
     assert int(report.counts["tables created and deleted"]) > 0
 
 
