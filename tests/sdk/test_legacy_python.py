@@ -9,6 +9,7 @@ import re
 import subprocess
 from collections.abc import Callable
 from functools import cache
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -19,13 +20,11 @@ from .environment import bare, environment
 HERE = Path(__file__).parent / "legacy"
 RUN_SECONDS_MAX = 120
 QUEUES = "queue_service.py"
+TABLES = ("table_service.py", "table_values.py", "table_access.py")
 RUNS = (
     ("azure-storage-0.20.3", "table_service_atom.py"),
-    ("azure-storage-0.33.0", "table_service.py"),
-    ("azure-storage-0.36.0", "table_service.py"),
-    ("azure-storage-0.36.0", QUEUES),
-    ("azure-storage-queue-2.1.0", QUEUES),
-    ("azure-cosmosdb-table-1.0.6", "table_service.py"),
+    *product(("azure-storage-0.33.0", "azure-storage-0.36.0", "azure-cosmosdb-table-1.0.6"), TABLES),
+    *product(("azure-storage-0.36.0", "azure-storage-queue-2.1.0"), (QUEUES,)),
 )
 """Each SDK with its version, and a program that drives it."""
 Outcomes = Callable[[str, str, str], dict[str, str | None]]
@@ -68,7 +67,7 @@ def test_an_old_sdk(sdk: str, program: str, case: str, account: Account, outcome
         pytest.fail(failure, pytrace=False)
 
 
-@pytest.mark.parametrize(("sdk", "program"), RUNS, ids=[f"{sdk}{'-queues' * (it == QUEUES)}" for sdk, it in RUNS])
+@pytest.mark.parametrize(("sdk", "program"), RUNS, ids=["-".join(each) for each in RUNS])
 def test_an_old_sdk_with_an_account_of_another_name(
     sdk: str, program: str, named_account: Account, outcomes: Outcomes
 ) -> None:

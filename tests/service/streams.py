@@ -11,7 +11,9 @@ from lazulite.service.definition import ServiceDependencies
 from lazulite.service.kernel import ServiceKernel
 from lazulite.service.routing import Route, Routes
 
-from .notes import NOTES, Note, NoteCall
+from .note_credentials import Note
+from .note_read import NoteCall
+from .notes import NOTES
 
 BYTES_MAX = 5 << 30
 _ZEROS = bytes(WINDOW_BYTES)

@@ -10,7 +10,8 @@ from lazulite.service.definition import ServiceDependencies
 from tests.fuzz.memory import MemoryEngine
 from tests.request_bodies import FixedBody
 
-from .notes import NOTE_BYTES, SPACE, NoteService
+from .note_read import SPACE
+from .notes import NOTE_BYTES, NoteService
 from .world import ACCOUNT, account_sas
 
 

@@ -180,3 +180,8 @@ async def test_check_rejects_damage_that_only_the_service_knows(
     monkeypatch.setattr(check, "SPACES", Spaces(*SHARED_SPACES, *NOTES.spaces))
     assert await asyncio.to_thread(main, ["check", "--location", str(tmp_path)]) == 1
     assert "UnicodeDecodeError" in capsys.readouterr().err
+
+
+def test_the_service_has_thirty_lines() -> None:
+    source = Path(__file__).with_name("notes.py").read_text(encoding="utf-8").partition("\n\n\n")[2]
+    assert len([line for line in source.splitlines() if line.strip()]) <= 30

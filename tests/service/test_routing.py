@@ -4,7 +4,8 @@ from lazulite.app.registry import SERVICES
 from lazulite.auth.grant import Requirement
 from lazulite.service.routing import NO_BODY, Route, Routes, component_of
 
-from .notes import NoteCall, get_note
+from .note_read import NoteCall
+from .notes import get_note
 
 READ = Requirement("o", ("r",))
 

@@ -26,7 +26,8 @@ from lazulite.server.observability.access_log import RequestLog
 from lazulite.server.observability.metrics import Metrics
 from lazulite.settings.config import TABLE, Settings
 
-from .notes import NOTES, NoteSas, NoteService, string_to_sign
+from .note_credentials import NoteSas, string_to_sign
+from .notes import NOTES, NoteService
 
 ACCOUNT = DEVELOPMENT_ACCOUNT.name
 VERSION = "2021-01-01"
