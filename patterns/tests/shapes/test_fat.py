@@ -2,7 +2,6 @@
 
 import random
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
 
 import pytest
 from azure.core.exceptions import HttpResponseError
@@ -14,20 +13,20 @@ from hypothesis import strategies as st
 from lazulite_patterns.aio.shapes import Fat as AsyncFat
 from lazulite_patterns.audit.run import audit
 from lazulite_patterns.effects.ambient import Ambient
-from lazulite_patterns.effects.driver import Driver
 from lazulite_patterns.effects.tables import EntityKey, Properties
 from lazulite_patterns.entities import EntityFormatError, EntityValueError
 from lazulite_patterns.entities.bags import Bag
-from lazulite_patterns.outcomes import Absent, Exists, Policy
+from lazulite_patterns.outcomes import Absent, Exists
 from lazulite_patterns.shapes import Fat, Inconsistent
 from lazulite_patterns.shapes.protocols.chunks import Sizes
 from lazulite_patterns.shapes.protocols.fat import FatProtocol
 from lazulite_patterns.shapes.protocols.rests import INCOMPLETE, UNNAMED, UNREADABLE, collect
 from lazulite_patterns.simulation import Crash, Fault, FaultAt, every_fault
 
+from .support import QUICK, counting, driver, empty, later, rows
+
 KEY = EntityKey("p", "jones")
 KEYS = {"PartitionKey": "p", "RowKey": "jones"}
-QUICK = Policy(first_wait_seconds=0.001)
 SMALL = Sizes(value_bytes=64, row_bytes=64, head_bytes=0, batch_bytes=0)
 """An entity with a text is a head and rows, and each write has several steps."""
 KIB = 1024
@@ -47,14 +46,6 @@ LENGTHS = [
 
 def octets(count: int) -> bytes:
     return random.Random(count).randbytes(count)
-
-
-def later() -> datetime:
-    return datetime.now(UTC) + timedelta(seconds=700)
-
-
-def rows(client: TableClient) -> list[str]:
-    return [each["RowKey"] for each in client.list_entities(select=["RowKey"])]
 
 
 @pytest.mark.parametrize("length", LENGTHS)
@@ -111,16 +102,16 @@ def test_any_entity_is_read_as_it_was_written(
     table_client: TableClient, bags: list[dict[str, object]], head: int, batch: int
 ) -> None:
     protocol = FatProtocol(table_client.table_name, sizes=Sizes(64, 150, head, batch))
-    driver = Driver({table_client.table_name: table_client})
+    working = driver(table_client)
     for each in bags:
-        driver.run(protocol.put(KEY, each))
-        assert driver.run(protocol.get(KEY)) == {**KEYS, **each}
-    driver.run(protocol.delete(KEY))
+        working.run(protocol.put(KEY, each))
+        assert working.run(protocol.get(KEY)) == {**KEYS, **each}
+    working.run(protocol.delete(KEY))
     assert rows(table_client) == []
 
 
 def test_bad_input_is_refused_before_it_is_sent(table_client: TableClient) -> None:
-    count = FaultAt(-1, Fault.BUSY)
+    count = counting()
     fat = Fat(table_client, ambient=Ambient(failpoints=count))
     for wrong, message in (
         ({"_Fat": "x"}, r"p/jones\._Fat"),
@@ -163,11 +154,6 @@ def test_a_key_is_taken_if_the_service_takes_it(table_client: TableClient, row_k
     assert taken(lambda: Fat(table_client).put(key, {})) is by_service
 
 
-def broken(client: TableClient, fault: FaultAt) -> tuple[Driver, FatProtocol]:
-    protocol = FatProtocol(client.table_name, QUICK, sizes=SMALL)
-    return Driver({client.table_name: client}, Ambient(failpoints=fault, utc_now=later), lambda _: None), protocol
-
-
 OLD, NEW = ({"Text": letter * 100, "Age": age} for letter, age in (("a", 1), ("b", 2)))
 
 
@@ -179,56 +165,52 @@ def test_every_fault_leaves_a_whole_entity_and_collect_the_rest(
     """Crashes, lost requests and lost answers at each effect; then the collection, and the next write."""
 
     def attempt(fault: FaultAt) -> None:
-        for each in list(table_client.list_entities()):
-            table_client.delete_entity(each)
-        driver, protocol = broken(table_client, FaultAt(-1, fault.fault))
+        empty(table_client)
+        working, protocol = driver(table_client), FatProtocol(table_client.table_name, QUICK, sizes=SMALL)
         if before is not None:
-            driver.run(protocol.put(KEY, before))
-        failing, _ = broken(table_client, fault)
+            working.run(protocol.put(KEY, before))
+        failing = driver(table_client, fault)
         crashed = False
         try:
             failing.run(protocol.delete(KEY) if after is None else protocol.put(KEY, after))
         except Crash:
             crashed = True
-        found = driver.run(protocol.get(KEY))
+        found = working.run(protocol.get(KEY))
         allowed = [each and {**KEYS, **each} for each in ((before, after) if crashed else (after,))]
         assert found in allowed
-        left = driver.run(collect(table_client.table_name, "p", QUICK))
+        left = working.run(collect(table_client.table_name, "p", QUICK))
         assert crashed or left == 0, "without a crash nothing is left"
-        assert driver.run(protocol.get(KEY)) == found
+        assert working.run(protocol.get(KEY)) == found
         assert len(rows(table_client)) == (0 if found is None else 1 + 2), "nothing else is left"
-        driver.run(protocol.put(KEY, NEW))
-        assert driver.run(protocol.get(KEY)) == {**KEYS, **NEW}
+        working.run(protocol.put(KEY, NEW))
+        assert working.run(protocol.get(KEY)) == {**KEYS, **NEW}
 
     least = 6 if before is None and after is None else 6 * 3
     assert sum(1 for _ in every_fault(attempt)) >= least
 
 
 def test_a_writer_that_loses_leaves_nothing(table_client: TableClient) -> None:
-    driver, protocol = broken(table_client, FaultAt(-1, Fault.BUSY))
-    driver.run(protocol.put(KEY, OLD))
+    working, protocol = driver(table_client), FatProtocol(table_client.table_name, QUICK, sizes=SMALL)
+    working.run(protocol.put(KEY, OLD))
 
     other = {"Text": "r" * 70, "Age": 3}
 
     def rival() -> None:
-        driver.run(protocol.put(KEY, other))
+        working.run(protocol.put(KEY, other))
 
     for number in range(5):
-        failing, _ = broken(table_client, FaultAt(number, Fault.RIVAL, rival))
+        failing = driver(table_client, FaultAt(number, Fault.RIVAL, rival))
         failing.run(protocol.put(KEY, NEW))
-        assert driver.run(protocol.get(KEY)) == {**KEYS, **(NEW if number < 4 else other)}
+        assert working.run(protocol.get(KEY)) == {**KEYS, **(NEW if number < 4 else other)}
         assert len(rows(table_client)) == 1 + 2
 
 
 def test_rests_are_collected_when_they_are_old_and_no_head_names_them(table_client: TableClient) -> None:
     fat = Fat(table_client)
     fat.put(KEY, {"Photo": octets(5_000_000)})
-    name = table_client.table_name
-    protocol = FatProtocol(name, sizes=SMALL)
+    protocol = FatProtocol(table_client.table_name, sizes=SMALL)
     with suppress(Crash):
-        Driver({name: table_client}, Ambient(failpoints=FaultAt(3, Fault.CRASH_BEFORE))).run(
-            protocol.put(EntityKey("p", "smith"), OLD)
-        )
+        driver(table_client, FaultAt(3, Fault.CRASH_BEFORE)).run(protocol.put(EntityKey("p", "smith"), OLD))
     table_client.create_entity({"PartitionKey": "p", "RowKey": "other!0123456789abcdef!0000", "Data": 1})
     count = len(rows(table_client))
     assert count > 8

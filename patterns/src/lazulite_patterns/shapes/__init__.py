@@ -2,5 +2,9 @@
 
 from lazulite_patterns.shapes.errors import Inconsistent
 from lazulite_patterns.shapes.fat import Fat
+from lazulite_patterns.shapes.protocols.tail import Entry
+from lazulite_patterns.shapes.series import Series
+from lazulite_patterns.shapes.tail import Tail
+from lazulite_patterns.shapes.wide import Wide
 
-__all__ = ["Fat", "Inconsistent"]
+__all__ = ["Entry", "Fat", "Inconsistent", "Series", "Tail", "Wide"]

@@ -1,5 +1,8 @@
 """The asynchronous twins of `lazulite_patterns.shapes`."""
 
 from lazulite_patterns.aio.shapes.fat import Fat
+from lazulite_patterns.aio.shapes.series import Series
+from lazulite_patterns.aio.shapes.tail import Tail
+from lazulite_patterns.aio.shapes.wide import Wide
 
-__all__ = ["Fat"]
+__all__ = ["Fat", "Series", "Tail", "Wide"]

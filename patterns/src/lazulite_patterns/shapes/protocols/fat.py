@@ -15,9 +15,9 @@ A reader reads the head, and then the rows of its generation. If rows are absent
 another generation then.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from lazulite_patterns.effects.ambient import NewId
 from lazulite_patterns.effects.effect import Protocol, perform
@@ -33,12 +33,11 @@ from lazulite_patterns.outcomes.verdict import Planned
 from lazulite_patterns.outcomes.writes import write
 from lazulite_patterns.shapes.errors import Inconsistent
 from lazulite_patterns.shapes.protocols.chunks import FAT, Content, Sizes, chunks_of, cut, whole
-from lazulite_patterns.shapes.protocols.groups import OPERATIONS_MAX, grouped, removal, remove
+from lazulite_patterns.shapes.protocols.groups import OPERATIONS_MAX, again, grouped, removal, remove
 
 FLIP_SECONDS = 300
 """The longest from the beginning of a write to its commit. Less than the grace, by the time that a request may take."""
 
-T = TypeVar("T")
 _OWNER = "Fat"
 
 
@@ -63,42 +62,35 @@ class FatProtocol:
 
     def put(self, key: EntityKey, properties: Properties, attempts: int = 8) -> Protocol[None]:
         """Write an entity, whatever is there."""
-        yield from self._again(self._put(key, properties) for _ in range(attempts))
+
+        def put() -> Protocol[bool]:
+            yield from self._commit(key, (yield from self._base(key)), properties)
+            return True
+
+        yield from again(put, attempts)
 
     def update(self, key: EntityKey, change: Callable[[Bag], Properties], attempts: int = 8) -> Protocol[None]:
         """Read an entity, change it, and write it if its head is still the same."""
-        yield from self._again(self._update(key, change) for _ in range(attempts))
+
+        def update() -> Protocol[bool]:
+            found = yield from self._read(key)
+            if found is not None:
+                yield from self._commit(key, found.head, change(found.bag))
+            return found is not None
+
+        if not (yield from again(update, attempts)):
+            raise Absent(f"{key} is absent")
 
     def delete(self, key: EntityKey, attempts: int = 8) -> Protocol[bool]:
         """Delete an entity with its rows; False if it is absent."""
-        return (yield from self._again(self._delete(key) for _ in range(attempts)))
 
-    def _again(self, attempts: Iterable[Protocol[T]]) -> Protocol[T]:
-        """Run attempts until one meets no other writer."""
-        conflict: Conflict | None = None
-        for attempt in attempts:
-            try:
-                return (yield from attempt)
-            except Absent:
-                raise
-            except Conflict as met:
-                conflict = met
-        raise conflict or ValueError("attempts is at least 1")
+        def delete() -> Protocol[bool]:
+            base = yield from self._base(key)
+            if base is not None:
+                yield from self._commit(key, base, None)
+            return base is not None
 
-    def _put(self, key: EntityKey, properties: Properties) -> Protocol[None]:
-        yield from self._commit(key, (yield from self._base(key)), properties)
-
-    def _update(self, key: EntityKey, change: Callable[[Bag], Properties]) -> Protocol[None]:
-        found = yield from self._read(key)
-        if found is None:
-            raise Absent(f"{key} is absent")
-        yield from self._commit(key, found.head, change(found.bag))
-
-    def _delete(self, key: EntityKey) -> Protocol[bool]:
-        base = yield from self._base(key)
-        if base is not None:
-            yield from self._commit(key, base, None)
-        return base is not None
+        return (yield from again(delete, attempts))
 
     def _base(self, key: EntityKey) -> Protocol[Stored | None]:
         """Read of a head what a write needs."""

@@ -1,11 +1,11 @@
 """Writes that may be too many for one transaction."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
 from lazulite_patterns.effects.effect import Protocol
 from lazulite_patterns.effects.tables import EntityKey, Kind, Operation
-from lazulite_patterns.outcomes.errors import Absent
+from lazulite_patterns.outcomes.errors import Absent, Conflict
 from lazulite_patterns.outcomes.retries import Policy
 from lazulite_patterns.outcomes.verdict import Planned
 from lazulite_patterns.outcomes.writes import write
@@ -41,3 +41,18 @@ def _one_by_one(table: str, keys: Sequence[EntityKey], policy: Policy) -> Protoc
             yield from write(table, [removal(each)], policy)
         except Absent:
             continue
+
+
+def again(attempt: Callable[[], Protocol[bool]], attempts: int) -> Protocol[bool]:
+    """Run an attempt again while another writer is faster, and return what it returns.
+
+    Raises:
+        Conflict: another writer was faster, each time.
+    """
+    for number in range(attempts):
+        try:
+            return (yield from attempt())
+        except Conflict:
+            if number == attempts - 1:
+                raise
+    raise ValueError("attempts is at least 1")
