@@ -50,9 +50,11 @@ def refusal(effect: QueueEffect) -> Protocol[tuple[int, str]]:
 def messages() -> Protocol[list[object]]:
     yield from perform(CreateQueue("q"))
     seen: list[object] = [(yield from perform(Receive("q", 30)))]
-    first = yield from perform(Send("q", '{"a": "<&>"}'))
+    first, _ = yield from perform(Send("q", '{"a": "<&>"}'))
     yield from perform(Send("q", "later", delay_seconds=100))
     yield from perform(Send("q", "second", lifetime_seconds=1000))
+    sent = yield from perform(Send("q", "removed by its sender", delay_seconds=5))
+    yield from perform(Remove("q", *sent))
     received = yield from perform(Receive("q", 30, count=32))
     seen.append([(each.text, each.dequeue_count) for each in received])
     assert received[0].id == first

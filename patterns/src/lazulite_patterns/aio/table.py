@@ -42,7 +42,12 @@ class Table(Generic[E]):
 
     @overload
     def __init__(
-        self: "Table[Bag]", client: TableClient, *, policy: Policy = ..., ambient: Ambient | None = ...
+        self: "Table[Bag]",
+        client: TableClient,
+        *,
+        outbox: bool = ...,
+        policy: Policy = ...,
+        ambient: Ambient | None = ...,
     ) -> None: ...
     @overload
     def __init__(
@@ -52,6 +57,7 @@ class Table(Generic[E]):
         *,
         indexes: Sequence[Index] = ...,
         clients: Sequence[TableClient] = ...,
+        outbox: bool = ...,
         policy: Policy = ...,
         ambient: Ambient | None = ...,
     ) -> None: ...
@@ -62,6 +68,7 @@ class Table(Generic[E]):
         *,
         indexes: Sequence[Index] = (),
         clients: Sequence[TableClient] = (),
+        outbox: bool = False,
         policy: Policy = Policy(),  # noqa: B008 - it is frozen
         ambient: Ambient | None = None,
     ) -> None:
@@ -72,13 +79,14 @@ class Table(Generic[E]):
             kinds: a class that is declared with `entity`, or a union of such; None for property bags.
             indexes: of the entities; the table has one class then.
             clients: of the other tables that indexes name.
+            outbox: whether side effects are bound to writes; queries then leave their rows out.
             policy: deadlines and marks.
             ambient: clock, randomness and failpoints, for tests.
         """
         self.client = client
         tables = {each.table_name: each for each in (client, *clients)}
         self._driver = Driver(tables, ambient)
-        self._session: Session[E] = session_of(client.table_name, kinds, policy, indexes, tables)
+        self._session: Session[E] = session_of(client.table_name, kinds, policy, indexes, tables, outbox=outbox)
 
     @property
     def driver(self) -> Driver:

@@ -4,7 +4,7 @@ from typing import Any
 
 from azure.core.exceptions import HttpResponseError, ResourceExistsError
 
-from lazulite_patterns.effects.queues import CreateQueue, Extend, Message, QueueEffect, Receive, Remove, Send
+from lazulite_patterns.effects.queues import CreateQueue, Extend, Message, QueueEffect, Receive, Remove, Send, Sent
 from lazulite_patterns.effects.sdk import NO_RETRIES, Call
 
 
@@ -27,7 +27,7 @@ def call(effect: QueueEffect) -> Call:
 def result(effect: QueueEffect, answer: Any) -> object:
     """Return an effect's result from the SDK's answer; for `Receive`, from the messages of one page."""
     if isinstance(effect, Send):
-        return str(answer.id)
+        return Sent(str(answer.id), str(answer.pop_receipt))
     if isinstance(effect, Extend):
         return str(answer.pop_receipt)
     if isinstance(effect, Receive):

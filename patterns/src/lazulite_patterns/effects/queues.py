@@ -25,9 +25,16 @@ class Message(NamedTuple):
     dequeue_count: int
 
 
+class Sent(NamedTuple):
+    """A message that was added, with a receipt by which its sender can remove it before a worker receives it."""
+
+    id: str
+    receipt: str
+
+
 @dataclass(frozen=True)
-class Send(Effect[str]):
-    """Add a message. The result is its id. A request that is sent again adds another message."""
+class Send(Effect[Sent]):
+    """Add a message. A request that is sent again adds another message."""
 
     queue: str
     text: str

@@ -35,7 +35,7 @@ from lazulite_patterns.outcomes.errors import Conflict, Exists, OutcomeUnknown, 
 from lazulite_patterns.outcomes.grace import GRACE_SECONDS, age_seconds
 from lazulite_patterns.outcomes.retries import Attempts, Policy, begin, read
 from lazulite_patterns.outcomes.verdict import Planned
-from lazulite_patterns.outcomes.writes import Written, write
+from lazulite_patterns.outcomes.writes import ALONE, Joined, Written, write
 
 Change = Callable[[Stored | None], Properties | None]
 """The new properties of an entity from the row that is there; None to delete it, or to leave it absent."""
@@ -74,6 +74,7 @@ class PointerIndex:
         changes: Mapping[EntityKey, Change],
         attempts: int = 8,
         known: Mapping[EntityKey, Stored] | None = None,
+        joined: Joined = ALONE,
     ) -> Protocol[Written | None]:
         """Change entities of one partition in one transaction, and their entries with them.
 
@@ -81,6 +82,7 @@ class PointerIndex:
             changes: of each entity, by its keys.
             attempts: times to begin, at most.
             known: rows that were read already, for the first attempt.
+            joined: other rows of the transaction, and until when it may begin.
 
         Raises:
             Conflict: as `change` does.
@@ -93,7 +95,7 @@ class PointerIndex:
                 each.append(Changed.of(self.entries, key, base, change(base)))
             bases = {}
             try:
-                return (yield from self._changed(each, Entries.of(each)))
+                return (yield from self._changed(each, Entries.of(each), joined))
             except (NotUnique, Busy):
                 raise
             except (Conflict, _TooLate):
@@ -111,7 +113,7 @@ class PointerIndex:
         found = yield from self._read(Entry(self.table, target(pointer)))
         return found if found is not None and entry in self.entries(found.properties) else None
 
-    def _changed(self, changes: list[Changed], entries: Entries) -> Protocol[Written | None]:
+    def _changed(self, changes: list[Changed], entries: Entries, joined: Joined) -> Protocol[Written | None]:
         """Do the steps 2 to 5 of a change."""
         one = changes[0].key
         marking = [
@@ -122,7 +124,7 @@ class PointerIndex:
         found = yield from self._etags(frozenset(entry for entry, _ in entries.left) - frozenset(dict(marking)))
         left = [(entry, stored) for entry, stored in found if target(stored) == entries.old[entry]]
         started = yield from begin(self.policy)
-        inside = []
+        inside = [*joined.planned]
         gained = [each for each in entries.gained if each not in marking]
         after = {each.key: each.properties for each in changes}
         for entry, key in gained:
@@ -139,6 +141,7 @@ class PointerIndex:
         marks = yield from self._marks(marking)
         if (yield from started.expired()):
             raise _TooLate("the entries were not written before the deadline")
+        yield from joined.check()
         written = yield from self._commit(changes, inside, started)
         if (gained or marks) and (yield from started.expired()):
             yield from self._put_again(gained)

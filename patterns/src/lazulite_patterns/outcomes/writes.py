@@ -29,6 +29,26 @@ class Written(NamedTuple):
     operation_id: str
 
 
+class Joined(NamedTuple):
+    """What else a transaction has.
+
+    Attributes:
+        planned: writes of other rows in its partition.
+        within: until whose deadline it may begin; None for no other than its own.
+    """
+
+    planned: tuple[Planned, ...] = ()
+    within: Attempts | None = None
+
+    def check(self) -> Protocol[None]:
+        """Raise Unavailable if the transaction may not begin any more. Its own deadline must have begun before."""
+        if self.within is not None and (yield from self.within.expired()):
+            raise Unavailable("the transaction was not begun before the deadline")
+
+
+ALONE = Joined()
+
+
 def write(
     table: str, planned: Sequence[Planned], policy: Policy, attempts: Attempts | None = None
 ) -> Protocol[Written]:

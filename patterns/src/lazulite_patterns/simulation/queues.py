@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from lazulite_patterns.effects.errors import Rejected
-from lazulite_patterns.effects.queues import CreateQueue, Extend, Message, QueueEffect, Receive, Remove, Send
+from lazulite_patterns.effects.queues import CreateQueue, Extend, Message, QueueEffect, Receive, Remove, Send, Sent
 
 _ABSENT = (404, "MessageNotFound")
 
@@ -53,10 +53,10 @@ class Queue(NamedTuple):
     def _alive(self, now: float) -> tuple[_Held, ...]:
         return tuple(each for each in self.messages if now <= each.expires_at)
 
-    def _with(self, effect: Send, now: float) -> tuple["Queue", str]:
+    def _with(self, effect: Send, now: float) -> tuple["Queue", Sent]:
         lasting = float("inf") if effect.lifetime_seconds < 0 else now + effect.lifetime_seconds
         held = _Held(f"m{self.sent}", effect.text, now + effect.delay_seconds, lasting)
-        return Queue(self.sent + 1, (*self.messages, held)), held.id
+        return Queue(self.sent + 1, (*self.messages, held)), Sent(held.id, held.receipt)
 
     def _received(self, effect: Receive, now: float) -> tuple["Queue", tuple[Message, ...]]:
         visible = [each for each in self._alive(now) if each.visible_at <= now][: effect.count]

@@ -21,8 +21,7 @@ from lazulite_patterns.outcomes.errors import Absent, Conflict, Exists
 from lazulite_patterns.outcomes.grace import ARRIVAL_SECONDS, GRACE_SECONDS
 from lazulite_patterns.outcomes.retries import Policy
 from lazulite_patterns.outcomes.verdict import Planned
-from lazulite_patterns.outcomes.writes import Written, write
-from lazulite_patterns.table.check import RowCheck
+from lazulite_patterns.outcomes.writes import ALONE, Joined, Written
 from lazulite_patterns.table.conditions import QueryError
 from lazulite_patterns.table.session import Session, kinds_of
 
@@ -45,11 +44,12 @@ class IndexedSession(Session[E]):
         """Conditions that the rows which are entries do not fulfil."""
         inside = any(each.index.within_partition for each in self.indexes)
         across = any(not each.index.within_partition and each.table == self.name for each in self.indexes)
-        return (*((outside("PartitionKey"),) if across else ()), *((outside("RowKey"),) if inside else ()))
+        entries = (*((outside("PartitionKey"),) if across else ()), *((outside("RowKey"),) if inside else ()))
+        return (*super().hidden, *entries)
 
     def checks(self) -> Sequence[Check]:
         """Return what an audit examines: rows, entities and their entries."""
-        return [RowCheck(self.name, self.kinds, self.hidden), IndexCheck(self.pointers, self.indexes)]
+        return [*super().checks(), IndexCheck(self.pointers, self.indexes)]
 
     def entries(self, properties: Properties) -> frozenset[Entry]:
         """Return the entries of an entity."""
@@ -57,7 +57,9 @@ class IndexedSession(Session[E]):
         found = (entry_or_none(each, key, properties) for each in self.indexes)
         return frozenset(each for each in found if each is not None)
 
-    def write(self, planned: Sequence[Planned], known: Sequence[Stored] = ()) -> Protocol[Written]:
+    def write(
+        self, planned: Sequence[Planned], known: Sequence[Stored] = (), joined: Joined = ALONE
+    ) -> Protocol[Written]:
         """Write entities of one partition, and their entries."""
         for each in planned:
             if any(key.startswith(f"{ENTRY}!") for key in each.operation.key):
@@ -66,12 +68,12 @@ class IndexedSession(Session[E]):
                 for index in self.indexes:  # A value without an entry is refused here; `entries` would leave it out.
                     index.entry(each.operation.key, each.operation.properties)
         if not any(map(self._concerned, planned)):
-            return (yield from write(self.name, planned, self.policy))
+            return (yield from super().write(planned, known, joined))
         one = len(planned) == 1
         changes: dict[EntityKey, Change] = {
             each.operation.key: _change(each, None if one else number) for number, each in enumerate(planned)
         }
-        written = yield from self.pointers.change_all(changes, known={each.key: each for each in known})
+        written = yield from self.pointers.change_all(changes, known={each.key: each for each in known}, joined=joined)
         assert written is not None, "a delete of an absent entity raises Absent"
         return Written(written.etags[: len(planned)], written.operation_id)
 
@@ -88,6 +90,8 @@ def session_of(
     policy: Policy,
     indexes: Sequence[Index],
     tables: Mapping[str, object],
+    *,
+    outbox: bool = False,
 ) -> Session[E]:
     """Return the session of a table.
 
@@ -97,6 +101,7 @@ def session_of(
         policy: deadlines and marks.
         indexes: of its entities.
         tables: the tables that there are clients of.
+        outbox: whether the table has rows of an outbox.
 
     Raises:
         SchemaError: an index fits no class.
@@ -104,7 +109,7 @@ def session_of(
     """
     stored_as: Schemas[E] | object = kinds_of(kinds)
     if not indexes:
-        return Session(name, kinds_of(kinds), policy)
+        return Session(name, kinds_of(kinds), policy, outbox)
     if not isinstance(stored_as, Schemas) or stored_as.several:
         raise SchemaError("indexes are of a table with one class")
     if len({each.name for each in indexes}) < len(indexes):
@@ -114,7 +119,7 @@ def session_of(
     if absent := {each.table for each in indexes if each.table is not None} - set(tables):
         raise ValueError(f"there is no client of the table {min(absent)}: clients=[…]")
     schema = stored_as.only
-    return IndexedSession(name, stored_as, policy, tuple(bound(each, schema, name) for each in indexes))
+    return IndexedSession(name, stored_as, policy, outbox, tuple(bound(each, schema, name) for each in indexes))
 
 
 def _change(planned: Planned, number: int | None) -> Callable[[Stored | None], Properties | None]:

@@ -10,16 +10,18 @@ from lazulite_patterns.effects.effect import Protocol
 from lazulite_patterns.effects.tables import EntityKey, Kind, Operation, Read, Stored
 from lazulite_patterns.entities import limits
 from lazulite_patterns.entities.bags import Bags
+from lazulite_patterns.entities.errors import EntityValueError
 from lazulite_patterns.entities.registry import Schemas
 from lazulite_patterns.entities.schema import stored_of
-from lazulite_patterns.filters import Filter
+from lazulite_patterns.filters import Filter, in_range
 from lazulite_patterns.indexes.errors import Busy, NotUnique
 from lazulite_patterns.outcomes.errors import Absent, Conflict
 from lazulite_patterns.outcomes.retries import Policy, begin, read
 from lazulite_patterns.outcomes.ring import Ring
 from lazulite_patterns.outcomes.verdict import Planned
-from lazulite_patterns.outcomes.writes import Written, write
+from lazulite_patterns.outcomes.writes import ALONE, Joined, Written, write
 from lazulite_patterns.table.check import RowCheck
+from lazulite_patterns.table.outbox import OUTBOX, OUTBOX_ROWS, OutboxCheck
 
 E = TypeVar("E")
 OnConflict = Literal["rebase", "raise"]
@@ -39,11 +41,13 @@ class Session(Generic[E]):
     name: str
     kinds: Schemas[E] | Bags
     policy: Policy
+    outbox: bool = False
+    """Whether the table has rows of an outbox."""
 
     @property
     def hidden(self) -> tuple[Filter, ...]:
         """Conditions of each query: rows that are no entities do not fulfil them."""
-        return ()
+        return (~in_range("RowKey", OUTBOX_ROWS),) if self.outbox else ()
 
     @property
     def several(self) -> bool:
@@ -52,7 +56,8 @@ class Session(Generic[E]):
 
     def checks(self) -> Sequence[Check]:
         """Return what an audit examines."""
-        return [RowCheck(self.name, self.kinds)]
+        outbox = [OutboxCheck(self.name, self.policy)] if self.outbox else []
+        return [RowCheck(self.name, self.kinds, self.hidden), *outbox]
 
     def get(self, key: E | EntityKey) -> Protocol[E | None]:
         """Read an entity; None if it is absent."""
@@ -114,9 +119,18 @@ class Session(Generic[E]):
                     raise
         raise ValueError("attempts is at least 1")
 
-    def write(self, planned: Sequence[Planned], known: Sequence[Stored] = ()) -> Protocol[Written]:  # noqa: ARG002
-        """Write entities of one partition. `known` are rows that were read for it."""
-        return write(self.name, planned, self.policy)
+    def write(
+        self,
+        planned: Sequence[Planned],
+        known: Sequence[Stored] = (),  # noqa: ARG002
+        joined: Joined = ALONE,
+    ) -> Protocol[Written]:
+        """Write entities of one partition. `known` are rows that were read for it, `joined` what is written, too."""
+        if self.outbox and any(each.operation.key.row_key in OUTBOX_ROWS for each in planned):
+            raise EntityValueError(f"row keys that begin with {OUTBOX}! are those of the outbox")
+        attempts = yield from begin(self.policy)
+        yield from joined.check()
+        return (yield from write(self.name, [*planned, *joined.planned], self.policy, attempts))
 
     def planned(self, kind: Kind, entity: E) -> Planned:
         """Return the write of a whole entity. A replacement is conditional: the entity must have been read."""

@@ -17,7 +17,10 @@ class Transaction(Generic[E]):
 
     Attributes:
         written: the outcome, after the block; None if there was nothing to write.
+        operations_max: the most writes of one.
     """
+
+    operations_max = OPERATIONS_MAX
 
     def __init__(self, session: Session[E], partition_key: str | None) -> None:
         """Begin without a write."""
@@ -63,6 +66,6 @@ class Transaction(Generic[E]):
             raise ValueError(f"{key} is not in the partition {self._partition_key!r} of the transaction")
         if key in self._planned:
             raise ValueError(f"{key} is written twice in one transaction")
-        if len(self._planned) == OPERATIONS_MAX:
-            raise ValueError(f"a transaction has {OPERATIONS_MAX} operations at most")
+        if len(self._planned) == self.operations_max:
+            raise ValueError(f"a transaction has {self.operations_max} operations at most")
         self._planned[key] = planned

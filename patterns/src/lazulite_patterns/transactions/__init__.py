@@ -2,6 +2,7 @@
 
 from lazulite_patterns.transactions.letters import Letter, MessageTooLargeError
 from lazulite_patterns.transactions.move import Move
+from lazulite_patterns.transactions.outbox import Outbox, SideEffect
 from lazulite_patterns.transactions.task import Source, Task
 
-__all__ = ["Letter", "MessageTooLargeError", "Move", "Source", "Task"]
+__all__ = ["Letter", "MessageTooLargeError", "Move", "Outbox", "SideEffect", "Source", "Task"]

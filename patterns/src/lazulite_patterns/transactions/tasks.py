@@ -1,12 +1,15 @@
 """Tasks that a queue carries on, with synchronous clients."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from lazulite_patterns.effects.ambient import Ambient
 from lazulite_patterns.effects.driver import Driver
 from lazulite_patterns.outcomes.retries import Policy
+from lazulite_patterns.table.transaction import Transaction
+from lazulite_patterns.transactions.outbox import BoundTransaction, Outbox
 from lazulite_patterns.transactions.task import Task, merged
 from lazulite_patterns.transactions.work import Work
 
@@ -14,6 +17,7 @@ if TYPE_CHECKING:
     from azure.storage.queue import QueueClient
 
 A = TypeVar("A")
+E = TypeVar("E")
 POISON = "-poison"
 """The end of the name of a queue for messages that fail, as Azure Functions writes it."""
 
@@ -69,6 +73,26 @@ class Tasks:
             OutcomeUnknown: whether the message was sent is not known. The task may be carried out.
         """
         return self._driver.run(self._work.start(task, argument))
+
+    @contextmanager
+    def transaction(
+        self, outbox: Outbox[E], payload: object, partition_key: str | None = None
+    ) -> Iterator[Transaction[E]]:
+        """Collect writes of one partition. If they are committed at the end of the block, a side effect happens.
+
+        Args:
+            outbox: of the table of these writes.
+            payload: what the side effect needs: what JSON has, in 32,768 characters.
+            partition_key: of all entities; None for that of the first one.
+
+        Raises:
+            Conflict: an entity is not as expected. Nothing was written, and the side effect does not happen.
+            OutcomeUnknown: whether the writes were done is not known. If they were, the side effect happens.
+            Unavailable: the message was not sent before the deadline. Nothing was written.
+        """
+        transaction: Transaction[E] = BoundTransaction(outbox, self._work, payload, partition_key)
+        yield transaction
+        self._driver.run(transaction.commit())
 
     def work(
         self, *, visibility: int = 30, workers: int = 1, idle_seconds: float = 1, stop: Callable[[], bool]

@@ -14,7 +14,7 @@ from lazulite_patterns.effects.ambient import Sleep, Together
 from lazulite_patterns.effects.calls import Meanwhile
 from lazulite_patterns.effects.effect import Effect, Protocol, perform
 from lazulite_patterns.effects.errors import Rejected, ResultUnknown
-from lazulite_patterns.effects.queues import CreateQueue, Extend, Message, Receive, Remove, Send
+from lazulite_patterns.effects.queues import CreateQueue, Extend, Message, Receive, Remove, Send, Sent
 from lazulite_patterns.outcomes.errors import OutcomeUnknown, Unavailable
 from lazulite_patterns.outcomes.retries import Attempts, Policy, begin, read
 from lazulite_patterns.transactions.letters import Letter, LetterFormatError
@@ -87,11 +87,16 @@ class Work:
         yield from self.send(letter)
         return letter.id
 
-    def send(self, letter: Letter, delay_seconds: int = 0, attempts: Attempts | None = None) -> Protocol[None]:
+    def send(self, letter: Letter, delay_seconds: int = 0, attempts: Attempts | None = None) -> Protocol[Sent]:
         """Send a message, which no worker receives before the delay is over."""
         if attempts is None:
             attempts = yield from begin(self.policy)
-        yield from _certain(Send(self.queue, letter.text, delay_seconds), attempts)
+        return (yield from _certain(Send(self.queue, letter.text, delay_seconds), attempts))
+
+    def retract(self, sent: Sent) -> Protocol[None]:
+        """Remove a message that no worker received."""
+        message = Message(sent.id, sent.receipt, "", 0)
+        yield from Held(self.queue, message, sent.receipt, 0).remove((yield from begin(self.policy)))
 
     def once(self, visibility_seconds: int) -> Protocol[bool]:
         """Receive one message and carry it out; False if there was none.
