@@ -129,7 +129,7 @@ def test_queues_are_measured_by_what_is_in_front(tmp_path: Path) -> None:
     assert harness.code == 0, harness.output
     _, rows = read_sections(results)
     measured = [target for target in TARGETS if target.measured(rows) is not None]
-    assert len(measured) == 4 + 13, "without Azurite and PostgreSQL"
+    assert len(measured) == 7 + 13, "without Azurite and PostgreSQL"
     assert not any(row.errors for row in rows)
 
 
@@ -363,7 +363,7 @@ def test_the_longest_stretches_are_printed() -> None:
 
 def test_every_target_is_in_the_published_report() -> None:
     published = (ROOT / "benchmarks" / "RESULTS.md").read_text(encoding="utf-8")
-    assert len(TARGETS) == 78
+    assert len(TARGETS) == 81
     for target in TARGETS:
         assert f"| {target.name} | {target.text} |" in published
 

@@ -35,13 +35,14 @@ from lazulite.settings.config import store_path
 
 ON_DATABASE = "PostgreSQL"
 PGBENCH_CONNECTIONS = 16
+CONSUMERS, NUMBERS_OF_CONSUMERS = "consumers", (1, 4, 16, 64)
 DISK_BYTES_PER_MESSAGE = 4 * TEXT_BYTES
 _ANNOUNCED_SECONDS = 6  # Until both processes know of each other.
 _TOGETHER, _HELD_SECONDS, _WEEK_SECONDS = 256, 6 * 86_400, 7 * 86_400
 
 
 def run(bench: Bench) -> None:
-    """Measure Lazulite and Azurite in turn, one put at a time, and two processes on PostgreSQL."""
+    """Measure Lazulite and Azurite in turn, one put at a time, consumers by number, and two processes on PostgreSQL."""
     with ExitStack() as stack:
         subjects = [LAZULITE, AZURITE] if bench.plan.azurite else [LAZULITE]
         stages = [(subject, *_started(bench, stack, subject)) for subject in subjects]
@@ -51,6 +52,10 @@ def run(bench: Bench) -> None:
         )
         _, server, queues = stages[0]
         bench.compare([Contender(LAZULITE, server, queues.put(1))])
+        put = Contender(LAZULITE, server, queues.put(variant=CONSUMERS))
+        bench.compare([put] * len(NUMBERS_OF_CONSUMERS), with_baseline=False)
+        cycles = [queues.cycle(number, CONSUMERS) for number in NUMBERS_OF_CONSUMERS]
+        bench.compare([Contender(LAZULITE, server, *cycle) for cycle in cycles], with_baseline=False)
         for _ in range(bench.plan.rounds):
             bench.note("fdatasync", DISK, sync_seconds(bench.location))
     if bench.plan.postgres:
