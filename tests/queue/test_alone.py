@@ -3,12 +3,14 @@
 import asyncio
 import gc
 import threading
+from random import Random
 
 import pytest
 
 from lazulite.engine.contract import EngineError
 from lazulite.queue import messages as messages_module
 from lazulite.queue.catalog import Queue
+from lazulite.queue.messages import Messages
 from lazulite.queue.model.expirations import Expirations
 from lazulite.queue.model.shard import Shard
 
@@ -184,3 +186,16 @@ async def test_after_a_doubt_no_shard_is_alone() -> None:
         with pytest.raises(EngineError):
             await world.put()
         assert not world.messages._new_shard(world.queue.space + 1, 0)._alone
+
+
+async def test_a_put_is_found_although_time_passes_in_it() -> None:
+    async with opened(alone=True) as world:
+
+        def passing() -> int:
+            world.now += 1
+            return world.now
+
+        messages = Messages(world.engine, passing, Random(1), alone=True)
+        for _ in range(3):
+            put = await messages.put(world.queue, b"a", 0, 1)
+            assert [message.id for message in await messages.get(world.queue, 1, 1)] == [put.id]

@@ -19,7 +19,7 @@ SKIPPED_MAX = 16
 
 
 @pytest.fixture(name="skipped")
-def _skipped(monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
+def _skipped(monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
     """Return the number of keys that iterators have stepped over without returning them, since the last call."""
     if on_database():
         pytest.skip("the keys are those of RocksDB")
@@ -32,14 +32,18 @@ def _skipped(monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
         made.append(found)
         return found
 
-    def skipped() -> int:
+    def skipped(names: str = "iter.skip") -> int:
         nonlocal before
-        [count] = re.findall(r"rocksdb\.number\.iter\.skip COUNT : (\d+)", made[-1].get_statistics() or "")
-        difference, before = int(count) - before, int(count)
+        counts = re.findall(rf"rocksdb\.number\.(?:{names}) COUNT : (\d+)", made[-1].get_statistics() or "")
+        difference, before = sum(map(int, counts)) - before, sum(map(int, counts))
         return difference
 
     monkeypatch.setattr(data_directory, "database_options", counted)
     return skipped
+
+
+ALL = "iter.skip|db.next"
+"""Keys that were stepped over, and rows that were read."""
 
 
 @pytest.fixture(name="world", params=[(1, True), (1, False), (4, False)])
@@ -114,3 +118,54 @@ async def test_an_operation_steps_over_few_keys(
         found.append(skipped())
         world.advance(3)
     assert max(found) <= SKIPPED_MAX * world.queue.shards, found
+
+
+@pytest.fixture(name="alone")
+async def _alone(skipped: Callable[..., int]) -> AsyncIterator[World]:
+    async with opened(alone=True) as world:
+        yield world
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+async def test_the_first_get_passes_no_expired_messages(
+    alone: World, skipped: Callable[..., int], restarted: bool
+) -> None:
+    await put_many(alone, ttl=10)
+    alone.advance(11)
+    if restarted:
+        alone.restart(1)
+    skipped(ALL)
+    lasting = await alone.put()
+    assert [message.id for message in await alone.get()] == [lasting.id]
+    assert skipped(ALL) <= SKIPPED_MAX
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+async def test_the_first_get_after_maintenance_passes_no_tombstones(
+    alone: World, skipped: Callable[..., int], restarted: bool
+) -> None:
+    await put_many(alone, ttl=None)
+    while got := await alone.get(32, 20):
+        await asyncio.gather(*map(alone.delete, got))
+    for _ in range(20):
+        alone.advance(5)
+        await alone.messages.remove_expired()
+    if restarted:
+        alone.restart(1)
+    skipped(ALL)
+    await alone.put()
+    assert len(await alone.get()) == 1
+    assert skipped(ALL) <= SKIPPED_MAX
+
+
+async def test_maintenance_of_a_queue_at_rest_commits_nothing(alone: World) -> None:
+    await put_many(alone, 200)
+    for message in await alone.get(32, 20):
+        await alone.delete(message)
+    for _ in range(10):
+        alone.advance(30)
+        await alone.messages.remove_expired()
+    before = await alone.messages._known(alone.queue).shards[0].state()
+    alone.advance(3600)
+    await alone.messages.remove_expired()
+    assert await alone.messages._known(alone.queue).shards[0].state() == before

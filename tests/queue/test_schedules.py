@@ -94,6 +94,30 @@ async def two_processes(bench: Bench) -> None:
     bench.start("b", consume())
 
 
+async def short_lives(bench: Bench) -> None:
+    """Messages expire, and others do not: the floor of one process rises above the former."""
+    messages = bench.process(alone=True)
+    bench.start("a", bench.putting(messages, ttl=2))
+    bench.start("b", bench.putting(messages))
+    bench.start("c", getting_twice(bench, messages))
+    bench.event(bench.tick(5))
+
+
+async def a_longer_life(bench: Bench) -> None:
+    """One process puts what expires soon, raises the barrier and then gets; another one puts a message that lasts."""
+    await setting(bench, ttl=2)
+    messages = bench.process()
+
+    async def work() -> None:
+        for _ in range(2):
+            await bench.putting(messages, ttl=2)
+            bench.now += 3 * TICKS_PER_SECOND
+        await bench.getting(messages, 1)
+
+    bench.start("a", bench.putting(bench.process()))
+    bench.start("b", work())
+
+
 async def a_crash(bench: Bench) -> None:
     """A process crashes at any moment; the next one begins with a clock that was set back."""
     messages = bench.process(alone=True)
@@ -168,6 +192,8 @@ SCENARIOS: list[tuple[Scenario, int]] = [
     (an_old_receipt, 3),
     (one_process, 2),
     (two_processes, 2),
+    (short_lives, 2),
+    (a_longer_life, 2),
     (a_crash, 2),
     (sweeps, 2),
     (a_late_put, 2),
@@ -204,12 +230,37 @@ def _accept_below_the_barrier(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _barrier_not_stored(monkeypatch: pytest.MonkeyPatch) -> None:
     """A process believes in a barrier that it has not stored."""
+    decide = MoveMessages.__call__
+
+    def without(self: MoveMessages, current: list[bytes | None], timestamp: int) -> object:
+        changes, before = dict(decide(self, current, timestamp)), moves.read_state(current[0])
+        if self.after is not None and moves.STATE_ROW in changes:
+            stored = self.after._replace(barrier=before.barrier, floor=before.floor)
+            changes[moves.STATE_ROW] = stored.value
+        return changes
+
+    monkeypatch.setattr(MoveMessages, "__call__", without)
+
+
+def _lifetime_not_stored(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A shard does not know how long its messages last."""
     make = MoveMessages.__init__
 
-    def without(self: MoveMessages, made: object, barrier: int = 0, floor: int = 0, *rest: object) -> None:
-        make(self, made, 0, floor, *rest)  # type: ignore[arg-type]  # as there
+    def without(self: MoveMessages, *arguments: object) -> None:
+        make(self, *arguments)  # type: ignore[arg-type]  # as there
+        self._lifetime = 0
 
     monkeypatch.setattr(MoveMessages, "__init__", without)
+
+
+def _lifetime_not_learned(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process raises the barrier that it knows, and keeps an old lifetime."""
+    learn = Shard._learn
+
+    def without(self: Shard, state: moves.ShardState) -> None:
+        learn(self, state if self._state is None else state._replace(lifetime=self._state.lifetime))
+
+    monkeypatch.setattr(Shard, "_learn", without)
 
 
 def _row_before_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -266,6 +317,8 @@ MUTATIONS: list[tuple[Callable[[pytest.MonkeyPatch], None], Scenario]] = [
     (_floor_at_the_present, two_processes),
     (_accept_below_the_barrier, a_crash),
     (_barrier_not_stored, two_processes),
+    (_lifetime_not_stored, short_lives),
+    (_lifetime_not_learned, a_longer_life),
     (_changes_not_compared, an_old_receipt),
     (_sweeps_not_counted, a_late_put),
     (_dequeues_not_counted, two_consumers),

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from random import Random
 from typing import NamedTuple
 from uuid import UUID
@@ -100,6 +100,7 @@ class Messages:
         homes = self._homes(queue.shards)
         message = _new_id(self._random, queue.shards, homes)
         shard = self._shard(queue, message)
+        await shard.know()
         while True:
             now = shard.present()
             expires = LAST_TICK if ttl_seconds is None else min(LAST_TICK, now + ttl_seconds * TICKS_PER_SECOND)
@@ -218,7 +219,9 @@ class Messages:
         """Remove expired messages of all queues; return how many there were.
 
         Each shard in turn is swept, up to a bound, until none has more. It is harmless that several processes do it.
+        Before that, the floors of the known shards follow what was deleted.
         """
+        await self._follow()
         total, more = 0, True
         while more:
             more = False
@@ -228,6 +231,12 @@ class Messages:
                     total += removed
                     more = more or not done
         return total
+
+    async def _follow(self) -> None:
+        for known in list(self._queues.values()):
+            for shard in known.shards:
+                with suppress(SpaceDroppedError):
+                    await shard.follow()
 
     async def _sweep(self, due: Due) -> tuple[int, bool]:
         known = self._queues.get(due.space)

@@ -9,7 +9,7 @@ from lazulite.queue.messages import Messages
 from lazulite.queue.model import message, shard
 from lazulite.queue.model.held import HeldPlaces
 from lazulite.queue.model.message import Message, Place
-from lazulite.queue.model.moves import STATE_ROW, MoveMessages, ShardState, read_state
+from lazulite.queue.model.moves import STATE_ROW, MoveMessages, read_state
 from lazulite.queue.model.receipt import Receipt
 from lazulite.queue.model.shard import Head, Shard
 
@@ -109,7 +109,7 @@ def count_no_deletion() -> None:
         before, after = read_state(current[0]), changes.get(STATE_ROW)
         if after is not None:
             state = read_state(after)
-            changes[STATE_ROW] = ShardState(state.barrier, state.floor, max(state.messages, before.messages)).value
+            changes[STATE_ROW] = state._replace(messages=max(state.messages, before.messages)).value
         return changes
 
     _replace(MoveMessages, __call__=decide)

@@ -108,9 +108,19 @@ class Message(NamedTuple):
         return self.moved(visible, dequeued=1)
 
 
+def partition_of(shard: int) -> str:
+    """Return the partition of a shard, given its number."""
+    return f"{shard:02x}"
+
+
 def row_at(visible: int) -> str:
     """Return the bound below all rows of messages that become visible at a time or later."""
     return f"{VISIBLE}{visible:016x}"
+
+
+def visible_at(row: str) -> int:
+    """Return the time of visibility in the key of a message's row."""
+    return int(row[1:_ID_AT], 16)
 
 
 def index_row_at(expires: int) -> str:

@@ -2,7 +2,8 @@
 
 Invariants: a commit applies all its moves or none; a message moves only from the value that the caller has read, so
 that of two commits that move one message, one is rejected; no row appears below the shard's barrier; the shard's count
-is that of its messages; no message is due before the time that the shard is scheduled for (`expirations`).
+is that of its messages; no message is due before the time that the shard is scheduled for (`expirations`); no message
+lasts longer than the shard's lifetime once it is visible.
 """
 
 import struct
@@ -12,10 +13,12 @@ from typing import NamedTuple
 from lazulite.engine.contract import SpaceDroppedError
 from lazulite.protocol.clock import LAST_TICK
 from lazulite.queue.model.expirations import slot_of
-from lazulite.queue.model.message import Message, Place
+from lazulite.queue.model.message import Message, Place, visible_at
 
 STATE_ROW = "s"
-_STATE = struct.Struct(">cQQQQI")
+_STATE = struct.Struct(">cQQQQIQ")
+_WITHOUT_LIFETIME = struct.Struct(">cQQQQI")
+"""The form of a shard that has not changed since shards have a lifetime."""
 _KIND = b"s"
 CLOSED = b"c"
 """In place of a state: the queue was deleted or cleared."""
@@ -34,6 +37,8 @@ class ShardState(NamedTuple):
     """No message of the shard is due to be removed before it."""
     sweeps: int = 0
     """How often its expired messages were removed."""
+    lifetime: int = 0
+    """Each message expires so long after its time of visibility, or sooner."""
 
     @property
     def value(self) -> bytes:
@@ -53,7 +58,10 @@ def read_state(value: bytes | None) -> ShardState:
     if value == CLOSED:
         raise SpaceDroppedError("the queue was deleted or cleared")
     try:
-        kind, *numbers = _STATE.unpack(value)
+        if len(value) == _WITHOUT_LIFETIME.size:
+            kind, *numbers = *_WITHOUT_LIFETIME.unpack(value), LAST_TICK
+        else:
+            kind, *numbers = _STATE.unpack(value)
     except struct.error:
         raise ValueError("the state of a shard has another length") from None
     state = ShardState(*numbers)
@@ -128,14 +136,17 @@ class MoveMessages:
         scheduled: a time that the shard was scheduled for.
     """
 
-    __slots__ = ("_added", "_barrier", "_befores", "_changes", "_due", "_floor", "_scheduled", "lowest", "rows")
+    __slots__ = (
+        *("_added", "_barrier", "_befores", "_changes", "_due", "_floor", "_lifetime", "_scheduled"),
+        *("after", "left_until", "lowest", "rows"),
+    )
 
     def __init__(
         self, moves: Sequence[Move], barrier: int = 0, floor: int = 0, scheduled: Scheduled = UNSCHEDULED
     ) -> None:
         changes: dict[str, bytes | None] = {}
         befores: list[tuple[int, bytes] | None] = []
-        added, lowest, expires = 0, LAST_TICK, LAST_TICK
+        added, lowest, expires, lifetime, left_until = 0, LAST_TICK, LAST_TICK, 0, 0
         for before, after in moves:
             if before is None:
                 added += 1
@@ -145,6 +156,7 @@ class MoveMessages:
             else:
                 row, head, index_row = before
                 befores.append((len(changes) + 1, head))
+                left_until = max(left_until, visible_at(row))
                 changes[row] = None
                 if index_row is not None:
                     changes[index_row] = None
@@ -152,6 +164,7 @@ class MoveMessages:
                 added -= 1
                 continue
             lowest = min(lowest, after.visible)
+            lifetime = max(lifetime, after.expires - after.visible)
             changes[after.row] = after.value
             index_row = after.index_row
             if index_row is not None:
@@ -166,8 +179,13 @@ class MoveMessages:
         self._scheduled = scheduled
         self.lowest = lowest
         """The earliest time of visibility that it gives a message."""
+        self._lifetime = lifetime
         self._barrier = barrier
         self._floor = floor
+        self.left_until = left_until
+        """The latest time of visibility of the rows that it deletes."""
+        self.after: ShardState | None = None
+        """The shard after the commit; None while it was not decided."""
 
     def __call__(self, current: Sequence[bytes | None], _: int) -> Mapping[str, bytes | None]:
         """See `CommitFunction`.
@@ -196,5 +214,7 @@ class MoveMessages:
             max(0, state.messages + self._added),
             due,
             state.sweeps,
+            max(state.lifetime if state.messages else 0, self._lifetime),
         )
+        self.after = after_commit
         return self._changes if after_commit == state else {**self._changes, STATE_ROW: after_commit.value}

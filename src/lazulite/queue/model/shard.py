@@ -2,7 +2,7 @@
 
 Invariant: no row appears below `_lowest_new()`, whichever process writes it. If this process alone writes to the shard,
 that is the present, or the lowest row of a commit in flight. Otherwise it is the barrier that is known here, which is
-not above the stored one.
+not above the stored one. Each row below that bound expires within the lifetime that is known here.
 """
 
 import asyncio
@@ -13,8 +13,8 @@ from uuid import UUID
 
 from lazulite.engine.contract import Clock, Engine, EngineError, KeyRange
 from lazulite.protocol.clock import LAST_TICK, TICKS_PER_SECOND
-from lazulite.queue.model.expirations import SLOT_TICKS, Expirations, slot_of
-from lazulite.queue.model.message import Message, expires_at, index_row_at, read_index, read_message, row_at, row_of
+from lazulite.queue.model.expirations import Expirations
+from lazulite.queue.model.message import Message, expires_at, partition_of, read_message, row_at, row_of
 from lazulite.queue.model.moves import (
     CLOSED,
     STATE_ROW,
@@ -22,12 +22,11 @@ from lazulite.queue.model.moves import (
     BarrierError,
     Move,
     MoveMessages,
-    Scheduled,
     ShardState,
     UnscheduledError,
     read_state,
 )
-from lazulite.queue.model.sweep import BeginSweep, EndSweep, RemoveExpired
+from lazulite.queue.model.shard_sweep import ShardSweep
 
 BARRIER_TICKS = TICKS_PER_SECOND
 """How far behind the present a raised barrier is, so that commits under way are not rejected."""
@@ -35,8 +34,8 @@ EXPIRED_MAX = 256
 """So many expired messages at the head make a read raise the barrier, so that the next read begins behind them."""
 _NEXT_ROWS_MIN = 64
 """Rows that are read at once behind those that were skipped or have expired."""
-LATE_TICKS = 600 * TICKS_PER_SECOND
-"""A put commits sooner after it has scheduled its shard: longer than any request takes."""
+STORED_TICKS = 30 * TICKS_PER_SECOND
+"""How far the stored floor may be behind, while deleted rows are ahead, before it is stored without another change."""
 
 
 class Head(NamedTuple):
@@ -80,6 +79,8 @@ class Shard:
         self._state: ShardState | None = None
         self._floor = 0
         """No row below it can be claimed, now or later. The stored floor follows it."""
+        self._left_until = 0
+        """The latest row that this process has deleted or moved."""
         self._alone = alone
         self._on_doubt = on_doubt
         self._in_flight: dict[MoveMessages, int] = {}
@@ -95,13 +96,19 @@ class Shard:
         """Return the shard's row as it is now."""
         return read_state(await self._engine.get(self._space, self._partition, STATE_ROW))
 
-    async def _known(self) -> ShardState:
+    async def know(self) -> ShardState:
+        """Return what is known of the shard; read it if that is nothing."""
         if self._state is None:
             self._learn(await self.state())
         assert self._state is not None
         return self._state
 
     def _learn(self, state: ShardState) -> None:
+        """Take in a state that the shard has or had. Its barrier and its lifetime belong together."""
+        known = self._state
+        if known is not None:
+            lifetime = max(known.lifetime, state.lifetime)
+            state = (state if state.barrier >= known.barrier else known)._replace(lifetime=lifetime)
         self._state = state
         self._floor = max(self._floor, state.floor)
 
@@ -115,6 +122,12 @@ class Shard:
             return min(now, *self._in_flight.values()) if self._in_flight else now
         return state.barrier
 
+    def _raise_floor(self, state: ShardState, now: int) -> int:
+        """Raise the floor above rows that have expired for certain; return the bound below which no row appears."""
+        lowest_new = self._lowest_new(state, now)
+        self._floor = max(self._floor, min(now - state.lifetime, lowest_new))
+        return lowest_new
+
     async def claimable(self, rows_max: int, bytes_max: int, skip: Container[UUID] = (), least: int = 1) -> Head:
         """Return the first messages that are visible and have not expired, and raise the floor.
 
@@ -124,9 +137,9 @@ class Shard:
             skip: messages to leave out.
             least: so many messages end the list, too.
         """
-        state = await self._known()
+        state = await self.know()
         now = self.present()
-        floor_max = self._lowest_new(state, now)
+        floor_max = self._raise_floor(state, now)
         end = (self._partition, row_at(now + 1))
         start = row_at(self._floor)
         found: list[Message] = []
@@ -171,7 +184,9 @@ class Shard:
         state = self._state
         barrier = floor = 0
         if state is not None:
-            behind = self._present() - BARRIER_TICKS
+            now = self._present()
+            self._raise_floor(state, min([now, *(move.after.visible for move in moves if move.after is not None)]))
+            behind = now - BARRIER_TICKS
             if behind > state.barrier + BARRIER_TICKS:
                 barrier, floor = behind, self._floor
         scheduled = UNSCHEDULED
@@ -191,14 +206,19 @@ class Shard:
                 raise
             else:
                 break
-        if barrier and self._state is not None and barrier > self._state.barrier:
-            self._state = self._state._replace(barrier=barrier)
 
     async def _commit(self, decide: MoveMessages) -> None:
         if self._alone:
             await self._commit_alone(decide)
         else:
             await self._engine.commit(self._space, self._partition, decide.rows, decide)
+            self._learn_of(decide)
+
+    def _learn_of(self, decide: MoveMessages) -> None:
+        """Take in the state after a commit, and which rows it left."""
+        if decide.after is not None:
+            self._learn(decide.after)
+            self._left_until = max(self._left_until, decide.left_until)
 
     async def _commit_alone(self, decide: MoveMessages) -> None:
         """Commit, and keep the floor below the rows until their outcome is known."""
@@ -218,11 +238,13 @@ class Shard:
             del self._in_flight[decide]
             raise
         del self._in_flight[decide]
+        self._learn_of(decide)
 
     async def _settle(self, decide: MoveMessages) -> None:
         """Wait for the outcome of a commit whose caller has gone: a commit that names its rows waits for it."""
         try:
             await self._engine.commit(self._space, self._partition, decide.rows, lambda _, __: {})
+            self._learn_of(decide)
         except EngineError:
             self._doubt()
         finally:
@@ -234,63 +256,24 @@ class Shard:
         self._on_doubt()
         self._floor = 0 if self._state is None else self._state.floor
 
+    async def follow(self) -> None:
+        """Raise the floor over rows that were deleted or moved, so that no later scan has to pass them all at once.
+
+        It is stored now and then for a scan after a restart. A process that is not alone has no floor of its own.
+        """
+        state = self._state
+        if state is None or not self._alone or self._left_until <= state.floor:
+            return
+        await self.claimable(1, 1)
+        if self._floor > min(self._left_until, state.floor + STORED_TICKS):
+            await self.commit([])
+
     async def sweep(self, since: int, removed_max: int) -> tuple[int, bool | None]:
-        """Remove messages that have expired, and schedule the shard for the next ones.
-
-        Args:
-            since: the time for which the shard was scheduled.
-            removed_max: about so many messages are removed at most.
-
-        Returns:
-            How many were removed, and whether there are no more; None: that cannot be said yet, for a put may have
-            scheduled the shard and not committed its first message.
-        """
-        begin = BeginSweep()
-        await self._engine.commit(self._space, self._partition, [STATE_ROW], begin)
-        if begin.state is None:
-            return 0, True if since + LATE_TICKS <= self.present() else None
-        removed, start, now = 0, index_row_at(max(0, since - SLOT_TICKS)), self.present()
-        while expired := await self._index_rows(start, index_row_at(now + 1), EXPIRED_MAX):
-            if removed >= removed_max:
-                return removed, False
-            remove = RemoveExpired(expired)
-            await self._engine.commit(self._space, self._partition, remove.rows, remove)
-            removed += remove.removed
-            if not remove.moved:
-                start = expired[-1][0] + "\0"
-        if begin.state.messages > removed:
-            await self._schedule_next(now, begin.state.sweeps)
-        return removed, True
-
-    async def _schedule_next(self, now: int, sweeps: int) -> None:
-        """Schedule the shard for the first message that expires later.
-
-        Each step of the search has a bound: it may pass the tombstones of many deleted messages.
-        """
-        start, ticks = now + 1, SLOT_TICKS
-        while start < LAST_TICK:
-            end = min(start + ticks, LAST_TICK)
-            for row, value in await self._index_rows(index_row_at(start), index_row_at(end), 1):
-                scheduled = Scheduled(slot_of(read_index(row, value)[0]), sweeps)
-                await self._expirations.schedule(self._space, self._number, scheduled.due)
-                await self._engine.commit(self._space, self._partition, [STATE_ROW], EndSweep(scheduled))
-                return
-            start, ticks = end, ticks * 4
-
-    async def _index_rows(self, start: str, end: str, rows_max: int) -> list[tuple[str, bytes]]:
-        key_range = KeyRange((self._partition, start), (self._partition, end))
-        found: list[tuple[str, bytes]] = []
-        async with aclosing(self._engine.scan(self._space, [key_range], rows_max)) as slices:
-            async for part in slices:
-                found += [(part.key(index)[1], value) for index, value in enumerate(part.values)]
-        return found
+        """Remove messages that have expired, and schedule the shard for the next ones. See `ShardSweep.run`."""
+        sweep = ShardSweep(self._engine, self._space, self._number, self._expirations)
+        return await sweep.run(self.present, since, removed_max)
 
 
 async def close_shard(engine: Engine, space: int, number: int) -> None:
     """Reject all later commits of a shard, in every process, with `SpaceDroppedError`."""
     await engine.commit(space, partition_of(number), [STATE_ROW], lambda _, __: {STATE_ROW: CLOSED})
-
-
-def partition_of(number: int) -> str:
-    """Return the partition of a shard."""
-    return f"{number:02x}"
