@@ -132,5 +132,5 @@ def test_the_bounds_are_documented() -> None:
     } <= rows
     text = " ".join(page_text("docs/operations/monitoring.md").split())
     assert f"waits for the workers for {ANSWER_SECONDS_MAX:g} second at most" in text
-    assert f"waits at most {tracing.FAREWELL_SECONDS:g} seconds" in text
+    assert f"waits at most {tracing.SHUTDOWN_SECONDS:g} seconds" in text
     assert f"{tracing.PATH_CHARACTERS_MAX:,} characters at most" in text

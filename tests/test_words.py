@@ -4,7 +4,16 @@ import pytest
 
 from .docs_support import PAGES, PATTERNS, REPORTS, ROOT, page_text, table_rows
 from .markdown import sentences
-from .words import docstrings, hiding, hiding_files, names_and_comments, python_texts, replaced, replaced_words
+from .words import (
+    docstrings,
+    hiding,
+    hiding_actors,
+    hiding_words,
+    names_and_comments,
+    python_texts,
+    replaced,
+    replaced_words,
+)
 
 SENTENCE_WORDS_MAX = 25
 PROTOCOL = sorted(str(page.relative_to(ROOT)) for page in (ROOT / "docs" / "protocol").glob("*.md"))
@@ -35,7 +44,7 @@ def test_sentences_are_of_paragraphs_items_and_cells() -> None:
 
 
 def test_no_file_has_words_that_hide_a_subject() -> None:
-    assert hiding_files() == set(), "name the subject of these sentences"
+    assert hiding_words() == {}, "name the subject of these sentences"
 
 
 @pytest.mark.parametrize(
@@ -52,6 +61,11 @@ def test_no_file_has_words_that_hide_a_subject() -> None:
 )
 def test_a_hiding_word_is_found_as_a_word(text: str, words: list[str]) -> None:
     assert hiding(text) == words
+
+
+def test_actors_are_found_in_comments_and_whole_docstrings() -> None:
+    source = '"""First.\n\nNobody waits for those that `who` calls."""\nwho = 1  # whoever asks\n'
+    assert hiding_actors(source) == ["whoever", "Nobody"]
 
 
 def test_first_lines_of_docstrings_are_read() -> None:

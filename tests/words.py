@@ -15,6 +15,8 @@ MESSAGES = (ROOT / "src" / "lazulite" / "cli", ROOT / "src" / "lazulite" / "app"
 """Packages whose string literals are messages for people."""
 
 _HIDING = re.compile(r"\b(?:who|whoever|nobody|everybody|somebody|those\s+(?:that|who))\b", re.IGNORECASE)
+_ACTORS = re.compile(r"\b(?:who|whoever|nobody|everybody|somebody)\b", re.IGNORECASE)
+"""Of these words, the ones that comments and the rest of a docstring do without, too."""
 _REPLACED = re.compile(
     r"""(?x)(?<![A-Za-z])(?:
         remember(?:s|ed|ing)?  # cached, kept
@@ -96,9 +98,22 @@ def files() -> Iterator[Path]:
                 yield path
 
 
-def hiding_files() -> set[str]:
-    """Return the files that have such a word, named from the repository's root."""
-    return {str(path.relative_to(ROOT)) for path in files() if any(map(hiding, texts(path)))}
+def hiding_actors(source: str) -> list[str]:
+    """Return the words of a module's comments and docstrings that stand for an actor; code in backticks is left out."""
+    comments = [text for text in names_and_comments(source) if text.startswith("#")]
+    return [word for text in (*comments, *docstrings(source)) for word in _ACTORS.findall(_CODE.sub("", text))]
+
+
+def hiding_words() -> dict[str, list[str]]:
+    """Return such words by their file, named from the repository's root."""
+    found = {}
+    for path in files():
+        words = [word for text in texts(path) for word in hiding(text)]
+        if path.suffix == ".py" and path != Path(__file__):
+            words += hiding_actors(path.read_text(encoding="utf-8"))
+        if words:
+            found[str(path.relative_to(ROOT))] = words
+    return found
 
 
 def replaced_words() -> dict[str, list[str]]:

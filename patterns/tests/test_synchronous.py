@@ -1,6 +1,6 @@
 """The synchronous classes are made of the asynchronous ones: `PATTERNS_WRITE=1` writes them anew.
 
-A module in `aio` that is listed here is the source. Whoever changes it runs this test with that variable.
+A module in `aio` that is listed here is the source. After a change of it, run this test with that variable.
 """
 
 import os

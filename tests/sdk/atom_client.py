@@ -84,7 +84,7 @@ class AtomClient:
     """Talks to one account.
 
     Args:
-        account: who.
+        account: the account.
         version: the `x-ms-version` sent.
         lite: signs by Shared Key Lite, as the samples do; else by Shared Key.
         sas: the query of a shared access signature, which then takes the place of signing.

@@ -45,8 +45,8 @@ class World:
             self.remotes.append(remote)
             self.services.append(service)
 
-    async def do(self, what: str, who: int, number: int) -> None:
-        context, name = self.services[who]._context, f"table{number}"
+    async def do(self, what: str, which: int, number: int) -> None:
+        context, name = self.services[which]._context, f"table{number}"
         try:
             if what == "create":
                 await context.catalog.create("a", name)
@@ -55,7 +55,7 @@ class World:
                 await context.catalog.delete("a", name)
                 del self.tables[name]
             elif what == "policies":
-                policies = (StoredAccessPolicy(f"policy{len(self.tables.get(name, ())) + who}"),)
+                policies = (StoredAccessPolicy(f"policy{len(self.tables.get(name, ())) + which}"),)
                 await context.catalog.set_policies("a", name, policies)
                 self.tables[name] = policies
             elif what == "properties":

@@ -2,7 +2,7 @@
 
     partition ""    {a random number of the process}    the time of its last announcement
 
-Each process announces itself now and then, and reads who else does. The shards of every queue are dealt out among the
+Each process announces itself now and then, and reads which others do. The shards of every queue are dealt out among the
 processes in the order of their numbers. That is a hint, which keeps them from competing for rows: for a while after a
 process comes or goes, two of them may have one home.
 """

@@ -4,7 +4,7 @@ A command connects, writes one line, `checkpoint`, and reads one line of JSON: `
 the location>"}` or `{"error": "<text>"}`. The checkpoint is there until either side hangs up. Checkpoints are made one
 after the other.
 
-Only who may write the socket's file may connect: its mode is 0600. It is bound and connected to by way of the
+Only a user that may write the socket's file may connect: its mode is 0600. It is bound and connected to by way of the
 location's descriptor, because the path of a socket has at most 107 bytes.
 """
 
@@ -134,7 +134,7 @@ def _listen(location: Path) -> socket.socket:
     try:
         with _short(location) as path:
             listener.bind(path)
-            os.chmod(path, 0o600)  # Nobody can connect before somebody listens.
+            os.chmod(path, 0o600)  # A connection is possible only once the socket listens.
     except OSError:
         listener.close()
         raise

@@ -47,7 +47,7 @@ class Fate(Enum):
     OPEN = auto()
     ACKNOWLEDGED = auto()
     BROKEN = auto()
-    """Nobody knows."""
+    """No client knows."""
     REJECTED = auto()
     """Nothing of it may be left."""
 

@@ -134,7 +134,7 @@ class Stuck(SpanExporter):
 
 
 def test_nobody_waits_for_a_collector(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tracing, "FAREWELL_SECONDS", 0.01)
+    monkeypatch.setattr(tracing, "SHUTDOWN_SECONDS", 0.01)
     said: list[str] = []
     stuck = Stuck()
     log = TraceLog([lambda: stuck], "1", said.append)

@@ -72,7 +72,7 @@ async def test_they_share_a_port_and_end_when_asked_to(stage: Stage) -> None:
     await stage.places.stop()
     assert [process.returncode for process in processes] == [0, 0]
     with socket.create_server(("127.0.0.1", port)):
-        pass  # Nobody has the port any more.
+        pass  # The port is free.
 
 
 async def test_one_that_dies_is_replaced(stage: Stage) -> None:

@@ -1,6 +1,6 @@
 """What was done to a partition and seen of it, and what of that is contradictory by itself.
 
-An ETag stands for one content of one row, whatever happens in between; who wrote a content is known by its number, so
+An ETag stands for one content of one row, whatever happens in between; a content's writer is known by its number, so
 both are noted here, and the history needs numbers only.
 """
 

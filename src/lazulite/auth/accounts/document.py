@@ -2,7 +2,7 @@
 
     {"version": 1, "accounts": [{"name": "orders", "keys": ["<base64>", "<base64>"]}], "sha256": "<hexadecimal>"}
 
-`sha256` covers `accounts`, so that damage to a key is found; who writes it by hand may leave it out. An account whose
+`sha256` covers `accounts`, so that damage to a key is found; a file written by hand may lack it. An account whose
 user delegation keys were revoked has `delegation_keys_since`, too: the time of that, in seconds since 1970. An older
 Lazulite that changes the accounts leaves it out again.
 """

@@ -3,7 +3,7 @@
 Invariants:
 - a change is durable when it returns, and none is lost to another one that was made at the same time;
 - the row, once written, is never deleted: that it is there says that there was an account of one's own;
-- who watches the row knows of a change `LOOK_SECONDS` and a read later. While the row cannot be read, or says nothing
+- a watcher of the row knows of a change `LOOK_SECONDS` and a read later. While the row cannot be read, or says nothing
   that can be understood, the accounts stay as they were.
 """
 
@@ -19,7 +19,7 @@ from lazulite.records.spaces import ACCOUNTS, Space
 LOOK_SECONDS = 1.0
 """How long after a look at the row the next one is."""
 LOOK_SECONDS_MAX = 2.0
-"""How long a look may take: after a failover, the connection that it waits for may be to nobody."""
+"""How long a look may take: after a failover, the connection that it waits for may be to a machine that is gone."""
 
 PARTITION = ROW = "accounts"
 

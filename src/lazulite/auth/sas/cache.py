@@ -45,8 +45,8 @@ class SasCache:
     def __init__(self, entries_max: int) -> None:
         self._recent: Recent[Values, VerifiedSas] = Recent(entries_max)
         self._queries: Recent[str, VerifiedSas] = Recent(entries_max)
-        """The same by whole query strings, which clients repeat. Who fills it with one token in many guises makes
-        others look their tokens up by values, no more."""
+        """The same by whole query strings, which clients repeat. A client that fills it with one token in many
+        forms makes others look their tokens up by values, no more."""
 
     def __len__(self) -> int:
         return len(self._recent)

@@ -37,7 +37,7 @@ _REJECTION_SECONDS = 200e-6
 
 _CARRIED_OVER_SECONDS_MAX = 100 * SLICE_SECONDS
 _CARRIED_SECONDS = 1.0
-"""New connections after an attack do not pay for it."""
+"""New connections after an attack are not charged for it."""
 
 CHARGED_STATUSES = frozenset({400, 401, 403, 405, 411, 413, 414, 415, 431, 501})
 """Answers that no good client gets often: a client that causes many of them waits for the scheduler."""

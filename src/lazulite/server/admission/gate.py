@@ -3,8 +3,8 @@
 Invariants:
 - Nothing of a blocked connection is looked at before the scheduler admits it. A new connection that is deferred because
   of carried-over cost is read from, up to one read: otherwise its client's leaving would go unnoticed.
-- A connection pays for its own cost only. New connections wait for that of closed ones too, while it is more than a
-  time slice (`CarriedOverCost`).
+- A connection is charged for its own cost only. New connections wait for that of closed ones too, while it is more
+  than a time slice (`CarriedOverCost`).
 """
 
 from collections.abc import Callable

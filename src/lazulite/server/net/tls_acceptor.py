@@ -1,6 +1,6 @@
 """Connections that are to speak TLS, from their arrival to the end of the handshake.
 
-Invariants: whoever waits here counts as a connection; a client has `tls_handshake_seconds` for its first byte and the
+Invariants: a client that waits here counts as a connection. It has `tls_handshake_seconds` for its first byte and the
 handshake together; nothing of TLS is made before that byte has come. Plain HTTP gets an error, in plain HTTP.
 """
 
@@ -57,7 +57,7 @@ class TlsAcceptor:
                 elif first:
                     await self._send_away(client)
         except OSError:
-            pass  # TLS that fails, a client that leaves, a time that is up: there is nobody to tell.
+            pass  # TLS that fails, a client that leaves, a time that is up: no client is left to be answered.
         finally:
             if not handed_on:
                 client.close()

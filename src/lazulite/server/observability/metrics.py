@@ -2,7 +2,7 @@
 
 Invariants: no number and no label has anything of a client in it, and there are only so many labels: operations, query
 classes, statuses and error codes that are not known beforehand count as `other`. Numbers are written down without
-waiting; a scrape renders them in a thread, so that it holds up nobody. What is read from elsewhere (the store, the
+waiting; a scrape renders them in a thread, so that it delays no request. What is read from elsewhere (the store, the
 connections) is read at a scrape, on the loop's thread.
 """
 

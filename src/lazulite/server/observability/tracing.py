@@ -25,7 +25,7 @@ from lazulite.server.observability.exchange import Exchange
 EXPORTERS: dict[str, Callable[[], SpanExporter]] = {"otlp": OTLPSpanExporter, "console": ConsoleSpanExporter}
 """By their names in `OTEL_TRACES_EXPORTER`; everything else about them is in the SDK's own variables."""
 
-FAREWELL_SECONDS = 5.0
+SHUTDOWN_SECONDS = 5.0
 """How long `close` waits for a collector to take the last spans."""
 
 PATH_CHARACTERS_MAX = 1024
@@ -96,10 +96,10 @@ class TraceLog:
         """Do nothing: the span of the response, which follows, has the error."""
 
     def close(self) -> None:
-        """Send what waits, and stop waiting after `FAREWELL_SECONDS`."""
-        farewell = threading.Thread(target=self._provider.shutdown, name="lazulite-traces", daemon=True)
-        farewell.start()
-        farewell.join(FAREWELL_SECONDS)
+        """Send what waits, and stop waiting after `SHUTDOWN_SECONDS`."""
+        shutdown = threading.Thread(target=self._provider.shutdown, name="lazulite-traces", daemon=True)
+        shutdown.start()
+        shutdown.join(SHUTDOWN_SECONDS)
         self._complaints.ignore()
 
 
