@@ -64,10 +64,8 @@ class Schema(Generic[E]):
         Raises:
             EntityValueError: a field has no value that can be part of a key.
         """
-        try:
-            return self._key_texts(entity)
-        except KeyValueError as error:
-            raise EntityValueError(str(error)) from error
+        components = self.partition.components + self.row.components
+        return self.key_of({name: get(entity, name) for name, each in components if each.given})
 
     def encode(self, entity: E) -> dict[str, object]:
         """Return the properties of an entity, with its keys, as the SDK takes them.
@@ -177,11 +175,18 @@ class Schema(Generic[E]):
             raise SchemaError(f"{self.cls.__name__}: a random bucket cannot be found again: bucket(16, by=…)")
         return Layout(self.cls.__name__, tuple(components))
 
-    def _key_texts(self, entity: E) -> EntityKey:
+    def key_of(self, given: Mapping[str, object]) -> EntityKey:
+        """Return the keys of the fields that are parts of them.
+
+        Raises:
+            EntityValueError: a field has no value that can be part of a key.
+        """
         both = Layout(self.cls.__name__, self.partition.components + self.row.components)
-        given = {name: get(entity, name) for name, each in both.components if each.given}
-        values = {**given, **both.computed(given)}
-        return EntityKey(self.partition.text(values), self.row.text(values))
+        try:
+            values = {**given, **both.computed(given)}
+            return EntityKey(self.partition.text(values), self.row.text(values))
+        except KeyValueError as error:
+            raise EntityValueError(str(error)) from error
 
 
 def _remember(entity: object, name: str, value: object) -> None:

@@ -1,10 +1,25 @@
 """Shapes of entities: of any size, of many properties, series of numbers, log tails, copies and links."""
 
-from lazulite_patterns.shapes.errors import Inconsistent
+from lazulite_patterns.shapes.copies import Copies
+from lazulite_patterns.shapes.errors import Inconsistent, Referred
 from lazulite_patterns.shapes.fat import Fat
+from lazulite_patterns.shapes.links import Copied, Ref
+from lazulite_patterns.shapes.lookup import Lookup
 from lazulite_patterns.shapes.protocols.tail import Entry
 from lazulite_patterns.shapes.series import Series
 from lazulite_patterns.shapes.tail import Tail
 from lazulite_patterns.shapes.wide import Wide
 
-__all__ = ["Entry", "Fat", "Inconsistent", "Series", "Tail", "Wide"]
+__all__ = [
+    "Copied",
+    "Copies",
+    "Entry",
+    "Fat",
+    "Inconsistent",
+    "Lookup",
+    "Ref",
+    "Referred",
+    "Series",
+    "Tail",
+    "Wide",
+]

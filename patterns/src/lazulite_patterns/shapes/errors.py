@@ -1,5 +1,11 @@
 """How a shape fails beyond what a single write does."""
 
+from lazulite_patterns.outcomes.errors import Conflict
+
 
 class Inconsistent(Exception):  # noqa: N818 - it is what was found
     """The rows of one entity do not fit together, and no writer is at work: another program changed or removed some."""
+
+
+class Referred(Conflict):
+    """An entity is not deleted: another one refers to it."""

@@ -1,8 +1,10 @@
 """The asynchronous twins of `lazulite_patterns.shapes`."""
 
+from lazulite_patterns.aio.shapes.copies import Copies
 from lazulite_patterns.aio.shapes.fat import Fat
+from lazulite_patterns.aio.shapes.lookup import Lookup
 from lazulite_patterns.aio.shapes.series import Series
 from lazulite_patterns.aio.shapes.tail import Tail
 from lazulite_patterns.aio.shapes.wide import Wide
 
-__all__ = ["Fat", "Series", "Tail", "Wide"]
+__all__ = ["Copies", "Fat", "Lookup", "Series", "Tail", "Wide"]

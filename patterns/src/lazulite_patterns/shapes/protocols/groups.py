@@ -43,8 +43,15 @@ def _one_by_one(table: str, keys: Sequence[EntityKey], policy: Policy) -> Protoc
             continue
 
 
-def again(attempt: Callable[[], Protocol[bool]], attempts: int) -> Protocol[bool]:
+def again(
+    attempt: Callable[[], Protocol[bool]], attempts: int, final: tuple[type[Conflict], ...] = ()
+) -> Protocol[bool]:
     """Run an attempt again while another writer is faster, and return what it returns.
+
+    Args:
+        attempt: makes one attempt.
+        attempts: times to run it, at most.
+        final: conflicts after which it is not run again.
 
     Raises:
         Conflict: another writer was faster, each time.
@@ -52,7 +59,7 @@ def again(attempt: Callable[[], Protocol[bool]], attempts: int) -> Protocol[bool
     for number in range(attempts):
         try:
             return (yield from attempt())
-        except Conflict:
-            if number == attempts - 1:
+        except Conflict as conflict:
+            if number == attempts - 1 or isinstance(conflict, final):
                 raise
     raise ValueError("attempts is at least 1")
