@@ -1,14 +1,15 @@
 """What the auditor looks at in a table with indexes: each entity has its entries, and each entry its entity."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from lazulite_patterns.audit.finding import Finding, correction, deletion
 from lazulite_patterns.effects.effect import Protocol
 from lazulite_patterns.effects.tables import EntityKey, Kind, Operation, Read, Stored
+from lazulite_patterns.indexes import lists
 from lazulite_patterns.indexes.entries import PARTITION, PENDING, ROW, Entry, contents, pointing_to, target
-from lazulite_patterns.indexes.index import BoundIndex
+from lazulite_patterns.indexes.index import BoundIndex, Listing
 from lazulite_patterns.indexes.pointers import PointerIndex
 from lazulite_patterns.outcomes.grace import age_seconds
 from lazulite_patterns.outcomes.retries import begin, read
@@ -17,6 +18,7 @@ from lazulite_patterns.outcomes.verdict import Planned
 
 NO_ENTITY = "index entry of an absent entity"
 NO_FIT = "index entry that does not fit its entity"
+NO_FIT_LISTED = "list with entities that do not fit"
 NO_ENTRY = "entity without an index entry"
 TAKEN = "entity without its unique index entry"
 TWICE = "two entities with a unique value"
@@ -41,7 +43,8 @@ class IndexCheck:
         """Return what is wrong with an entry, or with the entries of an entity."""
         for index in self.indexes:
             if table == index.table and index.has(row.key):
-                return (yield from self._entry(index.at(row.key), row, now))
+                look = self._list if isinstance(index.index, Listing) else self._entry
+                return (yield from look(index.at(row.key), row, now))
         if table != self.pointers.table:
             return []
         findings = []
@@ -66,8 +69,29 @@ class IndexCheck:
             return [correction(OTHER_COPY, entry.table, row, now, "copy from the entity", right)]
         return []
 
+    def _list(self, entry: Entry, row: Stored, now: datetime) -> Protocol[list[Finding]]:
+        """Return the finding of all items in a row that do not fit, as one repair removes them."""
+        wrong = []
+        for item in lists.entries(row):
+            if (yield from self.pointers.follow(entry._replace(key=item.key), item)) is None:
+                wrong.append(item)
+        if not wrong:
+            return []
+        take = tuple((target(item), frozenset({item.etag})) for item in wrong)
+        planned = lists.changed(entry, [row], lists.Change(take=take))
+        keys = ", ".join(str(tuple(target(item))) for item in wrong)
+        found = correction(NO_FIT_LISTED, entry.table, row, now, "take them out", (entry.table, planned[0]))
+        youngest = min(lists.age_seconds(item, row, now) for item in wrong)
+        return [replace(found.waiting(youngest), detail=keys)]
+
     def _entity(self, entry: Entry, row: Stored, now: datetime) -> Protocol[list[Finding]]:
         table = self.pointers.table
+        if entry.listed:
+            if (yield from lists.find(entry, self.pointers.policy)) is not None:
+                return []
+            inside = entry.table == table and entry.key.partition_key == row.key.partition_key
+            found = Finding(NO_ENTRY, table, row.key, age_seconds(row, now), f"put it into the list of {entry.key}")
+            return [replace(found, repair=lists.putting(entry, row.key, stamped=not inside))]
         pointer = yield from self._read(entry.table, entry.key)
         if pointer is None:
             insert = Planned(Operation(Kind.INSERT, entry.key, contents(entry, row.key, row.properties)))

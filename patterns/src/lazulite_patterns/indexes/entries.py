@@ -27,6 +27,8 @@ class Entry(NamedTuple):
     """Whether one entity at most may have it."""
     copy: tuple[str, ...] = ()
     """The properties of the entity that it has, too."""
+    listed: bool = False
+    """Whether it is no row of its own, but an item in rows of a list."""
 
 
 EntriesOf = Callable[[Properties], frozenset[Entry]]

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
 from azure.data.tables import EdmType, EntityProperty
@@ -77,6 +77,39 @@ class Index:
         self.table = table
 
 
+class Listing(Index):
+    """An index whose entries are lists in few rows: the guide's index entities.
+
+    Attributes:
+        place: `partition` for rows in the entities' partition, which are written in their transaction; `table` for
+            rows in other partitions or in another table.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *fields: str | tuple[str, object],
+        place: Literal["partition", "table", "blob"] = "partition",
+        table: str | None = None,
+    ) -> None:
+        """Declare a listing.
+
+        Args:
+            name: of the index.
+            fields: as those of an index.
+            place: where the lists are.
+            table: the name of the lists' table; None for the entities' own.
+
+        Raises:
+            SchemaError: there is no field, or lists within the partition have another table.
+            NotImplementedError: the place is a blob.
+        """
+        if place == "blob":
+            raise NotImplementedError(f"listing {name}: lists in blobs need the Blob service, which is not there yet")
+        super().__init__(name, *fields, within_partition=place == "partition", table=table)
+        self.place = place
+
+
 class Place(NamedTuple):
     """Where entries of some values are: one entry, or a range of keys in one partition or in several ones."""
 
@@ -111,7 +144,7 @@ class BoundIndex:
 
     def at(self, key: EntityKey) -> Entry:
         """Return the entry with these keys."""
-        return Entry(self.table, key, self.index.unique, self.copied)
+        return Entry(self.table, key, self.index.unique, self.copied, isinstance(self.index, Listing))
 
     def values(self, properties: Properties) -> dict[str, object]:
         """Return the values of the copied fields."""

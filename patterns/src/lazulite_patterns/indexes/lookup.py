@@ -7,8 +7,9 @@ from lazulite_patterns.effects.ambient import Together
 from lazulite_patterns.effects.effect import Protocol, perform
 from lazulite_patterns.effects.tables import Continuation, EntityKey, Found, Page, Stored
 from lazulite_patterns.filters import Filter, in_partition, in_range
+from lazulite_patterns.indexes import lists
 from lazulite_patterns.indexes.entries import PENDING, target
-from lazulite_patterns.indexes.index import BoundIndex, Place
+from lazulite_patterns.indexes.index import BoundIndex, Listing, Place
 from lazulite_patterns.indexes.pointers import PointerIndex
 from lazulite_patterns.outcomes.retries import begin, read
 
@@ -40,7 +41,10 @@ def hits(pointers: PointerIndex, index: BoundIndex, place: Place, go_on: Continu
         found = yield from pointers.find(index.at(EntityKey(place.partition_key, place.row_key)))
         return Hits([] if found is None else [found], None)
     page = yield from _page(pointers, place, go_on)
-    entities = yield from _entities(pointers, index, page.entities)
+    entries = page.entities
+    if isinstance(index.index, Listing):
+        entries = tuple({each.key: each for row in entries for each in lists.entries(row)}.values())
+    entities = yield from _entities(pointers, index, entries)
     return Hits([each for each in entities if each is not None], page.continuation)
 
 

@@ -24,9 +24,10 @@ what a loser put.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from lazulite_patterns.effects.ambient import UtcNow
+from lazulite_patterns.effects.ambient import Draw, Sleep, UtcNow
 from lazulite_patterns.effects.effect import Protocol, perform
 from lazulite_patterns.effects.tables import EntityKey, Kind, Operation, Properties, Read, Stored
+from lazulite_patterns.indexes import lists
 from lazulite_patterns.indexes.changes import Changed, Entries, claim, removal, replacement
 from lazulite_patterns.indexes.copies import Mark, mark, settle
 from lazulite_patterns.indexes.entries import EntriesOf, Entry, contents, pointing_to, target
@@ -101,6 +102,8 @@ class PointerIndex:
             except (Conflict, _TooLate):
                 if number == attempts - 1:
                     raise
+                # Rows of lists are changed by many writers: they do not all begin again at once.
+                yield from perform(Sleep((yield from perform(Draw())) * 0.01 * 2**number))
         raise ValueError("attempts is at least 1")
 
     def find(self, entry: Entry) -> Protocol[Stored | None]:
@@ -121,11 +124,13 @@ class PointerIndex:
             for each in (*entries.gained, *entries.rewritten, *entries.left)
             if each[0].copy and not self._inside(each[0], one)
         ]
-        found = yield from self._etags(frozenset(entry for entry, _ in entries.left) - frozenset(dict(marking)))
+        listed = [each for each in (*entries.gained, *entries.left) if each[0].listed and self._inside(each[0], one)]
+        elsewhere = frozenset(dict(marking)) | frozenset(dict(listed))
+        found = yield from self._etags(frozenset(dict(entries.left)) - elsewhere)
         left = [(entry, stored) for entry, stored in found if target(stored) == entries.old[entry]]
         started = yield from begin(self.policy)
         inside = [*joined.planned]
-        gained = [each for each in entries.gained if each not in marking]
+        gained = [each for each in entries.gained if each[0] not in elsewhere]
         after = {each.key: each.properties for each in changes}
         for entry, key in gained:
             if self._inside(entry, one):
@@ -138,6 +143,7 @@ class PointerIndex:
             if self._inside(entry, one)
         ]
         inside += [removal(*each) for each in left if self._inside(each[0], one)]
+        inside += yield from self._lists(listed, entries.new)
         marks = yield from self._marks(marking)
         if (yield from started.expired()):
             raise _TooLate("the entries were not written before the deadline")
@@ -151,6 +157,19 @@ class PointerIndex:
                 yield from self._settled(each, after[each.key] if each.entry in entries.new else None)
         yield from self._clean([each for each in left if not self._inside(each[0], one)])
         return written
+
+    def _lists(self, entries: list[tuple[Entry, EntityKey]], new: Mapping[Entry, EntityKey]) -> Protocol[list[Planned]]:
+        """Return the writes of lists that are part of the commit."""
+        by_list: dict[EntityKey, list[tuple[Entry, EntityKey]]] = {}
+        for entry, key in entries:
+            by_list.setdefault(lists.row_key(entry, 0), []).append((entry, key))
+        planned = []
+        for each in by_list.values():
+            put = tuple(lists.Item(*key) for entry, key in each if entry in new)
+            take = tuple((key, None) for entry, key in each if entry not in new)
+            found = yield from lists.rows(each[0][0], self.policy)
+            planned += lists.changed(each[0][0], found, lists.Change(put, take))
+        return planned
 
     def _marks(self, entries: list[tuple[Entry, EntityKey]]) -> Protocol[list[Mark]]:
         """Mark the entries with copies that a commit changes."""
@@ -167,6 +186,8 @@ class PointerIndex:
         return entry.table == self.table and entry.key.partition_key == key.partition_key
 
     def _read(self, place: Entry) -> Protocol[Stored | None]:
+        if place.listed:
+            return (yield from lists.find(place, self.policy))
         return (yield from read(Read(place.table, place.key), (yield from begin(self.policy))))
 
     def _etags(self, entries: frozenset[Entry]) -> Protocol[list[tuple[Entry, Stored]]]:
@@ -179,6 +200,9 @@ class PointerIndex:
 
     def _put(self, entry: Entry, key: EntityKey) -> Protocol[None]:
         """Write an entry in another partition."""
+        if entry.listed:
+            yield from lists.put(entry, key, self.policy)
+            return
         while True:
             try:
                 yield from write(entry.table, [claim(entry, key)], self.policy)
@@ -245,6 +269,9 @@ class PointerIndex:
     def _clean(self, left: list[tuple[Entry, Stored]]) -> Protocol[None]:
         for entry, stored in left:
             try:
-                yield from write(entry.table, [removal(entry, stored)], self.policy)
+                if entry.listed:
+                    yield from lists.take(entry, stored, self.policy)
+                else:
+                    yield from write(entry.table, [removal(entry, stored)], self.policy)
             except (Conflict, OutcomeUnknown):
                 continue

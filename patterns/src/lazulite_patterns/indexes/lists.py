@@ -1,0 +1,208 @@
+"""Lists of entities in rows: the guide's index entities. A list that outgrows a row goes on in another, numbered one.
+
+An item is the keys of an entity and a stamp. The stamp is new each time the item is put. It is to an item what an ETag
+is to a row: an item is removed only if its stamp is still the one that was read. So the steps of `pointers` hold for
+items as they do for entries of their own, though other writers change the same row all the time.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from lazulite_patterns.effects.ambient import Draw, NewId, Sleep, UtcNow
+from lazulite_patterns.effects.effect import Protocol, perform
+from lazulite_patterns.effects.tables import Continuation, EntityKey, Kind, Operation, Page, Stored
+from lazulite_patterns.entities import limits
+from lazulite_patterns.entities.schema import TYPE
+from lazulite_patterns.filters import Filter, in_partition, in_range
+from lazulite_patterns.indexes.entries import ENTRY, PARTITION, ROW, Entry, digest
+from lazulite_patterns.keys.characters import SEPARATOR, units
+from lazulite_patterns.keys.key_range import KeyRange
+from lazulite_patterns.outcomes import grace
+from lazulite_patterns.outcomes.errors import Conflict
+from lazulite_patterns.outcomes.retries import Policy, begin, read
+from lazulite_patterns.outcomes.ring import Ring
+from lazulite_patterns.outcomes.verdict import Planned
+from lazulite_patterns.outcomes.writes import write
+
+ROW_BYTES_MAX = limits.ENTITY_BYTES_MAX - 4096
+"""The most bytes of a row, less what marks of writes need."""
+_LIST = "List"
+_ATTEMPTS_MAX = 64
+
+
+class Item(NamedTuple):
+    """An entity in a list."""
+
+    partition_key: str
+    row_key: str
+    stamp: str = ""
+    """The second of the put and an id: `1774000000.0f…`; empty for an item within the entity's partition."""
+
+    @property
+    def key(self) -> EntityKey:
+        """The entity's keys."""
+        return EntityKey(self.partition_key, self.row_key)
+
+
+class Change(NamedTuple):
+    """What changes in a list: items that are put, and entities that are taken out if their stamps are these."""
+
+    put: tuple[Item, ...] = ()
+    take: tuple[tuple[EntityKey, frozenset[str] | None], ...] = ()
+
+
+def items(row: Stored) -> list[Item]:
+    """Return the items of a row."""
+    names = sorted(name for name in row.properties if name.startswith(_LIST))
+    return [Item(*each) for name in names for each in json.loads(str(row.properties[name]))]
+
+
+def entries(row: Stored) -> list[Stored]:
+    """Return the items of a row as if they were rows of their own, whose ETags are their stamps."""
+    return [
+        Stored({**_keys(item_key(row.key, each.key)), PARTITION: each.partition_key, ROW: each.row_key}, each.stamp)
+        for each in items(row)
+    ]
+
+
+def _keys(key: EntityKey) -> dict[str, object]:
+    return {"PartitionKey": key.partition_key, "RowKey": key.row_key}
+
+
+def properties(found: Iterable[Item]) -> dict[str, object]:
+    """Return the properties of a row with items: JSON in as many texts as it takes."""
+    texts: list[list[str]] = [[]]
+    length = 0
+    for each in found:
+        text = json.dumps(each, ensure_ascii=False)
+        length += units(text) + 1
+        if length > limits.TEXT_UNITS_MAX - 2:
+            texts.append([])
+            length = units(text) + 1
+        texts[-1].append(text)
+    return {TYPE: ENTRY, **{f"{_LIST}{number:02d}": f"[{','.join(text)}]" for number, text in enumerate(texts)}}
+
+
+def row_key(entry: Entry, number: int) -> EntityKey:
+    """Return the keys of a row of the list that an entry is in."""
+    first, _, last = entry.key.row_key.rpartition(SEPARATOR)
+    assert last, "the last component of an item's key is the entity's digest"
+    return EntityKey(entry.key.partition_key, f"{first}{SEPARATOR}{number:04d}" if first else f"{number:04d}")
+
+
+def item_key(row: EntityKey, entity: EntityKey) -> EntityKey:
+    """Return the keys that the entry of an entity has in the list of a row."""
+    first, separator, _ = row.row_key.rpartition(SEPARATOR)
+    return EntityKey(row.partition_key, f"{first}{separator}{digest(entity)}")
+
+
+def rows(entry: Entry, policy: Policy) -> Protocol[list[Stored]]:
+    """Read the rows of the list that an entry is in."""
+    first = row_key(entry, 0).row_key.removesuffix("0000")
+    condition: Filter = in_partition(entry.key.partition_key)
+    if first:
+        condition &= in_range("RowKey", KeyRange.starting_with(first))
+    found: list[Stored] = []
+    go_on: Continuation | None = None
+    while True:
+        page = yield from read(Page(entry.table, condition, continuation=go_on), (yield from begin(policy)))
+        found += page.entities
+        if (go_on := page.continuation) is None:
+            return found
+
+
+def changed(entry: Entry, found: Sequence[Stored], change: Change) -> list[Planned]:
+    """Return the writes of a change to the rows of a list, each of which is conditional."""
+    before = {each.key: items(each) for each in found}
+    after = {key: [each for each in inside if not _taken(each, change)] for key, inside in before.items()}
+    for item in change.put:
+        holding = next((key for key, inside in after.items() if item.key in {each.key for each in inside}), None)
+        if holding is not None:
+            after[holding] = [each for each in after[holding] if each.key != item.key]
+        fitting = [key for key in ([holding] if holding else []) + [*after][-1:] if _fits(key, [*after[key], item])]
+        numbers = [int(each.row_key.rpartition(SEPARATOR)[2]) for each in after]
+        place = fitting[0] if fitting else row_key(entry, max(numbers, default=-1) + 1)
+        after.setdefault(place, []).append(item)
+    return [
+        _write(key, inside, next((each for each in found if each.key == key), None))
+        for key, inside in after.items()
+        if inside != before.get(key)
+    ]
+
+
+def _taken(item: Item, change: Change) -> bool:
+    return any(item.key == key and (stamps is None or item.stamp in stamps) for key, stamps in change.take)
+
+
+def _fits(key: EntityKey, inside: list[Item]) -> bool:
+    return limits.entity_size({**properties(inside), **_keys(key)}) <= ROW_BYTES_MAX
+
+
+def _write(key: EntityKey, inside: list[Item], row: Stored | None) -> Planned:
+    if row is None:
+        return Planned(Operation(Kind.INSERT, key, properties(inside)))
+    if not inside:
+        return Planned(Operation(Kind.DELETE, key, etag=row.etag), Ring.of(row.properties))
+    return Planned(Operation(Kind.REPLACE, key, properties(inside), row.etag), Ring.of(row.properties))
+
+
+def apply(entry: Entry, change: Change, policy: Policy) -> Protocol[None]:
+    """Change a list, again if another writer was faster.
+
+    Raises:
+        Conflict: other writers were faster, each time.
+    """
+    for number in range(_ATTEMPTS_MAX):
+        planned = changed(entry, (yield from rows(entry, policy)), change)
+        if not planned:
+            return
+        try:
+            yield from write(entry.table, planned, policy)
+        except Conflict:
+            if number == _ATTEMPTS_MAX - 1:
+                raise
+            yield from perform(Sleep((yield from perform(Draw())) * min(0.01 * 2**number, 1)))
+        else:
+            return
+
+
+def put(entry: Entry, key: EntityKey, policy: Policy, *, stamped: bool = True) -> Protocol[None]:
+    """Put an entity into a list, with a new stamp if the list is in another partition."""
+    stamp = ""
+    if stamped:
+        second = int((yield from perform(UtcNow())).timestamp())
+        stamp = f"{second}.{(yield from perform(NewId()))}"
+    yield from apply(entry, Change(put=(Item(*key, stamp),)), policy)
+
+
+def putting(entry: Entry, key: EntityKey, *, stamped: bool) -> Callable[[Policy], Protocol[bool]]:
+    """Return a repair that puts an entity into a list."""
+
+    def repair(policy: Policy) -> Protocol[bool]:
+        try:
+            yield from put(entry, key, policy, stamped=stamped)
+        except Conflict:
+            return False
+        return True
+
+    return repair
+
+
+def age_seconds(item: Stored, row: Stored, now: datetime) -> float:
+    """Return the age of an item by its stamp; that of its row if it has none."""
+    second = item.etag.partition(".")[0]
+    return max(0.0, now.timestamp() - int(second)) if second.isdecimal() else grace.age_seconds(row, now)
+
+
+def find(entry: Entry, policy: Policy) -> Protocol[Stored | None]:
+    """Return the item of an entry as if it were a row, whose ETag are its stamps; None if it is in no row."""
+    found = [each for row in (yield from rows(entry, policy)) for each in entries(row) if each.key == entry.key]
+    return found[0]._replace(etag=" ".join(sorted({each.etag for each in found}))) if found else None
+
+
+def take(entry: Entry, item: Stored, policy: Policy) -> Protocol[None]:
+    """Take an entity out of a list, if its stamps did not change since it was read."""
+    key = EntityKey(str(item.properties[PARTITION]), str(item.properties[ROW]))
+    yield from apply(entry, Change(take=((key, frozenset(item.etag.split(" "))),)), policy)

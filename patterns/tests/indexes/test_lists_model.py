@@ -1,0 +1,159 @@
+"""A committed entity is in its list at every instant, in every interleaving; stamps are needed for that."""
+
+from collections.abc import Callable
+from contextlib import suppress
+
+import pytest
+
+from lazulite_patterns.effects.effect import Protocol
+from lazulite_patterns.effects.tables import EntityKey, Kind, Operation, Properties, Stored, Write
+from lazulite_patterns.indexes import lists
+from lazulite_patterns.indexes.entries import Entry, digest
+from lazulite_patterns.indexes.lists import Change, Item
+from lazulite_patterns.indexes.pointers import PointerIndex
+from lazulite_patterns.outcomes import Conflict, Policy
+from lazulite_patterns.simulation import Crash, FaultAt, InvariantError, Simulation, World, every_fault, explore
+
+ANN, BOB = EntityKey("p", "ann"), EntityKey("p", "bob")
+UNMARKED = Policy(marks=0)
+
+
+def entry(name: object, key: EntityKey) -> Entry:
+    return Entry("names", EntityKey(str(name), digest(key)), listed=True)
+
+
+def entries(properties: Properties) -> frozenset[Entry]:
+    key = EntityKey(str(properties["PartitionKey"]), str(properties["RowKey"]))
+    return frozenset({entry(properties["Name"], key)})
+
+
+class Stamping(PointerIndex):
+    """Takes stamps of the process's own: ids of the explorer are numbered in each process."""
+
+    process = 0
+
+    def _put(self, entry: Entry, key: EntityKey) -> Protocol[None]:
+        found = yield from lists.find(entry, self.policy)
+        before = "" if found is None else found.etag
+        yield from lists.apply(entry, Change(put=(Item(*key, f"{self.process}<{before}>"),)), self.policy)
+
+
+class Careless(Stamping):
+    """Takes an entity out of a list whatever its stamp is."""
+
+    def _clean(self, left: list[tuple[Entry, Stored]]) -> Protocol[None]:
+        for place, stored in left:
+            key = EntityKey(str(stored.properties["TargetPartition"]), str(stored.properties["TargetRow"]))
+            with suppress(Conflict):
+                yield from lists.apply(place, Change(take=((key, None),)), self.policy)
+
+
+class Sparing(Stamping):
+    """Does not put an entity that is in the list."""
+
+    def _put(self, entry: Entry, key: EntityKey) -> Protocol[None]:
+        if (yield from lists.find(entry, self.policy)) is None:
+            yield from super()._put(entry, key)
+
+
+def setting(
+    kind: type[Stamping], process: int, key: EntityKey, name: str | None, attempts: int = 2
+) -> Callable[[], Protocol[object]]:
+    numbered = type(kind.__name__, (kind,), {"process": process})
+    index: PointerIndex = numbered("t", entries, UNMARKED)
+    return lambda: index.change(key, lambda _: None if name is None else {"Name": name}, attempts)
+
+
+def start() -> World:
+    simulation = Simulation()
+    simulation.run(setting(Stamping, 0, ANN, "a")())
+    return simulation.world
+
+
+def listed(world: World) -> None:
+    for stored in world.entities("t"):
+        name = stored.properties["Name"]
+        rows = [each for each in world.entities("names") if each.key.partition_key == name]
+        assert stored.key in {item.key for row in rows for item in lists.items(row)}, f"{stored.key} is in no list"
+
+
+WRITERS: list[list[tuple[EntityKey, str | None]]] = [
+    [(ANN, "b"), (ANN, "a")],
+    [(ANN, "b"), (BOB, "a")],
+    [(ANN, None), (BOB, "a")],
+]
+
+
+@pytest.mark.parametrize("writers", WRITERS)
+def test_an_entity_is_in_its_list_at_every_instant(writers: list[tuple[EntityKey, str | None]]) -> None:
+    processes = [setting(Stamping, number, *each) for number, each in enumerate(writers, 1)]
+    assert explore(start(), processes, listed, crashes_max=2).ends_count > 10
+
+
+@pytest.mark.parametrize("mutation", [Careless, Sparing])
+def test_each_rule_of_lists_is_needed(mutation: type[Stamping]) -> None:
+    writers = [(ANN, "b"), (ANN, "a"), (ANN, "b")]
+    processes = [setting(mutation, number, *each) for number, each in enumerate(writers, 1)]
+    with pytest.raises(InvariantError):
+        explore(start(), processes, listed)
+
+
+def test_every_fault_leaves_an_entity_in_its_list() -> None:
+    index = PointerIndex("t", entries)
+    simulations: list[Simulation] = []
+
+    def rival() -> None:
+        other = Simulation(seed=len(simulations))
+        other.world = simulations[-1].world
+        other.run(lists.put(entry("b", BOB), BOB, Policy()))
+        simulations[-1].world = other.world
+
+    def attempt(fault: FaultAt) -> None:
+        simulation = Simulation()
+        simulations.append(simulation)
+        simulation.run(index.change(ANN, lambda _: {"Name": "a"}))
+        simulation.ambient.failpoints = fault
+        with suppress(Crash):
+            simulation.run(index.change(ANN, lambda _: {"Name": "b"}))
+            assert simulation.run(index.find(entry("b", ANN))) is not None
+            assert not [row for row in simulation.world.entities("names") if row.key.partition_key == "a"]
+        listed(simulation.world)
+
+    assert sum(1 for _ in every_fault(attempt)) > 6 * 4
+
+
+def test_a_list_goes_on_in_another_row() -> None:
+    """Items of 40 KB fill rows of 1 MB; a gap is closed when the last row has room."""
+    simulation = Simulation()
+    keys = [EntityKey("p", f"{number:02d}{'x' * 7000}") for number in range(200)]
+    for key in keys:
+        simulation.run(lists.put(entry("a", key), key, UNMARKED))
+    rows = simulation.world.entities("names")
+    assert [each.key.row_key for each in rows] == ["0000", "0001", "0002"]
+    assert [item.key for row in rows for item in lists.items(row)] == keys
+    for key in keys:
+        found = simulation.run(lists.find(entry("a", key), UNMARKED))
+        assert found is not None
+        simulation.run(lists.take(entry("a", key), found, UNMARKED))
+    assert simulation.world.entities("names") == []
+
+
+def test_an_entity_is_once_in_a_list_and_taken_by_its_stamp_only() -> None:
+    simulation = Simulation()
+    place = entry("a", ANN)
+    simulation.run(lists.put(place, ANN, UNMARKED))
+    before = simulation.run(lists.find(place, UNMARKED))
+    simulation.run(lists.put(place, ANN, UNMARKED))
+    (row,) = simulation.world.entities("names")
+    assert len(lists.items(row)) == 1
+    assert before is not None
+    simulation.run(lists.take(place, before, UNMARKED))
+    assert simulation.world.entities("names") != []
+    doubled = lists.properties([Item(*ANN, "1.a")])
+    simulation.world, _ = simulation.world.perform(
+        Write("names", Operation(Kind.INSERT, EntityKey("a", "0001"), doubled))
+    )
+    both = simulation.run(lists.find(place, UNMARKED))
+    assert both is not None
+    simulation.run(lists.take(place, both, UNMARKED))
+    assert simulation.world.entities("names") == [], "two rows had it"
