@@ -1,60 +1,29 @@
 """The Python SDK of queues with user delegation keys: what their SAS permit, and how they end."""
 
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from typing import Any
 from uuid import uuid4
 
 import pytest
-from azure.core.exceptions import HttpResponseError
-from azure.storage.queue import QueueClient, QueueServiceClient, UserDelegationKey, generate_queue_sas
+from azure.storage.queue import QueueClient
 from tests.certificates import Authority
 from tests.issuer import issuing
-from tests.server_process import Account, ServerProcess, running, serving
+from tests.server_process import running, serving
 from tests.tokens import signing_key
 
-from .bearers import Credential, Secured
-
-CONTRIBUTOR = "Storage Queue Data Contributor"
-READER = "Storage Queue Data Reader"
-DELEGATOR = "Storage Queue Delegator"
-USER = {"oid": "11111111-1111-4111-8111-111111111111", "tid": "22222222-2222-4222-8222-222222222222"}
-START = datetime.now(UTC) - timedelta(minutes=5)
-
-
-class Server(Secured):
-    """A server of queues; its endpoint is theirs."""
-
-    def service(self, *roles: str, **claims: Any) -> QueueServiceClient:
-        """Return a client with a token of the roles."""
-        token = self.issuer.token(self.key, time.time(), roles=list(roles), **(USER | claims))
-        return QueueServiceClient(self.endpoint, credential=Credential(lambda _: token), **self.options())
-
-    def delegation_key(self, *roles: str, **claims: Any) -> UserDelegationKey:
-        """Return a key for an hour."""
-        with self.service(*roles, **claims) as service:
-            return service.get_user_delegation_key(start=START, expiry=START + timedelta(hours=2))
-
-    def sas(self, name: str, key: UserDelegationKey, permission: str = "raup", **fields: Any) -> str:
-        """Return a SAS of a queue that the key signs."""
-        account = self.endpoint.rstrip("/").rsplit("/", 1)[-1]
-        expiry = datetime.now(UTC) + timedelta(minutes=10)
-        return generate_queue_sas(
-            account, name, permission=permission, expiry=expiry, user_delegation_key=key, **fields
-        )
-
-    def queue(self, name: str, key: UserDelegationKey, permission: str = "raup", **fields: Any) -> QueueClient:
-        """Return a client of a queue with a SAS that the key signs."""
-        token = self.sas(name, key, permission, **fields)
-        return QueueClient(self.endpoint, name, credential=token, **self.options())
-
-
-def queue_endpoint(account: Account) -> str:
-    """The endpoint of queues in a connection string."""
-    return dict(part.split("=", 1) for part in account.connection_string.strip(";").split(";"))["QueueEndpoint"]
+from .delegations import (
+    CONTRIBUTOR,
+    DELEGATOR,
+    READER,
+    START,
+    USER,
+    Server,
+    own_endpoint,
+    queue_endpoint,
+    run_command,
+    status,
+)
 
 
 @pytest.fixture(scope="module")
@@ -73,13 +42,6 @@ def name(server: Server) -> str:
     """The name of a queue."""
     with server.service(CONTRIBUTOR, oid="owner") as service:
         return service.create_queue(f"q{uuid4().hex}").queue_name
-
-
-def status(call: Any, *arguments: Any, **options: Any) -> int:
-    """The status of a rejected request."""
-    with pytest.raises(HttpResponseError) as caught:
-        call(*arguments, **options)
-    return caught.value.status_code or 0
 
 
 def test_a_contributor_delegates_its_rights(server: Server, name: str) -> None:
@@ -181,14 +143,3 @@ def test_keys_outlive_a_restart_and_not_a_revocation(tmp_path_factory: pytest.Te
                 assert status(queue.send_message, "b") == 403
             with server.queue("jobs", server.delegation_key(CONTRIBUTOR)) as queue:
                 queue.send_message("c")
-
-
-def own_endpoint(process: ServerProcess) -> str:
-    """The endpoint of queues of the account `orders`."""
-    [url] = [line.removeprefix("queues: ") for line in process.lines if line.startswith("queues: ")]
-    return f"{url.strip()}orders"
-
-
-def run_command(*arguments: str) -> None:
-    """Run a command of Lazulite."""
-    subprocess.run([sys.executable, "-m", "lazulite", *arguments], check=True, capture_output=True, timeout=60)

@@ -1,5 +1,6 @@
 """Secrets of user delegation keys, shared by processes, and the users that have keys."""
 
+import asyncio
 from itertools import count
 
 import pytest
@@ -166,3 +167,39 @@ def test_every_field_is_part_of_a_key() -> None:
     for name in fields:
         known.add(DelegationKey(**(fields | {name: "x"})).value(secret, "acct"))
     assert len(known) == len(fields) + 2
+
+
+@pytest.mark.parametrize("seconds", [0, SECRET_SECONDS])
+async def test_a_secret_that_another_process_has_just_added_is_found(seconds: int) -> None:
+    world = World()
+    one, two = world.process(), world.process()
+    if seconds:
+        await one.delegate("acct", USER, world.until())
+        world.now_s += seconds
+    known = list(await two.secrets("acct"))
+    added = await one.delegate("acct", USER, world.until())
+    assert list(await two.secrets("acct")) == known, "they are cached"
+    assert list(await two.newest_secrets("acct")) == [*known, added]
+    assert list(await two.secrets("acct")) == [*known, added]
+
+
+async def test_newest_secrets_are_read_one_at_a_time_for_all_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World()
+    times, reads, reading = count(), 0, 0
+    ttl = TimeToLive(10_000, lambda: float(next(times)))
+    store = DelegationStore(world.engine, "queue", world.accounts, world.ticks, world._random_bytes, ttl)
+    get = world.engine.get
+
+    async def counted(space: int, partition: str, row: str) -> bytes | None:
+        nonlocal reads, reading
+        reads, reading = reads + 1, reading + 1
+        assert reading == 1
+        await asyncio.sleep(0)
+        reading -= 1
+        return await get(space, partition, row)
+
+    monkeypatch.setattr(world.engine, "get", counted)
+    await asyncio.gather(*(store.newest_secrets("acct") for _ in range(100)))
+    assert reads <= 2
+    await store.newest_secrets("acct")
+    assert reads <= 3

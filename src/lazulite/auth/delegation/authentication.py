@@ -62,7 +62,7 @@ class DelegationAuthentication:
             sas, terms, key_terms = self._read(request, fields)
         except MalformedSasError:
             raise ServiceError("AuthenticationFailed") from None
-        if not sas.is_signed_by(await self._store.secrets(account.name), account.name):
+        if not await self._is_signed(sas, account.name):
             raise ServiceError("AuthenticationFailed")
         now = self._clock()
         terms.check_time(now)
@@ -74,6 +74,11 @@ class DelegationAuthentication:
         user = await self._store.user(account.name, sas.key.oid, sas.key.tid)
         actions = frozenset[str]() if user is None else self._actions(user.identity.roles)
         return Grant("delegation-sas", frozenset(sas.permission), scope=sas.scope(), actions=actions)
+
+    async def _is_signed(self, sas: DelegationSas, account: str) -> bool:
+        if sas.is_signed_by(await self._store.secrets(account), account):
+            return True
+        return sas.is_signed_by(await self._store.newest_secrets(account), account)
 
     def _read(self, request: Request, fields: Mapping[str, str]) -> tuple[DelegationSas, Terms, Terms]:
         """Return a token, its terms, and those of its key. Raises `MalformedSasError`."""

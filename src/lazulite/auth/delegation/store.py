@@ -7,7 +7,9 @@ Invariants: every process on a store derives the same keys. A secret makes keys 
 last of them has expired, so an account has few secrets. A user is forgotten after the user's last key.
 """
 
+import asyncio
 import json
+import math
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing
@@ -85,7 +87,11 @@ class DelegationStore:
         self._accounts = accounts
         self._clock = clock
         self._random_bytes = random_bytes
+        self._ttl = ttl
         self._cache: RowCache[Key, bytes] = RowCache(ttl=ttl)
+        self._reread = asyncio.Lock()
+        self._reread_s: dict[str, float] = {}
+        """By account, when the last read of `newest_secrets` began."""
         self._noted: Recent[tuple[str, Identity], int] = Recent(_NOTED_MAX)
 
     @property
@@ -98,6 +104,24 @@ class DelegationStore:
         # That there are none is cached, too: a client without credentials can ask.
         value = await self._read(account, self._service + _SECRETS, absent=_NO_SECRETS)
         return () if value is None else self._in_force(_read_secrets(value), account, self._clock())
+
+    async def newest_secrets(self, account: str) -> Sequence[Secret]:
+        """Return as `secrets` does, with those that other processes of a database added just now.
+
+        One read at a time is made for all calls, as clients without valid credentials can cause them.
+        """
+        if self._ttl is None:
+            return await self.secrets(account)
+        called_s = self._ttl.monotonic()
+        async with self._reread:
+            began_s = self._ttl.monotonic()
+            if self._reread_s.get(account, -math.inf) <= called_s:
+                before = self._cache.before_read()
+                row = self._service + _SECRETS
+                value = await self._engine.get(DELEGATIONS, account, row) or _NO_SECRETS
+                self._cache.fill((account, row), value, before)
+                self._reread_s[account] = began_s
+        return await self.secrets(account)
 
     async def delegate(self, account: str, identity: Identity, until: int) -> Secret:
         """Return the secret for a new key, and keep the user of the key.
