@@ -257,7 +257,14 @@ class PostgresServer(Postgres):
 
     def promote(self) -> None:
         """Make this standby a primary; return when it is one."""
-        assert self.execute(f"SELECT pg_promote(true, {SECONDS_MAX})")[0][0]
+        self.execute("SELECT pg_promote(false)")
+        until(self._is_primary, "the standby to be a primary")
+
+    def _is_primary(self) -> bool:
+        try:
+            return not self.execute("SELECT pg_is_in_recovery()")[0][0]
+        except asyncpg.SerializationError:  # What it replays can end a query.
+            return False
 
     def close(self) -> None:
         """End it, and remove all that it kept."""

@@ -1,7 +1,7 @@
 """Processes of the last version without queues are replaced, one after the other, on one database by today's."""
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from itertools import count
 
 import pytest
@@ -16,7 +16,6 @@ from tests.server_process import ServerProcess, running
 from .server import Postgres, until
 
 MESSAGES = 40
-SAME = MatchConditions.IfNotModified
 
 
 @pytest.fixture
@@ -36,17 +35,20 @@ class Fleet:
 
     def start_old(self) -> None:
         """Add a process of the old version."""
-        stack = ExitStack()
-        self.servers.append(stack.enter_context(old_server(*self._flags)))
-        self._stacks.append(stack)
+        self._start(old_server(*self._flags))
 
-    def replace_oldest(self) -> None:
-        """Stop the first process, and add one of today's version."""
+    def replace_oldest(self, *, by_old: bool = False) -> None:
+        """Stop the first process, and add one of today's version or of the old one."""
         assert self.servers.pop(0).stop() == (0, "")
         self._stacks.pop(0).close()
+        if by_old:
+            self.start_old()
+        else:
+            self._start(running(*self._flags, "--silent", "--services", "table,queue", lines=3))
+
+    def _start(self, process: AbstractContextManager[ServerProcess]) -> None:
         stack = ExitStack()
-        flags = (*self._flags, "--silent", "--services", "table,queue")
-        self.servers.append(stack.enter_context(running(*flags, lines=3)))
+        self.servers.append(stack.enter_context(process))
         self._stacks.append(stack)
 
     def stop(self) -> None:
@@ -138,6 +140,39 @@ def test_tables_work_while_processes_are_replaced_and_queues_as_soon_as_one_is_n
             while found := clients[0]() + clients[1]():
                 got += found
         assert sorted(got) == list(range(MESSAGES)), "each message once"
+        fleet.stop()
+    finally:
+        fleet.close()
+
+
+def test_an_upgrade_is_undone_and_done_again_beside_queues_with_messages(flags: tuple[str, ...]) -> None:
+    fleet = Fleet(flags)
+    try:
+        fleet.start_old()
+        fleet.start_old()
+        fleet.replace_oldest()
+        fleet.replace_oldest()
+        with queues(fleet.servers[0]) as service, service.create_queue("jobs", metadata={"a": "1"}) as jobs:
+            for number in range(MESSAGES):
+                jobs.send_message(str(number))
+            held = jobs.receive_message(visibility_timeout=600)
+        fleet.work()
+        for _ in range(2):
+            fleet.replace_oldest(by_old=True)
+            fleet.work()
+        for _ in range(2):
+            fleet.replace_oldest()
+            fleet.work()
+        assert len(fleet.kept()[0]) == 10, "all tables of all versions"
+        with queues(fleet.servers[1]) as service:
+            assert [queue.name for queue in service.list_queues()] == ["jobs"]
+            jobs = service.get_queue_client("jobs")
+            properties = jobs.get_queue_properties()
+            assert (properties.approximate_message_count, properties.metadata) == (MESSAGES, {"a": "1"})
+            got = [int(each.content) for each in jobs.receive_messages(messages_per_page=32)]
+            assert sorted([*got, int(held.content)]) == list(range(MESSAGES))
+            jobs.delete_message(held)
+            assert jobs.get_queue_properties().approximate_message_count == MESSAGES - 1
         fleet.stop()
     finally:
         fleet.close()

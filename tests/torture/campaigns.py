@@ -10,6 +10,7 @@ from .linearizability.on_postgres import LINEARIZABILITY_ON_POSTGRES
 from .linearizability.on_workers import LINEARIZABILITY_ON_WORKERS
 from .power.campaign import POWER
 from .queue.campaign import QUEUE
+from .queue.failover import QUEUE_FAILOVER
 from .queue.on_postgres import QUEUE_ON_POSTGRES
 from .queue.power import QUEUE_POWER
 from .rolling.campaign import ROLLING
@@ -26,5 +27,6 @@ CAMPAIGNS: dict[str, Campaign] = {
     "rolling": ROLLING,
     "queue": QUEUE,
     "queue-postgres": QUEUE_ON_POSTGRES,
+    "queue-failover": QUEUE_FAILOVER,
     "queue-power": QUEUE_POWER,
 }

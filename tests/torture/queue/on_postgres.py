@@ -66,6 +66,7 @@ class OnDatabase:
             seconds: ("tests.torture.mutations", "+".join(filter(None, (mutation, name))))
             for seconds, name in processes.items()
         }
+        self._dsn = database.dsn()
         self._running: dict[int, ServerProcess] = {}
         self._wires: dict[int, Wire] = {}
 
@@ -138,7 +139,7 @@ class OnDatabase:
         clock = SteppingClock(self._directory / f"clock {seconds}")
         clock.step(seconds * SECOND)
         clock.close()
-        variables = {DATABASE: self._database.dsn(), CLOCK: str(clock.path)}
+        variables = {DATABASE: self._dsn, CLOCK: str(clock.path)}
         place, program = self._directory / f"process {seconds}", self._programs[seconds]
         server = await asyncio.to_thread(_started, place, program, variables)
         self._running[seconds] = server

@@ -7,7 +7,7 @@ import pytest
 from tests.torture.campaign import Budget
 from tests.torture.power.recorder import COMPILER, compiler_missing
 
-from . import campaign, on_postgres, power
+from . import campaign, failover, on_postgres, power
 from .mutations import MUTATIONS as BY_KILLS
 from .servers import STEPPING
 
@@ -36,6 +36,13 @@ def test_messages_of_several_processes_are_accounted_for(tmp_path: Path) -> None
     assert int(report.counts["deletes"]) > 0
 
 
+def test_messages_are_accounted_for_through_a_failover(tmp_path: Path) -> None:
+    report = failover.run(Budget(SECONDS_MAX, 1), 1, tmp_path, {0: STEPPING, 1: "scripts"})
+    assert report.problems == ()
+    assert int(report.counts["failovers"]) >= 1
+    assert int(report.counts["deletes"]) > 0
+
+
 FOUND_WITHIN = 60
 """Kills. As a rule the first queue shows a mutation, after four kills at most."""
 
@@ -44,6 +51,13 @@ FOUND_WITHIN = 60
 @pytest.mark.parametrize("mutation", [*BY_KILLS, "answer_from_memory"])
 def test_mutation_is_found(mutation: str, tmp_path: Path) -> None:
     report = campaign.run(Budget(SECONDS_MAX, FOUND_WITHIN), 1, tmp_path, mutation)
+    assert report.problems != ()
+
+
+@pytest.mark.campaign
+def test_replication_that_is_not_synchronous_is_found(tmp_path: Path) -> None:
+    settings = ("synchronous_commit = 'local'", "synchronous_standby_names = ''")
+    report = failover.run(Budget(SECONDS_MAX, FOUND_WITHIN), 1, tmp_path, {0: STEPPING}, settings=settings)
     assert report.problems != ()
 
 
