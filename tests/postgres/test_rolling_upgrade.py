@@ -156,6 +156,7 @@ def test_an_upgrade_is_undone_and_done_again_beside_queues_with_messages(flags: 
             for number in range(MESSAGES):
                 jobs.send_message(str(number))
             held = jobs.receive_message(visibility_timeout=600)
+            assert held is not None
         fleet.work()
         for _ in range(2):
             fleet.replace_oldest(by_old=True)

@@ -53,7 +53,7 @@ def dsn() -> Iterator[str]:
 
 def forged() -> UserDelegationKey:
     """Return a key that no server gave out."""
-    key = UserDelegationKey()
+    key = UserDelegationKey()  # type: ignore[no-untyped-call]  # of the SDK
     key.signed_oid = key.signed_tid = "x"
     key.signed_start, key.signed_expiry = "2020-01-01T00:00:00Z", "2100-01-01T00:00:00Z"
     key.signed_service, key.signed_version, key.value = "q", "2026-02-06", "0" * 43 + "="
@@ -78,7 +78,7 @@ def rejects(server: Server, key: UserDelegationKey) -> bool:
 
 
 def rotate(dsn: str) -> None:
-    """Make the account's secrets as old as those that make no keys any more."""
+    """Make the account's secrets so old that they make no keys any more."""
 
     def age(current: bytes | None) -> Mapping[str, bytes | None]:
         assert current is not None

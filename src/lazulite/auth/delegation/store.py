@@ -106,7 +106,7 @@ class DelegationStore:
         return () if value is None else self._in_force(_read_secrets(value), account, self._clock())
 
     async def newest_secrets(self, account: str) -> Sequence[Secret]:
-        """Return as `secrets` does, with those that other processes of a database added just now.
+        """Return as `secrets` does, with the ones that other processes of a database added just now.
 
         One read at a time is made for all calls, as clients without valid credentials can cause them.
         """
