@@ -53,10 +53,15 @@ class Transaction(Generic[E]):
         """Delete an entity that must be there; one that was read only if the row is still the one."""
         self._add(self._session.deleting(key))
 
+    @property
+    def planned(self) -> list[Planned]:
+        """The writes until now, for a protocol that sends them with its own."""
+        return list(self._planned.values())
+
     def commit(self) -> Protocol[None]:
         """Send the writes."""
         if self._planned:
-            self.written = yield from self._session.write(list(self._planned.values()))
+            self.written = yield from self._session.write(self.planned)
 
     def _add(self, planned: Planned) -> None:
         key = planned.operation.key

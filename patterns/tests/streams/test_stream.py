@@ -1,0 +1,142 @@
+"""Streams on the service: Streamstone's rows, projections, writers at one time, the auditor."""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import pytest
+from azure.data.tables import EdmType, EntityProperty, TableClient
+from azure.data.tables.aio import TableClient as AsyncTableClient
+
+from lazulite_patterns.aio.streams import Stream as AsyncStream
+from lazulite_patterns.audit.run import audit
+from lazulite_patterns.entities import Partition, Row, entity
+from lazulite_patterns.entities.errors import EntityFormatError
+from lazulite_patterns.keys import literal, text
+from lazulite_patterns.outcomes import Conflict
+from lazulite_patterns.streams import Event, Recorded, Stream, TooMuch, WrongVersion, checks
+from lazulite_patterns.table.transaction import Transaction
+
+
+@entity()
+@dataclass(frozen=True)
+class Balance:
+    account: Annotated[str, Partition()]
+    name: Annotated[str, Row(literal("balance"), text())]
+    cents: int
+
+
+def rows(client: TableClient) -> dict[str, dict[str, Any]]:
+    return {each["RowKey"]: {**each} for each in client.list_entities()}
+
+
+def test_the_rows_are_those_of_streamstone(table_client: TableClient) -> None:
+    stream = Stream(table_client, "account-17")
+    assert stream.append([Event({"Type": "Opened", "Data": "{}"}, "e1"), Event({"Type": "Paid"}, "e2")]) == 2
+    found = rows(table_client)
+    assert sorted(found) == ["SS-HEAD", "SS-SE-0000000001", "SS-SE-0000000002", "SS-UID-e1", "SS-UID-e2"]
+    event = found["SS-SE-0000000001"]
+    assert (event["PartitionKey"], event["Id"], event["Type"], event["Data"]) == ("account-17", "e1", "Opened", "{}")
+    two = EntityProperty(2, EdmType.INT64)
+    assert found["SS-HEAD"]["Version"] == found["SS-SE-0000000002"]["Version"] == found["SS-UID-e2"]["Version"] == two
+
+
+def test_a_stream_of_streamstone_goes_on_in_its_types(table_client: TableClient) -> None:
+    key = {"PartitionKey": "s"}
+    table_client.create_entity({**key, "RowKey": "SS-HEAD", "Version": 2, "Owner": "Ann"})
+    table_client.create_entity({**key, "RowKey": "SS-SE-0000000001", "Version": 1, "Id": "a", "Type": "Opened"})
+    table_client.create_entity({**key, "RowKey": "SS-SE-0000000002", "Version": 2, "Type": "Paid"})
+    table_client.create_entity({**key, "RowKey": "SS-UID-a", "Version": 1})
+    stream = Stream(table_client, "s")
+    assert stream.version() == 2
+    assert stream.append([Event({"Type": "Closed"}, "c")], expected=2) == 3
+    assert list(stream.read()) == [
+        Recorded(1, "a", {"Type": "Opened"}),
+        Recorded(2, None, {"Type": "Paid"}),
+        Recorded(3, "c", {"Type": "Closed"}),
+    ]
+    found = rows(table_client)
+    assert (found["SS-HEAD"]["Version"], found["SS-HEAD"]["Owner"], found["SS-UID-c"]["Version"]) == (3, "Ann", 3)
+    assert list(audit(stream)) == []
+
+
+def test_a_projection_is_of_the_same_transaction(table_client: TableClient) -> None:
+    stream = Stream(table_client, "ann", Balance)
+
+    def paid(cents: int) -> Callable[[Transaction[Balance], int], None]:
+        return lambda transaction, version: transaction.put(Balance("ann", "main", cents))
+
+    stream.append([Event({"Cents": 500})], project=paid(500))
+    with pytest.raises(WrongVersion):
+        stream.append([Event({"Cents": 900})], expected=0, project=paid(900))
+    with pytest.raises(Conflict):
+        stream.append([Event()], project=lambda transaction, _: transaction.insert(Balance("ann", "main", 1)))
+    assert rows(table_client)["balance!main"]["cents"] == EntityProperty(500, EdmType.INT64)
+    assert stream.version() == 1
+
+
+def test_writers_at_one_time_leave_no_gap(table_client: TableClient) -> None:
+    def write(number: int) -> list[int]:
+        stream = Stream(table_client, "s")
+        return [stream.append([Event({"N": number}, f"{number}-{turn}")], attempts=100) for turn in range(5)]
+
+    with ThreadPoolExecutor(6) as pool:
+        versions = [version for found in pool.map(write, range(6)) for version in found]
+    assert sorted(versions) == list(range(1, 31))
+    stream = Stream(table_client, "s")
+    assert [each.version for each in stream.read()] == list(range(1, 31))
+    assert [each.version for each in stream.read(28)] == [28, 29, 30]
+    assert stream.find("3-0") in versions
+    assert stream.find("absent") is None
+
+
+def test_4_mib_raise_before_sending(table_client: TableClient) -> None:
+    stream = Stream(table_client, "s")
+    large = {f"B{number}": bytes(65_536) for number in range(15)}
+    assert stream.append([Event(large) for _ in range(3)]) == 3
+    with pytest.raises(TooMuch):
+        stream.append([Event(large) for _ in range(4)])
+    assert stream.version() == 3
+
+
+async def test_an_asynchronous_stream(connection_string: str, table_client: TableClient) -> None:
+    async with AsyncTableClient.from_connection_string(connection_string, table_client.table_name) as client:
+        stream = AsyncStream(client, "s")
+        assert await stream.version() == 0
+        assert await stream.append([Event({"N": 1}, "a")], expected=0) == 1
+        assert await stream.append([Event({"N": 1}, "a")], expected=0) == 1
+        assert [each.properties async for each in stream.read()] == [{"N": 1}]
+        assert await stream.find("a") == 1
+
+
+@pytest.mark.parametrize(
+    ("row_key", "kinds"),
+    [
+        ("SS-HEAD", [checks.AFTER_HEAD, checks.AFTER_HEAD, checks.AFTER_HEAD]),
+        ("SS-SE-0000000003", [checks.NO_LAST, checks.NO_EVENT]),
+        ("SS-SE-0000000002", [checks.GAP, checks.NO_EVENT]),
+        ("SS-UID-b", [checks.NO_ID]),
+    ],
+)
+def test_damage_is_found(table_client: TableClient, row_key: str, kinds: list[str]) -> None:
+    stream = Stream(table_client, "s")
+    stream.append([Event(id=each) for each in "abc"])
+    table_client.create_entity({"PartitionKey": "s", "RowKey": "unrelated"})
+    assert list(audit(stream)) == []
+    table_client.delete_entity("s", row_key)
+    assert sorted(each.kind for each in audit(stream)) == sorted(kinds)
+    list(audit(stream, repair=True))
+    assert (row_key == "SS-UID-b") is (list(audit(stream)) == [])
+
+
+def test_a_row_without_a_version_is_found(table_client: TableClient) -> None:
+    table_client.create_entity({"PartitionKey": "s", "RowKey": "SS-HEAD", "Version": "1"})
+    assert [each.kind for each in audit(Stream(table_client, "s"))] == [checks.UNREADABLE]
+    with pytest.raises(EntityFormatError):
+        Stream(table_client, "s").version()
+
+
+def test_names_of_the_stream_are_no_properties_of_events() -> None:
+    with pytest.raises(ValueError, match="Version"):
+        Event({"Version": 1})
