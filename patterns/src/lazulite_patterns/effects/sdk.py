@@ -3,6 +3,8 @@
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from datetime import datetime
+from email.utils import parsedate_to_datetime
 from typing import Any, NamedTuple
 
 from azure.core import MatchConditions
@@ -43,6 +45,23 @@ class _Hook:
 def _check_batch(request: Any) -> None:
     """Refuse a transaction for its size, before it is sent."""
     check_length(len(request.http_request.content or b""))
+
+
+class _DateHook:
+    """Keeps the service's time of an answer."""
+
+    def __init__(self) -> None:
+        self._text: str | None = None
+
+    def __call__(self, response: Any) -> None:
+        self._text = response.http_response.headers.get("Date")
+
+    @property
+    def date(self) -> datetime | None:
+        try:
+            return None if self._text is None else parsedate_to_datetime(self._text)
+        except ValueError:
+            return None
 
 
 def _code(text: str) -> str:
@@ -105,7 +124,9 @@ def _write_call(operation: Operation) -> Call:
 def call(effect: Read | Write | Batch) -> Call:
     """Return the call that an effect is."""
     if isinstance(effect, Read):
-        return Call("get_entity", effect.key, {**NO_RETRIES, **_select(effect.select)})
+        return Call(
+            "get_entity", effect.key, {**NO_RETRIES, **_select(effect.select), "raw_response_hook": _DateHook()}
+        )
     if isinstance(effect, Write):
         return _write_call(effect.operation)
     operations = [_in_batch(each) for each in effect.operations]
@@ -114,11 +135,11 @@ def call(effect: Read | Write | Batch) -> Call:
 
 def result(effect: Read | Write | Batch, made: Call, answer: Any) -> object:
     """Return an effect's result from the SDK's answer."""
-    if isinstance(effect, Read):
-        return stored(answer)
+    hook = made.options.get("raw_response_hook")
+    if isinstance(hook, _DateHook):
+        return stored(answer)._replace(date=hook.date)
     if isinstance(effect, Batch):
         return tuple(str(each.get("etag") or "") for each in answer)
-    hook = made.options.get("raw_response_hook")
     if isinstance(hook, _Hook) and hook.rejected is not None:
         raise hook.rejected
     return "" if answer is None else str(answer.get("etag") or "")

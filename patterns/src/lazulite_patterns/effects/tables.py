@@ -26,6 +26,8 @@ class Stored(NamedTuple):
     properties: Properties
     etag: str
     timestamp: datetime | None = None
+    date: datetime | None = None
+    """The service's time when it answered, in whole seconds; only by `Read`."""
 
     @property
     def key(self) -> EntityKey:

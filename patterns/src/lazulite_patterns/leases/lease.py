@@ -1,0 +1,157 @@
+"""Leases, with a synchronous client."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from types import UnionType
+from typing import Generic, TypeVar, overload
+
+from azure.data.tables import TableClient
+
+from lazulite_patterns.effects.ambient import Ambient
+from lazulite_patterns.effects.calls import Call, Meanwhile
+from lazulite_patterns.effects.driver import Driver
+from lazulite_patterns.effects.effect import Protocol, perform
+from lazulite_patterns.effects.tables import EntityKey
+from lazulite_patterns.entities.bags import Bag
+from lazulite_patterns.leases.protocol import Grant, LeaseLost, LeaseProtocol
+from lazulite_patterns.outcomes.retries import Policy
+from lazulite_patterns.table.session import Session, kinds_of
+from lazulite_patterns.table.transaction import Transaction
+
+E = TypeVar("E")
+
+
+class Lease(Generic[E]):
+    """A row that one process at a time holds. Transactions of its partition can be bound to it.
+
+    Attributes:
+        client: the SDK's client, for everything else.
+        key: of the row.
+        seconds: for which the lease lasts after it was renewed.
+        grant: what this process holds, or held last; None before.
+    """
+
+    @overload
+    def __init__(
+        self: "Lease[Bag]",
+        client: TableClient,
+        key: EntityKey,
+        *,
+        seconds: float = ...,
+        holder: str = ...,
+        policy: Policy = ...,
+        ambient: Ambient | None = ...,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self,
+        client: TableClient,
+        key: EntityKey,
+        kinds: type[E] | UnionType,
+        *,
+        seconds: float = ...,
+        holder: str = ...,
+        policy: Policy = ...,
+        ambient: Ambient | None = ...,
+    ) -> None: ...
+    def __init__(
+        self,
+        client: TableClient,
+        key: EntityKey,
+        kinds: type[E] | UnionType | None = None,
+        *,
+        seconds: float = 30,
+        holder: str = "",
+        policy: Policy = Policy(),  # noqa: B008 - it is frozen
+        ambient: Ambient | None = None,
+    ) -> None:
+        """Take the SDK's client.
+
+        Args:
+            client: of the table. Its own retries are not used.
+            key: of the row, in the partition of the entities that the lease is about.
+            kinds: the classes of entities in guarded transactions; None for property bags.
+            seconds: for which the lease lasts after it was renewed: 3 at least, as the service's time has no fractions.
+            holder: a name for persons, such as that of the host.
+            policy: deadlines and marks. No deadline is later than the lease lasts.
+            ambient: clock, randomness and failpoints, for tests.
+        """
+        if seconds < 3:
+            raise ValueError("a lease lasts for 3 seconds at least")
+        self.client = client
+        self.key = key
+        self.seconds = seconds
+        self.grant: Grant | None = None
+        bounded = replace(policy, deadline_seconds=min(policy.deadline_seconds, seconds))
+        self._driver = Driver({client.table_name: client}, ambient)
+        self._protocol = LeaseProtocol(client.table_name, key, seconds, holder, bounded)
+        self._session: Session[E] = Session(client.table_name, kinds_of(kinds), bounded)
+
+    @property
+    def held(self) -> bool:
+        """Whether no other process can have the lease now, by the clock of this process."""
+        grant = self.grant
+        return grant is not None and not grant.lost and self._driver.ambient.clock() < grant.until_seconds
+
+    def acquire(self) -> Grant:
+        """Take the lease, if it is free, and return what was granted.
+
+        Raises:
+            LeaseTaken: another process has it.
+            OutcomeUnknown: it is not known whether it was taken. If it was, it is free after its seconds.
+        """
+        self.grant = self._driver.run(self._protocol.acquire())
+        return self.grant
+
+    def renew(self) -> None:
+        """Make the lease last from now.
+
+        Raises:
+            LeaseLost: another process has it.
+            OutcomeUnknown: the service does not answer. The lease lasts as before, and may be renewed again.
+            Unavailable: the same.
+        """
+        self._driver.run(self._protocol.renew(self._granted()))
+
+    def release(self) -> None:
+        """Free the lease, if this process has it."""
+        if self.grant is not None and not self.grant.lost:
+            self._driver.run(self._protocol.release(self.grant))
+
+    @contextmanager
+    def guard(self) -> Iterator[Transaction[E]]:
+        """Collect writes, and do them in one transaction at the end of the block, if the lease holds at that instant.
+
+        Raises:
+            LeaseLost: another process has the lease. Nothing was written.
+            Conflict: an entity is not as expected. Nothing was written.
+            OutcomeUnknown: it is not known whether it was done.
+        """
+        transaction = Transaction(self._session, self.key.partition_key)
+        yield transaction
+        self._driver.run(self._protocol.guard(self._granted(), transaction.planned))
+
+    def run(self, work: "Callable[[Lease[E]], object]") -> None:
+        """Take the lease, call a function with it, and free it. Meanwhile it is renewed, at a third of its seconds.
+
+        Args:
+            work: should end when `held` is not true any more, and write by `guard`.
+
+        Raises:
+            LeaseTaken: another process has the lease. The function was not called.
+        """
+        self.acquire()
+        calling = perform(Call(work, (self,)))
+        try:
+            self._driver.run(perform(Meanwhile(calling, self._renewal, self.seconds / 3)))
+        finally:
+            self.release()
+
+    def _renewal(self) -> Protocol[None]:
+        return self._protocol.renew(self._granted())
+
+    def _granted(self) -> Grant:
+        if self.grant is None:
+            raise LeaseLost(f"{self.key} was not acquired")
+        return self.grant
