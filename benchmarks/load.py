@@ -181,6 +181,8 @@ def run_wrk(workload: Workload, port: int, first: int, limits: Limits) -> Measur
     requests, errors, lost, microseconds, received, *latencies_us = map(float, found[1].split())
     if lost:
         raise BenchmarkError(f"{lost:.0f} connections failed or timed out")
+    if not requests:
+        raise BenchmarkError("no request was answered")
     return Measurement(
         int(requests), int(errors), microseconds / 1e6, int(received), *(each / 1000 for each in latencies_us)
     )

@@ -237,6 +237,12 @@ def test_wrong_statuses_are_counted(load: Load) -> None:
     assert 0 < found.p50_ms <= found.p99_ms <= found.p999_ms <= found.max_ms
 
 
+@pytest.mark.skipif(wrk_version() is None, reason="wrk is not installed")
+def test_a_run_of_wrk_without_a_response_is_not_measured() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener, pytest.raises(BenchmarkError, match="no request"):
+        run_wrk(workload(), listener.getsockname()[1], 0, Limits(seconds=1, requests=20))
+
+
 def test_a_wrong_answer_is_not_measured() -> None:
     with baseline(403, 1024, pin=False) as server:
         with pytest.raises(BenchmarkError, match="status 403"):
