@@ -3,6 +3,18 @@
 from lazulite_patterns.transactions.letters import Letter, MessageTooLargeError
 from lazulite_patterns.transactions.move import Move
 from lazulite_patterns.transactions.outbox import Outbox, SideEffect
+from lazulite_patterns.transactions.saga import Progress, Saga, Step
 from lazulite_patterns.transactions.task import Source, Task
 
-__all__ = ["Letter", "MessageTooLargeError", "Move", "Outbox", "SideEffect", "Source", "Task"]
+__all__ = [
+    "Letter",
+    "MessageTooLargeError",
+    "Move",
+    "Outbox",
+    "Progress",
+    "Saga",
+    "SideEffect",
+    "Source",
+    "Step",
+    "Task",
+]
