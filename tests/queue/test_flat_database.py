@@ -1,12 +1,16 @@
-"""The cost of a get on PostgreSQL, as buffers that its scan touches: the same after mass deletes without a vacuum."""
+"""The cost of a get on PostgreSQL, as buffers that its scan touches: the same after mass deletes without a vacuum.
+
+An old snapshot keeps the deleted rows of all rounds but the last."""
 
 import asyncio
 import json
 from random import Random
 
+import asyncpg
 import pytest
 
 from lazulite.engine.postgres.scan import IN_PARTITION
+from lazulite.engine.postgres.settings import PostgresSettings
 from lazulite.protocol.clock import TICKS_PER_SECOND
 from lazulite.queue.catalog import Queue
 from lazulite.queue.messages import Messages
@@ -27,14 +31,18 @@ def buffers(arguments: list[object]) -> int:
 
 @pytest.mark.skipif(bool(CITUS), reason="the plan is a worker's")
 async def test_a_scan_touches_few_buffers_after_mass_deletes(
-    open_engine: Open, monkeypatch: pytest.MonkeyPatch
+    open_engine: Open, settings: PostgresSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engine = open_engine()
     await engine.start()
     execute("ALTER TABLE lazulite.rows SET (autovacuum_enabled = off)")
+    reader = await asyncpg.connect(settings.dsn)
+    await reader.execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1 FROM lazulite.rows")  # Rows stay for it.
     now = START
     messages, queue = Messages(engine, lambda: now, Random(1)), Queue("jobs", 5000, 1)
-    for _ in range(10):
+    for step in range(10):
+        if step == 9:
+            await reader.close()
         await asyncio.gather(*(messages.put(queue, b"a" * 100, 0, None) for _ in range(100)))
         while got := await messages.get(queue, 32, 10**6):
             deletes = (messages.delete(queue, message.id, receipt(message)) for message in got)

@@ -1,6 +1,7 @@
 """Rows of messages, indexes and shards, and pop receipts: as written, and as no version of Lazulite writes them."""
 
 import base64
+from collections.abc import Mapping
 from uuid import UUID
 
 import pytest
@@ -149,3 +150,32 @@ def test_a_claim_changes_no_state() -> None:
     assert changes == {MESSAGE.row: None, claimed.row: claimed.value, claimed.index_row: claimed.index_value}
     assert (claimed.dequeues, claimed.changes) == (1, 1)
     assert claimed._replace(dequeues=2**31 - 1).claimed(10).dequeues == 2**31 - 1
+
+
+@given(
+    st.lists(
+        st.tuples(MESSAGES, st.booleans(), st.booleans(), st.booleans()), max_size=4, unique_by=lambda each: each[0].id
+    ),
+    st.builds(ShardState, TICKS, st.just(0), COUNT, TICKS | st.just(LAST_TICK), COUNT, TICKS),
+)
+def test_moves_depend_on_the_shard_and_the_beginnings_only(
+    each: list[tuple[Message, bool, bool, bool]], state: ShardState
+) -> None:
+    """As an expecting commit promises."""
+    moves = [
+        Move(None if is_new else message.place, message.claimed(message.visible + 1) if stays else None)
+        for message, is_new, stays, _ in each
+    ]
+    decide = MoveMessages(moves)
+    there = {message.row for message, _, _, is_there in each if is_there}
+    heads = {row: head if row in there else None for row, head in decide.beginnings.items()}
+    values = {message.row: message.value for message, *_ in each}
+    whole = {row: values[row] if row in there else b"another" for row in decide.beginnings}
+
+    def outcome(known: Mapping[str, bytes | None], other: bytes | None) -> object:
+        try:
+            return decide([state.value, *(known.get(row, other) for row in decide.rows[1:])], 0)
+        except (MessagesGoneError, BarrierError, UnscheduledError) as error:
+            return type(error), error.args
+
+    assert outcome(heads, None) == outcome(whole, b"x")

@@ -16,7 +16,7 @@ from lazulite.engine.contract import EngineUnavailableError, KeyRange, StoreUnus
 from lazulite.engine.postgres import scan, sql_statements
 from lazulite.engine.postgres.engine import PostgresEngine
 from lazulite.engine.postgres.settings import PostgresSettings
-from lazulite.engine.postgres.sql_scripts import Place, RowChange, apply_script, write_script
+from lazulite.engine.postgres.sql_scripts import Place, RowBeginning, RowChange, apply_script, write_script
 from lazulite.protocol.clock import system_clock
 from tests.engine.postgres.adds import Adds
 from tests.engine.postgres.load import Load
@@ -30,6 +30,7 @@ PLACE = Place(1, b"p", None)
 CHANGES = [RowChange(b"r", None, 9, b"v"), RowChange(b"s", None, 9, None)]
 SCRIPTS = {
     "apply": apply_script(PLACE, 8, 9, CHANGES),
+    "apply expecting": apply_script(PLACE, 8, 9, CHANGES, [RowBeginning(b"%d" % at, b"v") for at in range(100)]),
     "apply first": apply_script(PLACE, 0, 9, CHANGES),
     "apply deletes": apply_script(PLACE, 8, 9, [RowChange(b"%d" % at, None, 9, None) for at in range(100)]),
     "insert": write_script(PLACE, CHANGES[0], None, absent=True, present=False),

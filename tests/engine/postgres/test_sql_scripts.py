@@ -5,7 +5,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lazulite.engine.postgres.sql_scripts import Place, RowChange, apply_script, write_script
+from lazulite.engine.postgres.sql_scripts import Place, RowBeginning, RowChange, apply_script, write_script
 
 _LITERAL = re.compile(r"E'\\\\x(?:[0-9a-f]{2})*'::bytea")
 _PLAIN = re.compile(r"[A-Za-z0-9_ ,;.()=<*/\n]*")
@@ -19,9 +19,14 @@ def is_ours(script: str) -> bool:
     return bool(_PLAIN.fullmatch(_LITERAL.sub("", script)))
 
 
-@given(places, stamps, stamps, st.lists(changes))
-def test_no_text_of_a_caller_stands_in_a_batch(place: Place, before: int, after: int, rows: list[RowChange]) -> None:
-    assert is_ours(apply_script(place, before, after, rows))
+beginnings = st.builds(RowBeginning, st.binary(), st.binary())
+
+
+@given(places, stamps, stamps, st.lists(changes), st.lists(beginnings))
+def test_no_text_of_a_caller_stands_in_a_batch(
+    place: Place, before: int, after: int, rows: list[RowChange], expected: list[RowBeginning]
+) -> None:
+    assert is_ours(apply_script(place, before, after, rows, expected))
 
 
 @given(places, changes, st.none() | stamps, st.booleans(), st.booleans())

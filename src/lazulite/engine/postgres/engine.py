@@ -6,6 +6,8 @@ A commit takes the first path whose precondition it meets; if that path writes n
     one row, `precondition()` is not None   `conditional_writes`: one statement              1
     one row, `conditional_on(value)` gives  `point_reads`, then `conditional_writes`         2
     a write; not with scripts
+    several rows, begin as expected, and    `partition_commit`: write if the partition's     1
+    one is kept (`expectation`)             version is still that of the kept row
     none                                    `partition_commit`: read the partition's         2
                                             version and rows, write if the version is
                                             still that one

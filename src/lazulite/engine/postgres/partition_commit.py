@@ -4,23 +4,31 @@ The commits that wait for a partition are decided in their order of arrival, eac
 leave. The result is written if the partition's version is still the one that was read with the rows. If it is not,
 another process has committed meanwhile, and everything is read and decided anew. The second attempt locks the version
 row first: a process that writes without reading would otherwise always be faster.
+
+Expecting commits are decided without a read if the partition's version and their kept row are known since the last
+commit (`kept_rows`). The statement that writes checks the version and what the rows begin with. So the values on which
+the commits were decided are those of the moment of the write. If the check fails, or if nothing would be written, the
+rows are read.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from lazulite.engine.contract import CommitFunction, EngineUnavailableError
+from lazulite.engine.expectation import ExpectingCommit
 from lazulite.engine.postgres.commit_timestamps import CommitTimestamps
 from lazulite.engine.postgres.conditional_writes import ConditionalWrites
 from lazulite.engine.postgres.errors import copy_for_waiter
+from lazulite.engine.postgres.kept_rows import Kept, KeptRows
 from lazulite.engine.postgres.keys import encode_text, index_key, long_key
 from lazulite.engine.postgres.partition_io import PartitionChange, PartitionIo, PartitionRead, PartitionState
 from lazulite.engine.postgres.partition_locks import Partition, PartitionLocks
-from lazulite.engine.postgres.sql_scripts import Place, RowChange
+from lazulite.engine.postgres.sql_scripts import Place, RowBeginning, RowChange
 
 _ROWS_MAX = 200
 """Rows that are committed together, unless one commit has more."""
+_NONE: Mapping[str, bytes] = {}
 
 
 @dataclass(slots=True, eq=False)
@@ -30,9 +38,16 @@ class _Commit:
     answer: "asyncio.Future[int]"
     keys: dict[str, bytes] = field(init=False)
     """By row, its index key."""
+    kept_key: bytes = b""
+    """The index key of the row that an expecting commit wants to be kept; empty for other commits."""
+    beginnings: Mapping[str, bytes] = field(default_factory=lambda: _NONE)
+    """What the rows of an expecting commit are expected to begin with."""
 
     def __post_init__(self) -> None:
         self.keys = {row: index_key(encode_text(row)) for row in self.rows}
+        if isinstance(self.decide, ExpectingCommit):
+            self.kept_key = self.keys[self.decide.kept]
+            self.beginnings = self.decide.beginnings
 
 
 class PartitionCommits:
@@ -61,6 +76,7 @@ class PartitionCommits:
         self._seconds_max = seconds_max
         self._waiting: dict[Partition, list[_Commit]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self._kept = KeptRows()
 
     def has(self, place: Place) -> bool:
         """Return whether commits of a partition are waiting or in flight."""
@@ -123,20 +139,53 @@ class PartitionCommits:
 
     async def _commit(self, place: Place, commits: Sequence[_Commit]) -> "Sequence[int | BaseException]":
         """Return the outcome of each commit: its timestamp, or its rejection."""
+        kept_key = _kept_key(commits)
+        kept = self._kept.take(place, kept_key)
+        if kept is not None:
+            outcomes = await self._commit_unread(place, commits, kept)
+            if outcomes is not None:
+                return outcomes
         read = PartitionRead(place, list({key for commit in commits for key in commit.keys.values()}))
-        outcomes: Sequence[int | BaseException] = ()
+        outcomes = ()
+        after = Kept(0, b"", None)
 
         def decide(state: PartitionState) -> PartitionChange | None:
-            nonlocal outcomes
+            nonlocal outcomes, after
             first = self._timestamps.take(len(commits), above=state.version)
-            outcomes, changed = _decide(commits, state.rows, first)
-            return PartitionChange(place, state.version, first + len(commits) - 1, changed) if changed else None
+            outcomes, changed, _ = _decide(commits, state.rows, first)
+            version = first + len(commits) - 1 if changed else state.version
+            after = Kept(version, kept_key, state.rows.get(kept_key))
+            return PartitionChange(place, state.version, version, changed) if changed else None
 
         change = decide(await self._io.read(read))
         done = change is None or await self._io.apply(change)
+        is_contested = kept is not None or not done
         while not done:
             done = await self._io.apply_locked(read, decide)
+        if not is_contested:
+            self._kept.keep(place, after)
         return outcomes
+
+    async def _commit_unread(
+        self, place: Place, commits: Sequence[_Commit], kept: Kept
+    ) -> "Sequence[int | BaseException] | None":
+        """Commit without a read; return None if nothing was written."""
+        first = self._timestamps.take(len(commits), above=kept.version)
+        rows = {kept.row_key: kept.value}
+        outcomes, changed, expected = _decide(commits, rows, first, unread=True)
+        version = first + len(commits) - 1
+        if not changed or not await self._io.apply(PartitionChange(place, kept.version, version, changed, expected)):
+            return None
+        self._kept.keep(place, Kept(version, kept.row_key, rows[kept.row_key]))
+        return outcomes
+
+
+def _kept_key(commits: Sequence[_Commit]) -> bytes:
+    """Return the index key of the row that all commits want to be kept; empty if they differ, or one wants none."""
+    keys = {
+        commit.keys[commit.decide.kept] if isinstance(commit.decide, ExpectingCommit) else b"" for commit in commits
+    }
+    return keys.pop() if len(keys) == 1 else b""
 
 
 def _next_batch(waiting: Sequence[_Commit]) -> Sequence[_Commit]:
@@ -150,15 +199,29 @@ def _next_batch(waiting: Sequence[_Commit]) -> Sequence[_Commit]:
 
 
 def _decide(
-    commits: Sequence[_Commit], current: dict[bytes, bytes | None], first: int
-) -> "tuple[list[int | BaseException], list[RowChange]]":
-    """Decide commits one after the other, each with a timestamp of its own."""
+    commits: Sequence[_Commit], current: dict[bytes, bytes | None], first: int, *, unread: bool = False
+) -> "tuple[list[int | BaseException], list[RowChange], list[RowBeginning]]":
+    """Decide commits one after the other, each with a timestamp of its own.
+
+    Args:
+        commits: in their order.
+        current: the values of their rows, which it updates.
+        first: the timestamp of the first one.
+        unread: whether rows that `current` does not have are as the commits expect.
+
+    Returns:
+        The outcomes, the changes of rows, and what rows are taken to begin with.
+    """
     outcomes: list[int | BaseException] = []
     changes: dict[bytes, RowChange] = {}
+    expected: list[RowBeginning] = []
     for timestamp, commit in enumerate(commits, first):
-        values = [current.get(commit.keys[row]) for row in commit.rows]
+        keys = commit.keys
+        beginnings = commit.beginnings if unread else _NONE
+        expected += [RowBeginning(keys[row], each) for row, each in beginnings.items() if keys[row] not in current]
+        values = [current.get(keys[row], beginnings.get(row)) for row in commit.rows]
         try:
-            decided = [(commit.keys[row], row, value) for row, value in commit.decide(values, timestamp).items()]
+            decided = [(keys[row], row, value) for row, value in commit.decide(values, timestamp).items()]
         except BaseException as rejection:  # noqa: BLE001 - any rejection at all; only its caller gets it.
             outcomes.append(rejection)
             continue
@@ -166,4 +229,4 @@ def _decide(
             current[key] = value
             changes[key] = RowChange(key, long_key(encode_text(row)), timestamp, value)
         outcomes.append(timestamp)
-    return outcomes, list(changes.values())
+    return outcomes, list(changes.values()), expected

@@ -9,7 +9,7 @@ from lazulite.engine.postgres.connection import Connection
 from lazulite.engine.postgres.errors import CHECK_FAILED, RETRYABLE
 from lazulite.engine.postgres.pool import Pool
 from lazulite.engine.postgres.request_batcher import RequestBatcher
-from lazulite.engine.postgres.sql_scripts import Place, RowChange, apply_script
+from lazulite.engine.postgres.sql_scripts import Place, RowBeginning, RowChange, apply_script
 from lazulite.engine.postgres.sql_statements import APPLY, LOCK, READ, READ_ONE
 
 _BYTES_OF_A_ROW = 16 << 10
@@ -40,6 +40,8 @@ class PartitionChange(NamedTuple):
     before: int
     after: int
     rows: Sequence[RowChange]
+    expected: Sequence[RowBeginning] = ()
+    """What some rows must begin with."""
 
 
 Decide = Callable[[PartitionState], PartitionChange | None]
@@ -54,7 +56,10 @@ class PartitionIo(Protocol):
         ...
 
     def apply(self, change: PartitionChange) -> Awaitable[bool]:
-        """Return an awaitable of whether the change was made: it is not if the partition's version is another one."""
+        """Return an awaitable of whether the change was made.
+
+        It is not if the partition's version is another one, or if an expected row is missing or begins otherwise.
+        """
         ...
 
     async def apply_locked(self, request: PartitionRead, decide: Decide) -> bool:
@@ -167,13 +172,14 @@ def _apply_arguments(batch: Sequence[PartitionChange]) -> Sequence[object]:
     )  # In one order, so that no two statements wait for each other.
     versions = [(*change.place[:2], change.before, change.after) for change in ordered]
     gone, written = [], []
-    for place, _, _, rows in ordered:
+    for place, _, _, rows, _ in ordered:
         for row_key, long_row_key, timestamp, value in rows:
             if value is None:
                 gone.append((*place[:2], row_key))
             else:
                 written.append((*place[:2], row_key, timestamp, value, place[2], long_row_key))
-    return [*_columns(versions, 4), *_columns(gone, 3), *_columns(written, 7)]
+    expected = [(*change.place[:2], *each) for change in ordered for each in change.expected]
+    return [*_columns(versions, 4), *_columns(gone, 3), *_columns(written, 7), *_columns(expected, 4)]
 
 
 def _weight(change: PartitionChange) -> int:

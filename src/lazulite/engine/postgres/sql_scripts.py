@@ -35,9 +35,27 @@ class RowChange(NamedTuple):
     """None: deleted."""
 
 
-def apply_script(place: Place, before: int, after: int, changes: Sequence[RowChange]) -> str:
-    """Return a script that changes rows of a partition if its version is `before` (0: there is none)."""
-    return ";\n".join(_applied(place, before, after, changes))
+class RowBeginning(NamedTuple):
+    """What the value of a row begins with."""
+
+    row_key: bytes
+    """Its index key."""
+    beginning: bytes
+
+
+def apply_script(
+    place: Place, before: int, after: int, changes: Sequence[RowChange], expected: Sequence[RowBeginning] = ()
+) -> str:
+    """Return a script that changes rows of a partition if its version is `before` (0: there is none).
+
+    Args:
+        place: the partition.
+        before: its version.
+        after: its new version.
+        changes: of its rows.
+        expected: what other rows must begin with.
+    """
+    return ";\n".join(_applied(place, before, after, changes, expected))
 
 
 def write_script(place: Place, change: RowChange, expected: int | None, *, absent: bool, present: bool) -> str:
@@ -53,11 +71,15 @@ def write_script(place: Place, change: RowChange, expected: int | None, *, absen
     return ";\n".join(_written(place, change, expected, absent=absent, present=present))
 
 
-def _applied(place: Place, before: int, after: int, changes: Sequence[RowChange]) -> Iterator[str]:
+def _applied(
+    place: Place, before: int, after: int, changes: Sequence[RowChange], expected: Sequence[RowBeginning]
+) -> Iterator[str]:
     if before:
         yield from _version_advances(place, f"= {before}", after)
     else:
         yield f"INSERT INTO lazulite.partitions (space, partition_key, stamp) VALUES ({_version_values(place, after)})"
+    for start in range(0, len(expected), ROWS_MAX):
+        yield _check_beginnings(place, expected[start : start + ROWS_MAX])
     gone = [change.row_key for change in changes if change.value is None]
     for start in range(0, len(gone), ROWS_MAX):
         yield _delete(place, gone[start : start + ROWS_MAX])
@@ -91,6 +113,21 @@ def _version_advances(place: Place, condition: str, after: int) -> Iterator[str]
 
 def _check(rows: str) -> str:
     return f"SELECT 1 / count(*) FROM ({rows}) AS found"
+
+
+def _check_beginnings(place: Place, expected: Sequence[RowBeginning]) -> str:
+    """Return a statement that fails unless all rows begin as expected; it gives the keys as `_delete` does."""
+    literals = [_bytea(each.row_key) for each in expected]
+    rows = ", ".join(
+        f"({place.space}, {literal}, {_bytea(each.beginning)})"
+        for literal, each in zip(literals, expected, strict=True)
+    )
+    return (
+        f"SELECT 1 / (count(*) / {len(expected)}) FROM lazulite.rows, (VALUES {rows})"
+        f" AS asked (space, row_key, beginning) WHERE rows.space = asked.space AND"
+        f" partition_key = {_bytea(place.partition_key)} AND rows.row_key = asked.row_key"
+        f" AND rows.row_key IN ({', '.join(literals)}) AND substr(value, 1, octet_length(beginning)) = beginning"
+    )
 
 
 def _delete(place: Place, row_keys: Sequence[bytes]) -> str:

@@ -113,8 +113,18 @@ APPLY = f"""
 WITH given AS (
     SELECT * FROM unnest($1::bigint[], $2::bytea[], $3::bigint[], $4::bigint[])
         AS each (space, partition_key, before, after)
+), unexpected AS (
+    SELECT space, partition_key FROM unnest($15::bigint[], $16::bytea[], $17::bytea[], $18::bytea[])
+        AS each (space, partition_key, row_key, beginning)
+    WHERE NOT EXISTS (
+        SELECT FROM lazulite.rows AS known WHERE known.space = each.space AND known.partition_key = each.partition_key
+            AND known.row_key = each.row_key AND substr(known.value, 1, octet_length(beginning)) = beginning
+    )
 ), version_row AS (
-    INSERT INTO lazulite.partitions AS known (space, partition_key, stamp) SELECT space, partition_key, after FROM given
+    INSERT INTO lazulite.partitions AS known (space, partition_key, stamp)
+    SELECT space, partition_key, after FROM given WHERE NOT EXISTS (
+        SELECT FROM unexpected WHERE unexpected.space = given.space AND unexpected.partition_key = given.partition_key
+    )
     ON CONFLICT (space, partition_key) DO UPDATE SET stamp = excluded.stamp WHERE known.stamp =
         (SELECT before FROM given WHERE given.space = known.space AND given.partition_key = known.partition_key)
     RETURNING space, partition_key
@@ -132,7 +142,9 @@ WITH given AS (
 )
 SELECT space, partition_key FROM version_row
 """
-"""Deletes and writes rows of the partitions with the expected versions; returns these partitions."""
+"""Deletes and writes rows of the partitions with the expected versions, in which some rows begin as expected; returns
+these partitions. The rows are those of the statement's snapshot. It has the commit that set the expected version, since
+that was known before the statement was sent; and no later one, or the version would be another."""
 
 CHECK_WRITABLE = """
 INSERT INTO lazulite.store (name, value) VALUES ('written', now()::text)

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from lazulite.engine.contract import SpaceDroppedError
+from lazulite.engine.expectation import ExpectingCommit
 from lazulite.protocol.clock import LAST_TICK
 from lazulite.queue.model.expirations import slot_of
 from lazulite.queue.model.message import Message, Place, visible_at
@@ -126,8 +127,8 @@ class Move(NamedTuple):
     """None: the message goes."""
 
 
-class MoveMessages:
-    """A `CommitFunction`; its rows are `rows`.
+class MoveMessages(ExpectingCommit):
+    """An expecting commit; its rows are `rows`.
 
     Args:
         moves: of different messages.
@@ -146,6 +147,7 @@ class MoveMessages:
     ) -> None:
         changes: dict[str, bytes | None] = {}
         befores: list[tuple[int, bytes] | None] = []
+        beginnings: dict[str, bytes] = {}
         added, lowest, expires, lifetime, left_until = 0, LAST_TICK, LAST_TICK, 0, 0
         for before, after in moves:
             if before is None:
@@ -158,6 +160,7 @@ class MoveMessages:
                 befores.append((len(changes) + 1, head))
                 left_until = max(left_until, visible_at(row))
                 changes[row] = None
+                beginnings[row] = head
                 if index_row is not None:
                     changes[index_row] = None
             if after is None:
@@ -169,6 +172,7 @@ class MoveMessages:
             index_row = after.index_row
             if index_row is not None:
                 changes[index_row] = after.index_value
+        super().__init__(STATE_ROW, beginnings)
         self.rows = [STATE_ROW, *changes]
         """The rows of the commit."""
         self._changes = changes
