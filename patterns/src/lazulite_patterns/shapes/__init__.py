@@ -1,10 +1,11 @@
 """Shapes of entities: of any size, of many properties, series of numbers, log tails, copies and links."""
 
 from lazulite_patterns.shapes.copies import Copies
-from lazulite_patterns.shapes.errors import Inconsistent, Referred
+from lazulite_patterns.shapes.errors import Inconsistent, PeriodExpired, Referred
 from lazulite_patterns.shapes.fat import Fat
 from lazulite_patterns.shapes.links import Copied, Ref
 from lazulite_patterns.shapes.lookup import Lookup
+from lazulite_patterns.shapes.periods import Periods
 from lazulite_patterns.shapes.protocols.tail import Entry
 from lazulite_patterns.shapes.series import Series
 from lazulite_patterns.shapes.tail import Tail
@@ -17,6 +18,8 @@ __all__ = [
     "Fat",
     "Inconsistent",
     "Lookup",
+    "PeriodExpired",
+    "Periods",
     "Ref",
     "Referred",
     "Series",

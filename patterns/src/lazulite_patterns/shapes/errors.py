@@ -9,3 +9,7 @@ class Inconsistent(Exception):  # noqa: N818 - it is what was found
 
 class Referred(Conflict):
     """An entity is not deleted: another one refers to it."""
+
+
+class PeriodExpired(Exception):  # noqa: N818 - it is what was found
+    """A period is over for so long that its table was dropped, or is about to be. Nothing was written."""
