@@ -1,0 +1,76 @@
+"""Former employees: a queue moves them to another table, even if a worker is killed in the middle.
+
+As a program, this module is that worker: it ends as soon as it has copied an entity.
+"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from azure.data.tables import TableServiceClient
+from azure.storage.queue import QueueClient
+
+from company.model import Employee, former_staff, staff
+from lazulite_patterns.effects.ambient import Ambient
+from lazulite_patterns.effects.effect import Effect
+from lazulite_patterns.effects.tables import EntityKey, Write
+from lazulite_patterns.transactions import Move
+from lazulite_patterns.transactions.tasks import Tasks
+
+KEY = EntityKey("Sales", "000100")
+QUEUE = "company-archive"
+VISIBILITY_SECONDS = 1
+KILLED = 9
+
+
+class Killed:
+    """Ends the process after it wrote to the archive."""
+
+    def before(self, effect: Effect[object]) -> None:
+        """Do nothing."""
+
+    def after(self, effect: Effect[object]) -> None:
+        """End the process at once: nothing is cleaned up."""
+        if isinstance(effect, Write) and effect.table == "FormerStaff":
+            os._exit(KILLED)
+
+
+def opened(
+    service: TableServiceClient, queue: QueueClient, ambient: Ambient | None = None
+) -> tuple[Tasks, Move[Employee]]:
+    """Return the tasks of a queue, and the move that it carries on."""
+    move: Move[Employee] = Move("archive", source=staff(service), target=former_staff(service))
+    return Tasks(queue, [move], ambient=ambient), move
+
+
+def where(service: TableServiceClient) -> str:
+    """Return the tables in which the employee is."""
+    tables = {"Staff": staff(service), "FormerStaff": former_staff(service)}
+    return " and ".join(name for name, table in tables.items() if table.get(KEY) is not None)
+
+
+def show(service: TableServiceClient, queue: QueueClient) -> None:
+    """Start a move, let a worker be killed, and let another one finish."""
+    tasks, move = opened(service, queue)
+    with tasks:
+        tasks.start(move, KEY)
+        worker = subprocess.run([sys.executable, "-m", "company.archive"], cwd=Path(__file__).parents[1], check=False)
+        print("the worker ended with", worker.returncode, "and the employee is in", where(service))
+        tasks.work(visibility=VISIBILITY_SECONDS, idle_seconds=0.2, stop=lambda: where(service) == "FormerStaff")
+        print("another worker went on, and the employee is in", where(service))
+
+
+def main() -> None:
+    """Carry out messages as the worker that is killed."""
+    connection_string = os.environ["STORAGE_CONNECTION_STRING"]
+    with (
+        TableServiceClient.from_connection_string(connection_string) as service,
+        QueueClient.from_connection_string(connection_string, QUEUE) as queue,
+    ):
+        tasks, _ = opened(service, queue, Ambient(failpoints=Killed()))
+        tasks.drain(visibility=VISIBILITY_SECONDS)
+
+
+if __name__ == "__main__":
+    main()
