@@ -18,6 +18,7 @@ PAIRS = {
     "aio/query.py": "table/query.py",
     "aio/table.py": "table/table.py",
     **{f"aio/shapes/{each.name}": f"shapes/{each.name}" for each in sorted((SOURCE / "aio/shapes").glob("[a-z]*.py"))},
+    "aio/encryption.py": "encryption/table.py",
     "aio/leases.py": "leases/lease.py",
     "aio/streams.py": "streams/stream.py",
     "aio/tasks.py": "transactions/tasks.py",

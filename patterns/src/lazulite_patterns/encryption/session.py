@@ -1,0 +1,118 @@
+"""A session whose writes encrypt and whose reads decrypt; and rows that are encrypted anew."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple, TypeVar
+
+from lazulite_patterns.audit.finding import Check
+from lazulite_patterns.effects.ambient import Together
+from lazulite_patterns.effects.effect import Protocol, perform
+from lazulite_patterns.effects.tables import Continuation, Kind, Operation, Page, Read, Stored
+from lazulite_patterns.encryption.checks import UndecryptableCheck
+from lazulite_patterns.encryption.ciphers import Ciphers
+from lazulite_patterns.entities import limits
+from lazulite_patterns.entities.errors import EntityFormatError
+from lazulite_patterns.filters import Both, Compare, Filter, Not
+from lazulite_patterns.outcomes.errors import Absent, Conflict
+from lazulite_patterns.outcomes.retries import Policy, begin, read
+from lazulite_patterns.outcomes.ring import Ring
+from lazulite_patterns.outcomes.verdict import Planned
+from lazulite_patterns.outcomes.writes import ALONE, Joined, Written, write
+from lazulite_patterns.table.conditions import QueryError
+from lazulite_patterns.table.session import Session
+
+E = TypeVar("E")
+
+
+@dataclass(frozen=True)
+class EncryptedSession(Session[E]):
+    """Makes the protocols of a table with encrypted properties."""
+
+    cipher: Ciphers = field(kw_only=True)
+
+    def checks(self) -> Sequence[Check]:
+        """Return what an audit examines: properties that cannot be decrypted."""
+        return [UndecryptableCheck(self.name, self.cipher)]
+
+    def write(
+        self, planned: Sequence[Planned], known: Sequence[Stored] = (), joined: Joined = ALONE
+    ) -> Protocol[Written]:
+        """Write entities of one partition, encrypted."""
+        return super().write([self._encrypted(each) for each in planned], known, joined)
+
+    def decode(self, stored: Stored) -> E:
+        """Return the entity of a row, decrypted."""
+        return super().decode(stored._replace(properties=self.cipher.decrypt(stored.key, stored.properties)))
+
+    def _encrypted(self, planned: Planned) -> Planned:
+        operation = planned.operation
+        if operation.kind is Kind.DELETE:
+            return planned
+        properties = self.cipher.encrypt(operation.key, operation.properties, operation.kind)
+        keys = {"PartitionKey": operation.key.partition_key, "RowKey": operation.key.row_key}
+        limits.check(f"{operation.key}", {**properties, **keys})
+        return planned._replace(operation=replace(operation, properties=properties))
+
+
+def blinded(condition: Filter, cipher: Ciphers) -> Filter:
+    """Return a condition as the service can decide it: equality of encrypted properties by their blind indexes.
+
+    Raises:
+        QueryError: an encrypted property is compared in another way, or has no blind index.
+    """
+    if isinstance(condition, Both):
+        return replace(condition, left=blinded(condition.left, cipher), right=blinded(condition.right, cipher))
+    if isinstance(condition, Not):
+        return Not(blinded(condition.inner, cipher))
+    if not isinstance(condition, Compare) or condition.name not in cipher.names:
+        return condition
+    found = cipher.blind(condition.name, condition.value)
+    if condition.comparison != "eq" or not found:
+        raise QueryError(f"{condition.name} is encrypted: it is found by equal values only, with a blind index")
+    ((name, value),) = found.items()
+    return Compare(name, "eq", value)
+
+
+class Reencrypted(NamedTuple):
+    """What became of a page of rows, and where the next one begins; None after the last one.
+
+    Attributes:
+        changed: rows that were written.
+        failures: rows that cannot be decrypted, and why.
+    """
+
+    changed: int
+    failures: tuple[str, ...]
+    continuation: Continuation | None
+
+
+def reencrypted(
+    table: str, old: Ciphers, new: Ciphers, policy: Policy, go_on: Continuation | None
+) -> Protocol[Reencrypted]:
+    """Encrypt the rows of a page anew, but for rows that are as the new cipher writes them."""
+    page = yield from read(Page(table, continuation=go_on), (yield from begin(policy)))
+    protocols = tuple(_row(table, each, old, new, policy) for each in page.entities)
+    found = (yield from perform(Together(protocols))) if protocols else []
+    changed = sum(each is True for each in found)
+    return Reencrypted(changed, tuple(each for each in found if isinstance(each, str)), page.continuation)
+
+
+def _row(table: str, row: Stored, old: Ciphers, new: Ciphers, policy: Policy) -> Protocol[bool | str]:
+    """Encrypt a row anew, If-Match its ETag, again if another writer was faster; return why it cannot be done."""
+    found: Stored | None = row
+    while found is not None and not new.is_current(found.properties):
+        try:
+            plain = old.decrypt(found.key, found.properties)
+        except EntityFormatError as error:
+            return str(error)
+        properties = new.encrypt(found.key, plain, Kind.REPLACE)
+        operation = Operation(Kind.REPLACE, found.key, properties, found.etag)
+        try:
+            yield from write(table, [Planned(operation, Ring.of(found.properties))], policy)
+        except Absent:
+            return False
+        except Conflict:
+            found = yield from read(Read(table, row.key), (yield from begin(policy)))
+        else:
+            return True
+    return False

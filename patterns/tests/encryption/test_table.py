@@ -1,0 +1,167 @@
+"""Tables with encrypted properties, on the service: all operations, blind indexes, migration, the auditor."""
+
+import secrets
+from dataclasses import dataclass, replace
+from typing import Annotated
+
+import pytest
+from azure.data.tables import TableClient, UpdateMode
+from azure.data.tables.aio import TableClient as AsyncTableClient
+
+from lazulite_patterns.aio.encryption import EncryptedTable as AsyncEncryptedTable
+from lazulite_patterns.aio.encryption import reencrypt as async_reencrypt
+from lazulite_patterns.audit.run import audit
+from lazulite_patterns.effects.tables import EntityKey, Kind, Operation, Write
+from lazulite_patterns.encryption import (
+    Cipher,
+    EncryptedTable,
+    KeyRing,
+    LegacyCipher,
+    Undecryptable,
+    WrappingKey,
+    reencrypt,
+)
+from lazulite_patterns.encryption.checks import UNDECRYPTABLE
+from lazulite_patterns.encryption.session import reencrypted
+from lazulite_patterns.entities import Partition, Row, entity
+from lazulite_patterns.entities.bags import Bag
+from lazulite_patterns.entities.errors import EntityValueError
+from lazulite_patterns.outcomes import Conflict, Policy
+from lazulite_patterns.simulation import Crash, FaultAt, Simulation, every_fault
+from lazulite_patterns.table.conditions import QueryError, columns
+
+OLD, NEW = secrets.token_bytes(32), secrets.token_bytes(32)
+RING = KeyRing({"old": OLD, "new": NEW}, "new", blind=secrets.token_bytes(32))
+CIPHER = Cipher(RING, ["email", "salary"], blind=["email"])
+LEGACY = LegacyCipher(WrappingKey("k", secrets.token_bytes(32)), ["email"])
+
+
+@entity()
+@dataclass(frozen=True)
+class Person:
+    team: Annotated[str, Partition()]
+    name: Annotated[str, Row()]
+    email: str
+    salary: int
+    note: str = ""
+
+
+ANN = Person("Sales", "Ann", "ann@contoso.com", 5000)
+BOB = Person("Sales", "Bob", "bob@contoso.com", 4000)
+
+
+def test_the_service_never_sees_what_is_encrypted(table_client: TableClient) -> None:
+    people = EncryptedTable(table_client, Person, cipher=CIPHER)
+    people.insert(ANN)
+    with people.partition() as transaction:
+        transaction.insert(BOB)
+    stored = list(table_client.list_entities())
+    assert all(isinstance(each["email"], bytes) and isinstance(each["salary"], bytes) for each in stored)
+    assert b"contoso" not in b"".join(each["email"] for each in stored)
+    assert people.get(ANN) == ANN
+    people.merge(ANN, salary=6000, note="new")
+    changed = people.update(ANN, lambda each: replace(each, email="jo@contoso.com"))
+    assert changed == people.get(ANN) == Person("Sales", "Ann", "jo@contoso.com", 6000, "new")
+    found = people.get(ANN)
+    assert found is not None
+    people.put(BOB)
+    people.merge(ANN, note="newer")
+    with pytest.raises(Conflict):
+        people.replace(found)
+    assert people.delete(BOB)
+    assert list(people.where(scan=True)) == [replace(changed, note="newer")]
+
+
+def test_equal_values_are_found_by_the_blind_index(table_client: TableClient) -> None:
+    people = EncryptedTable(table_client, Person, cipher=CIPHER)
+    for each in (ANN, BOB):
+        people.insert(each)
+    p = columns(Person)
+    assert list(people.where(p.team == "Sales", p.email == "bob@contoso.com")) == [BOB]
+    assert list(people.where(p.team == "Sales", p.email == "Bob@contoso.com")) == []
+    assert people.where(p.team == "Sales", p.note == "").count() == 2
+    for condition in (p.email > "a", p.email != "a", p.salary == 5000):
+        with pytest.raises(QueryError, match="encrypted"):
+            people.where(p.team == "Sales", condition)
+
+
+def test_a_row_that_another_program_swapped_is_rejected_and_found(table_client: TableClient) -> None:
+    people = EncryptedTable(table_client, Person, cipher=CIPHER)
+    for each in (ANN, BOB):
+        people.insert(each)
+    assert list(audit(people)) == []
+    bob = table_client.get_entity("Sales", "Bob")
+    table_client.update_entity(
+        {"PartitionKey": "Sales", "RowKey": "Ann", "salary": bob["salary"]}, mode=UpdateMode.MERGE
+    )
+    with pytest.raises(Undecryptable, match="salary"):
+        people.get(ANN)
+    assert [(each.kind, each.key.row_key) for each in audit(people)] == [(UNDECRYPTABLE, "Ann")]
+
+
+def test_values_that_are_too_large_once_encrypted_are_rejected(table_client: TableClient) -> None:
+    with pytest.raises(EntityValueError, match="65536 are allowed"):
+        EncryptedTable(table_client, Person, cipher=CIPHER).insert(replace(ANN, email="\u20ac" * 22_000))
+
+
+def test_old_entities_are_migrated(table_client: TableClient) -> None:
+    old = EncryptedTable(table_client, cipher=LEGACY)
+    for number in range(30):
+        old.insert(Bag(PartitionKey="p", RowKey=f"{number:02}", email=f"{number}@contoso.com", salary=number))
+    with pytest.raises(EntityValueError, match="no merge"):
+        old.merge(EntityKey("p", "00"), email="x")
+    assert [each["email"] for each in old.where(scan=True)][:2] == ["0@contoso.com", "1@contoso.com"]
+    assert list(reencrypt(table_client, LEGACY, CIPHER)) == []
+    new = EncryptedTable(table_client, cipher=CIPHER)
+    assert [(each["email"], each["salary"]) for each in new.where(scan=True)] == [
+        (f"{number}@contoso.com", number) for number in range(30)
+    ]
+    etags = [each.metadata["etag"] for each in table_client.list_entities()]
+    assert list(reencrypt(table_client, LEGACY, CIPHER)) == []
+    assert [each.metadata["etag"] for each in table_client.list_entities()] == etags, "a second run writes nothing"
+    table_client.create_entity({"PartitionKey": "p", "RowKey": "x", "email": "plain"})
+    (failure,) = reencrypt(table_client, LEGACY, CIPHER)
+    assert "not encrypted" in failure
+
+
+@pytest.mark.parametrize("old", [LEGACY, Cipher(KeyRing({"old": OLD}, "old"), ["email"])])
+def test_a_migration_that_ends_anywhere_is_begun_again(old: LegacyCipher | Cipher) -> None:
+    cipher = Cipher(RING, ["email"])
+
+    def attempt(fault: FaultAt) -> None:
+        simulation = Simulation()
+        for number in range(3):
+            key = EntityKey("p", str(number))
+            stored = old.encrypt(key, {"email": str(number)}, Kind.INSERT)
+            simulation.world, _ = simulation.world.perform(Write("t", Operation(Kind.INSERT, key, stored)))
+
+        def rival() -> None:
+            key = EntityKey("p", "1")
+            stored = old.encrypt(key, {"email": "new"}, Kind.PUT)
+            simulation.world, _ = simulation.world.perform(Write("t", Operation(Kind.PUT, key, stored)))
+
+        fault.rival = rival
+        simulation.ambient.failpoints = fault
+        for _ in range(2):
+            try:
+                found = simulation.run(reencrypted("t", old, cipher, Policy(), None))
+            except Crash:
+                continue
+            assert found.failures == ()
+        plain = [cipher.decrypt(each.key, each.properties)["email"] for each in simulation.world.entities("t")]
+        assert plain in (["0", "1", "2"], ["0", "new", "2"])
+
+    assert sum(1 for _ in every_fault(attempt, rival=lambda: None)) > 7 * 3
+
+
+async def test_asynchronous_tables_are_encrypted_alike(connection_string: str, table_client: TableClient) -> None:
+    rotated = Cipher(KeyRing({"old": OLD}, "old"), ["email", "salary"])
+    EncryptedTable(table_client, Person, cipher=rotated).insert(ANN)
+    async with AsyncTableClient.from_connection_string(connection_string, table_client.table_name) as client:
+        people = AsyncEncryptedTable(client, Person, cipher=CIPHER)
+        assert await people.get(ANN) == ANN, "the old key still reads"
+        assert list(await async_reencrypt(client, CIPHER, CIPHER)) == []
+        p = columns(Person)
+        assert [each async for each in people.where(p.team == "Sales", p.email == ANN.email)] == [ANN]
+    with pytest.raises(Undecryptable):
+        EncryptedTable(table_client, Person, cipher=rotated).get(ANN)
