@@ -114,10 +114,10 @@ class ContentStore(Protocol):
         ...
 
     async def delete(self, contents: Collection[ContentId]) -> None:
-        """Delete contents to which no row refers; unknown ones are passed over. Reads that have begun may fail.
+        """Delete contents to which no row refers, durably; unknown ones are passed over. Reads that run may fail.
 
         Raises:
-            EngineUnavailableError: some are left.
+            EngineUnavailableError: some are left, or may come back.
         """
         ...
 

@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from lazulite.engine.durable_files import make_private
+from lazulite.engine.durable_files import make_private, sync_directory
 
 FILES_MAX = 4096
 _OPEN = ".open"
@@ -85,11 +85,25 @@ def numbers_in(generation: Path) -> Iterator[int]:
 def settle(path: Path) -> None:
     """Rename an open generation, if it still is one. It blocks. A power cut may undo it, which costs a search.
 
+    Its names are synced first: a file that was deleted there must not come back in a generation that is not searched.
+
     Raises:
         OSError: it cannot be renamed.
     """
     with contextlib.suppress(FileNotFoundError):
+        sync_directory(path)
         path.rename(path.with_suffix(""))
+
+
+def sync(space: Path, number: int) -> None:
+    """Make the names in a generation durable, under whichever name it has; none needs that if it is gone. It blocks.
+
+    Raises:
+        OSError: they may not be durable.
+    """
+    for name in (str(number), f"{number}{_OPEN}", str(number)):
+        with contextlib.suppress(FileNotFoundError):
+            sync_directory(space / name)
 
 
 def remove_if_empty(space: Path, number: int) -> None:

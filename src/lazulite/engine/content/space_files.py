@@ -123,10 +123,10 @@ class SpaceFiles:
         raise ContentMissingError("there is no such content")
 
     def remove(self, numbers: Iterable[int]) -> None:
-        """Delete files; it blocks.
+        """Delete files, durably; it blocks.
 
         Raises:
-            OSError: some are left.
+            OSError: some are left, or a power cut may bring some back.
         """
         touched = set()
         for number in numbers:
@@ -135,6 +135,7 @@ class SpaceFiles:
                 path.unlink(missing_ok=True)
             touched.add(number // FILES_MAX)
         for generation in touched:
+            generations.sync(self.path, generation)
             generations.remove_if_empty(self.path, generation)
 
     def _settle(self, generation: Generation) -> None:
