@@ -38,32 +38,34 @@ def _number(form: str, value: float | None) -> str:
     return NONE if value is None else format(value, form)
 
 
-MEDIANS: dict[str, tuple[str, str | Callable[[Row], float | None]]] = {
-    "per second": (",.0f", "rate"),
-    "p50 ms": (".2f", "p50_ms"),
-    "p99 ms": (".2f", "p99_ms"),
-    "p99.9 ms": (".2f", "p999_ms"),
-    "worst ms": (".2f", "max_ms"),
-    "server CPU, µs": (",.1f", lambda row: row.each_us("server")),
-    "store CPU, µs": (",.1f", lambda row: row.each_us("store")),
-    "client CPU, µs": (",.1f", lambda row: row.each_us("client")),
-    "server CPU": (".0%", lambda row: row.busy("server")),
-    "client CPU": (".0%", lambda row: row.busy("client")),
-    "CPUs busy": (".2f", lambda row: row.busy("server", "client", "store")),
-    "per server core": (",.0f", lambda row: row.per_core("server") if row.store_cpu_s else None),
-    "per store core": (",.0f", "per_store_core"),
-    "RSS MB": (".0f", "rss_mb"),
-    "peak MB": (".0f", "peak_mb"),
-    "grown MB": (".1f", "grown_mb"),
-    "bytes of an entity": (",.1f", "entity_bytes"),
-}
-RATIOS: dict[str, tuple[str, Callable[[Line], float | None]]] = {
+def _of(field: str | Callable[[Row], float | None]) -> Callable[[Line], float | None]:
+    return lambda line: middle(line.rows, field) or None
+
+
+COLUMNS: dict[str, tuple[str, Callable[[Line], float | None]]] = {
+    "per second": (",.0f", _of("rate")),
+    "p50 ms": (".2f", _of("p50_ms")),
+    "p99 ms": (".2f", _of("p99_ms")),
+    "p99.9 ms": (".2f", _of("p999_ms")),
+    "worst ms": (".2f", _of("max_ms")),
+    "server CPU, µs": (",.1f", _of(lambda row: row.each_us("server"))),
+    "store CPU, µs": (",.1f", _of(lambda row: row.each_us("store"))),
+    "client CPU, µs": (",.1f", _of(lambda row: row.each_us("client"))),
+    "server CPU": (".0%", _of(lambda row: row.busy("server"))),
+    "client CPU": (".0%", _of(lambda row: row.busy("client"))),
+    "CPUs busy": (".2f", _of(lambda row: row.busy("server", "client", "store"))),
+    "per server core": (",.0f", _of(lambda row: row.per_core("server") if row.store_cpu_s else None)),
+    "per store core": (",.0f", _of("per_store_core")),
+    "RSS MB": (".0f", _of("rss_mb")),
+    "peak MB": (".0f", _of("peak_mb")),
+    "grown MB": (".1f", _of("grown_mb")),
+    "bytes of an entity": (",.1f", _of("entity_bytes")),
     "of the baseline": (".0%", lambda line: line.against(BASELINE)),
     "Lazulite is × it": (".2f", Line.lazulite),
     "of pgbench": (".0%", lambda line: line.against(PGBENCH)),
     "of one process": (".2f", lambda line: line.against(ONE_PROCESS.get(line.rows[0].subject))),
 }
-"""Both by head: the form and the value of a cell. A table has the columns of which it has a number."""
+"""By head: the form and the value of a cell. A table has the columns of which it has a number."""
 
 
 def table(head: Sequence[str], cells: Iterable[Sequence[str]], left: int = 1) -> list[str]:
@@ -95,13 +97,13 @@ def _runs(rows: Sequence[Row]) -> list[str]:
     """Return a table of runs."""
     groups = grouped(rows, "workload", "variant", "mode", "entities")
     lines = [Line(each, group) for group in groups for each in grouped(group, "subject", "connections")]
-    columns = {
-        head: [_number(form, middle(line.rows, of) or None) for line in lines] for head, (form, of) in MEDIANS.items()
-    }
-    columns |= {head: [_number(form, of(line)) for line in lines] for head, (form, of) in RATIOS.items()}
-    columns = {head: cells for head, cells in columns.items() if set(cells) != {NONE}}
-    cells = zip(*([_labels(line)[at] for line in lines] for at in range(5)), *columns.values(), strict=True)
-    return table(("workload", "entities", "connections", "subject", "mode", *columns), cells)
+    values = {head: [value(line) for line in lines] for head, (_, value) in COLUMNS.items()}
+    shown = {head: COLUMNS[head][0] for head, found in values.items() if any(each is not None for each in found)}
+    cells = [
+        [*_labels(line), *(_number(form, values[head][at]) for head, form in shown.items())]
+        for at, line in enumerate(lines)
+    ]
+    return table(("workload", "entities", "connections", "subject", "mode", *shown), cells)
 
 
 def _labels(line: Line) -> list[str]:
