@@ -194,6 +194,20 @@ def test_a_run_is_bounded_in_requests() -> None:
     assert (found.requests, found.errors) == (25, 0)
 
 
+def test_a_request_follows_from_a_response_until_none_does() -> None:
+    left, seen = iter([GET] * 5), []
+
+    def follow(status: int, body: bytes) -> bytes | None:
+        seen.append((status, body))
+        return next(left, None)
+
+    with baseline(200, 10, pin=False) as server:
+        found = run_asyncio(replace(workload(), follow=follow), server.port, 0, Limits(seconds=20, requests=1000))
+    assert (found.requests, found.errors) == (5, 0), "both requests count as one"
+    assert seen == [(200, b"x" * 10)] * 7, "each of the two connections ends when nothing follows"
+    assert found.seconds < 10
+
+
 def test_a_fixed_rate_sends_all_that_was_due() -> None:
     with baseline(200, 10, pin=False) as server:
         found = run_asyncio(workload(), server.port, 0, Limits(seconds=0.2, requests=1000), rate=500, nap_s=0.0001)
