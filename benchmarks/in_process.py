@@ -38,8 +38,8 @@ from lazulite.table.routes import ROUTES
 from lazulite.table.service import TableService
 
 _ROOT = Path(__file__).parents[1]
-_ROUNDS, _WARM = 60, 10
-"""How often the requests of a case are sent, and how often before the first that counts."""
+_ROUNDS, _WARM_SHARE = 60, 6
+"""How often the requests of a case are sent by default, and the share of them, one in so many, that does not count."""
 
 
 class Client(asyncio.Transport):
@@ -104,11 +104,11 @@ class Side:
         took_s = time.thread_time() - began_s
         return took_s, [b"%d" % one.status + (one.body if isinstance(one.body, bytes) else b"") for one in responses]
 
-    async def measure(self, case: Case) -> float:
+    async def measure(self, case: Case, rounds: int) -> float:
         """Return microseconds of processor time for a unit."""
         clients = self.connect(case) if case.whole else []
         times = []
-        for number in range(_ROUNDS):
+        for number in range(rounds):
             numbers = range(number * case.together, (number + 1) * case.together)
             if case.before is not None:
                 await self._send(case, [], list(map(case.before, numbers)))
@@ -118,7 +118,7 @@ class Side:
             times.append(seconds)
         for client in clients:
             client.connection.connection_lost(None)
-        return sorted(times[_WARM:])[_ROUNDS // 10] / case.together / case.units * 1e6
+        return sorted(times[rounds // _WARM_SHARE :])[rounds // 10] / case.together / case.units * 1e6
 
     async def _send(self, case: Case, clients: Sequence[Client], raw: Sequence[bytes]) -> tuple[float, list[bytes]]:
         """Send requests, whole if there are clients. Each must succeed."""
@@ -158,7 +158,7 @@ def _request(raw: bytes) -> Request:
     return Request(method, path, query, Fields.of(headers), body, id="0" * 36)
 
 
-async def measure(plans: bool, only: str) -> dict[str, float]:
+async def measure(plans: bool, only: str, rounds: int) -> dict[str, float]:
     """Return microseconds by case, and the calls."""
     if not plans:
         ROUTES.varying = QUEUE_ROUTES.varying = {}  # No method has a plan.
@@ -168,15 +168,15 @@ async def measure(plans: bool, only: str) -> dict[str, float]:
             await side.send([request], service)
     found = await side.calls()
     calm_collector()
-    found |= {name: await side.measure(case) for name, case in CASES.items() if only in name}
+    found |= {name: await side.measure(case, rounds) for name, case in CASES.items() if only in name}
     await side.engine.close()
     return found
 
 
-def _turn(checkout: Path, plans: bool, only: str) -> dict[str, float]:
+def _turn(checkout: Path, plans: bool, only: str, rounds: int) -> dict[str, float]:
     """Measure a checkout in a process of its own."""
     paths = os.pathsep.join((str(checkout / "src"), str(_ROOT)))
-    command = [sys.executable, "-m", "benchmarks.in_process", "--measure", "--only", only]
+    command = [sys.executable, "-m", "benchmarks.in_process", "--measure", "--only", only, "--rounds", str(rounds)]
     command += [] if plans else ["--without-plans"]
     done = subprocess.run(command, env={**os.environ, "PYTHONPATH": paths}, cwd=_ROOT, capture_output=True, check=False)
     if done.returncode:
@@ -201,18 +201,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.in_process", description=__doc__)
     parser.add_argument("--against", type=Path, metavar="CHECKOUT", help="instead of this checkout without plans")
     parser.add_argument("--only", default="", metavar="TEXT", help="cases whose name contains this")
+    parser.add_argument("--rounds", type=int, default=_ROUNDS, help="of each case in a turn (%(default)s)")
     parser.add_argument("--turns", type=int, default=5, help="of both sides (%(default)s)")
     parser.add_argument("--measure", action="store_true", help="measure the importable checkout, and print JSON")
     parser.add_argument("--without-plans", action="store_true", help="with --measure: requests have no plans")
     given = parser.parse_args()
     if given.measure:
-        print(json.dumps(asyncio.run(measure(not given.without_plans, given.only))))
+        print(json.dumps(asyncio.run(measure(not given.without_plans, given.only, given.rounds))))
         return
-    other = given.against or _ROOT
-    pairs = [
-        (_turn(_ROOT, True, given.only), _turn(other, given.against is not None, given.only))
-        for _ in range(given.turns)
-    ]
+    other, how = given.against or _ROOT, (given.only, given.rounds)
+    pairs = [(_turn(_ROOT, True, *how), _turn(other, given.against is not None, *how)) for _ in range(given.turns)]
     print("\n".join(table(pairs)))
 
 

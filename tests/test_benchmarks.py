@@ -70,7 +70,7 @@ class Harness(NamedTuple):
 
 def run_harness(location: Path, *arguments: str) -> Harness:
     command = [sys.executable, "-W", "error", "-m", "benchmarks", "--location", str(location), *arguments]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=300)
     return Harness(done.returncode, done.stdout + done.stderr)
 
 

@@ -12,7 +12,7 @@ CASES = 17
 
 
 def run(*options: str) -> str:
-    command = [sys.executable, "-m", "benchmarks.in_process", *options]
+    command = [sys.executable, "-m", "benchmarks.in_process", "--rounds", "6", *options]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=True).stdout
 
 
