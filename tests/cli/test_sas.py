@@ -153,6 +153,16 @@ def test_urls(location: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert urlsplit(capsys.readouterr().out).path == "/devstoreaccount1/"
 
 
+@pytest.mark.parametrize(("services", "port"), [("t", 9), ("q", 8), ("bq", 8), ("tq", 9)])
+def test_the_url_of_an_account_sas_is_that_of_a_service_that_it_has(
+    services: str, port: int, location: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ports = ["--table-port", "9", "--queue-port", "8"]
+    common = ["--permissions", "r", "--expiry", "1h", "--url", "--location", str(location), *ports]
+    assert main(["sas", "account", "--services", services, *common]) == 0
+    assert capsys.readouterr().out.startswith(f"http://127.0.0.1:{port}/devstoreaccount1/?sv=")
+
+
 def test_rejections_are_one_line(location: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["sas", "table", "Orders", "--location", str(location)]) == 2
     expected = "lazulite: pass --permissions and --expiry, or a stored --policy that has them\n"

@@ -39,11 +39,14 @@ def run(args: Namespace, environ: Mapping[str, str]) -> int:
 
 
 def _url(args: Namespace, account: str) -> str:
-    """Return the URL of the resource that a token is for."""
+    """Return the URL of the resource that a token is for; of an account SAS, that of the first service that it has."""
     endpoints = endpoints_of(args, account)
     if args.kind == "queue":
         return f"{endpoints['queue']}/{args.queue}"
-    return f"{endpoints['table']}/{args.table if args.kind == 'table' else ''}"
+    if args.kind == "table":
+        return f"{endpoints['table']}/{args.table}"
+    has_queues_only = "q" in args.services and "t" not in args.services
+    return f"{endpoints['queue' if has_queues_only else 'table']}/"
 
 
 def sign(args: Namespace, account: Account, now: int) -> str:
