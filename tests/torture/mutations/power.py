@@ -39,9 +39,8 @@ def _answer_early() -> None:
     async def flush_group(self: Any) -> None:
         group = self._close()
         await self._write(group)
-        group.acknowledge()
+        self._acknowledge(group)
         await asyncio.get_running_loop().run_in_executor(self._worker, self._sync)
-        self._flushing = None
 
     GroupCommit._flush_group = flush_group  # type: ignore[method-assign]
 

@@ -1,7 +1,7 @@
 """Queues of several processes on a PostgreSQL pair with synchronous replication, whose primary is killed under load.
 
-The processes know both servers. In a failover the primary loses its standby and is killed, and the standby is
-promoted. After that, the new primary crashes and returns as in `on_postgres`. Each epoch begins with a pair.
+The processes know both servers. In a failover the primary loses its standby and is killed; the standby is started
+again and promoted. After that, the new primary crashes and returns as in `on_postgres`. Each epoch begins with a pair.
 """
 
 import asyncio
@@ -75,7 +75,8 @@ class OnPair(OnDatabase):
         standby.pause()
         await asyncio.sleep(self._random.uniform(*CUT_SECONDS))
         await asyncio.to_thread(self._database.kill)
-        standby.resume()
+        await asyncio.to_thread(standby.kill)  # With what the network had for it.
+        await asyncio.to_thread(standby.start)
         await asyncio.to_thread(standby.promote)
         self._database, self._standby = standby, None
 
