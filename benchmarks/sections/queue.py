@@ -38,7 +38,7 @@ PGBENCH_CONNECTIONS = 16
 CONSUMERS, NUMBERS_OF_CONSUMERS = "consumers", (1, 4, 16, 64)
 DISK_BYTES_PER_MESSAGE = 4 * TEXT_BYTES
 _ANNOUNCED_SECONDS = 6  # Until both processes know of each other.
-_TOGETHER, _HELD_SECONDS, _WEEK_SECONDS = 256, 6 * 86_400, 7 * 86_400
+_TOGETHER, _GOT, _HELD_SECONDS, _WEEK_SECONDS = 1024, 32, 6 * 86_400, 7 * 86_400
 
 
 def run(bench: Bench) -> None:
@@ -137,15 +137,16 @@ async def _fill(location: Path, front: _Front) -> None:
         await catalog.create(ACCOUNT, QUEUE, ())
         queue = await catalog.require(ACCOUNT, QUEUE)
         text = Random(2).randbytes(TEXT_BYTES // 2).hex().encode()
+        async def take() -> None:
+            got = await messages.get(queue, _GOT, _HELD_SECONDS)
+            if front.deleted:
+                receipts = [(each.id, Receipt(each.visible, each.changes)) for each in got]
+                await asyncio.gather(*(messages.delete(queue, *receipt) for receipt in receipts))
+
         for count in _portions(front.messages):
             await asyncio.gather(*(messages.put(queue, text, 0, front.ttl) for _ in range(count)))
-            left = count if front.held or front.deleted else 0
-            while left:
-                got = await messages.get(queue, min(32, left), _HELD_SECONDS)
-                left -= len(got)
-                if front.deleted:
-                    receipts = [(each.id, Receipt(each.visible, each.changes)) for each in got]
-                    await asyncio.gather(*(messages.delete(queue, *receipt) for receipt in receipts))
+            if front.held or front.deleted:
+                await asyncio.gather(*(take() for _ in range(-(-count // _GOT))))
     finally:
         await engine.close()
 
