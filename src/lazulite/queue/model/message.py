@@ -82,7 +82,9 @@ class Message(NamedTuple):
     @property
     def place(self) -> Place:
         """Where it is."""
-        return Place(self.row, self.head, self.index_row)
+        tail = f"{self.id.int:032x}"
+        index_row = None if self.expires >= LAST_TICK else f"{EXPIRES}{self.expires:016x}{tail}"
+        return Place(f"{VISIBLE}{self.visible:016x}{tail}", self.head, index_row)
 
     @property
     def order(self) -> tuple[int, int, UUID]:

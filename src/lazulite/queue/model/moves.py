@@ -168,8 +168,8 @@ class MoveMessages(ExpectingCommit):
                 continue
             lowest = min(lowest, after.visible)
             lifetime = max(lifetime, after.expires - after.visible)
-            changes[after.row] = after.value
-            index_row = after.index_row
+            row, head, index_row = after.place
+            changes[row] = head + after.text
             if index_row is not None:
                 changes[index_row] = after.index_value
         super().__init__(STATE_ROW, beginnings)
@@ -197,6 +197,7 @@ class MoveMessages(ExpectingCommit):
         Raises:
             MessagesGoneError, BarrierError, UnscheduledError: see there.
         """
+        self.after = None
         state = read_state(current[0])
         gone = [
             index
