@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from types import UnionType
-from typing import Generic, TypeVar, overload
+from typing import TYPE_CHECKING, Generic, TypeVar, overload
 
 from azure.data.tables.aio import TableClient
 
@@ -25,6 +25,9 @@ from lazulite_patterns.table.plan import plan
 from lazulite_patterns.table.ranges import Ranges
 from lazulite_patterns.table.session import OnConflict, Session
 from lazulite_patterns.table.transaction import Transaction
+
+if TYPE_CHECKING:
+    from azure.storage.queue.aio import QueueClient  # An extra: only programs with queues have it.
 
 E = TypeVar("E")
 
@@ -58,6 +61,7 @@ class Table(Generic[E]):
         indexes: Sequence[Index] = ...,
         clients: Sequence[TableClient] = ...,
         outbox: bool = ...,
+        queue: "QueueClient | None" = ...,
         policy: Policy = ...,
         ambient: Ambient | None = ...,
     ) -> None: ...
@@ -69,6 +73,7 @@ class Table(Generic[E]):
         indexes: Sequence[Index] = (),
         clients: Sequence[TableClient] = (),
         outbox: bool = False,
+        queue: "QueueClient | None" = None,
         policy: Policy = Policy(),  # noqa: B008 - it is frozen
         ambient: Ambient | None = None,
     ) -> None:
@@ -80,13 +85,17 @@ class Table(Generic[E]):
             indexes: of the entities; the table has one class then.
             clients: of the other tables that indexes name.
             outbox: whether side effects are bound to writes; queries then leave their rows out.
+            queue: the client of the queue whose workers write eventual entries: `IndexTask`.
             policy: deadlines and marks.
             ambient: clock, randomness and failpoints, for tests.
         """
         self.client = client
         tables = {each.table_name: each for each in (client, *clients)}
-        self._driver = Driver(tables, ambient)
-        self._session: Session[E] = session_of(client.table_name, kinds, policy, indexes, tables, outbox=outbox)
+        name = None if queue is None else queue.queue_name
+        self._driver = Driver(tables, ambient, queues={} if queue is None else {queue.queue_name: queue})
+        self._session: Session[E] = session_of(
+            client.table_name, kinds, policy, indexes, tables, outbox=outbox, queue=name
+        )
 
     @property
     def driver(self) -> Driver:

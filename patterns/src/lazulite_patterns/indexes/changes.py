@@ -39,6 +39,11 @@ class Changed(NamedTuple):
         return Planned(operation, Ring.of(self.base.properties))
 
     @property
+    def deferred(self) -> frozenset[Entry]:
+        """The entries before and after that a worker writes; none if they stay as they are."""
+        return frozenset(each for each in self.old | self.new if each.eventual and each in self.old ^ self.new)
+
+    @property
     def rewritten(self) -> list[Entry]:
         """The entries that stay, of which a copied property changes."""
         before = {} if self.base is None else self.base.properties

@@ -11,7 +11,7 @@ from lazulite_patterns.indexes import lists
 from lazulite_patterns.indexes.entries import PARTITION, PENDING, ROW, Entry, contents, pointing_to, target
 from lazulite_patterns.indexes.index import BoundIndex, Listing
 from lazulite_patterns.indexes.pointers import PointerIndex
-from lazulite_patterns.outcomes.grace import age_seconds
+from lazulite_patterns.outcomes.grace import GRACE_SECONDS, age_seconds
 from lazulite_patterns.outcomes.retries import begin, read
 from lazulite_patterns.outcomes.ring import Ring
 from lazulite_patterns.outcomes.verdict import Planned
@@ -49,6 +49,8 @@ class IndexCheck:
             return []
         findings = []
         for entry in sorted(self.pointers.entries(row.properties)):
+            if entry.eventual and age_seconds(row, now) <= GRACE_SECONDS:
+                continue  # A worker writes it.
             findings += yield from self._entity(entry, row, now)
         return findings
 

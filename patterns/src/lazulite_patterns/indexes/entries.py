@@ -29,6 +29,8 @@ class Entry(NamedTuple):
     """The properties of the entity that it has, too."""
     listed: bool = False
     """Whether it is no row of its own, but an item in rows of a list."""
+    eventual: bool = False
+    """Whether a worker of a queue writes it after the commit."""
 
 
 EntriesOf = Callable[[Properties], frozenset[Entry]]

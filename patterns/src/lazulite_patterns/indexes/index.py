@@ -40,6 +40,7 @@ class Index:
         within_partition: whether the entries lie in the entity's partition, and a look-up is in one partition.
         table: the table of the entries; None for the entities' own.
         copy: fields that the entries have, too.
+        eventual: whether a worker of a queue writes the entries after the commit.
     """
 
     def __init__(
@@ -50,6 +51,7 @@ class Index:
         within_partition: bool = False,
         table: str | None = None,
         copy: Sequence[str] = (),
+        eventual: bool = False,
     ) -> None:
         """Declare an index.
 
@@ -61,15 +63,19 @@ class Index:
             within_partition: whether the entries are written in the entity's transaction.
             table: the name of the entries' table; None for the entities' own.
             copy: names of fields that `Table.copied` reads without the entity. They are no parts of a key.
+            eventual: whether a worker of a queue writes the entries after the commit: `Table(…, queue=…)`.
 
         Raises:
-            SchemaError: there is no field, `within_partition` has another table, or a unique index has copies.
+            SchemaError: there is no field, or two of these do not go together.
         """
         if not fields or (within_partition and table is not None):
             raise SchemaError(f"index {name}: it has fields, and within a partition the table of the entities")
         if unique and copy:
             raise SchemaError(f"index {name}: a unique index has no copies, as a mark could overwrite a claim")
+        if eventual and (unique or within_partition or copy):
+            raise SchemaError(f"index {name}: an eventual one is not unique, has no copies, and is in other partitions")
         self.name = name
+        self.eventual = eventual
         self.copy = tuple(copy)
         self.fields = tuple((each, None) if isinstance(each, str) else each for each in fields)
         self.unique = unique
@@ -91,6 +97,7 @@ class Listing(Index):
         *fields: str | tuple[str, object],
         place: Literal["partition", "table", "blob"] = "partition",
         table: str | None = None,
+        eventual: bool = False,
     ) -> None:
         """Declare a listing.
 
@@ -99,14 +106,15 @@ class Listing(Index):
             fields: as those of an index.
             place: where the lists are.
             table: the name of the lists' table; None for the entities' own.
+            eventual: as that of an index.
 
         Raises:
-            SchemaError: there is no field, or lists within the partition have another table.
+            SchemaError: there is no field, or lists within the partition have another table or are eventual.
             NotImplementedError: the place is a blob.
         """
         if place == "blob":
             raise NotImplementedError(f"listing {name}: lists in blobs need the Blob service, which is not there yet")
-        super().__init__(name, *fields, within_partition=place == "partition", table=table)
+        super().__init__(name, *fields, within_partition=place == "partition", table=table, eventual=eventual)
         self.place = place
 
 
@@ -144,7 +152,8 @@ class BoundIndex:
 
     def at(self, key: EntityKey) -> Entry:
         """Return the entry with these keys."""
-        return Entry(self.table, key, self.index.unique, self.copied, isinstance(self.index, Listing))
+        listed = isinstance(self.index, Listing)
+        return Entry(self.table, key, self.index.unique, self.copied, listed, self.index.eventual)
 
     def values(self, properties: Properties) -> dict[str, object]:
         """Return the values of the copied fields."""

@@ -30,6 +30,7 @@ from lazulite_patterns.effects.tables import EntityKey, Kind, Operation, Propert
 from lazulite_patterns.indexes import lists
 from lazulite_patterns.indexes.changes import Changed, Entries, claim, removal, replacement
 from lazulite_patterns.indexes.copies import Mark, mark, settle
+from lazulite_patterns.indexes.deferred import announce, show
 from lazulite_patterns.indexes.entries import EntriesOf, Entry, contents, pointing_to, target
 from lazulite_patterns.indexes.errors import Busy, NotUnique
 from lazulite_patterns.outcomes.errors import Conflict, Exists, OutcomeUnknown, Unavailable
@@ -54,11 +55,13 @@ class PointerIndex:
         table: of the entities.
         entries: returns the entries of an entity, from its properties.
         policy: of each request.
+        queue: the name of the queue whose workers write eventual entries.
     """
 
     table: str
     entries: EntriesOf
     policy: Policy = Policy()  # noqa: RUF009 - it is frozen
+    queue: str = ""
 
     def change(self, key: EntityKey, change: Change, attempts: int = 8) -> Protocol[Written | None]:
         """Change an entity, and its entries with it.
@@ -116,6 +119,18 @@ class PointerIndex:
         found = yield from self._read(Entry(self.table, target(pointer)))
         return found if found is not None and entry in self.entries(found.properties) else None
 
+    def read(self, entry: Entry) -> Protocol[Stored | None]:
+        """Read an entry, or another row."""
+        return self._read(entry)
+
+    def put(self, entry: Entry, key: EntityKey) -> Protocol[None]:
+        """Put an entry of an entity, even if it is there."""
+        return self._put(entry, key)
+
+    def clean(self, left: list[tuple[Entry, Stored]]) -> Protocol[None]:
+        """Delete entries If-Match the ETags that were read."""
+        return self._clean(left)
+
     def _changed(self, changes: list[Changed], entries: Entries, joined: Joined) -> Protocol[Written | None]:
         """Do the steps 2 to 5 of a change."""
         one = changes[0].key
@@ -125,7 +140,8 @@ class PointerIndex:
             if each[0].copy and not self._inside(each[0], one)
         ]
         listed = [each for each in (*entries.gained, *entries.left) if each[0].listed and self._inside(each[0], one)]
-        elsewhere = frozenset(dict(marking)) | frozenset(dict(listed))
+        later = [(each.key, each.deferred) for each in changes if each.deferred]
+        elsewhere = frozenset(dict(marking)) | frozenset(dict(listed)) | frozenset().union(*dict(later).values())
         found = yield from self._etags(frozenset(dict(entries.left)) - elsewhere)
         left = [(entry, stored) for entry, stored in found if target(stored) == entries.old[entry]]
         started = yield from begin(self.policy)
@@ -145,6 +161,7 @@ class PointerIndex:
         inside += [removal(*each) for each in left if self._inside(each[0], one)]
         inside += yield from self._lists(listed, entries.new)
         marks = yield from self._marks(marking)
+        sent = yield from announce(self.queue, self.table, later, self.policy, started)
         if (yield from started.expired()):
             raise _TooLate("the entries were not written before the deadline")
         yield from joined.check()
@@ -156,6 +173,7 @@ class PointerIndex:
             for each in marks:
                 yield from self._settled(each, after[each.key] if each.entry in entries.new else None)
         yield from self._clean([each for each in left if not self._inside(each[0], one)])
+        yield from show(self.queue, sent)
         return written
 
     def _lists(self, entries: list[tuple[Entry, EntityKey]], new: Mapping[Entry, EntityKey]) -> Protocol[list[Planned]]:

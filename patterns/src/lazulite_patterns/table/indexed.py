@@ -33,11 +33,12 @@ class IndexedSession(Session[E]):
     """Makes the protocols of a table with indexes."""
 
     indexes: tuple[BoundIndex, ...] = ()
+    queue: str | None = None
 
     @cached_property
     def pointers(self) -> PointerIndex:
         """The protocol of entries."""
-        return PointerIndex(self.name, self.entries, self.policy)
+        return PointerIndex(self.name, self.entries, self.policy, self.queue or "")
 
     @property
     def hidden(self) -> tuple[Filter, ...]:
@@ -92,6 +93,7 @@ def session_of(
     tables: Mapping[str, object],
     *,
     outbox: bool = False,
+    queue: str | None = None,
 ) -> Session[E]:
     """Return the session of a table.
 
@@ -102,6 +104,7 @@ def session_of(
         indexes: of its entities.
         tables: the tables that there are clients of.
         outbox: whether the table has rows of an outbox.
+        queue: the name of the queue whose workers write eventual entries.
 
     Raises:
         SchemaError: an index fits no class.
@@ -118,8 +121,10 @@ def session_of(
         raise ValueError(f"with indexes, the deadline is less than {GRACE_SECONDS - ARRIVAL_SECONDS} seconds")
     if absent := {each.table for each in indexes if each.table is not None} - set(tables):
         raise ValueError(f"there is no client of the table {min(absent)}: clients=[…]")
+    if queue is None and (without := [each.name for each in indexes if each.eventual]):
+        raise ValueError(f"index {without[0]} is eventual, and there is no queue for its workers: queue=…")
     schema = stored_as.only
-    return IndexedSession(name, stored_as, policy, outbox, tuple(bound(each, schema, name) for each in indexes))
+    return IndexedSession(name, stored_as, policy, outbox, tuple(bound(each, schema, name) for each in indexes), queue)
 
 
 def _change(planned: Planned, number: int | None) -> Callable[[Stored | None], Properties | None]:
