@@ -1,7 +1,6 @@
 """A move ends with the entity in the target alone, whatever fails in between: in memory and on a service."""
 
-import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any
 from uuid import uuid4
@@ -12,11 +11,8 @@ from azure.data.tables.aio import TableClient as AsyncTableClient
 from azure.storage.queue import QueueClient
 from azure.storage.queue.aio import QueueClient as AsyncQueueClient
 
-from lazulite_patterns.aio.driver import Driver as AsyncDriver
 from lazulite_patterns.aio.table import Table as AsyncTable
 from lazulite_patterns.aio.tasks import Tasks as AsyncTasks
-from lazulite_patterns.effects.ambient import Ambient
-from lazulite_patterns.effects.driver import Driver
 from lazulite_patterns.effects.effect import Protocol
 from lazulite_patterns.effects.failpoints import Failpoints, NoFailpoints
 from lazulite_patterns.effects.tables import EntityKey
@@ -48,48 +44,6 @@ class Former:
     year: Annotated[str, Partition()]
     id: Annotated[str, Row()]
     email: str = ""
-
-
-@pytest.fixture
-def target_client(connection_string: str) -> Iterator[TableClient]:
-    with TableClient.from_connection_string(connection_string, f"T{uuid4().hex}", retry_total=0) as client:
-        client.create_table()
-        yield client
-        client.delete_table()
-
-
-@pytest.fixture(params=["sync", "async"])
-def run(
-    request: pytest.FixtureRequest,
-    connection_string: str,
-    table_client: TableClient,
-    target_client: TableClient,
-    queue_client: QueueClient,
-) -> Iterator[Run]:
-    """Yield what runs a protocol on a source, a target and a queue `q`, with failpoints."""
-    names = [table_client.table_name, target_client.table_name]
-    if request.param == "sync":
-        tables = dict(zip(names, (table_client, target_client), strict=True))
-
-        def run(protocol: Protocol[Any], failpoints: Failpoints) -> Any:
-            ambient = Ambient(failpoints=failpoints)
-            return Driver(tables, ambient, lambda _: None, queues={"q": queue_client}).run(protocol)
-
-        yield run
-        return
-    with asyncio.Runner() as runner:
-        at = {each: AsyncTableClient.from_connection_string(connection_string, each) for each in names}
-        queue = AsyncQueueClient.from_connection_string(connection_string, queue_client.queue_name)
-
-        async def nothing(_: float) -> None:
-            return
-
-        yield lambda protocol, failpoints: runner.run(
-            AsyncDriver(at, Ambient(failpoints=failpoints), nothing, queues={"q": queue}).run(protocol)
-        )
-        for each in at.values():
-            runner.run(each.close())
-        runner.run(queue.close())
 
 
 def test_every_fault_of_a_move(

@@ -1,7 +1,7 @@
 """A side effect happens if and only if its transaction commits, whatever fails: in memory and on a service."""
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -14,11 +14,8 @@ from azure.data.tables.aio import TableClient as AsyncTableClient
 from azure.storage.queue import QueueClient
 from azure.storage.queue.aio import QueueClient as AsyncQueueClient
 
-from lazulite_patterns.aio.driver import Driver as AsyncDriver
 from lazulite_patterns.aio.table import Table as AsyncTable
 from lazulite_patterns.aio.tasks import Tasks as AsyncTasks
-from lazulite_patterns.effects.ambient import Ambient
-from lazulite_patterns.effects.driver import Driver
 from lazulite_patterns.effects.effect import Effect, Protocol
 from lazulite_patterns.effects.errors import ResultUnknown
 from lazulite_patterns.effects.failpoints import Failpoints, NoFailpoints
@@ -49,35 +46,6 @@ class Member:
     club: Annotated[str, Partition()]
     id: Annotated[str, Row()]
     email: str = ""
-
-
-@pytest.fixture(params=["sync", "async"])
-def run(
-    request: pytest.FixtureRequest, connection_string: str, table_client: TableClient, queue_client: QueueClient
-) -> Iterator[Run]:
-    """Yield what runs a protocol on a table and a queue `q`, with failpoints."""
-    name = table_client.table_name
-    if request.param == "sync":
-
-        def run(protocol: Protocol[Any], failpoints: Failpoints) -> Any:
-            ambient = Ambient(failpoints=failpoints)
-            queues = {"q": queue_client}
-            return Driver({name: table_client}, ambient, lambda _: None, queues=queues).run(protocol)
-
-        yield run
-        return
-    with asyncio.Runner() as runner:
-        client = AsyncTableClient.from_connection_string(connection_string, name)
-        queue = AsyncQueueClient.from_connection_string(connection_string, queue_client.queue_name)
-
-        async def nothing(_: float) -> None:
-            return
-
-        yield lambda protocol, failpoints: runner.run(
-            AsyncDriver({name: client}, Ambient(failpoints=failpoints), nothing, queues={"q": queue}).run(protocol)
-        )
-        runner.run(client.close())
-        runner.run(queue.close())
 
 
 def test_every_fault_of_an_outbox(run: Run, table_client: TableClient, queue_client: QueueClient) -> None:

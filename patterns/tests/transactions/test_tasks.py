@@ -3,6 +3,7 @@
 import threading
 from base64 import b64decode
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -13,8 +14,9 @@ from lazulite_patterns.effects.ambient import Ambient, Sleep
 from lazulite_patterns.effects.calls import Call
 from lazulite_patterns.effects.effect import Effect, Protocol, perform
 from lazulite_patterns.effects.errors import Rejected
-from lazulite_patterns.effects.failpoints import NoFailpoints
+from lazulite_patterns.effects.failpoints import Failpoints, NoFailpoints
 from lazulite_patterns.effects.queues import Extend, Message, Receive, Send
+from lazulite_patterns.outcomes import Policy
 from lazulite_patterns.simulation import Crash, Fault, FaultAt, Simulation, every_fault
 from lazulite_patterns.transactions import Letter, MessageTooLargeError, Task
 from lazulite_patterns.transactions.letters import TEXT_BYTES_MAX
@@ -157,6 +159,37 @@ def test_a_message_whose_workers_crash_goes_to_the_poison_queue_untried() -> Non
         simulation.now_seconds += 31
     assert simulation.run(work.once(30)) is True
     assert (len(simulation.world.messages("q")), len(simulation.world.messages("q-poison"))) == (0, 1)
+
+
+def test_every_fault_of_a_poisoned_message_on_a_service(
+    run: Callable[[Protocol[Any], Failpoints], Any], queue_client: QueueClient, poison_client: QueueClient
+) -> None:
+    letter = Letter("call", "an-id", 7)
+    work = Work("q", "q-poison", {"call": Calling(fail)}, 1, Policy(first_wait_seconds=0.001))
+
+    def poisoned() -> list[str]:
+        try:
+            return texts(poison_client)
+        except ResourceNotFoundError:
+            return []
+
+    def attempt(fault: FaultAt) -> None:
+        for client in (queue_client, poison_client):
+            with suppress(ResourceNotFoundError):
+                client.clear_messages()
+        run(work.send(letter), NoFailpoints())
+        with suppress(Crash):
+            run(work.once(30), fault)
+        hidden = queue_client.get_queue_properties().approximate_message_count
+        assert hidden or poisoned(), "poison copy first"
+        # The message is delivered again; here by another one, as the first is hidden for its time.
+        if hidden:
+            run(work.send(letter), NoFailpoints())
+            run(work.all(30, 1), NoFailpoints())
+        assert set(poisoned()) == {letter.text}
+
+    # The first run creates the poison queue, which is two requests more, and the others find it.
+    assert sum(1 for _ in every_fault(attempt)) >= 6 * 4
 
 
 def test_every_fault_of_a_poisoned_message_leaves_it_in_one_queue_or_both() -> None:
