@@ -310,8 +310,16 @@ def shared() -> Postgres:
 def empty_database() -> str:
     """Return the DSN of an empty database, which tests use one after the other: to make one takes much longer."""
     dsn = _reused()
-    shared().execute("DROP SCHEMA IF EXISTS lazulite CASCADE", database=dsn.rpartition("/")[2])
+    until(partial(_empty, dsn.rpartition("/")[2]), "the workers to let the tables be dropped")
     return dsn
+
+
+def _empty(database: str) -> bool:
+    try:
+        shared().execute("DROP SCHEMA IF EXISTS lazulite CASCADE", database=database)
+    except asyncpg.InternalServerError:  # A session of a worker changed a table at that moment.
+        return False
+    return True
 
 
 @cache
