@@ -91,6 +91,23 @@ async def test_messages_that_nobody_gets_at_home_are_got_by_others_in_time() -> 
         assert world.now - old.visible <= 2 * OVERDUE_TICKS + TICKS_PER_SECOND
 
 
+@pytest.mark.parametrize("pause", [0.01, 1.5])
+async def test_a_consumer_gets_the_old_messages_of_other_shards_in_time(pause: float) -> None:
+    """Whatever is read ahead at home, and however the old messages are spread."""
+    async with opened(4) as world:
+        shards = [world.process(number, homes=lambda _, number=number: [number]) for number in range(4)]  # type: ignore[misc]
+        at_home = world.process(4, homes=lambda _: [0])
+        for second in range(0, 40, 2):
+            number = 0 if second > 20 else [2, 2, 3, 2, 1][second // 2 % 5]
+            await shards[number].put(world.queue, str(second).encode(), 0, None)
+            world.advance(2)
+        got: list[str] = []
+        while some := await at_home.get(world.queue, 1, 600):
+            got.append(some[0].text.decode())
+            world.advance(pause)
+        assert got == [*map(str, range(0, 40, 2))]
+
+
 @pytest.mark.parametrize("change", [Catalog.clear, Catalog.delete])
 async def test_no_put_is_acknowledged_to_a_queue_that_another_process_has_cleared(
     change: Callable[[Catalog, str, str], Awaitable[None]],

@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from uuid import UUID
 
-from lazulite.protocol.clock import TICKS_PER_SECOND
+from lazulite.protocol.clock import LAST_TICK, TICKS_PER_SECOND
 from lazulite.queue.limits import READ_AHEAD_BYTES_MAX
 from lazulite.queue.model.message import Message
 from lazulite.queue.model.shard import Head, Shard
@@ -27,6 +27,9 @@ _MESSAGE_BYTES = 512
 OVERDUE_TICKS = TICKS_PER_SECOND
 """A message of another shard is claimed before one at home that became visible so much later; and how often it is
 looked for such messages."""
+
+OVERDUE_ROWS_MAX = 64
+"""Messages of another shard that are read at once."""
 
 Homes = Callable[[int], Sequence[int]]
 """Takes the number of a queue's shards to the numbers of the home shards."""
@@ -98,6 +101,8 @@ class LookAhead:
         """Rows of the next read: fewer, if the messages of the last one were large."""
         self._look_at = 0
         """When to look next for older messages of other shards, in ticks."""
+        self._stale_at = LAST_TICK
+        """When to read anew although there are messages: other processes have home shards, too."""
         self._ready: deque[Message] = deque()
         self._handed: set[UUID] = set()
         self._reading: asyncio.Task[bool] | None = None
@@ -111,6 +116,8 @@ class LookAhead:
 
     async def take(self, count: int) -> list[Message]:
         """Return up to so many messages in the order of their visibility. Hand them to `release` in the end."""
+        if self._stale_at < LAST_TICK and self._shards[0].present() >= self._stale_at:
+            self._budget.drop(self)  # Other shards may have older ones meanwhile.
         if not self._ready:
             await self._read_ahead()
         taken = [self._ready.popleft() for _ in range(min(count, len(self._ready)))]
@@ -152,13 +159,13 @@ class LookAhead:
         homes = self._homes(len(numbers))
         others = [number for number in numbers if number not in homes]
         found = await self._first(homes)
+        self._stale_at = self._shards[0].present() + OVERDUE_TICKS if others else LAST_TICK
         if others:
-            found = found + await self._overdue(found[0].visible, others) if found else await self._first(others)
+            found = (await self._overdue(found[0].visible, others) or found) if found else await self._first(others)
         if not found:
             if others or len(homes) > 1:
                 await self._shards[homes[0]].state()  # Raises if another process has deleted or cleared the queue.
             return False
-        found.sort(key=lambda message: message.order)
         self._ready.extend(found)
         size = sum(map(_bytes_of, found))
         self._rows_max = min(ROWS_MAX, 2 * BYTES_MAX * len(found) // size)
@@ -177,16 +184,22 @@ class LookAhead:
         return found
 
     async def _overdue(self, visible: int, others: Sequence[int]) -> list[Message]:
-        """Return the first messages of the other shards, if one is much older than a time of visibility."""
+        """Return messages of the other shard with the oldest ones, if they are much older than a time of visibility.
+
+        Of one shard only: another process may be about to claim the same ones.
+        """
         now = self._shards[0].present()
         if now < self._look_at:
             return []
         heads = await self._heads(others, 1)
-        oldest = min((head.messages[0].visible for head in heads if head.messages), default=visible)
+        ages = [(head.messages[0].visible, number) for number, head in zip(others, heads, strict=True) if head.messages]
+        (oldest, number), (next_oldest, _), *_ = [*sorted(ages), (visible, 0), (visible, 0)]
         if oldest + OVERDUE_TICKS >= visible:
             self._look_at = now + OVERDUE_TICKS
             return []
-        return [message for message in await self._first(others) if message.visible + OVERDUE_TICKS < visible]
+        [head] = await self._heads([number], OVERDUE_ROWS_MAX)
+        until = min(next_oldest + OVERDUE_TICKS, visible)
+        return [message for message in head.messages if message.visible < until]
 
     async def _heads(self, numbers: Sequence[int], rows_max: int) -> list[Head]:
         """Read some shards at once."""
