@@ -58,6 +58,15 @@ def test_a_changed_octet_is_rejected(value: object, data: st.DataObject) -> None
         CIPHER.decrypt(KEY, {"A": bytes(stored)})
 
 
+@pytest.mark.parametrize("code", [0, 2, 3, 4, 5, 6, 7, 8, 9, 255])
+def test_a_changed_type_is_rejected(code: int) -> None:
+    stored = bytearray(sealed("A", "12345678"))
+    assert stored[1] == 1
+    stored[1] = code
+    with pytest.raises(Undecryptable):
+        CIPHER.decrypt(KEY, {"A": bytes(stored)})
+
+
 @given(VALUES, st.integers(1, 60))
 def test_a_shortened_value_is_rejected(value: object, count: int) -> None:
     with pytest.raises(Undecryptable):
@@ -105,6 +114,7 @@ def test_equal_values_look_different_but_for_the_blind_index() -> None:
     assert CIPHER.blind("B", "x") == {"B_Blind": stored[0]["B_Blind"]}
     assert CIPHER.blind("B", "y") != CIPHER.blind("B", "x")
     assert CIPHER.blind("B", 1) != CIPHER.blind("B", EntityProperty(1, EdmType.INT64))
+    assert CIPHER.blind("B", "x") != CIPHER.blind("B", b"x"), "the type is part of it"
     assert CIPHER.blind("A", "x") == {}
     assert CIPHER.decrypt(KEY, stored[0]) == {"A": "x", "B": "x"}
 
