@@ -81,6 +81,15 @@ def test_a_worker_writes_the_entries(table_client: TableClient, queue: QueueClie
     assert list(table_client.list_entities()) == []
 
 
+def test_costs_are_those_of_the_page(table_client: TableClient, queue: QueueClient) -> None:
+    count = FaultAt(-1, Fault.BUSY)
+    staff = table(table_client, queue, Ambient(failpoints=count))
+    staff.insert(ANN)
+    assert count.count == 2 + 2
+    staff.update(ANN, lambda each: replace(each, mail="sue", city="Oslo"))
+    assert count.count == 4 + 2 + 2
+
+
 def test_one_entity_is_indexed_again(table_client: TableClient, queue: QueueClient) -> None:
     staff = table(table_client, queue)
     table_client.create_entity({"PartitionKey": "Sales", "RowKey": "0001", "mail": "ann", "city": "Rome"})
