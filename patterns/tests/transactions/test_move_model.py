@@ -1,7 +1,6 @@
 """A moved entity is never in neither table, and no new one is moved, in every interleaving; each rule is needed."""
 
 import math
-import os
 from collections.abc import Callable, Mapping
 
 import pytest
@@ -119,11 +118,6 @@ def test_an_entity_is_never_in_neither_table(processes: list[Callable[[], Protoc
 
 def test_with_a_writer_and_a_successor() -> None:
     assert explored(Move, [writer, successor], there=False) > 10_000
-
-
-@pytest.mark.skipif("PATTERNS_CAMPAIGN" not in os.environ, reason="it takes minutes; set PATTERNS_CAMPAIGN")
-def test_with_two_writers_and_a_successor() -> None:
-    assert explored(Move, [writer, writer, successor], True) > 10_000
 
 
 class SourceFirst(Move[Bag]):
