@@ -22,9 +22,10 @@ def main() -> int:
     if given.command == "compare":
         for part in (compare.points, compare.loads, compare.indexed):
             for line in part(connection_string, given.rounds):
-                ratio = line.library_ms / line.other_ms
-                times = f"{line.other_ms:8.3f} ms {line.library_ms:8.3f} ms"
-                print(f"{line.what:50} {times}  ratio {ratio:.2f} ({line.promise})", flush=True)
+                wall, cpu = line.library.wall / line.other.wall, line.library.cpu / line.other.cpu
+                times = f"{line.other.wall * 1000:8.3f} ms {line.library.wall * 1000:8.3f} ms"
+                ratios = f"ratio {wall:.2f}, of the CPU time here {cpu:.2f}"
+                print(f"{line.what:45} {times}  {ratios} ({line.promise})", flush=True)
         return 0
     settings = campaign.Settings(given.rows, given.partitions, given.faults, given.kills, given.seed)
     if given.command == "load":

@@ -9,7 +9,7 @@ from uuid import uuid4
 
 from azure.data.tables import TableClient
 
-from lazulite_patterns.bench.turns import by_turns
+from lazulite_patterns.bench.turns import Seconds, by_turns
 from lazulite_patterns.bulk import load
 from lazulite_patterns.effects.ambient import Ambient
 from lazulite_patterns.effects.effect import Effect
@@ -35,11 +35,11 @@ class Person:
 
 
 class Line(NamedTuple):
-    """A line of the result: what, by the plain SDK or a slower way, by the library, and what is promised."""
+    """A line of the result: what, what it takes by the plain SDK and by the library, and what is promised."""
 
     what: str
-    other_ms: float
-    library_ms: float
+    other: Seconds
+    library: Seconds
     promise: str
 
 
@@ -90,15 +90,15 @@ def points(connection_string: str, rounds: int, count: int = 50) -> list[Line]:
             },
             rounds,
         )
-    ms = {name: each.wall * 1000 / count for name, each in taken.items()}
+    each = {name: turn.for_each(count) for name, turn in taken.items()}
     return [
-        Line("point read", ms["sdk read"], ms["read"], "at most 1.15"),
-        Line("insert", ms["sdk insert"], ms["insert"], "at most 1.15"),
+        Line("point read", each["sdk read"], each["read"], "at most 1.15"),
+        Line("insert", each["sdk insert"], each["insert"], "at most 1.15"),
     ]
 
 
 def loads(connection_string: str, rounds: int, count: int = 2000) -> list[Line]:
-    """Return the lines of bulk loads, in milliseconds for each row. Rows come partition by partition."""
+    """Return the lines of bulk loads, for each row. Rows come partition by partition."""
     with table(connection_string) as client:
         people = Table(client, Person)
 
@@ -116,10 +116,10 @@ def loads(connection_string: str, rounds: int, count: int = 2000) -> list[Line]:
             load(people, (person(f"own{turn}!{start}", number) for start in starts for number in range(_BATCH)))
 
         taken = by_turns({"loop": loop, "naive": naive, "load": own}, rounds)
-    library = taken["load"].wall * 1000 / count
+    library = taken["load"].for_each(count)
     return [
-        Line("load: a loop", taken["loop"].wall * 10_000 / count, library, "at most 0.20"),
-        Line("load: plain batches", taken["naive"].wall * 1000 / count, library, "at most 0.67"),
+        Line("load: a loop", taken["loop"].for_each(count // 10), library, "at most 0.20"),
+        Line("load: plain batches", taken["naive"].for_each(count), library, "at most 0.67"),
     ]
 
 
@@ -160,6 +160,6 @@ def indexed(connection_string: str, rounds: int, count: int = 20) -> list[Line]:
                     people.insert(person(f"own{turn}", 1 + turn * count + number))
 
             taken = by_turns({"plain": plain, "own": own}, rounds)
-        ms = {name: each.wall * 1000 / count for name, each in taken.items()}
-        lines.append(Line(f"insert, {what}: {requests} requests", ms["plain"], ms["own"], "at most 1.15"))
+        each = {name: turn.for_each(count) for name, turn in taken.items()}
+        lines.append(Line(f"insert, {what}: {requests} requests", each["plain"], each["own"], "at most 1.15"))
     return lines

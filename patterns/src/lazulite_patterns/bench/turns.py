@@ -13,6 +13,10 @@ class Seconds(NamedTuple):
     cpu: float
     """Of this process, all threads."""
 
+    def for_each(self, count: int) -> "Seconds":
+        """Return what one of as many operations took."""
+        return Seconds(self.wall / count, self.cpu / count)
+
 
 def measure(work: Callable[[], object]) -> Seconds:
     """Return what a call takes."""
