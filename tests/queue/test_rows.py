@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from uuid import UUID
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from lazulite.protocol.clock import LAST_TICK
@@ -44,7 +44,7 @@ def test_rows_are_read_as_written(message: Message) -> None:
     assert read_message(message.row, message.value) == message
     assert message.index_row is not None
     assert read_index(message.index_row, message.index_value) == (message.expires, message.id, message.visible)
-    receipt = read_receipt(write_receipt(message, updated=True))
+    receipt = read_receipt(write_receipt(message, updated=True)).of(message.id)
     assert (receipt.visible, receipt.changes) == (message.visible, message.changes)
     assert len(write_receipt(message)) == 28
 
@@ -98,6 +98,12 @@ def test_damaged_expirations_are_found(row: str, value: bytes) -> None:
     EXPIRATIONS_SPACE.verify(("", "0" * 34), bytes(16))
     with pytest.raises(ValueError, match="expiration"):
         EXPIRATIONS_SPACE.verify(("", row), value)
+
+
+@given(MESSAGES, st.uuids())
+def test_a_receipt_says_nothing_of_another_message(message: Message, other: UUID) -> None:
+    assume(other != message.id)
+    assert read_receipt(write_receipt(message)).of(other).changes != message.changes
 
 
 @pytest.mark.parametrize(

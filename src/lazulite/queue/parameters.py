@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from lazulite.protocol.errors import ServiceError
 from lazulite.queue import limits
-from lazulite.queue.model.receipt import Receipt, read_receipt
+from lazulite.queue.model.receipt import SentReceipt, read_receipt
 from lazulite.queue.versions import LONG_TTL_SINCE, LONG_VISIBILITY_SINCE
 
 _NUMBER = re.compile(r"[+-]?[0-9]+")
@@ -85,7 +85,7 @@ def check_delay(parameters: Mapping[str, str], delay: int, ttl: int | None) -> N
         raise invalid("visibilitytimeout", text, "messagettl must be greater than visibilitytimeout")
 
 
-def require_receipt(parameters: Mapping[str, str]) -> Receipt:
+def require_receipt(parameters: Mapping[str, str]) -> SentReceipt:
     """Return the `popreceipt`.
 
     Raises:

@@ -150,6 +150,16 @@ def test_a_receipt_of_another_message(queue: Queue) -> None:
     assert queue.count == 2
 
 
+def test_a_receipt_of_a_message_of_the_same_get(queue: Queue) -> None:
+    for text in "ab":
+        queue.put(text)
+    first, second = queue.get("numofmessages=2")
+    for message, other in ((first, second), (second, first)):
+        assert queue.send("DELETE", f"/messages/{message.id}", other.receipt).code == (404, "MessageNotFound")
+    for message in (first, second):
+        queue.send("DELETE", f"/messages/{message.id}", message.receipt).expect(204)
+
+
 def test_the_declaration_is_optional(queue: Queue) -> None:
     for declaration in ("", '<?xml version="1.0" encoding="utf-8"?>', "\ufeff<?xml version='1.0'?>\n"):
         queue.send("POST", "/messages", body=(declaration + message_body("a"))).expect(201)

@@ -130,7 +130,7 @@ async def update_message(call: Call) -> Response:
     message = _message_id(call.resource.message)
     try:
         updated = await call.with_queue(
-            lambda queue: call.context.messages.update(queue, message, receipt, timeout, text)
+            lambda queue: call.context.messages.update(queue, message, receipt.of(message), timeout, text)
         )
     except ExpiryError:
         # *Unverified*: the code. Documented is only that a message cannot be invisible beyond its expiration.
@@ -157,7 +157,7 @@ class DeleteMessage(_WaitingOperation):
         if catalog.cached(call.account, name) is None:
             await catalog.require(call.account, name)
         message = _message_id(identity)
-        if not await call.with_queue(lambda queue: call.context.messages.delete(queue, message, receipt)):
+        if not await call.with_queue(lambda queue: call.context.messages.delete(queue, message, receipt.of(message))):
             raise ServiceError("MessageNotFound")
         return Response(204)
 
