@@ -13,7 +13,7 @@ CASES = 17
 
 def run(*options: str) -> str:
     command = [sys.executable, "-m", "benchmarks.in_process", "--rounds", "6", *options]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=True).stdout
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600, check=True).stdout
 
 
 @pytest.mark.parametrize("options", [[], ["--without-plans"]])
