@@ -87,7 +87,9 @@ class Writer(PointerIndex):
         return (yield from super()._commit(timed, inside, started))
 
 
-INDEX: Any = SimpleNamespace(table="mails", has=lambda _: True, at=lambda key: Entry("mails", key, unique=True))
+INDEX: Any = SimpleNamespace(
+    index=None, table="mails", has=lambda _: True, at=lambda key: Entry("mails", key, unique=True)
+)
 
 
 class Careless(IndexCheck):

@@ -65,6 +65,16 @@ def test_every_interleaving_of_independent_processes_is_explored() -> None:
         explore(World(), processes, lambda _: None, states_max=3)
 
 
+def test_a_defect_is_not_taken_for_the_end_of_a_process() -> None:
+    def broken() -> Protocol[None]:
+        stored = yield from perform(Read("t", KEY))
+        assert stored is not None
+        stored.missing  # type: ignore[attr-defined]  # noqa: B018 - the defect
+
+    with pytest.raises(AttributeError):
+        explore(start(), [broken], lambda _: None)
+
+
 def test_every_fault_is_tried_at_every_effect() -> None:
     counts: list[int] = []
 

@@ -97,6 +97,10 @@ def explore(
     return Explored(len(seen), ends)
 
 
+_DEFECTS = (AssertionError, AttributeError, LookupError, NameError, TypeError)
+"""Errors of a program, which no protocol raises on purpose: they must not pass for the end of a process."""
+
+
 def _following(state: _State, known: "_Histories", crashes_max: int) -> Iterator[tuple[int, _State]]:
     """Yield the states after one step of a process, and after a crash of one."""
     for number, history in enumerate(state.histories):
@@ -150,7 +154,7 @@ def _next_effect(process: Process, answers: tuple[Step, ...], number: int) -> Re
             else:
                 ids += 1
                 effect = protocol.send(_ambient(effect, number, ids))
-    except AssertionError:
+    except _DEFECTS:
         raise
     except Exception:  # noqa: BLE001 - the process ended by an error, such as a conflict.
         return None
