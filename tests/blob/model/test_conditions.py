@@ -1,4 +1,4 @@
-"""The matrix of conditional headers (§9, §36)."""
+"""The matrix of conditional headers."""
 
 from itertools import product
 

@@ -1,4 +1,4 @@
-"""The matrix of leases, cell by cell as the reference has it (§35)."""
+"""The matrix of leases, cell by cell as the REST reference has it (Lease Blob, Lease Container)."""
 
 from collections.abc import Callable
 from dataclasses import replace

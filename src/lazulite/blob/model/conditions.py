@@ -1,5 +1,6 @@
-"""Conditional headers of blobs and containers: the matrix of the reference, §9 and §36.
+"""Conditional headers of blobs and containers.
 
+Source: REST reference, Specifying conditional headers for Blob service operations.
 Dates have whole seconds. A read combines any of the four headers. A write takes one header, or one of two pairs, of
 which the ETag decides.
 """

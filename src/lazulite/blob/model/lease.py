@@ -1,4 +1,4 @@
-"""Leases of blobs and containers: the whole matrix of the reference, §35.
+"""Leases of blobs and containers: the whole matrix of the REST reference (Lease Blob).
 
 A lease is what its row says; its state follows from that and the time. So expiry and the end of a break need no work.
 Every function takes the lease (None: there is none) and the time in ticks, and returns what is to be stored, or raises
