@@ -1,7 +1,8 @@
 """The promises of content stores, for each of them."""
 
-from collections.abc import AsyncIterator
-from contextlib import aclosing
+import marshal
+from collections.abc import AsyncIterator, Mapping
+from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -16,17 +17,63 @@ from lazulite.engine.content.contract import (
 )
 from lazulite.engine.content.files import ContentFiles
 from lazulite.engine.content.memory import ContentMemory
+from lazulite.engine.content.remote import RemoteContents, content_procedures
 from lazulite.engine.contract import SpaceDroppedError
+from lazulite.engine.postgres.engine import PostgresEngine
+from lazulite.engine.postgres.settings import PostgresSettings
+from lazulite.engine.remote.channel import Plain
+from lazulite.engine.remote.messages import Procedure
+from lazulite.protocol.clock import system_clock
+from tests.postgres.server import empty_database
 
 OWNER = Owner(5, "a/b ü")
 LENGTHS = (0, 1, WINDOW_BYTES - 1, WINDOW_BYTES, WINDOW_BYTES + 1, 9 * WINDOW_BYTES + 7)
 
 
-@pytest.fixture(name="store", params=["files", "memory"])
+@asynccontextmanager
+async def files(directory: Path) -> AsyncIterator[ContentStore]:
+    yield ContentFiles(directory / "content")
+
+
+@asynccontextmanager
+async def memory(directory: Path) -> AsyncIterator[ContentStore]:
+    yield ContentMemory()
+
+
+@asynccontextmanager
+async def postgres(directory: Path) -> AsyncIterator[ContentStore]:
+    engine = PostgresEngine(PostgresSettings(dsn=empty_database()), system_clock)
+    yield await engine.contents()
+    await engine.close()
+
+
+class DirectPrimary:
+    """Runs procedures at once, with what a channel makes of their arguments and results."""
+
+    def __init__(self, procedures: Mapping[str, Procedure]) -> None:
+        self._procedures = procedures
+
+    async def call(self, procedure: str, *arguments: Plain) -> Plain:
+        return sent(await self._procedures[procedure](*sent(arguments)))
+
+
+def sent(values: Plain) -> Plain:
+    return marshal.loads(marshal.dumps(values))
+
+
+@asynccontextmanager
+async def remote(directory: Path) -> AsyncIterator[ContentStore]:
+    yield RemoteContents(DirectPrimary(content_procedures(ContentMemory())))
+
+
+STORES = {"files": files, "memory": memory, "remote": remote, "postgres": postgres}
+
+
+@pytest.fixture(name="store", params=STORES)
 async def _store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[ContentStore]:
-    store: ContentStore = ContentFiles(tmp_path / "content") if request.param == "files" else ContentMemory()
-    yield store
-    await store.close()
+    async with STORES[request.param](tmp_path) as store:
+        yield store
+        await store.close()
 
 
 def sample(length: int) -> bytes:
@@ -129,3 +176,62 @@ async def test_a_reader_may_leave_in_the_middle(store: ContentStore) -> None:
     async with aclosing(store.read(content, 0, LENGTHS[-1])) as pieces:
         assert len(await anext(pieces)) == WINDOW_BYTES
     assert await get(store, content, 0, 1) == sample(1)
+
+
+@pytest.mark.parametrize("length", [0, 1, 2 * WINDOW_BYTES + 1])
+@pytest.mark.parametrize("owner", [OWNER, Owner(5, "other"), Owner(6, "")])
+async def test_a_copy_has_the_bytes_and_lives_on_its_own(store: ContentStore, owner: Owner, length: int) -> None:
+    first = await put(store, sample(length))
+    second = await store.copy(first, owner)
+    third = await store.copy(second, OWNER)
+    assert len({first, second, third}) == 3
+    assert second.space == owner.space
+    for gone in (first, second):
+        await store.delete([gone])
+    assert await get(store, third, 0, length) == sample(length)
+    if length:
+        with pytest.raises(ContentMissingError):
+            await get(store, second, 0, 1)
+
+
+async def test_what_is_missing_is_not_copied(store: ContentStore) -> None:
+    content = await put(store, b"a")
+    await store.delete([content])
+    with pytest.raises(ContentMissingError):
+        await store.copy(content, OWNER)
+
+
+async def test_nothing_is_copied_to_a_dropped_space(store: ContentStore) -> None:
+    content = await put(store, b"a")
+    await store.drop(6)
+    with pytest.raises(SpaceDroppedError):
+        await store.copy(content, Owner(6, "a"))
+
+
+@pytest.mark.parametrize("length", LENGTHS)
+async def test_a_content_has_a_length(store: ContentStore, length: int) -> None:
+    assert await store.length(await put(store, sample(length))) == length
+
+
+async def test_what_is_missing_or_unsealed_has_no_length(store: ContentStore) -> None:
+    content = await put(store, b"a")
+    await store.delete([content])
+    with pytest.raises(ContentMissingError):
+        await store.length(content)
+
+
+@pytest.mark.parametrize("number", [0, 7, 4096 * 1024 * 3 + 5, 2**61 + 1])
+async def test_a_content_is_written_under_a_number_that_it_has_already(store: ContentStore, number: int) -> None:
+    content = ContentId(OWNER.space, number)
+    for attempt in (b"first", b"second!"):
+        begun = await store.create(OWNER, number)
+        await begun.write(b"interrupted")
+        await begun.discard()
+        writer = await store.create(OWNER, number)
+        await writer.write(attempt)
+        assert await writer.seal() == content
+        store.keep(content)
+        assert await get(store, content, 0, await store.length(content)) == attempt
+    others = [await put(store, b"x") for _ in range(3)]
+    assert len({content, *others}) == 4
+    assert await get(store, content, 0, 7) == b"second!"

@@ -1,13 +1,16 @@
 """Contents as files: durability, generations, damage, and the search after a crash."""
 
+import asyncio
 import errno
 import os
+import threading
 from collections.abc import AsyncIterator, Collection
 from pathlib import Path
 
 import pytest
 
-from lazulite.engine.content import content_file, generations, space_files
+from lazulite.engine.content import content_file, generations, linked_file, space_files
+from lazulite.engine.content.content_file import SealedFile
 from lazulite.engine.content.contract import (
     WINDOW_BYTES,
     ContentDamagedError,
@@ -34,6 +37,10 @@ class Rows:
         return self.contents
 
 
+def reject_links(source: Path, target: Path) -> None:
+    raise OSError(errno.EMLINK, "Too many links")
+
+
 @pytest.fixture(name="path")
 def _path(tmp_path: Path) -> Path:
     return tmp_path / "content"
@@ -47,11 +54,19 @@ async def _store(path: Path) -> AsyncIterator[ContentFiles]:
 
 
 def files_in(path: Path) -> list[str]:
-    return sorted(str(file.relative_to(path)) for file in path.rglob("*") if file.is_file())
+    files = (file for file in path.rglob("*") if file.is_file() and file.suffix != ".process")
+    return sorted(str(file.relative_to(path)) for file in files)
 
 
 def modes_in(path: Path) -> list[str]:
     return [oct(entry.stat().st_mode & 0o777) for entry in sorted(path.rglob("*"))]
+
+
+def kill(store: ContentFiles) -> None:
+    """Do what the end of its process does to a store: the kernel unlocks its slot."""
+    for lock in store._slots._locks.values():
+        os.close(lock)
+    store._slots._locks.clear()
 
 
 async def test_data_and_names_are_durable_before_the_content_has_a_name(
@@ -63,7 +78,7 @@ async def test_data_and_names_are_durable_before_the_content_has_a_name(
         synced.append(os.path.relpath(os.readlink(f"/proc/self/fd/{file}"), path.parent))
 
     monkeypatch.setattr(os, "fsync", note)
-    monkeypatch.setattr(content_file, "_sync_data", note)
+    monkeypatch.setattr(content_file, "sync_data", note)
     await put(store, b"abc")
     assert synced[-2:] == ["content/5/0.open/000", "content/5/0.open"]
     assert {".", "content", "content/5"} <= set(synced)
@@ -72,14 +87,14 @@ async def test_data_and_names_are_durable_before_the_content_has_a_name(
 async def test_a_long_content_is_synced_on_the_way(store: ContentFiles, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(content_file, "UNSYNCED_BYTES_MAX", WINDOW_BYTES)
     syncs: list[int] = []
-    monkeypatch.setattr(content_file, "_sync_data", syncs.append)
+    monkeypatch.setattr(content_file, "sync_data", syncs.append)
     await put(store, sample(4 * WINDOW_BYTES), chunk=WINDOW_BYTES)
     assert len(syncs) == 5
 
 
 async def test_files_are_for_their_owner_only(store: ContentFiles, path: Path) -> None:
     await put(store, b"abc")
-    assert modes_in(path) == ["0o700", "0o700", "0o600"]
+    assert modes_in(path) == ["0o600", "0o700", "0o700", "0o600"]
 
 
 @pytest.mark.parametrize("at", [0, WINDOW_BYTES - 1, WINDOW_BYTES, 2 * WINDOW_BYTES + 10, -1, -30])
@@ -111,6 +126,7 @@ async def test_what_a_crash_left_undecided_goes_unless_a_row_refers_to_it(path: 
     unsealed = await crashed.create(Owner(5, "four"))
     await unsealed.write(sample(2 * WINDOW_BYTES))
 
+    kill(crashed)
     store, rows = ContentFiles(path), Rows(wanted, kept)
     fresh = await put(store, b"new")
     assert await store.sweep(rows.references) == 2
@@ -150,6 +166,7 @@ async def test_a_damaged_content_is_not_swept(path: Path) -> None:
     await put(crashed, b"abc")
     file = path / "5/0.open/000"
     file.write_bytes(file.read_bytes().replace(OWNER.partition.encode(), b"?" * 6))
+    kill(crashed)
     store = ContentFiles(path)
     assert await store.sweep(Rows().references) == 0
     assert files_in(path) == ["5/0/000"]
@@ -167,7 +184,7 @@ async def test_a_full_generation_is_settled_when_all_is_decided(
         store.keep(content)
     await store.delete(contents[2:3])
     await store.close()
-    assert files_in(path) == ["5/0/000", "5/0/001", "5/1.open/000"]
+    assert files_in(path) == ["5/0/000", "5/0/001", "5/1024.open/000"]
 
 
 async def test_a_full_generation_stays_open_while_a_fate_is_open(
@@ -217,7 +234,7 @@ async def test_a_full_disk_rejects_the_content_and_leaves_nothing(
 
     writer = await store.create(OWNER)
     await writer.write(sample(WINDOW_BYTES))
-    monkeypatch.setattr(content_file, "_write", reject)
+    monkeypatch.setattr(content_file, "write_all", reject)
     with pytest.raises(EngineUnavailableError, match="No space left"):
         await fill(writer)
     await writer.discard()
@@ -234,3 +251,110 @@ async def test_a_failed_sync_of_the_name_is_no_success(store: ContentFiles, monk
     with pytest.raises(EngineUnavailableError, match="Input/output"):
         await writer.seal()
     await writer.discard()
+
+
+async def test_a_copy_shares_its_bytes_on_the_disk(store: ContentFiles, path: Path) -> None:
+    content = await put(store, b"abc")
+    await store.copy(content, Owner(6, "a"))
+    assert (path / "5/0.open/000").samefile(path / "6/0.open/000")
+
+
+async def test_a_file_that_cannot_have_another_name_is_copied(
+    store: ContentFiles, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = sample(2 * WINDOW_BYTES + 3)
+    first = await put(store, data)
+    monkeypatch.setattr(os, "link", reject_links)
+    second = await store.copy(first, Owner(6, "a"))
+    await store.delete([first])
+    assert await get(store, second, 0, len(data)) == data
+    assert files_in(path) == ["6/0.open/000"]
+
+
+async def test_a_copy_is_durable_before_it_has_a_name(
+    store: ContentFiles, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content = await put(store, b"abc")
+    synced: list[str] = []
+
+    def note(file: int) -> None:
+        synced.append(os.path.relpath(os.readlink(f"/proc/self/fd/{file}"), path))
+
+    monkeypatch.setattr(os, "fsync", note)
+    monkeypatch.setattr(linked_file, "sync_data", note)
+    await store.copy(content, OWNER)
+    assert synced == ["5/0.open/001.owner", "5/0.open"]
+
+
+@pytest.mark.parametrize("linked", [True, False])
+async def test_a_copy_that_a_crash_left_is_its_new_owners(
+    path: Path, monkeypatch: pytest.MonkeyPatch, *, linked: bool
+) -> None:
+    crashed = ContentFiles(path)
+    content = await put(crashed, b"a", Owner(5, "old"))
+    crashed.keep(content)
+    if not linked:
+        monkeypatch.setattr(os, "link", reject_links)
+    wanted, unwanted = [await crashed.copy(content, Owner(6, name)) for name in ("wanted", "unwanted")]
+    kill(crashed)
+    store, rows = ContentFiles(path), Rows(content, wanted)
+    assert await store.sweep(rows.references) == 1
+    assert sorted(owner.partition for owner in rows.asked) == ["old", "unwanted", "wanted"]
+    assert await get(store, wanted, 0, 1) == b"a"
+    with pytest.raises(ContentMissingError):
+        await get(store, unwanted, 0, 1)
+    assert len(files_in(path)) == 2 + linked
+    for each in (store, crashed):
+        await each.close()
+
+
+async def test_a_copy_whose_owner_is_damaged_is_not_swept(path: Path) -> None:
+    crashed = ContentFiles(path)
+    copy = await crashed.copy(await put(crashed, b"a"), OWNER)
+    (path / "5/0.open/001.owner").write_bytes(b"other")
+    kill(crashed)
+    store = ContentFiles(path)
+    assert await store.sweep(Rows().references) == 1
+    assert await get(store, copy, 0, 1) == b"a"
+    for each in (store, crashed):
+        await each.close()
+
+
+async def test_a_failed_copy_leaves_nothing(store: ContentFiles, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def reject(source: Path, target: Path) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    content = await put(store, b"a")
+    monkeypatch.setattr(os, "link", reject)
+    with pytest.raises(EngineUnavailableError, match="No space left"):
+        await store.copy(content, OWNER)
+    monkeypatch.undo()
+    await store.delete([content])
+    with pytest.raises(ContentMissingError):
+        await store.copy(content, OWNER)
+    assert files_in(path) == []
+
+
+async def test_a_reader_that_leaves_while_a_file_is_opened_leaves_it_closed(
+    store: ContentFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content = await put(store, b"abc")
+    opened: list[SealedFile] = []
+    entered, left = threading.Event(), threading.Event()
+
+    def open_late(files: space_files.SpaceFiles, number: int) -> SealedFile:
+        entered.set()
+        left.wait()
+        opened.append(open_file(files, number))
+        return opened[0]
+
+    open_file = space_files.SpaceFiles.open_file
+    monkeypatch.setattr(space_files.SpaceFiles, "open_file", open_late)
+    reading = asyncio.create_task(get(store, content, 0, 3))
+    await asyncio.to_thread(entered.wait)
+    reading.cancel()
+    await asyncio.wait([reading])
+    left.set()
+    await asyncio.to_thread(store._worker.close)
+    await asyncio.sleep(0)
+    assert opened[0]._file.closed

@@ -1,6 +1,7 @@
 """Files against memory, for any order of calls and restarts."""
 
 import asyncio
+from collections.abc import Awaitable, Callable, Collection
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -13,9 +14,10 @@ from lazulite.engine.content.files import ContentFiles
 from lazulite.engine.contract import SpaceDroppedError
 
 from .test_contract import get, put
-from .test_files import Rows
+from .test_files import kill
 
 _INDEXES = st.sampled_from([0, 1])
+_FATES = st.sampled_from(["kept", "row only", "no row"])
 _LENGTHS = st.sampled_from([0, 1, 100, WINDOW_BYTES, WINDOW_BYTES + 1])
 
 
@@ -30,24 +32,38 @@ class Contents(RuleBasedStateMachine):
         self.store = ContentFiles(self.path)
         self.left: list[ContentFiles] = []
         self.rows: dict[ContentId, bytes] = {}
+        self.owners: dict[ContentId, Owner] = {}
         self.gone: set[ContentId] = set()
         self.undecided: set[ContentId] = set()
         self.dropped: set[int] = set()
         self.spaces = [5, 6]
         self.count = 0
 
-    @rule(index=_INDEXES, length=_LENGTHS, fate=st.sampled_from(["kept", "row only", "no row"]))
+    @rule(index=_INDEXES, length=_LENGTHS, fate=_FATES)
     def write(self, index: int, length: int, fate: str) -> None:
         self.count += 1
-        space = self.spaces[index]
         data = self.count.to_bytes(4, "big") * (length // 4) + bytes(length % 4)
+        self.add(self.spaces[index], data, fate, lambda owner: put(self.store, data, owner))
+
+    @precondition(lambda self: self.rows)
+    @rule(data=st.data(), index=_INDEXES, fate=_FATES)
+    def copy(self, data: st.DataObject, index: int, fate: str) -> None:
+        self.count += 1
+        source = data.draw(st.sampled_from(sorted(self.rows)))
+        self.add(self.spaces[index], self.rows[source], fate, lambda owner: self.store.copy(source, owner))
+
+    def add(self, space: int, data: bytes, fate: str, make: Callable[[Owner], Awaitable[ContentId]]) -> None:
+        async def made() -> ContentId:
+            return await make(Owner(space, str(self.count % 3)))
+
         try:
-            content = self.loop.run_until_complete(put(self.store, data, Owner(space, str(self.count % 3))))
+            content = self.loop.run_until_complete(made())
         except SpaceDroppedError:
             assert space in self.dropped
             return
         assert space not in self.dropped
         assert content not in self.rows.keys() | self.gone | self.undecided
+        self.owners[content] = Owner(space, str(self.count % 3))
         if fate == "no row":
             self.undecided.add(content)
         else:
@@ -63,14 +79,18 @@ class Contents(RuleBasedStateMachine):
         self.loop.run_until_complete(self.store.delete([content]))
         self.gone.add(content)
 
+    async def references(self, owner: Owner) -> Collection[ContentId]:
+        return {content for content in self.rows if self.owners[content] == owner}
+
     @rule(orderly=st.booleans())
     def restart(self, *, orderly: bool) -> None:
         if orderly:
             self.loop.run_until_complete(self.store.close())
         else:
+            kill(self.store)
             self.left.append(self.store)
         self.store = ContentFiles(self.path)
-        self.loop.run_until_complete(self.store.sweep(Rows(*self.rows).references))
+        self.loop.run_until_complete(self.store.sweep(self.references))
         self.gone |= self.undecided
         self.undecided.clear()
         # A dropped space has no catalog row any more, so a later process does not hear of it.

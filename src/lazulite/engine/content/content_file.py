@@ -17,11 +17,12 @@ UNSYNCED_BYTES_MAX = 32 << 20
 _TAIL_BYTES = 4096
 """Read at once from the end: the whole footer of a content of up to 200 MiB."""
 
-_sync_data = getattr(os, "fdatasync", os.fsync)
+sync_data = getattr(os, "fdatasync", os.fsync)
 """Windows and macOS have no fdatasync."""
 
 
-def _open_private(path: str, flags: int) -> int:
+def open_private(path: str, flags: int) -> int:
+    """Open a file that is its owner's only."""
     return os.open(path, flags, 0o600)
 
 
@@ -47,11 +48,11 @@ class DraftFile:
         """
         file = self._opened()
         for chunk in chunks:
-            _write(file, chunk)
+            write_all(file, chunk)
             self._add_checksums(chunk)
             self._unsynced += len(chunk)
         if self._unsynced >= UNSYNCED_BYTES_MAX:
-            _sync_data(file.fileno())
+            sync_data(file.fileno())
             self._unsynced = 0
 
     def finish(self, owner: str) -> None:
@@ -61,8 +62,8 @@ class DraftFile:
             OSError: it cannot be made so.
         """
         file = self._opened()
-        _write(file, write_footer(Footer(self.length, owner, self._checksums)))
-        _sync_data(file.fileno())
+        write_all(file, write_footer(Footer(self.length, owner, self._checksums)))
+        sync_data(file.fileno())
         file.close()
 
     def remove(self) -> None:
@@ -77,7 +78,7 @@ class DraftFile:
 
     def _opened(self) -> FileIO:
         if self._file is None:
-            self._file = FileIO(self._path, "xb", opener=_open_private)
+            self._file = FileIO(self._path, "xb", opener=open_private)
         return self._file
 
     def _add_checksums(self, chunk: bytes) -> None:
@@ -164,7 +165,12 @@ class SealedFile:
         return bytes(data)
 
 
-def _write(file: FileIO, data: bytes) -> None:
+def write_all(file: FileIO, data: bytes) -> None:
+    """Write bytes; a write may take a part of them.
+
+    Raises:
+        OSError: they cannot be written.
+    """
     view = memoryview(data)
     while view:
         view = view[file.write(view) or 0 :]

@@ -90,12 +90,40 @@ class ContentStore(Protocol):
         """
         ...
 
-    async def create(self, owner: Owner) -> ContentWriter:
+    async def create(self, owner: Owner, number: int | None = None) -> ContentWriter:
         """Begin a content.
+
+        Args:
+            owner: of it.
+            number: of a content of another store, of which this one becomes the copy. What was begun under that name
+                is replaced, and nothing is undecided: the copy as a whole is repeated after a crash. None: a new one.
 
         Raises:
             EngineUnavailableError: it cannot be begun.
             SpaceDroppedError: its space was dropped.
+        """
+        ...
+
+    async def length(self, content: ContentId) -> int:
+        """Return the bytes of a content.
+
+        Raises:
+            ContentMissingError: there is no such content.
+            ContentDamagedError: it is damaged, or was never sealed.
+            EngineUnavailableError: it cannot be read now.
+        """
+        ...
+
+    async def copy(self, content: ContentId, owner: Owner) -> ContentId:
+        """Make a content of the same bytes for another owner; return its name, once it is durable.
+
+        It is as if it was just written and sealed: the caller commits its row, then calls `keep`.
+
+        Raises:
+            ContentMissingError: there is no such content.
+            ContentDamagedError: it is damaged. A store that shares the bytes of both does not look.
+            EngineUnavailableError: it cannot be copied.
+            SpaceDroppedError: the space of the new owner was dropped.
         """
         ...
 

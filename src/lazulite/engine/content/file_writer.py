@@ -7,7 +7,7 @@ from functools import partial
 from lazulite.engine.content.content_file import DraftFile
 from lazulite.engine.content.contract import WINDOW_BYTES, ContentId, Owner
 from lazulite.engine.content.space_files import SpaceFiles
-from lazulite.engine.content.worker import Worker, unavailable
+from lazulite.engine.content.worker import Worker
 
 
 class FileWriter:
@@ -52,8 +52,7 @@ class FileWriter:
         try:
             await self._files.sync_name(self._number)
         except OSError as error:
-            self._files.check_not_dropped()
-            raise unavailable(error) from error
+            raise self._files.failure(error) from error
         self._sealed = True
         return ContentId(self._owner.space, self._number)
 
@@ -74,8 +73,7 @@ class FileWriter:
             try:
                 await shield(self._writing)
             except OSError as error:
-                self._files.check_not_dropped()
-                raise unavailable(error) from error
+                raise self._files.failure(error) from error
 
 
 def _finish(draft: DraftFile, chunks: list[bytes], owner: str) -> None:

@@ -1,6 +1,7 @@
 """Contents as files below one directory: `{space}/{generation}/{number}`.
 
-Invariants: see `contract` and `generations`. The directory belongs to one process.
+Invariants: see `contract` and `generations`. Several processes of one machine may use the directory: each writes files
+of its own, and reads and deletes those of all. A process that finds a directory gone takes its space for dropped.
 """
 
 import asyncio
@@ -16,14 +17,16 @@ from lazulite.engine.content.contract import (
     WINDOW_BYTES,
     ContentDamagedError,
     ContentId,
-    ContentMissingError,
     ContentUnsealedError,
     Owner,
     References,
 )
 from lazulite.engine.content.file_writer import FileWriter
+from lazulite.engine.content.linked_file import read_owner, remove_file
+from lazulite.engine.content.process_slots import ProcessSlots
 from lazulite.engine.content.space_files import SpaceFiles
-from lazulite.engine.content.worker import Worker, unavailable
+from lazulite.engine.content.worker import Remover, Worker, unavailable
+from lazulite.engine.contract import EngineError
 
 _DROPPED = ".dropped"
 _READ_WINDOWS = 4
@@ -40,36 +43,86 @@ class ContentFiles:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._worker = Worker()
+        self._remover = Remover(directory)
+        self._slots = ProcessSlots(directory)
         self._spaces: dict[int, SpaceFiles] = {}
+        self._sweeping = asyncio.Lock()
+        self._left: set[int] | None = None
+        """The slots of dead processes that the latest sweep found; None before the first."""
 
     async def sweep(self, references: References) -> int:
-        """See `ContentStore`. Finish the drops of earlier processes, too."""
+        """See `ContentStore`. Finish the drops of earlier processes, too.
+
+        The first sweep looks at what all dead processes left, the later ones only at what the sweep before has found
+        left. A process may die while its commit is on the way: the caller sees that each commit that was sent before
+        one sweep is durable, or failed, before the next.
+        """
+        async with self._sweeping:
+            swept: Collection[int] = ()
+            try:
+                left = await self._worker.run(self._slots.left)
+                due = left if self._left is None else left & self._left
+                is_first, self._left = self._left is None, left
+                removed = await self._sweep_spaces(references, due, is_first=is_first)
+                swept = due
+            except OSError as error:
+                raise unavailable(error) from error
+            finally:
+                await asyncio.shield(self._worker.run(partial(self._slots.unlock_left, swept)))
+            return removed
+
+    async def _sweep_spaces(self, references: References, due: Collection[int], *, is_first: bool) -> int:
         removed = 0
         for space, path in await self._worker.run(self._found):
             if space is None:
                 self._worker.begin(partial(shutil.rmtree, path, ignore_errors=True))
                 continue
-            for generation in await self._files(space).left_open():
-                removed += await self._sweep(space, generation, references)
+            for number, generation in await self._files(space).left_open():
+                slot = generations.slot_of(number)
+                # A restored backup has no slots: the first sweep asks for each.
+                if slot in due or (is_first and await self._worker.run(partial(self._slots.lock_left, slot))):
+                    removed += await self._sweep(space, generation, references)
         return removed
 
-    async def create(self, owner: Owner) -> FileWriter:
+    async def create(self, owner: Owner, number: int | None = None) -> FileWriter:
         """See `ContentStore`."""
         files = self._files(owner.space)
         try:
-            number, path = await files.allot()
+            if number is None:
+                number, path = await files.allot()
+            else:
+                path = await files.take(number)
         except OSError as error:
             raise unavailable(error) from error
         return FileWriter(files, owner, number, DraftFile(path), self._worker)
+
+    async def length(self, content: ContentId) -> int:
+        """See `ContentStore`."""
+        file = await self._open(content)
+        file.close()
+        return file.length
+
+    async def copy(self, content: ContentId, owner: Owner) -> ContentId:
+        """See `ContentStore`. Both contents share their bytes on the disk."""
+        source, files = self._files(content.space), self._files(owner.space)
+        try:
+            number, path = await files.allot()
+            try:
+                await self._worker.run(partial(source.copy_file, content.number, path, owner.partition))
+                await files.sync_name(number)
+            except (EngineError, OSError):
+                await self._worker.run(partial(remove_file, path))
+                files.decide([number])
+                raise
+        except OSError as error:
+            raise files.failure(error) from error
+        return ContentId(owner.space, number)
 
     async def read(self, content: ContentId, start: int, stop: int) -> AsyncGenerator[bytes, None]:
         """See `ContentStore`."""
         if start >= stop:
             return
-        try:
-            file = await self._worker.run(partial(self._files(content.space).open_file, content.number))
-        except OSError as error:
-            raise unavailable(error) from error
+        file = await self._open(content)
         ahead: asyncio.Future[list[bytes]] | None = None
         try:
             if stop > file.length:
@@ -101,7 +154,7 @@ class ContentFiles:
         for space, numbers in by_space.items():
             files = self._files(space)
             try:
-                await self._worker.run(partial(files.remove, numbers))
+                await self._remover.run(partial(files.remove, numbers))
             except OSError as error:
                 raise unavailable(error) from error
             files.decide(numbers)
@@ -119,13 +172,27 @@ class ContentFiles:
         """See `ContentStore`."""
         for files in self._spaces.values():
             for path in files.settle_all():
-                self._worker.begin(partial(generations.settle, path))
-        await asyncio.to_thread(self._worker.close)
+                self._remover.begin(partial(generations.settle, path))
+        for worker in (self._remover, self._worker):
+            await asyncio.to_thread(worker.close)
+        self._slots.release()
+
+    async def _open(self, content: ContentId) -> SealedFile:
+        opening = self._worker.submit(partial(self._files(content.space).open_file, content.number))
+        try:
+            return await asyncio.shield(opening)
+        except asyncio.CancelledError:
+            opening.add_done_callback(_close_unused)
+            raise
+        except OSError as error:
+            raise unavailable(error) from error
 
     def _files(self, space: int) -> SpaceFiles:
         files = self._spaces.get(space)
         if files is None:
-            files = self._spaces[space] = SpaceFiles(self._directory / str(space), self._worker)
+            files = self._spaces[space] = SpaceFiles(
+                self._directory / str(space), self._slots, self._worker, self._remover
+            )
         return files
 
     def _found(self) -> list[tuple[int | None, Path]]:
@@ -144,7 +211,7 @@ class ContentFiles:
         """Delete the files of a generation to which no row refers, and settle it. Return how many were deleted."""
         owners: defaultdict[str, list[int]] = defaultdict(list)
         unwanted: list[int] = []
-        for number, owner in await self._worker.run(partial(self._owners, space, generation)):
+        for number, owner in await self._worker.run(partial(_owners, generation)):
             if owner is None:
                 unwanted.append(number)
             else:
@@ -153,23 +220,21 @@ class ContentFiles:
             used = await references(Owner(space, owner))
             unwanted += [number for number in numbers if ContentId(space, number) not in used]
         await self.delete([ContentId(space, number) for number in unwanted])
-        await self._worker.run(partial(generations.settle, generation))
+        await self._remover.run(partial(generations.settle, generation))
         return len(unwanted)
 
-    def _owners(self, space: int, generation: Path) -> list[tuple[int, str | None]]:
-        """Return the contents of a generation with their owners; None for a file that was never sealed."""
-        found: list[tuple[int, str | None]] = []
-        for number in generations.numbers_in(generation):
-            try:
-                file = self._files(space).open_file(number)
-            except ContentUnsealedError:
-                found.append((number, None))
-            except (ContentMissingError, ContentDamagedError):
-                continue  # A damaged one may have a row. `lazulite check` finds it.
-            else:
-                found.append((number, file.owner))
-                file.close()
-        return found
+
+def _owners(generation: Path) -> list[tuple[int, str | None]]:
+    """Return the contents of a generation with their owners; None for a file that was never sealed."""
+    found: list[tuple[int, str | None]] = []
+    for number in generations.numbers_in(generation):
+        try:
+            found.append((number, read_owner(generation / generations.file_name(number))))
+        except ContentUnsealedError:
+            found.append((number, None))
+        except (FileNotFoundError, ContentDamagedError):
+            continue  # A damaged one may have a row. `lazulite check` finds it.
+    return found
 
 
 def _close_after(file: SealedFile, reading: "asyncio.Future[list[bytes]] | None") -> None:
@@ -178,6 +243,12 @@ def _close_after(file: SealedFile, reading: "asyncio.Future[list[bytes]] | None"
         file.close()
     else:
         reading.add_done_callback(partial(_close, file))
+
+
+def _close_unused(opening: "asyncio.Future[SealedFile]") -> None:
+    """Close a file whose reader left while a thread opened it."""
+    if not opening.cancelled() and opening.exception() is None:
+        opening.result().close()
 
 
 def _close(file: SealedFile, reading: "asyncio.Future[list[bytes]]") -> None:

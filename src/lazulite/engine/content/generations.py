@@ -2,7 +2,8 @@
 
 Invariants: a generation has at most `FILES_MAX` files, and its number is never used again. Its directory is called
 `{number}.open` while a file of it may be undecided, and `{number}` afterwards. So after a crash only open generations
-must be searched for files without a row.
+must be searched for files without a row. A generation is filled by one process, whose slot its number tells
+(`process_slots`): each slot has the numbers of one remainder, and needs none of the others to find the next.
 """
 
 import contextlib
@@ -10,6 +11,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from lazulite.engine.content.process_slots import SLOTS_MAX
 from lazulite.engine.durable_files import make_private, sync_directory
 
 FILES_MAX = 4096
@@ -49,37 +51,47 @@ def file_name(number: int) -> str:
     return f"{number % FILES_MAX:03x}"
 
 
-def candidates(space: Path, number: int) -> tuple[Path, Path]:
-    """Return the paths at which a content's file may be."""
+def candidates(space: Path, number: int) -> tuple[Path, Path, Path]:
+    """Return the paths at which to look for a content's file, in this order.
+
+    The first one is the last one, too: its directory may be renamed between two attempts, in this direction only.
+    """
     generation, name = number // FILES_MAX, file_name(number)
-    return space / str(generation) / name, space / f"{generation}{_OPEN}" / name
+    settled = space / str(generation) / name
+    return settled, space / f"{generation}{_OPEN}" / name, settled
 
 
-def begin(space: Path) -> Generation:
-    """Make a new generation, durably. It blocks.
+def begin(space: Path, slot: int) -> Generation:
+    """Make a new generation of a process, durably. It blocks.
 
     Raises:
         OSError: it cannot be made.
     """
-    numbers = [number for number, _ in _generations(space)]
-    number = max(numbers, default=-1) + 1
-    path = space / f"{number}{_OPEN}"
+    number = max((number for number, _ in _generations(space) if slot_of(number) == slot), default=slot - SLOTS_MAX)
+    path = space / f"{number + SLOTS_MAX}{_OPEN}"
     make_private(path)
-    remove_if_empty(space, number - 1)
-    return Generation(number, path)
+    remove_if_empty(space, number)
+    return Generation(number + SLOTS_MAX, path)
 
 
-def open_generations(space: Path) -> list[Path]:
-    """Return the directories of the generations that are open. It blocks."""
-    return [path for _, path in _generations(space) if path.suffix == _OPEN]
+def slot_of(number: int) -> int:
+    """Return the slot of the process that filled a generation."""
+    return number % SLOTS_MAX
 
 
-def numbers_in(generation: Path) -> Iterator[int]:
-    """Yield the numbers of the contents whose files are in a directory; other files are passed over. It blocks."""
-    first = int(generation.stem) * FILES_MAX
-    for entry in os.scandir(generation):
-        with contextlib.suppress(ValueError):
-            yield first + int(entry.name, 16)
+def open_generations(space: Path) -> list[tuple[int, Path]]:
+    """Return the numbers and the directories of the generations that are open. It blocks."""
+    return [(number, path) for number, path in _generations(space) if path.suffix == _OPEN]
+
+
+def numbers_in(generation: Path) -> set[int]:
+    """Return the numbers of the contents that have a file in a directory; other files are passed over. It blocks."""
+    first, numbers = int(generation.stem) * FILES_MAX, set()
+    with contextlib.suppress(FileNotFoundError):  # Its space was dropped meanwhile.
+        for entry in os.scandir(generation):
+            with contextlib.suppress(ValueError):
+                numbers.add(first + int(Path(entry.name).stem, 16))
+    return numbers
 
 
 def settle(path: Path) -> None:
@@ -107,14 +119,14 @@ def sync(space: Path, number: int) -> None:
 
 
 def remove_if_empty(space: Path, number: int) -> None:
-    """Remove the directory of a generation that is settled, and not the last one. It blocks.
+    """Remove the directory of a generation that is settled, and not the last one of its slot. It blocks.
 
     The last one stays, because its number must not be used again.
     """
-    path = space / str(number)
-    if max((other for other, _ in _generations(space)), default=number) > number:
+    slot = slot_of(number)
+    if max((other for other, _ in _generations(space) if slot_of(other) == slot), default=number) > number:
         with contextlib.suppress(OSError):
-            path.rmdir()
+            (space / str(number)).rmdir()
 
 
 def _generations(space: Path) -> Iterator[tuple[int, Path]]:

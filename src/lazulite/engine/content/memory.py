@@ -16,8 +16,9 @@ from lazulite.engine.contract import SpaceDroppedError
 class MemoryWriter:
     """Implements `ContentWriter`."""
 
-    def __init__(self, contents: "ContentMemory", owner: Owner) -> None:
+    def __init__(self, contents: "ContentMemory", owner: Owner, number: int | None) -> None:
         self.length = 0
+        self._number = number
         self._contents = contents
         self._owner = owner
         self._chunks: list[bytes] = []
@@ -29,7 +30,7 @@ class MemoryWriter:
 
     async def seal(self) -> ContentId:
         """See `ContentWriter`."""
-        return self._contents.add(self._owner.space, b"".join(self._chunks))
+        return self._contents.add(self._owner.space, b"".join(self._chunks), self._number)
 
     async def discard(self) -> None:
         """See `ContentWriter`."""
@@ -44,15 +45,15 @@ class ContentMemory:
         self._dropped: set[int] = set()
         self._last = 0
 
-    def add(self, space: int, data: bytes) -> ContentId:
-        """Store a content.
+    def add(self, space: int, data: bytes, number: int | None = None) -> ContentId:
+        """Store a content under a number, or a new one.
 
         Raises:
             SpaceDroppedError: its space was dropped.
         """
         self._check_not_dropped(space)
-        self._last += 1
-        content = ContentId(space, self._last)
+        content = ContentId(space, self._last + 1 if number is None else number)
+        self._last = max(self._last, content.number)
         self._contents[content] = data
         return content
 
@@ -61,18 +62,25 @@ class ContentMemory:
         del references
         return 0
 
-    async def create(self, owner: Owner) -> MemoryWriter:
+    async def create(self, owner: Owner, number: int | None = None) -> MemoryWriter:
         """See `ContentStore`."""
         self._check_not_dropped(owner.space)
-        return MemoryWriter(self, owner)
+        return MemoryWriter(self, owner, number)
+
+    async def length(self, content: ContentId) -> int:
+        """See `ContentStore`."""
+        return len(self._data(content))
+
+    async def copy(self, content: ContentId, owner: Owner) -> ContentId:
+        """See `ContentStore`."""
+        self._check_not_dropped(owner.space)
+        return self.add(owner.space, self._data(content))
 
     async def read(self, content: ContentId, start: int, stop: int) -> AsyncGenerator[bytes, None]:
         """See `ContentStore`."""
         if start >= stop:
             return
-        data = self._contents.get(content)
-        if data is None:
-            raise ContentMissingError("there is no such content")
+        data = self._data(content)
         if stop > len(data):
             raise ContentDamagedError("a content is shorter than its row says")
         for at in range(start, stop, WINDOW_BYTES):
@@ -95,6 +103,12 @@ class ContentMemory:
     async def close(self) -> None:
         """See `ContentStore`."""
         self._contents.clear()
+
+    def _data(self, content: ContentId) -> bytes:
+        data = self._contents.get(content)
+        if data is None:
+            raise ContentMissingError("there is no such content")
+        return data
 
     def _check_not_dropped(self, space: int) -> None:
         if space in self._dropped:

@@ -13,9 +13,13 @@ from lazulite.engine.content.content_file import SealedFile
 from lazulite.engine.content.contract import ContentMissingError
 from lazulite.engine.content.generations import FILES_MAX, Generation
 from lazulite.engine.content.grouped_sync import GroupedSync
-from lazulite.engine.content.worker import Worker
-from lazulite.engine.contract import SpaceDroppedError
-from lazulite.engine.durable_files import sync_directory
+from lazulite.engine.content.linked_file import copy_file, remove_file
+from lazulite.engine.content.process_slots import ProcessSlots
+from lazulite.engine.content.worker import Remover, Worker, unavailable
+from lazulite.engine.contract import EngineError, SpaceDroppedError
+from lazulite.engine.durable_files import make_private, sync_directory
+
+_DROPPED = "the space of the content was dropped"
 
 
 class SpaceFiles:
@@ -23,25 +27,29 @@ class SpaceFiles:
 
     Args:
         path: of the directory; it is made when it is needed.
+        slots: of the processes that write there.
         worker: runs what blocks.
+        remover: runs what deletes and renames.
     """
 
-    def __init__(self, path: Path, worker: Worker) -> None:
+    def __init__(self, path: Path, slots: ProcessSlots, worker: Worker, remover: Remover) -> None:
         self.path = path
         self.is_dropped = False
         """Whether nothing may be created any more."""
+        self._slots = slots
         self._worker = worker
+        self._remover = remover
         self._turn = asyncio.Lock()
         self._current: Generation | None = None
         self._open: dict[int, Generation] = {}
         self._syncs: dict[int, GroupedSync] = {}
 
-    async def left_open(self) -> list[Path]:
-        """Return the directories of the generations that earlier processes left open."""
+    async def left_open(self) -> list[tuple[int, Path]]:
+        """Return the open generations of other processes, dead or alive: their numbers and their directories."""
         async with self._turn:
             found = await self._worker.run(partial(generations.open_generations, self.path))
             filled = {generation.path for generation in self._open.values()}
-        return [path for path in found if path not in filled]
+        return [(number, path) for number, path in found if path not in filled]
 
     async def allot(self) -> tuple[int, Path]:
         """Return the number of a new content, and the path of its file.
@@ -53,13 +61,31 @@ class SpaceFiles:
         async with self._turn:
             if self._current is None or self._current.is_full:
                 self.check_not_dropped()
-                self._current = current = await self._worker.run(partial(generations.begin, self.path))
+                self._current = current = await self._worker.run(self._begin)
                 self._open[current.number] = current
                 sync = partial(sync_directory, current.path)
                 self._syncs[current.number] = GroupedSync(sync, self._worker.executor)
             self.check_not_dropped()
             number = self._current.allot()
             return number, self._current.path / generations.file_name(number)
+
+    async def take(self, number: int) -> Path:
+        """Return the path of the file of a content that has a number already; what is there is deleted.
+
+        Its generation counts as settled, as it is another store's.
+
+        Raises:
+            OSError: no directory can be made for it, or what is there cannot be deleted.
+            SpaceDroppedError: the space was dropped.
+        """
+        self.check_not_dropped()
+        generation = number // FILES_MAX
+        directory = self.path / str(generation)
+        await self._worker.run(partial(make_private, directory))
+        await self._remover.run(partial(self.remove, [number]))
+        sync = partial(sync_directory, directory)
+        self._syncs.setdefault(generation, GroupedSync(sync, self._worker.executor))
+        return directory / generations.file_name(number)
 
     async def sync_name(self, number: int) -> None:
         """Make the name of a new content's file durable.
@@ -89,13 +115,19 @@ class SpaceFiles:
         """
         self.is_dropped = True
         async with self._turn:
-            await self._worker.run(partial(_rename, self.path, target))
+            await self._remover.run(partial(_rename, self.path, target))
             self.settle_all()
 
     def check_not_dropped(self) -> None:
         """Raise `SpaceDroppedError` if the space was dropped."""
         if self.is_dropped:
-            raise SpaceDroppedError("the space of the content was dropped")
+            raise SpaceDroppedError(_DROPPED)
+
+    def failure(self, error: OSError) -> EngineError:
+        """Return what it means that a file cannot be written."""
+        if isinstance(error, FileNotFoundError):
+            self.is_dropped = True  # Another process gave the directory another name.
+        return SpaceDroppedError(_DROPPED) if self.is_dropped else unavailable(error)
 
     def settle_all(self) -> list[Path]:
         """Forget the open generations; return the directories of those whose contents are all decided."""
@@ -105,6 +137,16 @@ class SpaceFiles:
         self._current = None
         return decided
 
+    def copy_file(self, number: int, target: Path, owner: str) -> None:
+        """Copy a content to a new file, whose name is not durable yet. It blocks.
+
+        Raises:
+            ContentMissingError: there is no such content.
+            ContentDamagedError: its bytes had to be copied, and are damaged.
+            OSError: it cannot be copied.
+        """
+        copy_file(generations.candidates(self.path, number), target, owner, partial(self.open_file, number))
+
     def open_file(self, number: int) -> SealedFile:
         """Open a content. It blocks.
 
@@ -113,9 +155,7 @@ class SpaceFiles:
             ContentDamagedError: its end is damaged.
             OSError: it cannot be read.
         """
-        settled, still_open = generations.candidates(self.path, number)
-        # Its directory may be renamed between two attempts, in this direction only.
-        for path in (settled, still_open, settled):
+        for path in generations.candidates(self.path, number):
             try:
                 return SealedFile(path)
             except FileNotFoundError:
@@ -130,19 +170,21 @@ class SpaceFiles:
         """
         touched = set()
         for number in numbers:
-            settled, still_open = generations.candidates(self.path, number)
-            for path in (settled, still_open, settled):
-                path.unlink(missing_ok=True)
+            for path in generations.candidates(self.path, number):
+                remove_file(path)
             touched.add(number // FILES_MAX)
         for generation in touched:
             generations.sync(self.path, generation)
             generations.remove_if_empty(self.path, generation)
 
+    def _begin(self) -> Generation:
+        return generations.begin(self.path, self._slots.own())
+
     def _settle(self, generation: Generation) -> None:
         del self._open[generation.number], self._syncs[generation.number]
         if self._current is generation:
             self._current = None
-        self._worker.begin(partial(generations.settle, generation.path))
+        self._remover.begin(partial(generations.settle, generation.path))
 
 
 def _rename(path: Path, target: Path) -> None:

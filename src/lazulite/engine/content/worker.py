@@ -3,8 +3,11 @@
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
 from typing import TypeVar
 
+from lazulite.engine.content.backup import deleting
 from lazulite.engine.contract import EngineUnavailableError
 
 T = TypeVar("T")
@@ -41,3 +44,27 @@ class Worker:
     def close(self) -> None:
         """Wait for all calls, and end the threads. It blocks."""
         self.executor.shutdown()
+
+
+class Remover(Worker):
+    """Runs calls that delete files or rename directories. They wait while a backup holds off deletions.
+
+    Args:
+        directory: of all contents.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        super().__init__()
+        self._directory = directory
+
+    def submit(self, call: Callable[[], T]) -> asyncio.Future[T]:
+        """See `Worker`."""
+        return super().submit(partial(self._remove, call))
+
+    def begin(self, call: Callable[[], None]) -> None:
+        """See `Worker`."""
+        super().begin(partial(self._remove, call))
+
+    def _remove(self, call: Callable[[], T]) -> T:
+        with deleting(self._directory):
+            return call()
