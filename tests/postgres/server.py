@@ -14,8 +14,10 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from fcntl import LOCK_EX, flock
 from functools import cache, partial
 from pathlib import Path
+from tempfile import gettempdir
 from types import TracebackType
 from typing import Self
 from urllib.parse import quote, urlsplit
@@ -109,7 +111,15 @@ class Coordinator(Postgres):
     """A coordinator of Citus that runs. Its databases have the extension, and each worker has its part of them."""
 
     def create_database(self) -> str:
-        """Create a database on every node; return its name."""
+        """Create a database on every node; return its name.
+
+        Nodes that join several databases at once fail (`failure on connection marked as essential`).
+        """
+        with Path(gettempdir(), "lazulite-citus.lock").open("w") as alone:
+            flock(alone, LOCK_EX)
+            return self._create_database()
+
+    def _create_database(self) -> str:
         workers = self.workers()
         name = super().create_database()
         for worker in workers:

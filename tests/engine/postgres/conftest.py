@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from functools import cache
+from typing import Any
 
 import pytest
 
@@ -69,9 +70,9 @@ def statements_of(engine: PostgresEngine, monkeypatch: pytest.MonkeyPatch) -> li
     sent: list[str] = []
     fetch = engine._pool.fetch
 
-    async def noted(statement: str, *arguments: object, reads: bool = False) -> object:
+    async def noted(statement: str, *arguments: object, reads: bool = False, **more: Any) -> object:
         sent.append(statement)
-        return await fetch(statement, *arguments, reads=reads)
+        return await fetch(statement, *arguments, reads=reads, **more)
 
     monkeypatch.setattr(engine._pool, "fetch", noted)
     return sent

@@ -1,6 +1,7 @@
 """Answers of the database that are kept back."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -28,8 +29,8 @@ class Gates:
             while statement not in self.answered:  # noqa: ASYNC110 - there is no event to wait for.
                 await asyncio.sleep(0)
 
-    async def _through(self, statement: str, *arguments: object, reads: bool = False) -> object:
-        found = await self._fetch(statement, *arguments, reads=reads)
+    async def _through(self, statement: str, *arguments: object, reads: bool = False, **more: Any) -> object:
+        found = await self._fetch(statement, *arguments, reads=reads, **more)
         self.answered.append(statement)
         if statement in self._open:
             await self._open[statement].wait()

@@ -1,6 +1,7 @@
 """Request coalescing on the database: which commits share a statement, and which wait."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -158,11 +159,11 @@ async def test_large_values_are_split_into_several_statements(
     await engine.start()
     fetch, sizes = engine._pool.fetch, []
 
-    async def measured(statement: str, *arguments: object, reads: bool = False) -> object:
+    async def measured(statement: str, *arguments: object, reads: bool = False, **more: Any) -> object:
         values = arguments[8]
         assert isinstance(values, tuple)
         sizes.append(sum(map(len, values)))
-        return await fetch(statement, *arguments, reads=reads)
+        return await fetch(statement, *arguments, reads=reads, **more)
 
     monkeypatch.setattr(engine._pool, "fetch", measured)
     calls = (engine.commit(1, str(at), ["r"], WriteIf("r", bytes(1 << 20), Expect.ABSENT)) for at in range(20))

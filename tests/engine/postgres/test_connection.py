@@ -45,7 +45,7 @@ async def test_no_statement_has_types_looked_up(open_engine: Open) -> None:
     def note(query: LoggedQuery) -> None:
         sent.append(query.query)
 
-    connection = await engine._pool._connect()
+    connection = await engine._pool._opener._connect()
     connection.add_query_logger(note)
     try:
         for text in [*STATEMENTS, durability_check._READ]:

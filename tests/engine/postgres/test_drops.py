@@ -1,6 +1,7 @@
 """Dropped spaces are emptied in bounded steps, by one process at a time, and nothing stays stuck."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -52,9 +53,9 @@ async def test_a_step_is_bounded(open_engine: Open, monkeypatch: pytest.MonkeyPa
     counts = []
     fetch = engine._pool.fetch
 
-    async def counted(statement: str, *arguments: object, reads: bool = False) -> object:
+    async def counted(statement: str, *arguments: object, reads: bool = False, **more: Any) -> object:
         before = left(2)[0]
-        found = await fetch(statement, *arguments, reads=reads)
+        found = await fetch(statement, *arguments, reads=reads, **more)
         counts.append(before - left(2)[0])
         return found
 
@@ -74,10 +75,10 @@ async def test_last_step_starts_where_the_one_before_ended(open_engine: Open, mo
     deleted: list[tuple[object, ...]] = []
     fetch = engine._pool.fetch
 
-    async def noted(statement: str, *arguments: object, reads: bool = False) -> object:
+    async def noted(statement: str, *arguments: object, reads: bool = False, **more: Any) -> object:
         if "DELETE FROM lazulite.rows" in statement:
             deleted.append(arguments)
-        return await fetch(statement, *arguments, reads=reads)
+        return await fetch(statement, *arguments, reads=reads, **more)
 
     monkeypatch.setattr(engine._pool, "fetch", noted)
     await engine.reclaim()
@@ -93,11 +94,11 @@ async def test_lease_of_a_dead_process_expires(open_engine: Open, monkeypatch: p
     execute(_AGE)
     fetch, steps = one._pool.fetch, []
 
-    async def die(statement: str, *arguments: object, reads: bool = False) -> object:
+    async def die(statement: str, *arguments: object, reads: bool = False, **more: Any) -> object:
         steps.append(statement)
         if len(steps) > 8:
             raise EngineUnavailableError("dead")
-        return await fetch(statement, *arguments, reads=reads)
+        return await fetch(statement, *arguments, reads=reads, **more)
 
     monkeypatch.setattr(one._pool, "fetch", die)
     with pytest.raises(EngineUnavailableError):
@@ -143,7 +144,7 @@ async def test_the_background_looks_and_empties(open_engine: Open) -> None:
     await looks.start()
     parts = await looks._started()
     while left(2) != (0, 0):
-        assert not any(task.done() for task in parts.drops._tasks)
+        assert not any(task.done() for task in parts.periodic.tasks)
         await parts.drops.look()
 
 
@@ -154,11 +155,11 @@ async def test_drops_are_read_while_a_large_space_is_emptied(
     await one.start()
     emptying, fetch = asyncio.Event(), one._pool.fetch
 
-    async def long(statement: str, *arguments: object, reads: bool = False) -> object:
+    async def long(statement: str, *arguments: object, reads: bool = False, **more: Any) -> object:
         if statement in module._ROWS:
             emptying.set()
             await asyncio.Event().wait()
-        return await fetch(statement, *arguments, reads=reads)
+        return await fetch(statement, *arguments, reads=reads, **more)
 
     monkeypatch.setattr(one._pool, "fetch", long)
     await other.drop(2)
@@ -176,7 +177,7 @@ async def test_an_abandoned_engine_survives_the_database_being_away(
 ) -> None:
     engine = open_engine(drop_poll_seconds=0)
     await engine.start()
-    tasks = (await engine._started()).drops._tasks
+    tasks = (await engine._started()).periodic.tasks
     asked = asyncio.Semaphore(0)
 
     async def away(*_: object, **__: object) -> object:
@@ -197,8 +198,8 @@ async def test_of_two_who_find_a_space_due_one_empties_it(open_engine: Open, mon
     execute(_AGE)
     fetch = other._pool.fetch
 
-    async def late(statement: str, *arguments: object, reads: bool = False) -> object:
-        found = await fetch(statement, *arguments, reads=reads)
+    async def late(statement: str, *arguments: object, reads: bool = False, **more: Any) -> object:
+        found = await fetch(statement, *arguments, reads=reads, **more)
         if statement == module._DUE:
             assert await one.reclaim()
         return found

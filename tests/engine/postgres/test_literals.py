@@ -1,4 +1,4 @@
-"""What a start makes of the workers' answers; a cluster itself is in test_citus."""
+"""What a start makes of the workers' answers; a cluster itself is in citus/test_cluster."""
 
 import re
 from collections.abc import Sequence

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing, asynccontextmanager
+from typing import Any
 
 import pytest
 
@@ -28,9 +29,9 @@ async def filled(open_engine: Open, sizes: Sequence[int]) -> AsyncIterator[tuple
         await engine.commit(1, f"{partition:02}", list(rows), lambda *_, rows=rows: rows)
     fetch_page = engine._pool.fetch_page
 
-    async def noted(statement: str, *arguments: object) -> object:
+    async def noted(statement: str, *arguments: object, **more: Any) -> object:
         statements.append(statement)
-        return await fetch_page(statement, *arguments)
+        return await fetch_page(statement, *arguments, **more)
 
     engine._pool.fetch_page = noted  # type: ignore[method-assign, assignment]  # as there
     yield engine, statements

@@ -21,7 +21,7 @@ class Asked:
         self.gate = asyncio.Event()
 
     async def fetch(
-        self, statement: str, _spaces: object, _partition_keys: object, row_keys: object, *, reads: bool
+        self, statement: str, _spaces: object, _keys: object, row_keys: object, *, reads: bool, **_: bytes
     ) -> Sequence[tuple[object, ...]]:
         assert reads
         asked = row_keys if isinstance(row_keys, tuple) else (row_keys,)

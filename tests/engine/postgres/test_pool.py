@@ -137,13 +137,13 @@ async def test_while_the_database_is_away_most_are_reported_at_once(
 ) -> None:
     engine = open_engine(dsn="postgresql://nobody@127.0.0.1:1/nothing")
     tried = []
-    connect = engine._pool._connect
+    connect = engine._pool._opener._connect
 
     async def counted() -> object:
         tried.append(1)
         return await connect()
 
-    monkeypatch.setattr(engine._pool, "_connect", counted)
+    monkeypatch.setattr(engine._pool._opener, "_connect", counted)
     for _ in range(20):
         with pytest.raises(EngineUnavailableError):
             await engine.get(1, "p", "r")

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from hashlib import sha256
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from lazulite.engine.contract import Engine, EngineUnavailableError, Key, KeyRange
 from lazulite.engine.ordinal import ordinal
 from lazulite.engine.postgres import scan as module
+from lazulite.engine.postgres import sql_pages
 from lazulite.engine.postgres.engine import PostgresEngine
 from lazulite.engine.postgres.keys import PREFIX_BYTES
 from lazulite.engine.postgres.settings import PostgresSettings
@@ -47,9 +49,17 @@ async def found(engine: Engine, ranges: Sequence[KeyRange], limit: int | None) -
     partition=odd_texts,
     limit=st.none() | st.integers(1, 6),
     page_rows=st.sampled_from([1, 2, 3, 1024]),
+    page_bytes=st.sampled_from([1, 40, module.PAGE_BYTES]),
+    keys_first=st.booleans(),
 )
 def test_long_keys_come_in_their_order(
-    rows: dict[Key, bytes], bounds: list[Key], partition: str, limit: int | None, page_rows: int
+    rows: dict[Key, bytes],
+    bounds: list[Key],
+    partition: str,
+    limit: int | None,
+    page_rows: int,
+    page_bytes: int,
+    keys_first: bool,
 ) -> None:
     ranges = ranges_between(bounds)
     whole = [KeyRange((partition, ""), (partition + "\0", ""))]
@@ -63,7 +73,7 @@ def test_long_keys_come_in_their_order(
         return kept[:limit]
 
     async def run() -> None:
-        engine = PostgresEngine(POSTGRES[0], system_clock)
+        engine = PostgresEngine(replace(POSTGRES[0], keys_first=keys_first), system_clock)
         try:
             await empty(engine)
             for (partition_key, row_key), value in rows.items():
@@ -77,6 +87,7 @@ def test_long_keys_come_in_their_order(
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "PAGE_ROWS", page_rows)
+        patch.setattr(module, "PAGE_BYTES", page_bytes)
         asyncio.run(run())
 
 
@@ -94,11 +105,12 @@ async def empty(engine: PostgresEngine) -> None:
         await connection.execute("TRUNCATE lazulite.rows, lazulite.partitions")
 
 
+@pytest.mark.parametrize("keys_first", [False, True])
 async def test_a_page_is_bounded_in_bytes_whatever_the_rows(
-    settings: PostgresSettings, monkeypatch: pytest.MonkeyPatch
+    settings: PostgresSettings, monkeypatch: pytest.MonkeyPatch, keys_first: bool
 ) -> None:
     monkeypatch.setattr(module, "PAGE_BYTES", 1000)
-    engine = PostgresEngine(settings, system_clock)
+    engine = PostgresEngine(replace(settings, keys_first=keys_first), system_clock)
     sizes = [10, 2000, 500, 499, 1, 3000, 1]
     for at, size in enumerate(sizes):
         await engine.commit(1, "p", [str(at)], lambda *_, at=at, size=size: {str(at): bytes(size)})
@@ -122,7 +134,47 @@ async def test_a_page_is_one_statement(settings: PostgresSettings, monkeypatch: 
     await engine.commit(1, "p", names, lambda *_: dict.fromkeys(names, b"x"))
     sent = statements_of(engine, monkeypatch)
     assert len(await found(engine, [KeyRange(("p", ""), ("p\0", ""))], 1001)) == 1001
-    assert sent == [module.IN_PARTITION]
+    assert sent == [sql_pages.IN_PARTITION]
+    await engine.close()
+
+
+async def test_a_page_over_partitions_reads_keys_first_and_no_values_that_it_has_no_room_for(
+    settings: PostgresSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the keys are of one partition, the values are read from that one."""
+    engine = PostgresEngine(replace(settings, keys_first=True), system_clock)
+    for partition in ("p", "q"):
+        rows = [f"{number}" for number in range(6)]
+        await engine.commit(1, partition, rows, lambda *_, rows=rows: dict.fromkeys(rows, b"x"))
+    sent = statements_of(engine, monkeypatch)
+    assert len(await found(engine, [KeyRange(("", ""), None)], 8)) == 8
+    assert sent == [sql_pages.KEYS_IN_SPACE, sql_pages.VALUES_IN_SPACE]
+    del sent[:]
+    assert len(await found(engine, [KeyRange(("p", "1"), None)], 5)) == 5
+    assert sent == [sql_pages.KEYS_IN_SPACE, sql_pages.IN_PARTITION]
+    del sent[:]
+    assert await found(engine, [KeyRange(("r", ""), None)], 8) == []
+    assert sent == [sql_pages.KEYS_IN_SPACE]
+    await engine.close()
+
+
+async def test_rows_that_come_between_keys_and_values_do_not_end_a_page_early(
+    settings: PostgresSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = PostgresEngine(replace(settings, keys_first=True), system_clock)
+    for number in range(0, 20, 2):
+        await engine.commit(1, f"{number:02}", ["r"], lambda *_: {"r": b"x"})
+    fetch = engine._pool.fetch_page
+
+    async def disturbed(statement: str, *arguments: object, **more: Any) -> object:
+        answer = await fetch(statement, *arguments, **more)
+        if statement == sql_pages.KEYS_IN_SPACE:
+            await engine.commit(1, "01", ["r"], lambda *_: {"r": b"y"})
+            await engine.commit(1, "02", ["r"], lambda *_: {"r": None})
+        return answer
+
+    monkeypatch.setattr(engine._pool, "fetch_page", disturbed)
+    assert [key[0] for key, _ in await found(engine, [KeyRange(("", ""), None)], 3)] == ["00", "01", "04"]
     await engine.close()
 
 

@@ -5,10 +5,19 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lazulite.engine.postgres.sql_scripts import Place, RowBeginning, RowChange, apply_script, write_script
+from lazulite.engine.postgres.sql_scripts import (
+    Place,
+    RowBeginning,
+    RowChange,
+    RowWrite,
+    apply_script,
+    write_one,
+    write_script,
+)
+from lazulite.engine.precondition import Expect, Precondition
 
 _LITERAL = re.compile(r"E'\\\\x(?:[0-9a-f]{2})*'::bytea")
-_PLAIN = re.compile(r"[A-Za-z0-9_ ,;.()=<*/\n]*")
+_PLAIN = re.compile(r"[A-Za-z0-9_ ,;.()=<*/+%\n]*")
 
 stamps = st.integers(0, 2**63 - 1)
 places = st.builds(Place, stamps, st.binary(), st.none() | st.binary())
@@ -29,10 +38,18 @@ def test_no_text_of_a_caller_stands_in_a_batch(
     assert is_ours(apply_script(place, before, after, rows, expected))
 
 
-@given(places, changes, st.none() | stamps, st.booleans(), st.booleans())
-def test_no_text_of_a_caller_stands_in_a_single_write(
-    place: Place, change: RowChange, expected: int | None, absent: bool, present: bool
-) -> None:
-    script = write_script(place, change, expected, absent=absent, present=present)
+writes = st.builds(
+    RowWrite, places, changes, st.builds(Precondition, st.sampled_from(Expect), st.booleans(), st.none() | stamps)
+)
+
+
+@given(st.lists(st.lists(writes, min_size=1)), stamps)
+def test_no_text_of_a_caller_stands_in_writes_of_rows(shards: list[list[RowWrite]], base: int) -> None:
+    script = write_script(shards, base)
     assert is_ours(script)
     assert script.count("'") == 2 * len(_LITERAL.findall(script))
+
+
+@given(writes)
+def test_no_text_of_a_caller_stands_in_a_write_of_one_row(write: RowWrite) -> None:
+    assert is_ours(write_one(write))

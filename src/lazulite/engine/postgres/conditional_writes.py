@@ -1,4 +1,4 @@
-"""Conditional writes of one row: sent with their precondition, in one round trip.
+"""Conditional writes of one row by statements: sent with their precondition, in one round trip.
 
 Writes of one kind are coalesced into one statement, which locks the version rows of its partitions in order. Each write
 has a commit timestamp of its own, and all of them are above `base`, which the partitions' versions must be below.
@@ -9,108 +9,63 @@ has a commit timestamp of its own, and all of them are above `base`, which the p
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
 
 from lazulite.engine.postgres.commit_timestamps import CommitTimestamps
-from lazulite.engine.postgres.errors import CHECK_FAILED
 from lazulite.engine.postgres.partition_locks import Partition, PartitionLocks
+from lazulite.engine.postgres.pending_write import EvaluatedWrite, Outcome, PendingWrite, evaluated
 from lazulite.engine.postgres.pool import Argument, Pool
-from lazulite.engine.postgres.request_batcher import RETRY, Rejected, RequestBatcher, Retry, Row
-from lazulite.engine.postgres.sql_scripts import Place, RowChange, write_script
+from lazulite.engine.postgres.request_batcher import RequestBatcher
 from lazulite.engine.postgres.sql_statements import DELETE_PRESENT, INSERT, REPLACE, UPDATE_PRESENT
-from lazulite.engine.precondition import ConditionalWrite, Expect, Precondition
+from lazulite.engine.precondition import Expect, Precondition
 
 _STATEMENTS = (INSERT, REPLACE, UPDATE_PRESENT, DELETE_PRESENT)
 _LINGER_SECONDS = 0.005
 """A little longer than a statement takes on a fast disk."""
-_VALUES_BYTES = 4 << 20
-"""A statement takes no more values from this size on, so that sending it never holds the event loop for long."""
 _TRIES_MAX = 4
 """With a slow clock, a process could find versions above its timestamps for ever."""
 
-_Outcome = int | None | Retry | Rejected
-
-
-@dataclass(slots=True, eq=False)
-class PendingWrite:
-    """A conditional write that waits for its statement."""
-
-    place: Place
-    row_key: bytes
-    long_row_key: bytes | None
-    write: ConditionalWrite
-    precondition: Precondition
-    tries: int = 0
-
-    @property
-    def partition(self) -> Partition:
-        """The partition of the row."""
-        return self.place[0], self.place[1]
-
-
-class _Row(NamedTuple):
-    """A write of a batch with its timestamp and new value."""
-
-    pending: PendingWrite
-    timestamp: int
-    value: bytes | None
-
 
 class ConditionalWrites:
-    """Sends conditional writes.
+    """Sends conditional writes: `RowWrites`.
 
     Args:
         pool: connections to the database.
         timestamps: commit timestamps of this process.
         locks: partitions that a statement is changing.
-        scripts: whether to send each write by itself, as a script.
     """
 
-    def __init__(self, pool: Pool, timestamps: CommitTimestamps, locks: PartitionLocks, *, scripts: bool) -> None:
+    def __init__(self, pool: Pool, timestamps: CommitTimestamps, locks: PartitionLocks) -> None:
         self._pool = pool
         self._timestamps = timestamps
-        self._scripts = scripts
         self._batchers: dict[str, RequestBatcher[PendingWrite, int | None]] = {
             statement: RequestBatcher(
-                partial(self._send, statement), linger_seconds=_LINGER_SECONDS, locks=locks, row=_row_of
+                partial(self._send, statement),
+                linger_seconds=_LINGER_SECONDS,
+                locks=locks,
+                row=lambda pending: pending.row,
             )
             for statement in _STATEMENTS
         }
 
     async def finished(self) -> None:
-        """Return when no write is in flight."""
+        """See `RowWrites`."""
         while any(batcher.busy for batcher in self._batchers.values()):
             for batcher in self._batchers.values():
                 await batcher.finished()
 
     async def write(self, pending: PendingWrite) -> int | None:
-        """Return the commit timestamp; None if the row did not meet its precondition, or retries did not help."""
-        if self._scripts:
-            return await self._write_script(pending)
+        """See `RowWrites`."""
         return await self._batchers[_statement(pending.precondition)](pending)
 
     def give_up(self, partition: Partition) -> None:
-        """Answer the writes that wait for a partition with None, because another commit keeps it locked."""
+        """See `RowWrites`."""
         for batcher in self._batchers.values():
             batcher.withdraw(lambda pending: pending.partition == partition, None)
 
-    async def _send(self, statement: str, batch: Sequence[PendingWrite]) -> Sequence[_Outcome]:
+    async def _send(self, statement: str, batch: Sequence[PendingWrite]) -> Sequence[Outcome]:
         base = self._timestamps.take(len(batch))
-        outcomes: list[_Outcome] = [RETRY] * len(batch)
-        rows: dict[int, _Row] = {}
-        size = 0
-        for at, pending in enumerate(batch):
-            if size >= _VALUES_BYTES:
-                break
-            try:
-                value = pending.write.value(base + at)
-            except BaseException as rejection:  # noqa: BLE001 - any rejection of this write; only its caller gets it.
-                outcomes[at] = Rejected(rejection)
-            else:
-                rows[at] = _Row(pending, base + at, value)
-                size += len(value or b"")
+        rows, outcomes = evaluated(batch, base)
         if not rows:
             return outcomes
         versions = {row.pending.partition: row.timestamp for row in rows.values()}
@@ -122,21 +77,6 @@ class ConditionalWrites:
                 outcomes[at] = row.timestamp if row.timestamp in written else None
         return outcomes
 
-    async def _write_script(self, pending: PendingWrite) -> int | None:
-        timestamp = self._timestamps.take()
-        expects, _, expected = pending.precondition
-        change = RowChange(pending.row_key, pending.long_row_key, timestamp, pending.write.value(timestamp))
-        absent, present = expects is Expect.ABSENT, expects is Expect.PRESENT
-        try:
-            await self._pool.run(write_script(pending.place, change, expected, absent=absent, present=present))
-        except CHECK_FAILED:
-            return None
-        return timestamp
-
-
-def _row_of(pending: PendingWrite) -> Row:
-    return (pending.place[0], pending.place[1]), pending.row_key
-
 
 def _statement(precondition: Precondition) -> str:
     if precondition.expects is Expect.PRESENT:
@@ -144,7 +84,7 @@ def _statement(precondition: Precondition) -> str:
     return INSERT if precondition.expects is Expect.ABSENT else REPLACE
 
 
-def _arguments(base: int, versions: Mapping[Partition, int], rows: Mapping[int, _Row]) -> Sequence[Argument]:
+def _arguments(base: int, versions: Mapping[Partition, int], rows: Mapping[int, EvaluatedWrite]) -> Sequence[Argument]:
     locked = sorted(versions)
     writes = [
         (

@@ -1,14 +1,19 @@
 """Connections to the database: session settings, and the choice of the host that accepts writes."""
 
+import asyncio
+from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 
 import asyncpg
 from asyncpg.connect_utils import SessionAttribute
 
-from lazulite.engine.contract import StoreUnusableError
+from lazulite.engine.contract import EngineUnavailableError, StoreUnusableError
+from lazulite.engine.postgres.errors import LOST, line
 from lazulite.engine.postgres.settings import PostgresSettings
 
 Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
+
+_RECONNECT_SECONDS = 0.25
 
 SESSION_SETTINGS = {"application_name": "lazulite", "standard_conforming_strings": "on"}
 """Settings of each session, whatever those of the database or the role are."""
@@ -62,6 +67,55 @@ class PrimaryConnector:
         _check_literals(connection)
         connection.get_settings().register_data_types(_ARRAYS)
         self._dsns.sort(key=lambda each: each != dsn)
+        return connection
+
+
+class ConnectionOpener:
+    """Opens connections that are ready for use.
+
+    While the database cannot be reached, one caller in `_RECONNECT_SECONDS` tries, and the others fail at once.
+
+    Args:
+        settings: the database.
+        prepare: prepares a new connection.
+    """
+
+    def __init__(self, settings: PostgresSettings, prepare: Callable[[Connection], Awaitable[None]]) -> None:
+        self._seconds = settings.connect_seconds
+        self._connector = PrimaryConnector(settings)
+        self._prepare = prepare
+        self._unreachable_until = 0.0
+        self._unreachable = ""
+
+    async def open(self) -> Connection:
+        """Connect and prepare.
+
+        Raises:
+            EngineUnavailableError: the database was not reached a moment ago.
+            OSError, asyncpg.PostgresError, asyncpg.InternalClientError: it is not reached now.
+            StoreUnusableError: the session lacks a required setting.
+        """
+        now = asyncio.get_running_loop().time()
+        if now < self._unreachable_until:
+            raise EngineUnavailableError(self._unreachable)
+        self._unreachable_until = now + _RECONNECT_SECONDS if self._unreachable else 0.0
+        try:
+            connection = await self._connect()
+        except (*LOST, asyncpg.PostgresError) as error:
+            self._unreachable = f"the database cannot be reached: {line(error)}"
+            self._unreachable_until = asyncio.get_running_loop().time() + _RECONNECT_SECONDS
+            raise
+        self._unreachable, self._unreachable_until = "", 0.0
+        return connection
+
+    async def _connect(self) -> Connection:
+        connection = await self._connector.connect()
+        try:
+            async with asyncio.timeout(self._seconds):
+                await self._prepare(connection)
+        except BaseException:
+            connection.terminate()
+            raise
         return connection
 
 

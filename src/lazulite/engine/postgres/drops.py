@@ -5,11 +5,8 @@ write rows, so the space is emptied twice: soon, and after a time when every pro
 empties it holds a lease; if that process dies, the lease expires by the database's clock and another one continues.
 """
 
-import asyncio
-import contextlib
 from collections.abc import Awaitable, Callable
 
-from lazulite.engine.contract import EngineError
 from lazulite.engine.postgres.pool import Pool
 
 STEP_ROWS = 1000
@@ -58,44 +55,27 @@ class Drops:
 
     Args:
         pool: connections to the database.
-        seconds: how often the list of dropped spaces is read, and emptied.
+        empty_contents: deletes the contents of a space.
 
     Attributes:
         closed: the dropped spaces.
     """
 
-    def __init__(self, pool: Pool, seconds: float) -> None:
+    def __init__(self, pool: Pool, empty_contents: Callable[[int], Awaitable[None]]) -> None:
         self._pool = pool
-        self._seconds = seconds
+        self._empty_contents = empty_contents
         self._mine: set[int] = set()
         self.closed: set[int] = set()
-        self._tasks: list[asyncio.Task[None]] = []
 
     async def drop(self, space: int) -> None:
         """Close a space."""
-        await self._pool.fetch(_NOTE, space)
+        await self._pool.fetch(_NOTE, space, everywhere=True)
         self._mine.add(space)
         self.closed.add(space)
 
     async def look(self) -> None:
         """Read the list of dropped spaces."""
         self.closed = self._mine.union(record[0] for record in await self._pool.fetch(_ALL, reads=True))
-
-    def start(self) -> None:
-        """Start reading the list and emptying spaces in two tasks: a large space takes long."""
-        self._tasks = [asyncio.create_task(self._repeated(each)) for each in (self.look, self._reclaim_all)]
-
-    async def close(self) -> None:
-        """Stop both tasks; another process, or the next start of this one, empties what is left."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-
-    async def _repeated(self, action: Callable[[], Awaitable[object]]) -> None:
-        while True:
-            await asyncio.sleep(self._seconds)
-            with contextlib.suppress(EngineError):  # The database is unavailable; the next round tries again.
-                await action()
 
     async def reclaim(self) -> bool:
         """Empty one space that is due, unless another process holds its lease; return whether there was one."""
@@ -107,10 +87,12 @@ class Drops:
             return False
         await self._empty(space, _ROWS, (b"", b""))
         await self._empty(space, _VERSION_ROWS, (b"",))
+        await self._empty_contents(space)
         await self._pool.fetch(_DELETE if settled else _PUT_OFF, space)
         return True
 
-    async def _reclaim_all(self) -> None:
+    async def reclaim_all(self) -> None:
+        """Empty the spaces that are due; if this is cancelled, another process or a later call empties the rest."""
         while await self.reclaim():
             pass
 

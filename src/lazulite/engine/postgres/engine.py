@@ -14,7 +14,8 @@ A commit takes the first path whose precondition it meets; if that path writes n
     none, and another process committed     `partition_commit` with a lock: begin, lock      5 an attempt
     in between                              the version row, read, write, commit
 
-`request_batcher` coalesces the requests of each path. Scripts (Citus, CockroachDB) are sent one by one.
+`request_batcher` coalesces the requests of each path. With scripts (Citus, CockroachDB) it coalesces writes of one row
+that wait for one node (`scripted_writes`), and commits of one partition.
 
 Any number of processes share a database and know of each other only through it. Invariants beside those of
 `sql_statements`:
@@ -43,52 +44,19 @@ from lazulite.engine.contract import (
     Unknown,
 )
 from lazulite.engine.postgres import durability_check, literals, schema
+from lazulite.engine.postgres.citus import worker_plans
 from lazulite.engine.postgres.commit_timestamps import CommitTimestamps
-from lazulite.engine.postgres.conditional_writes import ConditionalWrites
+from lazulite.engine.postgres.components import Components
 from lazulite.engine.postgres.connection import Connection
-from lazulite.engine.postgres.drops import Drops
+from lazulite.engine.postgres.contents.store import PostgresContents
 from lazulite.engine.postgres.errors import database_errors
 from lazulite.engine.postgres.keys import encode_text, index_key, long_key, text_index_key
-from lazulite.engine.postgres.optimistic_commit import OptimisticCommits
-from lazulite.engine.postgres.page_reads import PageReads
-from lazulite.engine.postgres.partition_commit import PartitionCommits
-from lazulite.engine.postgres.partition_io import ScriptIo, StatementIo
-from lazulite.engine.postgres.partition_locks import PartitionLocks
-from lazulite.engine.postgres.point_reads import PointReads
 from lazulite.engine.postgres.pool import Pool
 from lazulite.engine.postgres.scan import PageSlice, scan
 from lazulite.engine.postgres.settings import PostgresSettings
 from lazulite.engine.postgres.sql_scripts import Place
 from lazulite.engine.postgres.sql_statements import CHECK_WRITABLE, PLANNED_ONCE, SESSION, TIME
 from lazulite.engine.precondition import ConditionalWrite
-
-_COMMIT_RATIO = 1.25
-"""Bound on a partition commit, in times of a statement, so that callers learn of a silent database in time."""
-
-
-class _Components:
-    """The parts of an engine that depend on the kind of database."""
-
-    def __init__(
-        self, pool: Pool, timestamps: CommitTimestamps, kind: schema.DatabaseKind, settings: PostgresSettings
-    ) -> None:
-        scripts = kind.scripts if settings.scripts is None else settings.scripts
-        locks = PartitionLocks()
-        seconds_max = settings.statement_seconds * _COMMIT_RATIO
-        self.reads = PointReads(pool, coalesce=not kind.citus)
-        self.pages = None if scripts else PageReads(pool)
-        self.conditional = ConditionalWrites(pool, timestamps, locks, scripts=scripts)
-        io = ScriptIo(pool) if scripts else StatementIo(pool)
-        self.partitions = PartitionCommits(io, timestamps, self.conditional, locks, seconds_max)
-        self.optimistic = OptimisticCommits(self.reads, self.conditional, self.partitions, scripts=scripts)
-        self.drops = Drops(pool, settings.drop_poll_seconds)
-
-    async def close(self) -> None:
-        """Return when no statement is in flight, not even one whose caller was cancelled."""
-        await self.drops.close()
-        for each in (self.partitions, self.conditional, self.reads, self.pages):
-            if each is not None:
-                await each.finished()
 
 
 class PostgresEngine:
@@ -108,7 +76,7 @@ class PostgresEngine:
         self._timestamps = CommitTimestamps(clock)
         self._pool = Pool(settings, self._prepare)
         self._kind: schema.DatabaseKind | None = None
-        self._components: _Components | None = None
+        self._components: Components | None = None
         self._starting = asyncio.Lock()
         self._closing = False
         self._calls = 0
@@ -128,15 +96,15 @@ class PostgresEngine:
         """
         await self._started()
 
-    async def _started(self) -> _Components:
+    async def _started(self) -> Components:
         async with self._starting:
             if self._components is None:
                 components = await self._start()
-                components.drops.start()
+                components.periodic.start()
                 self._components = components
         return self._components
 
-    async def _start(self) -> _Components:
+    async def _start(self) -> Components:
         with database_errors():
             async with self._pool.connection() as connection:
                 kind = self._kind = await schema.kind_of(connection)
@@ -147,8 +115,13 @@ class PostgresEngine:
                 await schema.open_schema(connection, kind)
                 for warning in await durability_check.warnings(connection) if kind.settings else ():
                     self._report(warning)
-        components = _Components(self._pool, self._timestamps, kind, self._settings)
+                if kind.citus:  # Last, as it may close the connection.
+                    for warning in await worker_plans.set_up(connection, self._settings.connect_seconds):
+                        self._report(warning)
+        components = Components(self._pool, self._timestamps, kind, self._settings)
         await components.drops.look()
+        if kind.citus:
+            await components.join_cluster()
         return components
 
     async def _prepare(self, connection: Connection) -> None:
@@ -179,7 +152,7 @@ class PostgresEngine:
         components = self._components or await self._started()
         if space in components.drops.closed:
             return
-        pages = scan(self._pool, components.pages, space, ranges, limit)
+        pages = scan(self._pool, components.pages, space, ranges, limit, keys_first=components.keys_first)
         try:
             async for page in pages:
                 yield page
@@ -211,9 +184,18 @@ class PostgresEngine:
     async def check_writable(self) -> None:
         """Make one durable write, see `Engine.check_writable`."""
         with self._call():
-            await self._started()
+            components = await self._started()
             self._timestamps.take()  # Raises if commits could have no timestamp.
-            await self._pool.fetch(CHECK_WRITABLE)
+            if components.health is not None:
+                await components.health.check_writable()
+            else:
+                await self._pool.fetch(CHECK_WRITABLE)
+
+    @property
+    def away(self) -> tuple[str, ...]:
+        """The addresses of the nodes of a cluster that took no write when the last `check_writable` passed."""
+        health = None if self._components is None else self._components.health
+        return () if health is None else health.away
 
     async def unix_seconds(self) -> float:
         """Return the database's time, in seconds since 1970."""
@@ -224,6 +206,14 @@ class PostgresEngine:
     async def reclaim(self) -> bool:
         """Empty a dropped space that is due, as the background task does; return whether there was one."""
         return await (await self._started()).drops.reclaim()
+
+    async def contents(self) -> PostgresContents:
+        """Return the store of contents in the same database, to be closed before the engine.
+
+        Raises:
+            EngineError: as `start`.
+        """
+        return (await self._started()).contents
 
     # --- closing
 

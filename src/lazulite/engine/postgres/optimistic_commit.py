@@ -5,13 +5,12 @@ must meet the precondition. Of several commits that must read one row, one at a 
 find a row that it has changed. No commit is optimistic while `partition_commit` commits to its partition: the write
 would wait for that lock, and could wait for ever.
 
-With scripts, which write each row by itself, commits that must read their row are left to `partition_commit`, which
-commits them together.
+With scripts, commits that must read their row are left to `partition_commit`, which commits them together.
 """
 
-from lazulite.engine.postgres.conditional_writes import ConditionalWrites, PendingWrite
 from lazulite.engine.postgres.keys import encode_text, index_key, long_key
 from lazulite.engine.postgres.partition_commit import PartitionCommits
+from lazulite.engine.postgres.pending_write import PendingWrite, RowWrites
 from lazulite.engine.postgres.point_reads import PointReads
 from lazulite.engine.postgres.sql_scripts import Place
 from lazulite.engine.precondition import ConditionalWrite, Expect, Precondition
@@ -27,9 +26,7 @@ class OptimisticCommits:
         scripts: whether writes are sent as scripts.
     """
 
-    def __init__(
-        self, reads: PointReads, writes: ConditionalWrites, partitions: PartitionCommits, *, scripts: bool
-    ) -> None:
+    def __init__(self, reads: PointReads, writes: RowWrites, partitions: PartitionCommits, *, scripts: bool) -> None:
         self._reads = reads
         self._writes = writes
         self._partitions = partitions

@@ -18,12 +18,12 @@ from dataclasses import dataclass, field
 from lazulite.engine.contract import CommitFunction, EngineUnavailableError
 from lazulite.engine.expectation import ExpectingCommit
 from lazulite.engine.postgres.commit_timestamps import CommitTimestamps
-from lazulite.engine.postgres.conditional_writes import ConditionalWrites
 from lazulite.engine.postgres.errors import copy_for_waiter
 from lazulite.engine.postgres.kept_rows import Kept, KeptRows
 from lazulite.engine.postgres.keys import encode_text, index_key, long_key
 from lazulite.engine.postgres.partition_io import PartitionChange, PartitionIo, PartitionRead, PartitionState
 from lazulite.engine.postgres.partition_locks import Partition, PartitionLocks
+from lazulite.engine.postgres.pending_write import RowWrites
 from lazulite.engine.postgres.sql_scripts import Place, RowBeginning, RowChange
 
 _ROWS_MAX = 200
@@ -65,7 +65,7 @@ class PartitionCommits:
         self,
         io: PartitionIo,
         timestamps: CommitTimestamps,
-        conditional: ConditionalWrites,
+        conditional: RowWrites,
         locks: PartitionLocks,
         seconds_max: float,
     ) -> None:

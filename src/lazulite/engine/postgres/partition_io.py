@@ -127,12 +127,13 @@ class ScriptIo:
 
     async def read(self, request: PartitionRead) -> PartitionState:
         """See `PartitionIo`."""
-        return _state(await self._pool.fetch(READ_ONE, *_read_arguments(request), reads=True))
+        partition = request.place.partition_key
+        return _state(await self._pool.fetch(READ_ONE, *_read_arguments(request), reads=True, partition=partition))
 
     async def apply(self, change: PartitionChange) -> bool:
         """See `PartitionIo`."""
         try:
-            await self._pool.run(apply_script(*change))
+            await self._pool.run(apply_script(*change), change.place.partition_key)
         except CHECK_FAILED:
             return False
         return True
@@ -140,7 +141,7 @@ class ScriptIo:
     async def apply_locked(self, request: PartitionRead, decide: Decide) -> bool:
         """See `PartitionIo`."""
         try:
-            async with self._pool.transaction() as connection:
+            async with self._pool.transaction(request.place.partition_key) as connection:
                 change = decide(await _read_locked(connection, request))
                 if change is not None:
                     await connection.execute(apply_script(*change))

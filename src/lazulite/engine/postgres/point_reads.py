@@ -32,7 +32,7 @@ class PointReads:
         return self._get_one(*key) if self._batcher is None else self._batcher(key)
 
     async def _get_one(self, space: int, partition_key: bytes, row_key: bytes) -> bytes | None:
-        found = await self._pool.fetch(GET_ONE, space, partition_key, row_key, reads=True)
+        found = await self._pool.fetch(GET_ONE, space, partition_key, row_key, reads=True, partition=partition_key)
         return found[0][0] if found else None
 
     async def finished(self) -> None:

@@ -1,27 +1,35 @@
 """The connection pool: few connections, kept open, and never assumed to be alive.
 
 Invariants: there are at most `connections_max` connections. Scans keep one for as long as their caller reads, and use
-half of them at most. No caller waits longer for a connection than for a statement. A connection that may be in an
-unknown state is not used again. If one is lost, all idle ones are closed, since a lost server took them along. While
-the database cannot be reached, one caller in `_RECONNECT_SECONDS` tries, and the others fail at once.
+half of them at most; contents use a quarter. No caller waits longer for a connection than for a statement. A connection
+that may be in an unknown state is not used again. If one is lost, all idle ones are closed, since a lost server took
+them along. While the database cannot be reached, few callers try (see `connection`), and the others fail at once.
+
+On a Citus cluster, a node has a share of the connections and a time limit (see `citus.nodes`). A session that is given
+up during a statement is ended at the coordinator, as far as that is possible.
 """
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import TypeAlias, TypeVar
 
 import asyncpg
 
 from lazulite.engine.contract import EngineUnavailableError
-from lazulite.engine.postgres.connection import Connection, PrimaryConnector
-from lazulite.engine.postgres.errors import CHECK_FAILED, LOST, RETRYABLE, database_errors, line, worker_errors
+from lazulite.engine.postgres.citus.nodes import ALL, Nodes
+from lazulite.engine.postgres.citus.shard_map import ShardMap
+from lazulite.engine.postgres.connection import Connection, ConnectionOpener
+from lazulite.engine.postgres.errors import CHECK_FAILED, LOST, RETRYABLE, database_errors, worker_errors
 from lazulite.engine.postgres.settings import PostgresSettings
 
 Argument: TypeAlias = object
 T = TypeVar("T")
 
-_RECONNECT_SECONDS = 0.25
+_END = """
+SELECT pg_terminate_backend(pid) FROM pg_catalog.pg_stat_activity
+WHERE pid = $1::int AND application_name = 'lazulite' AND state <> 'idle'
+"""
 _TRIES_MAX = 10
 """Attempts of a statement that the database undoes in favour of others."""
 
@@ -36,37 +44,71 @@ class Pool:
 
     def __init__(self, settings: PostgresSettings, prepare: Callable[[Connection], Awaitable[None]]) -> None:
         self._settings = settings
-        self._connector = PrimaryConnector(settings)
-        self._prepare = prepare
+        self._opener = ConnectionOpener(settings, prepare)
         self._slots = asyncio.Semaphore(settings.connections_max)
         self._scan_slots = asyncio.Semaphore(max(1, settings.connections_max // 2))
+        self._bulk_slots = asyncio.Semaphore(max(1, settings.connections_max // 4))
         self._idle: list[Connection] = []
-        self._unreachable_until = 0.0
-        self._unreachable = ""
         self._closed = False
+        self._shards: ShardMap | None = None
+        self._nodes: Nodes | None = None
+        self._endings: set[asyncio.Task[None]] = set()
 
-    async def fetch(self, statement: str, *arguments: Argument, reads: bool = False) -> list[asyncpg.Record]:
+    def join_cluster(self, shards: ShardMap) -> None:
+        """Bound from now on what the nodes of a Citus cluster may hold; `shards` tells the node of a partition."""
+        self._shards, self._nodes = shards, Nodes(self._settings.connections_max, self._settings.node_seconds)
+
+    def _node(self, partition: bytes | None, *, everywhere: bool = False) -> int | None:
+        if self._shards is None:
+            return None
+        if everywhere:
+            return ALL
+        return None if partition is None else self._shards.node(partition)
+
+    async def fetch(
+        self,
+        statement: str,
+        *arguments: Argument,
+        reads: bool = False,
+        partition: bytes | None = None,
+        everywhere: bool = False,
+    ) -> list[asyncpg.Record]:
         """Run one statement, in a transaction of its own.
 
         Args:
             statement: in SQL.
             arguments: its parameters.
             reads: whether it changes nothing, and may be sent again after the connection was lost.
+            partition: the partition that it reads or changes, by its index key; None: others, too.
+            everywhere: whether it is short, and needs all nodes of a cluster.
 
         Raises:
             EngineUnavailableError: the database cannot serve; the outcome of a write is unknown.
             EngineError: the database rejected the statement.
         """
         with database_errors():
-            return await self._tried(lambda connection: connection.fetch(statement, *arguments), reads=reads)
+            node = self._node(partition, everywhere=everywhere)
+            return await self._tried(lambda connection: connection.fetch(statement, *arguments), node, reads=reads)
 
-    async def fetch_page(self, statement: str, *arguments: Argument) -> list[asyncpg.Record]:
-        """Run one statement that reads a page of a scan; raises as `fetch` does."""
+    async def fetch_page(
+        self, statement: str, *arguments: Argument, partition: bytes | None = None
+    ) -> list[asyncpg.Record]:
+        """Run one statement that reads a page of a scan; arguments and errors are those of `fetch`."""
         async with self._slot(self._scan_slots):
-            return await self.fetch(statement, *arguments, reads=True)
+            everywhere = partition is None
+            return await self.fetch(statement, *arguments, reads=True, partition=partition, everywhere=everywhere)
 
-    async def run(self, script: str) -> None:
-        """Run a script of statements without parameters as one transaction.
+    async def fetch_bulk(self, statement: str, *arguments: Argument, reads: bool = False) -> list[asyncpg.Record]:
+        """Run one statement on a content; arguments and errors are those of `fetch`."""
+        async with self._slot(self._bulk_slots):
+            return await self.fetch(statement, *arguments, reads=reads)
+
+    async def run(self, script: str, partition: bytes) -> int:
+        """Run a script of statements without parameters as one transaction; return how many rows the last one changed.
+
+        Args:
+            script: statements on one node.
+            partition: one of the partitions that it changes, by its index key.
 
         Raises:
             CHECK_FAILED: a check of the script failed, and nothing was done.
@@ -74,14 +116,16 @@ class Pool:
             EngineError: likewise.
         """
         with database_errors(CHECK_FAILED):
-            await self._tried(lambda connection: connection.execute(script), reads=False)
+            node = self._node(partition)
+            status = await self._tried(lambda connection: connection.execute(script), node, reads=False)
+        return int(status.rpartition(" ")[2])
 
-    async def _tried(self, action: Callable[[Connection], Awaitable[T]], *, reads: bool) -> T:
+    async def _tried(self, action: Callable[[Connection], Awaitable[T]], node: int | None, *, reads: bool) -> T:
         tries = 0
         while True:
             tries += 1
             try:
-                async with self.connection() as connection:
+                async with self.connection(node) as connection:
                     return await action(connection)
             except RETRYABLE:
                 if tries >= _TRIES_MAX:
@@ -90,6 +134,11 @@ class Pool:
             except LOST:
                 if not reads or tries > 1:
                     raise
+
+    @property
+    def page_seconds(self) -> float | None:
+        """Time limit of a statement that reads a page in a snapshot; None: that of each statement."""
+        return None if self._nodes is None else self._settings.node_seconds
 
     @asynccontextmanager
     async def snapshot(self) -> AsyncIterator[Connection]:
@@ -103,8 +152,11 @@ class Pool:
                 yield connection
 
     @asynccontextmanager
-    async def transaction(self) -> AsyncIterator[Connection]:
+    async def transaction(self, partition: bytes | None = None) -> AsyncIterator[Connection]:
         """Lend a connection for a transaction whose statements each see what others have committed by then.
+
+        Args:
+            partition: the partition that it changes, by its index key; None: others, too.
 
         Raises:
             CHECK_FAILED: a check of a script failed, and nothing was done.
@@ -113,16 +165,16 @@ class Pool:
             EngineError: the database rejected it.
         """
         with database_errors((*CHECK_FAILED, *RETRYABLE)):
-            async with self._in_transaction() as connection:
+            async with self._in_transaction(self._node(partition)) as connection:
                 yield connection
 
     @asynccontextmanager
-    async def _in_transaction(self, *, snapshot: bool = False) -> AsyncIterator[Connection]:
+    async def _in_transaction(self, node: int | None = None, *, snapshot: bool = False) -> AsyncIterator[Connection]:
         """Lend a connection in a transaction; a snapshot is read-only.
 
         A lost connection is not rolled back: that would wait for a silent host once more.
         """
-        async with self.connection() as connection:
+        async with self.connection(node) as connection:
             transaction = connection.transaction(isolation="repeatable_read" if snapshot else None, readonly=snapshot)
             await transaction.start()
             try:
@@ -151,58 +203,63 @@ class Pool:
             slots.release()
 
     @asynccontextmanager
-    async def connection(self) -> AsyncIterator[Connection]:
-        """Lend a connection. Raises the errors of the database and of the connection (see `errors`)."""
+    async def connection(self, node: int | None = None) -> AsyncIterator[Connection]:
+        """Lend a connection. Raises the errors of the database and of the connection (see `errors`).
+
+        Args:
+            node: the node of a cluster that it is for; None: no certain one.
+        """
         if self._closed:
             raise EngineUnavailableError("the store is closing")
-        async with self._slot(self._slots):
-            connection = await self._open()
-            try:
-                with worker_errors():
-                    yield connection
-            except LOST as error:
-                if isinstance(error, asyncpg.PostgresConnectionError) and not connection.is_closed():
-                    self._keep(connection)  # A coordinator reports a lost worker; its own connection is alive.
-                else:
-                    connection.terminate()
-                    self._terminate_idle()
-                raise
-            except (asyncpg.PostgresError, GeneratorExit):  # A GeneratorExit ends a scan between two statements.
-                self._keep(connection)
-                raise
-            except BaseException:
-                connection.terminate()
-                raise
-            else:
-                self._keep(connection)
+        if node is None or self._nodes is None:
+            async with self._slot(self._slots), self._lent(new=False) as connection:
+                yield connection
+            return
+        async with self._nodes.turn(node) as new, self._slot(self._slots), self._lent(new=new) as connection:
+            yield connection
 
-    async def _open(self) -> Connection:
-        while self._idle:
+    @asynccontextmanager
+    async def _lent(self, *, new: bool) -> AsyncIterator[Connection]:
+        connection = await self._open(new=new)
+        try:
+            with worker_errors():
+                yield connection
+        except LOST as error:
+            if isinstance(error, asyncpg.PostgresConnectionError) and not connection.is_closed():
+                self._keep(connection)  # A coordinator reports a lost worker; its own connection is alive.
+            else:
+                self._give_up(connection)
+                if self._nodes is None or not isinstance(error, TimeoutError):  # A silent worker takes none along.
+                    self._terminate_idle()
+            raise
+        except (asyncpg.PostgresError, GeneratorExit):  # A GeneratorExit ends a scan between two statements.
+            self._keep(connection)
+            raise
+        except BaseException:
+            self._give_up(connection)
+            raise
+        else:
+            self._keep(connection)
+
+    def _give_up(self, connection: Connection) -> None:
+        """Terminate a connection, and end its session on a coordinator, which may wait for a worker."""
+        if self._nodes is not None and not self._closed and not connection.is_closed():
+            task = asyncio.create_task(self._end(connection.get_server_pid()))
+            self._endings.add(task)
+            task.add_done_callback(self._endings.discard)
+        connection.terminate()
+
+    async def _end(self, pid: int) -> None:
+        with suppress(EngineUnavailableError, *LOST, asyncpg.PostgresError):
+            async with self.connection() as connection:
+                await connection.fetch(_END, pid, timeout=self._settings.node_seconds)
+
+    async def _open(self, *, new: bool) -> Connection:
+        while self._idle and not new:
             connection = self._idle.pop()
             if not connection.is_closed():
                 return connection
-        now = asyncio.get_running_loop().time()
-        if now < self._unreachable_until:
-            raise EngineUnavailableError(self._unreachable)
-        self._unreachable_until = now + _RECONNECT_SECONDS if self._unreachable else 0.0
-        try:
-            connection = await self._connect()
-        except (*LOST, asyncpg.PostgresError) as error:
-            self._unreachable = f"the database cannot be reached: {line(error)}"
-            self._unreachable_until = asyncio.get_running_loop().time() + _RECONNECT_SECONDS
-            raise
-        self._unreachable, self._unreachable_until = "", 0.0
-        return connection
-
-    async def _connect(self) -> Connection:
-        connection = await self._connector.connect()
-        try:
-            async with asyncio.timeout(self._settings.connect_seconds):
-                await self._prepare(connection)
-        except BaseException:
-            connection.terminate()
-            raise
-        return connection
+        return await self._opener.open()
 
     def _keep(self, connection: Connection) -> None:
         if self._closed or connection.is_closed() or connection.is_in_transaction():
@@ -218,6 +275,9 @@ class Pool:
     async def close(self) -> None:
         """Close all connections; the ones in use are closed when they are returned."""
         self._closed = True
+        for task in self._endings:
+            task.cancel()
+        await asyncio.gather(*self._endings, return_exceptions=True)
         idle, self._idle = self._idle, []
         await asyncio.gather(*map(self._close_gracefully, idle))
 

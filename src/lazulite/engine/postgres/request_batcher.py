@@ -16,7 +16,7 @@ from lazulite.engine.postgres.errors import copy_for_waiter
 from lazulite.engine.postgres.partition_locks import Partition, PartitionLocks
 
 _REQUESTS_MAX = 64
-_WEIGHT_MAX = 200
+WEIGHT_MAX = 200
 
 Request = TypeVar("Request")
 Result = TypeVar("Result")
@@ -51,7 +51,7 @@ class RequestBatcher(Generic[Request, Result]):
 
     Args:
         send: sends a batch and returns the outcome of each request, in their order.
-        weight: weighs a request; a batch weighs `_WEIGHT_MAX` at most, unless one request alone weighs more. None: each
+        weight: weighs a request; a batch weighs `WEIGHT_MAX` at most, unless one request alone weighs more. None: each
             weighs 1.
         linger_seconds: see `BatchWindow`.
         locks: the locks of the partitions that batches change; None: batches change nothing, or may overlap.
@@ -133,7 +133,7 @@ class RequestBatcher(Generic[Request, Result]):
                 continue
             if self._weight is not None:
                 weight += self._weight(request)
-            if len(batch) >= _REQUESTS_MAX or (weight > _WEIGHT_MAX and batch):
+            if len(batch) >= _REQUESTS_MAX or (weight > WEIGHT_MAX and batch):
                 return batch, later + self._waiting[index:], rows
             if self._locks is not None and self._row is not None:
                 row = self._row(request)

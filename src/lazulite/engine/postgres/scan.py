@@ -5,10 +5,14 @@ a snapshot.
 
 A page is read in the order of index keys (see `keys`). It ends before a group of long keys, whose index keys have no
 useful order. The group is read separately, sorted by the whole keys, and the scan continues behind it.
+
+A Citus coordinator gets a page of each shard for a page over partitions. So the keys and sizes are read first, and then
+the values between the first key and the last one that the page has room for. The values are those of one moment. The
+page is in one partition where these keys are, and then goes to one shard.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 
 import asyncpg
 
@@ -17,6 +21,14 @@ from lazulite.engine.key_encoding import decode_text
 from lazulite.engine.postgres.keys import PREFIX_BYTES, after_group, encode_text, in_group, index_key
 from lazulite.engine.postgres.page_reads import ROWS_MAX, PageReads, ShortPage
 from lazulite.engine.postgres.pool import Argument, Pool
+from lazulite.engine.postgres.sql_pages import (
+    IN_PARTITION,
+    IN_SPACE,
+    KEYS_IN_SPACE,
+    PARTITION_GROUP,
+    ROW_GROUP,
+    VALUES_IN_SPACE,
+)
 
 PAGE_ROWS = 1024
 PAGE_BYTES = 4 << 20
@@ -26,48 +38,9 @@ _SLICE_BYTES = 1 << 20
 _ABOVE_ALL = b"\xff"
 """Above every key: no byte of CESU-8 is FF."""
 
-_PAGE = """
-SELECT partition_key, row_key, value, before FROM (
-    SELECT partition_key, row_key, value, by_partition, by_row,
-        sum(octet_length(value)) OVER (ORDER BY {order} ROWS UNBOUNDED PRECEDING) - octet_length(value) AS before
-    FROM (
-        SELECT COALESCE(long_partition_key, partition_key) AS partition_key, COALESCE(long_row_key, row_key) AS row_key,
-            value, {by_partition} AS by_partition, {by_row} AS by_row
-        FROM lazulite.rows WHERE space = $1 AND {where} ORDER BY {order} LIMIT $2
-    ) AS page
-) AS sized WHERE before < $3 ORDER BY {order}
-"""
-"""A page of at most $2 rows; it ends with the one that makes it $3 bytes large."""
-_BOTH = "by_partition, by_row"
-_WHOLE_ROW = "COALESCE(long_row_key, row_key)"
-
-IN_PARTITION = _PAGE.format(
-    by_partition="partition_key",
-    by_row="row_key",
-    order="by_row",
-    where="partition_key = $4 AND row_key >= $5 AND row_key < $6",
-)
-IN_SPACE = _PAGE.format(
-    by_partition="partition_key",
-    by_row="row_key",
-    order=_BOTH,
-    where="(partition_key, row_key) >= ($4, $5) AND (partition_key, row_key) < ($6, $7)",
-)
-ROW_GROUP = _PAGE.format(
-    by_partition="partition_key",
-    by_row="long_row_key",
-    order="by_row",
-    where="partition_key = $4 AND row_key > $5 AND row_key < $6 AND long_row_key >= $7 AND long_row_key < $8",
-)
-PARTITION_GROUP = _PAGE.format(
-    by_partition="long_partition_key",
-    by_row=_WHOLE_ROW,
-    order=_BOTH,
-    where=f"partition_key > $4 AND partition_key < $5 AND (long_partition_key, {_WHOLE_ROW}) >= ($6, $7)"
-    f" AND (long_partition_key, {_WHOLE_ROW}) < ($8, $9)",
-)
-
 _Whole = tuple[bytes, bytes]
+_Asked = tuple[str, Sequence[Argument]]
+_Fetch = Callable[[_Asked], Awaitable[Sequence[asyncpg.Record]]]
 
 
 class PageSlice:
@@ -93,6 +66,8 @@ class _Walk:
         self._space = space
         self._at: _Whole = encode_text(lower[0]), encode_text(lower[1])
         self._end: _Whole = (_ABOVE_ALL, b"") if upper is None else (encode_text(upper[0]), encode_text(upper[1]))
+        self._stop = self._end
+        """The end of the page that is being read: not above `_end`."""
         self._asked = 0
         self._behind: _Whole | None = None
         """The key after the group that is being read; None: none is."""
@@ -102,12 +77,29 @@ class _Walk:
         """Whether the whole range was read."""
         return self._at >= self._end
 
-    def ask(self, rows: int) -> tuple[str, Sequence[Argument]]:
+    def ask(self, rows: int) -> _Asked:
         """Return the statement for the next page, of at most `rows` rows, and its arguments."""
-        self._asked = rows
-        partition_key, row_key = self._at
-        statement, where = self._where(partition_key, row_key)
-        return statement, (self._space, rows, PAGE_BYTES, *where)
+        self._asked, self._stop = rows, self._end
+        return self._bounded(*self._where())
+
+    def ask_keys(self, rows: int) -> _Asked | None:
+        """Return the statement for the keys of the next page; None if the page is in one partition or in a group."""
+        self._stop = self._end
+        statement, where = self._where()
+        return (KEYS_IN_SPACE, (self._space, rows, *where)) if statement is IN_SPACE else None
+
+    def ask_values(self, keys: Sequence[asyncpg.Record], rows: int) -> _Asked | None:
+        """Return the statement for the page with these keys, of which `rows` were asked for; None if it is empty."""
+        stop = _end_of_page(keys, rows)
+        self._asked, self._stop = rows, stop or self._end
+        statement, where = self._where()
+        if statement is IN_SPACE:
+            where = where if stop is None else (*self._at, *stop)  # No index key of a group is below the stop.
+            return (VALUES_IN_SPACE, (self._space, rows, *where)) if keys else None
+        return self._bounded(statement, where)
+
+    def _bounded(self, statement: str, where: Sequence[Argument]) -> _Asked:
+        return statement, (self._space, self._asked, PAGE_BYTES, *where)
 
     def ask_short(self, rows: int) -> ShortPage | None:
         """Return the request for the next page; None if it is not one of short keys in one partition."""
@@ -118,8 +110,9 @@ class _Walk:
         row_end = self._end[1] if partition_key == self._end[0] else _ABOVE_ALL
         return ShortPage(self._space, index_key(partition_key), row_key, _index_key_end(row_end), rows)
 
-    def _where(self, partition_key: bytes, row_key: bytes) -> tuple[str, Sequence[Argument]]:
-        end_partition, end_row = self._end
+    def _where(self) -> _Asked:
+        partition_key, row_key = self._at
+        end_partition, end_row = self._stop
         self._behind = None
         one = self._in_one_partition()
         if in_group(partition_key) and not one:
@@ -138,7 +131,7 @@ class _Walk:
 
     def _in_one_partition(self) -> bool:
         partition_key = self._at[0]
-        return self._end[0] == partition_key or self._end == (partition_key + b"\0", b"")
+        return self._stop[0] == partition_key or self._stop == (partition_key + b"\0", b"")
 
     def take(self, page: Sequence[asyncpg.Record]) -> Sequence[asyncpg.Record]:
         """Return the next rows of a page, and move behind them."""
@@ -155,7 +148,7 @@ class _Walk:
         if cut:
             self._at = page[-1][0], page[-1][1] + b"\0"
         else:
-            self._at = self._behind or self._end
+            self._at = self._behind or self._stop
         return page
 
     def _first_of_group(self, page: Sequence[asyncpg.Record]) -> int | None:
@@ -166,20 +159,48 @@ class _Walk:
         return None
 
 
+def _end_of_page(keys: Sequence[asyncpg.Record], rows: int) -> _Whole | None:
+    """Return the key that the page of some index keys ends below; None if it is the end of the range.
+
+    Args:
+        keys: partition key, row key and bytes of each row.
+        rows: how many were asked for.
+    """
+    size = 0
+    for partition_key, row_key, bytes_ in keys:
+        if len(partition_key) > PREFIX_BYTES:
+            return partition_key[:PREFIX_BYTES] + b"\0", b""
+        if len(row_key) > PREFIX_BYTES:
+            return partition_key, row_key[:PREFIX_BYTES] + b"\0"
+        size += bytes_
+        if size >= PAGE_BYTES:
+            return partition_key, row_key + b"\0"
+    return (keys[-1][0], keys[-1][1] + b"\0") if len(keys) == rows else None
+
+
 def _index_key_end(key: bytes) -> bytes:
     """Return a bound of index keys that admits all short keys below a bound, and no other short ones."""
     return after_group(key) if in_group(key) else key
 
 
 async def scan(
-    pool: Pool, pages: PageReads | None, space: int, ranges: Sequence[KeyRange], limit: int | None
+    pool: Pool, pages: PageReads | None, space: int, ranges: Sequence[KeyRange], limit: int | None, *, keys_first: bool
 ) -> AsyncGenerator[PageSlice, None]:
-    """Yield the rows of some ranges, see `Engine.scan`; `pages` is None if the database cannot read short pages."""
+    """Yield the rows of some ranges, see `Engine.scan`.
+
+    Args:
+        pool: connections to the database.
+        pages: reads short pages; None if the database cannot.
+        space: the space.
+        ranges: its ranges.
+        limit: the most rows; None: all.
+        keys_first: whether to read the keys of a page over partitions before its values.
+    """
     walks = _walks(space, ranges)
     if not walks or limit == 0:
         return
     if len(walks) == 1:
-        page = await _first_page(pool, pages, walks[0], _rows(limit))
+        page = await _first_page(pool, pages, walks[0], _rows(limit), keys_first=keys_first)
         if walks[0].over or len(page) == limit:
             for part in _slices(page):
                 yield part
@@ -187,24 +208,45 @@ async def scan(
             return
         del page  # Waiting for a connection may take long, and many scans may wait.
     async with pool.snapshot() as connection:
+
+        def fetch(asked: _Asked) -> Awaitable[Sequence[asyncpg.Record]]:
+            return connection.fetch(asked[0], *asked[1], timeout=pool.page_seconds)
+
         left = limit
         for walk in _walks(space, ranges):
             while not walk.over and left != 0:
-                statement, arguments = walk.ask(_rows(left))
-                page = walk.take(await connection.fetch(statement, *arguments))
+                page = await _page(fetch, walk, _rows(left), keys_first=keys_first)
                 left = None if left is None else left - len(page)
                 for part in _slices(page):
                     yield part
                     await asyncio.sleep(0)
 
 
-async def _first_page(pool: Pool, pages: PageReads | None, walk: _Walk, rows: int) -> Sequence[asyncpg.Record]:
+async def _first_page(
+    pool: Pool, pages: PageReads | None, walk: _Walk, rows: int, *, keys_first: bool
+) -> Sequence[asyncpg.Record]:
     short = walk.ask_short(rows) if pages is not None and rows <= ROWS_MAX else None
     found = None if pages is None or short is None else await pages.read(short)
-    if found is None:
-        statement, arguments = walk.ask(rows)
-        found = await pool.fetch_page(statement, *arguments)
-    return walk.take(found)
+    if found is not None:
+        return walk.take(found)
+
+    def fetch(asked: _Asked) -> Awaitable[Sequence[asyncpg.Record]]:
+        return pool.fetch_page(asked[0], *asked[1], partition=_partition_of(asked))
+
+    return await _page(fetch, walk, rows, keys_first=keys_first)
+
+
+async def _page(fetch: _Fetch, walk: _Walk, rows: int, *, keys_first: bool) -> Sequence[asyncpg.Record]:
+    of_keys = walk.ask_keys(rows) if keys_first else None
+    asked = walk.ask(rows) if of_keys is None else walk.ask_values(await fetch(of_keys), rows)
+    return walk.take([] if asked is None else await fetch(asked))
+
+
+def _partition_of(asked: _Asked) -> bytes | None:
+    """Return the index key of the one partition that a statement reads; None if it reads several."""
+    statement, arguments = asked
+    partition = arguments[3] if statement in (IN_PARTITION, ROW_GROUP) else None
+    return partition if isinstance(partition, bytes) else None
 
 
 def _walks(space: int, ranges: Sequence[KeyRange]) -> list[_Walk]:

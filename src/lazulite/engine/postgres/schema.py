@@ -5,6 +5,8 @@
     dropped     the dropped spaces that may not be empty yet (see `drops`)
     store       metadata: `format`, the version of these tables
 
+The tables of contents are added to them (see `contents.tables`). Older versions of this format know nothing of them.
+
 On Citus, rows and partitions are distributed by their partition key and colocated; the others are on every node.
 """
 
@@ -14,6 +16,7 @@ import asyncpg
 
 from lazulite.engine.contract import StoreUnusableError
 from lazulite.engine.postgres.connection import Connection, PrimaryConnector
+from lazulite.engine.postgres.contents.tables import add_tables
 from lazulite.engine.postgres.errors import database_errors
 from lazulite.engine.postgres.settings import PostgresSettings
 
@@ -56,6 +59,9 @@ SELECT create_reference_table('lazulite.dropped');
 SELECT create_reference_table('lazulite.store')
 """
 
+_LOCAL_GROUP = "SELECT groupid FROM pg_catalog.pg_dist_local_group"
+"""0 at a coordinator, and on a server that is no part of a cluster."""
+
 _UPGRADES: dict[int, str] = {}
 """By format: the statements that upgrade it to the next one."""
 
@@ -89,6 +95,10 @@ async def open_schema(connection: Connection, kind: DatabaseKind) -> None:
     """
     found = await _format(connection)
     if found is None:
+        if kind.citus and await connection.fetchval(_LOCAL_GROUP):
+            raise StoreUnusableError(
+                "the database has no tables yet, and only the coordinator of Citus can make them; start there first"
+            )
         found = await _make(connection, kind)
     if found > FORMAT:
         raise StoreUnusableError(
@@ -100,6 +110,7 @@ async def open_schema(connection: Connection, kind: DatabaseKind) -> None:
             f"the tables in the database are of format {found}, and this program needs {FORMAT}; once no older"
             " program serves from them, run lazulite upgrade --engine with the same database"
         )
+    await add_tables(connection, citus=kind.citus, tuned=kind.settings)
 
 
 async def is_there(settings: PostgresSettings) -> bool:

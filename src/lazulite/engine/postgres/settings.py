@@ -18,8 +18,12 @@ class PostgresSettings:
     """Time limit of a connection attempt to one host."""
     statement_seconds: float = 20.0
     """Time limit of a statement, here and in the database, and of the wait for a connection."""
+    node_seconds: float = 4.0
+    """Time limit of a statement on one node of a Citus cluster, with the wait for a connection."""
     scripts: bool | None = None
     """Whether changes are sent as scripts, see `sql_scripts`; None: if the database needs it."""
+    keys_first: bool | None = None
+    """Whether a page over partitions is read in two statements, see `scan`; None: if the database needs it."""
     drop_poll_seconds: float = 1.0
     """How often the list of dropped spaces is read, and emptied."""
 

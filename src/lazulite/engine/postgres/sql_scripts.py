@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from lazulite.engine.postgres.sql_statements import COLUMNS, ON_CONFLICT_REPLACE
+from lazulite.engine.precondition import Expect, Precondition
 
 ROWS_MAX = 100
 """The most rows of one INSERT or DELETE."""
@@ -35,6 +36,14 @@ class RowChange(NamedTuple):
     """None: deleted."""
 
 
+class RowWrite(NamedTuple):
+    """A change of a row that must meet a precondition."""
+
+    place: Place
+    change: RowChange
+    precondition: Precondition
+
+
 class RowBeginning(NamedTuple):
     """What the value of a row begins with."""
 
@@ -58,61 +67,83 @@ def apply_script(
     return ";\n".join(_applied(place, before, after, changes, expected))
 
 
-def write_script(place: Place, change: RowChange, expected: int | None, *, absent: bool, present: bool) -> str:
-    """Return a script that changes one row if the partition's version is below the change's timestamp.
+def write_script(shards: Sequence[Sequence[RowWrite]], base: int) -> str:
+    """Return a script that writes rows of partitions whose versions are below `base`, if all rows are as expected.
 
     Args:
-        place: the row's partition.
-        change: the row's new value.
-        expected: the timestamp of the row's last commit; None: any.
-        absent: whether the row must be absent.
-        present: whether the row must be present.
+        shards: for each shard its writes, of different rows. Scripts that list shards in one order do not deadlock.
+        base: not above the timestamps of the writes.
     """
-    return ";\n".join(_written(place, change, expected, absent=absent, present=present))
+    return ";\n".join(statement for writes in shards for statement in _written(writes, base))
+
+
+def write_one(write: RowWrite) -> str:
+    """Return a statement that changes one row that must be present, if the partition's version is below the timestamp.
+
+    It changes one row if all is as expected, and no row otherwise. The new version is kept in any case.
+    """
+    place, change, precondition = write
+    expected = "" if precondition.timestamp is None else f" AND rows.stamp = {precondition.timestamp}"
+    where = (
+        f"version_row.partition_key = rows.partition_key AND rows.space = {place.space}"
+        f" AND rows.partition_key = {_bytea(place.partition_key)} AND rows.row_key = {_bytea(change.row_key)}{expected}"
+    )
+    version_row = (
+        f"WITH version_row AS (UPDATE lazulite.partitions SET stamp = {change.timestamp} WHERE {_where(place)}"
+        f" AND stamp < {change.timestamp} RETURNING partition_key)"
+    )
+    if change.value is None:
+        return f"{version_row} DELETE FROM lazulite.rows USING version_row WHERE {where}"
+    changed = f"stamp = {change.timestamp}, value = {_bytea(change.value)}"
+    return f"{version_row} UPDATE lazulite.rows SET {changed} FROM version_row WHERE {where}"
 
 
 def _applied(
     place: Place, before: int, after: int, changes: Sequence[RowChange], expected: Sequence[RowBeginning]
 ) -> Iterator[str]:
     if before:
-        yield from _version_advances(place, f"= {before}", after)
+        yield _advance([(place, after)], f"= {before}")
     else:
-        yield f"INSERT INTO lazulite.partitions (space, partition_key, stamp) VALUES ({_version_values(place, after)})"
+        yield f"INSERT INTO lazulite.partitions (space, partition_key, stamp) VALUES {_version(place, after)}"
     for start in range(0, len(expected), ROWS_MAX):
         yield _check_beginnings(place, expected[start : start + ROWS_MAX])
-    gone = [change.row_key for change in changes if change.value is None]
-    for start in range(0, len(gone), ROWS_MAX):
-        yield _delete(place, gone[start : start + ROWS_MAX])
-    kept = [change for change in changes if change.value is not None]
-    for start in range(0, len(kept), ROWS_MAX):
-        yield _insert(place, kept[start : start + ROWS_MAX]) + ON_CONFLICT_REPLACE
+    yield from _deletes(place, [change.row_key for change in changes if change.value is None])
+    yield from _inserts([(place, change) for change in changes if change.value is not None], ON_CONFLICT_REPLACE)
 
 
-def _written(place: Place, change: RowChange, expected: int | None, *, absent: bool, present: bool) -> Iterator[str]:
-    yield (
-        f"INSERT INTO lazulite.partitions (space, partition_key, stamp) VALUES ({_version_values(place, 0)})"
-        " ON CONFLICT (space, partition_key) DO NOTHING"
+def _written(writes: Sequence[RowWrite], base: int) -> Iterator[str]:
+    versions: dict[Place, int] = {}
+    gone: dict[Place, list[bytes]] = {}
+    for place, change, _ in writes:
+        versions[place] = max(versions.get(place, 0), change.timestamp)
+        if change.value is None:
+            gone.setdefault(place, []).append(change.row_key)
+    yield _advance(sorted(versions.items(), key=lambda each: each[0][:2]), f"< {base}")
+    for place, change, (expects, _, timestamp) in writes:
+        if expects is Expect.PRESENT:
+            row = f"{_where(place)} AND row_key = {_bytea(change.row_key)}"
+            yield _check(row if timestamp is None else f"{row} AND stamp = {timestamp}")
+    for place, row_keys in gone.items():
+        yield from _deletes(place, row_keys)
+    kept = [write for write in writes if write.change.value is not None]
+    absent = [write[:2] for write in kept if write.precondition.expects is Expect.ABSENT]
+    others = [write[:2] for write in kept if write.precondition.expects is not Expect.ABSENT]
+    yield from _inserts(absent, "")
+    yield from _inserts(others, ON_CONFLICT_REPLACE)
+
+
+def _advance(versions: Sequence[tuple[Place, int]], condition: str) -> str:
+    """Return a statement that locks version rows and sets them, and fails if one of them does not meet a condition."""
+    values = ", ".join(_version(place, version) for place, version in versions)
+    return (
+        f"INSERT INTO lazulite.partitions AS known (space, partition_key, stamp) VALUES {values}"
+        " ON CONFLICT (space, partition_key)"
+        f" DO UPDATE SET stamp = excluded.stamp + 0 % CAST(known.stamp {condition} AS int)"
     )
-    yield from _version_advances(place, f"< {change.timestamp}", change.timestamp)
-    row = f"{_where(place)} AND row_key = {_bytea(change.row_key)}"
-    if present:
-        yield _check(
-            f"SELECT 1 FROM lazulite.rows WHERE {row}" + ("" if expected is None else f" AND stamp = {expected}")
-        )
-    if change.value is None:
-        yield f"DELETE FROM lazulite.rows WHERE {row}"
-    else:
-        yield _insert(place, [change]) + ("" if absent else ON_CONFLICT_REPLACE)
 
 
-def _version_advances(place: Place, condition: str, after: int) -> Iterator[str]:
-    # The version row is locked before the condition is evaluated.
-    yield _check(f"SELECT 1 FROM lazulite.partitions WHERE {_where(place)} AND stamp {condition} FOR UPDATE")
-    yield f"UPDATE lazulite.partitions SET stamp = {after} WHERE {_where(place)}"
-
-
-def _check(rows: str) -> str:
-    return f"SELECT 1 / count(*) FROM ({rows}) AS found"
+def _check(row: str) -> str:
+    return f"SELECT 1 / count(*) FROM (SELECT 1 FROM lazulite.rows WHERE {row}) AS found"
 
 
 def _check_beginnings(place: Place, expected: Sequence[RowBeginning]) -> str:
@@ -130,6 +161,16 @@ def _check_beginnings(place: Place, expected: Sequence[RowBeginning]) -> str:
     )
 
 
+def _deletes(place: Place, row_keys: Sequence[bytes]) -> Iterator[str]:
+    for start in range(0, len(row_keys), ROWS_MAX):
+        yield _delete(place, row_keys[start : start + ROWS_MAX])
+
+
+def _inserts(rows: Sequence[tuple[Place, RowChange]], on_conflict: str) -> Iterator[str]:
+    for start in range(0, len(rows), ROWS_MAX):
+        yield _insert(rows[start : start + ROWS_MAX]) + on_conflict
+
+
 def _delete(place: Place, row_keys: Sequence[bytes]) -> str:
     """Return a statement that deletes rows, each looked up by its whole key whatever the statistics say.
 
@@ -145,18 +186,17 @@ def _delete(place: Place, row_keys: Sequence[bytes]) -> str:
     )
 
 
-def _insert(place: Place, changes: Sequence[RowChange]) -> str:
-    start = f"({place.space}, {_bytea(place.partition_key)}"
-    end = _bytea(place.long_partition_key)
+def _insert(rows: Sequence[tuple[Place, RowChange]]) -> str:
     values = ", ".join(
-        f"{start}, {_bytea(row_key)}, {timestamp}, {_bytea(value)}, {end}, {_bytea(long_row_key)})"
-        for row_key, long_row_key, timestamp, value in changes
+        f"({place.space}, {_bytea(place.partition_key)}, {_bytea(row_key)}, {timestamp}, {_bytea(value)},"
+        f" {_bytea(place.long_partition_key)}, {_bytea(long_row_key)})"
+        for place, (row_key, long_row_key, timestamp, value) in rows
     )
     return f"INSERT INTO lazulite.rows ({COLUMNS}) VALUES {values}"
 
 
-def _version_values(place: Place, version: int) -> str:
-    return f"{place.space}, {_bytea(place.partition_key)}, {version}"
+def _version(place: Place, version: int) -> str:
+    return f"({place.space}, {_bytea(place.partition_key)}, {version})"
 
 
 def _where(place: Place) -> str:

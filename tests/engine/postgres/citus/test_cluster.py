@@ -5,41 +5,59 @@ test has a database of its own. The last tests end the workers' processes, so th
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import asyncpg
 import pytest
 
 from lazulite.engine.contract import EngineUnavailableError, KeyRange, StoreUnusableError
-from lazulite.engine.postgres import scan, sql_statements
+from lazulite.engine.postgres import batch_window, sql_pages, sql_statements
+from lazulite.engine.postgres.citus import worker_plans
 from lazulite.engine.postgres.engine import PostgresEngine
 from lazulite.engine.postgres.settings import PostgresSettings
-from lazulite.engine.postgres.sql_scripts import Place, RowBeginning, RowChange, apply_script, write_script
+from lazulite.engine.postgres.sql_scripts import (
+    Place,
+    RowBeginning,
+    RowChange,
+    RowWrite,
+    apply_script,
+    write_one,
+    write_script,
+)
+from lazulite.engine.precondition import Expect, Precondition
 from lazulite.protocol.clock import system_clock
 from tests.engine.postgres.adds import Adds
+from tests.engine.postgres.conftest import OURS
 from tests.engine.postgres.load import Load
 from tests.engine.postgres.test_sql_statements import PLANS, reported
-from tests.postgres.server import CITUS, Coordinator, Postgres, until
+from tests.engine.postgres.write_if import WriteIf
+from tests.postgres.server import CITUS, SHARDS, Coordinator, Postgres, until
 
 pytestmark = pytest.mark.skipif(not CITUS, reason="LAZULITE_TEST_CITUS names no coordinator")
 
 WHOLE = KeyRange(("", ""), None)
 PLACE = Place(1, b"p", None)
 CHANGES = [RowChange(b"r", None, 9, b"v"), RowChange(b"s", None, 9, None)]
+ABSENT = Precondition(Expect.ABSENT)
+PRESENT = Precondition(Expect.PRESENT, timestamp=8)
 SCRIPTS = {
     "apply": apply_script(PLACE, 8, 9, CHANGES),
     "apply expecting": apply_script(PLACE, 8, 9, CHANGES, [RowBeginning(b"%d" % at, b"v") for at in range(100)]),
     "apply first": apply_script(PLACE, 0, 9, CHANGES),
     "apply deletes": apply_script(PLACE, 8, 9, [RowChange(b"%d" % at, None, 9, None) for at in range(100)]),
-    "insert": write_script(PLACE, CHANGES[0], None, absent=True, present=False),
-    "update": write_script(PLACE, CHANGES[0], 8, absent=False, present=True),
-    "delete": write_script(PLACE, CHANGES[1], None, absent=False, present=True),
+    "insert": write_script([[RowWrite(PLACE, CHANGES[0], ABSENT)]], 9),
+    "write": write_script([[RowWrite(PLACE, CHANGES[0], PRESENT), RowWrite(PLACE, CHANGES[1], PRESENT)]], 9),
+    "update": write_one(RowWrite(PLACE, CHANGES[0], PRESENT)),
+    "delete": write_one(RowWrite(PLACE, CHANGES[1], Precondition(Expect.PRESENT, deletes=True))),
 }
-ONE_SHARD = (sql_statements.GET_ONE, sql_statements.READ_ONE, scan.IN_PARTITION, scan.ROW_GROUP)
+ONE_SHARD = (sql_statements.GET_ONE, sql_statements.READ_ONE, sql_pages.IN_PARTITION, sql_pages.ROW_GROUP)
 ARGUMENTS = dict(PLANS.values())
-ALL_SHARDS = (scan.IN_SPACE, scan.PARTITION_GROUP)
+ALL_SHARDS = (sql_pages.KEYS_IN_SPACE, sql_pages.VALUES_IN_SPACE, sql_pages.PARTITION_GROUP)
 
 
 @pytest.fixture(name="dsn")
@@ -97,6 +115,25 @@ async def test_each_statement_of_a_script_goes_to_one_shard(engine: PostgresEngi
         assert "Task Count: 1\n" in await plan(engine, statement), statement
 
 
+async def test_so_does_each_statement_of_writes_that_share_a_script(
+    engine: PostgresEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(batch_window, "_IN_FLIGHT_MAX", 1)
+    sent: list[str] = []
+    run = engine._pool.run
+
+    async def noted(script: str, partition: bytes) -> int:
+        sent.append(script)
+        return await run(script, partition)
+
+    monkeypatch.setattr(engine._pool, "run", noted)
+    for expects in (Expect.ABSENT, Expect.PRESENT):
+        await asyncio.gather(*(engine.commit(1, str(at), ["r"], WriteIf("r", b"x", expects)) for at in range(60)))
+    assert len(sent) == 2 * len(Coordinator(CITUS).workers())
+    for statement in ";\n".join(sent).split(";\n"):
+        assert "Task Count: 1\n" in await plan(engine, statement), statement
+
+
 @pytest.mark.parametrize("statement", ONE_SHARD)
 async def test_reads_of_one_partition_go_to_one_shard(engine: PostgresEngine, statement: str) -> None:
     assert "Task Count: 1\n" in await plan(engine, reported(statement, *ARGUMENTS[statement].split(", ")))
@@ -106,6 +143,37 @@ async def test_reads_of_one_partition_go_to_one_shard(engine: PostgresEngine, st
 async def test_a_scan_over_partitions_pushes_its_limit_down(engine: PostgresEngine, statement: str) -> None:
     text = await plan(engine, reported(statement, *ARGUMENTS[statement].split(", ")))
     assert "Limit" in text.partition("Tasks Shown")[2], text
+
+
+FILL = """
+INSERT INTO lazulite.rows (space, partition_key, row_key, stamp, value)
+SELECT 1, convert_to('p' || number % 50, 'utf8'), convert_to(to_char(number, 'FM000000'), 'utf8'), 1, 'v'
+FROM generate_series(1, 6000) AS number
+"""
+
+
+@pytest.mark.parametrize("statement", [sql_pages.KEYS_IN_SPACE, sql_pages.VALUES_IN_SPACE])
+async def test_no_shard_sorts_or_reads_more_than_a_page(engine: PostgresEngine, statement: str) -> None:
+    """Also if it has no statistics."""
+    text = reported(statement, "1", "10", "'p'", "''", "'z'", "''")
+    async with engine._pool.connection() as connection:
+        await connection.execute(FILL)
+        await connection.execute("SET citus.explain_all_tasks = on")
+        found = await connection.fetch(f"EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) {text}")
+    shards = "\n".join(line for (line,) in found).partition("Tasks Shown: All")[2]
+    assert shards.count("Limit (actual rows=10 ") == SHARDS, shards
+    assert shards.count("Index Scan using rows_pkey_") == SHARDS, shards
+    assert "Sort" not in shards
+    assert max(int(rows) for rows in re.findall(r"actual rows=(\d+)", shards)) == 10
+
+
+async def test_a_role_that_cannot_reach_all_workers_is_warned_about(dsn: str) -> None:
+    async with engine_at(dsn) as engine, engine._pool.connection() as connection:
+        assert await worker_plans.set_up(connection, 5) == []
+        assert not connection.is_closed(), "nothing was missing"
+        await connection.execute(f"ALTER ROLE CURRENT_USER IN DATABASE {dsn.rpartition('/')[2]} RESET ALL")
+        [warning] = await worker_plans.set_up(connection, 1e-9)
+        assert "scans may be slow" in warning
 
 
 def set_strings(node: Postgres, dsn: str) -> None:
@@ -137,6 +205,91 @@ async def test_a_worker_that_would_change_keys_is_not_served_from(dsn: str) -> N
     with pytest.raises(StoreUnusableError, match=f":{worker.address[1]} has standard_conforming_strings = off"):
         async with engine_at(dsn):
             pass
+
+
+@contextmanager
+def stopping_program() -> Iterator[str]:
+    """Yield a program that stops all processes of a worker on this machine, until the end of the block."""
+    with TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        wake = Path(folder, "wake")
+        signal_all = "for each in $first $(pgrep -P $first); do kill -{} $each; done"
+        yield (
+            "first=$(head -1 postmaster.pid);"
+            f" (while kill -0 $PPID; do sleep 0.1; done; {signal_all.format('STOP')};"
+            f" while [ -d {folder} -a ! -e {wake} ]; do sleep 0.1; done; {signal_all.format('CONT')}) >/dev/null 2>&1 &"
+        )
+        wake.touch()
+
+
+@asynccontextmanager
+async def silenced(worker: Postgres) -> AsyncIterator[None]:
+    """Stop a worker inside the block, as a machine that hangs."""
+    try:
+        with stopping_program() as program:
+            connection = await asyncpg.connect(worker.dsn())
+            await connection.execute(f"COPY (SELECT 1) TO PROGRAM '{program}'")
+            connection.terminate()  # The program has its socket, too, so it would not see the end of an orderly close.
+            yield
+    finally:
+        await asyncio.to_thread(until, partial(is_up, worker), "the worker to go on")
+
+
+async def test_a_silent_worker_takes_only_its_partitions_along(dsn: str) -> None:
+    engine = PostgresEngine(PostgresSettings(dsn=dsn, node_seconds=0.5, statement_seconds=5), system_clock)
+    await engine.start()
+    shards = (await engine._started()).shards
+    partitions = {shards.address(node): key.decode() for node, key in shards.samples().items()}
+    for partition in partitions.values():
+        await engine.commit(1, partition, ["r"], lambda *_: {"r": b"x"})
+    worker = Coordinator(CITUS).workers()[0]
+    address = "{}:{}".format(*worker.address)
+    away = partitions.pop(address)
+    async with silenced(worker):
+        while not await is_away(engine, away):
+            continue
+        calls: list[Callable[[], Awaitable[object]]] = [
+            lambda: engine.get(1, away, "r"),
+            lambda: engine.commit(1, away, ["r"], lambda *_: {"r": b"y"}),
+            lambda: engine.commit(1, away, ["s"], WriteIf("s", b"y", Expect.ABSENT)),
+            lambda: anext(engine.scan(1, [WHOLE])),
+            lambda: engine.drop(7),
+        ]
+        for rejected in calls:
+            with pytest.raises(EngineUnavailableError):
+                await rejected()
+        for partition in partitions.values():
+            assert await engine.get(1, partition, "r") == b"x"
+            await engine.commit(1, partition, ["s"], WriteIf("s", b"y", Expect.ABSENT))
+        await engine.check_writable()
+        assert list(engine.away) == [address]
+        sessions = OURS.replace("current_database()", f"'{dsn.rpartition('/')[2]}'")
+        assert Coordinator(CITUS).execute(sessions)[0][0] <= 2 * engine._settings.connections_max
+    while await is_away(engine, away):
+        continue
+    await engine.check_writable()
+    assert not engine.away
+    assert len([part async for part in engine.scan(1, [WHOLE])]) > 0
+    await engine.close()
+
+
+async def is_away(engine: PostgresEngine, partition: str) -> bool:
+    try:
+        await engine.get(1, partition, "r")
+    except EngineUnavailableError:
+        return True
+    return False
+
+
+async def test_a_first_start_is_one_at_the_coordinator(dsn: str) -> None:
+    at_worker = Coordinator(CITUS).workers()[0].dsn(dsn.rpartition("/")[2])
+    with pytest.raises(StoreUnusableError, match="only the coordinator"):
+        async with engine_at(at_worker):
+            pass
+    async with engine_at(dsn) as engine:
+        await engine.commit(1, "p", ["r"], lambda *_: {"r": b"x"})
+        async with engine_at(at_worker) as other:
+            assert await other.get(1, "p", "r") == b"x"
 
 
 def kill_backends(worker: Postgres, dsn: str) -> None:

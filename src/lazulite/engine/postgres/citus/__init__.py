@@ -1,0 +1,1 @@
+"""A Citus cluster: where partitions are, which nodes answer, and what the workers need."""

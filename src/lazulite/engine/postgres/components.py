@@ -1,0 +1,76 @@
+"""The parts of a database's engine, as the kind of database needs them."""
+
+from lazulite.engine.postgres import schema
+from lazulite.engine.postgres.citus.health import ClusterHealth
+from lazulite.engine.postgres.citus.shard_map import LOOK, ShardMap
+from lazulite.engine.postgres.commit_timestamps import CommitTimestamps
+from lazulite.engine.postgres.conditional_writes import ConditionalWrites
+from lazulite.engine.postgres.contents.store import PostgresContents
+from lazulite.engine.postgres.contents.windows import ContentWindows
+from lazulite.engine.postgres.drops import Drops
+from lazulite.engine.postgres.optimistic_commit import OptimisticCommits
+from lazulite.engine.postgres.page_reads import PageReads
+from lazulite.engine.postgres.partition_commit import PartitionCommits
+from lazulite.engine.postgres.partition_io import ScriptIo, StatementIo
+from lazulite.engine.postgres.partition_locks import PartitionLocks
+from lazulite.engine.postgres.pending_write import RowWrites
+from lazulite.engine.postgres.periodic import Periodic
+from lazulite.engine.postgres.point_reads import PointReads
+from lazulite.engine.postgres.pool import Pool
+from lazulite.engine.postgres.scripted_writes import ScriptedWrites
+from lazulite.engine.postgres.settings import PostgresSettings
+
+_COMMIT_RATIO = 1.25
+"""Bound on a partition commit, in times of a statement, so that callers learn of a silent database in time."""
+
+
+class Components:
+    """The parts of an engine.
+
+    Args:
+        pool: connections to the database.
+        timestamps: commit timestamps of this process.
+        kind: of the database.
+        settings: of the engine.
+    """
+
+    def __init__(
+        self, pool: Pool, timestamps: CommitTimestamps, kind: schema.DatabaseKind, settings: PostgresSettings
+    ) -> None:
+        scripts = kind.scripts if settings.scripts is None else settings.scripts
+        locks = PartitionLocks()
+        seconds_max = settings.statement_seconds * _COMMIT_RATIO
+        self.keys_first = kind.citus if settings.keys_first is None else settings.keys_first
+        self.reads = PointReads(pool, coalesce=not kind.citus)
+        self.pages = None if scripts else PageReads(pool)
+        self.shards = ShardMap()
+        self.health = ClusterHealth(pool, self.shards) if kind.citus else None
+        self.conditional: RowWrites = (
+            ScriptedWrites(pool, timestamps, locks, self.shards)
+            if scripts
+            else ConditionalWrites(pool, timestamps, locks)
+        )
+        io = ScriptIo(pool) if scripts else StatementIo(pool)
+        self.partitions = PartitionCommits(io, timestamps, self.conditional, locks, seconds_max)
+        self.optimistic = OptimisticCommits(self.reads, self.conditional, self.partitions, scripts=scripts)
+        contents = ContentWindows(pool, unsynced=kind.settings and not kind.citus)
+        self.drops = Drops(pool, contents.empty)
+        self.contents = PostgresContents(pool, contents, self.drops)
+        actions = self.drops.look, self.drops.reclaim_all
+        self.periodic = Periodic((*actions, self._look) if kind.citus else actions, settings.drop_poll_seconds)
+        self._pool = pool
+
+    async def join_cluster(self) -> None:
+        """Get to know the shards from a Citus coordinator, and bound what its nodes may hold."""
+        await self._look()
+        self._pool.join_cluster(self.shards)
+
+    async def _look(self) -> None:
+        self.shards.update(await self._pool.fetch(LOOK, reads=True))
+
+    async def close(self) -> None:
+        """Return when no statement is in flight, not even one whose caller was cancelled."""
+        await self.periodic.close()
+        for each in (self.partitions, self.conditional, self.reads, self.pages):
+            if each is not None:
+                await each.finished()

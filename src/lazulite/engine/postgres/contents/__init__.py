@@ -1,0 +1,1 @@
+"""Contents as rows of a database."""

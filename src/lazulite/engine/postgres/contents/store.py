@@ -1,0 +1,118 @@
+"""Contents in a database that several processes share.
+
+Invariants: see `engine.content.contract` and `tables`. A content that is neither kept nor referred to is undecided for
+an hour of the database's time, whichever process wrote it. Then any process may delete it. A writer that seals within
+its hour has another one for the commit of its row.
+"""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import AsyncGenerator, Collection
+from contextlib import aclosing, suppress
+
+from lazulite.engine.content.contract import ContentId, ContentMissingError, Owner, References
+from lazulite.engine.contract import EngineError, SpaceDroppedError
+from lazulite.engine.postgres.contents import statements
+from lazulite.engine.postgres.contents.windows import ContentWindows
+from lazulite.engine.postgres.contents.writer import RowWriter
+from lazulite.engine.postgres.drops import Drops
+from lazulite.engine.postgres.pool import Pool
+
+_SWEPT_AT_ONCE = 1000
+
+
+class PostgresContents:
+    """Implements `ContentStore`. It is closed before the engine whose connections it uses.
+
+    Args:
+        pool: the engine's connections.
+        rows: of contents.
+        drops: the engine's dropped spaces, which are emptied with their contents.
+    """
+
+    def __init__(self, pool: Pool, rows: ContentWindows, drops: Drops) -> None:
+        self._pool = pool
+        self._rows = rows
+        self._drops = drops
+        self._kept: defaultdict[int, set[int]] = defaultdict(set)
+        self._keeping: asyncio.Task[None] | None = None
+
+    async def sweep(self, references: References) -> int:
+        """See `ContentStore`. Any process may do this at any time: only what is an hour old is looked at."""
+        removed = 0
+        while heads := await self._pool.fetch(statements.UNDECIDED, _SWEPT_AT_ONCE, reads=True):
+            overdue: defaultdict[int, list[int]] = defaultdict(list)
+            for space, number, partition, state in heads:
+                owner = Owner(space, partition.decode())
+                if state == "sealed" and ContentId(space, number) in await references(owner):
+                    await self._rows.keep(space, [number])
+                else:
+                    overdue[space].append(number)
+            for space, numbers in overdue.items():
+                doomed = [each[0] for each in await self._pool.fetch(statements.DOOM_OVERDUE, space, numbers)]
+                await self._rows.delete(space, doomed)
+                removed += len(doomed)
+        return removed
+
+    async def create(self, owner: Owner, number: int | None = None) -> RowWriter:
+        """See `ContentStore`."""
+        self._check_not_dropped(owner.space)
+        return RowWriter(self._rows, await self._rows.begin(owner, number), self._check_not_dropped)
+
+    async def length(self, content: ContentId) -> int:
+        """See `ContentStore`."""
+        return await self._rows.length(content)
+
+    async def copy(self, content: ContentId, owner: Owner) -> ContentId:
+        """See `ContentStore`. The bytes do not leave the database."""
+        writer = await self.create(owner)
+        try:
+            await writer.copy(content)
+            return await writer.seal()
+        except EngineError:
+            await writer.discard()
+            raise
+
+    async def read(self, content: ContentId, start: int, stop: int) -> AsyncGenerator[bytes, None]:
+        """See `ContentStore`."""
+        if start >= stop:
+            return
+        if content.space in self._drops.closed:
+            raise ContentMissingError("there is no such content")
+        async with aclosing(self._rows.read(content, start, stop)) as pieces:
+            async for piece in pieces:
+                yield piece
+
+    def keep(self, content: ContentId) -> None:
+        """See `ContentStore`. What is not noted because the database fails remains undecided."""
+        self._kept[content.space].add(content.number)
+        if self._keeping is None or self._keeping.done():
+            self._keeping = asyncio.get_running_loop().create_task(self._keep_all())
+
+    async def delete(self, contents: Collection[ContentId]) -> None:
+        """See `ContentStore`."""
+        by_space: defaultdict[int, list[int]] = defaultdict(list)
+        for space, number in contents:
+            by_space[space].append(number)
+        for space, numbers in by_space.items():
+            await self._rows.delete(space, numbers)
+
+    async def drop(self, space: int) -> None:
+        """See `ContentStore`. It drops the space of the engine, too."""
+        await self._drops.drop(space)
+
+    async def close(self) -> None:
+        """See `ContentStore`."""
+        if self._keeping is not None:
+            await self._keeping
+
+    def _check_not_dropped(self, space: int) -> None:
+        """Raise `SpaceDroppedError` if a space was dropped."""
+        if space in self._drops.closed:
+            raise SpaceDroppedError(f"space {space} was dropped")
+
+    async def _keep_all(self) -> None:
+        while self._kept:
+            space, numbers = self._kept.popitem()
+            with suppress(EngineError):
+                await self._rows.keep(space, numbers)

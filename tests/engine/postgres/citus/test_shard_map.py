@@ -1,0 +1,48 @@
+"""The map of shards, from an answer of a coordinator."""
+
+from collections.abc import Sequence
+from typing import cast
+
+import asyncpg
+
+from lazulite.engine.postgres.citus.hash_bytes import hash_bytes
+from lazulite.engine.postgres.citus.shard_map import ShardMap
+
+SAMPLE = hash_bytes(b"lazulite") - (1 << 32 if hash_bytes(b"lazulite") >> 31 else 0)
+
+
+def answer(sample: int = SAMPLE) -> Sequence[asyncpg.Record]:
+    """Return the answer of a coordinator with four shards on two nodes."""
+    found = [
+        {"lower": (1 << 30) * (at - 2), "node": 1 + at % 2, "address": f"w{1 + at % 2}:5432", "sample": sample}
+        for at in range(4)
+    ]
+    return cast(Sequence[asyncpg.Record], found)
+
+
+def test_a_partition_is_on_the_shard_of_its_hash() -> None:
+    shards = ShardMap()
+    keys = [b"%d" % number for number in range(200)]
+    assert {(shards.shard(key), shards.node(key)) for key in keys} == {(0, 0)}, "before an answer"
+    shards.update(answer())
+    for key in keys:
+        quarter = (hash_bytes(key) + (1 << 31)) % (1 << 32) >> 30
+        assert (shards.shard(key), shards.node(key)) == (quarter, 1 + quarter % 2)
+    assert {shards.shard(key) for key in keys} == {0, 1, 2, 3}
+
+
+def test_each_node_has_an_address_and_a_partition() -> None:
+    shards = ShardMap()
+    shards.update(answer())
+    samples = shards.samples()
+    assert {node: shards.address(node) for node in samples} == {1: "w1:5432", 2: "w2:5432"}
+    assert all(shards.node(key) == node for node, key in samples.items())
+    shards.update(answer()[:1])
+    assert list(shards.samples()) == [1], "its shards were moved"
+
+
+def test_it_knows_nothing_where_keys_are_hashed_otherwise() -> None:
+    shards = ShardMap()
+    shards.update(answer(SAMPLE + 1))
+    shards.update([])
+    assert shards.samples() == {0: b""}
