@@ -1,4 +1,4 @@
-"""Compare-and-swap of one row: a commit function that is plain data, so that another process can run it.
+"""Compare-and-swap of rows: commit functions that are plain data, so that another process can run them.
 
 `update_row` reads the row, computes the change, and commits only if the row still has the value that was read.
 Otherwise it starts over. Use it for rows that change seldom, from processes that are a round trip away from the store.
@@ -28,6 +28,24 @@ class CompareAndSwap:
             RowChangedError: the first row has another value.
         """
         if current[0] != self.expected:
+            raise RowChangedError
+        return self.changes
+
+
+@dataclass(frozen=True, slots=True)
+class CompareAndSwapRows:
+    """A `CommitFunction`: write these rows if all named rows have the expected values."""
+
+    expected: Sequence[bytes | None]
+    changes: Mapping[str, bytes | None]
+
+    def __call__(self, current: Sequence[bytes | None], _: int) -> Mapping[str, bytes | None]:
+        """Return the changes, see `CommitFunction`.
+
+        Raises:
+            RowChangedError: a row has another value.
+        """
+        if tuple(current) != tuple(self.expected):
             raise RowChangedError
         return self.changes
 

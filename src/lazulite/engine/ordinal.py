@@ -8,3 +8,17 @@ Python orders text by code point. The two differ only where a character above U+
 def ordinal(text: str) -> bytes:
     """Return a sort key: `ordinal(a) < ordinal(b)` exactly when `a` comes before `b`."""
     return text.encode("utf-16-be", "surrogatepass")
+
+
+def after_prefix(prefix: str) -> str | None:
+    """Return the least text that comes after all texts with a prefix; None: there is none.
+
+    The code units of surrogates stand between U+D7FF and U+E000, so the characters above U+FFFF do.
+    """
+    rest = prefix.rstrip("\uffff")
+    if not rest:
+        return None
+    return rest[:-1] + (_SUCCESSORS.get(rest[-1]) or chr(ord(rest[-1]) + 1))
+
+
+_SUCCESSORS = {"\ud7ff": "\U00010000", "\U0010ffff": "\ue000"}

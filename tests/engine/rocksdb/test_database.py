@@ -3,7 +3,6 @@
 import asyncio
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import cast
 
@@ -13,6 +12,7 @@ from rocksdict import Rdict, WriteBatch
 from lazulite.engine.rocksdb.database import OpenDatabase
 from lazulite.engine.rocksdb.engine import RocksEngine
 from lazulite.engine.rocksdb.options import RocksSettings
+from lazulite.engine.rocksdb.worker_thread import WorkerThread
 from lazulite.protocol.clock import system_clock
 
 
@@ -38,7 +38,7 @@ class Recorder:
 @pytest.mark.parametrize("to_disk", [True, False])
 async def test_a_write_is_answered_after_the_log_was_synced(to_disk: bool) -> None:
     database = Recorder()
-    with ThreadPoolExecutor(1) as worker:
+    with WorkerThread("test") as worker:
         store = OpenDatabase(
             cast("Rdict", database), to_disk, database.mark, worker, RocksSettings(), time.monotonic, {}
         )
@@ -55,7 +55,7 @@ async def test_a_write_during_a_sync_waits_for_the_next_one() -> None:
         entered.set()
         assert let_go.wait(30)
 
-    with ThreadPoolExecutor(1) as worker:
+    with WorkerThread("test") as worker:
         failpoints = {"before_sync": hold}
         store = OpenDatabase(
             cast("Rdict", database), True, database.mark, worker, RocksSettings(), time.monotonic, failpoints
@@ -75,7 +75,7 @@ async def test_each_part_of_a_large_group_is_synced_before_the_next() -> None:
     """So only the last record of the log can be torn, as `recovery` assumes."""
     database = Recorder()
     settings = RocksSettings(write_bytes_max=1000)
-    with ThreadPoolExecutor(1) as worker:
+    with WorkerThread("test") as worker:
         store = OpenDatabase(cast("Rdict", database), True, database.mark, worker, settings, time.monotonic, {})
         store.group_commit.join([(b"a", None, bytes(900)), (b"b", None, bytes(900))])
         await store.group_commit.until_all_durable()

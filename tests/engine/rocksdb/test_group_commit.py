@@ -1,12 +1,12 @@
 """What a group shows while a group is on its way to the disk: `durable_within` against `durable`, key by key."""
 
 import asyncio
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from lazulite.engine.rocksdb.commit_group import UNCHANGED, CommitGroup
 from lazulite.engine.rocksdb.group_commit import Bounds, GroupCommit
+from lazulite.engine.rocksdb.worker_thread import WorkerThread
 
 KEYS = [b"a", b"b", b"b\0", b"c", b"d", b"e"]
 FLUSHING = [(b"a", b"1", b"2"), (b"b", None, b"new"), (b"c", b"3", None), (b"e", b"5", b"6")]
@@ -33,7 +33,7 @@ async def test_ranges_show_what_their_keys_show(ranges: list[Bounds]) -> None:
         writing.set()
         await over.wait()
 
-    with ThreadPoolExecutor(1) as worker:
+    with WorkerThread("test") as worker:
         group = GroupCommit(write, lambda: None, worker)
         group.join(FLUSHING)
         flushed = group.until_all_durable()

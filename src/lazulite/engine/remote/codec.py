@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Generic, NamedTuple, TypeVar
 
-from lazulite.engine.compare_and_swap import CompareAndSwap, RowChangedError
+from lazulite.engine.compare_and_swap import CompareAndSwap, CompareAndSwapRows, RowChangedError
 from lazulite.engine.contract import CommitFunction
 from lazulite.engine.remote.channel import Plain
 
@@ -63,7 +63,15 @@ def _decode_swap(payload: Plain) -> CompareAndSwap:
     return CompareAndSwap(expected, changes)
 
 
-ENGINE_COMMITS = (Encoding(CompareAndSwap, lambda swap: (swap.expected, dict(swap.changes)), _decode_swap),)
+def _decode_swap_of_rows(payload: Plain) -> CompareAndSwapRows:
+    expected, changes = payload
+    return CompareAndSwapRows(expected, changes)
+
+
+ENGINE_COMMITS = (
+    Encoding(CompareAndSwap, lambda swap: (swap.expected, dict(swap.changes)), _decode_swap),
+    Encoding(CompareAndSwapRows, lambda swap: (list(swap.expected), dict(swap.changes)), _decode_swap_of_rows),
+)
 """The commit functions that are no service's."""
 ENGINE_REJECTIONS = (Encoding(RowChangedError, lambda _: None, lambda _: RowChangedError()),)
 """The rejections that are no service's."""

@@ -20,6 +20,7 @@ that a service registers at the primary: work for which all workers share one me
 from collections.abc import Callable, Coroutine
 from typing import Any, Protocol, TypeAlias
 
+from lazulite.engine.content.contract import ContentDamagedError, ContentMissingError
 from lazulite.engine.contract import (
     CommitFunction,
     EngineError,
@@ -39,6 +40,8 @@ SLICES_AHEAD = 2
 ENGINE_ERRORS: tuple[type[EngineError], ...] = (
     EngineUnavailableError,
     SpaceDroppedError,
+    ContentMissingError,
+    ContentDamagedError,
     EngineError,
 )
 

@@ -1,8 +1,6 @@
 """An open database with its group commit. Both have the same lifetime."""
 
-import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Executor
 from functools import partial
 
 from rocksdict import Rdict
@@ -16,6 +14,7 @@ from lazulite.engine.rocksdb.group_commit import GroupCommit
 from lazulite.engine.rocksdb.options import RocksSettings, write_options
 from lazulite.engine.rocksdb.read_ahead import ReadAhead
 from lazulite.engine.rocksdb.rollback_journal import Batch, batches
+from lazulite.engine.rocksdb.worker_thread import WorkerThread
 from lazulite.engine.rocksdb.write_stall import retry_while_stalled
 
 Failpoints = Mapping[str, Callable[[], None]]
@@ -58,7 +57,7 @@ class OpenDatabase:
         database: Rdict,
         to_disk: bool,
         note_durable: Callable[[int], None],
-        worker: Executor,
+        worker: WorkerThread,
         settings: RocksSettings,
         timer: Callable[[], float],
         failpoints: Failpoints,
@@ -157,7 +156,7 @@ class OpenDatabase:
         written = False
         for batch in batches(group, newest, self._settings.write_bytes_max):
             if written:
-                await asyncio.get_running_loop().run_in_executor(self._worker, self._sync)
+                await self._worker.run(self._sync)
             try:
                 await retry_while_stalled(self._settings, self._timer, partial(self._put, batch))
             except StalledError as error:

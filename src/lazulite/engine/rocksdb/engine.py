@@ -16,7 +16,7 @@ Invariants beside those of `group_commit`:
 import asyncio
 import time
 from collections.abc import AsyncGenerator, Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Self
 
@@ -43,6 +43,7 @@ from lazulite.engine.rocksdb.lifecycle import DatabaseLifecycle
 from lazulite.engine.rocksdb.options import RocksSettings
 from lazulite.engine.rocksdb.reclaimer import Reclaimer
 from lazulite.engine.rocksdb.scan import Cursor, RowSlice
+from lazulite.engine.rocksdb.worker_thread import WorkerThread
 
 
 class RocksEngine:
@@ -64,7 +65,7 @@ class RocksEngine:
         self._failpoints = failpoints
         self._timer = timer
         self._flush_observer = flush_observer
-        self._flusher = ThreadPoolExecutor(1, "lazulite-flush")
+        self._flusher = WorkerThread("lazulite-flush")
         self._reclaimer = Reclaimer()
         self._cursors: set[Cursor] = set()
         self._dropped: set[int] = set()
@@ -261,7 +262,7 @@ class RocksEngine:
         """
         database = self._lifecycle.writable()
         async with database.group_commit.paused():
-            await asyncio.get_running_loop().run_in_executor(self._flusher, make_checkpoint, database.database, path)
+            await self._flusher.run(partial(make_checkpoint, database.database, path))
 
     async def reclaimed(self) -> None:
         """Return when the disk space of all spaces dropped so far is reclaimed, or when that was given up."""

@@ -27,13 +27,13 @@ Consequences:
 import asyncio
 from bisect import bisect_right
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Executor
 from contextlib import asynccontextmanager, contextmanager
 
 from lazulite.engine.contract import EngineError, EngineUnavailableError
 from lazulite.engine.rocksdb.commit_group import UNCHANGED, CommitGroup, KeyChange, Unchanged
 from lazulite.engine.rocksdb.errors import StalledError, unavailable
 from lazulite.engine.rocksdb.read_ahead import ReadAhead
+from lazulite.engine.rocksdb.worker_thread import WorkerThread
 
 Bounds = tuple[bytes, bytes]
 """The first key of a range, and the bound above its last."""
@@ -46,7 +46,7 @@ class GroupCommit:
     """Collects commits into groups, flushes one group after the other and acknowledges its commits."""
 
     def __init__(
-        self, write: Callable[[CommitGroup], Awaitable[None]], sync: Callable[[], None], worker: Executor
+        self, write: Callable[[CommitGroup], Awaitable[None]], sync: Callable[[], None], worker: WorkerThread
     ) -> None:
         """`write` puts a group into the database; `sync` makes all that was written durable, in `worker`."""
         self.failure: EngineError | None = None
@@ -197,7 +197,7 @@ class GroupCommit:
         except StalledError as error:
             self._reject_stalled(error)
             return
-        await asyncio.get_running_loop().run_in_executor(self._worker, self._sync)
+        await self._worker.run(self._sync)
         self._acknowledge(group)
 
     def _close(self) -> CommitGroup:

@@ -8,13 +8,14 @@ files. A rejected commit may or may not be there afterwards, but as a whole, and
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from concurrent.futures import Executor
+from functools import partial
 
 from rocksdict import Rdict
 
 from lazulite.engine.contract import EngineError, EngineUnavailableError
 from lazulite.engine.rocksdb.data_directory import DataDirectory
 from lazulite.engine.rocksdb.database import OpenDatabase
+from lazulite.engine.rocksdb.worker_thread import WorkerThread
 
 
 class DatabaseLifecycle:
@@ -38,7 +39,7 @@ class DatabaseLifecycle:
         adopt: Callable[[Rdict], OpenDatabase],
         release: Callable[[OpenDatabase], Awaitable[None]],
         retry_seconds: float,
-        worker: Executor,
+        worker: WorkerThread,
     ) -> None:
         self._directory = directory
         self._adopt_database = adopt
@@ -119,12 +120,11 @@ class DatabaseLifecycle:
 
     async def _reopen(self) -> bool:
         """Close the database, if the disk takes writes again, and open it anew; return whether that was done."""
-        loop = asyncio.get_running_loop()
         if self.current is not None:
-            if not await loop.run_in_executor(self._worker, self._directory.has_room):
+            if not await self._worker.run(self._directory.has_room):
                 return False
             await self._release()
-        database = await loop.run_in_executor(self._worker, self._directory.open)
+        database = await self._worker.run(self._directory.open)
         try:
             self._adopt(database)
         except BaseException:  # A database left open would block the next attempt.
@@ -133,7 +133,7 @@ class DatabaseLifecycle:
         return True
 
     async def _in_worker(self, action: Callable[[Rdict], None], database: Rdict) -> None:
-        await asyncio.get_running_loop().run_in_executor(self._worker, action, database)
+        await self._worker.run(partial(action, database))
 
     async def _closes_meanwhile(self) -> bool:
         """Wait for the retry interval; return early, with True, if the engine closes."""

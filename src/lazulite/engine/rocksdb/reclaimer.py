@@ -5,7 +5,8 @@ once. RocksDB releases the interpreter's lock while it compacts, so the thread d
 """
 
 import asyncio
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 from rocksdict import Rdict
 
@@ -13,6 +14,7 @@ from lazulite.engine.contract import EngineError
 from lazulite.engine.key_encoding import space_end, space_prefix
 from lazulite.engine.rocksdb.errors import STORE_ERRORS
 from lazulite.engine.rocksdb.options import compact_options
+from lazulite.engine.rocksdb.worker_thread import WorkerThread
 
 
 class Reclaimer:
@@ -34,11 +36,10 @@ class Reclaimer:
         if running := list(self._running):
             await asyncio.wait(running)
 
-    async def break_off(self, database: Rdict, worker: Executor) -> None:
+    async def break_off(self, database: Rdict, worker: WorkerThread) -> None:
         """Interrupt reclamation, from another worker. The database can only be closed after this."""
         if self._running:
-            loop = asyncio.get_running_loop()
-            await loop.run_in_executor(worker, database.cancel_all_background, True)
+            await worker.run(partial(database.cancel_all_background, True))
             await self.finished()
 
     def shutdown(self) -> None:
