@@ -34,3 +34,10 @@ def test_a_code_cannot_be_registered_with_another_meaning() -> None:
 def test_message_and_status_can_be_replaced() -> None:
     error = ServiceError("InvalidUri", "text", status=414, details=[("A", "b")])
     assert (error.status, error.message, error.details) == (414, "text", (("A", "b"),))
+
+
+def test_a_service_rewords_only_the_message_of_the_catalogue() -> None:
+    own, explicit, other = ServiceError("InvalidMd5"), ServiceError("InvalidMd5", "text"), ServiceError("InvalidUri")
+    for error in (own, explicit, other):
+        error.reword({"InvalidMd5": "its own"})
+    assert (own.message, explicit.message, other.message) == ("its own", "text", CATALOGUE["InvalidUri"][1])

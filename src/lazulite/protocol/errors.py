@@ -26,6 +26,7 @@ CATALOGUE: dict[str, tuple[int, str]] = {
     "AuthorizationSourceIPMismatch": (403, _NOT_AUTHORIZED + " using this source IP."),
     "ConditionHeadersNotSupported": (400, "Condition headers are not supported."),
     "CorsPreflightFailure": (403, "CORS not enabled or no matching rule found for this request."),
+    "EmptyMetadataKey": (400, "The key for one of the metadata key-value pairs is empty."),
     "HostInformationNotPresent": (
         400,
         "The required host information is not present in the request. You must send a non-empty Host header or "
@@ -40,10 +41,12 @@ CATALOGUE: dict[str, tuple[int, str]] = {
     "InvalidHeaderValue": (400, "The value for one of the HTTP headers is not in the correct format."),
     "InvalidHttpVerb": (400, "The HTTP verb specified was not recognized by the server."),
     "InvalidInput": (400, "One of the request inputs is not valid."),
+    "InvalidMarker": (400, "The specified marker is invalid."),
     "InvalidMd5": (
         400,
         "The MD5 value specified in the request is invalid. MD5 value must be 128 bits and base64-encoded.",
     ),
+    "InvalidMetadata": (400, "The specified metadata is invalid. It includes characters that are not permitted."),
     "InvalidQueryParameterValue": (
         400,
         "Value for one of the query parameters specified in the request URI is invalid.",
@@ -56,6 +59,7 @@ CATALOGUE: dict[str, tuple[int, str]] = {
         400,
         "The MD5 value specified in the request did not match with the MD5 value calculated by the server.",
     ),
+    "MetadataTooLarge": (400, "The size of the specified metadata exceeds the maximum size permitted."),
     "MethodNotAllowed": (405, "The requested method is not allowed on the specified resource."),
     "MissingContentLengthHeader": (411, "The Content-Length header was not specified."),
     "MissingRequiredHeader": (400, "A required HTTP header was not specified."),
@@ -135,6 +139,12 @@ class ServiceError(Exception):
         self.details = tuple(details)
         self.headers: Sequence[tuple[str, str]] = ()
         super().__init__(f"{self.status} {code}: {self.message}")
+
+    def reword(self, messages: Mapping[str, str]) -> None:
+        """Take the message for its code from `messages`, if it has the catalogue's and there is one."""
+        message = messages.get(self.code)
+        if message is not None and self.message == CATALOGUE[self.code][1]:
+            self.message = message
 
 
 class AuthorityError(ServiceError):

@@ -8,7 +8,7 @@ class RequestIds:
 
     Args:
         random: where the process's own part comes from.
-        service: 2 for tables, 3 for queues, as the live service numbers them.
+        service: 2 for tables, 3 for queues, 0x1e for blobs, as the live service numbers them.
     """
 
     def __init__(self, random: Random, service: int = 2) -> None:

@@ -31,6 +31,8 @@ PARTIAL_PROPERTIES_SINCE = "2013-08-15"
 Before: `Logging` and `Metrics` (now `HourMetrics`); 400 `MissingRequiredXmlNode` if a request leaves one out."""
 SAS_SERVICE_PREFIX_SINCE = "2015-02-21"
 """The resource that a SAS signs begins with `/table`. Before: it begins with the account."""
+EMPTY_LENGTH_SINCE = "2015-02-21"
+"""Shared Key of queues and blobs signs a `Content-Length` of 0 as an empty line. Before: as `0`."""
 ACCOUNT_SAS_SINCE = "2015-04-05"
 """Account SAS. Before: 403 `AuthenticationFailed`."""
 SAS_TRANSPORT_SINCE = "2015-04-05"
@@ -38,6 +40,8 @@ SAS_TRANSPORT_SINCE = "2015-04-05"
 REJECTIONS_NAMED_SINCE = "2015-04-05"
 """A request beyond its SAS gets 403 with a specific code; one without credentials gets 401
 `NoAuthenticationInformation`. Before: 404 `ResourceNotFound`."""
+EMPTY_HEADERS_SIGNED_SINCE = "2016-05-31"
+"""Shared Key of queues and blobs signs empty `x-ms-` headers. Before: it skips them."""
 BEARER_SINCE = "2020-12-06"
 """A rejected bearer token gets 401 with a challenge. Before: 403 `AuthenticationFailed`."""
 ENCRYPTION_SCOPE_SINCE = "2020-12-06"
@@ -92,6 +96,10 @@ class RequestVersion(NamedTuple):
             details = [("HeaderName", "x-ms-version"), ("HeaderValue", self.stated[:64])]
             raise ServiceError("InvalidHeaderValue", details=details)
         return self.governing
+
+    def or_default(self, default: str) -> "RequestVersion":
+        """Return the version; for a request that names none, the default of its account if that is not ""."""
+        return RequestVersion("", default) if default and not self.stated else self
 
     def is_stated_before(self, since: str) -> bool:
         """Tell whether the request names a version before `since`; a request that names none does not."""

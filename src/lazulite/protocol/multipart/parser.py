@@ -1,13 +1,13 @@
 """A batch's body in: which requests it holds. Source: reference §11.1, §23. Free of any meaning of those requests.
 
 Liberal where clients differ: bare line feeds, missing final boundaries, blank lines before boundaries, a preamble,
-quoted boundaries, Content-ID in either header block. Invariants: never more than `PARTS_MAX + 1` parts are cut out; a
-body that is no such thing is one `InvalidInput`.
+quoted boundaries, Content-ID in either header block. Invariants: never more parts are cut out than one above their
+bound; a body that is no such thing is one `InvalidInput`.
 """
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -86,11 +86,11 @@ def boundary_of(content_type: str) -> str | None:
     return None if match is None else match[1] or match[2]
 
 
-def _split(text: bytes, boundary: str) -> Steps[list[bytes]]:
+def _split(text: bytes, boundary: str, parts_max: int = PARTS_MAX) -> Steps[list[bytes]]:
     """Return what stands between the delimiter lines, each piece beginning with the end of its line."""
     delimiter = b"\n--" + boundary.encode("latin-1")
     pieces: list[bytes] = []
-    for piece in (yield from _cut(text, delimiter)):
+    for piece in (yield from _cut(text, delimiter, parts_max)):
         if piece.startswith(b"\r\n"):  # As nearly all do, and the largest are copied only once.
             pieces.append(piece)
         elif piece.startswith(b"--"):
@@ -103,16 +103,16 @@ def _split(text: bytes, boundary: str) -> Steps[list[bytes]]:
     return pieces
 
 
-def _cut(text: bytes, delimiter: bytes) -> Steps[list[bytes]]:
+def _cut(text: bytes, delimiter: bytes, parts_max: int = PARTS_MAX) -> Steps[list[bytes]]:
     """Return what follows each delimiter.
 
     As many are found as a count needs that is to be rejected; what follows them is left to the last piece.
     """
     if len(text) <= _SEARCHED_BYTES:
-        return text.split(delimiter, PARTS_MAX + 2)[1:]
+        return text.split(delimiter, parts_max + 2)[1:]
     starts: list[int] = []
     start = 0
-    while start < len(text) and len(starts) < PARTS_MAX + 2:
+    while start < len(text) and len(starts) < parts_max + 2:
         yield
         at = text.find(delimiter, start, start + _SEARCHED_BYTES)
         if at >= 0:
@@ -184,9 +184,44 @@ def _read_head(text: str) -> Head:
     if match is None:
         raise _malformed()
     headers = _read_headers(fields)
+    return Head(match[1].upper(), match[2], headers, _echoed(headers))
+
+
+def _echoed(headers: Mapping[str, str]) -> str | None:
+    """Return the Content-ID of a head, if it may stand in a response."""
     content_id = headers.get("content-id", "")
-    echoed = content_id if content_id.isascii() and content_id.isprintable() else None
-    return Head(match[1].upper(), match[2], headers, echoed or None)
+    return content_id if content_id and content_id.isascii() and content_id.isprintable() else None
+
+
+def read_parts(content_type: str, body: bytes, parts_max: int) -> Steps[list[Part]]:
+    """Take a multipart body apart whose parts are requests, a few parts in a step.
+
+    Args:
+        content_type: the header of the outer request.
+        body: of the outer request; its size was bounded before.
+        parts_max: no more parts than one above this number are read.
+
+    Raises:
+        ServiceError: `InvalidInput`.
+    """
+    boundary = boundary_of(content_type)
+    if boundary is None:
+        raise _malformed()
+    parts: list[Part] = []
+    for content in (yield from _split(b"\n" + body, boundary, parts_max))[: parts_max + 1]:
+        if len(content) > _SHORT_BYTES_MAX or not len(parts) % _SHORT_PARTS_OF_A_STEP:
+            yield
+        parts.append(_read_request(content))
+    return parts
+
+
+def _read_request(content: bytes) -> Part:
+    """Read one part; its Content-ID is that of its own head, or else that of its request."""
+    own, request = _cut_head(content)
+    text, body = _cut_head(content, request)
+    head = _read_head(text)
+    content_id = _echoed(_read_headers(own))
+    return Part(head if content_id is None else replace(head, content_id=content_id), content[body:].strip())
 
 
 def read_batch(content_type: str, body: bytes) -> Steps[BatchBody]:
