@@ -7,9 +7,12 @@ which the ETag decides.
 
 from collections.abc import Mapping
 from enum import Enum
+from types import MappingProxyType
 from typing import NamedTuple
 
 from lazulite.auth.shared_key import parse_http_date
+from lazulite.blob.model.tag_expression import Condition
+from lazulite.blob.model.tags import Tags
 from lazulite.protocol.clock import TICKS_PER_SECOND
 
 ANY = "*"
@@ -48,6 +51,7 @@ class Version(NamedTuple):
     """Without quotes."""
     modified: int
     """In ticks."""
+    tags: Tags = MappingProxyType({})
 
 
 class Conditions(NamedTuple):
@@ -59,12 +63,15 @@ class Conditions(NamedTuple):
     """In seconds since 1601."""
     unmodified_since: int | None = None
     """In seconds since 1601."""
+    tags: Condition | None = None
 
     def read(self, found: Version) -> Outcome:
         """Decide a read of something that exists. 412 wins over 304."""
         if self.none_match == (ANY,):
             return Outcome.UNSATISFIABLE
         if self.match and not _among(found.etag, self.match):
+            return Outcome.FAILED
+        if self.tags is not None and not self.tags.matches(found.tags):
             return Outcome.FAILED
         if self.unmodified_since is not None and _second(found) > self.unmodified_since:
             return Outcome.FAILED
@@ -83,6 +90,8 @@ class Conditions(NamedTuple):
             found: what exists; None: nothing, which only an operation that creates is asked about.
             creates: whether the operation creates a blob, such as Put Blob.
         """
+        if self.tags is not None and not self.tags.matches({} if found is None else found.tags):
+            return Outcome.FAILED
         if found is None:
             return Outcome.FAILED if self.match else Outcome.MET
         if self.none_match == (ANY,):
@@ -122,7 +131,7 @@ def read_conditions(headers: Mapping[str, str], prefix: str = "", *, writes: boo
 
 
 def _check_pairs(conditions: Conditions) -> None:
-    match, none_match, modified, unmodified = conditions
+    match, none_match, modified, unmodified, _ = conditions
     given = (bool(match), bool(none_match), modified is not None, unmodified is not None)
     allowed = sum(given) <= 1 or given in ((False, True, True, False), (True, False, False, True))
     if not allowed or len(match) > 1 or len(none_match) > 1:

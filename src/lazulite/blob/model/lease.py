@@ -19,7 +19,8 @@ DURATIONS = range(15, 61)
 BREAK_SECONDS = range(61)
 
 LEASE_ALREADY_PRESENT = "LeaseAlreadyPresent"
-IS_BREAKING = "LeaseIsBreakingAndCannotBe"
+NOT_ACQUIRED = "LeaseIsBreakingAndCannotBeAcquired"
+NOT_CHANGED = "LeaseIsBreakingAndCannotBeChanged"
 IS_BROKEN = "LeaseIsBrokenAndCannotBeRenewed"
 MISMATCH = "LeaseIdMismatchWithLeaseOperation"
 NOT_PRESENT = "LeaseNotPresentWithLeaseOperation"
@@ -46,7 +47,7 @@ class LeaseError(Exception):
     """A request that the lease rejects.
 
     Args:
-        code: the error code. Those that end in `With` are followed by `BlobOperation` or `ContainerOperation`.
+        code: the error code, as it is of a blob.
     """
 
     def __init__(self, code: str) -> None:
@@ -103,7 +104,7 @@ def acquire(lease: Lease | None, now: int, proposed: UUID, duration: int) -> Lea
         if lease.id != proposed:
             raise LeaseError(LEASE_ALREADY_PRESENT)
         if state is State.BREAKING:
-            raise LeaseError(f"{IS_BREAKING}Acquired")
+            raise LeaseError(NOT_ACQUIRED)
     return Lease(proposed, duration, _end(now, duration))
 
 
@@ -136,8 +137,8 @@ def change(lease: Lease | None, now: int, given: UUID, proposed: UUID) -> Lease:
             raise LeaseError(MISMATCH)
         return replace(lease, id=proposed)
     if state is State.BREAKING:
-        raise LeaseError(f"{IS_BREAKING}Changed" if lease.id == given else MISMATCH)
-    raise LeaseError(NOT_PRESENT if lease.id in (given, proposed) else MISMATCH)
+        raise LeaseError(NOT_CHANGED if lease.id == given else MISMATCH)
+    raise LeaseError(NOT_PRESENT)
 
 
 def release(lease: Lease | None, given: UUID) -> None:
@@ -201,9 +202,9 @@ def check_given(lease: Lease | None, now: int, given: UUID) -> None:
         LeaseError: it is another lease, there is none, or it has ended.
     """
     if lease is None:
-        raise LeaseError("LeaseNotPresentWith")
+        raise LeaseError("LeaseNotPresentWithBlobOperation")
     if lease.id != given:
-        raise LeaseError("LeaseIdMismatchWith")
+        raise LeaseError("LeaseIdMismatchWithBlobOperation")
     if not state_of(lease, now).locks:
         raise LeaseError(LOST)
 

@@ -1,0 +1,173 @@
+"""A blob, a snapshot or a version as one stored row.
+
+The row is a line of JSON, which leaves out what has its default, and behind it the bytes of a small blob. The bytes of
+a larger blob are one content (`content`), or a list of blocks (`list`) in rows of the same partition (`model.rows`).
+
+`modified` is the Last-Modified, and the ETag is made of it. So it grows with each change that the two tell of.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from enum import StrEnum
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from lazulite.blob.model.conditions import Version
+from lazulite.blob.model.lease import Lease
+from lazulite.blob.names import Metadata
+
+INLINE_BYTES_MAX = 16 * 1024
+"""The bytes of a blob that are in its row."""
+_YEAR_1_TICKS = 504_911_232_000_000_000
+"""From 0001-01-01 to 1601-01-01, as ETags count from the former."""
+
+
+class BlobType(StrEnum):
+    """The types of blobs, with their names on the wire."""
+
+    BLOCK = "BlockBlob"
+    APPEND = "AppendBlob"
+    PAGE = "PageBlob"
+
+
+class ContentHeaders(NamedTuple):
+    """The stored headers of a blob's content; "" for each one that it lacks."""
+
+    type: str = ""
+    encoding: str = ""
+    language: str = ""
+    md5: str = ""
+    """Base64."""
+    cache_control: str = ""
+    disposition: str = ""
+
+
+NO_HEADERS = ContentHeaders()
+
+
+class Copy(NamedTuple):
+    """The last copy to a blob."""
+
+    id: str
+    source: str
+    """The URL."""
+    status: str
+    progress: str
+    completed: int
+    """In ticks; 0: not yet."""
+    description: str = ""
+
+
+class Archive(NamedTuple):
+    """How a blob that was archived comes back."""
+
+    target: str
+    """The tier that it gets."""
+    priority: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blob:
+    """One blob, snapshot or version."""
+
+    type: BlobType
+    modified: int
+    """In ticks."""
+    created: int
+    """In ticks."""
+    length: int = 0
+    headers: ContentHeaders = NO_HEADERS
+    metadata: Metadata = ()
+    tags: Metadata = ()
+    lease: Lease | None = None
+    inline: bytes = b""
+    """The bytes, if neither `content` nor `list` has them."""
+    content: int | None = None
+    """The number of the content that is the whole blob; None: there is none."""
+    list: int = 0
+    """The number of the list of blocks or pages; 0: none."""
+    blocks: int = 0
+    """The committed blocks of the list."""
+    epoch: int = 0
+    """Of a page blob: the number of snapshots before it (`model.pages`)."""
+    sequence: int = 0
+    """The sequence number of a page blob."""
+    sealed: bool = False
+    """Whether an append blob takes no more blocks."""
+    tier: str = ""
+    """The tier that was set; "": the default, inferred."""
+    tier_changed: int = 0
+    """In ticks; 0: never."""
+    archive: Archive | None = None
+    copy: Copy | None = None
+    version: int = 0
+    """The version's id in ticks; 0: it was written while the account kept no versions."""
+    deleted: int = 0
+    """When it was deleted but kept, in ticks; 0: it is not deleted."""
+    expires: int = 0
+    """When a deleted one goes for ever, in ticks."""
+
+    @property
+    def etag(self) -> str:
+        """The ETag, without quotes."""
+        return etag_of(self.modified)
+
+    @property
+    def conditions(self) -> Version:
+        """What conditional headers look at."""
+        return Version(self.etag, self.modified, dict(self.tags))
+
+    @property
+    def holding(self) -> str:
+        """The name of what holds its bytes in the accounts of the partition (`model.ledger`); "" for the row itself."""
+        if self.list:
+            return f"x{self.list}"
+        return "" if self.content is None else f"c{self.content}"
+
+    def to_bytes(self) -> bytes:
+        """Return the stored form."""
+        found = {name: value for name in _NAMES if (value := getattr(self, name)) != _DEFAULTS.get(name)}
+        if self.lease is not None:
+            found["lease"] = _lease_to_json(self.lease)
+        return json.dumps(found, separators=(",", ":")).encode() + b"\n" + self.inline
+
+
+def etag_of(ticks: int) -> str:
+    """Return the ETag of what was modified at a time, without quotes."""
+    return f"0x{ticks + _YEAR_1_TICKS:X}"
+
+
+def read_blob(value: bytes) -> Blob:
+    """Read the stored form of a blob.
+
+    Raises:
+        ValueError, TypeError, KeyError: it is malformed.
+    """
+    line, _, inline = value.partition(b"\n")
+    found = json.loads(line)
+    for name, decode in _DECODERS.items():
+        if name in found:
+            found[name] = decode(found[name])
+    return Blob(inline=inline, **found)
+
+
+def _lease_to_json(lease: Lease) -> list[object]:
+    return [str(lease.id), lease.duration, lease.ends, lease.broken]
+
+
+def _pairs(given: list[list[str]]) -> Metadata:
+    return tuple((name, text) for name, text in given)
+
+
+_DECODERS: Mapping[str, Callable[[Any], object]] = {
+    "type": BlobType,
+    "headers": lambda given: ContentHeaders(*given),
+    "metadata": _pairs,
+    "tags": _pairs,
+    "lease": lambda given: Lease(UUID(given[0]), *given[1:]),
+    "archive": lambda given: Archive(*given),
+    "copy": lambda given: Copy(*given),
+}
+_NAMES = tuple(field.name for field in fields(Blob) if field.name not in ("inline", "lease"))
+_DEFAULTS = {field.name: field.default for field in fields(Blob)}

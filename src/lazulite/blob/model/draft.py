@@ -1,0 +1,78 @@
+"""The change of a blob's partition while it is decided, in the commit that read its rows."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from lazulite.blob.model.blob import Blob, read_blob
+from lazulite.blob.model.ledger import Ledger, read_ledger
+from lazulite.blob.model.rows import CURRENT, LEDGER
+
+
+class RowNeededError(Exception):
+    """A draft needs a row that its commit did not name. The commit is repeated with the row.
+
+    Args:
+        row: the row.
+    """
+
+    def __init__(self, row: str) -> None:
+        super().__init__(row)
+        self.row = row
+
+
+class Draft:
+    """What is stored of a partition, and what is to be stored.
+
+    Args:
+        rows: the rows that the commit named; `LEDGER` and `CURRENT` are among them.
+        values: their values.
+        now: the time of the commit, in ticks.
+    """
+
+    def __init__(self, rows: Sequence[str], values: Sequence[bytes | None], now: int) -> None:
+        self._values = dict(zip(rows, values, strict=True))
+        self._changes: dict[str, bytes | None] = {}
+        stored = self._values[CURRENT]
+        self.found = None if stored is None else read_blob(stored)
+        """The current blob, as it is stored."""
+        self.found_ledger = read_ledger(self._values[LEDGER])
+        self.ledger: Ledger = self.found_ledger
+        """The accounts, to be replaced by what they shall be."""
+        self.now = now
+
+    @property
+    def modified(self) -> int:
+        """The Last-Modified of a change: greater than the present one, whatever the clock does."""
+        return self.now if self.found is None else max(self.now, self.found.modified + 1)
+
+    @property
+    def new_garbage(self) -> bool:
+        """Whether the change makes garbage."""
+        return len(self.ledger.garbage) > len(self.found_ledger.garbage)
+
+    def value(self, row: str) -> bytes | None:
+        """Return the stored value of a row. Raises `RowNeededError`."""
+        self._need(row)
+        return self._values[row]
+
+    def put(self, row: str, value: bytes | None) -> None:
+        """Write a row; None deletes it. Raises `RowNeededError`."""
+        self._need(row)
+        self._changes[row] = value
+
+    def put_blob(self, blob: Blob | None) -> None:
+        """Write the current blob; None deletes it. The caller accounts for what held its bytes."""
+        self._changes[CURRENT] = None if blob is None else blob.to_bytes()
+
+    def changes(self) -> Mapping[str, bytes | None]:
+        """Return the rows to write."""
+        if self.ledger is not self.found_ledger:
+            self._changes[LEDGER] = None if self.ledger == Ledger() else self.ledger.to_bytes()
+        return self._changes
+
+    def _need(self, row: str) -> None:
+        if row not in self._values:
+            raise RowNeededError(row)
+
+
+Decide = Callable[[Draft], None]
+"""Changes a draft, or rejects the commit by an exception. Pure but for the draft, and quick; it may run again."""

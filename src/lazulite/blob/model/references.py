@@ -1,0 +1,31 @@
+"""The contents to which a row of a blob's partition refers."""
+
+from collections.abc import Collection
+
+from lazulite.blob.model.blob import read_blob
+from lazulite.blob.model.block import read_blocks
+from lazulite.blob.model.pages import is_segment, read_segment
+from lazulite.blob.model.rows import CURRENT, LIST, SNAPSHOT, UPLOAD, VERSION
+from lazulite.engine.content.contract import ContentId
+
+
+def contents_of_row(space: int, row: str, value: bytes) -> Collection[ContentId]:
+    """Return the contents to which a row refers.
+
+    Args:
+        space: of the container.
+        row: the row.
+        value: its value.
+
+    Raises:
+        ValueError, TypeError, KeyError: it is malformed.
+    """
+    kind = row[:1]
+    if kind in (CURRENT, SNAPSHOT, VERSION):
+        content = read_blob(value).content
+        return () if content is None else (ContentId(space, content),)
+    if kind == LIST and is_segment(value):
+        return [ContentId(space, number) for number in read_segment(value).contents()]
+    if kind in (UPLOAD, LIST):
+        return [ContentId(space, block.content) for block in read_blocks(value).blocks if block.content is not None]
+    return ()
