@@ -1,0 +1,216 @@
+"""Pages of List Blobs, in XML. Source: REST reference, List Blobs; the order of the elements is recorded.
+
+The rows of a page repeat few sets of properties. The markup around the values of a set is made once.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import islice
+from operator import itemgetter
+from urllib.parse import quote
+
+from lazulite.blob.model.tags import Tags
+from lazulite.blob.payload.tags import tags_element
+from lazulite.blob.versions import CRC64_SINCE, ENCODED_NAMES_SINCE, LIST_WITHOUT_URL_SINCE, REPLICATION_SINCE
+from lazulite.protocol.steps import Steps
+from lazulite.protocol.xml import document as xml
+from lazulite.protocol.xml.text import attribute, content, escaped, is_name, is_text
+
+CONTENT_PROPERTIES = (
+    "Content-Type",
+    "Content-Encoding",
+    "Content-Language",
+    "Content-CRC64",
+    "Content-MD5",
+    "Cache-Control",
+    "Content-Disposition",
+)
+"""The elements that are empty where a blob lacks the property."""
+PROPERTIES = (
+    "Creation-Time",
+    "Last-Modified",
+    "Etag",
+    "Content-Length",
+    *CONTENT_PROPERTIES,
+    "LastAccessTime",
+    "x-ms-blob-sequence-number",
+    "BlobType",
+    "AccessTier",
+    "AccessTierInferred",
+    "AccessTierChangeTime",
+    "ArchiveStatus",
+    "LeaseStatus",
+    "LeaseState",
+    "LeaseDuration",
+    "CopyId",
+    "CopySource",
+    "CopyStatus",
+    "CopyProgress",
+    "CopyCompletionTime",
+    "CopyStatusDescription",
+    "ServerEncrypted",
+    "CustomerProvidedKeySha256",
+    "EncryptionScope",
+    "IncrementalCopy",
+    "Sealed",
+    "DeletedTime",
+    "RemainingRetentionDays",
+    "TagCount",
+    "RehydratePriority",
+)
+"""The elements of a blob's properties, in their order."""
+
+_ROWS_OF_A_STEP = 100
+_SPECIAL = re.compile("[&<>\r\0-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+"""What does not stand for itself in a document."""
+_INVALID_NAME = "x-ms-invalid-name"
+
+
+@dataclass(slots=True)
+class ListedBlob:
+    """One blob, snapshot or version of a page."""
+
+    name: str
+    properties: Mapping[str, str]
+    """By the names in `PROPERTIES`; no text is empty."""
+    snapshot: str = ""
+    """The time of a snapshot; "" if it is none."""
+    version: str = ""
+    """The id of a version; "" if it is none."""
+    is_current: bool = False
+    """Whether it is the current one of several versions."""
+    is_deleted: bool = False
+    has_versions_only: bool = False
+    """Whether the blob is deleted, and has past versions."""
+    is_committed: bool = True
+    """False for a blob that has uncommitted blocks only."""
+    metadata: Sequence[tuple[str, str]] = ()
+    """The pairs to be shown."""
+    tags: Tags | None = None
+    """The tags to be shown; None: there is no such element."""
+
+
+@dataclass(slots=True)
+class ListedPrefix:
+    """A common prefix of names, up to the delimiter."""
+
+    name: str
+
+
+@dataclass(slots=True, kw_only=True)
+class BlobPage:
+    """What a page of a list is about."""
+
+    base: str
+    """The URL of the account, with its slash at the end."""
+    container: str
+    sent: Sequence[tuple[str, str]]
+    """Elements for the parameters of the request: `Prefix`, `Marker`, `MaxResults`, `Delimiter`."""
+    version: str
+    """Of the request."""
+
+
+def write_blobs(page: BlobPage, rows: Iterable[ListedBlob | ListedPrefix], marker: str) -> Steps[list[bytes]]:
+    """Return a page in steps, in parts.
+
+    Args:
+        page: what it is about.
+        rows: in their order.
+        marker: of the next page; "" if this is the last one.
+    """
+    parts = [xml.document(_opening(page) + "<Blobs>")]
+    remaining = iter(rows)
+    write = _RowWriter(page)
+    while some := "".join([write.row(row) for row in islice(remaining, _ROWS_OF_A_STEP)]):
+        parts.append(some.encode())
+        yield
+    if len(parts) == 1:
+        parts = [xml.document(_opening(page) + "<Blobs />")]
+    else:
+        parts.append(b"</Blobs>")
+    parts.append(f"{xml.leaf('NextMarker', marker)}</EnumerationResults>".encode())
+    return parts
+
+
+def _opening(page: BlobPage) -> str:
+    if page.version >= LIST_WITHOUT_URL_SINCE:
+        names = f'ServiceEndpoint="{attribute(page.base)}" ContainerName="{attribute(page.container)}"'
+    else:
+        names = f'ContainerName="{attribute(page.base + page.container)}"'
+    return f"<EnumerationResults {names}>" + "".join(xml.leaf(name, text) for name, text in page.sent)
+
+
+class _RowWriter:
+    """Writes the rows of a page."""
+
+    def __init__(self, page: BlobPage) -> None:
+        version = page.version
+        self._encodes_names = version >= ENCODED_NAMES_SINCE
+        self._empty = tuple(name for name in CONTENT_PROPERTIES if name != "Content-CRC64" or version >= CRC64_SINCE)
+        self._replication = "<OrMetadata />" if version >= REPLICATION_SINCE else ""
+        self._url = "" if version >= LIST_WITHOUT_URL_SINCE else f"{page.base}{page.container}/"
+
+    def row(self, row: ListedBlob | ListedPrefix) -> str:
+        """Return the markup of a row."""
+        if isinstance(row, ListedPrefix):
+            return f"<BlobPrefix>{self._name(row.name)}</BlobPrefix>"
+        properties = row.properties
+        template, take = _layout(tuple(properties), self._empty if row.is_committed else ())
+        texts = take(properties)
+        if _SPECIAL.search("".join(texts)):
+            texts = tuple(map(content, texts))
+        shown = self._shown(row) if row.metadata or row.tags is not None else ""
+        replication = self._replication if row.is_committed and properties["BlobType"] == "BlockBlob" else ""
+        identity = _identity(row) if row.snapshot or row.version or row.is_deleted or row.has_versions_only else ""
+        return f"<Blob>{self._name(row.name)}{identity}{template % texts}{shown}{replication}</Blob>"
+
+    def _name(self, name: str) -> str:
+        if is_text(name):
+            text = f"<Name>{escaped(name)}</Name>"
+        elif self._encodes_names:
+            text = f'<Name Encoded="true">{quote(name, safe="")}</Name>'
+        else:
+            text = xml.leaf("Name", name)
+        return text + xml.leaf("Url", self._url + quote(name)) if self._url else text
+
+    def _shown(self, row: ListedBlob) -> str:
+        """Return the metadata and tags of a blob."""
+        metadata = xml.element("Metadata", *(_pair(name, text) for name, text in row.metadata)) if row.metadata else ""
+        return metadata + ("" if row.tags is None else tags_element(row.tags))
+
+
+def _identity(row: ListedBlob) -> str:
+    """Return the elements between a name and the properties."""
+    leaves = (
+        ("Snapshot", row.snapshot),
+        ("VersionId", row.version),
+        ("IsCurrentVersion", "true" if row.is_current else ""),
+        ("Deleted", "true" if row.is_deleted else ""),
+        ("HasVersionsOnly", "true" if row.has_versions_only else ""),
+    )
+    return "".join(xml.leaf(name, text) for name, text in leaves if text)
+
+
+def _pair(name: str, text: str) -> str:
+    """Return one pair of metadata. Its name is shown as text if it cannot be the name of an element."""
+    return xml.leaf(name, text) if is_name(name) else xml.leaf(_INVALID_NAME, name)
+
+
+@lru_cache(maxsize=1024)
+def _layout(
+    names: tuple[str, ...], empty: tuple[str, ...]
+) -> tuple[str, Callable[[Mapping[str, str]], tuple[str, ...]]]:
+    """Return the markup around the values of some properties, with `%s` for each, and a function that takes these.
+
+    Raises:
+        ValueError: a name is none of `PROPERTIES`, or there are fewer than two.
+    """
+    present = [name for name in PROPERTIES if name in names]
+    if len(present) != len(names) or len(present) < 2:
+        raise ValueError("these are no properties of a blob")
+    leaves = (
+        f"<{name}>%s</{name}>" if name in names else f"<{name} />" for name in PROPERTIES if name in (*names, *empty)
+    )
+    return xml.element("Properties", *leaves), itemgetter(*present)

@@ -1,0 +1,100 @@
+"""The parts of `StorageServiceProperties` that only the Blob service has, in and out.
+
+Source: REST reference, Set Blob Service Properties; the order and the rejections are recorded.
+"""
+
+import re
+from collections.abc import Mapping
+from datetime import date
+
+from lazulite.blob.versions import PERMANENT_DELETE_SINCE, SOFT_DELETE_SINCE, WEBSITE_SINCE
+from lazulite.protocol.xml import document as xml
+from lazulite.service.blob_properties import BlobProperties, BlobPropertiesUpdate, DeleteRetention, StaticWebsite
+from lazulite.service.properties_xml import OwnParts, boolean_leaf, read_boolean, read_days
+
+MAX_PATH_CHARACTERS = 1024
+"""Of a document of the website, which is a blob's name."""
+
+_RETENTION, _WEBSITE, _DEFAULT_VERSION = "DeleteRetentionPolicy", "StaticWebsite", "DefaultServiceVersion"
+_SINCE = ((SOFT_DELETE_SINCE, _RETENTION), (WEBSITE_SINCE, _WEBSITE), ("", _DEFAULT_VERSION))
+"""The first version of each part, in the order of a response."""
+_DOCUMENTS = ("IndexDocument", "DefaultIndexDocumentPath", "ErrorDocument404Path")
+"""As the fields of `StaticWebsite` are ordered."""
+_VERSION = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
+
+
+def _names(version: str) -> tuple[str, ...]:
+    return tuple(name for since, name in _SINCE if version >= since)
+
+
+def _read(parts: Mapping[str, xml.Node]) -> BlobPropertiesUpdate:
+    return BlobPropertiesUpdate(
+        _read_retention(parts[_RETENTION]) if _RETENTION in parts else None,
+        _read_website(parts[_WEBSITE]) if _WEBSITE in parts else None,
+        _read_version(parts[_DEFAULT_VERSION]) if _DEFAULT_VERSION in parts else None,
+    )
+
+
+def _read_retention(node: xml.Node) -> DeleteRetention:
+    parts = xml.fields(node, ("Enabled",), ("Days", "AllowPermanentDelete"))
+    permanent = "AllowPermanentDelete" in parts and read_boolean(parts["AllowPermanentDelete"])
+    if not read_boolean(parts["Enabled"]):
+        return DeleteRetention(allow_permanent_delete=permanent)
+    return DeleteRetention(True, read_days(node), permanent)
+
+
+def _read_website(node: xml.Node) -> StaticWebsite:
+    parts = xml.fields(node, ("Enabled",), _DOCUMENTS)
+    enabled = read_boolean(parts["Enabled"])
+    documents = [_read_path(parts[name], enabled) if name in parts else "" for name in _DOCUMENTS]
+    if documents[0] and documents[1]:
+        place = parts[_DOCUMENTS[1]].place
+        raise xml.invalid_document(f"{_DOCUMENTS[0]} and {_DOCUMENTS[1]} exclude each other.", place)
+    return StaticWebsite(enabled, *documents)
+
+
+def _read_path(node: xml.Node, enabled: bool) -> str:
+    path = xml.text_of(node)
+    if path and not enabled:
+        # Recorded.
+        reason = f"Element {node.name} is only expected when StaticWebsite/Enabled is enabled."
+        raise xml.invalid_document(reason, node.place)
+    if len(path) > MAX_PATH_CHARACTERS:
+        raise xml.invalid_value(node, f"A path has at most {MAX_PATH_CHARACTERS} characters.")
+    return path
+
+
+def _read_version(node: xml.Node) -> str:
+    text = xml.text_of(node)
+    try:
+        if not text or (_VERSION.fullmatch(text) and date.fromisoformat(text)):
+            return text
+    except ValueError:
+        pass  # There is no such day.
+    raise xml.invalid_value(node, "The version must be a date, such as 2021-04-10.")
+
+
+def _write(properties: BlobProperties, version: str) -> str:
+    parts = {
+        _RETENTION: _retention(properties.delete_retention, version),
+        _WEBSITE: _website(properties.website),
+        _DEFAULT_VERSION: xml.leaf(_DEFAULT_VERSION, properties.default_version) if properties.default_version else "",
+    }
+    return "".join(parts[name] for name in _names(version))
+
+
+def _retention(retention: DeleteRetention, version: str) -> str:
+    days = "" if retention.days is None else xml.leaf("Days", str(retention.days))
+    permanent = ""
+    if version >= PERMANENT_DELETE_SINCE:
+        permanent = boolean_leaf("AllowPermanentDelete", retention.allow_permanent_delete)
+    return xml.element(_RETENTION, boolean_leaf("Enabled", retention.enabled), days, permanent)
+
+
+def _website(website: StaticWebsite) -> str:
+    documents = (website.index_document, website.default_index_document_path, website.error_document_404_path)
+    leaves = (xml.leaf(name, path) for name, path in zip(_DOCUMENTS, documents, strict=True) if path)
+    return xml.element(_WEBSITE, boolean_leaf("Enabled", website.enabled), *leaves)
+
+
+BLOB_PARTS = OwnParts(_names, _read, _write)
