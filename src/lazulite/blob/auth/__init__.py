@@ -1,0 +1,1 @@
+"""The credentials of the Blob service: Shared Key, SAS, user delegation SAS, bearer tokens, public access."""

@@ -1,0 +1,165 @@
+"""The service SAS of blobs: for a container, a blob, a snapshot, a version or the blobs below a prefix.
+
+Source: "Create a service SAS" of the REST reference.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from lazulite.auth.accounts.account import Account
+from lazulite.auth.grant import Grant
+from lazulite.auth.sas.service_sas import ServiceSas
+from lazulite.auth.sas.terms import MalformedSasError, Terms, read_values, signature, write_query
+from lazulite.blob.auth.addressed import BLOB, CONTAINER, TIME
+from lazulite.blob.auth.overrides import NO_OVERRIDES, OVERRIDES, Overrides, read_overrides, response_fields
+from lazulite.blob.auth.scope import SELECTED_LETTERS, BlobScope
+from lazulite.blob.auth.versions import (
+    DIRECTORY_SAS_SINCE,
+    OVERRIDES_SINCE,
+    RESOURCE_SIGNED_SINCE,
+    VERSION_SAS_SINCE,
+    VERSION_SIGNED_SINCE,
+)
+from lazulite.protocol.clock import TICKS_PER_SECOND
+from lazulite.protocol.version import ENCRYPTION_SCOPE_SINCE, SAS_TRANSPORT_SINCE
+
+KINDS = {"c": "", "b": "", "bs": RESOURCE_SIGNED_SINCE, "bv": VERSION_SAS_SINCE, "d": DIRECTORY_SAS_SINCE}
+"""The values of `sr` -> the first version that has it."""
+SELECTED = frozenset({"bs", "bv"})
+_UNVERSIONED_TICKS = 3600 * TICKS_PER_SECOND
+"""How long a token without `sv` is valid at most."""
+_NAMES = {
+    "sv": "version",
+    "sr": "kind",
+    "sdd": "depth",
+    "sp": "permission",
+    "st": "start",
+    "se": "expiry",
+    "si": "policy_id",
+    "sip": "ip",
+    "spr": "protocol",
+    "ses": "encryption_scope",
+    "sig": "signature",
+}
+_RESOURCE = {CONTAINER: "container", BLOB: "blob", TIME: "time"}
+BLOB_SAS_PARAMETERS = (*_NAMES, *OVERRIDES, *_RESOURCE)
+"""Every field that takes part in a SAS of blobs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlobSas(ServiceSas):
+    """Hold the values of a SAS of blobs."""
+
+    kind: str
+    """`sr`"""
+    container: str
+    blob: str = ""
+    """The blob, or the prefix without the slash at its end."""
+    time: str = ""
+    """Which snapshot or version, as requests name it."""
+    depth: str = ""
+    """The number of segments of the prefix."""
+    encryption_scope: str = ""
+    overrides: Overrides = NO_OVERRIDES
+
+    @property
+    def policy_resource(self) -> str:
+        """Return the name of the container."""
+        return self.container
+
+    @property
+    def signed_resource(self) -> str:
+        """Return the container, or container and blob."""
+        return f"{self.container}/{self.blob}" if self.blob else self.container
+
+    def scope(self) -> BlobScope:
+        """Return the blobs within reach."""
+        return BlobScope(self.container, self.blob, self.kind == "d")
+
+    def grant(self, permission: str) -> Grant:
+        """See `ServiceSas`. Fields of the response count only where they are signed."""
+        grant = ServiceSas.grant(self, permission)
+        letters = grant.permissions & SELECTED_LETTERS if self.kind in SELECTED else grant.permissions
+        fields = response_fields(self.overrides) if self.version >= OVERRIDES_SINCE else ()
+        return replace(grant, permissions=letters, response_headers=fields)
+
+    def terms(self) -> Terms:
+        """See `ServiceSas`. A token without a version has no `sip` and `spr`, and is valid for an hour at most.
+
+        Raises:
+            MalformedSasError: a required value is missing, or one is none of the documented forms.
+        """
+        check_resource(self.kind, self.version, self.container, self.blob, self.time)
+        if self.version:
+            return ServiceSas.terms(self)
+        terms = replace(self, version=VERSION_SIGNED_SINCE).terms()
+        return terms if self.policy_id else _within_an_hour(terms)
+
+    def string_to_sign(self, account: str) -> str:
+        """Return the string that the key of an account signs, given the account's name."""
+        lines = self.signed_lines("blob", account)
+        if not self.version:
+            return "\n".join(lines[:-1])
+        if self.version >= RESOURCE_SIGNED_SINCE:
+            lines += [self.kind, self.time]
+        if self.version >= ENCRYPTION_SCOPE_SINCE:
+            lines.append(self.encryption_scope)
+        if self.version >= OVERRIDES_SINCE:
+            lines += self.overrides
+        return "\n".join(lines)
+
+
+def _within_an_hour(terms: Terms) -> Terms:
+    """Return the terms of a token that begins, if it does not say when, an hour before its end."""
+    assert terms.expiry is not None
+    earliest = terms.expiry - _UNVERSIONED_TICKS
+    if terms.start is not None and terms.start < earliest:
+        raise MalformedSasError("a SAS without sv and si is valid for an hour at most")
+    return terms if terms.start is not None else replace(terms, start=earliest)
+
+
+def check_resource(kind: str, version: str, container: str, blob: str, time: str) -> None:
+    """Check which resource a token is for, as far as the request addresses it.
+
+    Raises:
+        MalformedSasError: the version has no such resource, or the request addresses none of that kind.
+    """
+    since = KINDS.get(kind)
+    if since is None or version < since:
+        raise MalformedSasError(f"sr must be one of {', '.join(KINDS)}, in a version that has it")
+    if not container or bool(blob) != (kind != "c") or bool(time) != (kind in SELECTED):
+        raise MalformedSasError("the request addresses no resource of the kind that sr says")
+
+
+def parse_blob_sas(parameters: Mapping[str, str]) -> BlobSas:
+    """Read a token from the fields of a request.
+
+    Raises:
+        MalformedSasError: a value could be re-cut, or cannot be in a response.
+    """
+    values = read_values(parameters, {**_NAMES, **_RESOURCE})
+    return BlobSas(**({"version": "", "kind": ""} | values), overrides=read_overrides(parameters))
+
+
+def sign_blob_sas(account: Account, sas: BlobSas, key: int = 1) -> str:
+    """Return the query string of a signed token, without the parameter that names a snapshot or version.
+
+    Args:
+        account: the account whose key signs.
+        sas: the grant; its `signature` is ignored.
+        key: the number of the account's key that signs, from 1.
+
+    Raises:
+        MalformedSasError: the values do not make a token, or it would not sign all of them.
+        IndexError: the account has no such key.
+    """
+    if sas.version < ENCRYPTION_SCOPE_SINCE and sas.encryption_scope:
+        raise MalformedSasError(f"ses needs sv {ENCRYPTION_SCOPE_SINCE} or later")
+    if sas.version < SAS_TRANSPORT_SINCE and (sas.ip or sas.protocol or any(sas.overrides)):
+        raise MalformedSasError(f"sip, spr and fields of the response need sv {SAS_TRANSPORT_SINCE} or later")
+    values = {name: getattr(sas, attribute) for name, attribute in _NAMES.items()}
+    values |= dict(zip(OVERRIDES, sas.overrides, strict=True))
+    resource = {name: getattr(sas, attribute) for name, attribute in _RESOURCE.items()}
+    parse_blob_sas({**values, **resource}).terms()
+    values["sig"] = signature(account.signers[key - 1], sas.string_to_sign(account.name))
+    return write_query(values)
