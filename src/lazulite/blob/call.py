@@ -1,0 +1,217 @@
+"""One request on its way through the Blob service, once it is authenticated."""
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TypeVar
+
+from lazulite.auth.accounts.account import AccountDirectory
+from lazulite.auth.accounts.switches import DEFAULTS, Switches
+from lazulite.auth.grant import Grant
+from lazulite.blob.catalog import Catalog, Container
+from lazulite.blob.expiry import remove_expired
+from lazulite.blob.garbage import Garbage
+from lazulite.blob.inner import Inner
+from lazulite.blob.model.blob import Blob
+from lazulite.blob.model.draft import Decide, Draft, RowNeededError
+from lazulite.blob.model.retention import Retention
+from lazulite.blob.model.rows import CURRENT, LEDGER, snapshot_row, version_row
+from lazulite.blob.partitions import Partitions
+from lazulite.blob.readers import Partition
+from lazulite.blob.references import references
+from lazulite.blob.resource import Kind, Resource
+from lazulite.blob.times import read_time
+from lazulite.blob.unsupported import reject_unsupported
+from lazulite.blob.uploads import Uploads, day_of
+from lazulite.engine.content.contract import ContentStore
+from lazulite.engine.contract import EngineError
+from lazulite.protocol.addressing import Address, Addressing
+from lazulite.protocol.errors import ServiceError
+from lazulite.protocol.message import Request
+from lazulite.protocol.steps import Steps
+from lazulite.service.call import ServiceCall
+from lazulite.service.catalog_context import CatalogContext
+from lazulite.service.definition import ServiceDependencies
+from lazulite.service.fetching import FetchSource
+from lazulite.service.time_slice import TimeSlice
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context(CatalogContext[Container]):
+    """Everything that the operations of the Blob service work with."""
+
+    catalog: Catalog
+    partitions: Partitions
+    contents: ContentStore
+    garbage: Garbage
+    uploads: Uploads
+    accounts: AccountDirectory
+    addressing: Addressing
+    inner: "Inner[Call]"
+    fetch_source: FetchSource | None
+    """Reads the sources of copies on other servers; None: there are none."""
+    owns_store: bool
+    """Whether this process has the store, and not a primary."""
+
+    async def start(self) -> None:
+        """Finish what a crash interrupted."""
+        await CatalogContext.start(self)
+        if self.owns_store:
+            await self.contents.sweep(lambda owner: references(self.engine, owner))
+            self.garbage.begin_search()
+
+    async def maintain(self) -> None:
+        """Remove what was kept long enough; give up uploads and lists that were not finished in time."""
+        await remove_expired(self)
+
+    async def change(self, partition: Partition, decide: Decide, *rows: str) -> Draft:
+        """Change a partition; see `Partitions.commit`. Garbage that the change makes is deleted afterwards."""
+        space, name = partition
+        if self.garbage.is_announced(space):
+            draft = await self.partitions.commit(space, name, decide, rows)
+        else:
+
+            def cautious(draft: Draft) -> None:
+                decide(draft)
+                if draft.new_garbage:
+                    raise _UnannouncedGarbageError
+
+            try:
+                draft = await self.partitions.commit(space, name, cautious, rows)
+            except _UnannouncedGarbageError:
+                await self.garbage.announce(space)
+                draft = await self.partitions.commit(space, name, decide, rows)
+        if draft.ledger.garbage:
+            self.garbage.begin(partition)
+        return draft
+
+
+def make_context(dependencies: ServiceDependencies) -> Context:
+    """Return the context of the Blob service.
+
+    Raises:
+        ValueError: the process has no store for contents.
+    """
+    engine, contents = dependencies.engine, dependencies.contents
+    if contents is None:
+        raise ValueError("the Blob service needs a store for contents")
+    shared = dependencies.shared("blob")
+    partitions = Partitions(engine, shared["clock"], remote=dependencies.primary is not None)
+    return Context(
+        **shared,
+        catalog=Catalog(engine, shared["clock"], contents, dependencies.ttl),
+        partitions=partitions,
+        contents=contents,
+        garbage=Garbage(engine, contents, partitions),
+        uploads=Uploads(engine),
+        accounts=dependencies.accounts,
+        addressing=dependencies.addressing,
+        inner=Inner(),
+        fetch_source=dependencies.fetch_source,
+        owns_store=dependencies.primary is None,
+    )
+
+
+@dataclass(slots=True)
+class Call(ServiceCall[Context, Resource]):
+    """An authenticated request of the Blob service."""
+
+    async def container(self) -> Container:
+        """Return the addressed container, perhaps from the cache. Raises `ContainerNotFound`."""
+        catalog, name = self.context.catalog, self.resource.container
+        return catalog.cached(self.account, name) or await catalog.require(self.account, name)
+
+    @property
+    def row(self) -> str:
+        """The row that the request addresses: the current blob, a snapshot or a version.
+
+        Raises:
+            ServiceError: `InvalidQueryParameterValue`.
+        """
+        snapshot, version = self.parameters.get("snapshot"), self.parameters.get("versionid")
+        if snapshot and version:
+            raise ServiceError("InvalidQueryParameterValue", details=[("QueryParameterName", "versionid")])
+        if snapshot:
+            return snapshot_row(read_time("snapshot", snapshot))
+        return version_row(read_time("versionid", version)) if version else CURRENT
+
+    async def commit(self, container: Container, decide: Decide, *rows: str) -> Draft:
+        """Change the addressed blob; see `Context.change`."""
+        return await self.context.change((container.space, self.resource.blob), decide, *rows)
+
+    async def decide_early(self, container: Container, decide: Callable[[Draft], object]) -> None:
+        """Reject a request by what is stored, before its body comes. The commit decides anew.
+
+        Raises:
+            ServiceError: an error of `decide`.
+        """
+        rows = LEDGER, CURRENT
+        stored = [await self.context.engine.get(container.space, self.resource.blob, row) for row in rows]
+        with suppress(RowNeededError):
+            decide(Draft(rows, stored, self.context.clock()))
+
+    @property
+    def switches(self) -> Switches:
+        """What the account lets its blobs do."""
+        account = self.context.accounts.get(self.account)
+        return DEFAULTS if account is None else account.switches
+
+    async def retention(self) -> Retention:
+        """Return what the account keeps of overwritten and deleted blobs, before such a blob is kept.
+
+        Raises:
+            ServiceError: `ContainerNotFound`.
+        """
+        properties = await self.context.properties.get(self.account)
+        policy = properties.blob.delete_retention
+        if not policy.enabled or not policy.days:
+            return Retention(self.switches.versioning)
+        retention = Retention(self.switches.versioning, policy.days, policy.allow_permanent_delete)
+        container = await self.container()
+        day = day_of(retention.expiry(self.context.clock())) + 1
+        await self.context.uploads.look_on(day, (container.space, self.resource.blob))
+        return retention
+
+    async def find(self, container: Container) -> Blob:
+        """Return the addressed blob, snapshot or version.
+
+        Raises:
+            ServiceError: `BlobNotFound`, or as `row`.
+        """
+        blob = await self.context.partitions.get(container.space, self.resource.blob, self.row)
+        if blob is None or blob.deleted:
+            raise ServiceError("BlobNotFound")
+        return blob
+
+    async def in_slices(self, steps: Steps[T]) -> T:
+        """Run work in steps, others having the loop in between."""
+        return await TimeSlice(self.context.limits.slice_seconds, self.context.monotonic).run(steps)
+
+
+def make_call(
+    context: Context,
+    request: Request,
+    address: Address,
+    parameters: Mapping[str, str],
+    version: str,
+    grant: Grant,
+    resource: Resource,
+    method: str,
+) -> Call:
+    """Return a call.
+
+    A path of one segment is a container if `restype` says so, else a blob of the root container.
+
+    Raises:
+        ServiceError: `InvalidResourceName`, `OutOfRangeInput`, `UnsupportedHeader`.
+    """
+    reject_unsupported(request.headers)
+    if resource.kind is Kind.CONTAINER and "restype" not in parameters:
+        resource = resource.as_root_blob()
+    return Call(context, request, address, parameters, version, grant, resource.checked(), method)
+
+
+class _UnannouncedGarbageError(EngineError):
+    """A change makes garbage in a container of which no row tells it. Nothing was changed."""

@@ -1,0 +1,56 @@
+"""Removes deleted blobs for ever once their days are over; gives up uploads and lists that were not finished."""
+
+from collections.abc import Sequence
+from contextlib import aclosing, suppress
+from functools import partial
+from typing import TYPE_CHECKING
+
+from lazulite.blob.model.blob import read_blob
+from lazulite.blob.model.draft import Draft
+from lazulite.blob.model.replacement import remove_row
+from lazulite.blob.model.rows import SNAPSHOT, UPLOAD
+from lazulite.blob.readers import Partition
+from lazulite.blob.uploads import day_of
+from lazulite.engine.contract import Engine, KeyRange, SpaceDroppedError
+
+if TYPE_CHECKING:
+    from lazulite.blob.call import Context
+
+
+async def remove_expired(context: "Context") -> None:
+    """Look at each partition for which it is time.
+
+    Raises:
+        EngineError: the rest remains for the next time.
+    """
+    await context.catalog.remove_expired()
+    today = day_of(context.clock())
+    async with aclosing(context.uploads.due(today)) as appointments:
+        async for appointment in appointments:
+            with suppress(SpaceDroppedError):
+                rows = await _kept_rows(context.engine, appointment.partition)
+                await context.change(appointment.partition, partial(_expire, rows=rows, today=today), *rows)
+            await context.uploads.strike_off(appointment)
+
+
+def _expire(draft: Draft, rows: Sequence[str], today: int) -> None:
+    draft.ledger = draft.ledger.expire(today)
+    found = draft.found
+    if found is not None and found.deleted and found.expires <= draft.now:
+        draft.ledger = draft.ledger.release(found.holding)
+        draft.put_blob(None)
+    for row in rows:
+        value = draft.value(row)
+        blob = None if value is None else read_blob(value)
+        if blob is not None and blob.deleted and blob.expires <= draft.now:
+            remove_row(draft, row, blob)
+
+
+async def _kept_rows(engine: Engine, partition: Partition) -> list[str]:
+    """Return the rows of the snapshots and versions of a blob."""
+    space, name = partition
+    found: list[str] = []
+    async with aclosing(engine.scan(space, [KeyRange((name, SNAPSHOT), (name, UPLOAD))])) as parts:
+        async for part in parts:
+            found += [part.key(index)[1] for index in range(len(part.values))]
+    return found

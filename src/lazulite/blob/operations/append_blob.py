@@ -1,0 +1,120 @@
+"""Append Block and Append Blob Seal. Source: reference §36.3."""
+
+from dataclasses import replace
+from uuid import UUID
+
+from lazulite.blob.call import Call
+from lazulite.blob.leasing import lease_for_write
+from lazulite.blob.limits import APPEND_BLOCK_BYTES_BY_VERSION, BLOCKS_MAX, limit_of
+from lazulite.blob.model.blob import Blob, BlobType
+from lazulite.blob.model.block import Block, write_blocks
+from lazulite.blob.model.conditions import Conditions
+from lazulite.blob.model.draft import Draft
+from lazulite.blob.model.rows import list_row
+from lazulite.blob.operations.change_blob import change_blob, present
+from lazulite.blob.operations.put_blob import check_length
+from lazulite.blob.receiving import Received, checked_headers, commit_received, receive
+from lazulite.blob.request_headers import conditions_of, invalid_header, lease_id, read_number, require_met
+from lazulite.blob.response_headers import version_of, written
+from lazulite.engine.content.contract import Owner
+from lazulite.protocol.errors import ServiceError
+from lazulite.protocol.message import Response
+
+_POSITION, _MOST = "x-ms-blob-condition-appendpos", "x-ms-blob-condition-maxsize"
+_SEALED = ("x-ms-blob-sealed", "true")
+
+
+async def append_block(call: Call) -> Response:
+    """Append a block to an append blob."""
+    check_length(call, limit_of(APPEND_BLOCK_BYTES_BY_VERSION, call.version))
+    appending = Appending(call)
+    container = await call.container()
+    owner = Owner(container.space, call.resource.blob)
+    if call.request.body_to_come is not None:
+        await call.decide_early(container, appending.check)
+    received = await receive(call, owner)
+    if not received.length:
+        raise invalid_header("Content-Length", "0")
+    stored = await call.context.partitions.get(container.space, call.resource.blob)
+    likely = [] if stored is None else [list_row(stored.list, stored.length + received.length)]
+    await commit_received(
+        call.context.contents,
+        received,
+        lambda: call.commit(container, lambda draft: appending.append(draft, received), *likely),
+    )
+    return appending.response(*checked_headers(call, received.digests))
+
+
+async def seal_blob(call: Call) -> Response:
+    """Seal an append blob: it takes no more blocks."""
+    position = read_number(call.request.headers, _POSITION)
+
+    def seal(blob: Blob, _: Draft) -> Blob:
+        _require_append(blob)
+        _require_position(blob, position)
+        return replace(blob, sealed=True)
+
+    return Response(200, [*version_of(await change_blob(call, seal)), _SEALED])
+
+
+class Appending:
+    """One block on its way to the end of an append blob.
+
+    Args:
+        call: for its conditions and its lease.
+
+    Raises:
+        ServiceError: 400.
+    """
+
+    def __init__(self, call: Call) -> None:
+        headers = call.request.headers
+        self._conditions: Conditions = conditions_of(headers, writes=True)
+        self._given: UUID | None = lease_id(headers)
+        self._position, self._most = read_number(headers, _POSITION), read_number(headers, _MOST)
+        self._offset = 0
+        self._blob: Blob | None = None
+
+    def check(self, draft: Draft) -> Blob:
+        """Return the blob as it is to be changed. Raises `ServiceError` if what is stored does not allow it."""
+        found = present(draft)
+        _require_append(found)
+        lease = lease_for_write(found.lease, draft.now, self._given)
+        require_met(self._conditions.write(found.conditions))
+        if found.sealed:
+            raise ServiceError("BlobIsSealed")
+        _require_position(found, self._position)
+        if found.blocks >= BLOCKS_MAX:
+            raise ServiceError("BlockCountExceedsLimit")
+        return replace(found, lease=lease, modified=draft.modified)
+
+    def append(self, draft: Draft, received: Received) -> None:
+        """Append a block that was received. Raises as `check`."""
+        blob = self.check(draft)
+        length = blob.length + received.length
+        if self._most is not None and length > self._most:
+            raise ServiceError("MaxBlobSizeConditionNotMet")
+        block = Block("", received.length, received.number, received.inline)
+        draft.put(list_row(blob.list, length), write_blocks(blob.length, [block]))
+        self._offset = blob.length
+        headers = blob.headers._replace(md5="")
+        self._blob = replace(blob, length=length, blocks=blob.blocks + 1, copy=None, headers=headers)
+        draft.put_blob(self._blob)
+
+    def response(self, *digests: tuple[str, str]) -> Response:
+        """Return the response to the block that was appended last."""
+        blob = self._blob
+        if blob is None:
+            raise ValueError("no block was appended")
+        counted = ("x-ms-blob-append-offset", str(self._offset)), ("x-ms-blob-committed-block-count", str(blob.blocks))
+        return Response(201, written(blob, *digests, *counted))
+
+
+def _require_append(blob: Blob) -> None:
+    if blob.type is not BlobType.APPEND:
+        raise ServiceError("InvalidBlobType")
+
+
+def _require_position(blob: Blob, position: int | None) -> None:
+    if position is not None and position != blob.length:
+        raise ServiceError("AppendPositionConditionNotMet")

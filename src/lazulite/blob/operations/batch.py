@@ -1,0 +1,47 @@
+"""Blob Batch: up to 256 deletions, or changes of tiers, in one request. Source: reference §44.
+
+Each part is authorised by its own credentials and succeeds or fails alone. The version of the whole governs each part.
+"""
+
+from lazulite.blob.call import Call
+from lazulite.blob.payload.batch import PartFacts, PartRequest, batch_response, read_batch, write_part
+from lazulite.blob.resource import Kind
+from lazulite.protocol.errors import ServiceError
+from lazulite.protocol.message import Request, Response
+from lazulite.protocol.version import RequestVersion
+from lazulite.service.time_slice import TimeSlice
+
+_VERSION = "x-ms-version"
+
+
+async def run_batch(call: Call) -> Response:
+    """Run the parts of a batch, in their order."""
+    sent, context = call.request, call.context
+    _, parts = await call.in_slices(read_batch(sent.headers.get("content-type", ""), sent.body))
+    if call.resource.kind is Kind.CONTAINER:
+        _check_container(call, parts)
+    time_slice = TimeSlice(context.limits.slice_seconds, context.monotonic)
+    written: list[bytes] = []
+    version = RequestVersion(call.version, call.version)
+    for number, part in enumerate(parts):
+        id_ = f"{sent.id[:-4]}{number:04x}"
+        headers = {"host": sent.headers.get("host", ""), **part.head.headers}
+        request = Request(
+            part.head.method, part.path, part.query, headers, scheme=sent.scheme, client=sent.client, id=id_
+        )
+        response = await context.inner.kernel.respond(request, version)
+        facts = PartFacts(part.head.content_id, id_, call.version, headers.get("x-ms-client-request-id", ""))
+        written.append(write_part(response, facts))
+        await time_slice.checkpoint()
+    return batch_response(written, context.random)
+
+
+def _check_container(call: Call, parts: list[PartRequest]) -> None:
+    """Reject a batch with a part outside the addressed container. Nothing of it runs.
+
+    Raises:
+        ServiceError: `InvalidInput`.
+    """
+    within = f"{call.address.root}{call.resource.container}/"
+    if not all(part.path.startswith(within) for part in parts):
+        raise ServiceError("InvalidInput")

@@ -1,0 +1,84 @@
+"""Set Blob Properties, Set Blob Metadata. Source: reference §36.4."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from lazulite.blob.call import Call
+from lazulite.blob.leasing import lease_for_write
+from lazulite.blob.model.blob import Blob
+from lazulite.blob.model.draft import Draft
+from lazulite.blob.model.replacement import keep_version
+from lazulite.blob.names import read_metadata
+from lazulite.blob.request_headers import conditions_of, lease_id, read_content_headers, require_met
+from lazulite.blob.response_headers import version_of, written
+from lazulite.protocol.errors import ServiceError
+from lazulite.protocol.message import Response
+
+Changed = Callable[[Blob, Draft], Blob]
+"""Takes a blob, whose lease and Last-Modified are up to date, to what it becomes."""
+
+
+async def change_blob(call: Call, changed: Changed, *rows: str) -> Blob:
+    """Change the current blob, if its lease and the conditional headers allow it; return it as it is then.
+
+    Args:
+        call: the request.
+        changed: may change other rows, too.
+        rows: that `changed` is known to need.
+
+    Raises:
+        ServiceError: `BlobNotFound`, or 412.
+    """
+    headers = call.request.headers
+    conditions, given = conditions_of(headers, writes=True), lease_id(headers)
+    last: list[Blob] = []
+
+    def decide(draft: Draft) -> None:
+        found = present(draft)
+        lease = lease_for_write(found.lease, draft.now, given)
+        require_met(conditions.write(found.conditions))
+        last[:] = [changed(replace(found, lease=lease, modified=draft.modified), draft)]
+        draft.put_blob(last[0])
+
+    await call.commit(await call.container(), decide, *rows)
+    return last[0]
+
+
+def present(draft: Draft) -> Blob:
+    """Return the current blob. Raises `BlobNotFound`."""
+    if draft.found is None or draft.found.deleted:
+        raise ServiceError("BlobNotFound")
+    return draft.found
+
+
+def online(blob: Blob) -> None:
+    """Reject what an archived blob does not permit. Raises `BlobArchived`."""
+    if blob.tier == "Archive":
+        raise ServiceError("BlobArchived")
+
+
+async def set_properties(call: Call) -> Response:
+    """Replace the stored headers of the content, and clear each one that the request lacks."""
+    headers = read_content_headers(call.request.headers, stored_only=True)
+
+    def change(blob: Blob, _: Draft) -> Blob:
+        online(blob)
+        return replace(blob, headers=headers, copy=None)
+
+    return Response(200, version_of(await change_blob(call, change)))
+
+
+async def set_metadata(call: Call) -> Response:
+    """Replace the metadata."""
+    metadata, retention = read_metadata(call.request.headers), await call.retention()
+
+    def change(blob: Blob, draft: Draft) -> Blob:
+        online(blob)
+        if retention.versioning:
+            found = present(draft)
+            keep_version(draft, found)
+            draft.ledger = draft.ledger.share(found.holding)
+            blob = replace(blob, version=blob.modified)
+        return replace(blob, metadata=metadata, copy=None)
+
+    return Response(200, written(await change_blob(call, change)))

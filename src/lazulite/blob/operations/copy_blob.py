@@ -1,0 +1,176 @@
+"""Copy Blob, in both forms, and Abort Copy Blob. Source: reference §41.
+
+A copy ends before its response, so no copy is ever pending.
+"""
+
+from base64 import b64decode, b64encode
+from collections.abc import Callable
+from contextlib import aclosing
+from dataclasses import replace
+from uuid import UUID
+
+from lazulite.blob.call import Call
+from lazulite.blob.catalog import Container
+from lazulite.blob.digests import Digests
+from lazulite.blob.duplicate import Duplicate
+from lazulite.blob.fetched_source import FetchedSource
+from lazulite.blob.leasing import check_lease
+from lazulite.blob.limits import PUT_BLOB_BYTES_MAX
+from lazulite.blob.model.blob import Blob, BlobType, ContentHeaders, Copy
+from lazulite.blob.model.byte_range import read_source_range
+from lazulite.blob.model.draft import Draft
+from lazulite.blob.operations.change_blob import present
+from lazulite.blob.operations.creation import Creation
+from lazulite.blob.operations.put_blob import check_length, create_blob
+from lazulite.blob.operations.tiers import ARCHIVE
+from lazulite.blob.receiving import commit_received, store
+from lazulite.blob.request_headers import DEFAULT_TYPE, invalid_header, lease_id, read_content_headers, read_flag
+from lazulite.blob.response_headers import written
+from lazulite.blob.sources import SOURCE, open_source
+from lazulite.engine.content.contract import Owner
+from lazulite.protocol.errors import ServiceError
+from lazulite.protocol.fields import METADATA_PREFIX
+from lazulite.protocol.message import Response
+
+_ACTION = "x-ms-copy-action"
+SYNC_BYTES_MAX = 256 * 1024 * 1024
+"""Of the source of a copy that the request asks to wait for."""
+
+
+async def copy_blob(call: Call) -> Response:
+    """Copy a blob, snapshot or version to the addressed blob."""
+    headers = call.request.headers
+    check_length(call, 0)
+    is_sync = read_flag(headers, "x-ms-requires-sync")
+    retention, container = await call.retention(), await call.container()
+    async with open_source(call, of_copy=not is_sync, allows_archived="x-ms-access-tier" in headers) as source:
+        blob = source.blob
+        if is_sync and blob.length > SYNC_BYTES_MAX:
+            raise ServiceError("CannotVerifyCopySource", status=409)
+        copying = _Copying(call, blob, Creation(call, blob.type, blob.headers, retention))
+        copying.creation.take_tags(blob)
+        await call.decide_early(container, copying.allow)
+        await copying.creation.prepare(container)
+        if isinstance(source, FetchedSource):
+            call.body_bytes_max = SYNC_BYTES_MAX if is_sync else PUT_BLOB_BYTES_MAX
+            await _commit_fetched(call, container, source, copying.finish)
+        else:
+            await Duplicate(call, container, source).commit(copying.finish)
+    pairs = [("x-ms-copy-id", copying.id), ("x-ms-copy-status", "success")]
+    if is_sync and blob.headers.md5:
+        pairs.append(("Content-MD5", b64encode(b64decode(blob.headers.md5)).decode()))
+    return Response(202, written(copying.last[0], *pairs))
+
+
+class _Copying:
+    """One copy on its way to its destination.
+
+    Args:
+        call: the request.
+        blob: the source.
+        creation: of the destination.
+
+    Raises:
+        ServiceError: `InvalidHeaderValue`.
+    """
+
+    def __init__(self, call: Call, blob: Blob, creation: Creation) -> None:
+        headers = call.request.headers
+        self._call = call
+        self._blob = blob
+        self._source = headers[SOURCE]
+        self._seals = read_flag(headers, "x-ms-seal-blob")
+        if self._seals and blob.type is not BlobType.APPEND:
+            raise invalid_header("x-ms-seal-blob", "true")
+        self._keeps_metadata = not any(name.startswith(METADATA_PREFIX) for name in headers)
+        self.creation = creation
+        self.id = str(UUID(int=call.context.random.getrandbits(128), version=4))
+        self.last: list[Blob] = []
+
+    def allow(self, draft: Draft) -> Blob:
+        """Return the destination without its bytes. Raises as `_allow`."""
+        return _allow(self._call, draft, self.creation)
+
+    def finish(self, draft: Draft, made: Blob) -> None:
+        """Write the destination, with the bytes that were made for it. Raises as `_allow`."""
+        allowed, blob = self.allow(draft), self._blob
+        copy = Copy(self.id, self._source, "success", f"{made.length}/{made.length}", draft.now)
+        self.last[:] = [
+            self.creation.put(
+                draft,
+                replace(
+                    allowed,
+                    metadata=blob.metadata if self._keeps_metadata else allowed.metadata,
+                    length=made.length,
+                    inline=made.inline,
+                    content=made.content,
+                    list=made.list,
+                    blocks=blob.blocks,
+                    sequence=blob.sequence,
+                    sealed=blob.sealed or self._seals,
+                    copy=copy,
+                ),
+            )
+        ]
+
+
+async def _commit_fetched(
+    call: Call, container: Container, source: FetchedSource, finish: Callable[[Draft, Blob], None]
+) -> None:
+    """Store the bytes of a source as one content, then commit the blob that has them. See `Duplicate.commit`."""
+    contents, owner = call.context.contents, Owner(container.space, call.resource.blob)
+    async with aclosing(source.content(call.body_bytes_max)) as chunks:
+        received = await store(contents, owner, chunks, Digests())
+    made = replace(source.blob, length=received.length, inline=received.inline, content=received.number)
+    await commit_received(contents, received, lambda: call.commit(container, lambda draft: finish(draft, made)))
+
+
+async def copy_or_put_blob(call: Call) -> Response:
+    """Copy a blob; with a type among the headers, put a blob with the bytes at a URL."""
+    if "x-ms-blob-type" not in call.request.headers:
+        return await copy_blob(call)
+    headers = call.request.headers
+    call.body_bytes_max = PUT_BLOB_BYTES_MAX
+    given = read_content_headers(headers, stored_only=True)
+    async with open_source(call, read_source_range(headers)) as source:
+        if read_flag(headers, "x-ms-copy-source-blob-properties", default=True):
+            found = source.blob.headers
+            given = ContentHeaders(*(one or other for one, other in zip(given, found, strict=True)))
+        given = given if given.type else given._replace(type=DEFAULT_TYPE)
+        return await create_blob(call, given, source.content(call.body_bytes_max), source.blob)
+
+
+async def abort_copy(call: Call) -> Response:
+    """Reject the abortion of a copy: none is pending."""
+    if call.request.headers.get(_ACTION, "").lower() != "abort":
+        raise invalid_header(_ACTION, call.request.headers.get(_ACTION, ""))
+    if not call.parameters.get("copyid"):
+        raise ServiceError("MissingRequiredQueryParameter", details=[("QueryParameterName", "copyid")])
+    given = lease_id(call.request.headers)
+
+    def decide(draft: Draft) -> None:
+        check_lease(present(draft).lease, draft.now, given)
+        raise ServiceError("NoPendingCopyOperation")
+
+    await call.commit(await call.container(), decide)
+    raise ServiceError("NoPendingCopyOperation")
+
+
+def _allow(call: Call, draft: Draft, creation: Creation) -> Blob:
+    """Return the destination without its bytes, if what is stored allows it.
+
+    Raises:
+        ServiceError: see the operation.
+    """
+    found = draft.found
+    if found is None or found.deleted:
+        return creation.allow(draft)
+    given = lease_id(call.request.headers)
+    if given is not None and found.lease is not None and found.lease.ends is not None:
+        raise ServiceError("InfiniteLeaseDurationRequired")
+    allowed = creation.allow(draft)
+    if found.type is not allowed.type:
+        raise ServiceError("InvalidBlobType")
+    if found.tier == ARCHIVE:
+        raise ServiceError("BlobArchived")
+    return replace(allowed, created=found.created)

@@ -1,0 +1,148 @@
+"""Delete Blob and Undelete Blob: the current blob, a snapshot, a version. Source: reference §42."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from lazulite.blob.auth.requirements import is_permanent
+from lazulite.blob.call import Call
+from lazulite.blob.catalog import Container
+from lazulite.blob.leasing import lease_for_write
+from lazulite.blob.model.blob import Blob, read_blob
+from lazulite.blob.model.draft import Draft
+from lazulite.blob.model.replacement import delete_current, remove_row
+from lazulite.blob.model.retention import Retention
+from lazulite.blob.model.rows import CURRENT, SNAPSHOT, UPLOAD, VERSION, version_row
+from lazulite.blob.operations.change_blob import present
+from lazulite.blob.request_headers import conditions_of, invalid_header, lease_id, require_met
+from lazulite.engine.contract import KeyRange
+from lazulite.protocol.errors import ServiceError
+from lazulite.protocol.message import Response
+
+_SNAPSHOTS = "x-ms-delete-snapshots"
+_INCLUDE, _ONLY = "include", "only"
+_PERMANENT = "x-ms-delete-type-permanent"
+
+
+async def delete_blob(call: Call) -> Response:
+    """Delete the current blob, perhaps with its snapshots, or one snapshot or version."""
+    headers, row = call.request.headers, call.row
+    mode = headers.get(_SNAPSHOTS, "").lower()
+    if mode not in ("", _INCLUDE, _ONLY):
+        raise invalid_header(_SNAPSHOTS, mode)
+    if row != CURRENT:
+        return await _delete_row(call, row, mode)
+    return await _delete_current(call, mode)
+
+
+async def _delete_current(call: Call, mode: str) -> Response:
+    headers = call.request.headers
+    conditions, given = conditions_of(headers, writes=True), lease_id(headers)
+    retention, container = await call.retention(), await call.container()
+
+    async def attempt(rows: Sequence[str]) -> None:
+        def decide(draft: Draft) -> None:
+            found = present(draft)
+            lease_for_write(found.lease, draft.now, given)
+            require_met(conditions.write(found.conditions))
+            if draft.ledger.snapshots and not mode:
+                raise ServiceError("SnapshotsPresent")
+            if mode:
+                _delete_snapshots(draft, rows, retention)
+            if mode != _ONLY:
+                delete_current(draft, retention)
+
+        await call.commit(container, decide, *rows)
+
+    while True:
+        rows = await rows_of(call, container, SNAPSHOT) if mode else []
+        try:
+            await attempt(rows)
+        except _SnapshotsChangedError:
+            continue
+        kept = retention.days or retention.versioning
+        return Response(202, [(_PERMANENT, "false" if kept else "true")])
+
+
+async def undelete_blob(call: Call) -> Response:
+    """Restore the current blob and its snapshots and versions, as far as they were deleted and kept."""
+    container = await call.container()
+    rows = await rows_of(call, container, SNAPSHOT, VERSION)
+
+    def decide(draft: Draft) -> None:
+        stored = [(row, read_blob(value)) for row in rows if (value := draft.value(row)) is not None]
+        deleted = [(row, blob) for row, blob in stored if blob.deleted]
+        found = draft.found
+        if found is None and not deleted:
+            raise ServiceError("BlobNotFound")
+        restored = sum(row.startswith(SNAPSHOT) for row, _ in deleted)
+        for row, blob in deleted:
+            draft.put(row, replace(blob, deleted=0, expires=0).to_bytes())
+        draft.ledger = replace(draft.ledger, snapshots=draft.ledger.snapshots + restored)
+        if found is not None and found.deleted:
+            draft.put_blob(replace(found, deleted=0, expires=0))
+
+    await call.commit(container, decide, *rows)
+    return Response(200)
+
+
+async def rows_of(call: Call, container: Container, *kinds: str) -> list[str]:
+    """Return the rows of snapshots or versions of the addressed blob."""
+    name = call.resource.blob
+    found: list[str] = []
+    async for part in call.context.engine.scan(container.space, [KeyRange((name, SNAPSHOT), (name, UPLOAD))]):
+        found += [row for index in range(len(part.values)) if (row := part.key(index)[1]).startswith(kinds)]
+    return found
+
+
+async def _delete_row(call: Call, row: str, mode: str) -> Response:
+    """Delete a snapshot or version; one that was deleted and kept goes for ever if the request says so."""
+    if mode:
+        name = "snapshot" if row.startswith(SNAPSHOT) else "versionid"
+        reason = "This operation is only allowed on the root blob. Version id should not be provided."
+        details = [("QueryParameterName", name), ("QueryParameterValue", call.parameters[name]), ("Reason", reason)]
+        raise ServiceError("InvalidQueryParameterValue", details=details)
+    conditions = conditions_of(call.request.headers, writes=True)
+    retention = await call.retention()
+    permanently = is_permanent(call.parameters)
+    kept = False
+
+    def decide(draft: Draft) -> None:
+        nonlocal kept
+        value = draft.value(row)
+        blob = None if value is None else read_blob(value)
+        found = draft.found
+        if found is not None and found.version and not found.deleted and row == version_row(found.version):
+            raise ServiceError("OperationNotAllowedOnRootBlob")
+        if blob is None or (blob.deleted and not permanently):
+            raise ServiceError("BlobNotFound")
+        require_met(conditions.write(blob.conditions))
+        if permanently and not (blob.deleted and retention.allows_permanent_delete):
+            raise ServiceError("InvalidOperation", status=409)  # *Unverified*: the code; documented is 409.
+        kept = bool(retention.days) and not permanently
+        _delete_one(draft, row, blob, retention if kept else Retention())
+
+    await call.commit(await call.container(), decide, row)
+    return Response(202, [(_PERMANENT, "false" if kept else "true")])
+
+
+def _delete_snapshots(draft: Draft, rows: Sequence[str], retention: Retention) -> None:
+    for row in rows:
+        value = draft.value(row)
+        blob = None if value is None else read_blob(value)
+        if blob is not None and not blob.deleted:
+            _delete_one(draft, row, blob, retention)
+    if draft.ledger.snapshots:
+        raise _SnapshotsChangedError
+
+
+def _delete_one(draft: Draft, row: str, blob: Blob, retention: Retention) -> None:
+    if row.startswith(SNAPSHOT) and not blob.deleted:
+        draft.ledger = replace(draft.ledger, snapshots=draft.ledger.snapshots - 1)
+    if retention.days:
+        draft.put(row, replace(blob, deleted=draft.now, expires=retention.expiry(draft.now)).to_bytes())
+    else:
+        remove_row(draft, row, blob)
+
+
+class _SnapshotsChangedError(Exception):
+    """A snapshot was taken after they were looked up."""

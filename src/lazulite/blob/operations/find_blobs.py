@@ -1,0 +1,81 @@
+"""Find Blobs by Tags, in an account and in a container. Source: reference §43.1."""
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+
+from lazulite.blob.call import Call
+from lazulite.blob.catalog import Container
+from lazulite.blob.limits import BLOBS_OF_LIST_MAX
+from lazulite.blob.model.tag_expression import TagQuery
+from lazulite.blob.parameters import read_include, read_most
+from lazulite.blob.payload.found_blobs import Found, write_found
+from lazulite.blob.payload.marker import Marker, read_marker, write_marker
+from lazulite.blob.payload.tag_expression import read_where
+from lazulite.blob.resource import Kind
+from lazulite.blob.tag_search import FoundBlob, search
+from lazulite.protocol.errors import ServiceError
+from lazulite.protocol.message import Response
+from lazulite.service.responses import NO_CACHE, XML_TYPE
+from lazulite.service.time_slice import TimeSlice
+
+_WORDS = frozenset(("none", "versions"))
+_ECHOED = (("Where", "where"), ("Marker", "marker"), ("MaxResults", "maxresults"))
+
+
+async def find_blobs(call: Call) -> Response:
+    """Return a page of the blobs whose tags fit an expression. Past versions are not found."""
+    parameters = call.parameters
+    in_account = call.resource.kind is Kind.SERVICE
+    where = parameters.get("where")
+    if not where:
+        raise ServiceError("MissingRequiredQueryParameter", details=[("QueryParameterName", "where")])
+    query = read_where(where, in_account=in_account)
+    most = read_most(parameters, BLOBS_OF_LIST_MAX)
+    read_include(call.request, _WORDS)
+    marker = read_marker(parameters.get("marker", ""))
+    rows: list[Found] = []
+    following = ""
+    scanned = 0
+    time_slice = TimeSlice(call.context.limits.slice_seconds, call.context.monotonic)
+    async with aclosing(_candidates(call, query, "" if marker is None else marker.name)) as candidates:
+        async for container, found in candidates:
+            scanned += 1
+            is_late = await time_slice.checkpoint() > call.deadline and scanned > 1
+            if is_late or (len(rows) == most and found.tags is not None):
+                following = write_marker(Marker(f"{container}/{found.at}"))
+                break
+            if found.tags is not None:
+                named = {name: value for name, value in found.tags.items() if name in query.names}
+                rows.append(Found(found.name, container, named))
+    call.record.rows_scanned, call.record.rows_returned = scanned, len(rows)
+    sent = [(element, parameters[name]) for element, name in _ECHOED if name in parameters]
+    steps = write_found(call.address.base, sent, rows, following)
+    return Response(200, [XML_TYPE, NO_CACHE], b"".join(await call.in_slices(steps)))
+
+
+async def _candidates(call: Call, query: TagQuery, start: str) -> AsyncGenerator[tuple[str, FoundBlob], None]:
+    """Yield the places of the search, with the names of their containers, from a marker on."""
+    first, _, row = start.partition("/")
+    async for container in _containers(call, query, first):
+        at = row if container.name == first else ""
+        async with aclosing(search(call.context, container.space, query, at)) as found:
+            async for each in found:
+                yield container.name, each
+
+
+async def _containers(call: Call, query: TagQuery, first: str) -> AsyncGenerator[Container, None]:
+    """Yield the containers that are searched, in the order of their names."""
+    if call.resource.kind is not Kind.SERVICE:
+        yield await call.container()
+        return
+    if not query.comparisons:
+        return
+    catalog = call.context.catalog
+    if query.container is not None:
+        container = await catalog.get(call.account, query.container)
+        if container is not None:
+            yield container
+        return
+    async with aclosing(catalog.list(call.account, first)) as containers:
+        async for container in containers:
+            yield container

@@ -1,0 +1,113 @@
+"""List Blobs and List Containers. Source: reference §33.1, §35."""
+
+from collections.abc import AsyncIterator
+from collections.abc import Set as AbstractSet
+
+from lazulite.blob.call import Call
+from lazulite.blob.catalog import Container
+from lazulite.blob.leasing import lease_facts
+from lazulite.blob.limits import BLOBS_OF_LIST_MAX, CONTAINERS_MAX
+from lazulite.blob.listing import ListRequest, read_page
+from lazulite.blob.names import WEB
+from lazulite.blob.parameters import invalid_parameter, read_include, read_most
+from lazulite.blob.payload.container_listing import ListedContainer, write_containers
+from lazulite.blob.payload.listing import BlobPage, write_blobs
+from lazulite.blob.payload.marker import read_marker, write_marker
+from lazulite.blob.versions import END_SINCE, START_SINCE
+from lazulite.protocol.clock import TICKS_PER_DAY
+from lazulite.protocol.http_date import format_http_date
+from lazulite.protocol.message import Response
+from lazulite.service.responses import NO_CACHE, XML_TYPE
+from lazulite.service.time_slice import TimeSlice
+
+_BLOB_WORDS = frozenset(
+    (
+        *("snapshots", "metadata", "uncommittedblobs", "copy", "deleted", "tags", "versions", "deletedwithversions"),
+        *("immutabilitypolicy", "legalhold", "permissions"),
+    )
+)
+_CONTAINER_WORDS = frozenset(("metadata", "deleted", "system"))
+_ECHOED = (("Prefix", "prefix"), ("Marker", "marker"), ("MaxResults", "maxresults"), ("Delimiter", "delimiter"))
+_HEADERS = (XML_TYPE, NO_CACHE)
+
+
+async def list_blobs(call: Call) -> Response:
+    """Return a page of the blobs of a container, in the order of their names."""
+    parameters = call.parameters
+    most, include = read_most(parameters, BLOBS_OF_LIST_MAX), read_include(call.request, _BLOB_WORDS)
+    delimiter = parameters.get("delimiter", "")
+    if delimiter and "snapshots" in include:
+        raise invalid_parameter("delimiter", delimiter, "Snapshots cannot be listed with a delimiter.")
+    container = await call.container()
+    request = ListRequest(
+        space=container.space,
+        version=call.version,
+        most=most,
+        prefix=parameters.get("prefix", ""),
+        delimiter=delimiter,
+        include=include,
+        start=parameters.get("startfrom", "") if call.version >= START_SINCE else "",
+        end=parameters.get("endbefore") or None if call.version >= END_SINCE else None,
+        marker=read_marker(parameters.get("marker", "")),
+        deadline=call.deadline,
+    )
+    page = await read_page(call.context, request)
+    call.record.rows_scanned, call.record.rows_returned = page.scanned, len(page.entries)
+    about = BlobPage(base=call.address.base, container=container.name, sent=_sent(call), version=call.version)
+    marker = "" if page.next is None else write_marker(page.next)
+    parts = await call.in_slices(write_blobs(about, page.entries, marker))
+    return Response(200, list(_HEADERS), b"".join(parts))
+
+
+async def list_containers(call: Call) -> Response:
+    """Return a page of the account's containers, in the order of their names."""
+    parameters = call.parameters
+    most, include = read_most(parameters, CONTAINERS_MAX), read_include(call.request, _CONTAINER_WORDS)
+    start = parameters.get("marker", "").removeprefix(f"/{call.account}/")
+    rows: list[ListedContainer] = []
+    following = ""
+    time_slice = TimeSlice(call.context.limits.slice_seconds, call.context.monotonic)
+    async for container in _containers(call, start, parameters.get("prefix", ""), include):
+        if container.name.startswith("$") and container.name != WEB and "system" not in include:
+            continue
+        if len(rows) == most or await time_slice.checkpoint() > call.deadline:
+            following = f"/{call.account}/{container.name}"
+            break
+        rows.append(_listed_container(container, call.context.clock(), with_metadata="metadata" in include))
+    call.record.rows_scanned = call.record.rows_returned = len(rows)
+    steps = write_containers(call.address.base, call.version, _sent(call), rows, marker=following)
+    return Response(200, list(_HEADERS), b"".join(await call.in_slices(steps)))
+
+
+async def _containers(call: Call, start: str, prefix: str, include: AbstractSet[str]) -> AsyncIterator[Container]:
+    """Yield the containers of an account, in the order of their names; the deleted ones only if they are included."""
+    catalog, deleted = call.context.catalog, list[Container]()
+    if "deleted" in include:
+        deleted = [each async for each in catalog.deleted(call.account, prefix) if each.name >= start]
+    at = 0
+    async for container in catalog.list(call.account, start, prefix):
+        while at < len(deleted) and deleted[at].name < container.name:
+            yield deleted[at]
+            at += 1
+        yield container
+    for each in deleted[at:]:
+        yield each
+
+
+def _listed_container(container: Container, now: int, *, with_metadata: bool) -> ListedContainer:
+    lease = {"status": "LeaseStatus", "state": "LeaseState", "duration": "LeaseDuration"}
+    properties = {"Last-Modified": format_http_date(container.modified), "Etag": f'"{container.etag}"'}
+    properties.update((lease[name], text) for name, text in lease_facts(container.lease, now))
+    if container.deleted:
+        days = max((container.expires - now) // TICKS_PER_DAY, 0)
+        properties |= {"LeaseState": "expired", "DeletedTime": format_http_date(container.deleted)}
+        properties["RemainingRetentionDays"] = str(days)
+    if container.public_access:
+        properties["PublicAccess"] = container.public_access
+    metadata = container.metadata if with_metadata else ()
+    return ListedContainer(container.name, properties, container.version if container.deleted else "", metadata)
+
+
+def _sent(call: Call) -> list[tuple[str, str]]:
+    """Return elements for the parameters of a request."""
+    return [(element, call.parameters[name]) for element, name in _ECHOED if name in call.parameters]

@@ -1,0 +1,91 @@
+"""Get Page Ranges, all of them or what changed since a snapshot. Source: reference §38.2."""
+
+from collections.abc import Iterator
+from contextlib import aclosing
+
+from lazulite.blob.call import Call
+from lazulite.blob.leasing import check_lease
+from lazulite.blob.model.blob import Blob, BlobType, read_blob
+from lazulite.blob.model.byte_range import read_range
+from lazulite.blob.model.page_ranges import PageRange, changed_ranges, joined, written_ranges
+from lazulite.blob.model.pages import SEGMENT_BYTES
+from lazulite.blob.model.rows import CURRENT, snapshot_row
+from lazulite.blob.payload.page_list import write_page_list
+from lazulite.blob.request_headers import conditions_of, lease_id, require_met
+from lazulite.blob.response_headers import version_of
+from lazulite.blob.segments import StoredSegment, stored_segments
+from lazulite.blob.times import read_time
+from lazulite.protocol.errors import ServiceError
+from lazulite.protocol.message import Response
+from lazulite.service.parameters import read_number
+from lazulite.service.responses import XML_TYPE
+
+RANGES_MAX = 10_000
+"""Ranges of one page of the list."""
+
+
+async def get_page_ranges(call: Call) -> Response:
+    """Return the ranges of a page blob that were written, or what a snapshot lacks."""
+    headers, parameters = call.request.headers, call.parameters
+    container = await call.container()
+    blob = await call.find(container)
+    require_met(conditions_of(headers, writes=False).read(blob.conditions))
+    check_lease(blob.lease, call.context.clock(), lease_id(headers))
+    if blob.type is not BlobType.PAGE:
+        raise ServiceError("InvalidBlobType")
+    previous = await _previous(call, container.space, blob)
+    sent = read_range(headers)
+    start, stop = (0, blob.length) if sent is None or not blob.length else sent.within(blob.length)
+    paged = "maxresults" in parameters
+    most = read_number(parameters, "maxresults", RANGES_MAX, 1, RANGES_MAX)
+    start = max(start, _marker(parameters.get("marker", "")))
+    partition = container.space, call.resource.blob
+    found: list[PageRange] = []
+    segments: list[tuple[int, Iterator[PageRange]]] = []
+    async with aclosing(stored_segments(call.context.engine, partition, blob, start, stop)) as stored:
+        async for segment in stored:
+            segments.append((segment.base, _ranges(segment, blob, previous, start, stop)))
+            if paged and len(segments) > most:
+                break
+    found = list(joined(segments))
+    marker = ""
+    if paged and len(found) > most:
+        marker = str(found[most].start)
+        found = found[:most]
+    body = b"".join(await call.in_slices(write_page_list(found, marker if paged else None)))
+    return Response(200, [XML_TYPE, *version_of(blob), ("x-ms-blob-content-length", str(blob.length))], body)
+
+
+def _ranges(segment: StoredSegment, blob: Blob, previous: Blob | None, start: int, stop: int) -> Iterator[PageRange]:
+    first, last = max(start - segment.base, 0), min(stop - segment.base, SEGMENT_BYTES)
+    now = segment.as_of(blob.epoch)
+    if previous is None:
+        return written_ranges(now, first, last)
+    return changed_ranges(segment.as_of(previous.epoch), now, previous.epoch, first, last)
+
+
+def _marker(text: str) -> int:
+    if text and not (text.isascii() and text.isdigit() and len(text) < 20):
+        raise ServiceError("InvalidQueryParameterValue", details=[("QueryParameterName", "marker")])
+    return int(text or "0")
+
+
+async def _previous(call: Call, space: int, blob: Blob) -> Blob | None:
+    """Return the snapshot since which changes are asked for.
+
+    Raises:
+        ServiceError: there is no such snapshot, it is newer, or the blob was replaced since.
+    """
+    text = call.parameters.get("prevsnapshot")
+    if text is None:
+        return None
+    row = snapshot_row(read_time("prevsnapshot", text))
+    value = await call.context.engine.get(space, call.resource.blob, row)
+    previous = None if value is None else read_blob(value)
+    if previous is None or previous.deleted:
+        raise ServiceError("PreviousSnapshotNotFound")
+    if call.row != CURRENT and call.row < row:
+        raise ServiceError("PreviousSnapshotCannotBeNewer")
+    if previous.list != blob.list:
+        raise ServiceError("BlobOverwritten")
+    return previous

@@ -1,0 +1,116 @@
+"""Get Blob, Get Blob Properties, Get Blob Metadata. Source: reference §37, §40."""
+
+from dataclasses import replace
+
+from lazulite.blob.call import Call
+from lazulite.blob.digests import Digests
+from lazulite.blob.leasing import check_lease
+from lazulite.blob.limits import RANGE_DIGEST_BYTES_MAX
+from lazulite.blob.model.blob import Blob
+from lazulite.blob.model.byte_range import read_range
+from lazulite.blob.model.rows import CURRENT
+from lazulite.blob.names import metadata_headers
+from lazulite.blob.operations.change_blob import online
+from lazulite.blob.payload.structured_body import BODY_HEADER, LENGTH_HEADER, StructuredContent, asks_for_structure
+from lazulite.blob.reading import BlobContent
+from lazulite.blob.request_headers import conditions_of, invalid_header, lease_id, read_flag, require_met
+from lazulite.blob.response_headers import describe, tier_of, version_of
+from lazulite.blob.versions import CRC64_SINCE, TIER_ON_GET_SINCE
+from lazulite.protocol.errors import ServiceError
+from lazulite.protocol.message import Response
+
+_RANGE_MD5, _RANGE_CRC64 = "x-ms-range-get-content-md5", "x-ms-range-get-content-crc64"
+_OVERRIDES = {
+    "Cache-Control": "cache_control",
+    "Content-Disposition": "disposition",
+    "Content-Encoding": "encoding",
+    "Content-Language": "language",
+    "Content-Type": "type",
+}
+"""The fields that a SAS may replace -> their names in `ContentHeaders`."""
+
+
+async def get_blob(call: Call) -> Response:
+    """Return the bytes of a blob, or a range of them."""
+    container = await call.container()
+    blob = await _readable(call)
+    online(blob)
+    found = read_range(call.request.headers)
+    start, stop = (0, blob.length) if found is None else found.within(blob.length)
+    headers = describe(blob, call.context.clock(), is_current=call.row == CURRENT, is_range=found is not None)
+    if call.version >= TIER_ON_GET_SINCE:
+        headers += tier_of(blob)
+    if found is not None:
+        headers.append(("Content-Range", f"bytes {start}-{stop - 1}/{blob.length}"))
+    status = 200 if found is None else 206
+    wanted = _wanted_digests(call, None if found is None else stop - start)
+    is_structured = asks_for_structure(call.request.headers)
+    if not blob.holding and wanted is None and not is_structured:
+        return Response(status, headers, blob.inline[start:stop])
+    content = BlobContent(call.context, (container.space, call.resource.blob), blob, start, stop)
+    if wanted is not None:
+        headers += await _digests_of(content, wanted)
+    if not is_structured:
+        return Response(status, headers, content=content)
+    headers += [(BODY_HEADER, call.request.headers[BODY_HEADER]), (LENGTH_HEADER, str(content.length))]
+    return Response(status, headers, content=StructuredContent(content))
+
+
+def _wanted_digests(call: Call, length: int | None) -> Digests | None:
+    """Return what computes the digest of a range that a request asks for; None: it asks for none.
+
+    Args:
+        call: the request.
+        length: of the range; None: the request has none. *Unverified*: the code for that.
+
+    Raises:
+        ServiceError: `InvalidHeaderValue`, `OutOfRangeInput`, `BothCrc64AndMd5HeaderPresent`.
+    """
+    headers = call.request.headers
+    md5, crc64 = read_flag(headers, _RANGE_MD5), call.version >= CRC64_SINCE and read_flag(headers, _RANGE_CRC64)
+    if not md5 and not crc64:
+        return None
+    if md5 and crc64:
+        raise ServiceError("BothCrc64AndMd5HeaderPresent")
+    if length is None:
+        raise invalid_header(_RANGE_MD5 if md5 else _RANGE_CRC64, "true")
+    if length > RANGE_DIGEST_BYTES_MAX:
+        raise ServiceError("OutOfRangeInput")
+    return Digests(md5=md5, crc64=crc64)
+
+
+async def _digests_of(content: BlobContent, digests: Digests) -> list[tuple[str, str]]:
+    """Return the headers with the digests of content, which is read twice so that it is not held."""
+    try:
+        async for chunk in content.chunks():
+            digests.update(chunk)
+    except BaseException:
+        await content.aclose()
+        raise
+    return digests.headers()
+
+
+async def get_properties(call: Call) -> Response:
+    """Return everything about a blob but its bytes; their number is the Content-Length."""
+    container = await call.container()
+    blob = await _readable(call)
+    headers = describe(blob, call.context.clock(), is_current=call.row == CURRENT, is_range=False) + tier_of(blob)
+    content = BlobContent(call.context, (container.space, call.resource.blob), blob, 0, blob.length)
+    return Response(200, headers, content=content)
+
+
+async def get_metadata(call: Call) -> Response:
+    """Return the metadata, as headers."""
+    blob = await _readable(call)
+    return Response(200, [*version_of(blob), *metadata_headers(blob.metadata)])
+
+
+async def _readable(call: Call) -> Blob:
+    """Return the addressed blob, with the headers that a SAS asks for, if the request may read it now."""
+    headers = call.request.headers
+    given, conditions = lease_id(headers), conditions_of(headers, writes=False)
+    blob = await call.find(await call.container())
+    require_met(conditions.read(blob.conditions))
+    check_lease(blob.lease, call.context.clock(), given)
+    wanted = {_OVERRIDES[name]: value for name, value in call.grant.response_headers}
+    return replace(blob, headers=blob.headers._replace(**wanted)) if wanted else blob

@@ -1,0 +1,51 @@
+"""Set and Get Blob Tags. Source: reference §43."""
+
+from dataclasses import replace
+
+from lazulite.blob.call import Call
+from lazulite.blob.leasing import check_lease, lease_for_write
+from lazulite.blob.model.blob import read_blob
+from lazulite.blob.model.draft import Draft
+from lazulite.blob.model.rows import CURRENT
+from lazulite.blob.payload.tags import read_tags, write_tags
+from lazulite.blob.request_headers import conditions_of, lease_id, require_met
+from lazulite.blob.tag_index import index_tags
+from lazulite.protocol.errors import ServiceError
+from lazulite.protocol.message import Response
+from lazulite.service.responses import NO_CACHE, XML_TYPE
+
+_CONDITIONS = "x-ms-blob-"
+"""The prefix of the conditional headers of both."""
+
+
+async def get_tags(call: Call) -> Response:
+    """Return the tags of a blob, snapshot or version."""
+    headers = call.request.headers
+    given, conditions = lease_id(headers), conditions_of(headers, _CONDITIONS, writes=False)
+    blob = await call.find(await call.container())
+    require_met(conditions.read(blob.conditions))
+    check_lease(blob.lease, call.context.clock(), given)
+    return Response(200, [XML_TYPE, NO_CACHE], write_tags(dict(blob.tags)))
+
+
+async def set_tags(call: Call) -> Response:
+    """Replace the tags of a blob or version. Its ETag and Last-Modified stay."""
+    headers, row = call.request.headers, call.row
+    tags = read_tags(call.request.body)
+    given, conditions = lease_id(headers), conditions_of(headers, _CONDITIONS, writes=True)
+    container = await call.container()
+    partition = container.space, call.resource.blob
+    indexed = await index_tags(call.context.engine, partition, tags if row == CURRENT else {}, call.context.clock())
+
+    def decide(draft: Draft) -> None:
+        value = draft.value(row)
+        blob = None if value is None else read_blob(value)
+        if blob is None or blob.deleted:
+            raise ServiceError("BlobNotFound")
+        lease = lease_for_write(blob.lease, draft.now, given)
+        require_met(conditions.write(blob.conditions))
+        indexed.check(draft.now)
+        draft.put(row, replace(blob, lease=lease, tags=tuple(tags.items())).to_bytes())
+
+    await call.commit(container, decide, *([] if row == CURRENT else [row]))
+    return Response(204)

@@ -1,0 +1,91 @@
+"""Reads and changes the partitions of blobs.
+
+Each change is one commit of one partition, so that leases and conditional headers hold whatever runs beside it.
+"""
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
+
+from lazulite.blob.model.blob import Blob, read_blob
+from lazulite.blob.model.draft import Decide, Draft, RowNeededError
+from lazulite.blob.model.rows import CURRENT, LEDGER
+from lazulite.engine.compare_and_swap import CompareAndSwapRows, RowChangedError
+from lazulite.engine.contract import UNKNOWN, Clock, Engine, KeyRange, Slice
+
+
+class Partitions:
+    """The partitions of all blobs.
+
+    Args:
+        engine: holds the rows.
+        clock: the time, for commits that another process runs.
+        remote: whether the engine is another process, which runs only commit functions that are plain data.
+    """
+
+    def __init__(self, engine: Engine, clock: Clock, *, remote: bool) -> None:
+        self._engine = engine
+        self._clock = clock
+        self._remote = remote
+
+    async def get(self, space: int, name: str, row: str = CURRENT) -> Blob | None:
+        """Return a blob, snapshot or version; None if there is none."""
+        value = self._engine.get_now(space, name, row)
+        if value is UNKNOWN:
+            value = await self._engine.get(space, name, row)
+        return None if value is None else read_blob(value)
+
+    async def slices(self, space: int, name: str, prefix: str) -> AsyncGenerator[Slice, None]:
+        """Yield the rows whose keys begin with a prefix, some at a time. The caller closes the generator."""
+        ranges = [KeyRange((name, prefix), (name, prefix[:-1] + chr(ord(prefix[-1]) + 1)))]
+        async with aclosing(self._engine.scan(space, ranges)) as parts:
+            async for part in parts:
+                yield part
+
+    async def commit(self, space: int, name: str, decide: Decide, rows: Sequence[str] = ()) -> Draft:
+        """Change a partition.
+
+        Args:
+            space: of the container.
+            name: of the blob.
+            decide: changes the draft, or rejects the commit.
+            rows: that `decide` is known to need, beside the ledger and the current blob. Each other row that it needs
+                costs another try.
+
+        Returns:
+            The draft that was committed.
+
+        Raises:
+            SpaceDroppedError: the container was deleted.
+            EngineUnavailableError: the outcome may be unknown.
+        """
+        named = [LEDGER, CURRENT, *rows]
+        while True:
+            try:
+                return await self._commit(space, name, decide, named)
+            except RowNeededError as needed:
+                named.append(needed.row)
+
+    async def _commit(self, space: int, name: str, decide: Decide, named: Sequence[str]) -> Draft:
+        if self._remote:
+            return await self._swap(space, name, decide, named)
+        drafts: list[Draft] = []
+
+        def run(values: Sequence[bytes | None], now: int) -> Mapping[str, bytes | None]:
+            draft = Draft(named, values, now)
+            decide(draft)
+            drafts[:] = [draft]
+            return draft.changes()
+
+        await self._engine.commit(space, name, named, run)
+        return drafts[0]
+
+    async def _swap(self, space: int, name: str, decide: Decide, named: Sequence[str]) -> Draft:
+        while True:
+            values = [await self._engine.get(space, name, row) for row in named]
+            draft = Draft(named, values, self._clock())
+            decide(draft)
+            try:
+                await self._engine.commit(space, name, named, CompareAndSwapRows(values, draft.changes()))
+            except RowChangedError:
+                continue
+            return draft

@@ -1,0 +1,141 @@
+"""The headers of requests that many operations read: numbers, GUIDs, leases, conditions, stored headers of content."""
+
+import re
+from collections.abc import Mapping
+from uuid import UUID
+
+from lazulite.blob.model.blob import ContentHeaders
+from lazulite.blob.model.conditions import Conditions, ConditionsError, Outcome, read_conditions
+from lazulite.blob.payload.tag_expression import read_if_tags
+from lazulite.protocol.errors import ServiceError
+
+_NUMBER = re.compile(r"-?[0-9]{1,19}", re.ASCII)
+_SHOWN_MAX = 64
+DEFAULT_TYPE = "application/octet-stream"
+"""Of content whose type no header tells."""
+_STORED = (
+    ("x-ms-blob-content-type", "content-type"),
+    ("x-ms-blob-content-encoding", "content-encoding"),
+    ("x-ms-blob-content-language", "content-language"),
+    ("x-ms-blob-content-md5", ""),
+    ("x-ms-blob-cache-control", "cache-control"),
+    ("x-ms-blob-content-disposition", ""),
+)
+"""For each of `ContentHeaders`: its header, and the usual one that stands in for it."""
+
+SOURCE_PREFIX = "x-ms-source-"
+"""Of the conditional headers on the source of a copy."""
+
+Headers = Mapping[str, str]
+"""By their names in lower case."""
+
+
+def invalid_header(name: str, text: str) -> ServiceError:
+    """Return the rejection of a header's value."""
+    return ServiceError("InvalidHeaderValue", details=[("HeaderName", name), ("HeaderValue", text[:_SHOWN_MAX])])
+
+
+def missing_header(name: str) -> ServiceError:
+    """Return the rejection of a request without a header."""
+    return ServiceError("MissingRequiredHeader", details=[("HeaderName", name)])
+
+
+def require_header(headers: Headers, name: str) -> str:
+    """Return a header. Raises `MissingRequiredHeader`."""
+    text = headers.get(name)
+    if not text:
+        raise missing_header(name)
+    return text
+
+
+def read_number(headers: Headers, name: str, least: int = 0, most: int = 2**63 - 1) -> int | None:
+    """Return a whole number; None: there is no such header.
+
+    Raises:
+        ServiceError: `InvalidHeaderValue`.
+    """
+    text = headers.get(name)
+    if text is None:
+        return None
+    if _NUMBER.fullmatch(text) is None or not least <= int(text) <= most:
+        raise invalid_header(name, text)
+    return int(text)
+
+
+def read_guid(headers: Headers, name: str) -> UUID | None:
+    """Return a GUID in any of its formats; None: there is no such header.
+
+    Raises:
+        ServiceError: `InvalidHeaderValue`.
+    """
+    text = headers.get(name)
+    if text is None:
+        return None
+    try:
+        return UUID(text.strip("()"))
+    except ValueError:
+        raise invalid_header(name, text) from None
+
+
+def read_flag(headers: Headers, name: str, default: bool = False) -> bool:
+    """Return a header that is `true` or `false`. Raises `InvalidHeaderValue`."""
+    text = headers.get(name)
+    if text is None:
+        return default
+    if text.lower() not in ("true", "false"):
+        raise invalid_header(name, text)
+    return text.lower() == "true"
+
+
+def lease_id(headers: Headers) -> UUID | None:
+    """Return the `x-ms-lease-id`. Raises `InvalidHeaderValue`."""
+    return read_guid(headers, "x-ms-lease-id")
+
+
+def conditions_of(headers: Headers, prefix: str = "", *, writes: bool) -> Conditions:
+    """Return the conditional headers.
+
+    Raises:
+        ServiceError: `MultipleConditionHeadersNotSupported`, `InvalidHeaderValue`.
+    """
+    try:
+        conditions = read_conditions(headers, prefix, writes=writes)
+    except ConditionsError as error:
+        if error.header:
+            raise invalid_header(error.header, headers[error.header]) from None
+        raise ServiceError("MultipleConditionHeadersNotSupported") from None
+    name = f"{prefix}if-tags" if prefix == SOURCE_PREFIX else "x-ms-if-tags"
+    text = headers.get(name)
+    return conditions if text is None else conditions._replace(tags=read_if_tags(text, name))
+
+
+_REJECTIONS = {
+    Outcome.NOT_MODIFIED: ("ConditionNotMet", 304),
+    Outcome.FAILED: ("ConditionNotMet", 412),
+    Outcome.EXISTS: ("BlobAlreadyExists", 409),
+    Outcome.UNSATISFIABLE: ("UnsatisfiableCondition", 400),
+}
+
+
+def require_met(outcome: Outcome) -> None:
+    """Reject a request whose conditions are not met.
+
+    Raises:
+        ServiceError: `ConditionNotMet`, `BlobAlreadyExists`, `UnsatisfiableCondition`.
+    """
+    if outcome is not Outcome.MET:
+        code, status = _REJECTIONS[outcome]
+        raise ServiceError(code, status=status)
+
+
+def read_content_headers(headers: Headers, *, stored_only: bool = False) -> ContentHeaders:
+    """Return the headers that are stored with a blob.
+
+    Args:
+        headers: of the request.
+        stored_only: whether the usual headers, which tell of the body, do not count. Then no default counts either.
+    """
+    found = [headers.get(own) or (headers.get(usual, "") if not stored_only else "") for own, usual in _STORED]
+    if not found[0] and not stored_only:
+        found[0] = DEFAULT_TYPE
+    return ContentHeaders(*found)

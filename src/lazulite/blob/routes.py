@@ -1,0 +1,250 @@
+"""The operations of the Blob service as a table, read like the reference's own."""
+
+from lazulite.blob.auth import requirements as may
+from lazulite.blob.auth.versions import CROSS_TENANT_SINCE, DELEGATION_SINCE
+from lazulite.blob.call import Call
+from lazulite.blob.limits import (
+    APPEND_BLOCK_BYTES_MAX,
+    PUT_BLOB_BYTES_MAX,
+    PUT_BLOCK_BYTES_MAX,
+    PUT_PAGE_BYTES_MAX,
+)
+from lazulite.blob.operations.account import create_website, get_account_information, reject_unbuilt
+from lazulite.blob.operations.append_blob import append_block, seal_blob
+from lazulite.blob.operations.batch import run_batch
+from lazulite.blob.operations.blocks import get_block_list, put_block
+from lazulite.blob.operations.change_blob import set_metadata, set_properties
+from lazulite.blob.operations.containers import (
+    create_container,
+    delete_container,
+    get_acl,
+    get_container,
+    restore_container,
+    set_acl,
+)
+from lazulite.blob.operations.containers import get_metadata as get_container_metadata
+from lazulite.blob.operations.containers import set_metadata as set_container_metadata
+from lazulite.blob.operations.copy_blob import abort_copy, copy_or_put_blob
+from lazulite.blob.operations.delete_blob import delete_blob, undelete_blob
+from lazulite.blob.operations.find_blobs import find_blobs
+from lazulite.blob.operations.leases import lease_blob, lease_container
+from lazulite.blob.operations.lists import list_blobs, list_containers
+from lazulite.blob.operations.page_ranges import get_page_ranges
+from lazulite.blob.operations.pages import ACTION, LENGTH, put_page, set_page_properties
+from lazulite.blob.operations.put_blob import put_blob
+from lazulite.blob.operations.put_block_list import put_block_list
+from lazulite.blob.operations.read_blob import get_blob, get_metadata, get_properties
+from lazulite.blob.operations.snapshots import snapshot_blob
+from lazulite.blob.operations.tags import get_tags, set_tags
+from lazulite.blob.operations.tiers import set_tier
+from lazulite.blob.payload import block_list
+from lazulite.blob.payload.batch import BODY_BYTES_MAX
+from lazulite.blob.payload.service_properties import BLOB_PARTS
+from lazulite.blob.resource import Kind
+from lazulite.blob.sources import SOURCE
+from lazulite.blob.versions import CONTAINER_FIND_SINCE, TAGS_SINCE
+from lazulite.service.account_operations import AccountOperations
+from lazulite.service.responses import NO_CACHE, XML_TYPE
+from lazulite.service.routing import PAGE, XML_BODY, Route, Routes, component_of
+from lazulite.service.user_delegation import UserDelegation
+
+_SERVICE, _CONTAINER, _BLOB = Kind
+
+_ACCOUNT = AccountOperations(
+    service="Blob",
+    logging_versions=("1.0", "2.0"),
+    own_parts=BLOB_PARTS,
+    read_headers=(XML_TYPE, NO_CACHE),
+    before_update=create_website,
+)
+
+_UNBUILT = (
+    (_BLOB, "POST", "query", "QueryBlobContents"),
+    (_BLOB, "PUT", "expiry", "SetBlobExpiry"),
+    (_BLOB, "PUT", "immutabilitypolicies", "SetBlobImmutabilityPolicy"),
+    (_BLOB, "DELETE", "immutabilitypolicies", "DeleteBlobImmutabilityPolicy"),
+    (_BLOB, "PUT", "legalhold", "SetBlobLegalHold"),
+    (_BLOB, "PUT", "incrementalcopy", "IncrementalCopyBlob"),
+    (_CONTAINER, "PUT", "container/rename", "RenameContainer"),
+)
+"""The operations of Azure that are rejected with 501."""
+
+ROUTES: Routes[Call] = Routes(
+    *_ACCOUNT.routes(_SERVICE),
+    *(
+        Route(
+            kind,
+            method,
+            "account/properties",
+            "GetAccountInformation",
+            get_account_information,
+            requires=may.ACCOUNT_INFORMATION,
+        )
+        for kind in Kind
+        for method in ("GET", "HEAD")
+    ),
+    *(Route(*address, reject_unbuilt, requires=may.WRITE) for address in _UNBUILT),
+    UserDelegation("b", DELEGATION_SINCE, CROSS_TENANT_SINCE).route(_SERVICE),
+    Route(
+        _SERVICE,
+        "GET",
+        "blobs",
+        "FindBlobsByTags",
+        find_blobs,
+        requires=may.FIND_IN_ACCOUNT,
+        since=TAGS_SINCE,
+        deadline=PAGE,
+    ),
+    Route(
+        _CONTAINER,
+        "GET",
+        "container/blobs",
+        "FindBlobsByTagsInContainer",
+        find_blobs,
+        requires=may.FIND,
+        since=CONTAINER_FIND_SINCE,
+        deadline=PAGE,
+    ),
+    Route(_SERVICE, "GET", "list", "ListContainers", list_containers, requires=may.LIST_CONTAINERS, deadline=PAGE),
+    Route(_CONTAINER, "GET", "container/list", "ListBlobs", list_blobs, requires=may.LIST, deadline=PAGE),
+    Route(_CONTAINER, "PUT", "container/undelete", "RestoreContainer", restore_container, requires=may.WRITE_CONTAINER),
+    Route(_CONTAINER, "PUT", "container/", "CreateContainer", create_container, requires=may.CREATE_CONTAINER),
+    Route(_CONTAINER, "GET", "container/", "GetContainerProperties", get_container, requires=may.READ_CONTAINER),
+    Route(_CONTAINER, "HEAD", "container/", "GetContainerProperties", get_container, requires=may.READ_CONTAINER),
+    Route(_CONTAINER, "DELETE", "container/", "DeleteContainer", delete_container, requires=may.DELETE_CONTAINER),
+    Route(
+        _CONTAINER,
+        "GET",
+        "container/metadata",
+        "GetContainerMetadata",
+        get_container_metadata,
+        requires=may.READ_CONTAINER,
+    ),
+    Route(
+        _CONTAINER,
+        "HEAD",
+        "container/metadata",
+        "GetContainerMetadata",
+        get_container_metadata,
+        requires=may.READ_CONTAINER,
+    ),
+    Route(
+        _CONTAINER,
+        "PUT",
+        "container/metadata",
+        "SetContainerMetadata",
+        set_container_metadata,
+        requires=may.WRITE_CONTAINER,
+    ),
+    Route(_CONTAINER, "GET", "container/acl", "GetContainerACL", get_acl, requires=may.OWNER),
+    Route(_CONTAINER, "HEAD", "container/acl", "GetContainerACL", get_acl, requires=may.OWNER),
+    Route(_CONTAINER, "PUT", "container/acl", "SetContainerACL", set_acl, requires=may.OWNER, body=XML_BODY),
+    *(
+        # The JavaScript SDK takes the account of an address in path style for a container.
+        Route(_SERVICE, "POST", component, "BlobBatch", run_batch, requires=may.BATCH, body=BODY_BYTES_MAX)
+        for component in ("batch", "container/batch")
+    ),
+    Route(
+        _CONTAINER,
+        "POST",
+        "container/batch",
+        "BlobBatch",
+        run_batch,
+        requires=may.CONTAINER_BATCH,
+        body=BODY_BYTES_MAX,
+    ),
+    Route(
+        _CONTAINER,
+        "PUT",
+        "container/lease",
+        "LeaseContainer",
+        lease_container,
+        requires=None,
+        requires_of=lambda call: may.container_lease_requirement(call.request.headers),
+    ),
+    Route(
+        _BLOB,
+        "PUT",
+        "",
+        "PutBlob",
+        put_blob,
+        requires=may.CREATE_OR_WRITE,
+        body=PUT_BLOB_BYTES_MAX,
+        streams=True,
+    ),
+    Route(_BLOB, "GET", "", "GetBlob", get_blob, requires=may.READ),
+    Route(_BLOB, "HEAD", "", "GetBlobProperties", get_properties, requires=may.READ),
+    Route(
+        _BLOB,
+        "DELETE",
+        "",
+        "DeleteBlob",
+        delete_blob,
+        requires=None,
+        requires_of=lambda call: may.delete_requirement(call.parameters),
+    ),
+    Route(_BLOB, "GET", "metadata", "GetBlobMetadata", get_metadata, requires=may.READ),
+    Route(_BLOB, "HEAD", "metadata", "GetBlobMetadata", get_metadata, requires=may.READ),
+    Route(_BLOB, "PUT", "metadata", "SetBlobMetadata", set_metadata, requires=may.WRITE),
+    Route(_BLOB, "PUT", "", "CopyBlob", copy_or_put_blob, requires=may.CREATE_OR_WRITE, header=SOURCE),
+    Route(_BLOB, "PUT", "copy", "AbortCopyBlob", abort_copy, requires=may.WRITE),
+    Route(_BLOB, "PUT", "page", "PutPage", put_page, requires=may.WRITE, body=PUT_PAGE_BYTES_MAX),
+    Route(_BLOB, "GET", "pagelist", "GetPageRanges", get_page_ranges, requires=may.READ),
+    *(
+        Route(_BLOB, "PUT", "properties", "SetBlobProperties", set_page_properties, requires=may.WRITE, header=name)
+        for name in (LENGTH, ACTION)
+    ),
+    Route(_BLOB, "PUT", "properties", "SetBlobProperties", set_properties, requires=may.WRITE),
+    Route(_BLOB, "GET", "tags", "GetBlobTags", get_tags, requires=may.READ_TAGS, since=TAGS_SINCE),
+    Route(_BLOB, "PUT", "tags", "SetBlobTags", set_tags, requires=may.WRITE_TAGS, body=XML_BODY, since=TAGS_SINCE),
+    Route(_BLOB, "PUT", "snapshot", "SnapshotBlob", snapshot_blob, requires=may.CREATE_OR_WRITE),
+    Route(_BLOB, "PUT", "undelete", "UndeleteBlob", undelete_blob, requires=may.UNDELETE),
+    Route(_BLOB, "PUT", "tier", "SetBlobTier", set_tier, requires=may.WRITE),
+    Route(
+        _BLOB,
+        "PUT",
+        "block",
+        "PutBlock",
+        put_block,
+        requires=None,
+        requires_of=lambda call: may.block_requirement(call.version),
+        body=PUT_BLOCK_BYTES_MAX,
+        streams=True,
+    ),
+    Route(
+        _BLOB,
+        "PUT",
+        "blocklist",
+        "PutBlockList",
+        put_block_list,
+        requires=None,
+        requires_of=lambda call: may.block_requirement(call.version),
+        body=block_list.BODY_BYTES_MAX,
+    ),
+    Route(_BLOB, "GET", "blocklist", "GetBlockList", get_block_list, requires=may.READ),
+    Route(
+        _BLOB,
+        "PUT",
+        "appendblock",
+        "AppendBlock",
+        append_block,
+        requires=may.ADD_OR_WRITE,
+        body=APPEND_BLOCK_BYTES_MAX,
+        streams=True,
+    ),
+    Route(_BLOB, "PUT", "seal", "SealAppendBlob", seal_blob, requires=may.WRITE),
+    Route(
+        _BLOB,
+        "PUT",
+        "lease",
+        "LeaseBlob",
+        lease_blob,
+        requires=None,
+        requires_of=lambda call: may.lease_requirement(call.request.headers),
+    ),
+)
+
+
+def component(call: Call) -> str:
+    """Return the component that a call addresses."""
+    return component_of(call.parameters)
