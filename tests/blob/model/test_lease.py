@@ -40,7 +40,7 @@ FRESH = NOW + DURATION * TICKS_PER_SECOND
 PRESENT, MISMATCH = "LeaseAlreadyPresent", "LeaseIdMismatchWithLeaseOperation"
 NONE, BROKEN = "LeaseNotPresentWithLeaseOperation", "LeaseIsBrokenAndCannotBeRenewed"
 ACQUIRED, CHANGED = "LeaseIsBreakingAndCannotBeAcquired", "LeaseIsBreakingAndCannotBeChanged"
-OTHER, GONE = "LeaseIdMismatchWith", "LeaseNotPresentWith"
+OTHER, GONE = "LeaseIdMismatchWithBlobOperation", "LeaseNotPresentWithBlobOperation"
 ROWS: dict[str, tuple[Callable[[Lease | None], object], tuple[object, ...]]] = {
     "acquire B": (lambda lease: acquire(lease, NOW, B, DURATION).id, (B, PRESENT, PRESENT, B, B)),
     "acquire A": (lambda lease: acquire(lease, NOW, A, DURATION).ends, (FRESH, FRESH, ACQUIRED, FRESH, FRESH)),
@@ -49,7 +49,7 @@ ROWS: dict[str, tuple[Callable[[Lease | None], object], tuple[object, ...]]] = {
     "change A to B": (lambda lease: change(lease, NOW, A, B).id, (NONE, B, CHANGED, NONE, NONE)),
     "change B to A": (lambda lease: change(lease, NOW, B, A).id, (NONE, A, MISMATCH, NONE, NONE)),
     "change A to A": (lambda lease: change(lease, NOW, A, A).id, (NONE, A, CHANGED, NONE, NONE)),
-    "change B to C": (lambda lease: change(lease, NOW, B, C), (NONE, *(MISMATCH,) * 4)),
+    "change B to C": (lambda lease: change(lease, NOW, B, C), (NONE, MISMATCH, MISMATCH, NONE, NONE)),
     "release A": (lambda lease: release(lease, A), (MISMATCH, None, None, None, None)),
     "release B": (lambda lease: release(lease, B), (MISMATCH,) * 5),
     "break": (lambda lease: break_(lease, NOW, None).seconds, (NONE, 10, 5, 0, 0)),

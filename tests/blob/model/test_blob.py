@@ -1,0 +1,61 @@
+"""Stored blobs are read as they were written, whatever they hold."""
+
+from dataclasses import replace
+from uuid import UUID
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lazulite.blob.model.blob import Archive, Blob, BlobType, ContentHeaders, Copy, etag_of, read_blob
+from lazulite.blob.model.lease import Lease
+
+_TEXT = st.text(max_size=20)
+_TICKS = st.integers(min_value=0, max_value=2**62)
+_PAIRS = st.lists(st.tuples(_TEXT, _TEXT), max_size=3).map(tuple)
+BLOBS = st.builds(
+    Blob,
+    type=st.sampled_from(BlobType),
+    modified=_TICKS,
+    created=_TICKS,
+    length=_TICKS,
+    headers=st.builds(ContentHeaders, *[_TEXT] * 6),
+    metadata=_PAIRS,
+    tags=_PAIRS,
+    lease=st.none() | st.builds(Lease, st.uuids(), st.integers(-1, 60), st.none() | _TICKS, st.none() | _TICKS),
+    inline=st.binary(max_size=50),
+    content=st.none() | _TICKS,
+    list=_TICKS,
+    blocks=_TICKS,
+    epoch=_TICKS,
+    sequence=_TICKS,
+    sealed=st.booleans(),
+    tier=_TEXT,
+    tier_changed=_TICKS,
+    archive=st.none() | st.builds(Archive, _TEXT, _TEXT),
+    copy=st.none() | st.builds(Copy, _TEXT, _TEXT, _TEXT, _TEXT, _TICKS, _TEXT),
+    version=_TICKS,
+    deleted=_TICKS,
+    expires=_TICKS,
+)
+
+
+@given(BLOBS)
+def test_a_stored_blob_is_read_as_it_was(blob: Blob) -> None:
+    assert read_blob(blob.to_bytes()) == blob
+
+
+def test_bytes_are_held_by_a_list_a_content_or_the_row() -> None:
+    blob = Blob(type=BlobType.BLOCK, modified=1, created=1, inline=b"abc")
+    assert blob.holding == ""
+    assert replace(blob, content=0).holding == "c0", "the first content of a store has the number 0"
+    assert replace(blob, list=7).holding == "x7"
+
+
+def test_an_etag_counts_ticks_since_year_1() -> None:
+    assert etag_of(0) == f"0x{504_911_232_000_000_000:X}"
+    assert etag_of(132_000_000_000_000_000) == "0x8D6C36418D10000"
+
+
+def test_a_row_is_small() -> None:
+    blob = Blob(type=BlobType.BLOCK, modified=10**17, created=10**17, lease=Lease(UUID(int=1), -1, None))
+    assert len(blob.to_bytes()) < 200

@@ -1,0 +1,1 @@
+"""The operations of the Blob service, without a connection."""

@@ -1,0 +1,168 @@
+"""Digests and structured bodies of requests and responses."""
+
+from base64 import b64encode
+from collections.abc import AsyncIterator
+from hashlib import md5
+
+import pytest
+
+from lazulite.blob.crc64 import crc64, write_crc64
+from lazulite.blob.payload.structured_body import FORMAT, StructuredContent, decoded
+from lazulite.protocol.joined_content import JoinedContent
+from tests.blob.world import CONTAINER, Answer, World, id_of, opened
+
+OLD, USUAL, NEW = "2018-11-09", "2021-12-02", "2026-10-06"
+DATA = bytes(range(256)) * 100
+LIST = f"<BlockList><Latest>{id_of('a')}</Latest></BlockList>".encode()
+BOTH = {"content-md5", "x-ms-content-crc64"}
+
+
+@pytest.fixture
+async def world() -> AsyncIterator[World]:
+    async with opened() as world:
+        yield world
+
+
+def md5_of(data: bytes) -> str:
+    return b64encode(md5(data, usedforsecurity=False).digest()).decode()
+
+
+def crc64_of(data: bytes) -> str:
+    return write_crc64(crc64(data))
+
+
+async def write(world: World, operation: str, data: bytes = DATA, version: str = USUAL, **headers: str) -> Answer:
+    match operation:
+        case "PutBlob":
+            return await world.ask("PUT", body=data, version=version, x_ms_blob_type="BlockBlob", **headers)
+        case "PutBlock":
+            query = f"comp=block&blockid={id_of('a')}"
+            return await world.ask("PUT", query=query, body=data, version=version, **headers)
+        case "AppendBlock":
+            await world.ask("PUT", f"{CONTAINER}/log", x_ms_blob_type="AppendBlob")
+            return await world.ask("PUT", f"{CONTAINER}/log", "comp=appendblock", data, version, **headers)
+    await world.put_block("a", b"1")
+    return await world.ask("PUT", query="comp=blocklist", body=data, version=version, **headers)
+
+
+WRITES = ("PutBlob", "PutBlock", "AppendBlock", "PutBlockList")
+
+
+def body_of(operation: str) -> bytes:
+    return LIST if operation == "PutBlockList" else DATA
+
+
+@pytest.mark.parametrize("operation", WRITES)
+@pytest.mark.parametrize("name", ["content_md5", "x_ms_content_crc64"])
+async def test_a_write_is_compared_with_its_digest(world: World, operation: str, name: str) -> None:
+    data = body_of(operation)
+    right, wrong = (md5_of, crc64_of)[name != "content_md5"], bytes(16 if name == "content_md5" else 8)
+    rejected = await write(world, operation, data, **{name: b64encode(wrong).decode()})
+    assert rejected.code == ("Md5Mismatch" if name == "content_md5" else "Crc64Mismatch")
+    assert (await world.ask("GET")).status == 404
+    assert not await world.kept()
+    answer = await write(world, operation, data, **{name: right(data)})
+    assert answer.status == 201
+    assert answer.headers[name.replace("_", "-")] == right(data)
+
+
+@pytest.mark.parametrize("operation", WRITES)
+async def test_digests_of_responses_by_version(world: World, operation: str) -> None:
+    data = body_of(operation)
+    expected = {OLD: {"content-md5"}, USUAL: {"x-ms-content-crc64"}, NEW: BOTH}
+    if operation == "PutBlob":
+        expected[USUAL] = BOTH
+    for version, names in expected.items():
+        answer = await write(world, operation, data, version)
+        assert answer.headers.keys() & BOTH == names
+        assert answer.headers.get("content-md5", md5_of(data)) == md5_of(data)
+        assert answer.headers.get("x-ms-content-crc64", crc64_of(data)) == crc64_of(data)
+    answer = await write(world, operation, data, content_md5=md5_of(data))
+    assert answer.headers.keys() & BOTH == (BOTH if operation == "PutBlob" else {"content-md5"})
+
+
+@pytest.mark.parametrize("operation", WRITES)
+async def test_both_digests_are_rejected(world: World, operation: str) -> None:
+    data = body_of(operation)
+    answer = await write(world, operation, data, content_md5=md5_of(data), x_ms_content_crc64=crc64_of(data))
+    assert (answer.status, answer.code) == (400, "BothCrc64AndMd5HeaderPresent")
+
+
+async def test_put_blob_stores_the_md5(world: World) -> None:
+    for data in (b"small", DATA, b""):
+        await write(world, "PutBlob", data)
+        assert (await world.ask("HEAD")).headers["content-md5"] == md5_of(data)
+
+
+@pytest.mark.parametrize("data", [b"0123456789", DATA])
+async def test_the_digest_of_a_range(world: World, data: bytes) -> None:
+    await write(world, "PutBlob", data)
+    asked = {"x_ms_range": "bytes=2-5", "x_ms_range_get_content_md5": "true"}
+    answer = await world.ask("GET", "docs/blob", "", b"", USUAL, **asked)
+    assert (answer.status, answer.body) == (206, data[2:6])
+    assert answer.headers["content-md5"] == md5_of(data[2:6])
+    assert answer.headers["x-ms-blob-content-md5"] == md5_of(data)
+    answer = await world.ask("GET", x_ms_range="bytes=2-5", x_ms_range_get_content_crc64="true")
+    assert answer.headers["x-ms-content-crc64"] == crc64_of(data[2:6])
+    assert "content-md5" not in answer.headers
+    assert "x-ms-content-crc64" not in (await world.ask("GET", x_ms_range="bytes=2-5")).headers
+
+
+async def test_digests_of_ranges_that_cannot_be(world: World) -> None:
+    await write(world, "PutBlob", bytes(4 * 1024 * 1024 + 1))
+    assert (await world.ask("GET", x_ms_range_get_content_md5="true")).code == "InvalidHeaderValue"
+    whole = "bytes=0-4194304"
+    answer = await world.ask("GET", x_ms_range=whole, x_ms_range_get_content_md5="true")
+    assert (answer.status, answer.code) == (400, "OutOfRangeInput")
+    answer = await world.ask("GET", x_ms_range="bytes=1-", x_ms_range_get_content_md5="true")
+    assert answer.status == 206
+    both = {"x_ms_range_get_content_md5": "true", "x_ms_range_get_content_crc64": "true"}
+    assert (await world.ask("GET", "docs/blob", "", b"", USUAL, **both)).code == "BothCrc64AndMd5HeaderPresent"
+
+
+async def structured(data: bytes) -> bytes:
+    return b"".join([chunk async for chunk in StructuredContent(JoinedContent([data])).chunks()])
+
+
+async def test_a_structured_list(world: World) -> None:
+    body = await structured(LIST)
+    headers = {"x_ms_structured_body": FORMAT, "x_ms_structured_content_length": str(len(LIST))}
+    answer = await write(world, "PutBlockList", body, NEW, **headers)
+    assert answer.status == 201
+    assert answer.headers["x-ms-structured-body"] == FORMAT
+    assert answer.headers["content-md5"] == md5_of(LIST)
+    assert (await world.ask("GET")).body == b"1"
+    broken = body[:-20] + bytes([body[-20] ^ 1]) + body[-19:]
+    assert (await write(world, "PutBlockList", broken, NEW, **headers)).code == "Crc64Mismatch"
+
+
+@pytest.mark.parametrize("operation", ["PutBlob", "PutBlock", "AppendBlock"])
+@pytest.mark.parametrize("data", [b"small", DATA])
+async def test_a_structured_body_is_stored_without_its_frame(world: World, operation: str, data: bytes) -> None:
+    body = await structured(data)
+    headers = {"x_ms_structured_body": FORMAT, "x_ms_structured_content_length": str(len(data))}
+    answer = await write(world, operation, body, NEW, **headers)
+    assert answer.status == 201
+    assert answer.headers["x-ms-structured-body"] == FORMAT
+    assert answer.headers["x-ms-content-crc64"] == crc64_of(data)
+    if operation == "PutBlock":
+        await world.put_list(("Latest", "a"))
+    path = f"{CONTAINER}/{'log' if operation == 'AppendBlock' else 'blob'}"
+    assert (await world.ask("GET", path)).body == data
+    broken = body[:-20] + bytes([body[-20] ^ 1]) + body[-19:]
+    assert (await write(world, operation, broken, NEW, **headers)).code == "Crc64Mismatch"
+    assert (await write(world, operation, body, NEW, x_ms_structured_body="XSM/2.0")).code == "UnsupportedHeader"
+
+
+@pytest.mark.parametrize("data", [b"0123456789", DATA])
+async def test_a_read_can_be_structured(world: World, data: bytes) -> None:
+    await write(world, "PutBlob", data)
+    answer = await world.ask("GET", version=NEW, x_ms_range="bytes=2-5", x_ms_structured_body=FORMAT)
+    assert answer.headers["x-ms-structured-body"] == FORMAT
+    assert answer.headers["x-ms-structured-content-length"] == "4"
+    assert answer.headers["content-range"] == f"bytes 2-5/{len(data)}"
+
+    async def chunks() -> AsyncIterator[bytes]:
+        yield answer.body
+
+    assert b"".join([piece async for piece in decoded(chunks(), 4, len(answer.body))]) == data[2:6]

@@ -1,0 +1,167 @@
+"""Snapshots, soft delete, versions: what is kept, for how long, and that nothing is left of what goes."""
+
+from collections.abc import AsyncIterator
+from urllib.parse import quote
+
+import pytest
+
+from lazulite.auth.accounts.account import Account, AccountDirectory
+from lazulite.auth.accounts.switches import Switches
+from tests.blob.world import ACCOUNT, VERSION, World, opened
+
+LARGE = bytes(20_000)
+TYPE = {"x_ms_blob_type": "BlockBlob"}
+
+
+@pytest.fixture
+async def world() -> AsyncIterator[World]:
+    async with opened() as world:
+        yield world
+
+
+async def put(world: World, data: bytes) -> str:
+    answer = await world.ask("PUT", "docs/blob", "", data, VERSION, **TYPE)
+    assert answer.status == 201, answer
+    return answer.headers.get("x-ms-version-id", "")
+
+
+async def snapshot(world: World, **headers: str) -> str:
+    answer = await world.ask("PUT", "docs/blob", "comp=snapshot", b"", VERSION, **headers)
+    assert answer.status == 201, answer
+    return f"snapshot={quote(answer.headers['x-ms-snapshot'])}"
+
+
+async def get(world: World, query: str = "") -> bytes:
+    answer = await world.ask("GET", "docs/blob", query)
+    return answer.body if answer.status == 200 else str(answer.status).encode()
+
+
+async def soft_delete(world: World, days: int = 3, permanent: str = "false") -> None:
+    body = (
+        f"<StorageServiceProperties><DeleteRetentionPolicy><Enabled>true</Enabled><Days>{days}</Days>"
+        f"<AllowPermanentDelete>{permanent}</AllowPermanentDelete></DeleteRetentionPolicy></StorageServiceProperties>"
+    )
+    answer = await world.ask("PUT", "", "restype=service&comp=properties", body.encode())
+    assert answer.status == 202, answer
+
+
+def keep_versions(world: World) -> None:
+    account = world.directory.get(ACCOUNT)
+    assert account is not None
+    world.directory = AccountDirectory({ACCOUNT: Account(ACCOUNT, account.keys, switches=Switches(versioning=True))})
+    world.restart()
+
+
+async def test_a_snapshot_stays_as_it_was(world: World) -> None:
+    await put(world, LARGE + b"1")
+    first = await snapshot(world)
+    await put(world, LARGE + b"2")
+    second = await snapshot(world, x_ms_meta_a="b")
+    await put(world, b"3")
+    assert [await get(world, query) for query in (first, second, "")] == [LARGE + b"1", LARGE + b"2", b"3"]
+    assert (await world.ask("HEAD", "docs/blob", second)).headers["x-ms-meta-a"] == "b"
+    assert (await world.ask("PUT", "docs/blob", f"comp=lease&{first}", x_ms_lease_action="break")).status == 400
+
+
+async def test_a_blob_with_snapshots_is_deleted_with_them_or_not(world: World) -> None:
+    await put(world, LARGE)
+    first = await snapshot(world)
+    answer = await world.ask("DELETE")
+    assert (answer.status, answer.code) == (409, "SnapshotsPresent")
+    assert (await world.ask("DELETE", x_ms_delete_snapshots="only")).status == 202
+    assert (await get(world), await get(world, first)) == (LARGE, b"404")
+    await snapshot(world)
+    assert (await world.ask("DELETE", "docs/blob", await snapshot(world))).status == 202
+    assert (await world.ask("DELETE", x_ms_delete_snapshots="include")).status == 202
+    assert (await world.rows(), await world.kept()) == ([], set())
+
+
+async def test_one_snapshot_is_deleted_alone(world: World) -> None:
+    await put(world, LARGE)
+    query = await snapshot(world)
+    both = await world.ask("DELETE", "docs/blob", query, x_ms_delete_snapshots="include")
+    assert (both.status, both.code) == (400, "InvalidQueryParameterValue")
+    assert (await world.ask("DELETE", "docs/blob", query)).status == 202
+    assert (await world.ask("DELETE", "docs/blob", query)).code == "BlobNotFound"
+    assert (await world.ask("DELETE")).status == 202
+
+
+async def test_what_was_deleted_comes_back_until_its_days_are_over(world: World) -> None:
+    await soft_delete(world)
+    await put(world, LARGE)
+    query = await snapshot(world)
+    deleted = await world.ask("DELETE", x_ms_delete_snapshots="include")
+    assert deleted.headers["x-ms-delete-type-permanent"] == "false"
+    assert (await get(world), await get(world, query)) == (b"404", b"404")
+    assert (await world.ask("PUT", query="comp=metadata")).code == "BlobNotFound"
+    assert (await world.ask("PUT", query="comp=undelete")).status == 200
+    assert (await get(world), await get(world, query)) == (LARGE, LARGE)
+    await world.ask("DELETE", x_ms_delete_snapshots="include")
+    world.days = 2
+    await world.context.maintain()
+    assert len(await world.kept()) == 1
+    world.days = 5
+    await world.context.maintain()
+    assert (await world.rows(), await world.kept()) == ([], set())
+    assert (await world.ask("PUT", query="comp=undelete")).code == "BlobNotFound"
+
+
+async def test_an_overwritten_blob_is_kept_as_a_deleted_snapshot(world: World) -> None:
+    await soft_delete(world)
+    await put(world, LARGE)
+    await put(world, b"new")
+    assert (await world.ask("DELETE")).status == 202, "a deleted snapshot is none"
+    await put(world, b"newer")
+    assert await get(world) == b"newer"
+    assert (await world.ask("PUT", query="comp=undelete")).status == 200
+    assert sorted(row[0] for row in await world.rows()) == ["a", "b", "s", "s"]
+    assert (await world.ask("DELETE")).code == "SnapshotsPresent"
+
+
+@pytest.mark.parametrize(("allowed", "status"), [("true", 202), ("false", 409)])
+async def test_permanent_deletion(world: World, allowed: str, status: int) -> None:
+    await soft_delete(world, permanent=allowed)
+    await put(world, LARGE)
+    query = await snapshot(world)
+    assert (await world.ask("DELETE", "docs/blob", f"{query}&deletetype=permanent")).status == 409, "it is not deleted"
+    await world.ask("DELETE", "docs/blob", query)
+    assert (await world.ask("DELETE", "docs/blob", f"{query}&deletetype=permanent")).status == status
+    assert (await world.ask("PUT", query="comp=undelete")).status == 200
+    assert await get(world, query) == (b"404" if status == 202 else LARGE)
+
+
+async def test_each_write_keeps_the_version_before(world: World) -> None:
+    await put(world, b"before versions")
+    keep_versions(world)
+    first, second = await put(world, LARGE + b"1"), await put(world, LARGE + b"2")
+    changed = await world.ask("PUT", "docs/blob", "comp=metadata", b"", VERSION, x_ms_meta_a="b")
+    third = changed.headers["x-ms-version-id"]
+    versions = [f"versionid={quote(version)}" for version in (first, second, third)]
+    assert [await get(world, query) for query in versions[:2]] == [LARGE + b"1", LARGE + b"2"]
+    current = await world.ask("HEAD")
+    assert (current.headers["x-ms-version-id"], current.headers["x-ms-is-current-version"]) == (third, "true")
+    past = await world.ask("HEAD", "docs/blob", versions[0])
+    assert not {"x-ms-is-current-version", "x-ms-lease-state"} & past.headers.keys()
+    rejected = await world.ask("DELETE", "docs/blob", versions[2])
+    assert (rejected.status, rejected.code) == (403, "OperationNotAllowedOnRootBlob")
+    assert (await world.ask("DELETE")).status == 202
+    assert (await get(world), await get(world, versions[2])) == (b"404", LARGE + b"2")
+    for query in versions:
+        assert (await world.ask("DELETE", "docs/blob", query)).status == 202
+    assert [row[0] for row in await world.rows()] == ["v"], "the state before versions were kept has an id, too"
+    assert await world.kept() == set()
+
+
+async def test_a_snapshot_makes_a_version(world: World) -> None:
+    keep_versions(world)
+    first = await put(world, LARGE)
+    answer = await world.ask("PUT", query="comp=snapshot")
+    assert answer.headers["x-ms-version-id"] > first
+    assert await get(world, f"versionid={quote(first)}") == LARGE
+
+
+async def test_a_snapshot_that_is_no_time_is_rejected(world: World) -> None:
+    await put(world, b"x")
+    for query in ("snapshot=yesterday", "versionid=2", "snapshot=2021-13-01T00:00:00.0000000Z"):
+        assert (await world.ask("GET", "docs/blob", query)).code == "InvalidQueryParameterValue"
+    assert (await world.ask("GET", "docs/blob", "snapshot=2021-12-01T00:00:00.0000000Z")).code == "BlobNotFound"

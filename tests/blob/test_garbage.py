@@ -1,0 +1,138 @@
+"""Garbage is deleted, and nothing else; a crash at any step only delays it."""
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
+
+import pytest
+
+from lazulite.blob.garbage import Garbage
+from lazulite.blob.model.blob import Blob, BlobType
+from lazulite.blob.model.block import Block, write_blocks
+from lazulite.blob.model.draft import Draft
+from lazulite.blob.model.replacement import delete_current, replace_blob
+from lazulite.blob.model.retention import Retention
+from lazulite.blob.model.rows import list_row, upload_rows
+from lazulite.blob.partitions import Partitions
+from lazulite.engine.content.contract import ContentId, ContentMissingError, Owner
+from lazulite.engine.content.memory import ContentMemory
+from lazulite.engine.contract import KeyRange
+from lazulite.engine.rocksdb.engine import RocksEngine
+from lazulite.protocol.clock import system_clock
+
+SPACE, NAME = 2000, "blob"
+BLOB = Blob(type=BlobType.BLOCK, modified=1, created=1)
+
+
+class World:
+    """A partition and what it refers to."""
+
+    def __init__(self) -> None:
+        self.engine = RocksEngine.open(None, system_clock)
+        self.contents = ContentMemory()
+        self.partitions = Partitions(self.engine, system_clock, remote=False)
+        self.garbage = Garbage(self.engine, self.contents, self.partitions)
+
+    async def content(self, data: bytes) -> int:
+        writer = await self.contents.create(Owner(SPACE, NAME))
+        await writer.write(data)
+        return (await writer.seal()).number
+
+    async def exists(self, number: int) -> bool:
+        try:
+            async for _ in self.contents.read(ContentId(SPACE, number), 0, 1):
+                return True
+        except ContentMissingError:
+            pass
+        return False
+
+    async def put(self, blob: Blob | None) -> None:
+        def decide(draft: Draft) -> None:
+            if blob is None:
+                delete_current(draft, Retention())
+            else:
+                replace_blob(draft, blob, Retention())
+
+        await self.partitions.commit(SPACE, NAME, decide)
+
+    async def write(self, row: str, blocks: Sequence[Block]) -> None:
+        def decide(draft: Draft) -> None:
+            draft.put(row, write_blocks(0, blocks))
+
+        await self.partitions.commit(SPACE, NAME, decide, [row])
+
+    async def rows(self) -> list[str]:
+        found: list[str] = []
+        async for part in self.engine.scan(SPACE, [KeyRange(("", ""), None)]):
+            found += [part.key(index)[1] for index in range(len(part.values))]
+        return found
+
+
+@pytest.fixture
+async def world() -> AsyncIterator[World]:
+    world = World()
+    yield world
+    await world.garbage.settle()
+    await world.engine.close()
+
+
+async def test_the_content_of_a_replaced_blob_is_deleted(world: World) -> None:
+    old, new = await world.content(b"old"), await world.content(b"new")
+    await world.put(replace(BLOB, content=old))
+    await world.put(replace(BLOB, content=new))
+    await world.garbage.delete((SPACE, NAME))
+    assert not await world.exists(old)
+    assert await world.exists(new)
+    assert await world.rows() == ["b"], "the ledger says nothing any more"
+
+
+async def test_a_deleted_list_takes_its_rows_and_the_contents_that_no_other_list_has(world: World) -> None:
+    shared, alone = await world.content(b"1"), await world.content(b"2")
+    await world.write(list_row(1, 2), [Block("a", 1, shared), Block("b", 1, alone)])
+    await world.write(list_row(2, 1), [Block("a", 1, shared)])
+    await world.put(replace(BLOB, list=1))
+    await world.put(replace(BLOB, list=2))
+    await world.garbage.delete((SPACE, NAME))
+    assert await world.exists(shared)
+    assert not await world.exists(alone)
+    assert await world.rows() == ["b", list_row(2, 1)]
+
+
+async def test_an_ended_upload_takes_its_blocks_but_not_those_of_the_list(world: World) -> None:
+    taken, left = await world.content(b"1"), await world.content(b"2")
+    row = upload_rows(5)
+    await world.write(f"{row}a", [Block("a", 1, taken)])
+    await world.write(f"{row}b", [Block("b", 1, left)])
+    await world.write(list_row(1, 1), [Block("a", 1, taken)])
+
+    def begin(draft: Draft) -> None:
+        draft.ledger = replace(draft.ledger, upload=5)
+
+    await world.partitions.commit(SPACE, NAME, begin)
+    await world.put(replace(BLOB, list=1))
+    await world.garbage.delete((SPACE, NAME))
+    assert await world.exists(taken)
+    assert not await world.exists(left)
+    assert await world.rows() == ["b", list_row(1, 1)]
+
+
+async def test_garbage_waits_for_readers(world: World) -> None:
+    old = await world.content(b"old")
+    await world.put(replace(BLOB, content=old))
+    world.garbage.readers.begin((SPACE, NAME))
+    await world.put(None)
+    world.garbage.begin((SPACE, NAME))
+    await world.garbage.settle()
+    assert await world.exists(old)
+    world.garbage.readers.end((SPACE, NAME))
+    await world.garbage.settle()
+    assert not await world.exists(old)
+
+
+async def test_the_next_process_finds_the_garbage_of_announced_containers(world: World) -> None:
+    old = await world.content(b"old")
+    await world.put(replace(BLOB, content=old))
+    await world.garbage.announce(SPACE)
+    await world.put(None)
+    await Garbage(world.engine, world.contents, world.partitions).search()
+    assert not await world.exists(old)
+    assert await world.rows() == []

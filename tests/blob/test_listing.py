@@ -1,0 +1,229 @@
+"""Pages of lists of blobs against a simple model, for any rows, names and parameters; and what a page costs."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lazulite.blob.listing import ListRequest, Page, read_page
+from lazulite.blob.model.blob import Blob, BlobType
+from lazulite.blob.model.block import Block, write_blocks
+from lazulite.blob.model.ledger import Ledger
+from lazulite.blob.model.rows import CURRENT, LEDGER, list_row, snapshot_row, upload_rows, version_row
+from lazulite.blob.payload.listing import ListedBlob
+from lazulite.blob.payload.marker import read_marker, write_marker
+from lazulite.blob.times import write_time
+from lazulite.engine.ordinal import ordinal
+from tests.blob.world import World, opened
+
+SPACE = 5000
+NAMES = st.text(st.sampled_from("ab/\x01\ud7ff\ue000\uffff\U00010000\U0010ffff"), min_size=1, max_size=4)
+WORDS = ("snapshots", "uncommittedblobs", "deleted", "versions", "deletedwithversions")
+BLOB = Blob(type=BlobType.BLOCK, modified=10**17, created=10**17)
+DELETED = replace(BLOB, deleted=10**17, expires=2 * 10**17)
+
+
+class Stored(NamedTuple):
+    """What is stored of a name."""
+
+    base: Blob | None
+    snapshots: Mapping[int, Blob]
+    versions: Mapping[int, Blob]
+    upload: bool
+    noise: int
+    """Rows that no list shows."""
+
+    def rows(self) -> dict[str, bytes]:
+        found = {snapshot_row(time): blob.to_bytes() for time, blob in self.snapshots.items()}
+        found |= {version_row(time): blob.to_bytes() for time, blob in self.versions.items()}
+        if self.base is not None:
+            found[CURRENT] = self.base.to_bytes()
+        if self.upload:
+            found[LEDGER] = Ledger(upload=7).to_bytes()
+        for index in range(self.noise):
+            row = f"{upload_rows(7)}{index:03}" if self.upload else list_row(7, index)
+            found[row] = write_blocks(0, [Block("a", 1, None, b"a")])
+        return found
+
+
+KEPT = st.sampled_from([BLOB, DELETED])
+STORED = st.builds(
+    Stored,
+    st.sampled_from([None, BLOB, BLOB, BLOB, replace(BLOB, version=20), DELETED]),
+    st.dictionaries(st.integers(1, 9), KEPT, max_size=3),
+    st.dictionaries(st.integers(11, 19), KEPT, max_size=3),
+    st.booleans(),
+    st.sampled_from([0, 0, 0, 1, 2, 30]),
+)
+
+
+def expected(stored: Mapping[str, Stored], include: frozenset[str]) -> list[tuple[str, str, str]]:
+    """Return the entries of all names: name, snapshot and version."""
+    found: list[tuple[str, str, str]] = []
+    for name in sorted(stored, key=ordinal):
+        base, snapshots, versions, upload, _ = stored[name]
+        shown = {False, True} if "deleted" in include else {False}
+        kept = [(time, "s") for time, blob in snapshots.items() if "snapshots" in include]
+        kept += [(time, "v") for time, blob in versions.items() if "versions" in include]
+        states = {"s": snapshots, "v": versions}
+        kept = sorted(each for each in kept if bool(states[each[1]][each[0]].deleted) in shown)
+        kept.sort(key=lambda each: each[0])
+        texts = [(write_time(time), kind) for time, kind in kept]
+        found += [(name, time if kind == "s" else "", time if kind == "v" else "") for time, kind in texts]
+        is_gone = base is None or base.deleted
+        if "deletedwithversions" in include and "versions" not in include and is_gone and versions:
+            found.append((name, "", ""))
+        if base is not None and bool(base.deleted) in shown:
+            found.append((name, "", write_time(20) if "versions" in include and base.version else ""))
+        elif upload and is_gone and "uncommittedblobs" in include:
+            found.append((name, "", ""))
+    return found
+
+
+def grouped(entries: Sequence[tuple[str, str, str]], prefix: str, delimiter: str) -> list[tuple[str, str, str]]:
+    """Return the entries of a list, in which common prefixes stand for names."""
+    found: list[tuple[str, str, str]] = []
+    for name, snapshot, version in entries:
+        if name.startswith(prefix):
+            head, mark, _ = name[len(prefix) :].partition(delimiter) if delimiter else (name, "", "")
+            entry = (f"prefix {prefix}{head}{mark}", "", "") if mark else (name, snapshot, version)
+            if not mark or entry not in found:
+                found.append(entry)
+    return found
+
+
+def shown(page: Page) -> list[tuple[str, str, str]]:
+    return [
+        (entry.name, entry.snapshot, entry.version)
+        if isinstance(entry, ListedBlob)
+        else (f"prefix {entry.name}", "", "")
+        for entry in page.entries
+    ]
+
+
+async def fill(world: World, stored: Mapping[str, Stored]) -> None:
+    for name, rows in ((name, each.rows()) for name, each in stored.items()):
+        if rows:
+            await world.engine.commit(SPACE, name, list(rows), lambda _, __, rows=rows: rows)  # type: ignore[misc]
+
+
+def request(**fields: object) -> ListRequest:
+    return ListRequest(**{"space": SPACE, "version": "2026-10-06", "most": 5000, "deadline": 1e9, **fields})  # type: ignore[arg-type]
+
+
+async def all_pages(world: World, **fields: object) -> list[tuple[str, str, str]]:
+    found: list[tuple[str, str, str]] = []
+    marker = None
+    while True:
+        page = await read_page(world.context, request(marker=marker, **fields))
+        found += shown(page)
+        assert len(page.entries) <= fields["most"]  # type: ignore[operator]
+        if page.next is None:
+            return found
+        assert page.entries, "the page of a fast clock has room for one"
+        marker = read_marker(write_marker(page.next))
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.dictionaries(NAMES, STORED, max_size=12),
+    st.text(st.sampled_from("ab/\ud7ff\uffff\U0010ffff"), max_size=2),
+    st.sampled_from(["", "/", "b", "\uffff", "\U0010ffff", "ab"]),
+    st.frozensets(st.sampled_from(WORDS)),
+    st.integers(1, 5),
+)
+def test_pages_show_all_that_is_asked_for(
+    stored: Mapping[str, Stored], prefix: str, delimiter: str, include: frozenset[str], most: int
+) -> None:
+    async def run() -> None:
+        async with opened() as world:
+            await fill(world, stored)
+            pages = await all_pages(world, prefix=prefix, delimiter=delimiter, include=include, most=most)
+            assert pages == grouped(expected(stored, include), prefix, delimiter)
+
+    asyncio.run(run())
+
+
+async def put_names(world: World, names: Sequence[str]) -> None:
+    await fill(world, {name: Stored(BLOB, {}, {}, upload=False, noise=0) for name in names})
+
+
+async def test_names_between_two_others() -> None:
+    async with opened() as world:
+        await put_names(world, ["a", "b", "c", "d"])
+        page = await read_page(world.context, request(start="b", end="d"))
+        assert [name for name, _, _ in shown(page)] == ["b", "c"]
+
+
+async def test_a_prefix_costs_the_same_for_many_names() -> None:
+    async with opened() as world:
+        await put_names(world, [f"{folder}/{index:04}" for folder in "abc" for index in range(700)])
+        page = await read_page(world.context, request(delimiter="/"))
+        assert [name for name, _, _ in shown(page)] == ["prefix a/", "prefix b/", "prefix c/"]
+        first = page.scanned
+        page = await read_page(world.context, request(delimiter="/", most=2))
+        assert page.scanned < 50
+        await put_names(world, [f"b/{index:05}" for index in range(2000)])
+        page = await read_page(world.context, request(delimiter="/"))
+        assert page.scanned == first
+
+
+async def test_rows_that_are_not_shown_are_jumped_over() -> None:
+    async with opened() as world:
+        await fill(world, {name: Stored(BLOB, {}, {}, upload=True, noise=999) for name in "abcde"})
+        page = await read_page(world.context, request(most=10))
+        assert len(page.entries) == 5
+        assert page.scanned < 200
+
+
+async def test_few_rows_that_are_not_shown_begin_no_scans() -> None:
+    async with opened() as world:
+        await fill(world, {f"{index:03}": Stored(BLOB, {}, {}, upload=False, noise=2) for index in range(300)})
+        scans, scan = list[int](), world.engine.scan
+        world.engine.scan = lambda *args: scans.append(1) or scan(*args)  # type: ignore[method-assign, func-returns-value]
+        assert len((await read_page(world.context, request())).entries) == 300
+        assert len(scans) < 10
+
+
+async def test_a_page_ends_by_its_deadline() -> None:
+    async with opened() as world:
+        await put_names(world, ["a", "b", "c"])
+        page = await read_page(world.context, request(deadline=-1e9))
+        assert [name for name, _, _ in shown(page)] == ["a"]
+        assert page.next is not None
+        page = await read_page(world.context, request(deadline=-1e9, marker=page.next))
+        assert [name for name, _, _ in shown(page)] == ["b"]
+
+
+async def test_what_is_shown_of_a_blob() -> None:
+    async with opened() as world:
+        blob = replace(BLOB, metadata=(("a", "b"),), tags=(("t", "v"),), sealed=True, type=BlobType.APPEND)
+        stored = Stored(blob, {5: BLOB}, {6: BLOB}, upload=False, noise=0)
+        await fill(world, {"a": stored})
+        (entry,) = (await read_page(world.context, request())).entries
+        assert isinstance(entry, ListedBlob)
+        assert (entry.metadata, entry.tags) == ((), None)
+        assert {"Sealed": "true", "TagCount": "1", "LeaseState": "available"}.items() <= entry.properties.items()
+        include = frozenset(["metadata", "tags", "snapshots", "versions"])
+        entries = (await read_page(world.context, request(include=include))).entries
+        last = entries[-1]
+        assert isinstance(last, ListedBlob)
+        assert (last.metadata, last.tags) == ((("a", "b"),), {"t": "v"})
+        assert not any("LeaseState" in entry.properties for entry in entries[:-1] if isinstance(entry, ListedBlob))
+
+
+@pytest.mark.parametrize(("expires", "days"), [(3, "2"), (1, "0"), (0, "0")])
+async def test_days_that_a_deleted_blob_is_kept(expires: int, days: str) -> None:
+    async with opened() as world:
+        day = 864_000_000_000
+        blob = replace(DELETED, expires=world.context.clock() + expires * day - day // 2)
+        await fill(world, {"a": Stored(blob, {}, {}, upload=False, noise=0)})
+        (entry,) = (await read_page(world.context, request(include=frozenset(["deleted"])))).entries
+        assert isinstance(entry, ListedBlob)
+        assert entry.is_deleted
+        assert entry.properties["RemainingRetentionDays"] == days
+        assert "LeaseState" not in entry.properties
