@@ -33,19 +33,21 @@ def verify(_: Key, value: bytes) -> None:
     value.decode()
 
 
+_ACCOUNT: AccountOperations[NoteCall] = AccountOperations(service="Note")
 NOTES: ServiceDefinition[ServiceContext, Note, NoteCall] = ServiceDefinition(
     name="note",
     server="Notes/1.0",
     credentials=CREDENTIALS,
     routes=Routes(
-        *AccountOperations(service="Note").routes("account"),
-        Route("note", "GET", "", "GetNote", get_note, requires=Requirement("o", ("r",), "r"), plan=NoteRead),
-        Route("note", "PUT", "", "PutNote", put_note, requires=Requirement("o", ("w",), "w"), body=NOTE_BYTES),
+        *_ACCOUNT.routes("account"),
+        Route("note", "GET", "", "GetNote", get_note, requires=Requirement("o", ("r",), ("r",)), plan=NoteRead),
+        Route("note", "PUT", "", "PutNote", put_note, requires=Requirement("o", ("w",), ("w",)), body=NOTE_BYTES),
         Route("note", "PUT", "lock", "LockNote", get_note, requires=Requirement("o", ("w",)), since="2020-01-01"),
     ),
     parse_resource=lambda path: Note("note" if path else "account", path),
     make_context=lambda dependencies: ServiceContext(**dependencies.shared("note")),
     make_call=ServiceCall,
+    messages={"InvalidMd5": "That is no MD5."},
     spaces=(Space(number=SPACE, owner="note", title="the notes", copied=True, content=True, verify=verify),),
 )
 

@@ -80,3 +80,11 @@ async def test_the_record_tells_what_was_resolved(notes: NoteService) -> None:
     assert (await notes.handle(request)).error_code == "NoAuthenticationInformation"
     assert (request.record.version, request.record.account, request.record.operation) == ("2021-01-01", ACCOUNT, "")
     assert not request.authenticated
+
+
+async def test_a_rejection_has_the_text_of_the_service(notes: NoteService) -> None:
+    request, _ = put(account_sas(), 4)
+    request.headers = {**request.headers, "content-md5": "x"}
+    response = await notes.handle(request)
+    assert (response.status, response.reason) == (400, "That is no MD5.")
+    assert b"<Message>That is no MD5.\nRequestId:" in response.body

@@ -3,6 +3,13 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lazulite.service.blob_properties import (
+    DEFAULTS,
+    BlobProperties,
+    BlobPropertiesUpdate,
+    DeleteRetention,
+    StaticWebsite,
+)
 from lazulite.service.properties import (
     CorsRule,
     Logging,
@@ -19,10 +26,15 @@ RETENTIONS = st.just(RetentionPolicy()) | st.integers(1, 365).map(lambda days: R
 LOGGINGS = st.builds(Logging, st.booleans(), st.booleans(), st.booleans(), RETENTIONS)
 METRICS = st.builds(Metrics, st.just(True), st.booleans(), RETENTIONS) | st.builds(Metrics, retention=RETENTIONS)
 RULES = st.builds(CorsRule, METHODS, ORIGINS, NAMES, NAMES, st.integers(0, 2**31 - 1))
-PROPERTIES = st.builds(ServiceProperties, LOGGINGS, METRICS, METRICS, st.lists(RULES, max_size=2).map(tuple))
+DELETE_RETENTIONS = st.builds(DeleteRetention, st.just(True), st.integers(1, 365), st.booleans())
+WEBSITES = st.builds(StaticWebsite, st.just(True), st.sampled_from(["", "index.html"]))
+BLOBS = st.builds(BlobProperties, DELETE_RETENTIONS, WEBSITES, st.sampled_from(["", "2021-12-02"])) | st.just(DEFAULTS)
+CORS = st.lists(RULES, max_size=2).map(tuple)
+PROPERTIES = st.builds(ServiceProperties, LOGGINGS, METRICS, METRICS, CORS)
+OF_BLOBS = st.builds(ServiceProperties, LOGGINGS, METRICS, METRICS, CORS, BLOBS)
 
 
-@given(PROPERTIES)
+@given(OF_BLOBS)
 def test_json_survives(properties: ServiceProperties) -> None:
     assert ServiceProperties.from_json(json.loads(json.dumps(properties.to_json()))) == properties
 
@@ -36,3 +48,17 @@ def test_an_update_leaves_alone_what_it_does_not_name() -> None:
     )
     everything = PropertiesUpdate(Logging(), Metrics(), Metrics(), ())
     assert old.merge(everything) == ServiceProperties()
+
+
+def test_an_update_of_the_parts_of_blobs_leaves_the_others_alone() -> None:
+    website = StaticWebsite(True, "index.html")
+    old = ServiceProperties(Logging(read=True), blob=BlobProperties(website=website, default_version="2021-12-02"))
+    new = old.merge(PropertiesUpdate(blob=BlobPropertiesUpdate(DeleteRetention(True, 7), default_version="")))
+    assert new == ServiceProperties(Logging(read=True), blob=BlobProperties(DeleteRetention(True, 7), website))
+
+
+def test_the_rows_of_other_services_have_no_parts_of_blobs() -> None:
+    assert "blob" not in ServiceProperties().to_json()
+    assert list(ServiceProperties(blob=BlobProperties(default_version="2021-12-02")).to_json()["blob"]) == [
+        "default_version"
+    ]

@@ -24,7 +24,8 @@ from lazulite.server.asgi.application import HttpApplication
 from lazulite.server.middleware.scheduling import Scheduled
 from lazulite.server.observability.access_log import RequestLog
 from lazulite.server.observability.metrics import Metrics
-from lazulite.settings.config import TABLE, Settings
+from lazulite.settings.addresses import TABLE
+from lazulite.settings.config import Settings
 
 from .note_credentials import NoteSas, string_to_sign
 from .notes import NOTES, NoteService
@@ -104,9 +105,7 @@ async def serving(server: str, location: Path | None = None, make: Make = NoteSe
         server: `native`, or `asgi`.
         location: of the store; None for memory.
     """
-    settings = Settings(
-        location=location, host="127.0.0.1", port=0, services=(TABLE,), accounts={ACCOUNT: DEVELOPMENT_ACCOUNT}
-    )
+    settings = Settings(location=location, services=(TABLE,), accounts={ACCOUNT: DEVELOPMENT_ACCOUNT})
     output, metrics = io.BytesIO(), Metrics("1", NOTES.operations | {"Health"}, ())
     log, numbers, scheduler = RequestLog(output), count(), FairScheduler()
     async with open_store(settings) as store:

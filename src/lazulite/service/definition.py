@@ -8,9 +8,12 @@ from random import Random, SystemRandom
 from typing import TYPE_CHECKING, Generic, TypeAlias, TypedDict, TypeVar
 
 from lazulite.auth.accounts.account import AccountDirectory
+from lazulite.auth.authenticator import Authenticator
 from lazulite.auth.delegation.store import DelegationStore
 from lazulite.auth.grant import Grant
+from lazulite.auth.public_access import PublicAccess
 from lazulite.auth.service_credentials import ServiceCredentials
+from lazulite.engine.content.contract import ContentStore
 from lazulite.engine.contract import Clock, Engine
 from lazulite.engine.remote.channel import Plain
 from lazulite.engine.remote.codec import Encoding
@@ -21,6 +24,7 @@ from lazulite.protocol.message import Request, Response
 from lazulite.records.row_cache import TimeToLive
 from lazulite.records.spaces import Space
 from lazulite.service.call import ServiceContext, ServiceResource
+from lazulite.service.fetching import FetchSource
 from lazulite.service.limits import QueryLimits
 from lazulite.service.properties_store import PropertiesStore
 from lazulite.service.rejection import Rejection, reject_in_xml
@@ -57,6 +61,9 @@ class ServiceDependencies:
 
     engine: Engine
     accounts: AccountDirectory
+    contents: ContentStore | None = None
+    """Large byte strings beside the rows; None: the process has no store for them. A service that uses it calls
+    `sweep` with its own references when it starts, unless it has a `primary`."""
     clock: Clock = system_clock
     """The time now, for signatures and errors."""
     present: Clock | None = None
@@ -70,6 +77,8 @@ class ServiceDependencies:
     """How its accounts are addressed."""
     bearer: "MakeBearer | None" = None
     """Makes the check of bearer tokens, given the conventions of the service; None without an issuer."""
+    fetch_source: FetchSource | None = None
+    """Reads the sources of copies on other servers; None: the operator has allowed none."""
     schedule_fairly: Callable[[Operation], Operation] = lambda operation: operation
     """Schedules an operation that outlives its request."""
     cache_ttl_seconds: float | None = None
@@ -132,9 +141,13 @@ class ServiceDefinition(Generic[ContextT, ResourceT, CallT]):
     """Returns the effective method; raises `ServiceError`."""
     reject: Callable[[Rejection], Response] = reject_in_xml
     """The format of errors."""
+    messages: Mapping[str, str] = field(default_factory=dict)
+    """Error code -> the service's own text in place of the catalogue's."""
     keyed_path: re.Pattern[str] | None = None
     """The paths that end in keys, percent-encoding and all: the first group is the path up to them, the others are the
     keys, each as its resource has it. A key takes part in no permission. None: no path has keys."""
+    public_access: Callable[[ContextT], PublicAccess] | None = None
+    """Makes the rules for requests without credentials; None: they may do nothing."""
     spaces: tuple[Space, ...] = ()
     """Its own spaces, for the registry."""
     dropped_code: str = "ResourceNotFound"
@@ -146,6 +159,18 @@ class ServiceDefinition(Generic[ContextT, ResourceT, CallT]):
     """Its own commit functions, for workers."""
     rejections: tuple[Encoding[Plain], ...] = ()
     """Its own exceptions that commit functions and procedures raise, for workers."""
+
+    def authenticator(self, context: ContextT, dependencies: ServiceDependencies) -> Authenticator:
+        """Return what authenticates requests of the service in a process."""
+        return Authenticator(
+            dependencies.accounts,
+            context.clock,
+            context.policies,
+            self.credentials,
+            delegations=context.delegations,
+            bearer=None if dependencies.bearer is None else dependencies.bearer(self.credentials.bearer),
+            public_access=None if self.public_access is None else self.public_access(context),
+        )
 
     @property
     def preflight(self) -> str:

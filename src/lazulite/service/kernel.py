@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from typing import Generic
 
 from lazulite.auth.accounts.account import Account
-from lazulite.auth.authenticator import Authenticator
 from lazulite.auth.grant import Grant
 from lazulite.engine.contract import EngineUnavailableError, SpaceDroppedError
 from lazulite.engine.remote.messages import CacheInvalidation
@@ -27,10 +26,10 @@ from lazulite.service import cors
 from lazulite.service.common_fields import CommonFields
 from lazulite.service.definition import CallT, ContextT, ResourceT, ServiceDefinition, ServiceDependencies
 from lazulite.service.overdue import OverdueOperations
-from lazulite.service.planner import Planner
-from lazulite.service.properties import CorsRule
+from lazulite.service.planner import Planner, note, run_plan
+from lazulite.service.properties import CorsRule, ServiceProperties
 from lazulite.service.rejection import Rejection
-from lazulite.service.request_plan import MatchedPlan, RequestPlan, RequestPlans
+from lazulite.service.request_plan import MatchedPlan, RequestPlans
 from lazulite.service.routing import PAGE, Route
 
 _NO_PARAMETERS: Mapping[str, str] = {}
@@ -50,14 +49,7 @@ class ServiceKernel(Generic[ContextT, ResourceT, CallT]):
         self._definition = definition
         self._context = context = definition.make_context(dependencies)
         self._addressing = dependencies.addressing
-        self._authenticator = Authenticator(
-            dependencies.accounts,
-            context.clock,
-            context.policies,
-            definition.credentials,
-            delegations=context.delegations,
-            bearer=None if dependencies.bearer is None else dependencies.bearer(definition.credentials.bearer),
-        )
+        self._authenticator = definition.authenticator(context, dependencies)
         self._overdue = OverdueOperations(dependencies.schedule_fairly)
         self._common = CommonFields(definition.server)
         routes = definition.routes
@@ -98,7 +90,7 @@ class ServiceKernel(Generic[ContextT, ResourceT, CallT]):
         except ServiceError as error:
             response = self._reject(request, plan.parameters, plan.version, error)
         if response is not None:
-            _note(request, plan)
+            note(request, plan)
             self._finish(request, plan.version, response, properties.cors, now)
         return response
 
@@ -114,6 +106,23 @@ class ServiceKernel(Generic[ContextT, ResourceT, CallT]):
             except ServiceError as error:
                 return self.reject(request, error)
             version = resolve_version(request.headers, parameters)
+        return await self._respond(request, parameters, version, matched)
+
+    async def respond(self, request: Request, version: RequestVersion) -> Response:
+        """Respond to a request inside another one, such as a part of a batch, whose version governs it."""
+        try:
+            parameters = parse_query_string(request.query)
+        except ServiceError as error:
+            return self.reject(request, error)
+        return await self._respond(request, parameters, version, None)
+
+    async def _respond(
+        self,
+        request: Request,
+        parameters: Mapping[str, str],
+        version: RequestVersion,
+        matched: MatchedPlan | None,
+    ) -> Response:
         record = request.record
         record.version = version.governing
         rules: Sequence[CorsRule] = ()
@@ -127,12 +136,14 @@ class ServiceKernel(Generic[ContextT, ResourceT, CallT]):
             if request.method == "OPTIONS":
                 response = await self._preflight(request)
             else:
-                properties = self._context.properties.cached(account.name)
-                rules = await self._cors_rules(account.name) if properties is None else properties.cors
+                properties = self._context.properties.cached(account.name) or await self._properties(account.name)
+                rules = properties.cors
                 if matched is None:
+                    version = version.or_default(properties.blob.default_version)
+                    record.version = version.governing
                     response = await self._run(request, account, address, parameters, version)
                 else:
-                    response = await _run_plan(request, matched)
+                    response = await run_plan(request, matched)
         except ServiceError as error:
             response = self._reject(request, parameters, version, error)
         except SpaceDroppedError:
@@ -152,6 +163,24 @@ class ServiceKernel(Generic[ContextT, ResourceT, CallT]):
         response = self._reject(request, parameters, version, error)
         self._finish(request, version, response, (), self._context.clock())
         return response
+
+    async def admit(self, request: Request, grant: Grant | None = None) -> CallT:
+        """Return the call of a request that another request contains, such as the source of a copy; it does not run.
+
+        Args:
+            request: without a body.
+            grant: what the credentials of the other request allow; None: its own credentials are checked.
+
+        Raises:
+            ServiceError: the rejection that the request would get.
+        """
+        parameters = parse_query_string(request.query)
+        version = resolve_version(request.headers, parameters)
+        address = self._addressing.locate(request)
+        account = self._authenticator.account(address)
+        if grant is None:
+            grant = await self._authenticator.authenticate(account, request, address, parameters, version)
+        return self._route(request, address, parameters, version, grant)[0]
 
     async def _run(
         self,
@@ -208,7 +237,7 @@ class ServiceKernel(Generic[ContextT, ResourceT, CallT]):
             raise ServiceError("InsufficientAccountPermissions")
         request.record.operation = route.operation
         call.body_bytes_max = route.body
-        call.authorize(route.requires)
+        call.authorize(route.requires if route.requires_of is None else route.requires_of(call))
         return call, route
 
     def _end_of_page(self, seconds: int) -> float:
@@ -227,16 +256,17 @@ class ServiceKernel(Generic[ContextT, ResourceT, CallT]):
         )
         return Response(200, granted)
 
-    async def _cors_rules(self, account: str) -> Sequence[CorsRule]:
-        """Return the CORS rules of an account; none while the engine is unavailable, which the operation will tell."""
+    async def _properties(self, account: str) -> ServiceProperties:
+        """Return the properties of an account; the defaults while the engine is unavailable."""
         try:
-            return (await self._context.properties.get(account)).cors
+            return await self._context.properties.get(account)
         except EngineUnavailableError:
-            return ()
+            return ServiceProperties()
 
     def _reject(
         self, request: Request, parameters: Mapping[str, str], version: RequestVersion, error: ServiceError
     ) -> Response:
+        error.reword(self._definition.messages)
         headers = [("x-ms-error-code", error.code), *error.headers]
         if error.status == 401:
             headers.append(("WWW-Authenticate", self._authenticator.challenge(request.scheme, version)))
@@ -257,21 +287,6 @@ class ServiceKernel(Generic[ContextT, ResourceT, CallT]):
             response.headers += cors.response_headers(rules, request.headers.get("origin"), request.method, names)
 
 
-def _note(request: Request, plan: RequestPlan) -> None:
-    """Note what a plan tells of its request."""
-    record = request.record
-    record.version, record.account, record.operation = plan.version.governing, plan.account.name, plan.operation_name
-    request.authenticated = True
-
-
-async def _run_plan(request: Request, matched: MatchedPlan) -> Response:
-    plan, keys = matched
-    _note(request, plan)
-    if plan.body_bytes_max:
-        await request.receive_body(plan.body_bytes_max)
-    return await plan.operation.run(request, keys)
-
-
 async def _receive_body(request: Request, route: Route[CallT]) -> None:
     """Receive the body of a request, unless its operation streams it; in any case reject one that is too long.
 
@@ -282,4 +297,4 @@ async def _receive_body(request: Request, route: Route[CallT]) -> None:
     if not route.streams:
         await request.receive_body(route.body)
     elif request.body_to_come is not None and (request.body_to_come.length or 0) > route.body:
-        raise ServiceError("RequestBodyTooLarge")
+        raise ServiceError("RequestBodyTooLarge", details=[("MaxLimit", str(route.body))])

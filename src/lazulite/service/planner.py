@@ -13,7 +13,7 @@ from typing import Generic
 from lazulite.auth.accounts.account import Account
 from lazulite.auth.authenticator import Authenticator
 from lazulite.engine.contract import Clock
-from lazulite.protocol.message import Request
+from lazulite.protocol.message import Request, Response
 from lazulite.protocol.version import RequestVersion
 from lazulite.service.definition import CallT
 from lazulite.service.request_plan import MatchedPlan, RequestPlan, RequestPlans, settled_request
@@ -65,3 +65,19 @@ class Planner(Generic[CallT]):
         if operation is not None:
             plan = RequestPlan(account, credentials, parameters, version, route.operation, route.body, operation)
             self._plans.put(request, plan)
+
+
+def note(request: Request, plan: RequestPlan) -> None:
+    """Note what a plan tells of its request."""
+    record = request.record
+    record.version, record.account, record.operation = plan.version.governing, plan.account.name, plan.operation_name
+    request.authenticated = True
+
+
+async def run_plan(request: Request, matched: MatchedPlan) -> Response:
+    """Respond to a request by its plan. Raises as the operation."""
+    plan, keys = matched
+    note(request, plan)
+    if plan.body_bytes_max:
+        await request.receive_body(plan.body_bytes_max)
+    return await plan.operation.run(request, keys)

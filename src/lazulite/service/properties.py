@@ -1,10 +1,18 @@
-"""The properties of a service: logging, metrics and CORS rules, as one immutable value.
+"""The properties of a service: logging, metrics, CORS rules and those of blobs, as one immutable value.
 
 A new account has the defaults of these classes: everything off, no CORS rule.
 """
 
 from dataclasses import asdict, dataclass
 from typing import NotRequired, TypedDict, cast
+
+from lazulite.service.blob_properties import (
+    DEFAULTS,
+    NO_CHANGE,
+    BlobProperties,
+    BlobPropertiesJson,
+    BlobPropertiesUpdate,
+)
 
 ANALYTICS_VERSION = "1.0"
 """The only version that logging and metrics of the Table service have."""
@@ -61,6 +69,8 @@ class ServiceProperties:
     hour_metrics: Metrics = Metrics()
     minute_metrics: Metrics = Metrics()
     cors: tuple[CorsRule, ...] = ()
+    blob: BlobProperties = DEFAULTS
+    """Those that only the Blob service has; the defaults for other services."""
 
     def merge(self, update: "PropertiesUpdate") -> "ServiceProperties":
         """Return the properties after an update."""
@@ -69,12 +79,16 @@ class ServiceProperties:
             self.hour_metrics if update.hour_metrics is None else update.hour_metrics,
             self.minute_metrics if update.minute_metrics is None else update.minute_metrics,
             self.cors if update.cors is None else update.cors,
+            self.blob.merge(update.blob),
         )
 
     def to_json(self) -> "ServicePropertiesJson":
         """Return a form of JSON types only, for storing."""
         document = asdict(self)
         document["cors"] = [{name: _plain(value) for name, value in rule.items()} for rule in document["cors"]]
+        del document["blob"]
+        if blob := self.blob.to_json():
+            document["blob"] = blob
         return cast("ServicePropertiesJson", document)
 
     @classmethod
@@ -89,6 +103,7 @@ class ServiceProperties:
             _metrics(document["hour_metrics"]),
             _metrics(document["minute_metrics"]),
             tuple(_rule(rule) for rule in document["cors"]),
+            BlobProperties.from_json(document.get("blob", {})),
         )
 
 
@@ -100,6 +115,7 @@ class PropertiesUpdate:
     hour_metrics: Metrics | None = None
     minute_metrics: Metrics | None = None
     cors: tuple[CorsRule, ...] | None = None
+    blob: BlobPropertiesUpdate = NO_CHANGE
 
 
 class _RetentionJson(TypedDict):
@@ -136,6 +152,8 @@ class ServicePropertiesJson(TypedDict):
     hour_metrics: _MetricsJson
     minute_metrics: _MetricsJson
     cors: list[_CorsRuleJson]
+    blob: NotRequired[BlobPropertiesJson]
+    """What differs from the defaults; only the Blob service stores it."""
 
 
 def _plain(value: tuple[str, ...] | int) -> list[str] | int:

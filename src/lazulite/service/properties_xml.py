@@ -6,10 +6,12 @@ document has two parts, `Logging` and `Metrics`, and always both; `Metrics` is w
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 from lazulite.protocol.version import PARTIAL_PROPERTIES_SINCE
 from lazulite.protocol.xml import document as xml
+from lazulite.service.blob_properties import NO_CHANGE, BlobProperties, BlobPropertiesUpdate
 from lazulite.service.properties import (
     ANALYTICS_VERSION,
     CorsRule,
@@ -42,8 +44,25 @@ _HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _ORIGIN = re.compile(r"[!-~]+")
 
 
+class OwnParts(NamedTuple):
+    """The parts that the document of one service has behind the others."""
+
+    names: Callable[[str], Sequence[str]]
+    """Returns the names of the parts that a version knows."""
+    read: Callable[[Mapping[str, xml.Node]], BlobPropertiesUpdate]
+    """Reads the parts that a request has."""
+    write: Callable[[BlobProperties, str], str]
+    """Returns the markup of the parts that a version knows."""
+
+
+NO_OWN_PARTS = OwnParts(lambda _: (), lambda _: NO_CHANGE, lambda *_: "")
+
+
 def read_service_properties(
-    body: bytes, version: str, logging_versions: Sequence[str] = (ANALYTICS_VERSION,)
+    body: bytes,
+    version: str,
+    logging_versions: Sequence[str] = (ANALYTICS_VERSION,),
+    own_parts: OwnParts = NO_OWN_PARTS,
 ) -> PropertiesUpdate:
     """Read what a request sets. A part that is there must be whole.
 
@@ -51,6 +70,7 @@ def read_service_properties(
         body: the document.
         version: of the request; it says which parts there are, and whether any of them may be missing.
         logging_versions: the versions of `Logging` that the service has.
+        own_parts: of the service.
 
     Raises:
         ServiceError: `InvalidXmlDocument`, `InvalidXmlNodeValue`, `MissingRequiredXmlNode`, `UnsupportedXmlNode`,
@@ -60,45 +80,59 @@ def read_service_properties(
     if root.name != _ROOT:
         raise xml.invalid_document(f"The root must be {_ROOT}.", root.place)
     if version < PARTIAL_PROPERTIES_SINCE:
-        parts = xml.fields(root, _OLD_PARTS)
-        return PropertiesUpdate(_read_logging(parts["Logging"], logging_versions), _read_metrics(parts["Metrics"]))
-    parts = xml.fields(root, (), _PARTS)
+        parts = xml.fields(root, _OLD_PARTS, own_parts.names(version))
+        return PropertiesUpdate(
+            _read_logging(parts["Logging"], logging_versions),
+            _read_metrics(parts["Metrics"]),
+            blob=own_parts.read(parts),
+        )
+    parts = xml.fields(root, (), (*_PARTS, *own_parts.names(version)))
     return PropertiesUpdate(
         _read_logging(parts["Logging"], logging_versions) if "Logging" in parts else None,
         _read_metrics(parts["HourMetrics"]) if "HourMetrics" in parts else None,
         _read_metrics(parts["MinuteMetrics"]) if "MinuteMetrics" in parts else None,
         _read_cors(parts["Cors"]) if "Cors" in parts else None,
+        own_parts.read(parts),
     )
 
 
 def _read_logging(node: xml.Node, versions: Sequence[str]) -> Logging:
     parts = xml.fields(node, ("Version", "Read", "Write", "Delete", "RetentionPolicy"))
     version = _read_version(parts["Version"], versions)
-    read, write, delete = (_read_boolean(parts[name]) for name in ("Read", "Write", "Delete"))
+    read, write, delete = (read_boolean(parts[name]) for name in ("Read", "Write", "Delete"))
     return Logging(read, write, delete, _read_retention(parts["RetentionPolicy"]), version)
 
 
 def _read_metrics(node: xml.Node) -> Metrics:
     parts = xml.fields(node, ("Version", "Enabled", "RetentionPolicy"), ("IncludeAPIs",))
     _read_version(parts["Version"])
-    enabled = _read_boolean(parts["Enabled"])
+    enabled = read_boolean(parts["Enabled"])
     if enabled:
         xml.fields(node, ("IncludeAPIs",), tuple(parts))
-    include_apis = _read_boolean(parts["IncludeAPIs"]) if "IncludeAPIs" in parts else None
+    include_apis = read_boolean(parts["IncludeAPIs"]) if "IncludeAPIs" in parts else None
     return Metrics(enabled, include_apis if enabled else None, _read_retention(parts["RetentionPolicy"]))
 
 
 def _read_retention(node: xml.Node) -> RetentionPolicy:
     parts = xml.fields(node, ("Enabled",), ("Days",))
-    if not _read_boolean(parts["Enabled"]):
+    if not read_boolean(parts["Enabled"]):
         return RetentionPolicy()
-    days_node = xml.fields(node, ("Enabled", "Days"))["Days"]
+    return RetentionPolicy(True, read_days(node))
+
+
+def read_days(node: xml.Node) -> int:
+    """Return the `Days` of a policy that is enabled.
+
+    Raises:
+        ServiceError: `MissingRequiredXmlNode`; `InvalidXmlNodeValue`; `InvalidXmlDocument`, there are too many.
+    """
+    days_node = xml.fields(node, ("Days",), tuple(child.name for child in node.children))["Days"]
     days = _read_number(days_node)
     if not 1 <= days <= MAX_RETENTION_DAYS:
         # Recorded.
         reason = "Retention days must be greater than 0 and less than or equal to 365 days."
         raise xml.invalid_document(reason, days_node.place)
-    return RetentionPolicy(True, days)
+    return days
 
 
 def _read_cors(node: xml.Node) -> tuple[CorsRule, ...]:
@@ -154,7 +188,8 @@ def _read_version(node: xml.Node, versions: Sequence[str] = (ANALYTICS_VERSION,)
     return version
 
 
-def _read_boolean(node: xml.Node) -> bool:
+def read_boolean(node: xml.Node) -> bool:
+    """Return `true` or `false`. Raises `InvalidXmlNodeValue`."""
     value = _BOOLEANS.get(xml.text_of(node))
     if value is None:
         raise xml.invalid_value(node, f"{node.name} must be true or false.")
@@ -168,11 +203,11 @@ def _read_number(node: xml.Node) -> int:
     return int(text)
 
 
-def write_service_properties(properties: ServiceProperties, version: str) -> bytes:
+def write_service_properties(properties: ServiceProperties, version: str, own_parts: OwnParts = NO_OWN_PARTS) -> bytes:
     """Return the document of a version with its parts in the order in which the live service writes them."""
-    logging = _logging(properties.logging)
+    logging, own = _logging(properties.logging), own_parts.write(properties.blob, version)
     if version < PARTIAL_PROPERTIES_SINCE:
-        return xml.document(xml.element(_ROOT, logging, _metrics("Metrics", properties.hour_metrics)))
+        return xml.document(xml.element(_ROOT, logging, _metrics("Metrics", properties.hour_metrics), own))
     return xml.document(
         xml.element(
             _ROOT,
@@ -180,13 +215,14 @@ def write_service_properties(properties: ServiceProperties, version: str) -> byt
             _metrics("HourMetrics", properties.hour_metrics),
             _metrics("MinuteMetrics", properties.minute_metrics),
             xml.element("Cors", *map(_rule, properties.cors)),
+            own,
         )
     )
 
 
 def _logging(logging: Logging) -> str:
     flags = (("Read", logging.read), ("Write", logging.write), ("Delete", logging.delete))
-    leaves = (_boolean(name, value) for name, value in flags)
+    leaves = (boolean_leaf(name, value) for name, value in flags)
     return xml.element("Logging", xml.leaf("Version", logging.version), *leaves, _retention(logging.retention))
 
 
@@ -194,15 +230,15 @@ def _metrics(name: str, metrics: Metrics) -> str:
     return xml.element(
         name,
         xml.leaf("Version", ANALYTICS_VERSION),
-        _boolean("Enabled", metrics.enabled),
-        "" if metrics.include_apis is None else _boolean("IncludeAPIs", metrics.include_apis),
+        boolean_leaf("Enabled", metrics.enabled),
+        "" if metrics.include_apis is None else boolean_leaf("IncludeAPIs", metrics.include_apis),
         _retention(metrics.retention),
     )
 
 
 def _retention(retention: RetentionPolicy) -> str:
     days = "" if retention.days is None else xml.leaf("Days", str(retention.days))
-    return xml.element("RetentionPolicy", _boolean("Enabled", retention.enabled), days)
+    return xml.element("RetentionPolicy", boolean_leaf("Enabled", retention.enabled), days)
 
 
 def _rule(rule: CorsRule) -> str:
@@ -221,5 +257,6 @@ def _headers(names: Sequence[str]) -> str:
     return ",".join(sorted(names, key=lambda name: name.endswith("*")))
 
 
-def _boolean(name: str, value: bool) -> str:
+def boolean_leaf(name: str, value: bool) -> str:
+    """Return the markup of an element that is `true` or `false`."""
     return xml.leaf(name, "true" if value else "false")

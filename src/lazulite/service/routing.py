@@ -26,6 +26,8 @@ NO_BODY = 0
 XML_BODY = xml.MAX_BYTES
 """The most bytes of an XML document."""
 _READS = frozenset({"GET", "HEAD"})
+_NO_COMPONENT = (("QueryParameterName", "comp"), ("QueryParameterValue", ""), ("Reason", ""))
+"""Recorded: nothing tells of the value."""
 
 
 class Deadline(Enum):
@@ -71,7 +73,7 @@ class Route(Generic[CallT_contra]):
     """The operation's name in logs."""
     run: Callable[[CallT_contra], Operation]
     requires: Requirement | None
-    """The permission; None: the operation checks the permission of each of its parts."""
+    """The permission; None: `requires_of` tells it, or the operation checks the permission of each of its parts."""
     body: int = NO_BODY
     """The most bytes of the request's body."""
     streams: bool = False
@@ -89,6 +91,8 @@ class Route(Generic[CallT_contra]):
     varies_parameter: str = ""
     """The query parameter whose value `plan` leaves to each request, in lower case: its operation gets the value behind
     the keys. The routes of one method name one parameter at most."""
+    requires_of: Callable[[CallT_contra], Requirement] | None = None
+    """Tells the permission, where it depends on more of the request than its address."""
     changes: bool | None = None
     """Whether the secondary endpoint rejects it; None: unless its method is GET or HEAD."""
 
@@ -140,7 +144,9 @@ class Routes(Generic[CallT_contra]):
         kind = call.resource.kind
         if (kind, component) in self._addresses and (kind, component, call.method) not in self._rows:
             return ServiceError("MethodNotAllowed")
-        return ServiceError("InvalidQueryParameterValue" if component else "InvalidUri")
+        if not component:
+            return ServiceError("InvalidUri")
+        return ServiceError("InvalidQueryParameterValue", details=_NO_COMPONENT)
 
 
 def _varying(rows: Iterable[Route[CallT_contra]]) -> Mapping[str, tuple[str, ...]]:

@@ -1,8 +1,6 @@
 """The service stats document, which only the secondary endpoint answers with."""
 
-from email.utils import formatdate
-
-from lazulite.protocol.clock import TICKS_PER_SECOND, UNIX_EPOCH_TICKS
+from lazulite.protocol.http_date import format_http_date
 from lazulite.protocol.xml import document as xml
 
 
@@ -12,6 +10,6 @@ def write_service_stats(last_sync: int) -> bytes:
     Args:
         last_sync: up to when the primary's writes are all there, in ticks; with one store behind both endpoints: now.
     """
-    moment = formatdate((last_sync - UNIX_EPOCH_TICKS) // TICKS_PER_SECOND, usegmt=True)
+    moment = format_http_date(last_sync)
     replication = xml.element("GeoReplication", xml.leaf("Status", "live"), xml.leaf("LastSyncTime", moment))
     return xml.document(xml.element("StorageServiceStats", replication))

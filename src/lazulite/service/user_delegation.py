@@ -1,6 +1,6 @@
 """Get User Delegation Key: a key for user delegation SAS, for the bearer of a token.
 
-Source: "Get User Delegation Key" of the REST reference; blob reference §27, queue reference §12.
+Source: "Get User Delegation Key" of the REST reference.
 """
 
 from dataclasses import dataclass
