@@ -12,11 +12,11 @@ from lazulite.table.sas import TableScope
 CREATE_TABLE = Requirement("c", account=("c", "w"), actions=either("tables/write"))
 DELETE_TABLE = Requirement("c", account=("d",), actions=either("tables/delete"))
 ACL = Requirement("c", shared_key_only=True)
-QUERY = Requirement("o", account=("r",), service="r", actions=either("entities/read"))
-INSERT = Requirement("o", account=("a",), service="a", actions=either("entities/write"))
-UPSERT = Requirement("o", account=("au",), service="au", actions=either("entities/write"))
-UPDATE = Requirement("o", account=("u",), service="u", actions=either("entities/write"))
-DELETE = Requirement("o", account=("d",), service="d", actions=either("entities/delete"))
+QUERY = Requirement("o", account=("r",), service=("r",), actions=either("entities/read"))
+INSERT = Requirement("o", account=("a",), service=("a",), actions=either("entities/write"))
+UPSERT = Requirement("o", account=("au",), service=("au",), actions=either("entities/write"))
+UPDATE = Requirement("o", account=("u",), service=("u",), actions=either("entities/write"))
+DELETE = Requirement("o", account=("d",), service=("d",), actions=either("entities/delete"))
 GET_PROPERTIES = Requirement("s", account=("r",), actions=either("service/read"))
 LIST_TABLES = Requirement("c", account=("l",), actions=either("tables/read"))
 SET_PROPERTIES = Requirement("s", account=("w",), actions=either("service/write"))
@@ -75,7 +75,7 @@ def test_an_upsert_needs_both_letters(letters: str) -> None:
 
 def test_no_account_sas_reaches_the_acl() -> None:
     assert outcome(account_sas("sco", "rwdlacup"), ACL) == "AuthorizationFailure"
-    assert outcome(account_sas("sco", "rwdlacup"), Requirement("o", service="r")) == "AuthorizationFailure"
+    assert outcome(account_sas("sco", "rwdlacup"), Requirement("o", service=("r",))) == "AuthorizationFailure"
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,7 @@ def test_what_only_a_bearer_may() -> None:
 
 
 def test_a_delegation_sas_needs_both_its_permission_and_the_role() -> None:
-    requirement = Requirement("o", service="r", actions=either("read"))
+    requirement = Requirement("o", service=("r",), actions=either("read"))
     for letters, actions, expected in (
         ("r", {"read"}, "allowed"),
         ("r", set(), "AuthorizationPermissionMismatch"),

@@ -21,6 +21,7 @@ from lazulite.auth.delegation.sas import MARKER as DELEGATION_MARKER
 from lazulite.auth.delegation.sas import USER_MARKER
 from lazulite.auth.delegation.store import DelegationStore
 from lazulite.auth.grant import SHARED_KEY_GRANT, Grant
+from lazulite.auth.public_access import AnonymousAuthentication, PublicAccess
 from lazulite.auth.sas.account_sas import parse_account_sas
 from lazulite.auth.sas.cache import SAS_CACHE_ENTRIES_MAX, SasCache, VerifiedSas
 from lazulite.auth.sas.service_sas import ServiceSas, apply_policy
@@ -37,7 +38,7 @@ from lazulite.protocol.clock import Clock
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import Request
 from lazulite.protocol.query_string import repeated_names
-from lazulite.protocol.version import NEWEST, REJECTIONS_NAMED_SINCE, RequestVersion
+from lazulite.protocol.version import NEWEST, RequestVersion
 from lazulite.records.stored_policy import StoredAccessPolicy
 
 if TYPE_CHECKING:
@@ -60,9 +61,10 @@ class Authenticator:
         cache_entries_max: how many verified SAS tokens are cached.
         bearer: checks bearer tokens; None where there is no issuer of such.
         delegations: the user delegation keys; None where there are none. They need bearer tokens.
+        public_access: what requests without credentials may do; None: nothing.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - most have a default
         self,
         accounts: AccountDirectory,
         clock: Clock,
@@ -73,6 +75,7 @@ class Authenticator:
         cache_entries_max: int = SAS_CACHE_ENTRIES_MAX,
         bearer: "BearerAuthentication | None" = None,
         delegations: DelegationStore | None = None,
+        public_access: PublicAccess | None = None,
     ) -> None:
         self._accounts = accounts
         self._clock = clock
@@ -82,6 +85,7 @@ class Authenticator:
         self._window_seconds = window_seconds
         self._cache = SasCache(cache_entries_max)
         self._bearer = bearer
+        self._anonymous = AnonymousAuthentication(credentials, public_access)
         self._delegated: DelegationAuthentication | None = None
         parse = credentials.parse_delegation_sas
         if bearer is not None and delegations is not None and parse is not None:
@@ -132,9 +136,7 @@ class Authenticator:
             return await self._delegated.authenticate(account, request, fields, bearer)
         if "sig" in parameters or "sv" in parameters:
             return await self._by_sas(account, request, address, parameters)
-        if version.is_stated_before(self._credentials.challenged_since):
-            raise ServiceError("ResourceNotFound")  # *Unverified*: at which version 401 took the place of 404.
-        raise ServiceError("NoAuthenticationInformation")
+        return await self._anonymous.authenticate(account, request.method, address.resource, parameters, version)
 
     async def _by_header(
         self,
@@ -251,7 +253,7 @@ class Authenticator:
     async def _completed(self, account: Account, sas: ServiceSas, terms: Terms) -> tuple[Terms, Grant]:
         """Return what a token allows together with its stored policy."""
         permission, terms = apply_policy(sas, terms, await self._policy(account, sas))
-        return terms, _service_grant(sas, permission)
+        return terms, sas.grant(permission)
 
     async def _policy(self, account: Account, sas: ServiceSas) -> StoredAccessPolicy:
         for policy in await self._policies(account.name, sas.policy_resource):
@@ -273,19 +275,10 @@ class Authenticator:
             if not sas.is_signed_by(account):
                 raise ServiceError("AuthenticationFailed")
             policy_sas = sas if sas.policy_id else None
-            return VerifiedSas(account, terms, _service_grant(sas, sas.permission), True, policy_sas)
+            return VerifiedSas(account, terms, sas.grant(sas.permission), True, policy_sas)
         token = parse_account_sas(parameters)
         terms = token.terms()
         if not token.is_signed_by(account):
             raise ServiceError("AuthenticationFailed")
         grant = Grant("account-sas", frozenset(token.permission), token.resource_types)
         return VerifiedSas(account, terms, grant, service.letter in token.services, None)
-
-
-def _service_grant(sas: ServiceSas, permission: str) -> Grant:
-    return Grant(
-        "service-sas",
-        frozenset(permission),
-        scope=sas.scope(),
-        hides_rejections=sas.version < REJECTIONS_NAMED_SINCE,
-    )

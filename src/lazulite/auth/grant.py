@@ -10,14 +10,16 @@ from lazulite.protocol.errors import AuthorityError
 class Requirement:
     """What one operation demands of the credentials that ask for it."""
 
-    resource_type: Literal["s", "c", "o"]
-    """Of an account SAS: service, container (a table as a whole) or object (entities)."""
+    resource_type: Literal["s", "c", "o", ""]
+    """Of an account SAS: service, container (a table as a whole) or object (entities); "": any of them."""
     account: tuple[str, ...] = ()
     """Of an account SAS: alternatives, each a string of letters that are all needed. Empty: never by account SAS."""
-    service: str | None = None
-    """Of a service SAS: letters that are all needed. None: never by service SAS."""
+    service: tuple[str, ...] = ()
+    """Of a service SAS: alternatives, as in `account`. Empty: never by service SAS."""
     actions: tuple[frozenset[str], ...] = ()
     """Of a role: alternatives, each a set of actions that are all needed (`either`). Empty: never by a role."""
+    public: str = ""
+    """The least level of public access that permits it without credentials. Empty: no level does."""
     shared_key_only: bool = False
     bearer_only: bool = False
 
@@ -52,17 +54,21 @@ class Identity(NamedTuple):
 class Grant:
     """What a request's credentials allow."""
 
-    kind: Literal["shared-key", "account-sas", "service-sas", "delegation-sas", "bearer"]
+    kind: Literal["shared-key", "account-sas", "service-sas", "delegation-sas", "bearer", "anonymous"]
     permissions: frozenset[str] = frozenset()
-    """Letters of a SAS."""
+    """Letters of a SAS; without credentials, the levels of public access that the resource has."""
     resource_types: str = ""
     """Of an account SAS."""
     scope: Scope | None = None
-    """Of a service SAS: the resources within reach."""
+    """Of a service SAS, and without credentials: the resources within reach."""
     actions: frozenset[str] = frozenset()
     """Of a bearer token, and of the identity that delegates its rights: what the roles permit."""
     identity: Identity | None = None
     """Of a bearer token."""
+    response_headers: tuple[tuple[str, str], ...] = ()
+    """Of a service SAS: the fields that a response to GET or HEAD has in place of the stored ones."""
+    anonymous_code: str = ""
+    """Without credentials: the code for everything that is not public."""
     hides_rejections: bool = False
     """A token older than 2015-04-05: what it does not permit is 404 `ResourceNotFound`."""
 
@@ -92,6 +98,15 @@ def authorize(grant: Grant, requirement: Requirement, resource: str) -> None:
         _AUTHORIZE[grant.kind](grant, requirement, resource)
 
 
+def permits(grant: Grant, requirement: Requirement, resource: str) -> bool:
+    """Tell whether the grant covers a requirement; the arguments are those of `authorize`."""
+    try:
+        authorize(grant, requirement, resource)
+    except AuthorityError:
+        return False
+    return True
+
+
 # Unverified: the code for an operation that no SAS of the kind can do at all (ACL; table operations by table SAS).
 
 
@@ -105,11 +120,11 @@ def _by_account_sas(grant: Grant, requirement: Requirement, _: str) -> None:
 
 
 def _by_service_sas(grant: Grant, requirement: Requirement, resource: str) -> None:
-    if requirement.shared_key_only or requirement.service is None:
+    if requirement.shared_key_only or not requirement.service:
         raise grant.rejection("AuthorizationFailure")
     if grant.scope is None or not grant.scope.covers(resource):
         raise AuthorityError("AuthenticationFailed")
-    if not grant.permissions.issuperset(requirement.service):
+    if not any(map(grant.permissions.issuperset, requirement.service)):
         raise grant.rejection("AuthorizationPermissionMismatch")
 
 
@@ -127,7 +142,14 @@ def _by_delegation_sas(grant: Grant, requirement: Requirement, resource: str) ->
     _by_bearer(grant, requirement, resource)
 
 
+def _by_nothing(grant: Grant, requirement: Requirement, resource: str) -> None:
+    public = requirement.public in grant.permissions and grant.scope is not None and grant.scope.covers(resource)
+    if not public:
+        raise AuthorityError(grant.anonymous_code)
+
+
 _AUTHORIZE = {
+    "anonymous": _by_nothing,
     "account-sas": _by_account_sas,
     "service-sas": _by_service_sas,
     "delegation-sas": _by_delegation_sas,

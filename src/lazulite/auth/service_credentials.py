@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from lazulite.auth.bearer.rules import BearerConventions
-from lazulite.auth.delegation.sas import DelegationSas
+from lazulite.auth.delegation.sas import ParseDelegationSas
 from lazulite.auth.sas.service_sas import ServiceSas
 from lazulite.auth.shared_key import Canonicalize
 from lazulite.protocol.version import REJECTIONS_NAMED_SINCE
@@ -30,15 +30,17 @@ class ServiceCredentials:
     """The roles of bearer tokens, and their codes."""
     challenged_since: str = REJECTIONS_NAMED_SINCE
     """The first version that rejects a request without credentials with 401, not with 404 `ResourceNotFound`."""
-    parse_delegation_sas: Callable[[Mapping[str, str]], DelegationSas] | None = None
-    """Read a user delegation SAS from the fields of a request; raise `MalformedSasError`. None: there are none."""
-    sas_resource: Callable[[str], str] | None = None
-    """Returns the resource that a path below the account, percent-encoded, addresses, if a service SAS signs that one.
-    It is then the value of `sas_marker`, which no client can send: the name has an upper-case letter. None: a query
-    parameter names the resource."""
+    hides_from_unstated: bool = False
+    """Whether a request without credentials that states no version gets the 404."""
+    parse_delegation_sas: ParseDelegationSas | None = None
+    """Read a user delegation SAS of a request. None: there are none."""
+    sas_resource: Callable[[str, Mapping[str, str]], Mapping[str, str]] | None = None
+    """Returns the fields of the resource that a service SAS signs, given the path below the account, percent-encoded,
+    and the query parameters. `sas_marker` is one of the fields. No client can send them: each name has an upper-case
+    letter. None: query parameters name the resource."""
 
     def sas_fields(self, path: str, parameters: Mapping[str, str]) -> Mapping[str, str]:
-        """Return the fields of a SAS: the query parameters, and the addressed resource if a service SAS signs it."""
+        """Return the fields of a SAS: the query parameters, and those of the resource if a service SAS signs it."""
         if self.sas_resource is None or _ACCOUNT_SAS_MARKER in parameters:
             return parameters
-        return {**parameters, self.sas_marker: self.sas_resource(path)}
+        return {**parameters, **self.sas_resource(path, parameters)}

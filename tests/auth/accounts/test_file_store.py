@@ -84,7 +84,7 @@ def test_a_revocation_of_delegation_keys_stays_with_its_account(file: AccountFil
     assert file.load() == {"orders": StoredAccount(keys, 1_900_000_000), "other": StoredAccount(other)}
     file.revoke_delegation_keys("orders", 1_800_000_000)
     rotated = file.rotate("orders", 1, RANDOM)
-    assert AccountFile(file.path).load()["orders"] == (rotated, 1_900_000_001), "it never moves back"
+    assert AccountFile(file.path).load()["orders"] == StoredAccount(rotated, 1_900_000_001), "it never moves back"
     with pytest.raises(AccountsError, match="there is no account missing"):
         file.revoke_delegation_keys("missing", 1)
 

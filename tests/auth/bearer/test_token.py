@@ -20,6 +20,7 @@ from lazulite.auth.bearer.token import (
     VerifiedToken,
     check_token,
 )
+from lazulite.blob.auth.roles import BLOB_ROLES
 from lazulite.queue.roles import QUEUE_ROLES
 from lazulite.table.roles import TABLE_BEARER, TABLE_ROLES
 from tests.tokens import (
@@ -89,15 +90,17 @@ def test_a_time_of_issue_that_is_none(issued: object) -> None:
     assert check(signed_payload(json.dumps(claims).encode())).identity.issued == 7
 
 
-@pytest.mark.parametrize("role", QUEUE_ROLES)
-def test_roles_of_queues(role: Role) -> None:
+@pytest.mark.parametrize(
+    ("roles", "role"), [(roles, role) for roles in (QUEUE_ROLES, BLOB_ROLES) for role in roles], ids=lambda _: ""
+)
+def test_roles_of_queues_and_blobs(roles: tuple[Role, ...], role: Role) -> None:
     for value in (role.title, role.id):
-        roles = check(KEY.token(roles=[value])).identity.roles
-        assert RULES.actions(QUEUE_ROLES, roles) == role.actions
-        assert RULES.actions(TABLE_ROLES, roles) == NOTHING
+        values = check(KEY.token(roles=[value])).identity.roles
+        assert RULES.actions(roles, values) == role.actions
+        assert RULES.actions(TABLE_ROLES, values) == NOTHING
     other = BearerRules(ISSUER, role_values={role.flag: frozenset({"x"})})
-    assert other.actions(QUEUE_ROLES, frozenset({role.title})) == NOTHING
-    assert other.actions(QUEUE_ROLES, frozenset({"x"})) == role.actions
+    assert other.actions(roles, frozenset({role.title})) == NOTHING
+    assert other.actions(roles, frozenset({"x"})) == role.actions
 
 
 def test_roles_add_up() -> None:

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 
 from lazulite.auth.accounts.document import Accounts, AccountsError
 from lazulite.auth.accounts.file_store import AccountFile, FileState
+from lazulite.auth.accounts.switches import DEFAULTS, EMULATORS, Switches
 from lazulite.auth.hmac_signer import Signer
 
 _NAME = re.compile(r"[^\s/:;?#%\\\x00-\x1f\x7f-\U0010ffff]{1,64}")
@@ -45,6 +46,8 @@ class Account:
     keys: tuple[bytes, ...] = field(repr=False)
     delegation_keys_since: int = 0
     """See `document.StoredAccount`."""
+    switches: Switches = DEFAULTS
+    """What the Blob service of the account may do."""
     signers: tuple[Signer, ...] = field(init=False, repr=False)
     """One for each key."""
 
@@ -52,15 +55,16 @@ class Account:
         """Prepare the signers."""
         object.__setattr__(self, "signers", tuple(map(Signer, self.keys)))
 
-    def __reduce__(self) -> tuple[type["Account"], tuple[str, tuple[bytes, ...], int]]:
+    def __reduce__(self) -> tuple[type["Account"], tuple[str, tuple[bytes, ...], int, Switches]]:
         """Prepare the signers anew in the process that unpickles: a hash that was begun cannot be pickled."""
-        return Account, (self.name, self.keys, self.delegation_keys_since)
+        return Account, (self.name, self.keys, self.delegation_keys_since, self.switches)
 
 
-DEVELOPMENT_ACCOUNT = Account(
-    "devstoreaccount1",
-    (base64.b64decode("Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="),),
+_PUBLIC_KEY = base64.b64decode(
+    "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 )
+
+DEVELOPMENT_ACCOUNT = Account("devstoreaccount1", (_PUBLIC_KEY,), switches=EMULATORS)
 """The emulator's account, whose key the whole world knows."""
 
 
@@ -80,7 +84,8 @@ def parse_accounts(text: str) -> dict[str, Account]:
             raise ValueError(f"account {number} repeats the name of an earlier one")
         if not 1 <= len(keys) <= 2:
             raise ValueError(f"account {number} needs one or two keys: name:key1[:key2]")
-        accounts[name] = Account(name, tuple(_decode_key(key, number) for key in keys))
+        decoded = tuple(_decode_key(key, number) for key in keys)
+        accounts[name] = Account(name, decoded, switches=EMULATORS if _PUBLIC_KEY in decoded else DEFAULTS)
     return accounts
 
 
@@ -98,7 +103,7 @@ class AccountDirectory:
     """The accounts that a running service knows: the environment's accounts, then the stored ones.
 
     Args:
-        fixed: accounts from the environment; they win over stored ones of the same name.
+        fixed: accounts from the environment; their keys win over those of stored ones of the same name.
         file: the durable accounts of a location. A change of it is noticed by the next `get`, without a restart. None:
             they are not in a file, and are set by `adopt`.
         report: gets the reason, once for each damaged state, if the file cannot be read; the last good state holds on.
@@ -178,11 +183,12 @@ class AccountDirectory:
         """Put `stored` in force, keeping the object of each account that did not change; None: there never were any."""
         accounts: dict[str, Account] = {}
         for name, read in ({} if stored is None else stored).items():
+            fixed = self._fixed.get(name)
+            terms = read if fixed is None else read._replace(keys=fixed.keys)
             known = self._accounts.get(name)
-            is_known = known is not None and (known.keys, known.delegation_keys_since) == read
-            accounts[name] = known if known is not None and is_known else Account(name, *read)
-        accounts |= self._fixed
+            is_known = known is not None and (known.keys, known.delegation_keys_since, known.switches) == terms
+            accounts[name] = known if known is not None and is_known else Account(name, *terms)
+        accounts = {**self._fixed, **accounts}
         self._own_seen = self._own_seen or stored is not None or bool(accounts)
         self._accounts = accounts if self._own_seen else {DEVELOPMENT_ACCOUNT.name: DEVELOPMENT_ACCOUNT}
-        public = DEVELOPMENT_ACCOUNT.keys[0]
-        self._development = any(public in account.keys for account in self._accounts.values())
+        self._development = any(_PUBLIC_KEY in account.keys for account in self._accounts.values())

@@ -3,8 +3,8 @@
     {"version": 1, "accounts": [{"name": "orders", "keys": ["<base64>", "<base64>"]}], "sha256": "<hexadecimal>"}
 
 `sha256` covers `accounts`, so that damage to a key is found; a file written by hand may lack it. An account whose
-user delegation keys were revoked has `delegation_keys_since`, too: the time of that, in seconds since 1970. An older
-Lazulite that changes the accounts leaves it out again.
+user delegation keys were revoked has `delegation_keys_since`, too: the time of that, in seconds since 1970. One whose
+switches differ from the defaults has `switches`. An older Lazulite that changes the accounts leaves both out again.
 """
 
 import base64
@@ -16,9 +16,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import NamedTuple, TypeAlias
 
+from lazulite.auth.accounts.switches import DEFAULTS, Switches
+
 KEY_BYTES = 64
 VERSION = 1
 _SINCE = "delegation_keys_since"
+_SWITCHES = "switches"
 _NAME = re.compile(r"[a-z0-9]{3,24}")
 
 Keys: TypeAlias = tuple[bytes, ...]
@@ -30,6 +33,7 @@ class StoredAccount(NamedTuple):
     keys: Keys
     delegation_keys_since: int = 0
     """User delegation keys of an earlier time are revoked. In seconds since 1970; 0: none are."""
+    switches: Switches = DEFAULTS
 
 
 Accounts: TypeAlias = Mapping[str, StoredAccount]
@@ -123,6 +127,31 @@ class AccountStore(ABC):
 
         self.edit(revoked)
 
+    def switch(self, name: str, change: Callable[[Switches], Switches]) -> None:
+        """Change the switches of an account.
+
+        Args:
+            name: of the account.
+            change: makes the new switches of the old ones. It may be called more than once.
+
+        Raises:
+            AccountsError: no such account, or as `edit`.
+        """
+
+        def switched(accounts: Accounts) -> Accounts:
+            account = _require(accounts, name)
+            return {**accounts, name: account._replace(switches=change(account.switches))}
+
+        self.edit(switched)
+
+    def switches_of(self, name: str) -> Switches:
+        """Return the switches of an account.
+
+        Raises:
+            AccountsError: no such account, or as `load`.
+        """
+        return _require(self.load(), name).switches
+
 
 def _require(accounts: Accounts, name: str) -> StoredAccount:
     if name not in accounts:
@@ -150,7 +179,9 @@ def read_accounts(text: bytes, name: str) -> Accounts:
         if document.get("sha256", sealed := _seal(document["accounts"])) != sealed:
             raise damaged
         accounts = {
-            entry["name"]: StoredAccount(_decode_keys(entry["keys"]), int(entry.get(_SINCE, 0)))
+            entry["name"]: StoredAccount(
+                _decode_keys(entry["keys"]), int(entry.get(_SINCE, 0)), Switches.read(entry.get(_SWITCHES, {}))
+            )
             for entry in document["accounts"]
         }
         if len(accounts) != len(document["accounts"]):
@@ -172,7 +203,8 @@ def write_accounts(accounts: Accounts) -> bytes:
 
 def _entry(name: str, account: StoredAccount) -> dict[str, object]:
     entry: dict[str, object] = {"name": name, "keys": [base64.b64encode(key).decode() for key in account.keys]}
-    return entry | ({_SINCE: account.delegation_keys_since} if account.delegation_keys_since else {})
+    added = {_SINCE: account.delegation_keys_since, _SWITCHES: account.switches.write()}
+    return entry | {name: value for name, value in added.items() if value}
 
 
 def _seal(entries: object) -> str:

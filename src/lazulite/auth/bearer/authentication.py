@@ -102,7 +102,7 @@ class BearerAuthentication:
             account: the name of the addressed account.
 
         Raises:
-            ServiceError: 401 by the service's conventions, the token proves nothing (403 `AuthenticationFailed` before
+            ServiceError: 401 by the service's conventions, the token proves nothing (another code of theirs before
                 there were challenges); 400 `InvalidAuthenticationInfo`, the version takes none; 403
                 `AuthorizationProtocolMismatch`, the request came over http; 503 `ServerBusy`, the issuer's keys
                 are missing.
@@ -120,7 +120,7 @@ class BearerAuthentication:
             # The 403 was recorded for a bad one.
             details = [("AuthenticationErrorDetail", str(error))]
             if version < conventions.challenge_since:
-                raise ServiceError("AuthenticationFailed", details=details) from None
+                raise ServiceError(conventions.unchallenged_rejection, details=details) from None
             raise ServiceError(conventions.rejection, REJECTED, status=401, details=details) from None
         except KeysUnavailableError:
             raise ServiceError("ServerBusy") from None

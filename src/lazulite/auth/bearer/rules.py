@@ -38,6 +38,8 @@ class BearerConventions:
     """The first version that takes tokens; before it they are malformed."""
     rejection: str = "InvalidAuthenticationInfo"
     """The code of a 401."""
+    unchallenged_rejection: str = "AuthenticationFailed"
+    """The code for a bad token before `challenge_since`."""
     audience: str = ""
     """The accepted audience beside the default one, `{account}` in it being the addressed account; "" for none."""
 

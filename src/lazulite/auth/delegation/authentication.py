@@ -7,7 +7,7 @@ bearer token that it is bound to. The permission of a request is what the token 
 from collections.abc import Callable, Mapping
 
 from lazulite.auth.accounts.account import Account
-from lazulite.auth.delegation.sas import DELEGATION_SAS_PARAMETERS, DelegationSas
+from lazulite.auth.delegation.sas import DELEGATION_SAS_PARAMETERS, DelegationSas, ParseDelegationSas
 from lazulite.auth.delegation.store import DelegationStore
 from lazulite.auth.grant import Grant
 from lazulite.auth.sas.terms import MalformedSasError, Terms
@@ -25,7 +25,7 @@ class DelegationAuthentication:
     Args:
         store: the secrets and the users.
         letter: the letter of the service.
-        parse: reads a token from the fields of a request; raises `MalformedSasError`.
+        parse: see `ServiceCredentials.parse_delegation_sas`.
         actions: returns the actions that the values of role claims permit.
         clock: the time now.
     """
@@ -34,7 +34,7 @@ class DelegationAuthentication:
         self,
         store: DelegationStore,
         letter: str,
-        parse: Callable[[Mapping[str, str]], DelegationSas],
+        parse: ParseDelegationSas,
         actions: Callable[[frozenset[str]], frozenset[str]],
         clock: Clock,
     ) -> None:
@@ -73,7 +73,7 @@ class DelegationAuthentication:
         _check_bearer(sas, bearer)
         user = await self._store.user(account.name, sas.key.oid, sas.key.tid)
         actions = frozenset[str]() if user is None else self._actions(user.identity.roles)
-        return Grant("delegation-sas", frozenset(sas.permission), scope=sas.scope(), actions=actions)
+        return sas.grant(actions)
 
     async def _is_signed(self, sas: DelegationSas, account: str) -> bool:
         if sas.is_signed_by(await self._store.secrets(account), account):
@@ -84,7 +84,7 @@ class DelegationAuthentication:
         """Return a token, its terms, and those of its key. Raises `MalformedSasError`."""
         if not _PARAMETERS.isdisjoint(repeated_names(request.query)):
             raise MalformedSasError("a field comes twice")
-        sas = self._parse(fields)
+        sas = self._parse(fields, request.headers)
         return sas, sas.terms(), sas.key_terms()
 
     async def note(self, account: Account, grant: Grant) -> None:

@@ -1,17 +1,17 @@
 """A user delegation SAS: a service SAS that a user delegation key signs. A service derives its own.
 
-Source: "Create a user delegation SAS" of the REST reference; queue reference §12.
+Source: "Create a user delegation SAS" of the REST reference; reference §29.2, §46.2.
 """
 
 import hmac
 from abc import ABC, abstractmethod
 from base64 import b64encode
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
 
 from lazulite.auth.delegation.key import DelegationKey, Secret
-from lazulite.auth.grant import Scope
+from lazulite.auth.grant import Grant, Scope
 from lazulite.auth.sas.terms import MalformedSasError, Terms, check_version, parse_terms, read_values
 
 MARKER = "skoid"
@@ -66,9 +66,16 @@ class DelegationSas(ABC):
     def scope(self) -> Scope:
         """Return the resources within reach."""
 
+    def grant(self, actions: frozenset[str]) -> Grant:
+        """Return what the token allows, given the actions that the roles of its user permit."""
+        return Grant("delegation-sas", frozenset(self.permission), scope=self.scope(), actions=actions)
+
     @abstractmethod
-    def string_to_sign(self, account: str) -> str:
-        """Return the string that the key signs, given the account's name."""
+    def strings_to_sign(self, account: str) -> Iterable[str]:
+        """Return the strings that the key may have signed, given the account's name.
+
+        Where a version has several, no two of them have the same lines for other values.
+        """
 
     def terms(self) -> Terms:
         """Check the values and return the terms for each request.
@@ -92,10 +99,15 @@ class DelegationSas(ABC):
 
     def is_signed_by(self, secrets: Iterable[Secret], account: str) -> bool:
         """Return whether a key of one of the secrets made the signature. Takes the same time for any wrong one."""
-        text, claimed = self.string_to_sign(account).encode(), self.signature.encode()
+        texts, claimed = [text.encode() for text in self.strings_to_sign(account)], self.signature.encode()
         keys = [self.key.value(secret, account) for secret in secrets]
-        matches = [hmac.compare_digest(b64encode(hmac.digest(key, text, sha256)), claimed) for key in keys]
+        signatures = [b64encode(hmac.digest(key, text, sha256)) for key in keys for text in texts]
+        matches = [hmac.compare_digest(signature, claimed) for signature in signatures]
         return any(matches)
+
+
+ParseDelegationSas = Callable[[Mapping[str, str], Mapping[str, str]], DelegationSas]
+"""(fields of a token, headers of the request) -> the token; raises `MalformedSasError`."""
 
 
 def read_delegation_values(parameters: Mapping[str, str]) -> tuple[DelegationKey, dict[str, str]]:

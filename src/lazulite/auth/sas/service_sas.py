@@ -7,9 +7,9 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
 
 from lazulite.auth.accounts.account import Account
-from lazulite.auth.grant import Scope
+from lazulite.auth.grant import Grant, Scope
 from lazulite.auth.sas.terms import SIGNED_VERSION, MalformedSasError, Terms, check_version, is_signed, parse_terms
-from lazulite.protocol.version import SAS_SERVICE_PREFIX_SINCE, SAS_TRANSPORT_SINCE
+from lazulite.protocol.version import REJECTIONS_NAMED_SINCE, SAS_SERVICE_PREFIX_SINCE, SAS_TRANSPORT_SINCE
 from lazulite.records.stored_policy import StoredAccessPolicy
 
 _POLICY_ID_CHARACTERS_MAX = 64
@@ -34,9 +34,19 @@ class ServiceSas(ABC):
     def policy_resource(self) -> str:
         """Return the name of the resource that holds the stored access policies of the token."""
 
+    @property
+    def signed_resource(self) -> str:
+        """Return the name of the resource that the token signs."""
+        return self.policy_resource
+
     @abstractmethod
     def scope(self) -> Scope:
         """Return the resources within reach."""
+
+    def grant(self, permission: str) -> Grant:
+        """Return what the token allows with permission letters, which may be those of its stored policy."""
+        hides_rejections = self.version < REJECTIONS_NAMED_SINCE
+        return Grant("service-sas", frozenset(permission), scope=self.scope(), hides_rejections=hides_rejections)
 
     @abstractmethod
     def string_to_sign(self, account: str) -> str:
@@ -49,7 +59,7 @@ class ServiceSas(ABC):
             service: the service's name, the first segment of the canonicalized resource.
             account: the account's name.
         """
-        resource = f"/{account}/{self.policy_resource}"
+        resource = f"/{account}/{self.signed_resource}"
         if self.version >= SAS_SERVICE_PREFIX_SINCE:
             resource = f"/{service}{resource}"
         lines = [self.permission, self.start, self.expiry, resource, self.policy_id]
