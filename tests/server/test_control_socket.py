@@ -15,7 +15,6 @@ from lazulite.server.control_socket import CHECKPOINT, SOCKET, ControlError, bor
 
 
 async def make(path: Path) -> None:
-    os.mkdir(path)
     (path / "file").write_text("as it was")
 
 

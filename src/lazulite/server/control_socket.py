@@ -22,7 +22,7 @@ from lazulite.engine.contract import EngineError
 
 SOCKET = "lazulite.sock"
 CHECKPOINT = "checkpoint"
-"""The directory of a checkpoint, in the location; the store's files are in `store` below it."""
+"""The directory of a checkpoint, in the location."""
 _DESCRIPTORS = Path("/proc/self/fd")
 
 ASK_SECONDS_MAX = 5.0
@@ -40,7 +40,7 @@ class Control:
     """Lends checkpoints to the commands that connect."""
 
     def __init__(self, location: Path, checkpoint: Callable[[Path], Awaitable[None]]) -> None:
-        """`checkpoint` makes one at the path that it is given."""
+        """`checkpoint` makes one in the empty directory that it is given."""
         self._directory = location / CHECKPOINT
         self._checkpoint = checkpoint
         self._one_at_a_time = asyncio.Lock()
@@ -78,7 +78,7 @@ class Control:
     async def _made(self) -> dict[str, str]:
         try:
             self._directory.mkdir(mode=0o700)
-            await self._checkpoint(self._directory / "store")
+            await self._checkpoint(self._directory)
         except (EngineError, OSError) as error:
             return {"error": str(error)}
         return {"checkpoint": CHECKPOINT}
@@ -178,4 +178,4 @@ def borrowed_checkpoint(location: Path) -> Iterator[Path | None]:
             raise ControlError(f"the server at {location} made no checkpoint: {error}") from error
         if "checkpoint" not in answer:
             raise ControlError(f"the server made no checkpoint: {answer.get('error', 'it is stopping')}")
-        yield location / answer["checkpoint"] / "store"
+        yield location / answer["checkpoint"]

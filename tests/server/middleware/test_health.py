@@ -31,6 +31,12 @@ async def test_healthy() -> None:
     assert ("Content-Type", "application/json") in response.headers
 
 
+async def test_healthy_without_a_part() -> None:
+    health = Health(Echo(), Check(), away=lambda: ("db2:5432",))
+    response = await health.handle(Request("GET", "/health"))
+    assert (response.status, response.body) == (200, b'{"status":"ok","away":["db2:5432"]}')
+
+
 @pytest.mark.parametrize(
     ("failure", "reason"), [(ServiceError("ServerBusy"), "ServerBusy"), (OSError("secret"), "OSError")]
 )

@@ -5,8 +5,9 @@ longer than `seconds`; a service that is about to stop is not healthy, whatever 
 """
 
 import asyncio
+import json
 import time
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 
 from lazulite.engine.write_check import KEPT_SECONDS, WriteCheck
 from lazulite.protocol.errors import ServiceError
@@ -28,6 +29,7 @@ class Health:
             the reason that the answer gives.
         seconds: how long one asker waits.
         kept_seconds: how long a result stands.
+        away: returns the names of parts that the service can do without and that the last check did not reach.
         clock: monotonic seconds.
     """
 
@@ -38,7 +40,9 @@ class Health:
         seconds: float = 5,
         kept_seconds: float = KEPT_SECONDS,
         clock: Callable[[], float] = time.monotonic,
+        away: Callable[[], Sequence[str]] = tuple,
     ) -> None:
+        self._away = away
         self._inner = inner
         self._check = WriteCheck(check, kept_seconds, clock)
         self._seconds = seconds
@@ -61,7 +65,8 @@ class Health:
         reason = await self._reason()
         if reason:
             return Response(503, list(_HEADERS), b'{"status":"%b"}' % reason.encode("ascii", "replace"), reason)
-        return Response(200, list(_HEADERS), b'{"status":"ok"}')
+        body = {"status": "ok", "away": [*away]} if (away := self._away()) else {"status": "ok"}
+        return Response(200, list(_HEADERS), json.dumps(body, separators=(",", ":")).encode())
 
     def reject(self, request: Request, error: ServiceError) -> Response:
         """See `Service`."""

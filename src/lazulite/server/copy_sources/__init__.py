@@ -1,0 +1,1 @@
+"""Sources of copies on other servers, for `--copy-source-host`."""
