@@ -25,6 +25,7 @@ from lazulite.engine.contract import DataDirectoryInUseError
 from lazulite.server.asgi.application import Application as Serve
 from lazulite.server.asgi.messages import Message
 from lazulite.server.limits import Limits
+from lazulite.settings.addresses import ServiceAddress
 from lazulite.settings.config import ConfigError
 from tests.conformance.sas import account_sas
 from tests.conformance.signing import Endpoint
@@ -163,7 +164,7 @@ async def test_a_log_that_cannot_be_written_fails_the_request(tmp_path: Path) ->
 async def test_the_development_key_is_for_known_hosts_and_for_clients_of_this_machine(
     address: str, host: str, code: str
 ) -> None:
-    app = lazulite.create_app(settings=replace(SETTINGS, host="192.0.2.1", allowed_hosts=("devbox",)))
+    app = lazulite.create_app(settings=replace(SETTINGS, allowed_hosts=("devbox",)))
     async with app, client_of(app, address) as client:
         answer = await client.get(f"http://{host}/devstoreaccount1/Tables")
     assert answer.headers["x-ms-error-code"] == code
@@ -261,7 +262,7 @@ async def test_services_are_distinguished_by_the_host_or_have_applications_of_th
     app = lazulite.create_app(settings=SETTINGS)
     queues = app.service("queue")
     account = DEVELOPMENT_ACCOUNT.name
-    terms = AccountSas(services="tq", resource_types="sco", permission="rl", expiry="2100-01-01T00:00:00Z")
+    terms = AccountSas(services="tqb", resource_types="sco", permission="rl", expiry="2100-01-01T00:00:00Z")
     sas = sign_account_sas(DEVELOPMENT_ACCOUNT, terms)
 
     async def server(application: Serve, url: str) -> str:
@@ -272,14 +273,15 @@ async def test_services_are_distinguished_by_the_host_or_have_applications_of_th
     async with app:
         assert await server(app, f"http://{account}.queue.localhost/?comp=list&{sas}") == "Windows-Azure-Queue"
         assert await server(app, f"http://{account}.table.localhost/Tables?{sas}") == "Windows-Azure-Table"
+        assert await server(app, f"http://{account}.blob.localhost/?comp=list&{sas}") == "Windows-Azure-Blob"
         assert await server(app, f"http://127.0.0.1/{account}/Tables?{sas}") == "Windows-Azure-Table"
         assert await server(queues, f"http://127.0.0.1/{account}?comp=list&{sas}") == "Windows-Azure-Queue"
     assert [event["type"] for event in await lifespan(queues, "startup", "shutdown")] == [
         "lifespan.startup.complete",
         "lifespan.shutdown.complete",
     ]
-    with pytest.raises(ConfigError, match="'blob'"):
-        app.service("blob")
+    with pytest.raises(ConfigError, match="'file'"):
+        app.service("file")
     with pytest.raises(ConfigError, match="does not serve 'queue'"):
         lazulite.create_app(settings=replace(SETTINGS, services=("table",))).service("queue")
 
@@ -300,7 +302,9 @@ def test_traces_are_those_of_the_environment(monkeypatch: pytest.MonkeyPatch) ->
     assert lazulite.create_app()._settings.trace_exporters == ("console",)
 
 
-@pytest.mark.parametrize("change", [{"cert": Path("a")}, {"metrics_port": 0}, {"https_port": 1}, {"workers": 2}])
+@pytest.mark.parametrize(
+    "change", [{"cert": Path("a")}, {"metrics_port": 0}, {"addresses": {"table": ServiceAddress()}}, {"workers": 2}]
+)
 def test_settings_of_the_host_are_rejected(change: dict[str, object]) -> None:
     (name,) = change
     with pytest.raises(ConfigError, match=name):

@@ -17,6 +17,7 @@ def location(tmp_path: Path) -> Path:
     (location / "store").mkdir(parents=True)
     location.chmod(0o755)
     (location / "store").chmod(0o700)
+    (location / "content").mkdir(mode=0o700)
     (location / "accounts.json").write_text("{}")
     (location / "accounts.json").chmod(0o600)
     return location
@@ -35,7 +36,7 @@ def reported(location: Path) -> list[str]:
     return reports
 
 
-@pytest.mark.parametrize("name", [".", "store", "accounts.json"])
+@pytest.mark.parametrize("name", [".", "store", "content", "accounts.json"])
 @pytest.mark.parametrize("mode", [0o702, 0o777, 0o1777])
 def test_what_every_user_may_write_is_rejected(location: Path, name: str, mode: int) -> None:
     (location / name).chmod(mode)
@@ -52,7 +53,7 @@ def test_a_location_that_its_group_may_write_is_reported(location: Path) -> None
     ]
 
 
-@pytest.mark.parametrize("name", ["store", "accounts.json"])
+@pytest.mark.parametrize("name", ["store", "content", "accounts.json"])
 @pytest.mark.parametrize("mode", [0o720, 0o740, 0o704, 0o755, 0o644])
 def test_what_others_may_read_is_reported(location: Path, name: str, mode: int) -> None:
     (location / name).chmod(mode)

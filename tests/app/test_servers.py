@@ -7,7 +7,8 @@ from lazulite.app.stores import Store
 from lazulite.auth.accounts.account import AccountDirectory
 from lazulite.protocol.clock import system_clock
 from lazulite.server.limits import Limits
-from lazulite.settings.config import QUEUE, TABLE, Settings
+from lazulite.settings.addresses import QUEUE, TABLE
+from lazulite.settings.config import Settings
 from tests.fuzz.memory import MemoryEngine
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 from dataclasses import replace
-from ipaddress import ip_network
+from ipaddress import IPv4Network, ip_network
 
 import pytest
 
@@ -10,16 +10,20 @@ from lazulite.app import services as module
 from lazulite.app.servers import front
 from lazulite.app.services import open_services
 from lazulite.app.stores import Store, meanwhile
-from lazulite.auth.accounts.account import AccountDirectory
+from lazulite.auth.accounts.account import DEVELOPMENT_ACCOUNT, AccountDirectory
+from lazulite.engine.content.memory import ContentMemory
 from lazulite.engine.contract import EngineUnavailableError
 from lazulite.protocol.clock import system_clock
 from lazulite.protocol.message import Request
 from lazulite.records.spaces import TABLES
 from lazulite.server.admission.scheduler import FairScheduler
-from lazulite.settings.config import TABLE, Settings
+from lazulite.settings.addresses import BLOB, TABLE, ServiceAddress
+from lazulite.settings.config import Settings
+from tests.blob.world import VERSION, token
 from tests.fuzz.memory import MemoryEngine
+from tests.server.copy_sources.peers import answer, peer
 
-SETTINGS = Settings(location=None, host="127.0.0.1", port=0, services=(TABLE,))
+SETTINGS = Settings(services=(TABLE,))
 ITERATIONS = 100
 
 
@@ -46,7 +50,12 @@ async def test_what_a_dead_process_left_is_finished_where_others_may_have_died(
 
 
 async def test_given_hosts_are_answered_as_a_trusted_proxy_tells_them(capsys: pytest.CaptureFixture[str]) -> None:
-    settings = replace(SETTINGS, host="devbox", allowed_hosts=("other",), trusted_proxies=(ip_network("192.0.2.1"),))
+    settings = replace(
+        SETTINGS,
+        addresses={TABLE: ServiceAddress("devbox")},
+        allowed_hosts=("other",),
+        trusted_proxies=(ip_network("192.0.2.1"),),
+    )
     store = Store(MemoryEngine(system_clock), AccountDirectory({}))
     async with open_services(settings, store, FairScheduler()) as services:
         service = front(settings, list(services.values()))
@@ -61,6 +70,26 @@ async def test_given_hosts_are_answered_as_a_trusted_proxy_tells_them(capsys: py
         }
         assert {await code("third"), await code("other", "third")} == {"InvalidHeaderValue"}
     assert "--allowed-host third" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("hosts", [(), (ip_network("127.0.0.1"),)])
+async def test_sources_of_copies_are_fetched_from_given_hosts(hosts: tuple[IPv4Network, ...]) -> None:
+    settings = Settings(services=(BLOB,), copy_source_hosts=hosts)
+    store = Store(
+        MemoryEngine(system_clock),
+        AccountDirectory({DEVELOPMENT_ACCOUNT.name: DEVELOPMENT_ACCOUNT}),
+        contents=ContentMemory(),
+    )
+    async with open_services(settings, store, FairScheduler()) as services, peer(answer(b"data")) as other:
+
+        async def put(path: str, query: str = "", **headers: str) -> int:
+            sent = {"host": "127.0.0.1", "content-length": "0", "x-ms-version": VERSION, **headers}
+            request = Request("PUT", f"/{DEVELOPMENT_ACCOUNT.name}/{path}", query + token(), sent, client="127.0.0.1")
+            return (await services[BLOB].service.handle(request)).status
+
+        assert await put("docs", "restype=container&") == 201
+        assert await put("docs/copy", **{"x-ms-copy-source": f"{other.url}/data"}) == (202 if hosts else 404)
+        assert len(other.heads) == len(hosts)
 
 
 async def test_people_are_reported_when_something_beside_has_ended(capsys: pytest.CaptureFixture[str]) -> None:

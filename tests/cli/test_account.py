@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from lazulite.auth.accounts.switches import Switches
 from lazulite.cli import main
 from lazulite.settings.config import account_file
 
@@ -49,6 +50,44 @@ def test_an_empty_list_says_so_beside_the_list(location: Path, capsys: pytest.Ca
     assert "devstoreaccount1" in output.err
 
 
+def test_switches_are_set_and_shown(location: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["account", "add", "orders", "-l", str(location)])
+    capsys.readouterr()
+
+    def run(*arguments: str) -> str:
+        assert main(["account", *arguments, "-l", str(location)]) == 0
+        return capsys.readouterr().out
+
+    assert run("show", "orders") == "--versioning off\n--container-retention-days 0\n--public-access off\n"
+    assert run("set", "orders", "--versioning", "on", "--container-retention-days", "365") == ""
+    assert run("set", "orders", "--public-access", "on") == ""
+    shown = run("show", "orders")
+    assert shown == "--versioning on\n--container-retention-days 365\n--public-access on\n"
+    assert run("set", "orders", "--versioning", "off", "--container-retention-days", "0") == ""
+    assert account_file(location).load()["orders"].switches == Switches(public_access=True)
+    assert run("set", "orders", *shown.split()) == "", "what is shown can be set"
+
+
+@pytest.mark.parametrize(
+    ("flags", "reason"),
+    [
+        (["--versioning", "yes"], "'yes' is neither on nor off"),
+        (["--container-retention-days", "366"], "'366' is not a number of days (0 to 365)"),
+        (["--container-retention-days", "-1"], "'-1' is not a number of days"),
+    ],
+)
+def test_values_that_no_switch_has(flags: list[str], reason: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(["account", "set", "orders", *flags])
+    assert caught.value.code == 2
+    assert reason in capsys.readouterr().err
+
+
+def test_a_change_of_no_switch_is_rejected(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["account", "set", "orders"]) == 2
+    assert "at least one of --versioning, --container-retention-days, --public-access" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
@@ -56,6 +95,8 @@ def test_an_empty_list_says_so_beside_the_list(location: Path, capsys: pytest.Ca
         (["account", "add", "orders"], "account orders exists already"),
         (["account", "rotate-key", "other", "--key", "1"], "there is no account other"),
         (["account", "revoke-delegation-keys", "other"], "there is no account other"),
+        (["account", "set", "other", "--versioning", "on"], "there is no account other"),
+        (["account", "show", "other"], "there is no account other"),
         (["connection-string", "--account", "other"], "there is no account other; the accounts are: orders"),
     ],
 )

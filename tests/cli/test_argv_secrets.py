@@ -10,7 +10,7 @@ from urllib.parse import quote
 import pytest
 
 from lazulite.cli.argv_secrets import split_passwords
-from tests.server_process import SECONDS_MAX, environment
+from tests.server_process import FREE_PORTS, SECONDS_MAX, environment
 
 from .test_serve import COMMAND, lazulite
 
@@ -55,7 +55,7 @@ def test_password_is_gone_from_the_process_list(command: list[str], tmp_path: Pa
         silent.settimeout(SECONDS_MAX)
         port = silent.getsockname()[1]
         url = URL.replace("127.0.0.1", f"127.0.0.1:{port}")
-        arguments = ["serve", "--table-port", "0", "--queue-port", "0", "--engine", url]
+        arguments = ["serve", *FREE_PORTS, "--engine", url]
         pipe = subprocess.PIPE
         with subprocess.Popen([*command, *arguments], env=environment(), stdout=pipe, stderr=pipe) as process:
             try:

@@ -33,7 +33,8 @@ class Run:
 def test_the_development_account_by_default(run: type[Run]) -> None:
     assert run().out == (
         f"DefaultEndpointsProtocol=http;AccountName=devstoreaccount1;AccountKey={PUBLIC_KEY};"
-        "TableEndpoint=http://127.0.0.1:10002/devstoreaccount1;QueueEndpoint=http://127.0.0.1:10001/devstoreaccount1;\n"
+        "TableEndpoint=http://127.0.0.1:10002/devstoreaccount1;QueueEndpoint=http://127.0.0.1:10001/devstoreaccount1;"
+        "BlobEndpoint=http://127.0.0.1:10000/devstoreaccount1;\n"
     )
 
 
@@ -53,10 +54,10 @@ def test_bad_accounts_in_the_environment(run: type[Run], monkeypatch: pytest.Mon
 
 
 def test_a_token_instead_of_a_key(run: type[Run]) -> None:
-    printed = run("--sas", "?sv=2019-02-02&sig=x%3D", "--table-port", "9", "--queue-port", "8").out
+    printed = run("--sas", "?sv=2019-02-02&sig=x%3D", "--table-port", "9", "--queue-port", "8", "--blob-port", "7").out
     assert printed == (
         "TableEndpoint=http://127.0.0.1:9/devstoreaccount1;QueueEndpoint=http://127.0.0.1:8/devstoreaccount1;"
-        "SharedAccessSignature=sv=2019-02-02&sig=x%3D\n"
+        "BlobEndpoint=http://127.0.0.1:7/devstoreaccount1;SharedAccessSignature=sv=2019-02-02&sig=x%3D\n"
     )
 
 
@@ -83,11 +84,14 @@ def test_wildcard_addresses_become_usable_urls(host: str, url: str) -> None:
 def test_services_on_one_port_have_endpoints_in_host_style(run: type[Run]) -> None:
     assert run("--table-port", "1", "--queue-port", "1", "--https").out.endswith(
         "TableEndpoint=https://devstoreaccount1.table.localhost:1;"
-        "QueueEndpoint=https://devstoreaccount1.queue.localhost:1;\n"
+        "QueueEndpoint=https://devstoreaccount1.queue.localhost:1;"
+        "BlobEndpoint=https://127.0.0.1:10000/devstoreaccount1;\n"
     )
-    assert run("--table-port", "1", "--queue-port", "1", "--host-suffix", "table.example.org").out.endswith(
+    ports = ("--table-port", "1", "--queue-port", "1", "--blob-port", "1")
+    assert run(*ports, "--host-suffix", "table.example.org").out.endswith(
         "TableEndpoint=http://devstoreaccount1.table.example.org:1;"
-        "QueueEndpoint=http://devstoreaccount1.queue.example.org:1;\n"
+        "QueueEndpoint=http://devstoreaccount1.queue.example.org:1;"
+        "BlobEndpoint=http://devstoreaccount1.blob.example.org:1;\n"
     )
     printed = run("--queue-port", "1", "--queue-host", "::", "--https", "--sas", "sv=1").out
-    assert ";QueueEndpoint=https://[::1]:1/devstoreaccount1;SharedAccessSignature=sv=1" in printed
+    assert ";QueueEndpoint=https://[::1]:1/devstoreaccount1;BlobEndpoint=https://127.0.0.1:10000" in printed

@@ -158,8 +158,8 @@ def test_write_to_the_source_is_detected_and_the_copy_is_not_served(
     asyncio.run(set_row(source, "late", assemble(system_clock(), encode_keys("p03", "late"), "")))
     code, printed, complaint = lazulite.copy(source, target)
     assert code == 1
-    assert "differs   devstoreaccount1/Orders, from: 41 entities" in printed
-    assert "differs   devstoreaccount1/Orders, to:   40 entities" in printed
+    assert "differs    devstoreaccount1/Orders, from: 41 entities" in printed
+    assert "differs    devstoreaccount1/Orders, to:   40 entities" in printed
     assert "no difference" not in printed
     assert complaint.startswith(f"lazulite: {target} differs from its source: devstoreaccount1/Orders")
     assert complaint.count("\n") == 1
@@ -171,13 +171,13 @@ def test_verify_only_finds_a_changed_row_and_writes_nothing(source: Path, tmp_pa
     code, moved, complaint = lazulite.copy(source, target)
     assert (code, complaint) == (0, "")
     assert lazulite.copy(source, target, "--verify-only") == (0, moved, "")
-    assert "table     devstoreaccount1/Orders: 40 entities, " in moved
-    assert "table     devstoreaccount1/Empty: 0 entities, " in moved
-    assert "accounts  1\n" in moved
+    assert "table      devstoreaccount1/Orders: 40 entities, " in moved
+    assert "table      devstoreaccount1/Empty: 0 entities, " in moved
+    assert "accounts   1\n" in moved
     asyncio.run(set_row(target, "r", assemble(system_clock(), encode_keys("p03", "R"), "")))
     code, printed, complaint = lazulite.copy(source, target, "--verify-only")
     assert code == 1
-    assert printed.count("differs   devstoreaccount1/Orders") == 2
+    assert printed.count("differs    devstoreaccount1/Orders") == 2
     assert "differs from its source: devstoreaccount1/Orders" in complaint
     account_file(target).add("another", lambda count: b"k" * count)
     assert "the accounts and 1 more" in lazulite.copy(source, target, "--verify-only")[2]

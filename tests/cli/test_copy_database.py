@@ -18,10 +18,11 @@ from lazulite.app.registry import SPACES
 from lazulite.auth.accounts.document import StoredAccount
 from lazulite.auth.accounts.engine_store import AccountRow
 from lazulite.cli import main
+from lazulite.engine.content.memory import ContentMemory
 from lazulite.engine.postgres.engine import PostgresEngine
 from lazulite.engine.postgres.settings import PostgresSettings
 from lazulite.engine.rocksdb.engine import RocksEngine
-from lazulite.migration.compare import StoreComparer
+from lazulite.migration.compare import Side, StoreComparer
 from lazulite.migration.copying import Timing, copy
 from lazulite.migration.endpoint import Endpoint
 from lazulite.migration.journal import Journal
@@ -95,8 +96,8 @@ def test_copy_to_a_database_and_back_is_lossless(dsn: str, found: Contents, brea
         clock = MonotonicClock(lambda: NOW)
         async with memory() as first, database(emptied(dsn), clock) as between, memory(clock) as last:
             await fill(first, found)
-            source = Endpoint("first", first, MemoryAccounts(ACCOUNTS))
-            target = Endpoint("database", between, AccountRow(between, "database"))
+            source = Endpoint("first", first, MemoryAccounts(ACCOUNTS), ContentMemory())
+            target = Endpoint("database", between, AccountRow(between, "database"), ContentMemory())
             for commits, applied in breaks:
                 breaking = target._replace(engine=BreakingEngine(between, commits, applied=applied))
                 try:
@@ -105,11 +106,13 @@ def test_copy_to_a_database_and_back_is_lossless(dsn: str, found: Contents, brea
                     continue
             await (await copy_all(source, target, clock)).end()
             assert await all_rows(between) == copied(found)
-            back = Endpoint("last", last, MemoryAccounts())
+            back = Endpoint("last", last, MemoryAccounts(), ContentMemory())
             await (await copy_all(target, back, clock)).end()
             assert await all_rows(last) == copied(found)
             assert await back.accounts.load() == ACCOUNTS
-            comparing = StoreComparer(first, between, SPACES, lambda _: None)
+            comparing = StoreComparer(
+                Side(first, ContentMemory()), Side(between, ContentMemory()), SPACES, lambda _: None
+            )
             assert all([each.equal async for each in comparing.run(None)])
             assert comparing.totals().equal
 
@@ -124,8 +127,8 @@ async def test_new_timestamps_of_a_database_exceed_copied_ones(dsn: str) -> None
     rows["single", "r"] = entity(newest)
     async with memory() as first, database(emptied(dsn), clock) as target:
         await fill(first, {**catalog, SPACE: rows})
-        source = Endpoint("first", first, MemoryAccounts())
-        await copy_all(source, Endpoint("database", target, MemoryAccounts()), clock)
+        source = Endpoint("first", first, MemoryAccounts(), ContentMemory())
+        await copy_all(source, Endpoint("database", target, MemoryAccounts(), ContentMemory()), clock)
     async with database(dsn, lambda: NOW) as another_process:
         for partition in ("first", "second", "single"):
             assert await put(another_process, SPACE, partition, "new", b"") > newest
@@ -193,7 +196,7 @@ def test_copy_command_to_a_database_and_back_shows_no_password(dsn: str, tmp_pat
     code, printed, complaint = lazulite("copy", "--from", bare, "--to", back, **variables)
     assert (code, complaint) == (0, "")
     assert contents_of(printed) == contents_of(there)
-    assert f"checksum  {contents_of(there)['checksum']}" in lazulite("check", "-l", back)[1]
+    assert f"checksum   {contents_of(there)['checksum']}" in lazulite("check", "-l", back)[1]
     assert account_file(back).load() == account_file(source).load()
     assert password not in there + again + printed
     code, _, complaint = lazulite("copy", "--from", source, "--to", dsn)

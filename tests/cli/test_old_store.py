@@ -44,7 +44,7 @@ def test_a_location_without_queues_opens_as_before_and_gets_queues(tmp_path: Pat
         assert server.stop() == (0, "")
     checked = lazulite("check", *location)
     assert checked.returncode == 0, checked.stderr
-    assert "queues    1" in checked.stdout
+    assert "queues     1" in checked.stdout
     with old_server(*location) as server:
         assert entities(server.lines[1]) == list(range(2 * ENTITIES)), "the upgrade can be undone"
         with TableServiceClient.from_connection_string(server.lines[1].strip(), retry_total=0) as tables:

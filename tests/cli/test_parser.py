@@ -26,6 +26,8 @@ def parse(*arguments: str) -> Namespace:
         (["--location=x", "-lx"], "location", "x"),
         (["--table-host=::1", "--tableHost=::1", "--table-host=[::1]"], "table_host", "::1"),
         (["--table-port=0", "--tablePort=0"], "table_port", 0),
+        (["--queue-host=::1", "--queueHost=::1", "--queue-host=[::1]"], "queue_host", "::1"),
+        (["--queue-port=0", "--queuePort=0"], "queue_port", 0),
         (["--in-memory", "--inMemoryPersistence"], "in_memory", True),
         (["--silent", "-s"], "silent", True),
         (["--debug=x", "-dx"], "debug", "x"),
@@ -38,7 +40,7 @@ def parse(*arguments: str) -> Namespace:
         (["--host-suffix=table.x", "--host-suffix=.TABLE.x."], "host_suffix", ["table.x"]),
         (["--cert=x"], "cert", "x"),
         (["--key=x"], "key", "x"),
-        (["--https-port=0"], "https_port", 0),
+        (["--https-port=0"], "table_https_port", 0),
     ],
 )
 def test_every_spelling_of_a_flag_has_the_same_value(spellings: list[str], field: str, value: object) -> None:
@@ -71,6 +73,11 @@ def test_every_spelling_of_a_flag_has_the_same_value(spellings: list[str], field
         ["serve", "--allowed-host", "10.0.0.1"],
         ["serve", "--trusted-proxy", "proxy.example"],
         ["serve", "--trusted-proxy", "10.0.0.1/8"],
+        ["serve", "--copy-source-host", "http://a"],
+        ["serve", "--copy-source-host", "a:1"],
+        ["serve", "--copy-source-host", "*"],
+        ["serve", "--copy-source-host", "a.*.b"],
+        ["serve", "--copy-source-host", "10.0.0.1/8"],
         ["serve", "--https-port", "x"],
         ["serve", "--https"],
         ["serve", "--connections", "0"],
@@ -128,9 +135,18 @@ def test_help_imports_no_more_than_it_needs() -> None:
     output = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     modules = set(ast.literal_eval(output.stdout.splitlines()[-1]))
     ours = {module for module in modules if module.split(".")[0] == "lazulite"}
-    light = {"argv_secrets", "errors", "flag_types", "help_texts", "parser", "serve_flags"}
+    light = {
+        "address_flags",
+        "argv_secrets",
+        "errors",
+        "flag_types",
+        "help_texts",
+        "parser",
+        "sas_flags",
+        "serve_flags",
+    }
     of_databases = {"engine", "engine.postgres", "engine.postgres.dsn", "engine.postgres.settings"}
-    of_databases |= {"settings", "settings.database", "settings.extras"}
+    of_databases |= {"settings", "settings.addresses", "settings.database", "settings.extras"}
     light = {"cli", *(f"cli.{name}" for name in light)}
     assert ours == {"lazulite", *(f"lazulite.{name}" for name in light | of_databases)}
     assert not modules & {"asyncio", "httptools", "lxml", "rocksdict", "uvloop"}

@@ -8,6 +8,8 @@ from lazulite.auth.accounts.account import DEVELOPMENT_ACCOUNT, Account
 from lazulite.auth.sas.account_sas import parse_account_sas
 from lazulite.auth.sas.dates import parse_sas_date
 from lazulite.auth.sas.terms import MalformedSasError
+from lazulite.blob.auth.addressed import resource_fields
+from lazulite.blob.auth.sas import BlobSas, parse_blob_sas
 from lazulite.cli import main
 from lazulite.cli.parser import build_parser
 from lazulite.cli.sas import resolve_time, sign
@@ -98,6 +100,87 @@ def test_the_url_of_a_queue(
     assert capsys.readouterr().out.startswith(f"{url}/devstoreaccount1/jobs?sv=")
 
 
+def blob_fields(given: dict[str, str], path: str, **selected: str) -> BlobSas:
+    fields = given | selected
+    return parse_blob_sas({**fields, **resource_fields(path, fields)})
+
+
+def test_a_container_token() -> None:
+    given = token("container", "photos", "--sp", "lftyxdwcar", "--se", "1h", "--rsct", "text/plain")
+    signature = given.pop("sig")
+    expected = {"sv": "2019-02-02", "sr": "c", "sp": "racwdxyltf", "se": "2024-02-29T00:30:00Z", "rsct": "text/plain"}
+    assert given == expected
+    assert blob_fields(given | {"sig": signature}, "photos/a").is_signed_by(ACCOUNT)
+    assert not blob_fields(given | {"sig": signature}, "others/a").is_signed_by(ACCOUNT)
+    assert set(token("container", "photos", "--policy", "readers")) == {"sv", "sr", "si", "sig"}
+
+
+def test_a_blob_token() -> None:
+    given = token("blob", "photos/a b/é", "--sp", "tr", "--se", "1h", "--content-disposition", "inline")
+    assert blob_fields(given, "photos/a%20b/%C3%A9").is_signed_by(ACCOUNT)
+    assert not blob_fields(given, "photos/a").is_signed_by(ACCOUNT)
+    assert (given["sr"], given["sp"], given["rscd"]) == ("b", "rt", "inline")
+
+
+@pytest.mark.parametrize(
+    ("flag", "name", "kind"), [("--snapshot", "snapshot", "bs"), ("--version-id", "versionid", "bv")]
+)
+def test_a_token_for_a_snapshot_or_version(flag: str, name: str, kind: str) -> None:
+    time = "2024-01-01T00:00:00.0000000Z"
+    given = token("blob", "photos/a", "--sp", "r", "--se", "1h", flag, time)
+    assert given["sr"] == kind
+    sas = blob_fields(given, "photos/a", **{name: time})
+    sas.terms()
+    assert sas.is_signed_by(ACCOUNT)
+    assert not blob_fields(given, "photos/a").is_signed_by(ACCOUNT)
+
+
+@pytest.mark.parametrize("name", ["photos/a/b", "photos/a/b/"])
+def test_a_token_for_a_directory(name: str) -> None:
+    given = token("blob", name, "--sp", "r", "--se", "1h", "--directory")
+    assert (given["sr"], given["sdd"]) == ("d", "2")
+    sas = blob_fields(given, "photos/a/b/c")
+    sas.terms()
+    assert sas.is_signed_by(ACCOUNT)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("container", "Photos", "--sp", "r", "--se", "1h"),
+        ("container", "photos", "--sp", "p", "--se", "1h"),
+        ("container", "photos", "--sp", "r"),
+        ("container", "photos", "--sp", "r", "--se", "1h", "--rsct", "a\nb"),
+        ("blob", "photos", "--sp", "r", "--se", "1h"),
+        ("blob", "photos/", "--sp", "r", "--se", "1h"),
+        ("blob", "p/a", "--sp", "r", "--se", "1h"),
+        ("blob", "photos/" + "a" * 1025, "--sp", "r", "--se", "1h"),
+        ("blob", "photos/a", "--sp", "l", "--se", "1h"),
+    ],
+)
+def test_blob_tokens_that_are_none(arguments: tuple[str, ...]) -> None:
+    with pytest.raises(MalformedSasError):
+        token(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "start"),
+    [
+        (("container", "photos"), "http://127.0.0.1:10000/devstoreaccount1/photos?sv="),
+        (("blob", "photos/a b/c?"), "http://127.0.0.1:10000/devstoreaccount1/photos/a%20b/c%3F?sv="),
+        (
+            ("blob", "photos/a", "--snapshot", "t:1"),
+            "http://127.0.0.1:10000/devstoreaccount1/photos/a?snapshot=t%3A1&sv=",
+        ),
+    ],
+)
+def test_the_url_of_a_blob(
+    arguments: tuple[str, ...], start: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert main(["sas", *arguments, "--sp", "r", "--se", "1h", "--url", "-l", str(tmp_path)]) == 0
+    assert capsys.readouterr().out.startswith(start)
+
+
 def test_a_table_token_by_policy() -> None:
     given = token("table", "Orders", "--policy", "readers")
     assert given.keys() == {"sv", "tn", "si", "sig"}
@@ -153,11 +236,11 @@ def test_urls(location: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert urlsplit(capsys.readouterr().out).path == "/devstoreaccount1/"
 
 
-@pytest.mark.parametrize(("services", "port"), [("t", 9), ("q", 8), ("bq", 8), ("tq", 9)])
+@pytest.mark.parametrize(("services", "port"), [("t", 9), ("q", 8), ("bq", 8), ("tq", 9), ("b", 7), ("f", 9)])
 def test_the_url_of_an_account_sas_is_that_of_a_service_that_it_has(
     services: str, port: int, location: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    ports = ["--table-port", "9", "--queue-port", "8"]
+    ports = ["--table-port", "9", "--queue-port", "8", "--blob-port", "7"]
     common = ["--permissions", "r", "--expiry", "1h", "--url", "--location", str(location), *ports]
     assert main(["sas", "account", "--services", services, *common]) == 0
     assert capsys.readouterr().out.startswith(f"http://127.0.0.1:{port}/devstoreaccount1/?sv=")

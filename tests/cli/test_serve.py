@@ -31,7 +31,7 @@ from lazulite.engine.rocksdb.options import RocksSettings
 from lazulite.engine.rocksdb.rollback_journal import FORMAT_KEY
 from lazulite.server.server import Ports
 from lazulite.settings.config import account_file, settings_from
-from tests.server_process import LAZULITE, SECONDS_MAX, Program, ServerProcess, environment, running
+from tests.server_process import FREE_PORTS, LAZULITE, SECONDS_MAX, Program, ServerProcess, environment, running
 
 COMMAND = [sys.executable, "-m", "lazulite"]
 PUBLIC_KEY = b64encode(DEVELOPMENT_ACCOUNT.keys[0]).decode()
@@ -269,7 +269,14 @@ def test_an_unreadable_account_file_is_rejected(tmp_path: Path) -> None:
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "tables.example"])
 def test_the_development_key_stays_on_this_machine(host: str, tmp_path: Path) -> None:
     location = tmp_path / "data"
-    arguments = ["serve", "--table-host", host, "--table-port", "0", "--queue-port", "0", "-l", str(location)]
+    arguments = [
+        "serve",
+        "--table-host",
+        host,
+        *FREE_PORTS,
+        "-l",
+        str(location),
+    ]
     for variables in ({}, {"LAZULITE_ACCOUNTS": f"innocent:{PUBLIC_KEY}"}):
         assert "--allow-development-key" in rejected(1, *arguments, **variables)
     # It was rejected before anything was done.
@@ -294,7 +301,7 @@ def test_an_unknown_host_is_rejected(tmp_path: Path) -> None:
 
 
 def test_hints_can_be_pasted_into_a_shell() -> None:
-    args = build_parser().parse_args(["serve", "-l", "a b", "--table-host", "::1"])
+    args = build_parser().parse_args(["serve", "--services", "table", "-l", "a b", "--table-host", "::1"])
     directory = AccountDirectory({"x;y": Account("x;y", (b"k",))})
     lines = list(announcement(settings_from(args, {}), directory, "RocksDB, store", {"table": Ports(10002, None)}))
     assert lines[0].endswith(" listens on http://[::1]:10002/ (RocksDB, store)")

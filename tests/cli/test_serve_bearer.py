@@ -12,7 +12,7 @@ import pytest
 
 from lazulite.protocol.version import BEARER_SINCE
 from tests.issuer import KEYS, issuing
-from tests.server_process import SECONDS_MAX
+from tests.server_process import FREE_PORTS, SECONDS_MAX
 from tests.tokens import jwks, signing_key
 
 from .test_serve import lazulite, serving
@@ -134,5 +134,11 @@ def test_an_issuer_that_hangs_holds_up_neither_start_nor_stop(tmp_path: Path, si
     ],
 )
 def test_what_cannot_work_is_rejected_from_the_start(tmp_path: Path, flags: list[str], said: str) -> None:
-    done = lazulite("serve", "--location", str(tmp_path / "data"), "--table-port", "0", "--queue-port", "0", *flags)
+    done = lazulite(
+        "serve",
+        "--location",
+        str(tmp_path / "data"),
+        *FREE_PORTS,
+        *flags,
+    )
     assert (done.returncode, done.stdout, done.stderr) == (1, "", f"lazulite: {said}\n")

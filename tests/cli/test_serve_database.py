@@ -17,7 +17,7 @@ from lazulite.app import clock_checks
 from lazulite.cli import main
 from lazulite.protocol.clock import TICKS_PER_DAY, system_clock
 from tests.postgres.server import Postgres, PostgresServer, shared
-from tests.server_process import SECONDS_MAX, ServerProcess, running
+from tests.server_process import FREE_PORTS, SECONDS_MAX, ServerProcess, running
 
 from .test_serve import get, lazulite, table_names
 from .test_serve_workers import children
@@ -150,8 +150,8 @@ def test_server_recovers_after_a_database_outage() -> None:
 
 
 COMMANDS = (
-    ["serve", "--table-port", "0", "--queue-port", "0"],
-    ["serve", "--table-port", "0", "--queue-port", "0", "--workers", "2"],
+    ["serve", *FREE_PORTS],
+    ["serve", *FREE_PORTS, "--workers", "2"],
     ["account", "list"],
     ["account", "add", "orders"],
     ["connection-string"],
@@ -255,7 +255,14 @@ def test_a_clock_far_ahead_of_the_databases_is_rejected(
         return system_clock() + 2 * TICKS_PER_DAY
 
     monkeypatch.setattr(clock_checks, "system_clock", ahead)
-    serve = ["serve", "--table-port", "0", "--queue-port", "0", "--workers", workers, "--engine", dsn]
+    serve = [
+        "serve",
+        *FREE_PORTS,
+        "--workers",
+        workers,
+        "--engine",
+        dsn,
+    ]
     assert f"2.0 days ahead of the clock of {bare(dsn)}" in rejection(*serve)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from azure.data.tables import TableServiceClient
+from azure.storage.blob import BlobServiceClient
 from azure.storage.queue import QueueServiceClient
 
 from lazulite.auth.accounts.account import DEVELOPMENT_ACCOUNT, Account, AccountDirectory
@@ -14,7 +15,7 @@ from lazulite.auth.sas.account_sas import AccountSas, sign_account_sas
 from lazulite.cli.announcement import announcement
 from lazulite.cli.parser import build_parser
 from lazulite.server.server import Ports
-from lazulite.settings.config import settings_from, settings_of
+from lazulite.settings.config import settings_from
 from tests.docs_support import free_port
 from tests.server_process import running
 
@@ -69,15 +70,15 @@ def test_a_taken_port_names_the_flags() -> None:
         assert first.stop()[0] == 0
 
 
-@pytest.mark.parametrize("text", ["blob", "table,blob", ""])
+@pytest.mark.parametrize("text", ["file", "table,file", ""])
 def test_lists_of_services_that_are_none(text: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         build_parser().parse_args(["serve", "--services", text])
-    assert "is not a list of services: table, queue" in capsys.readouterr().err
+    assert "is not a list of services: table, queue, blob" in capsys.readouterr().err
 
 
 def test_hints_name_the_address_of_queues() -> None:
-    args = build_parser().parse_args(["serve", "--queue-host", "::1"])
+    args = build_parser().parse_args(["serve", "--services", "table,queue", "--queue-host", "::1"])
     directory = AccountDirectory({"acct": Account("acct", (b"k",))})
     settings = settings_from(args, {})
     lines = list(announcement(settings, directory, "store", {"table": Ports(10002, None), "queue": Ports(10001, None)}))
@@ -87,8 +88,8 @@ def test_hints_name_the_address_of_queues() -> None:
     ]
 
 
-def test_both_services_are_the_default() -> None:
-    assert settings_from(build_parser().parse_args(["serve"]), {}).servers == (("table",), ("queue",))
+def test_all_services_are_the_default() -> None:
+    assert settings_from(build_parser().parse_args(["serve"]), {}).servers == (("table",), ("queue",), ("blob",))
 
 
 def test_queues_alone(tmp_path: Path) -> None:
@@ -158,21 +159,45 @@ def test_hints_for_one_port_name_it_and_the_host_suffix() -> None:
     arguments = ["serve", "--table-port", "1", "--queue-port", "1", "--host-suffix", "table.example.org"]
     settings = settings_from(build_parser().parse_args(arguments), {})
     directory = AccountDirectory({"acct": Account("acct", (b"k",))})
-    ports = {"table": Ports(1, None), "queue": Ports(1, None)}
+    ports = {"table": Ports(1, None), "queue": Ports(1, None), "blob": Ports(10000, None)}
     assert list(announcement(settings, directory, "store", ports))[1:] == [
         "account acct: lazulite connection-string --account acct --table-port 1 --queue-port 1 "
-        "--host-suffix table.example.org"
+        "--host-suffix table.example.org",
+        "blobs: http://127.0.0.1:10000/",
     ]
+
+
+def test_services_that_share_a_port_have_one_line() -> None:
+    settings = settings_from(build_parser().parse_args(["serve", "--queue-port", "10000"]), {})
+    directory = AccountDirectory({DEVELOPMENT_ACCOUNT.name: DEVELOPMENT_ACCOUNT})
+    ports = {"table": Ports(10002, None), "queue": Ports(10000, None), "blob": Ports(10000, None)}
+    _, string, *others = announcement(settings, directory, "store", ports)
+    assert others == ["queues and blobs: http://127.0.0.1:10000/"]
+    assert string.endswith(
+        "TableEndpoint=http://127.0.0.1:10002/devstoreaccount1;"
+        "QueueEndpoint=http://devstoreaccount1.queue.localhost:10000;"
+        "BlobEndpoint=http://devstoreaccount1.blob.localhost:10000;"
+    )
+
+
+def test_websites_have_a_line_and_no_endpoint() -> None:
+    settings = settings_from(build_parser().parse_args(["serve", "--web-port", "9"]), {})
+    directory = AccountDirectory({DEVELOPMENT_ACCOUNT.name: DEVELOPMENT_ACCOUNT})
+    ports = {name: Ports(settings.address(name).port, None) for name in settings.services}
+    _, string, _, blobs, websites = announcement(settings, directory, "store", ports)
+    assert (blobs, websites) == ("blobs: http://127.0.0.1:10000/", "websites: http://127.0.0.1:9/")
+    assert "Web" not in string
 
 
 def test_development_storage_of_sdks_is_what_the_defaults_serve() -> None:
     settings = settings_from(build_parser().parse_args(["serve"]), {})
-    ports = {name: Ports(settings_of(settings, name).port, None) for name in settings.services}
+    ports = {name: Ports(settings.address(name).port, None) for name in settings.services}
     directory = AccountDirectory({DEVELOPMENT_ACCOUNT.name: DEVELOPMENT_ACCOUNT})
     string = list(announcement(settings, directory, "store", ports))[1]
-    clients: list[tuple[type[TableServiceClient] | type[QueueServiceClient], str]] = [
+    clients: list[tuple[type[TableServiceClient] | type[QueueServiceClient] | type[BlobServiceClient], str]] = [
         (TableServiceClient, "TableEndpoint"),
         (QueueServiceClient, "QueueEndpoint"),
+        (BlobServiceClient, "BlobEndpoint"),
     ]
     fields = dict(part.split("=", 1) for part in string.strip(";").split(";"))
     for kind, endpoint in clients:

@@ -26,7 +26,7 @@ from lazulite.server.server import Ports, Server
 from lazulite.settings.config import Settings, settings_from
 from tests.collector import attributes, collecting
 from tests.server.wire import Echo
-from tests.server_process import SECONDS_MAX, ServerProcess
+from tests.server_process import FREE_PORTS, SECONDS_MAX, ServerProcess
 
 from .test_serve import rejected, serving
 
@@ -149,7 +149,7 @@ def test_a_stop_drains_the_service_and_then_the_page(tmp_path: Path) -> None:
 def test_a_port_in_use_is_rejected(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
-        free = ["--table-port", "0", "--queue-port", "0"]
+        free = [*FREE_PORTS]
         assert port in rejected(1, "serve", "-l", str(tmp_path / "data"), *free, "--metrics-port", port)
 
 
@@ -158,7 +158,7 @@ def test_a_host_without_a_port_is_rejected() -> None:
 
 
 def test_metrics_url_is_announced() -> None:
-    settings = asked("--metrics-port", "1", "--metrics-host", "::1")
+    settings = asked("--services", "table", "--metrics-port", "1", "--metrics-host", "::1")
     lines = announcement(settings, AccountDirectory({}), "store", {"table": Ports(10002, None)}, 1)
     assert list(lines)[-1] == "metrics: http://[::1]:1/metrics"
 

@@ -142,7 +142,7 @@ def test_files_that_cannot_be_used_are_rejected(tmp_path: Path, authority: Autho
 @pytest.mark.parametrize("arguments", [["--key", "key.pem"], ["--https-port", "0"], ["--queue-https-port", "0"]])
 def test_flags_of_tls_need_a_certificate(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["serve", *arguments]) == 2
-    assert capsys.readouterr().err == "lazulite: --key, --https-port and --queue-https-port need --cert\n"
+    assert capsys.readouterr().err == "lazulite: --key and the ports for HTTPS need --cert\n"
 
 
 def test_pfx_password_error_names_the_conversion() -> None:

@@ -161,7 +161,7 @@ async def test_workers_share_the_durable_write_of_their_health(monkeypatch: pyte
 
     monkeypatch.setattr(RocksEngine, "check_writable", counted)
     monkeypatch.setattr(worker_supervisor, "WriteCheck", partial(WriteCheck, clock=lambda: 0.0))
-    settings = Settings(location=None, host="127.0.0.1", port=0, workers=2)
+    settings = Settings(workers=2)
     async with worker_supervisor._behind(settings) as (_, attach):
         engines = [RemoteEngine(CODEC) for _ in range(settings.workers)]
         for engine in engines:

@@ -9,10 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lazulite.app.registry import SPACES
+from lazulite.engine.content.contract import ContentId
+from lazulite.engine.content.memory import ContentMemory
 from lazulite.engine.contract import Engine, EngineUnavailableError, KeyRange
 from lazulite.engine.key_encoding import encode_key
 from lazulite.engine.rocksdb.engine import RocksEngine
-from lazulite.migration.compare import PartComparison, StoreComparer
+from lazulite.migration.compare import PartComparison, Side, StoreComparer
 from lazulite.migration.progress import Progress
 from lazulite.records.spaces import COUNTERS, FIRST_FREE_SPACE, SERVICE_PROPERTIES, TABLES
 from lazulite.records.verification import verify
@@ -25,8 +27,12 @@ from tests.migration.stores import NOW, Contents, all_rows, contents, entity, fi
 SPACE = FIRST_FREE_SPACE
 
 
+def no_content(content: ContentId) -> int:
+    raise AssertionError(content)
+
+
 async def compared(source: Engine, target: Engine) -> list[PartComparison]:
-    comparer = StoreComparer(source, target, SPACES, lambda _: None)
+    comparer = StoreComparer(Side(source, ContentMemory()), Side(target, ContentMemory()), SPACES, lambda _: None)
     return [*[each async for each in comparer.run(None)], comparer.totals()]
 
 
@@ -131,7 +137,7 @@ def test_the_checksum_is_the_one_of_lazulite_check() -> None:
     engine = new(found)
     rows = asyncio.run(all_rows(engine))
     raw = sorted((encode_key(space, *key), value) for space, each in rows.items() for key, value in each.items())
-    *_, findings = verify(raw, NOW, SPACES)
+    *_, findings = verify(raw, NOW, SPACES, no_content)
     assert findings.problems == []
     assert asyncio.run(compared(engine, engine))[-1].target.checksum == findings.checksum
 
@@ -144,7 +150,9 @@ async def test_progress_is_reported() -> None:
     engine = MemoryEngine(lambda: NOW)
     await fill(engine, found)
     reported: list[Progress] = []
-    async for _ in StoreComparer(engine, engine, SPACES, reported.append).run(2):
+    async for _ in StoreComparer(
+        Side(engine, ContentMemory()), Side(engine, ContentMemory()), SPACES, reported.append
+    ).run(2):
         pass
     assert reported[-1] == Progress("compared", 2, 2, 1, 1)
 

@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 
 from lazulite.app.registry import SPACES
 from lazulite.auth.accounts.document import StoredAccount
+from lazulite.engine.content.memory import ContentMemory
 from lazulite.engine.contract import CommitFunction, Engine, EngineUnavailableError, Key, KeyRange
 from lazulite.engine.key_encoding import encode_key
 from lazulite.engine.rocksdb.engine import RocksEngine
 from lazulite.migration import commit_batches, copying, in_flight
-from lazulite.migration.compare import StoreComparer
+from lazulite.migration.compare import Side, StoreComparer
 from lazulite.migration.copying import Timing, copy
 from lazulite.migration.endpoint import Endpoint, MigrationError
 from lazulite.migration.journal import Journal, reject_unfinished
@@ -55,8 +56,8 @@ def table(*spaces: int) -> Contents:
 
 def new_pair(open_engine: Callable[[Callable[[], int]], Engine] = MemoryEngine) -> Pair:
     clock = MonotonicClock(lambda: NOW)
-    source = Endpoint("source", open_engine(lambda: NOW), MemoryAccounts(ACCOUNTS))
-    return Pair(source, Endpoint("target", open_engine(clock), MemoryAccounts()), clock)
+    source = Endpoint("source", open_engine(lambda: NOW), MemoryAccounts(ACCOUNTS), ContentMemory())
+    return Pair(source, Endpoint("target", open_engine(clock), MemoryAccounts(), ContentMemory()), clock)
 
 
 def timing(pair: Pair) -> Timing:
@@ -70,7 +71,7 @@ async def copy_all(pair: Pair) -> None:
 
 
 async def differing(source: Engine, target: Engine) -> list[str]:
-    comparing = StoreComparer(source, target, SPACES, lambda _: None)
+    comparing = StoreComparer(Side(source, ContentMemory()), Side(target, ContentMemory()), SPACES, lambda _: None)
     return [each.part.name async for each in comparing.run(None) if not each.equal]
 
 
@@ -374,8 +375,8 @@ async def test_rows_read_ahead_are_bounded(row_bytes: int) -> None:
     source.row_bytes = row_bytes
     await fill(source, table(SPACE))
     pair = Pair(
-        Endpoint("source", source, MemoryAccounts()),
-        Endpoint("target", target, MemoryAccounts()),
+        Endpoint("source", source, MemoryAccounts(), ContentMemory()),
+        Endpoint("target", target, MemoryAccounts(), ContentMemory()),
         MonotonicClock(lambda: NOW),
     )
     copying_all = asyncio.create_task(

@@ -9,6 +9,7 @@ from lazulite.auth.bearer.rules import BearerRules
 from lazulite.cli.parser import build_parser
 from lazulite.cli.serve_flags import ROLE_FLAGS
 from lazulite.server.limits import Limits
+from lazulite.settings.addresses import DEFAULT_PORTS, ServiceAddress
 from lazulite.settings.bearer import ROLES, BearerSettings
 from lazulite.settings.config import (
     ConfigError,
@@ -18,9 +19,9 @@ from lazulite.settings.config import (
     check_development_key,
     is_loopback,
     settings_from,
-    settings_of,
 )
 
+DEFAULT_ADDRESSES = {name: ServiceAddress("127.0.0.1", port) for name, port in DEFAULT_PORTS.items()}
 PUBLIC_KEY = base64.b64encode(DEVELOPMENT_ACCOUNT.keys[0]).decode()
 
 
@@ -29,7 +30,7 @@ def settings(*arguments: str, **environ: str) -> Settings:
 
 
 def test_the_defaults() -> None:
-    assert settings() == Settings(location=Path("data"), host="127.0.0.1", port=10002, queue_port=10001)
+    assert settings() == Settings(location=Path("data"), addresses=DEFAULT_ADDRESSES)
 
 
 def test_every_flag_reaches_its_setting() -> None:
@@ -37,9 +38,7 @@ def test_every_flag_reaches_its_setting() -> None:
     limits = ["--connections", "5", "--keep-alive-seconds", "7.5", "--page-seconds", "1"]
     assert settings(*arguments, *limits) == Settings(
         location=Path("/x"),
-        host="::1",
-        port=0,
-        queue_port=10001,
+        addresses={**DEFAULT_ADDRESSES, "table": ServiceAddress("::1", 0)},
         allow_development_key=True,
         log_requests=False,
         debug_file=Path("log"),
@@ -52,27 +51,29 @@ def test_the_address_of_queues() -> None:
     arguments = ["--services", "queue,table", "--queue-host", "::1", "--queue-port", "1", "--host-suffix", "a.example"]
     given = settings(*arguments)
     assert given.services == ("table", "queue")
-    queue = settings_of(given, "queue")
-    assert (queue.host, queue.port, queue.https_port) == ("::1", 1, None)
-    assert queue.host_suffixes == ("queue.localhost", "a.example")
-    assert settings_of(given, "table") == given
+    assert given.address("queue") == ServiceAddress("::1", 1, None)
+    assert given.host_suffixes_of("queue") == ("queue.localhost", "a.example")
+    assert given.host_suffixes_of("table") == given.host_suffixes == ("table.localhost", "a.example")
     with_tls = settings("--cert", "c", "--queue-port", "2")
-    assert (with_tls.queue_port, with_tls.queue_https_port) == (None, 2)
+    assert with_tls.address("queue") == ServiceAddress("127.0.0.1", None, 2)
     both = settings("--cert", "c", "--queue-port", "2", "--queue-https-port", "3")
-    assert (both.queue_port, both.queue_https_port) == (2, 3)
+    assert both.address("queue") == ServiceAddress("127.0.0.1", 2, 3)
 
 
 @pytest.mark.parametrize(
     ("arguments", "servers"),
     [
-        ([], (("table",), ("queue",))),
+        ([], (("table",), ("queue",), ("blob",))),
         (["--services", "queue"], (("queue",),)),
         (["--services", "table", "--queue-port", "10002"], (("table",),)),
-        (["--table-port", "0", "--queue-port", "0"], (("table",), ("queue",))),
-        (["--queue-port", "10002", "--queue-host", "::1"], (("table",), ("queue",))),
-        (["--queue-port", "10002"], (("table", "queue"),)),
-        (["--queue-port", "10002", "--cert", "c"], (("table", "queue"),)),
-        (["--queue-port", "10002", "--cert", "c", "--https-port", "1"], (("table", "queue"),)),
+        (["--table-port", "0", "--queue-port", "0", "--blob-port", "0"], (("table",), ("queue",), ("blob",))),
+        (["--queue-port", "10002", "--queue-host", "::1"], (("table",), ("queue",), ("blob",))),
+        (["--queue-port", "10002"], (("table", "queue"), ("blob",))),
+        (["--queue-port", "10002", "--blob-port", "10002"], (("table", "queue", "blob"),)),
+        (["--queue-port", "10000"], (("table",), ("queue", "blob"))),
+        (["--queue-port", "10002", "--cert", "c"], (("table", "queue"), ("blob",))),
+        (["--queue-port", "10002", "--cert", "c", "--https-port", "1"], (("table", "queue"), ("blob",))),
+        (["--workers", "2"], (("table",), ("queue",), ("blob",))),
     ],
 )
 def test_services_of_one_address_share_a_server(arguments: list[str], servers: tuple[tuple[str, ...], ...]) -> None:
@@ -90,6 +91,22 @@ def test_services_of_one_address_share_a_server(arguments: list[str], servers: t
 def test_services_of_one_address_can_be_distinguished(arguments: list[str], word: str) -> None:
     with pytest.raises(ConfigError, match=word):
         settings("--queue-port", "10002", *arguments)
+
+
+def test_websites_have_an_address_if_they_have_a_port() -> None:
+    assert settings().services == ("table", "queue", "blob")
+    alone = settings("--web-port", "0", "--web-host", "::1")
+    assert alone.services == ("table", "queue", "blob", "web")
+    assert alone.address("web") == ServiceAddress("::1", 0)
+    assert alone.host_suffixes_of("web") == ("web.localhost",)
+    shared = settings("--web-port", "10000")
+    assert shared.servers == (("table",), ("queue",), ("blob", "web"))
+    assert settings("--web-port", "2", "--cert", "c").address("web") == ServiceAddress("127.0.0.1", None, 2)
+
+
+def test_websites_without_blobs_are_rejected() -> None:
+    with pytest.raises(ConfigError, match="--web-port needs the service blob"):
+        settings("--web-port", "0", "--services", "table")
 
 
 def test_the_development_key_is_for_loopback_addresses_of_each_service() -> None:
@@ -136,9 +153,9 @@ def test_exporters_of_spans_by_variables(environ: dict[str, str], expected: tupl
 
 def test_a_certificate_makes_https_of_the_port_unless_it_has_its_own() -> None:
     alone = settings("--cert", "c", "--table-port", "1")
-    assert (alone.port, alone.https_port, alone.cert, alone.key) == (None, 1, Path("c"), None)
+    assert (alone.address("table"), alone.cert, alone.key) == (ServiceAddress("127.0.0.1", None, 1), Path("c"), None)
     both = settings("--cert", "c", "--key", "k", "--table-port", "1", "--https-port", "2")
-    assert (both.port, both.https_port, both.key) == (1, 2, Path("k"))
+    assert (both.address("table"), both.key) == (ServiceAddress("127.0.0.1", 1, 2), Path("k"))
 
 
 def test_hosts_and_proxies() -> None:
@@ -148,6 +165,10 @@ def test_hosts_and_proxies() -> None:
     assert paths_only.allowed_hosts == ("c.d", "e")
     proxies = settings("--trusted-proxy", "10.0.0.0/8", "--trusted-proxy", "::1").trusted_proxies
     assert proxies == (ip_network("10.0.0.0/8"), ip_network("::1"))
+    flag = "--copy-source-host"
+    sources = settings(flag, "Store.example.", flag, "*.B.example", flag, "10.0.0.0/8", flag, "[::1]").copy_source_hosts
+    assert sources == ("store.example", "*.b.example", ip_network("10.0.0.0/8"), ip_network("::1"))
+    assert settings().copy_source_hosts == ()
 
 
 def test_in_memory_there_is_no_location() -> None:

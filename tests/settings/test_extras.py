@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from lazulite.settings.extras import EXTRAS, require_extra
+from tests.server_process import FREE_PORTS
 
 HIDING = "import sys; sys.modules.update(dict.fromkeys({modules!r})); from lazulite.cli import main; sys.exit(main())"
 MODULES = [module for modules in EXTRAS.values() for module in modules]
@@ -29,16 +30,22 @@ def without(modules: list[str], *arguments: str) -> tuple[int, str]:
         ("postgres", ["account", "list", "--engine", URL]),
         ("postgres", ["upgrade", "--engine", URL]),
         ("postgres", ["copy", "--from", URL, "--to", "elsewhere"]),
-        ("metrics", ["serve", "--in-memory", "--table-port", "0", "--queue-port", "0", "--metrics-port", "0"]),
+        (
+            "metrics",
+            [
+                "serve",
+                "--in-memory",
+                *FREE_PORTS,
+                "--metrics-port",
+                "0",
+            ],
+        ),
         (
             "oidc",
             [
                 "serve",
                 "--in-memory",
-                "--table-port",
-                "0",
-                "--queue-port",
-                "0",
+                *FREE_PORTS,
                 "--oidc-issuer",
                 "https://issuer.example",
             ],

@@ -18,6 +18,7 @@ from azure.data.tables import (
 )
 
 import lazulite.testing
+from lazulite.auth.accounts.switches import Switches
 from lazulite.engine.contract import DataDirectoryInUseError
 
 ALL = AccountSasPermissions(read=True, write=True, add=True, create=True)
@@ -159,3 +160,20 @@ def test_an_unknown_step_is_rejected(storage: lazulite.testing.Storage) -> None:
 def test_an_unknown_name_of_the_package() -> None:
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         lazulite.testing.nothing  # noqa: B018
+
+
+def test_switches_of_an_account_change_without_a_new_key(storage: lazulite.testing.Storage) -> None:
+    def switches(name: str) -> Switches:
+        account = storage._directory.get(name)
+        assert account is not None
+        return account.switches
+
+    first = storage.account("orders", versioning=True)
+    assert switches("orders") == Switches(versioning=True)
+    assert storage.account("orders", container_retention_days=7, versioning=False) == first
+    assert storage.account("orders") == first
+    assert switches("orders") == Switches(container_retention_days=7)
+    storage.account("devstoreaccount1", versioning=True)
+    assert switches("devstoreaccount1") == Switches(versioning=True, public_access=True)
+    assert switches(storage.account(public_access=True).name) == Switches(public_access=True)
+    assert switches("orders") == Switches(container_retention_days=7)

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import NamedTuple, Self
 
 from lazulite.app.loopback_guard import LoopbackGuard
-from lazulite.app.servers import front, leave_all
+from lazulite.app.servers import REQUEST_IDS, front, leave_all
 from lazulite.app.services import open_logs, open_services
 from lazulite.app.stores import Store, open_store
 from lazulite.app.telemetry import empty_metrics, store_readings
@@ -37,29 +37,26 @@ from lazulite.settings.config import ConfigError, Settings, accounts_from
 from lazulite.settings.extras import require_extra
 from lazulite.settings.tracing import trace_exporters_from
 
-_OF_THE_HOST = ("https_port", "cert", "key", "metrics_port")
+_OF_THE_HOST = ("cert", "key", "metrics_port")
 """Settings of ports, which the ASGI server has. In place of a port for metrics, `create_app` takes a path."""
 
 _ALL = ""
 """In place of a service's name: all services, distinguished by the hosts of requests."""
-_LOOPBACK = "127.0.0.1"
-"""The listening address is not known, so `LoopbackGuard` looks at the clients' instead."""
 
 
 def create_app(
     location: Path | str | None = None, *, settings: Settings | None = None, metrics_path: str | None = None
 ) -> "Application":
-    """Return an ASGI 3 application that serves tables and queues, for uvicorn and its like; nothing is opened yet.
+    """Return an ASGI 3 application that serves tables, queues and blobs, for uvicorn and its like.
 
     The host of a request tells which service it is for: `ACCOUNT.queue.localhost`, or a suffix of the settings. Path
-    style is for tables; see `Application.service`.
+    style is for tables; see `Application.service`. Nothing is opened yet.
 
     Args:
         location: the directory of the store and of the accounts; None keeps everything in memory, or where `settings`
             say.
         settings: all other settings; None for those of `lazulite serve --silent`, with the accounts of the
-            environment and the traces that OpenTelemetry's variables ask for. `host` and `port` are the ASGI server's
-            and not looked at.
+            environment and the traces that OpenTelemetry's variables ask for. `addresses` are the ASGI server's.
         metrics_path: where Prometheus' metrics are served without credentials, such as `/-/metrics`; None: nowhere.
 
     Raises:
@@ -73,13 +70,15 @@ def create_app(
     if metrics_path is not None:
         _check_metrics_path(metrics_path)
     unusable = [name for name in _OF_THE_HOST if getattr(settings, name) is not None]
+    if settings.addresses:
+        unusable.append("addresses")
     if settings.workers > 1:
         unusable.append("workers")
     if unusable:
         raise ConfigError(f"an ASGI application does not support {', '.join(unusable)}; configure the ASGI server")
     if location is not None:
         settings = replace(settings, location=Path(location))
-    return Application(replace(settings, host=_LOOPBACK), metrics_path)
+    return Application(settings, metrics_path)
 
 
 def _check_metrics_path(path: str) -> None:
@@ -116,7 +115,7 @@ class Application:
         It shares the store of this application, which opens and closes it; lifespan events do nothing.
 
         Args:
-            name: `table` or `queue`.
+            name: `table`, `queue` or `blob`.
 
         Raises:
             ConfigError: the settings do not have the service.
@@ -230,22 +229,27 @@ async def _opened(settings: Settings, metrics_path: str | None) -> AsyncIterator
             open_store(settings, None if metrics is None else metrics.flushed) as store,
             open_services(settings, store, scheduler) as services,
         ):
-            new_request_id = RequestIds(random.SystemRandom()).next
 
             def application(names: Sequence[str]) -> HttpApplication:
                 service: Service = Scheduled(front(settings, [services[name] for name in names]), scheduler)
                 if not settings.allow_development_key:
                     service = LoopbackGuard(service, lambda: store.directory.development)
-                return HttpApplication(service, settings.limits, new_request_id, logs)
+                return HttpApplication(service, settings.limits, _request_ids(names[0]), logs)
 
             applications = {name: application([name]) for name in settings.services}
             applications[_ALL] = application(settings.services)
             serve: Mapping[str, Serve] = applications
             if metrics is not None and metrics_path is not None:
                 render = partial(metrics.render, lambda: _readings(applications.values(), store))
-                page = HttpApplication(MetricsPage(render, metrics_path), PAGE_LIMITS, new_request_id)
+                page = HttpApplication(
+                    MetricsPage(render, metrics_path), PAGE_LIMITS, _request_ids(settings.services[0])
+                )
                 serve = {name: _with_page(each, page, metrics_path) for name, each in applications.items()}
             yield _Opened(serve, applications.values(), leave_all(services.values()))
+
+
+def _request_ids(service: str) -> Callable[[], str]:
+    return RequestIds(random.SystemRandom(), REQUEST_IDS[service]).next
 
 
 def _readings(applications: Iterable[HttpApplication], store: Store) -> Mapping[str, float]:

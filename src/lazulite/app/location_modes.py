@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from lazulite.settings.config import ConfigError, account_file, store_path
+from lazulite.settings.config import ConfigError, account_file, content_path, store_path
 
 _WRITABLE_BY_ALL = 0o002
 _WRITABLE = 0o022
@@ -43,7 +43,7 @@ def report_readable(location: Path, report: Callable[[str], None]) -> None:
 
 
 def _secrets(location: Path) -> tuple[Path, ...]:
-    return store_path(location), account_file(location).path
+    return store_path(location), content_path(location), account_file(location).path
 
 
 def _mode(path: Path) -> int:

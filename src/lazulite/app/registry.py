@@ -2,6 +2,7 @@
 
 from lazulite.auth.accounts.engine_store import ACCOUNTS_SPACE
 from lazulite.auth.delegation.store import DELEGATIONS_SPACE
+from lazulite.blob.service import BLOB
 from lazulite.engine.remote.codec import ENGINE_COMMITS, ENGINE_REJECTIONS, EncodingTable
 from lazulite.migration.journal import COPIES_SPACE
 from lazulite.queue.service import QUEUE
@@ -11,7 +12,7 @@ from lazulite.service.properties_store import PROPERTIES_SPACE
 from lazulite.service.remote_codec import SERVICE_REJECTIONS
 from lazulite.table.service import TABLE
 
-SERVICES = (TABLE, QUEUE)
+SERVICES = (TABLE, QUEUE, BLOB)
 
 SHARED_SPACES = (COUNTERS_SPACE, PROPERTIES_SPACE, ACCOUNTS_SPACE, COPIES_SPACE, DELEGATIONS_SPACE)
 """The spaces that all services share."""

@@ -21,9 +21,10 @@ from lazulite.server.middleware.forwarded import Proxied
 from lazulite.server.net.certificate import Certificate
 from lazulite.server.observability.exchange import ExchangeLog
 from lazulite.server.server import BindError, Ports, Secure, Server, Sockets
-from lazulite.settings.config import QUEUE, TABLE, Settings, settings_of
+from lazulite.settings.addresses import BLOB, QUEUE, TABLE, WEB
+from lazulite.settings.config import Settings
 
-_REQUEST_IDS = {TABLE: 2, QUEUE: 3}
+REQUEST_IDS = {TABLE: 2, QUEUE: 3, BLOB: 0x1E, WEB: 0x1E}
 """The number of each service in the ids of requests."""
 
 
@@ -140,14 +141,14 @@ async def open_servers(
         servers: dict[tuple[str, ...], Server] = {}
         budgets = budgets_of(settings.limits, time.monotonic)
         for names in settings.servers:
-            own = settings_of(settings, names[0])
+            own = settings.address(names[0])
             served = [services[name] for name in names]
             servers[names] = Server(
                 front(settings, served),
                 host=own.host,
                 port=own.port,
                 secure=None if certificate is None or own.https_port is None else Secure(own.https_port, certificate),
-                new_request_id=RequestIds(random.SystemRandom(), _REQUEST_IDS[names[0]]).next,
+                new_request_id=RequestIds(random.SystemRandom(), REQUEST_IDS[names[0]]).next,
                 limits=settings.limits,
                 logs=logs,
                 scheduler=scheduler,

@@ -12,7 +12,8 @@ from lazulite.app.bearer import bearer_authentication
 from lazulite.app.stderr import report
 from lazulite.app.stores import CACHE_TTL_SECONDS, Store, meanwhile
 from lazulite.app.telemetry import trace_logs
-from lazulite.engine.contract import Clock, EngineError
+from lazulite.blob.service import BlobService
+from lazulite.engine.contract import Clock, Engine, EngineError, EngineUnavailableError
 from lazulite.engine.remote.messages import CacheInvalidation
 from lazulite.engine.write_check import WriteCheck
 from lazulite.protocol.addressing import Addressing
@@ -20,6 +21,7 @@ from lazulite.protocol.clock import system_clock
 from lazulite.protocol.message import Service
 from lazulite.queue.service import QueueService
 from lazulite.server.admission.scheduler import FairScheduler
+from lazulite.server.copy_sources.fetcher import SourceFetcher
 from lazulite.server.middleware.health import Health
 from lazulite.server.middleware.host_guard import HostGuard
 from lazulite.server.net.certificate import Certificate, CertificateError
@@ -28,8 +30,10 @@ from lazulite.server.observability.debug_log import DebugLog
 from lazulite.server.observability.exchange import ExchangeLog
 from lazulite.server.observability.line_writer import Output
 from lazulite.service.definition import MakeBearer, ServiceDependencies
+from lazulite.service.fetching import FetchSource
 from lazulite.service.limits import QueryLimits
-from lazulite.settings.config import QUEUE, TABLE, ConfigError, Settings, settings_of
+from lazulite.settings.addresses import BLOB, QUEUE, TABLE, WEB
+from lazulite.settings.config import ConfigError, Settings
 from lazulite.table.service import TableService
 
 Prepare: TypeAlias = Callable[[Mapping[int, Sequence[CacheInvalidation]]], Awaitable[None]]
@@ -65,7 +69,7 @@ class Startable(Service, Maintained, Protocol):
 Make: TypeAlias = Callable[[ServiceDependencies], Startable]
 """Makes a service, such as `TableService`."""
 
-MAKES: Mapping[str, Make] = {TABLE: TableService, QUEUE: QueueService}
+MAKES: Mapping[str, Make] = {TABLE: TableService, QUEUE: QueueService, BLOB: BlobService}
 """What makes each service."""
 
 TAKE_OVER_SECONDS = 60.0
@@ -108,50 +112,68 @@ async def open_services(
     check = WriteCheck(store.engine.check_writable, store.check_seconds)
     async with AsyncExitStack() as stack:
         bearer = await stack.enter_async_context(bearer_authentication(settings.bearer, report))
+        fetch_source = SourceFetcher(settings.copy_source_hosts).fetch if settings.copy_source_hosts else None
         made: dict[str, Startable] = {}
-        for name in settings.services:
-            own = settings_of(settings, name)
-            made[name] = makes[name](_dependencies(own, store, scheduler, clock, bearer))
+        for name in (each for each in settings.services if each != WEB):
+            addressing = Addressing(settings.host_suffixes_of(name))
+            dependencies = _dependencies(settings, addressing, store, scheduler, clock, bearer, fetch_source)
+            made[name] = makes[name](dependencies)
         if prepare is not None:
             await prepare(_invalidations(made.values()))
         served: dict[str, Served] = {}
         for name, service in made.items():
-            await service.start()
+            try:
+                await service.start()
+            except EngineUnavailableError:
+                if not store.shared:
+                    raise  # Otherwise a part of the database is away, and `_take_over` does it later.
             if store.shared:
-                await stack.enter_async_context(meanwhile(_take_over(service)))
+                await stack.enter_async_context(meanwhile(take_over(service, store.engine)))
             if service.maintain_seconds and store.primary is None:
                 await stack.enter_async_context(maintenance(service, service.maintain_seconds, scheduler))
-            served[name] = _behind_middleware(settings_of(settings, name), store, service, check)
+            served[name] = _behind_middleware(settings, name, store, service, check)
+        blobs = made.get(BLOB)
+        if WEB in settings.services and isinstance(blobs, BlobService):
+            website = blobs.website(Addressing(settings.host_suffixes_of(WEB)))
+            served[WEB] = _behind_middleware(settings, WEB, store, website, check)
         yield served
 
 
 def _dependencies(
-    settings: Settings, store: Store, scheduler: FairScheduler, clock: Clock, bearer: "MakeBearer | None"
+    settings: Settings,
+    addressing: Addressing,
+    store: Store,
+    scheduler: FairScheduler,
+    clock: Clock,
+    bearer: "MakeBearer | None",
+    fetch_source: FetchSource | None,
 ) -> ServiceDependencies:
     return ServiceDependencies(
         engine=store.engine,
         accounts=store.directory,
+        contents=store.contents,
         clock=clock,
         present=store.present,
         limits=QueryLimits(page_seconds=settings.page_seconds),
-        addressing=Addressing(settings.host_suffixes),
+        addressing=addressing,
         bearer=bearer,
+        fetch_source=fetch_source,
         schedule_fairly=scheduler.schedule_fairly,
         cache_ttl_seconds=CACHE_TTL_SECONDS if store.shared else None,
         primary=store.primary,
     )
 
 
-def _behind_middleware(settings: Settings, store: Store, service: Service, check: WriteCheck) -> Served:
+def _behind_middleware(settings: Settings, name: str, store: Store, service: Service, check: WriteCheck) -> Served:
     guard = HostGuard(
         service,
         lambda: store.directory.development,
-        names=(settings.host, *settings.allowed_hosts),
-        suffixes=settings.allowed_suffixes,
+        names=(settings.address(name).host, *settings.allowed_hosts),
+        suffixes=settings.allowed_suffixes_of(name),
         report=report,
     )
-    health = Health(guard, check.passed, kept_seconds=0)
-    return Served(health, health.leave, Addressing(settings.host_suffixes).names_account)
+    health = Health(guard, check.passed, kept_seconds=0, away=store.away)
+    return Served(health, health.leave, Addressing(settings.host_suffixes_of(name)).names_account)
 
 
 def _invalidations(services: Iterable[Startable]) -> Mapping[int, Sequence[CacheInvalidation]]:
@@ -168,11 +190,15 @@ def maintenance(maintained: Maintained, seconds: float, scheduler: FairScheduler
     return meanwhile(_maintain(maintained, seconds, scheduler))
 
 
-async def _take_over(service: Maintained) -> None:
-    """Finish, now and then, what another process on the same database died of before it was done."""
+async def take_over(service: Maintained, engine: Engine) -> None:
+    """Finish, now and then, what another process on the same store died of before it was done.
+
+    Before each turn, all commits that were sent before the turn before are durable, or failed (`ContentFiles.sweep`).
+    """
     while True:
         await asyncio.sleep(TAKE_OVER_SECONDS)
         with suppress(EngineError):
+            await engine.check_writable()
             await service.start()
 
 

@@ -1,10 +1,12 @@
 """What a process serves from, opened: a location, memory, or a database, and the accounts that go with it."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from lazulite.app.clock_checks import (
     check_database_time,
@@ -18,6 +20,10 @@ from lazulite.app.location_modes import reject_writable, report_readable
 from lazulite.app.stderr import report
 from lazulite.auth.accounts.account import Account, AccountDirectory
 from lazulite.auth.accounts.engine_store import AccountRow, AccountWatch
+from lazulite.engine.content.backup import deletions_held, link_files
+from lazulite.engine.content.contract import ContentStore
+from lazulite.engine.content.files import ContentFiles
+from lazulite.engine.content.memory import ContentMemory
 from lazulite.engine.contract import Clock, Engine
 from lazulite.engine.postgres.settings import PostgresSettings
 from lazulite.engine.remote.messages import Primary
@@ -35,6 +41,7 @@ from lazulite.settings.config import (
     Settings,
     account_file,
     check_development_key,
+    content_path,
     store_path,
 )
 
@@ -48,6 +55,8 @@ class Store:
 
     engine: Engine
     directory: AccountDirectory
+    contents: ContentStore | None = None
+    """Beside the rows; None: services that need contents cannot be served."""
     name: str = ""
     """Its name in messages for users."""
     statistics: Callable[[], Mapping[str, float]] | None = None
@@ -58,8 +67,23 @@ class Store:
     """The process that has the store, of a worker; None: this process has it, or a database."""
     present: Clock | None = None
     """The time of all processes that share it; None: that of this process."""
+    away: Callable[[], Sequence[str]] = tuple
+    """Returns the names of the database's parts that took no write at the last health check."""
     check_seconds: float = KEPT_SECONDS
     """How long the result of a health check stands; 0 in a worker, as the primary keeps it for all."""
+
+
+class OpenLocation(NamedTuple):
+    """What this process has of a location, or of memory."""
+
+    engine: RocksEngine
+    directory: AccountDirectory
+    contents: ContentStore
+
+    def store(self) -> Store:
+        """Return it for services."""
+        name = f"RocksDB, {self.engine.name}"
+        return Store(self.engine, self.directory, self.contents, name, self.engine.statistics)
 
 
 @asynccontextmanager
@@ -89,11 +113,8 @@ async def open_store(
         async with _database_store(settings, settings.database, clock) as store:
             yield store
         return
-    async with open_location(settings, flush_observer, clock=clock, failpoints=failpoints, tuning=tuning) as (
-        engine,
-        directory,
-    ):
-        yield Store(engine, directory, f"RocksDB, {engine.name}", engine.statistics)
+    async with open_location(settings, flush_observer, clock=clock, failpoints=failpoints, tuning=tuning) as opened:
+        yield opened.store()
 
 
 @asynccontextmanager
@@ -104,8 +125,8 @@ async def open_location(
     clock: Clock = system_clock,
     failpoints: Failpoints | None = None,
     tuning: RocksSettings | None = None,
-) -> AsyncIterator[tuple[RocksEngine, AccountDirectory]]:
-    """Yield the engine of a location, or of memory, and its accounts; backups can be made meanwhile.
+) -> AsyncIterator[OpenLocation]:
+    """Yield the engine of a location, or of memory, and what goes with it; backups can be made meanwhile.
 
     The arguments are those of `open_store`.
 
@@ -130,16 +151,26 @@ async def open_location(
             check_since_boot(location, timestamps.boot_tick)
     path = None if location is None else store_path(location)
     engine = RocksEngine.open(path, timestamps, tuning, flush_observer=flush_observer, failpoints=failpoints)
+    contents = ContentMemory() if location is None else ContentFiles(content_path(location))
     try:
         if not settings.accept_clock_jump:
             check_newest_timestamp(engine.name, engine.newest_timestamp)
         if location is not None:
             note_boot(location, timestamps.boot_tick)
         await reject_unfinished(engine, engine.name)
-        async with control(location, engine.checkpoint, report):
-            yield engine, directory
+        async with control(location, partial(_checkpoint, engine), report):
+            yield OpenLocation(engine, directory, contents)
     finally:
         await engine.close()
+        await contents.close()
+
+
+async def _checkpoint(engine: RocksEngine, target: Path) -> None:
+    """Make a checkpoint of a location in an empty directory of it: rows first, then their contents."""
+    contents = content_path(target.parent)
+    async with deletions_held(contents):
+        await engine.checkpoint(store_path(target))
+        await asyncio.to_thread(link_files, contents, content_path(target))
 
 
 def location_accounts(location: Path | None, accounts: Mapping[str, Account]) -> AccountDirectory:
@@ -166,7 +197,10 @@ async def _database_store(settings: Settings, database: PostgresSettings, clock:
         present = DatabaseClock(engine.unix_seconds)
         await present.ask()
         async with meanwhile(watch.run()), meanwhile(present.run()):
-            yield Store(engine, directory, f"PostgreSQL, {engine.name}", shared=True, present=present)
+            contents = await engine.contents()
+            name = f"PostgreSQL, {engine.name}"
+            yield Store(engine, directory, contents, name, shared=True, present=present, away=lambda: engine.away)
+            await contents.close()
 
 
 @asynccontextmanager

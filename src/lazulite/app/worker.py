@@ -27,6 +27,9 @@ from lazulite.app.services import Prepare, calm_collector, certificate_of, open_
 from lazulite.app.stderr import report
 from lazulite.app.stores import Store, location_accounts, open_store
 from lazulite.app.telemetry import new_metrics, server_readings
+from lazulite.engine.content.contract import ContentStore
+from lazulite.engine.content.files import ContentFiles
+from lazulite.engine.content.remote import RemoteContents
 from lazulite.engine.contract import EngineError
 from lazulite.engine.remote.client import RemoteEngine
 from lazulite.engine.remote.messages import CacheInvalidation
@@ -37,7 +40,7 @@ from lazulite.server.observability.line_writer import Output
 from lazulite.server.server import Sockets
 from lazulite.server.workers.locked_output import LockedOutput
 from lazulite.server.workers.supervisor import ANNOUNCE_STOP, FORCE_STOP, METRICS, READY, RELOAD, STOP
-from lazulite.settings.config import Settings
+from lazulite.settings.config import Settings, content_path
 
 if TYPE_CHECKING:
     from lazulite.server.observability.metrics import Metrics
@@ -180,8 +183,11 @@ async def _opened(settings: Settings, stream: socket) -> AsyncIterator[tuple[Sto
         await loop.create_unix_connection(lambda: engine.channel, sock=stream)
 
     accounts = location_accounts(settings.location, settings.accounts)
-    yield Store(engine, accounts, primary=engine, check_seconds=0), connect
+    location = settings.location
+    contents: ContentStore = RemoteContents(engine) if location is None else ContentFiles(content_path(location))
+    yield Store(engine, accounts, contents, primary=engine, check_seconds=0), connect
     await engine.close()
+    await contents.close()
 
 
 async def _serve(

@@ -16,10 +16,11 @@ from typing import TypeAlias
 from lazulite.app import worker
 from lazulite.app.registry import CODEC, SERVICES, SPACES
 from lazulite.app.servers import explained
-from lazulite.app.services import calm_collector, certificate_of, maintenance
+from lazulite.app.services import calm_collector, certificate_of, maintenance, take_over
 from lazulite.app.stderr import report
-from lazulite.app.stores import Store, open_location, open_store
+from lazulite.app.stores import Store, meanwhile, open_location, open_store
 from lazulite.app.telemetry import new_metrics, workers_metrics_server
+from lazulite.engine.content.remote import content_procedures
 from lazulite.engine.remote.messages import Procedure
 from lazulite.engine.remote.server import EngineServer
 from lazulite.engine.rocksdb.flush_stats import FlushObserver
@@ -31,7 +32,7 @@ from lazulite.server.workers.locked_output import new_lock
 from lazulite.server.workers.metrics import WorkerMetrics
 from lazulite.server.workers.supervisor import Address, WorkerSupervisor
 from lazulite.service.definition import ServiceDependencies
-from lazulite.settings.config import Settings, settings_of
+from lazulite.settings.config import Settings
 
 Attach: TypeAlias = Callable[[socket, Callable[[], None]], Awaitable[None]]
 
@@ -58,7 +59,7 @@ async def serve_by_workers(
                 partial(worker.command, lock),
                 pickle.dumps(settings),
                 count=settings.workers,
-                addresses={names: _address(settings_of(settings, names[0])) for names in settings.servers},
+                addresses={names: Address(*settings.address(names[0])) for names in settings.servers},
                 limits=settings.limits,
                 attach=attach,
                 report=report,
@@ -76,10 +77,6 @@ async def serve_by_workers(
         os.close(lock)
 
 
-def _address(settings: Settings) -> Address:
-    return Address(settings.host, settings.port, settings.https_port)
-
-
 @asynccontextmanager
 async def _behind(
     settings: Settings, flush_observer: FlushObserver | None = None
@@ -90,12 +87,12 @@ async def _behind(
             pass
         yield store, _close
         return
-    async with open_location(settings, flush_observer) as (engine, directory):
-        scheduler, check = FairScheduler(), WriteCheck(engine.check_writable)
-        store = Store(engine, directory, f"RocksDB, {engine.name}", engine.statistics)
+    async with open_location(settings, flush_observer) as opened:
+        scheduler, check = FairScheduler(), WriteCheck(opened.engine.check_writable)
+        store = opened.store()
         async with _procedures(settings, store, scheduler) as procedures:
             server = EngineServer(
-                engine,
+                opened.engine,
                 CODEC,
                 SPACES.watched,
                 report,
@@ -116,12 +113,16 @@ async def _procedures(
     settings: Settings, store: Store, scheduler: FairScheduler
 ) -> AsyncIterator[Mapping[str, Procedure]]:
     """Yield what workers call; do the work of the services that is due without a request meanwhile."""
-    procedures: dict[str, Procedure] = {}
+    procedures = {} if store.contents is None else dict(content_procedures(store.contents))
     async with AsyncExitStack() as stack:
         for service in SERVICES:
             if service.name in settings.services:
-                context = service.make_context(ServiceDependencies(engine=store.engine, accounts=store.directory))
+                context = service.make_context(
+                    ServiceDependencies(engine=store.engine, accounts=store.directory, contents=store.contents)
+                )
                 procedures |= context.procedures()
+                await context.start()
+                await stack.enter_async_context(meanwhile(take_over(context, store.engine)))
                 if service.maintain_seconds:
                     await stack.enter_async_context(maintenance(context, service.maintain_seconds, scheduler))
         yield procedures

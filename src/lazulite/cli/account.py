@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 from lazulite.auth.accounts.account import Account
 from lazulite.auth.accounts.document import AccountsError, AccountStore
+from lazulite.auth.accounts.switches import Switches
 from lazulite.cli.account_stores import account_store
 from lazulite.cli.connection_string import connection_string, endpoints_of, scheme_of
 from lazulite.cli.errors import CommandError
@@ -50,9 +51,28 @@ def _revoke_delegation_keys(args: Namespace, store: AccountStore) -> None:
     store.revoke_delegation_keys(args.name, int(time.time()) + 1)
 
 
+def _set(args: Namespace, store: AccountStore) -> None:
+    changes = {name: getattr(args, name) for name in Switches._fields if getattr(args, name) is not None}
+    if not changes:
+        raise CommandError(f"pass at least one of {', '.join(map(_flag, Switches._fields))}", 2)
+    store.switch(args.name, lambda switches: switches._replace(**changes))
+
+
+def _show(args: Namespace, store: AccountStore) -> None:
+    for name, value in store.switches_of(args.name)._asdict().items():
+        print(f"{_flag(name)} {_WORDS[value] if isinstance(value, bool) else value}")
+
+
+def _flag(switch: str) -> str:
+    return f"--{switch.replace('_', '-')}"
+
+
+_WORDS = {True: "on", False: "off"}
 _ACTIONS = {
     "add": _add,
     "list": _list,
     "rotate-key": _rotate_key,
+    "set": _set,
+    "show": _show,
     "revoke-delegation-keys": _revoke_delegation_keys,
 }

@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping
 from lazulite import __version__
 from lazulite.auth.accounts.account import DEVELOPMENT_ACCOUNT, AccountDirectory
 from lazulite.cli.connection_string import connection_string, host_style, path_style
-from lazulite.cli.flag_types import DEFAULT_HOST, DEFAULT_LOCATION, DEFAULT_PORTS
+from lazulite.cli.flag_types import DEFAULT_LOCATION
 from lazulite.server.server import Ports
-from lazulite.settings.config import Settings, settings_of
+from lazulite.settings.addresses import DEFAULT_HOST, DEFAULT_PORTS, WEB
+from lazulite.settings.config import Settings
 
 
 def announcement(
@@ -31,7 +32,7 @@ def announcement(
         metrics_port: the port of the metrics endpoint; None without one.
     """
     endpoints = {name: _by_scheme(own) for name, own in ports.items()}
-    first, *others = endpoints
+    (first, *_), *others = settings.servers
     yield f"Lazulite {__version__} listens on {_urls(settings, first, endpoints[first])} ({store})"
     public = DEVELOPMENT_ACCOUNT.keys[0]
     for name in directory.names():
@@ -39,17 +40,20 @@ def announcement(
         if account is None:
             continue
         for scheme in endpoints[first]:
-            reached = {service: own[scheme] for service, own in endpoints.items() if scheme in own}
+            reached = {service: own[scheme] for service, own in endpoints.items() if scheme in own and service != WEB}
             if public in account.keys:
                 urls = {service: _endpoint(settings, service, name, port, scheme) for service, port in reached.items()}
                 yield connection_string(account, urls, account.keys.index(public) + 1, scheme)
             else:
                 yield f"account {name}: {_connection_string_command(settings, name, reached, scheme)}"
-    if not settings.shares_port:
-        for service in others:
-            yield f"{service}s: {_urls(settings, service, endpoints[service])}"
+    for names in others:
+        yield f"{' and '.join(map(_plural, names))}: {_urls(settings, names[0], endpoints[names[0]])}"
     if metrics_port is not None:
         yield f"metrics: http://{_in_url(settings.metrics_host)}:{metrics_port}/metrics"
+
+
+def _plural(service: str) -> str:
+    return "websites" if service == WEB else f"{service}s"
 
 
 def _by_scheme(ports: Ports) -> Mapping[str, int]:
@@ -57,7 +61,7 @@ def _by_scheme(ports: Ports) -> Mapping[str, int]:
 
 
 def _urls(settings: Settings, service: str, ports: Mapping[str, int]) -> str:
-    host = _in_url(settings_of(settings, service).host)
+    host = _in_url(settings.address(service).host)
     return " and ".join(f"{scheme}://{host}:{port}/" for scheme, port in ports.items())
 
 
@@ -66,10 +70,9 @@ def _in_url(host: str) -> str:
 
 
 def _endpoint(settings: Settings, service: str, account: str, port: int, scheme: str) -> str:
-    own = settings_of(settings, service)
-    if settings.shares_port:
-        return host_style(account, own.host_suffixes[-1], port, scheme)
-    return path_style(account, own.host, port, scheme)
+    if settings.shares_port(service):
+        return host_style(account, settings.host_suffixes_of(service)[-1], port, scheme)
+    return path_style(account, settings.address(service).host, port, scheme)
 
 
 def _connection_string_command(settings: Settings, account: str, ports: Mapping[str, int], scheme: str) -> str:
@@ -79,10 +82,10 @@ def _connection_string_command(settings: Settings, account: str, ports: Mapping[
     if settings.location not in (None, DEFAULT_LOCATION):
         words += ["--location", str(settings.location)]
     for service, port in ports.items():
-        host = settings_of(settings, service).host
+        host = settings.address(service).host
         words += [] if host == DEFAULT_HOST else [f"--{service}-host", host]
         words += [] if port == DEFAULT_PORTS[service] else [f"--{service}-port", str(port)]
-    if settings.shares_port and len(settings.host_suffixes) > 1:
+    if any(map(settings.shares_port, ports)) and len(settings.host_suffixes) > 1:
         words += ["--host-suffix", settings.host_suffixes[-1]]
     if scheme == "https":
         words.append("--https")

@@ -12,12 +12,13 @@ from lazulite.cli.backup_manifest import BackupError, atomic_directory, copy_fil
 from lazulite.cli.check import verify_location
 from lazulite.cli.embedded_only import reject_database
 from lazulite.cli.errors import CommandError
+from lazulite.engine.content.backup import link_files
 from lazulite.engine.contract import EngineError
 from lazulite.engine.rocksdb.checkpoint import make_checkpoint
 from lazulite.engine.rocksdb.data_directory import DataDirectory
 from lazulite.engine.rocksdb.options import RocksSettings
 from lazulite.server.control_socket import ControlError, borrowed_checkpoint
-from lazulite.settings.config import account_file, store_path
+from lazulite.settings.config import account_file, content_path, store_path
 
 
 def run(args: Namespace, environ: Mapping[str, str]) -> int:
@@ -40,7 +41,7 @@ def _back_up(location: Path, target: Path) -> int:
         raise BackupError(f"there is no store in {location}")
     with atomic_directory(target) as staging:
         with _checkpoint(location) as source:
-            files = {f"store/{name}": facts for name, facts in copy_tree(source, staging / "store").items()}
+            files = copy_tree(source, staging)
         accounts = account_file(location)
         if accounts.path.exists():
             files["accounts.json"] = copy_file(accounts.path, staging / "accounts.json")
@@ -60,7 +61,8 @@ def _checkpoint(location: Path) -> Iterator[Path]:
     database = data_directory.open()
     try:
         with tempfile.TemporaryDirectory(prefix="checkpoint.", dir=location) as directory:
-            make_checkpoint(database, Path(directory) / "store")
-            yield Path(directory) / "store"
+            make_checkpoint(database, store_path(Path(directory)))
+            link_files(content_path(location), content_path(Path(directory)))
+            yield Path(directory)
     finally:
         data_directory.close(database)

@@ -3,6 +3,7 @@
     backup.json     {"version": 1, "files": {"store/000009.sst": {"bytes": 123, "sha256": "…"}, …}, "sha256": "…"}
     accounts.json   the accounts, if there are any
     store/          a checkpoint
+    content/        the contents to which its rows refer, and perhaps others
 
 Invariants:
 

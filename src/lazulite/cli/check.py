@@ -1,9 +1,10 @@
-"""`lazulite check`: read and verify every file and every row of a location, without changing anything."""
+"""`lazulite check`: read and verify every file, row and content of a location, without changing anything."""
 
 import sys
 import time
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 
 from lazulite.app.registry import SPACES
@@ -11,10 +12,12 @@ from lazulite.auth.accounts.document import AccountsError
 from lazulite.cli.backup_manifest import BackupError, check_manifest, read_manifest
 from lazulite.cli.embedded_only import reject_database
 from lazulite.cli.errors import CommandError
+from lazulite.cli.summary import labelled
+from lazulite.engine.content.inspection import read_whole
 from lazulite.engine.contract import EngineError
 from lazulite.engine.rocksdb.inspection import inspect
 from lazulite.records.verification import Findings, verify
-from lazulite.settings.config import BACKUP_MANIFEST, account_file, store_path
+from lazulite.settings.config import BACKUP_MANIFEST, account_file, content_path, store_path
 
 PROGRESS_SECONDS = 5.0
 _PROGRESS_ROWS = 4096
@@ -43,7 +46,7 @@ def verify_location(location: Path, report: Callable[[str], None]) -> Iterator[s
         if (location / BACKUP_MANIFEST).exists():
             check_manifest(location, read_manifest(location))
         accounts = account_file(location).load()
-        findings = _verify_store(store_path(location), report)
+        findings = _verify_store(location, report)
     except (EngineError, BackupError, AccountsError) as error:
         raise CommandError(error) from error
     for problem in findings.problems:
@@ -51,21 +54,25 @@ def verify_location(location: Path, report: Callable[[str], None]) -> Iterator[s
     if findings.problem_count:
         raise CommandError(f"{location} is damaged: {findings.problem_count} problems; restore it from a backup")
     size = sum(path.stat().st_size for path in store_path(location).iterdir() if path.is_file())
-    yield f"location  {location}"
-    yield f"accounts  {len(accounts):,}"
+    yield labelled("location", location)
+    yield labelled("accounts", len(accounts))
     for noun, count in findings.counts.items():
-        yield f"{noun:<9} {count:,}"
-    yield f"bytes     {size:,}"
-    yield f"checksum  {findings.checksum}"
+        yield labelled(noun, count)
+    if findings.contents:
+        yield labelled("contents", findings.contents)
+    yield labelled("bytes", size + findings.content_bytes)
+    yield labelled("checksum", findings.checksum)
     yield "no damage found"
 
 
-def _verify_store(store: Path, report: Callable[[str], None]) -> Findings:
+def _verify_store(location: Path, report: Callable[[str], None]) -> Findings:
     findings = Findings()
     reported_at = time.monotonic()
-    with inspect(store) as inspection:
-        for findings in verify(inspection.rows(), inspection.newest_timestamp(), SPACES):
-            if findings.rows % _PROGRESS_ROWS == 0 and time.monotonic() >= reported_at + PROGRESS_SECONDS:
+    read_content = partial(read_whole, content_path(location))
+    with inspect(store_path(location)) as inspection:
+        for findings in verify(inspection.rows(), inspection.newest_timestamp(), SPACES, read_content):
+            is_slow = findings.contents or findings.rows % _PROGRESS_ROWS == 0
+            if is_slow and time.monotonic() >= reported_at + PROGRESS_SECONDS:
                 reported_at = time.monotonic()
                 report(f"{findings.rows:,} rows read")
     return findings

@@ -2,12 +2,14 @@
 
 import base64
 from argparse import Namespace
+from collections import Counter
 from collections.abc import Mapping
 
 from lazulite.auth.accounts.account import Account
 from lazulite.cli.account_stores import choose_account
 from lazulite.cli.errors import CommandError
 from lazulite.protocol.addressing import HOST_SUFFIX, host_suffix
+from lazulite.settings.addresses import SERVICES
 
 _WILDCARDS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - read, not listened on.
 """Wildcard address to listen on -> the address that a client of this machine connects to."""
@@ -29,12 +31,16 @@ def endpoints_of(args: Namespace, account: str) -> Mapping[str, str]:
 
     Services on one address are distinguished by the host, so their endpoints are host style.
     """
-    scheme = scheme_of(args)
-    addresses = {"table": (args.table_host, args.table_port), "queue": (args.queue_host, args.queue_port)}
-    if args.host_suffix is None and addresses["table"] != addresses["queue"]:
-        return {name: path_style(account, host, port, scheme) for name, (host, port) in addresses.items()}
-    suffix = args.host_suffix or HOST_SUFFIX
-    return {name: host_style(account, host_suffix(name, suffix), port, scheme) for name, (_, port) in addresses.items()}
+    scheme, suffix = scheme_of(args), args.host_suffix or HOST_SUFFIX
+    addresses = {name: (getattr(args, f"{name}_host"), getattr(args, f"{name}_port")) for name in SERVICES}
+    shared = Counter(addresses.values())
+    endpoints = {}
+    for name, (host, port) in addresses.items():
+        if args.host_suffix is None and shared[host, port] == 1:
+            endpoints[name] = path_style(account, host, port, scheme)
+        else:
+            endpoints[name] = host_style(account, host_suffix(name, suffix), port, scheme)
+    return endpoints
 
 
 def scheme_of(args: Namespace) -> str:
@@ -71,7 +77,7 @@ def connection_string(account: Account, endpoints: Mapping[str, str], key: int =
 
     Args:
         account: the account.
-        endpoints: by service, `table` or `queue`.
+        endpoints: by service.
         key: the number of the key.
         scheme: of all endpoints.
 

@@ -12,8 +12,9 @@ from lazulite.cli.argv_secrets import VARIABLES
 from lazulite.cli.copy_endpoints import EndpointAddress, endpoint_address, open_endpoint
 from lazulite.cli.errors import CommandError
 from lazulite.cli.progress_line import ProgressLine
+from lazulite.cli.summary import labelled
 from lazulite.engine.contract import EngineError, EngineUnavailableError
-from lazulite.migration.compare import ContentSummary, PartComparison, StoreComparer
+from lazulite.migration.compare import ContentSummary, PartComparison, Side, StoreComparer
 from lazulite.migration.copying import Timing, copy
 from lazulite.migration.endpoint import Endpoint, MigrationError
 from lazulite.migration.journal import Journal
@@ -67,14 +68,13 @@ async def _verify(source: Endpoint, target: Endpoint, entities: int | None, prog
     Raises:
         CommandError: the stores differ.
     """
-    print(f"from      {source.name}")
-    print(f"to        {target.name}")
+    print(labelled("from", source.name))
+    print(labelled("to", target.name))
     accounts = await source.accounts.load()
     differences = [] if accounts == await target.accounts.load() else ["the accounts"]
-    print(f"accounts  {len(accounts):,}")
-    comparer = StoreComparer(
-        source.engine, target.engine, SPACES, _ignore_progress if progress is None else progress.show
-    )
+    print(labelled("accounts", len(accounts)))
+    sides = Side(source.engine, source.contents), Side(target.engine, target.contents)
+    comparer = StoreComparer(*sides, SPACES, _ignore_progress if progress is None else progress.show)
     counts = {noun: 0 for nouns in SPACES.nouns for noun in (nouns.spaces, nouns.rows)}
     async with aclosing(comparer.run(entities)) as comparisons:
         async for comparison in comparisons:
@@ -90,9 +90,9 @@ async def _verify(source: Endpoint, target: Endpoint, entities: int | None, prog
                 print(line, flush=True)
     totals = comparer.totals()
     for noun, count in counts.items():
-        print(f"{noun:<9} {count:,}")
-    print(f"bytes     {totals.source.size_bytes:,}")
-    print(f"checksum  {totals.source.checksum}")
+        print(labelled(noun, count))
+    print(labelled("bytes", totals.source.size_bytes))
+    print(labelled("checksum", totals.source.checksum))
     if differences:
         raise CommandError(_difference_message(differences, target))
     print("no difference found")
@@ -103,10 +103,10 @@ def _lines(comparison: PartComparison) -> list[str]:
     nouns = None if part.catalog is None else part.catalog.nouns
     rows = "rows" if nouns is None else nouns.rows
     if comparison.equal:
-        return [] if nouns is None else [f"{nouns.space:<9} {part.name}: {_described(comparison.source, rows)}"]
+        return [] if nouns is None else [labelled(nouns.space, f"{part.name}: {_described(comparison.source, rows)}")]
     return [
-        f"differs   {part.name}, from: {_described(comparison.source, rows)}",
-        f"differs   {part.name}, to:   {_described(comparison.target, rows)}",
+        labelled("differs", f"{part.name}, from: {_described(comparison.source, rows)}"),
+        labelled("differs", f"{part.name}, to:   {_described(comparison.target, rows)}"),
     ]
 
 

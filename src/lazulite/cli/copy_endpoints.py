@@ -8,12 +8,13 @@ from typing import TypeAlias
 from lazulite.app.stderr import report
 from lazulite.auth.accounts.engine_store import AccountRow
 from lazulite.cli.errors import CommandError
+from lazulite.engine.content.files import ContentFiles
 from lazulite.engine.contract import Clock, DataDirectoryInUseError
 from lazulite.engine.postgres.dsn import DatabaseUrl
 from lazulite.engine.postgres.settings import PostgresSettings
 from lazulite.engine.rocksdb.engine import RocksEngine
 from lazulite.migration.endpoint import Endpoint, FileAccounts
-from lazulite.settings.config import BACKUP_MANIFEST, account_file, store_path
+from lazulite.settings.config import BACKUP_MANIFEST, account_file, content_path, store_path
 from lazulite.settings.database import password_of
 from lazulite.settings.extras import require_extra
 
@@ -68,10 +69,12 @@ async def _location(location: Path, clock: Clock, *, must_exist: bool) -> AsyncI
         engine = RocksEngine.open(store_path(location), clock)
     except DataDirectoryInUseError as error:
         raise CommandError(f"{error}; stop that process first") from error
+    contents = ContentFiles(content_path(location))
     try:
-        yield Endpoint(str(location), engine, FileAccounts(account_file(location)))
+        yield Endpoint(str(location), engine, FileAccounts(account_file(location)), contents)
     finally:
         await engine.close()
+        await contents.close()
 
 
 @asynccontextmanager
@@ -79,4 +82,8 @@ async def _database(settings: PostgresSettings, clock: Clock, *, must_exist: boo
     from lazulite.app.database import open_database  # noqa: PLC0415 - it needs an extra
 
     async with open_database(settings, report, clock, must_exist=must_exist) as engine:
-        yield Endpoint(engine.name, engine, AccountRow(engine, engine.name))
+        contents = await engine.contents()
+        try:
+            yield Endpoint(engine.name, engine, AccountRow(engine, engine.name), contents)
+        finally:
+            await contents.close()

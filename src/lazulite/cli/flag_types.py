@@ -11,16 +11,14 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from lazulite.engine.postgres.dsn import SCHEMES, DatabaseUrl, read_url
+from lazulite.settings.addresses import SERVICES
 
 COUNT_MAX = 64
 MESSAGES_MAX = 32
 """Of one request to a queue."""
-SERVICES = ("table", "queue")
+RETENTION_DAYS_MAX = 365
+"""Of a deleted container."""
 DEFAULT_LOCATION = Path("data")
-DEFAULT_HOST = "127.0.0.1"
-DEFAULT_PORT = 10002
-DEFAULT_QUEUE_PORT = 10001
-DEFAULT_PORTS = {"table": DEFAULT_PORT, "queue": DEFAULT_QUEUE_PORT}
 
 
 class Deprecated(Action):
@@ -58,7 +56,7 @@ def services(text: str) -> tuple[str, ...]:
     """Return the names of services, in the order in which they are listed for people."""
     named = {name.strip() for name in text.split(",")}
     if not named <= {*SERVICES}:
-        raise ArgumentTypeError(f"{text!r} is not a list of services: table, queue")
+        raise ArgumentTypeError(f"{text!r} is not a list of services: {', '.join(SERVICES)}")
     return tuple(name for name in SERVICES if name in named)
 
 
@@ -97,6 +95,15 @@ def network(text: str) -> IPv4Network | IPv6Network:
         raise ArgumentTypeError(f"{text!r} is not an address or a network such as 10.0.0.0/8") from None
 
 
+def source_host(text: str) -> str | IPv4Network | IPv6Network:
+    """Return a host name, `*.` and a domain for all names in it, an address or a network."""
+    try:
+        return network(text)
+    except ArgumentTypeError:
+        wildcard = "*." if text.startswith("*.") else ""
+        return wildcard + _labels(text.removeprefix(wildcard), "a host name, an address or a network")
+
+
 def no_pfx(_: str) -> NoReturn:
     """Reject `--pwd`, since PFX files are not supported."""
     raise ArgumentTypeError(
@@ -108,6 +115,20 @@ def count(text: str) -> int:
     """Return an integer from 1 to `COUNT_MAX`."""
     if not (text.isascii() and text.isdigit() and 0 < int(text) <= COUNT_MAX):
         raise ArgumentTypeError(f"{text!r} is not a number from 1 to {COUNT_MAX}")
+    return int(text)
+
+
+def switch(text: str) -> bool:
+    """Return whether a switch is on."""
+    if text not in ("on", "off"):
+        raise ArgumentTypeError(f"{text!r} is neither on nor off")
+    return text == "on"
+
+
+def retention_days(text: str) -> int:
+    """Return a number of days, 0 to 365."""
+    if not (text.isascii() and text.isdigit() and int(text) <= RETENTION_DAYS_MAX):
+        raise ArgumentTypeError(f"{text!r} is not a number of days (0 to {RETENTION_DAYS_MAX})")
     return int(text)
 
 

@@ -1,7 +1,7 @@
 """The descriptions and examples of `--help`, around the flags."""
 
 DESCRIPTION = """\
-Lazulite is a self-hosted server of Azure Table and Queue storage. The SDKs
+Lazulite is a self-hosted server of Azure Table, Queue and Blob storage. The SDKs
 connect to it by connection string. A write is acknowledged after it is synced to
 disk.
 """
@@ -9,8 +9,8 @@ disk.
 EXAMPLES = """\
 examples:
   lazulite serve                                   serve ./data: tables on 127.0.0.1:10002,
-                                                   queues on 127.0.0.1:10001
-  lazulite serve -l /srv/tables --table-port 0 --queue-port 0
+                                                   queues on 10001, blobs on 10000
+  lazulite serve -l /srv/tables --table-port 0 --queue-port 0 --blob-port 0
                                                    other directory, any free ports
   lazulite serve --in-memory --silent              no files, no request log
   lazulite serve --engine postgresql://me@db/tables
@@ -38,9 +38,10 @@ environment:
   LAZULITE_ENGINE_PASSWORD   its password, if no file and no URL holds it
 
 examples:
-  lazulite serve --table-host 0.0.0.0 --queue-host 0.0.0.0 --location /srv/tables
+  lazulite serve --table-host 0.0.0.0 --queue-host 0.0.0.0 --blob-host 0.0.0.0
+                                                   reachable from other machines
   lazulite serve --services table                  tables only
-  lazulite serve --queue-port 10002                both services on port 10002, by host name
+  lazulite serve --queue-port 10002                tables and queues on port 10002, by host
   lazulite serve --cert cert.pem --key key.pem     HTTPS only
   lazulite serve --cert cert.pem --key key.pem --https-port 10443
                                                    HTTP and HTTPS
@@ -63,6 +64,8 @@ examples:
   lazulite sas table Orders --permissions r --expiry 1h --spk 2024 --epk 2025
   lazulite sas table Orders --policy readers --url
   lazulite sas queue jobs --permissions ap --expiry 7d
+  lazulite sas container photos --permissions rl --expiry 7d --url
+  lazulite sas blob photos/2026/a.jpg --permissions r --expiry 1h --url
 """
 
 QUEUE_EXAMPLES = """\
@@ -72,6 +75,19 @@ examples:
   lazulite queue stats
   lazulite queue peek jobs --count 5
   lazulite queue clear jobs --account orders --queue-port 10001
+"""
+
+BLOB_EXAMPLES = """\
+The server must run. Exit codes: 0 done, 1 rejected or not reached, 2 wrong flags.
+
+examples:
+  lazulite blob put report.pdf docs/2026/report.pdf --create-container
+  tar c data | lazulite blob put - backups/data.tar
+  lazulite blob ls docs --prefix 2026/ --delimiter /
+  lazulite blob get docs/2026/report.pdf report.pdf
+  lazulite blob get backups/data.tar | tar t
+  lazulite blob rm docs/2026/report.pdf
+  lazulite blob rm docs --prefix 2025/ --yes
 """
 
 COPY_EXAMPLES = """\

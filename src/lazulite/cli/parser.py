@@ -10,20 +10,17 @@ from pathlib import Path
 from typing import NoReturn, TypeAlias
 
 from lazulite import __version__
-from lazulite.cli import serve_flags
-from lazulite.cli.flag_types import (
-    DEFAULT_HOST,
-    DEFAULT_LOCATION,
-    DEFAULT_PORT,
-    DEFAULT_QUEUE_PORT,
-    database,
-    host,
-    message_count,
-    port,
-    store,
-    suffix,
+from lazulite.cli import address_flags, sas_flags, serve_flags
+from lazulite.cli.flag_types import DEFAULT_LOCATION, database, message_count, retention_days, store, switch
+from lazulite.cli.help_texts import (
+    BLOB_EXAMPLES,
+    COPY_EXAMPLES,
+    DESCRIPTION,
+    EXAMPLES,
+    QUEUE_EXAMPLES,
+    SAS_EXAMPLES,
+    SERVE_EXAMPLES,
 )
-from lazulite.cli.help_texts import COPY_EXAMPLES, DESCRIPTION, EXAMPLES, QUEUE_EXAMPLES, SAS_EXAMPLES, SERVE_EXAMPLES
 
 
 class Parser(ArgumentParser):
@@ -43,6 +40,13 @@ class StoreExplicit(Action):
         setattr(namespace, self.dest, values)
         setattr(namespace, f"{self.dest}_given", True)
 
+
+SWITCH_FLAGS = (
+    ("--versioning", switch, "on|off", "keep the previous state of a blob as a version"),
+    ("--container-retention-days", retention_days, "N", "keep deleted containers N days, up to 365; 0: do not"),
+    ("--public-access", switch, "on|off", "let containers be public"),
+)
+"""The flag, type and help of each switch of an account (`auth.accounts.switches`)."""
 
 Commands: TypeAlias = "_SubParsersAction[Parser]"
 
@@ -67,6 +71,7 @@ def build_parser() -> Parser:
     _add_sas(commands)
     _add_connection_string(commands)
     _add_queue(commands)
+    _add_blob(commands)
     _add_store(commands)
     _add_upgrade(commands)
     return parser
@@ -88,7 +93,7 @@ def _command(commands: Commands, name: str, module: str, summary: str, epilog: s
 def _add_serve(commands: Commands) -> None:
     parser = _command(commands, "serve", "serve", "run the server", SERVE_EXAMPLES)
     _location_flag(parser)
-    _endpoint_flags(parser, "0: any free port, which is printed")
+    address_flags.add_listening(parser)
     serve_flags.add(parser)
 
 
@@ -99,7 +104,7 @@ def _add_account(commands: Commands) -> None:
     parser = _command(actions, "add", "account", "add an account with two new keys and print its connection string")
     parser.add_argument("name", metavar="NAME", help="3 to 24 characters of a-z and 0-9")
     _location_flag(parser)
-    _endpoint_flags(parser)
+    address_flags.add_reached(parser)
     parser = _command(actions, "list", "account", "print the names of the accounts")
     _location_flag(parser)
     parser = _command(actions, "rotate-key", "account", "replace one key of an account and print the connection string")
@@ -108,7 +113,15 @@ def _add_account(commands: Commands) -> None:
         "--key", type=int, choices=(1, 2), required=True, help="the key to replace; the other key stays valid"
     )
     _location_flag(parser)
-    _endpoint_flags(parser)
+    address_flags.add_reached(parser)
+    parser = _command(actions, "set", "account", "set the switches of an account")
+    parser.add_argument("name", metavar="NAME", help="account name")
+    for name, type_, metavar, text in SWITCH_FLAGS:
+        parser.add_argument(name, type=type_, metavar=metavar, help=text)
+    _location_flag(parser)
+    parser = _command(actions, "show", "account", "print the switches of an account")
+    parser.add_argument("name", metavar="NAME", help="account name")
+    _location_flag(parser)
     text = "revoke the user delegation keys of an account, and each SAS that they signed"
     parser = _command(actions, "revoke-delegation-keys", "account", text)
     parser.add_argument("name", metavar="NAME", help="account name")
@@ -119,51 +132,10 @@ def _add_sas(commands: Commands) -> None:
     kinds = _command(commands, "sas", "sas", "create a shared access signature (SAS)", SAS_EXAMPLES).add_subparsers(
         title="kinds", metavar="KIND", dest="kind", required=True, parser_class=Parser
     )
-    parser = _command(kinds, "account", "sas", "create a SAS token for an account", SAS_EXAMPLES)
-    parser.add_argument(
-        "--permissions", "--sp", required=True, help="letters such as rwdlacu, as in Azure's account SAS"
-    )
-    parser.add_argument("--services", "--ss", default="t", help="letters of b, q, t, f (t)")
-    parser.add_argument(
-        "--resource-types", "--srt", default="sco", help="letters of s (service), c (tables), o (entities) (sco)"
-    )
-    _sas_flags(parser)
-    parser = _command(kinds, "table", "sas", "create a SAS token for a table", SAS_EXAMPLES)
-    parser.add_argument("table", metavar="NAME", help="table name")
-    parser.add_argument(
-        "--permissions", "--sp", default="", help="letters of r (read), a (add), u (update), d (delete)"
-    )
-    parser.add_argument("--policy", "--si", default="", metavar="ID", help="stored access policy of the table")
-    for end in ("start", "end"):
-        for part, key in (("partition", "PartitionKey"), ("row", "RowKey")):
-            text = f"{key} at the {end} of the key range"
-            short = f"--{end[0]}{part[0]}k"
-            parser.add_argument(f"--{end}-{part}", short, default="", metavar="KEY", help=text)
-    _sas_flags(parser)
-    parser = _command(kinds, "queue", "sas", "create a SAS token for a queue", SAS_EXAMPLES)
-    parser.add_argument("queue", metavar="NAME", help="queue name")
-    parser.add_argument(
-        "--permissions", "--sp", default="", help="letters of r (read), a (add), u (update), p (process)"
-    )
-    parser.add_argument("--policy", "--si", default="", metavar="ID", help="stored access policy of the queue")
-    _sas_flags(parser)
-
-
-def _sas_flags(parser: Parser) -> None:
-    flag = parser.add_argument
-    flag("--expiry", "--se", default="", metavar="TIME", help="time at which the token expires")
-    flag("--start", "--st", default="", metavar="TIME", help="time from which the token is valid (now)")
-    flag("--ip", "--sip", default="", metavar="A[-B]", help="allowed IPv4 address, or range from A to B")
-    flag(
-        "--protocol",
-        "--spr",
-        default="",
-        choices=("https", "https,http"),
-        metavar="https[,http]",
-        help="allowed protocols",
-    )
-    flag("--url", action="store_true", help="print a URL that contains the token")
-    _account_flags(parser)
+    for kind, (resource, add) in sas_flags.KINDS.items():
+        parser = _command(kinds, kind, "sas", f"create a SAS token for {resource}", SAS_EXAMPLES)
+        add(parser)
+        _account_flags(parser)
 
 
 def _add_connection_string(commands: Commands) -> None:
@@ -186,6 +158,36 @@ def _add_queue(commands: Commands) -> None:
     _account_flags(parser)
     parser = _command(actions, "stats", "queue", "print the number of messages, and the age of the first visible one")
     parser.add_argument("queue", nargs="?", metavar="NAME", help="queue name (all queues)")
+    _account_flags(parser)
+
+
+def _add_blob(commands: Commands) -> None:
+    actions = _command(
+        commands, "blob", "blob", "list, put, get and delete blobs of a running server", BLOB_EXAMPLES
+    ).add_subparsers(title="commands", metavar="COMMAND", dest="action", required=True, parser_class=Parser)
+    parser = _command(actions, "ls", "blob", "print the names of containers, or of the blobs of one")
+    parser.add_argument("container", nargs="?", metavar="CONTAINER", help="container name (all containers)")
+    parser.add_argument("--prefix", default="", metavar="TEXT", help="beginning of the names")
+    text = "print names that have it behind the prefix as one line, up to it"
+    parser.add_argument("--delimiter", default="", metavar="TEXT", help=text)
+    parser.add_argument("--json", action="store_true", help="print a line of JSON for each, with length and times")
+    _account_flags(parser)
+    parser = _command(actions, "put", "blob", "store a file as a blob")
+    parser.add_argument("file", metavar="FILE", help="file; -: standard input")
+    parser.add_argument("blob", metavar="CONTAINER/BLOB", help="blob name")
+    parser.add_argument("--content-type", metavar="TYPE", help="media type (by the name's ending)")
+    parser.add_argument("--no-overwrite", action="store_true", help="fail if the blob exists")
+    parser.add_argument("--create-container", action="store_true", help="create the container if it does not exist")
+    _account_flags(parser)
+    parser = _command(actions, "get", "blob", "write a blob to a file")
+    parser.add_argument("blob", metavar="CONTAINER/BLOB", help="blob name")
+    parser.add_argument("file", nargs="?", default="-", metavar="FILE", help="file; -: standard output (-)")
+    _account_flags(parser)
+    parser = _command(actions, "rm", "blob", "delete a blob, or all that begin with a prefix")
+    parser.add_argument("blob", metavar="NAME", help="CONTAINER/BLOB; with --prefix, CONTAINER")
+    parser.add_argument("--prefix", metavar="TEXT", help="delete all blobs whose names begin with it, and print them")
+    parser.add_argument("--yes", action="store_true", help="confirm --prefix")
+    parser.add_argument("--snapshots", action="store_true", help="delete snapshots, too")
     _account_flags(parser)
 
 
@@ -220,7 +222,7 @@ def _account_flags(parser: Parser) -> None:
     parser.add_argument("--account", metavar="NAME", help="account (not needed if there is only one)")
     parser.add_argument("--key", type=int, choices=(1, 2), default=1, help="number of the account's key (1)")
     _location_flag(parser)
-    _endpoint_flags(parser)
+    address_flags.add_reached(parser)
 
 
 def _location_flag(parser: Parser, database: bool = True) -> None:
@@ -238,24 +240,3 @@ def _database_flags(parser: Parser, hidden: bool = False) -> None:
     flag("--engine", type=database, metavar="URL", help=SUPPRESS if hidden else text)
     text = "file that holds the database password"
     flag("--engine-password-file", type=Path, metavar="FILE", help=SUPPRESS if hidden else text)
-
-
-def _endpoint_flags(parser: Parser, port_hint: str = "") -> None:
-    where, at = f"server address ({DEFAULT_HOST})", f"server port ({DEFAULT_PORT})"
-    parser.add_argument("--table-host", "--tableHost", type=host, default=DEFAULT_HOST, metavar="HOST", help=where)
-    parser.add_argument(
-        "--table-port",
-        "--tablePort",
-        type=port,
-        default=DEFAULT_PORT,
-        metavar="PORT",
-        help=f"{at}; {port_hint}" if port_hint else at,
-    )
-    if not port_hint:
-        text = f"address of the server's queues ({DEFAULT_HOST})"
-        parser.add_argument("--queue-host", type=host, default=DEFAULT_HOST, metavar="HOST", help=text)
-        text = f"port of the server's queues ({DEFAULT_QUEUE_PORT})"
-        parser.add_argument("--queue-port", type=port, default=DEFAULT_QUEUE_PORT, metavar="PORT", help=text)
-        text = "print endpoints whose hosts are ACCOUNT.SUFFIX; services on one port have such hosts in any case"
-        parser.add_argument("--host-suffix", type=suffix, metavar="SUFFIX", help=text)
-        parser.add_argument("--https", action="store_true", help="print https endpoints")

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 from lazulite.cli.account_stores import choose_account
 from lazulite.cli.connection_string import endpoints_of, reachable
-from lazulite.cli.queue_client import QueueClient
+from lazulite.cli.queue_client import REACH, clear, message_count, names, peek
+from lazulite.cli.service_client import ServiceClient
 
 _UNITS = ((86400, "d"), (3600, "h"), (60, "m"), (1, "s"))
 _FIELDS = {
@@ -23,50 +24,48 @@ def run(args: Namespace, environ: Mapping[str, str]) -> int:
     """Run the action that the command line names."""
     account = choose_account(args, environ)
     endpoint = endpoints_of(args, account.name)["queue"]
-    with QueueClient(account, args.key, endpoint, reachable(args.queue_host)) as client:
+    with ServiceClient(account, args.key, endpoint, reachable(args.queue_host), REACH) as client:
         _ACTIONS[args.action](args, client)
     return 0
 
 
-def _list(_: Namespace, client: QueueClient) -> None:
-    for name in client.queues():
+def _list(_: Namespace, client: ServiceClient) -> None:
+    for name in names(client):
         print(name)
 
 
-def _peek(args: Namespace, client: QueueClient) -> None:
-    answer = client.ask("GET", f"{args.queue}/messages", peekonly="true", numofmessages=str(args.count))
-    for message in () if answer.root is None else answer.root.iterfind("QueueMessage"):
+def _peek(args: Namespace, client: ServiceClient) -> None:
+    for message in peek(client, args.queue, args.count).messages:
         fields: dict[str, str | int] = {name: message.findtext(element) or "" for name, element in _FIELDS.items()}
         print(json.dumps({**fields, "dequeues": int(fields["dequeues"])}, ensure_ascii=False))
 
 
-def _clear(args: Namespace, client: QueueClient) -> None:
-    client.ask("DELETE", f"{args.queue}/messages")
+def _clear(args: Namespace, client: ServiceClient) -> None:
+    clear(client, args.queue)
 
 
-def _stats(args: Namespace, client: QueueClient) -> None:
-    names = [args.queue] if args.queue is not None else list(client.queues())
-    rows = [("queue", "messages", "oldest"), *(_stats_of(client, name) for name in names)]
+def _stats(args: Namespace, client: ServiceClient) -> None:
+    queues = [args.queue] if args.queue is not None else list(names(client))
+    rows = [("queue", "messages", "oldest"), *(_stats_of(client, name) for name in queues)]
     widths = [max(len(row[column]) for row in rows) for column in range(2)]
     for name, count, age in rows:
         print(f"{name:<{widths[0]}}  {count:>{widths[1]}}  {age}")
 
 
-def _stats_of(client: QueueClient, name: str) -> tuple[str, str, str]:
+def _stats_of(client: ServiceClient, name: str) -> tuple[str, str, str]:
     """Return the name, the approximate number of messages, and the age of the message that is the next to be got."""
-    count = client.ask("GET", name, comp="metadata").headers["x-ms-approximate-messages-count"]
-    peeked = client.ask("GET", f"{name}/messages", peekonly="true")
-    inserted = None if peeked.root is None else peeked.root.findtext("QueueMessage/InsertionTime")
-    return name, f"{int(count):,}", "-" if inserted is None else _duration(peeked.seconds_since(inserted))
+    peeked = peek(client, name, 1)
+    age = [_duration(peeked.seconds_since(each.findtext("InsertionTime") or "")) for each in peeked.messages]
+    return name, f"{message_count(client, name):,}", age[0] if age else "-"
 
 
 def _duration(seconds: float) -> str:
     """Return a duration in its two greatest units, such as `2h 5m`."""
     left, words = max(0, int(seconds)), list[str]()
     for size, unit in _UNITS:
-        count, left = divmod(left, size)
-        if count or words:
-            words.append(f"{count}{unit}")
+        units, left = divmod(left, size)
+        if units or words:
+            words.append(f"{units}{unit}")
     return " ".join(words[:2]) or "0s"
 
 

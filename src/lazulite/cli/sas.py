@@ -8,13 +8,16 @@ from lazulite.auth.accounts.account import Account
 from lazulite.auth.sas.account_sas import AccountSas, sign_account_sas
 from lazulite.auth.sas.dates import format_sas_date
 from lazulite.auth.sas.terms import MalformedSasError
+from lazulite.blob.auth.sas import sign_blob_sas
 from lazulite.cli.account_stores import choose_account
+from lazulite.cli.blob_sas import BLOB_PERMISSIONS, CONTAINER_PERMISSIONS, blob_sas, container_sas, url_of
 from lazulite.cli.connection_string import endpoints_of
 from lazulite.cli.errors import CommandError
 from lazulite.protocol.clock import TICKS_PER_SECOND, system_clock
 from lazulite.protocol.errors import ServiceError
 from lazulite.queue.names import check_queue_name
 from lazulite.queue.sas import QueueSas, sign_queue_sas
+from lazulite.settings.addresses import BLOB, SERVICES, TABLE
 from lazulite.table.names import check_table_name
 from lazulite.table.sas import TableSas, sign_table_sas
 
@@ -34,19 +37,19 @@ def run(args: Namespace, environ: Mapping[str, str]) -> int:
         raise CommandError(error, 2) from None
     except IndexError:
         raise CommandError(f"account {account.name} has no key {args.key}") from None
-    print(f"{_url(args, account.name)}?{token}" if args.url else token)
+    print(_url(args, account.name, token) if args.url else token)
     return 0
 
 
-def _url(args: Namespace, account: str) -> str:
+def _url(args: Namespace, account: str, token: str) -> str:
     """Return the URL of the resource that a token is for; of an account SAS, that of the first service that it has."""
     endpoints = endpoints_of(args, account)
-    if args.kind == "queue":
-        return f"{endpoints['queue']}/{args.queue}"
-    if args.kind == "table":
-        return f"{endpoints['table']}/{args.table}"
-    has_queues_only = "q" in args.services and "t" not in args.services
-    return f"{endpoints['queue' if has_queues_only else 'table']}/"
+    if args.kind == "account":
+        service = next((name for name in SERVICES if name[0] in args.services), TABLE)
+        return f"{endpoints[service]}/?{token}"
+    if args.kind in ("container", "blob"):
+        return url_of(args, endpoints[BLOB], token)
+    return f"{endpoints[args.kind]}/{getattr(args, args.kind)}?{token}"
 
 
 def sign(args: Namespace, account: Account, now: int) -> str:
@@ -71,6 +74,12 @@ def sign(args: Namespace, account: Account, now: int) -> str:
         return sign_account_sas(account, _account_sas(args, common), args.key)
     if args.kind == "queue":
         return sign_queue_sas(account, _queue_sas(args, common), args.key)
+    if args.kind == "container":
+        permission = _permission(args, common, CONTAINER_PERMISSIONS)
+        return sign_blob_sas(account, container_sas(args, permission, common), args.key)
+    if args.kind == "blob":
+        permission = _permission(args, common, BLOB_PERMISSIONS)
+        return sign_blob_sas(account, blob_sas(args, permission, common), args.key)
     return sign_table_sas(account, _table_sas(args, common), args.key)
 
 

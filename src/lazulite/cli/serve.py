@@ -19,13 +19,15 @@ from lazulite.server.net.certificate import CertificateError
 from lazulite.server.observability.exchange import ExchangeLog
 from lazulite.server.server import BindError, Ports
 from lazulite.server.workers.supervisor import WorkerError
+from lazulite.settings.addresses import SERVICES, WEB
 from lazulite.settings.config import ConfigError, Settings, settings_from
 
 
 def run(args: Namespace, environ: Mapping[str, str]) -> int:
     """Serve until SIGTERM or SIGINT."""
-    if args.cert is None and (args.key, args.https_port, args.queue_https_port) != (None, None, None):
-        raise CommandError("--key, --https-port and --queue-https-port need --cert", 2)
+    https_ports = [getattr(args, f"{name}_https_port") for name in (*SERVICES, WEB)]
+    if args.cert is None and any(each is not None for each in (args.key, *https_ports)):
+        raise CommandError("--key and the ports for HTTPS need --cert", 2)
     if args.metrics_port is None and args.metrics_host is not None:
         raise CommandError("--metrics-host needs --metrics-port", 2)
     try:

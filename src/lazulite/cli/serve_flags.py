@@ -7,9 +7,6 @@ from argparse import SUPPRESS, ArgumentParser
 from pathlib import Path
 
 from lazulite.cli.flag_types import (
-    DEFAULT_HOST,
-    DEFAULT_QUEUE_PORT,
-    SERVICES,
     Deprecated,
     count,
     host,
@@ -19,8 +16,10 @@ from lazulite.cli.flag_types import (
     port,
     positive,
     services,
+    source_host,
     suffix,
 )
+from lazulite.settings.addresses import DEFAULT_HOST, SERVICES
 
 LIMIT_FLAGS = {
     "--connections": ("connections", int, "maximum number of open connections (20000)"),
@@ -45,6 +44,10 @@ ROLE_FLAGS = {
     "queue-processor": "Storage Queue Data Message Processor",
     "queue-sender": "Storage Queue Data Message Sender",
     "queue-delegator": "Storage Queue Delegator",
+    "blob-reader": "Storage Blob Data Reader",
+    "blob-contributor": "Storage Blob Data Contributor",
+    "blob-owner": "Storage Blob Data Owner",
+    "blob-delegator": "Storage Blob Delegator",
 }
 """`flag` and `title` of each role (`auth.bearer.rules.Role`)."""
 
@@ -60,7 +63,13 @@ def add(parser: ArgumentParser) -> None:
         action="store_true",
         help="store everything in memory; read and write no files",
     )
-    _service_flags(parser)
+    parser.add_argument(
+        "--services",
+        type=services,
+        default=SERVICES,
+        metavar="LIST",
+        help=f"services to serve, separated by commas ({','.join(SERVICES)})",
+    )
     _certificate_flags(parser)
     _address_flags(parser)
     _process_flags(parser)
@@ -71,31 +80,10 @@ def add(parser: ArgumentParser) -> None:
     _emulator_flags(parser)
 
 
-def _service_flags(parser: ArgumentParser) -> None:
-    flag = parser.add_argument
-    flag(
-        "--services",
-        type=services,
-        default=SERVICES,
-        metavar="LIST",
-        help="services to serve, separated by commas (table,queue)",
-    )
-    flag("--queue-host", type=host, default=DEFAULT_HOST, metavar="HOST", help=f"address of queues ({DEFAULT_HOST})")
-    flag(
-        "--queue-port",
-        type=port,
-        default=DEFAULT_QUEUE_PORT,
-        metavar="PORT",
-        help=f"port of queues ({DEFAULT_QUEUE_PORT}); 0: any free port; that of tables: told apart by host names",
-    )
-    flag("--queue-https-port", type=port, metavar="PORT", help="as --https-port, for queues")
-
-
 def _certificate_flags(parser: ArgumentParser) -> None:
     flag = parser.add_argument
-    flag("--cert", type=Path, metavar="FILE", help="PEM certificate chain; the table port then serves HTTPS")
+    flag("--cert", type=Path, metavar="FILE", help="PEM certificate chain; the port of each service then serves HTTPS")
     flag("--key", type=Path, metavar="FILE", help="unencrypted PEM private key (default: in the certificate's file)")
-    flag("--https-port", type=port, metavar="PORT", help="serve HTTPS on this port, and HTTP on the table port")
 
 
 def _address_flags(parser: ArgumentParser) -> None:
@@ -130,6 +118,14 @@ def _address_flags(parser: ArgumentParser) -> None:
         default=[],
         metavar="CIDR",
         help="trust X-Forwarded-Proto, -Host and -For from these addresses; repeatable",
+    )
+    flag(
+        "--copy-source-host",
+        type=source_host,
+        action="append",
+        default=[],
+        metavar="HOST",
+        help="fetch sources of copies from this host name, *.DOMAIN, address or network (none); repeatable",
     )
     flag(
         "--allow-development-key",

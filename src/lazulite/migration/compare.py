@@ -11,8 +11,10 @@ from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import aclosing
 from typing import NamedTuple, TypeVar
 
+from lazulite.engine.content.contract import ContentStore
 from lazulite.engine.contract import Engine
 from lazulite.engine.key_encoding import encode_key
+from lazulite.migration.contents import checksum_of
 from lazulite.migration.parts import StoredRow, StorePart, parts_of, rows_of
 from lazulite.migration.progress import Progress
 from lazulite.records.spaces import COUNTERS, Spaces
@@ -30,6 +32,8 @@ class ContentSummary(NamedTuple):
     size_bytes: int
     """The size of keys and values."""
     checksum: str
+    contents_checksum: str = ""
+    """Of the contents to which rows of the part refer; "" if there are none, and for a store."""
 
 
 class PartComparison(NamedTuple):
@@ -65,8 +69,9 @@ class _SummaryBuilder:
 class _StoreReader:
     """Read one store and summarize each part and the whole."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, contents: ContentStore) -> None:
         self._engine = engine
+        self._contents = contents
         self._total = _SummaryBuilder()
 
     async def read(self, part: StorePart, count: Callable[[int], None]) -> ContentSummary:
@@ -80,7 +85,7 @@ class _StoreReader:
                     self._total.add(framed, len(run))
                 if part.catalog is not None:
                     count(len(run))
-        return digest.summary()
+        return digest.summary()._replace(contents_checksum=await checksum_of(self._engine, part, self._contents))
 
     def total(self) -> ContentSummary:
         """Return the summary of all parts read so far, without the counter."""
@@ -96,14 +101,21 @@ def _order(part: StorePart) -> tuple[int, str]:
     return part.space, part.name
 
 
+class Side(NamedTuple):
+    """One of two stores: its rows and its contents."""
+
+    engine: Engine
+    contents: ContentStore
+
+
 class StoreComparer:
     """Compare two stores."""
 
-    def __init__(self, source: Engine, target: Engine, spaces: Spaces, report: Callable[[Progress], None]) -> None:
+    def __init__(self, source: Side, target: Side, spaces: Spaces, report: Callable[[Progress], None]) -> None:
         """`report` is called often, each time with the same `Progress`."""
-        self._engines = source, target
+        self._engines = source.engine, target.engine
         self._spaces = spaces
-        self._source, self._target = _StoreReader(source), _StoreReader(target)
+        self._source, self._target = _StoreReader(*source), _StoreReader(*target)
         self._report = report
 
     async def run(self, entities: int | None) -> AsyncGenerator[PartComparison, None]:

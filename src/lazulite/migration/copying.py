@@ -4,6 +4,7 @@ Invariants:
 
 - No row is written before the journal records that a copy is in progress.
 - A row that is copied twice is unchanged.
+- The contents to which the rows of a part refer are copied before its rows.
 - The target's commit timestamps are above the Timestamp of every entity in it.
 - Memory holds one `CommitWindow` and the list of tables.
 """
@@ -16,6 +17,7 @@ from typing import NamedTuple
 
 from lazulite.engine.contract import EngineUnavailableError
 from lazulite.migration.commit_batches import CommitBatch, batches_of
+from lazulite.migration.contents import copy_contents
 from lazulite.migration.endpoint import Endpoint, MigrationError
 from lazulite.migration.in_flight import CommitWindow
 from lazulite.migration.journal import Journal
@@ -117,6 +119,7 @@ class _CopyRun:
         async with CommitWindow(self._on_durable) as window:
             for part in parts:
                 if part.space >= self._start.space:
+                    await copy_contents(self._source.engine, part, self._source.contents, self._target.contents)
                     await self._copy(part, window)
                 self._progress.tables_done += part.catalog is not None
                 self._report(self._progress)

@@ -1,9 +1,10 @@
-"""An endpoint of a copy: an engine and its accounts."""
+"""An endpoint of a copy: an engine, its contents and its accounts."""
 
 from typing import NamedTuple, Protocol
 
 from lazulite.auth.accounts.document import Accounts, Change
 from lazulite.auth.accounts.file_store import AccountFile
+from lazulite.engine.content.contract import ContentStore
 from lazulite.engine.contract import Engine
 
 
@@ -45,3 +46,4 @@ class Endpoint(NamedTuple):
     """The identity of the store, the same in each run, without a password."""
     engine: Engine
     accounts: EndpointAccounts
+    contents: ContentStore

@@ -6,12 +6,13 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from lazulite.auth.bearer.rules import DEFAULT_AUDIENCE, DEFAULT_ROLE_CLAIM, BearerRules
+from lazulite.blob.auth.roles import BLOB_ROLES
 from lazulite.queue.roles import QUEUE_ROLES
 from lazulite.server.oidc.fetch import FetchError, origin_of
 from lazulite.settings.extras import require_extra
 from lazulite.table.roles import TABLE_ROLES
 
-ROLES = (*TABLE_ROLES, *QUEUE_ROLES)
+ROLES = (*TABLE_ROLES, *QUEUE_ROLES, *BLOB_ROLES)
 """The roles of all services."""
 
 

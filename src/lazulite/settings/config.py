@@ -6,7 +6,7 @@ holds for any account that has this key, wherever the account is configured.
 
 from argparse import Namespace
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from ipaddress import IPv4Network, IPv6Network, ip_address
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -15,7 +15,9 @@ from lazulite.auth.accounts.account import Account, AccountDirectory, parse_acco
 from lazulite.auth.accounts.file_store import AccountFile
 from lazulite.engine.postgres.settings import PostgresSettings
 from lazulite.protocol.addressing import HOST_SUFFIX, host_suffix
+from lazulite.server.copy_sources.hosts import SourceHost
 from lazulite.server.limits import Limits
+from lazulite.settings.addresses import BLOB, SERVICES, TABLE, WEB, ServiceAddress, addresses_from, by_address
 from lazulite.settings.bearer import BearerSettings, bearer_settings_from
 from lazulite.settings.database import database_settings_from
 from lazulite.settings.extras import require_extra
@@ -23,10 +25,6 @@ from lazulite.settings.tracing import trace_exporters_from
 
 ACCOUNT_VARIABLES = ("LAZULITE_ACCOUNTS", "AZURITE_ACCOUNTS")
 """Environment variables with accounts. The first that is set is used."""
-
-TABLE, QUEUE = "table", "queue"
-SERVICES = (TABLE, QUEUE)
-"""The names of all services."""
 
 
 class ConfigError(ValueError):
@@ -39,30 +37,24 @@ class Settings:
 
     location: Path | None = None
     """The directory of store and accounts; None: in memory, or in `database`."""
-    host: str = "127.0.0.1"
-    port: int | None = 0
-    """The HTTP port; 0: any free port; None: no HTTP."""
-    https_port: int | None = None
-    """The HTTPS port; 0 and None as for `port`."""
+    services: tuple[str, ...] = SERVICES
+    """The services to serve, in the order of `SERVICES`; then `web`, if static websites are served."""
+    addresses: Mapping[str, ServiceAddress] = field(default_factory=dict)
+    """Where services listen; one that is missing has any free port of 127.0.0.1."""
     cert: Path | None = None
     """The certificate chain's file; never None with an HTTPS port."""
     key: Path | None = None
     """The private key's file; None: the key is in the file `cert`."""
-    services: tuple[str, ...] = SERVICES
-    """The services to serve, in the order of `SERVICES`."""
-    queue_host: str = "127.0.0.1"
-    queue_port: int | None = 0
-    """The HTTP port of the Queue service; 0 and None as for `port`."""
-    queue_https_port: int | None = None
-    """The HTTPS port of the Queue service; 0 and None as for `port`."""
     host_suffixes: tuple[str, ...] = (HOST_SUFFIX,)
-    """The domain suffixes after an account in a host name; empty: path style only."""
+    """The domain suffixes after an account in a host name of tables; empty: path style only."""
     allowed_hosts: tuple[str, ...] = ()
     """Host names accepted while the development key is in use, besides addresses and `localhost`."""
     allowed_suffixes: tuple[str, ...] = ()
     """Domain suffixes under which all host names are accepted, likewise."""
     trusted_proxies: tuple[IPv4Network | IPv6Network, ...] = ()
     """The networks of proxies whose `X-Forwarded-…` headers are trusted."""
+    copy_source_hosts: tuple[SourceHost, ...] = ()
+    """The hosts from which sources of copies may be fetched."""
     database: PostgresSettings | None = None
     """The database of store and accounts, in place of a location."""
     workers: int = 1
@@ -87,17 +79,26 @@ class Settings:
     bearer: BearerSettings | None = None
     """The rules of bearer tokens; None: bearer tokens are rejected."""
 
-    @property
-    def shares_port(self) -> bool:
-        """Whether the services share one address, and the host of a request tells which service it is for."""
-        owns = [settings_of(self, name) for name in self.services]
-        addresses = {(own.host, own.port, own.https_port) for own in owns}
-        return len(owns) > len(addresses) and bool(owns[0].port or owns[0].https_port)
+    def address(self, service: str) -> ServiceAddress:
+        """Return where a service listens."""
+        return self.addresses.get(service, ServiceAddress())
 
     @property
     def servers(self) -> tuple[tuple[str, ...], ...]:
-        """The services of each address."""
-        return (self.services,) if self.shares_port else tuple((name,) for name in self.services)
+        """The services of each server. The hosts of requests tell which service of a server they are for."""
+        return by_address({name: self.address(name) for name in self.services})
+
+    def shares_port(self, service: str) -> bool:
+        """Return whether another service has the same address."""
+        return any(service in names and len(names) > 1 for names in self.servers)
+
+    def host_suffixes_of(self, service: str) -> tuple[str, ...]:
+        """Return the domain suffixes after an account in a host name of a service."""
+        return tuple(host_suffix(service, suffix) for suffix in self.host_suffixes)
+
+    def allowed_suffixes_of(self, service: str) -> tuple[str, ...]:
+        """Return the suffixes under which a service accepts all host names."""
+        return tuple(host_suffix(service, suffix) for suffix in self.allowed_suffixes)
 
 
 def settings_from(args: Namespace, environ: Mapping[str, str]) -> Settings:
@@ -112,28 +113,21 @@ def settings_from(args: Namespace, environ: Mapping[str, str]) -> Settings:
             that is not installed.
     """
     given = vars(args)
-    port, https_port = _ports(args, args.table_port, args.https_port)
-    share = (args.queue_host, args.queue_port) == (args.table_host, args.table_port) and args.table_port != 0
-    queue_https = args.https_port if share and args.queue_https_port is None else args.queue_https_port
-    queue_port, queue_https_port = _ports(args, args.queue_port, queue_https)
     database = database_from(args, environ)
+    services = _services_from(args)
     if args.metrics_port is not None:
         _require_metrics()
     settings = Settings(
         location=None if args.in_memory or database is not None else args.location,
-        host=args.table_host,
-        port=port,
-        https_port=https_port,
-        services=args.services,
-        queue_host=args.queue_host,
-        queue_port=queue_port,
-        queue_https_port=queue_https_port,
+        services=services,
+        addresses=_addresses_from(args, services),
         cert=args.cert,
         key=args.key,
         host_suffixes=() if args.path_style_only else (HOST_SUFFIX, *args.host_suffix),
         allowed_hosts=tuple(args.allowed_host),
         allowed_suffixes=tuple(args.host_suffix),
         trusted_proxies=tuple(args.trusted_proxy),
+        copy_source_hosts=tuple(args.copy_source_host),
         database=database,
         workers=args.workers,
         accounts=accounts_from(environ),
@@ -148,28 +142,38 @@ def settings_from(args: Namespace, environ: Mapping[str, str]) -> Settings:
         trace_exporters=trace_exporters_from(environ),
         bearer=_bearer_from(args),
     )
-    if share and settings.services == SERVICES:
+    if any(len(names) > 1 for names in settings.servers):
         _check_shared_port(settings)
     return settings
 
 
-def _ports(args: Namespace, port: int, https_port: int | None) -> tuple[int | None, int | None]:
-    """Return the HTTP and the HTTPS port of a service: with a certificate alone, its port is for HTTPS."""
-    return (None, port) if args.cert is not None and https_port is None else (port, https_port)
+def _services_from(args: Namespace) -> tuple[str, ...]:
+    """Return what to serve: the services, and websites, which are blobs."""
+    services: tuple[str, ...] = args.services
+    if args.web_port is None:
+        return services
+    if BLOB not in services:
+        raise ConfigError("--web-port needs the service blob")
+    return (*services, WEB)
+
+
+def _addresses_from(args: Namespace, services: tuple[str, ...]) -> Mapping[str, ServiceAddress]:
+    try:
+        return addresses_from(args, services)
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
 
 
 def _check_shared_port(settings: Settings) -> None:
-    """Reject flags by which the services of one port cannot be distinguished.
+    """Reject host names by which the services of one port cannot be distinguished.
 
     Raises:
         ConfigError: see there.
     """
-    if not settings.shares_port:
-        raise ConfigError("services on one port must share their HTTPS port, too: leave --queue-https-port out")
     if not settings.host_suffixes:
         raise ConfigError("services on one port are distinguished by host names: leave --path-style-only out")
     for suffix in settings.host_suffixes:
-        if host_suffix(QUEUE, suffix) == suffix:
+        if not suffix.startswith(f"{TABLE}."):
             raise ConfigError(
                 f"services on one port need a --host-suffix that begins with {TABLE}., such as {TABLE}.{suffix}"
             )
@@ -241,13 +245,18 @@ def store_path(location: Path) -> Path:
     return location / "store"
 
 
+def content_path(location: Path) -> Path:
+    """Return the directory of the contents in a location."""
+    return location / "content"
+
+
 def check_development_key(settings: Settings, directory: AccountDirectory) -> None:
     """Reject the development key on an address that other machines can reach.
 
     Raises:
         ConfigError: an account has the key, the address is not a loopback address, and the key is not allowed there.
     """
-    hosts = [settings_of(settings, service).host for service in settings.services]
+    hosts = [settings.address(service).host for service in settings.services]
     open_hosts = [host for host in hosts if not is_loopback(host)]
     if directory.development and not settings.allow_development_key and open_hosts:
         raise ConfigError(
@@ -266,17 +275,3 @@ def is_loopback(host: str) -> bool:
         return False
     mapped = getattr(address, "ipv4_mapped", None)
     return address.is_loopback if mapped is None else mapped.is_loopback
-
-
-def settings_of(settings: Settings, service: str) -> Settings:
-    """Return the settings of a process as one of its services sees them: with its address and host suffixes."""
-    if service == TABLE:
-        return settings
-    return replace(
-        settings,
-        host=settings.queue_host,
-        port=settings.queue_port,
-        https_port=settings.queue_https_port,
-        host_suffixes=tuple(host_suffix(service, suffix) for suffix in settings.host_suffixes),
-        allowed_suffixes=tuple(host_suffix(service, suffix) for suffix in settings.allowed_suffixes),
-    )

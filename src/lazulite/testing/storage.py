@@ -5,29 +5,30 @@ import hashlib
 import threading
 import uuid
 from base64 import b64encode
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from lazulite.app.servers import open_servers
 from lazulite.app.stores import open_store
 from lazulite.auth.accounts.account import DEVELOPMENT_ACCOUNT, AccountDirectory
 from lazulite.auth.accounts.account import Account as ServedAccount
 from lazulite.auth.accounts.document import StoredAccount
+from lazulite.auth.accounts.switches import Switches
 from lazulite.cli.connection_string import connection_string, path_style
 from lazulite.engine.contract import Clock
 from lazulite.engine.rocksdb.options import RocksSettings
 from lazulite.protocol.clock import UNIX_EPOCH_TICKS, system_clock
 from lazulite.server.lifecycle import run
 from lazulite.server.limits import Limits
-from lazulite.settings.config import QUEUE, SERVICES, TABLE, Settings
+from lazulite.settings.addresses import BLOB, DEFAULT_HOST, QUEUE, TABLE
+from lazulite.settings.config import Settings
 from lazulite.testing.failpoints import NextFailures, Step
 
-_HOST = "127.0.0.1"
 _LIMITS = Limits(drain_seconds=2, first_request_seconds=0)
 """The end of a test waits for a request in flight, and for nothing else."""
 _ENGINE = RocksSettings(recovery_retry_seconds=0.001)
@@ -45,6 +46,8 @@ class Account(NamedTuple):
     connection_string: str
     queue_endpoint: str
     """The URL of the Queue service, without a slash at its end."""
+    blob_endpoint: str
+    """The URL of the Blob service, without a slash at its end."""
 
 
 class Storage:
@@ -53,18 +56,20 @@ class Storage:
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
-        port: int,
-        queue_port: int,
+        ports: Mapping[str, int],
         directory: AccountDirectory,
         failures: NextFailures,
     ) -> None:
         self._loop = loop
         self._directory = directory
         self._failures = failures
-        self.port = port
+        self._ports = ports
+        self.port = ports[TABLE]
         """The port of the Table service on 127.0.0.1."""
-        self.queue_port = queue_port
+        self.queue_port = ports[QUEUE]
         """The port of the Queue service on 127.0.0.1."""
+        self.blob_port = ports[BLOB]
+        """The port of the Blob service on 127.0.0.1."""
         self.development = self._described(DEVELOPMENT_ACCOUNT)
         """The development account, `devstoreaccount1`."""
 
@@ -78,17 +83,29 @@ class Storage:
         """The development account's URL of the Table service."""
         return self.development.endpoint
 
-    def account(self, name: str | None = None) -> Account:
+    def account(
+        self,
+        name: str | None = None,
+        *,
+        versioning: bool | None = None,
+        container_retention_days: int | None = None,
+        public_access: bool | None = None,
+    ) -> Account:
         """Return an account, added if it is not there yet.
 
         Args:
-            name: 3 to 24 characters of a-z and 0-9; None for an account that no test has used, with no tables in it.
+            name: 3 to 24 characters of a-z and 0-9; None for an account that no test has used, with nothing in it.
                 A name's key is always the same, so that data at a location can be read again later.
+            versioning: whether a write keeps the previous state of a blob; None leaves it, and is off for a new one.
+            container_retention_days: how long a deleted container can be restored, 0 to 365; None likewise, and 0.
+            public_access: whether containers can be public; None likewise, and off.
         """
         name = name or f"t{uuid.uuid4().hex[:23]}"
         account = ServedAccount(name, (hashlib.sha512(f"lazulite.testing {name}".encode()).digest(),))
+        given = zip(Switches._fields, (versioning, container_retention_days, public_access), strict=True)
+        changes = {switch: value for switch, value in given if value is not None}
         added: Future[Account] = Future()
-        self._loop.call_soon_threadsafe(lambda: added.set_result(self._add(account)))
+        self._loop.call_soon_threadsafe(lambda: added.set_result(self._add(account, changes)))
         return added.result()
 
     def fail_next(self, step: Step = "before_write", *, count: int = 1) -> None:
@@ -106,23 +123,35 @@ class Storage:
         """
         self._failures.fail(step, count)
 
-    def _add(self, account: ServedAccount) -> Account:
+    def _add(self, account: ServedAccount, changes: Mapping[str, Any]) -> Account:
         known = self._directory.get(account.name)
-        if known is None:
-            names = self._directory.names()
-            kept = {each.name: StoredAccount(each.keys) for each in map(self._directory.get, names) if each is not None}
-            self._directory.adopt({**kept, account.name: StoredAccount(account.keys)})
+        if known is None or changes:
+            account = known or account
+            kept = [each for each in map(self._directory.get, self._directory.names()) if each is not None]
+            stored = {each.name: _stored(each) for each in kept}
+            switches = account.switches._replace(**changes)
+            self._directory.adopt({**stored, account.name: _stored(account)._replace(switches=switches)})
         return self._described(known or account)
 
     def _described(self, account: ServedAccount) -> Account:
-        table, queue = (path_style(account.name, _HOST, port) for port in (self.port, self.queue_port))
-        string = connection_string(account, {TABLE: table, QUEUE: queue})
-        return Account(account.name, b64encode(account.keys[0]).decode(), table, string, queue)
+        endpoints = {service: path_style(account.name, DEFAULT_HOST, port) for service, port in self._ports.items()}
+        return Account(
+            account.name,
+            b64encode(account.keys[0]).decode(),
+            endpoints[TABLE],
+            connection_string(account, endpoints),
+            endpoints[QUEUE],
+            endpoints[BLOB],
+        )
+
+
+def _stored(account: ServedAccount) -> StoredAccount:
+    return StoredAccount(account.keys, account.delegation_keys_since, account.switches)
 
 
 @contextmanager
 def server(location: Path | str | None = None, *, clock: Callable[[], datetime] | None = None) -> Iterator[Storage]:
-    """Serve tables and queues on free ports of 127.0.0.1 inside the block, from a thread of its own.
+    """Serve tables, queues and blobs on free ports of 127.0.0.1 inside the block, from a thread of its own.
 
     Args:
         location: the directory of the store, as of `lazulite serve --location`; None keeps everything in memory.
@@ -134,9 +163,6 @@ def server(location: Path | str | None = None, *, clock: Callable[[], datetime] 
     """
     settings = Settings(
         location=None if location is None else Path(location),
-        host=_HOST,
-        port=0,
-        services=SERVICES,
         accounts={DEVELOPMENT_ACCOUNT.name: DEVELOPMENT_ACCOUNT},
         accept_clock_jump=True,
         limits=_LIMITS,
@@ -178,8 +204,8 @@ async def _serve(settings: Settings, clock: Clock, started: "Future[tuple[Storag
     ):
         try:
             await servers.start()
-            queue_port = servers.ports[QUEUE].http or 0
-            storage = Storage(loop, servers.port, queue_port, store.directory, failures)
+            ports = {service: found.http or 0 for service, found in servers.ports.items()}
+            storage = Storage(loop, ports, store.directory, failures)
             started.set_result((storage, partial(_from_thread, loop, stopped.set)))
             await stopped.wait()
         finally:

@@ -1,0 +1,42 @@
+"""The flags that say where each service is: of `lazulite serve`, which listens there, and of commands that ask it.
+
+Only light modules of the standard library are imported, so that help is printed at once.
+"""
+
+from argparse import ArgumentParser
+
+from lazulite.cli.flag_types import host, port, suffix
+from lazulite.settings.addresses import DEFAULT_HOST, DEFAULT_PORTS, SERVICES, TABLE, WEB
+
+
+def add_listening(parser: ArgumentParser) -> None:
+    """Add the flags of the server."""
+    _add_addresses(parser, "; 0: any free port, which is printed; that of another service: told apart by host names")
+    for service in SERVICES:
+        flag = "--https-port" if service == TABLE else f"--{service}-https-port"
+        text = f"serve HTTPS for {service}s on this port, and HTTP on their other port"
+        parser.add_argument(flag, dest=f"{service}_https_port", type=port, metavar="PORT", help=text)
+    group = parser.add_argument_group("static websites").add_argument
+    text = "serve the static websites of the accounts on this port (none); 0: any free port"
+    group(f"--{WEB}-port", type=port, metavar="PORT", help=text)
+    group(f"--{WEB}-host", type=host, default=DEFAULT_HOST, metavar="HOST", help=f"their address ({DEFAULT_HOST})")
+    text = "serve HTTPS for them on this port, and HTTP on their other port"
+    group(f"--{WEB}-https-port", type=port, metavar="PORT", help=text)
+
+
+def add_reached(parser: ArgumentParser) -> None:
+    """Add the flags of a command that asks the server, or prints where it is."""
+    _add_addresses(parser)
+    text = "print endpoints whose hosts are ACCOUNT.SUFFIX; services on one port have such hosts in any case"
+    parser.add_argument("--host-suffix", type=suffix, metavar="SUFFIX", help=text)
+    parser.add_argument("--https", action="store_true", help="print https endpoints")
+
+
+def _add_addresses(parser: ArgumentParser, hint: str = "") -> None:
+    for service in SERVICES:
+        text = f"address of {service}s ({DEFAULT_HOST})"
+        names = (f"--{service}-host", f"--{service}Host")
+        parser.add_argument(*names, type=host, default=DEFAULT_HOST, metavar="HOST", help=text)
+        text = f"port of {service}s ({DEFAULT_PORTS[service]}){hint}"
+        names = (f"--{service}-port", f"--{service}Port")
+        parser.add_argument(*names, type=port, default=DEFAULT_PORTS[service], metavar="PORT", help=text)

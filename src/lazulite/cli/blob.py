@@ -1,0 +1,118 @@
+"""`lazulite blob`: list, put, get and delete blobs of a running server."""
+
+import json
+import mimetypes
+import sys
+from argparse import Namespace
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from email.utils import parsedate_to_datetime
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import IO
+
+from lazulite.cli.account_stores import choose_account
+from lazulite.cli.blob_client import REACH, Listed, blobs, containers, create_container, delete, get, put
+from lazulite.cli.connection_string import endpoints_of, reachable
+from lazulite.cli.errors import CommandError
+from lazulite.cli.service_client import ServiceClient
+
+_STANDARD = "-"
+"""In place of a file: standard input or output."""
+
+
+def run(args: Namespace, environ: Mapping[str, str]) -> int:
+    """Run the action that the command line names."""
+    account = choose_account(args, environ)
+    endpoint = endpoints_of(args, account.name)["blob"]
+    with ServiceClient(account, args.key, endpoint, reachable(args.blob_host), REACH) as client:
+        _ACTIONS[args.action](args, client)
+    return 0
+
+
+def _ls(args: Namespace, client: ServiceClient) -> None:
+    if args.container is None:
+        for name in containers(client):
+            print(json.dumps({"container": name}, ensure_ascii=False) if args.json else name)
+        return
+    for listed in blobs(client, args.container, args.prefix, args.delimiter):
+        print(json.dumps(_fields(listed), ensure_ascii=False) if args.json else listed.name)
+
+
+def _fields(listed: Listed) -> dict[str, str | int]:
+    if listed.properties is None:
+        return {"prefix": listed.name}
+    properties = listed.properties
+    return {
+        "name": listed.name,
+        "bytes": int(properties["Content-Length"]),
+        "type": properties["BlobType"],
+        "content_type": properties.get("Content-Type", ""),
+        "modified": parsedate_to_datetime(properties["Last-Modified"]).isoformat(),
+        "etag": properties["Etag"],
+    }
+
+
+def _put(args: Namespace, client: ServiceClient) -> None:
+    container, _ = _split(args.blob)
+    media = args.content_type or mimetypes.guess_type(args.blob)[0] or "application/octet-stream"
+    headers = {"x-ms-blob-content-type": media}
+    if args.no_overwrite:
+        headers["If-None-Match"] = "*"
+    if args.create_container:
+        create_container(client, container)
+    if args.file == _STANDARD:
+        put(client, args.blob, sys.stdin.buffer, headers)
+        return
+    with Path(args.file).open("rb") as file:
+        put(client, args.blob, file, headers)
+
+
+def _get(args: Namespace, client: ServiceClient) -> None:
+    _split(args.blob)
+    if args.file == _STANDARD:
+        get(client, args.blob, sys.stdout.buffer)
+        sys.stdout.buffer.flush()
+        return
+    with _replaced(Path(args.file)) as file:
+        get(client, args.blob, file)
+
+
+@contextmanager
+def _replaced(path: Path) -> Iterator[IO[bytes]]:
+    """Yield a file that takes the place of `path` at the end of the block, unless an exception ends it."""
+    with NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
+        temporary = Path(file.name)
+        try:
+            yield file.file
+            file.close()
+            temporary.replace(path)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+
+
+def _rm(args: Namespace, client: ServiceClient) -> None:
+    if args.prefix is None:
+        _split(args.blob)
+        delete(client, args.blob, snapshots=args.snapshots)
+        return
+    if "/" in args.blob:
+        raise CommandError("with --prefix, the blobs are named by a container and the prefix", 2)
+    if not args.yes:
+        count = sum(1 for _ in blobs(client, args.blob, args.prefix))
+        raise CommandError(f"{count:,} blobs of {args.blob} begin with {args.prefix!r}; pass --yes to delete them", 2)
+    for listed in blobs(client, args.blob, args.prefix):
+        delete(client, f"{args.blob}/{listed.name}", snapshots=args.snapshots)
+        print(listed.name)
+
+
+def _split(path: str) -> tuple[str, str]:
+    """Return the container and the blob of `CONTAINER/BLOB`."""
+    container, _, blob = path.partition("/")
+    if not (container and blob):
+        raise CommandError(f"{path!r} is not CONTAINER/BLOB", 2)
+    return container, blob
+
+
+_ACTIONS = {"ls": _ls, "put": _put, "get": _get, "rm": _rm}

@@ -1,0 +1,149 @@
+"""The requests of `lazulite blob`. Bytes go through in pieces, so memory does not depend on the length of a blob."""
+
+import hashlib
+from base64 import b64encode
+from collections.abc import Iterator, Mapping
+from http.client import HTTPException
+from typing import IO, NamedTuple
+from urllib.parse import unquote
+from xml.etree.ElementTree import Element
+
+from lazulite.cli.errors import CommandError
+from lazulite.cli.service_client import Reach, ServiceClient
+
+REACH = Reach("blob", "rwdlc")
+BLOCK_BYTES = 8 * 1024 * 1024
+"""Of one request of an upload; more than that is sent as blocks."""
+BLOCKS_MAX = 50_000
+_READ_BYTES = 1024 * 1024
+
+
+class Listed(NamedTuple):
+    """A blob in a list, or the common beginning of several names."""
+
+    name: str
+    properties: Mapping[str, str] | None
+    """By the names of their elements; None for a common beginning."""
+
+
+def containers(client: ServiceClient) -> Iterator[str]:
+    """Yield the names of all containers. Raises as `ServiceClient.ask`."""
+    for root in _pages(client, "", {"comp": "list"}):
+        yield from (each.findtext("Name") or "" for each in root.iterfind("Containers/Container"))
+
+
+def blobs(client: ServiceClient, container: str, prefix: str = "", delimiter: str = "") -> Iterator[Listed]:
+    """Yield the blobs whose names begin with a prefix, in order. Raises likewise.
+
+    Args:
+        client: of the account.
+        container: the name.
+        prefix: "" for all.
+        delimiter: names with it behind the prefix are one item, up to the delimiter; "" lists each.
+    """
+    given = {"restype": "container", "comp": "list", "prefix": prefix, "delimiter": delimiter}
+    for root in _pages(client, container, given):
+        for each in root.iterfind("Blobs/*"):
+            properties = {field.tag: field.text or "" for field in each.iterfind("Properties/*")}
+            yield Listed(_name(each), properties if each.tag == "Blob" else None)
+
+
+def _pages(client: ServiceClient, path: str, parameters: Mapping[str, str]) -> Iterator[Element]:
+    marker = ""
+    while True:
+        root = client.ask("GET", path, {**parameters, "marker": marker}).root
+        if root is None:
+            return
+        yield root
+        marker = root.findtext("NextMarker") or ""
+        if not marker:
+            return
+
+
+def _name(item: Element) -> str:
+    element = item.find("Name")
+    if element is None:
+        return ""
+    text = element.text or ""
+    return unquote(text) if element.get("Encoded") == "true" else text
+
+
+def create_container(client: ServiceClient, container: str) -> None:
+    """Create a container, unless it exists. Raises likewise."""
+    try:
+        client.ask("PUT", container, {"restype": "container"})
+    except CommandError as error:
+        if "ContainerAlreadyExists" not in str(error):
+            raise
+
+
+def put(client: ServiceClient, path: str, source: IO[bytes], headers: Mapping[str, str]) -> None:
+    """Store bytes as a block blob: one request, or blocks and their list.
+
+    Args:
+        client: of the account.
+        path: `container/blob`.
+        source: of the bytes.
+        headers: of the request that makes the blob.
+
+    Raises:
+        CommandError: as `ServiceClient.ask`, or there are more bytes than a blob of `BLOCKS_MAX` blocks has.
+        OSError: `source` cannot be read.
+    """
+    first = source.read(BLOCK_BYTES)
+    if len(first) < BLOCK_BYTES:
+        client.ask("PUT", path, None, {**headers, "x-ms-blob-type": "BlockBlob", "Content-MD5": _md5(first)}, first)
+        return
+    whole, ids = hashlib.md5(usedforsecurity=False), list[str]()
+    block = first
+    while block:
+        if len(ids) == BLOCKS_MAX:
+            raise CommandError(f"a blob has at most {BLOCKS_MAX:,} blocks of {BLOCK_BYTES >> 20} MiB")
+        ids.append(b64encode(b"%08d" % len(ids)).decode())
+        client.ask("PUT", path, {"comp": "block", "blockid": ids[-1]}, {"Content-MD5": _md5(block)}, block)
+        whole.update(block)
+        block = source.read(BLOCK_BYTES)
+    listed = "".join(f"<Latest>{each}</Latest>" for each in ids)
+    own = {"x-ms-blob-content-md5": b64encode(whole.digest()).decode()}
+    body = f"<BlockList>{listed}</BlockList>".encode()
+    client.ask("PUT", path, {"comp": "blocklist"}, {**headers, **own}, body)
+
+
+def get(client: ServiceClient, path: str, target: IO[bytes]) -> None:
+    """Write the bytes of a blob, and compare their digest with the blob's, if it has one.
+
+    Args:
+        client: of the account.
+        path: `container/blob`.
+        target: of the bytes.
+
+    Raises:
+        CommandError: as `ServiceClient.ask`, or the bytes are not those that the blob should have.
+        OSError: `target` cannot be written.
+    """
+    digest, count = hashlib.md5(usedforsecurity=False), 0
+    with client.open("GET", path) as response:
+        length, expected = int(response.headers["Content-Length"]), response.headers.get("Content-MD5")
+        while count < length:
+            try:
+                piece = response.read(_READ_BYTES)
+            except (OSError, HTTPException) as error:
+                raise client.lost(error) from error
+            if not piece:
+                break
+            target.write(piece)
+            digest.update(piece)
+            count += len(piece)
+    if count < length:
+        raise CommandError(f"{path} ended after {count} of {length} bytes")
+    if expected and b64encode(digest.digest()).decode() != expected:
+        raise CommandError(f"the bytes of {path} do not have the MD5 that it should have")
+
+
+def delete(client: ServiceClient, path: str, *, snapshots: bool = False) -> None:
+    """Delete a blob, with its snapshots if asked to. Raises as `ServiceClient.ask`."""
+    client.ask("DELETE", path, None, {"x-ms-delete-snapshots": "include"} if snapshots else None)
+
+
+def _md5(data: bytes) -> str:
+    return b64encode(hashlib.md5(data, usedforsecurity=False).digest()).decode()

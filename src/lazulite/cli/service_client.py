@@ -1,0 +1,161 @@
+"""A small client of one service, for commands. It signs by an account SAS that lives for minutes."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
+from typing import NamedTuple, Self
+from urllib.parse import quote, urlencode, urlsplit
+from xml.etree import ElementTree as ET
+
+from lazulite.auth.accounts.account import Account
+from lazulite.auth.sas.account_sas import AccountSas, sign_account_sas
+from lazulite.auth.sas.dates import format_sas_date
+from lazulite.cli.errors import CommandError
+from lazulite.protocol.clock import TICKS_PER_SECOND, system_clock
+
+_SECONDS_MAX = 60
+_LIFE_TICKS = 15 * 60 * TICKS_PER_SECOND
+"""How long a token is valid; clocks of client and server may be minutes apart."""
+_RENEWED_TICKS = 5 * 60 * TICKS_PER_SECOND
+"""How old a token may get before the next request has a new one."""
+_DOCUMENT_BYTES_MAX = 64 * 1024 * 1024
+"""More than a page of names, or 32 messages of 64 KiB with every character escaped."""
+_VERSION = "2021-12-02"
+"""The protocol version of the requests."""
+
+
+class Reach(NamedTuple):
+    """What a command asks of a service."""
+
+    service: str
+    permission: str
+    """The letters of its account SAS."""
+
+
+class Answer(NamedTuple):
+    """A response with its document."""
+
+    headers: Mapping[str, str]
+    """By name in lower case."""
+    root: ET.Element | None
+    """The document of the body; None without one."""
+
+
+class ServiceClient:
+    """A client of one service of an account. Use it as a context manager.
+
+    Args:
+        account: whose key signs.
+        key: the number of the key.
+        endpoint: of the account in the service.
+        host: the address to connect to.
+        reach: what it asks.
+
+    Raises:
+        CommandError: the account has no such key.
+    """
+
+    def __init__(self, account: Account, key: int, endpoint: str, host: str, reach: Reach) -> None:
+        if key > len(account.keys):
+            raise CommandError(f"account {account.name} has no key {key}")
+        url = urlsplit(endpoint)
+        connect = HTTPSConnection if url.scheme == "https" else HTTPConnection
+        self._connection = connect(host, url.port, timeout=_SECONDS_MAX)
+        self._account, self._key, self._reach = account, key, reach
+        self._endpoint = endpoint
+        self._host, self._path = url.netloc, url.path
+        self._token, self._signed_at = "", 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._connection.close()
+
+    def ask(
+        self,
+        method: str,
+        path: str,
+        parameters: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
+        body: bytes = b"",
+    ) -> Answer:
+        """Send a request, and read the whole response, which has a document or nothing. Raises as `open`."""
+        with self.open(method, path, parameters, headers, body) as response:
+            try:
+                received = response.read(_DOCUMENT_BYTES_MAX)
+            except (OSError, HTTPException) as error:
+                raise self.lost(error) from error
+            return Answer({name.lower(): value for name, value in response.getheaders()}, _document(received))
+
+    @contextmanager
+    def open(
+        self,
+        method: str,
+        path: str,
+        parameters: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
+        body: bytes = b"",
+    ) -> Iterator[HTTPResponse]:
+        """Send a request and yield the response, whose body is still to be read.
+
+        Args:
+            method: of the request.
+            path: below the account.
+            parameters: of the query; empty ones are left out.
+            headers: besides those of every request.
+            body: of the request.
+
+        Raises:
+            CommandError: no server responds, or it rejects the request.
+        """
+        query = urlencode({name: value for name, value in (parameters or {}).items() if value}, quote_via=quote)
+        target = f"{self._path}/{quote(path)}?{query}{'&' if query else ''}{self._signed()}"
+        common = {"Host": self._host, "Content-Length": str(len(body)), "x-ms-version": _VERSION}
+        try:
+            # A rejection may come before the server has read the body.
+            with suppress(BrokenPipeError, ConnectionResetError):
+                self._connection.request(method, target, body=body, headers={**common, **(headers or {})})
+            response = self._connection.getresponse()
+            if response.status >= 400:
+                response.read(_DOCUMENT_BYTES_MAX)
+        except (OSError, HTTPException) as error:
+            raise self.lost(error) from error
+        if response.status >= 400:
+            code = response.headers.get("x-ms-error-code", f"HTTP status {response.status}")
+            raise CommandError(f"{self._endpoint} rejects the request: {code}")
+        with response:
+            yield response
+
+    def lost(self, error: Exception) -> CommandError:
+        """Return the error of a response that did not come, or not whole."""
+        service = self._reach.service
+        return CommandError(f"no response from {self._endpoint}: {error}; check --{service}-host and --{service}-port")
+
+    def _signed(self) -> str:
+        now = system_clock()
+        if not self._token or now - self._signed_at > _RENEWED_TICKS:
+            sas = AccountSas(
+                services=self._reach.service[0],
+                resource_types="sco",
+                permission=self._reach.permission,
+                expiry=format_sas_date(now + _LIFE_TICKS),
+            )
+            self._token, self._signed_at = sign_account_sas(self._account, sas, self._key), now
+        return self._token
+
+
+def _document(body: bytes) -> ET.Element | None:
+    """Return the root of a document; None for an empty one.
+
+    Raises:
+        CommandError: it is none, or has a document type, which could define entities.
+    """
+    if not body:
+        return None
+    try:
+        if b"<!DOCTYPE" in body:
+            raise CommandError("the response has a document type, which no response of the service has")
+        return ET.fromstring(body)  # noqa: S314 - see above: there are no entities
+    except ET.ParseError as error:
+        raise CommandError(f"the response is not XML: {error}") from error

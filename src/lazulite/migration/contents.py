@@ -1,0 +1,109 @@
+"""The contents to which rows refer, copied to another store under the same names, and read for a comparison.
+
+Invariant: a part's contents are durable in the target before its rows are. A copy that is repeated passes over those
+that are there. Memory holds a few windows of some of them.
+"""
+
+import hashlib
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+
+from lazulite.engine.content.contract import (
+    WINDOW_BYTES,
+    ContentDamagedError,
+    ContentId,
+    ContentMissingError,
+    ContentStore,
+    Owner,
+)
+from lazulite.engine.content.inspection import ContentSet
+from lazulite.engine.contract import Engine, EngineError
+from lazulite.migration.endpoint import MigrationError
+from lazulite.migration.in_flight import CommitWindow
+from lazulite.migration.parts import StoredRow, StorePart, rows_of
+
+_MEMORY_BYTES = 8 * WINDOW_BYTES
+"""Of one content on its way: windows that were read ahead, and windows that wait to be written."""
+
+
+async def references_of(engine: Engine, part: StorePart) -> AsyncGenerator[tuple[Owner, ContentId], None]:
+    """Yield the contents to which the rows of a part refer, with their owners, each once."""
+    if part.catalog is None:
+        return
+    seen = ContentSet()
+    async with aclosing(rows_of(engine, part)) as runs:
+        async for run in runs:
+            for row in run:
+                for content in _contents(part, row):
+                    if seen.add(content):
+                        yield Owner(part.space, row.partition), content
+
+
+def _contents(part: StorePart, row: StoredRow) -> list[ContentId]:
+    assert part.catalog is not None
+    try:
+        return list(part.catalog.contents(part.space, (row.partition, row.row), row.value))
+    except (ValueError, LookupError, TypeError):
+        raise MigrationError(f"{part.name} is damaged at {(row.partition, row.row)!r}") from None
+
+
+async def copy_contents(engine: Engine, part: StorePart, source: ContentStore, target: ContentStore) -> None:
+    """Copy the contents to which the rows of a part refer.
+
+    Raises:
+        MigrationError: a row is malformed, or its content is missing or damaged.
+        EngineError: a store failed.
+    """
+    async with CommitWindow[None](lambda _: None) as window, aclosing(references_of(engine, part)) as references:
+        async for owner, content in references:
+            await window.add(_copy(part, owner, content, source, target), _MEMORY_BYTES, None)
+
+
+async def _copy(part: StorePart, owner: Owner, content: ContentId, source: ContentStore, target: ContentStore) -> None:
+    try:
+        length = await source.length(content)
+        if await _is_there(target, content, length):
+            return
+        writer = await target.create(owner, content.number)
+        try:
+            async with aclosing(source.read(content, 0, length)) as pieces:
+                async for piece in pieces:
+                    await writer.write(piece)
+            target.keep(await writer.seal())
+        except EngineError:
+            await writer.discard()
+            raise
+    except (ContentMissingError, ContentDamagedError) as error:
+        raise MigrationError(f"{part.name}, {owner.partition!r}: {error}") from error
+
+
+async def _is_there(store: ContentStore, content: ContentId, length: int) -> bool:
+    try:
+        return await store.length(content) == length
+    except (ContentMissingError, ContentDamagedError):
+        return False
+
+
+async def checksum_of(engine: Engine, part: StorePart, store: ContentStore) -> str:
+    """Return a SHA-256 of the contents to which the rows of a part refer, in the order of the rows; "" if none.
+
+    What is missing counts as such, so that it differs from what is there.
+
+    Raises:
+        MigrationError: a row is malformed.
+        EngineError: a store failed, or a content is damaged.
+    """
+    digest, is_any = hashlib.sha256(), False
+    async with aclosing(references_of(engine, part)) as references:
+        async for _, content in references:
+            is_any = True
+            try:
+                length = await store.length(content)
+            except ContentMissingError:
+                digest.update(b"missing")
+                continue
+            digest.update(length.to_bytes(8, "big"))
+            async with aclosing(store.read(content, 0, length)) as pieces:
+                async for piece in pieces:
+                    digest.update(piece)
+    return digest.hexdigest() if is_any else ""

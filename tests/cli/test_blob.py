@@ -1,0 +1,226 @@
+"""`lazulite blob`: blobs of a running server, for people and scripts."""
+
+import io
+import json
+import sys
+import threading
+from base64 import b64encode
+from collections.abc import Callable, Iterator
+from hashlib import md5
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+import pytest
+from azure.core.exceptions import ResourceNotFoundError
+from azure.storage.blob import BlobServiceClient, ContainerClient
+
+import lazulite.testing
+from lazulite.cli import blob_client, main
+from lazulite.cli.service_client import ServiceClient
+from tests.docs_support import free_port
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture(scope="module")
+def storage() -> Iterator[lazulite.testing.Storage]:
+    with lazulite.testing.server() as running:
+        yield running
+
+
+@pytest.fixture
+def account(storage: lazulite.testing.Storage) -> lazulite.testing.Account:
+    return storage.account()
+
+
+@pytest.fixture
+def run(
+    account: lazulite.testing.Account,
+    storage: lazulite.testing.Storage,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> Run:
+    """Return a function that runs the command for the account."""
+    monkeypatch.setenv("LAZULITE_ACCOUNTS", f"{account.name}:{account.key}")
+
+    def command(*arguments: str) -> tuple[int, str, str]:
+        code = main(["blob", *arguments, "--blob-port", str(storage.blob_port)])
+        return code, *capsys.readouterr()
+
+    return command
+
+
+@pytest.fixture
+def docs(account: lazulite.testing.Account) -> Iterator[ContainerClient]:
+    with BlobServiceClient.from_connection_string(account.connection_string, retry_total=0) as service:
+        yield service.create_container("docs")
+
+
+@pytest.mark.parametrize("size", [0, 1, 99, 100, 101, 300])
+def test_a_file_comes_back_by_one_request_or_by_blocks(
+    size: int, docs: ContainerClient, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(blob_client, "BLOCK_BYTES", 100)
+    content = bytes(number % 251 for number in range(size))
+    (tmp_path / "source").write_bytes(content)
+    assert run("put", str(tmp_path / "source"), "docs/a/b c.json") == (0, "", "")
+    properties = docs.get_blob_client("a/b c.json").get_blob_properties()
+    assert (properties.size, properties.content_settings.content_type) == (size, "application/json")
+    assert bytes(properties.content_settings.content_md5 or b"") == md5(content, usedforsecurity=False).digest()
+    target = tmp_path / "target"
+    target.write_bytes(b"before")
+    assert run("get", "docs/a/b c.json", str(target)) == (0, "", "")
+    assert target.read_bytes() == content
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["source", "target"]
+
+
+def test_standard_input_and_output(docs: ContainerClient, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"\x00\xffbytes")))
+    assert run("put", "-", "docs/raw", "--content-type", "text/x-raw")[0] == 0
+    settings = docs.get_blob_client("raw").get_blob_properties().content_settings
+    assert settings.content_type == "text/x-raw"
+    out = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(out, write_through=True))
+    assert run("get", "docs/raw")[0] == 0
+    assert out.getvalue() == b"\x00\xffbytes"
+
+
+def test_a_blob_is_overwritten_unless_that_is_forbidden(docs: ContainerClient, run: Run, tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    source.write_bytes(b"first")
+    assert run("put", str(source), "docs/a", "--no-overwrite") == (0, "", "")
+    source.write_bytes(b"second")
+    code, _, err = run("put", str(source), "docs/a", "--no-overwrite")
+    assert code == 1
+    assert err.endswith("rejects the request: BlobAlreadyExists\n")
+    assert docs.download_blob("a").readall() == b"first"
+    assert run("put", str(source), "docs/a")[0] == 0
+    assert docs.download_blob("a").readall() == b"second"
+
+
+def test_a_container_is_created_if_asked_to(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "source").write_bytes(b"x")
+    code, _, err = run("put", str(tmp_path / "source"), "new/a")
+    assert (code, err.rpartition(" ")[2]) == (1, "ContainerNotFound\n")
+    for _ in range(2):
+        assert run("put", str(tmp_path / "source"), "new/a", "--create-container") == (0, "", "")
+    assert run("ls") == (0, "new\n", "")
+
+
+def test_lists_have_all_pages(docs: ContainerClient, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    ask = ServiceClient.ask
+
+    def paged(self: ServiceClient, method: str, path: str, parameters: dict[str, str]) -> object:
+        return ask(self, method, path, {**parameters, "maxresults": "2"})
+
+    names = ["2025/a", "2026/01/a", "2026/01/b", "2026/02/a", "2026/z", "3"]
+    for name in names:
+        docs.upload_blob(name, b"x")
+    monkeypatch.setattr(ServiceClient, "ask", paged)
+    assert run("ls", "docs") == (0, "".join(f"{name}\n" for name in names), "")
+    assert run("ls", "docs", "--prefix", "2026/")[1].splitlines() == names[1:5]
+    folders = run("ls", "docs", "--prefix", "2026/", "--delimiter", "/")[1].splitlines()
+    assert folders == ["2026/01/", "2026/02/", "2026/z"]
+    assert run("ls", "docs", "--prefix", "none") == (0, "", "")
+
+
+def test_a_line_of_json_tells_the_properties(docs: ContainerClient, run: Run) -> None:
+    name = "ünï\n<code> & \x01"
+    docs.upload_blob("a/b", b"x")
+    client = docs.upload_blob(name, b"12345")
+    prefix, blob = [json.loads(line) for line in run("ls", "docs", "--delimiter", "/", "--json")[1].splitlines()]
+    assert prefix == {"prefix": "a/"}
+    assert (blob["name"], blob["bytes"], blob["type"]) == (name, 5, "BlockBlob")
+    properties = client.get_blob_properties()
+    assert blob["etag"] == properties.etag.strip('"')
+    assert blob["modified"] == properties.last_modified.isoformat()
+    assert json.loads(run("ls", "--json")[1]) == {"container": "docs"}
+
+
+def test_one_blob_is_deleted(docs: ContainerClient, run: Run) -> None:
+    blob = docs.upload_blob("a/b", b"x")
+    assert run("rm", "docs/a/b") == (0, "", "")
+    with pytest.raises(ResourceNotFoundError):
+        blob.get_blob_properties()
+    code, out, err = run("rm", "docs/a/b")
+    assert (code, out) == (1, "")
+    assert err.endswith("rejects the request: BlobNotFound\n")
+
+
+def test_snapshots_are_deleted_if_asked_to(docs: ContainerClient, run: Run) -> None:
+    docs.upload_blob("a", b"x").create_snapshot()
+    assert run("rm", "docs/a")[2].endswith("rejects the request: SnapshotsPresent\n")
+    assert run("rm", "docs/a", "--snapshots") == (0, "", "")
+
+
+def test_blobs_of_a_prefix_are_deleted_once_that_is_confirmed(docs: ContainerClient, run: Run) -> None:
+    for name in ("2025/a", "2026/a", "2026/b"):
+        docs.upload_blob(name, b"x")
+    code, out, err = run("rm", "docs", "--prefix", "2026/")
+    assert (code, out) == (2, "")
+    assert err == "lazulite: 2 blobs of docs begin with '2026/'; pass --yes to delete them\n"
+    assert run("rm", "docs", "--prefix", "2026/", "--yes") == (0, "2026/a\n2026/b\n", "")
+    assert [blob.name for blob in docs.list_blobs()] == ["2025/a"]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("put", "FILE", "docs"), ("get", "docs/"), ("rm", "/a"), ("rm", "docs"), ("rm", "docs/a", "--prefix", "b")],
+)
+def test_names_of_no_blob_are_rejected(arguments: tuple[str, ...], run: Run, tmp_path: Path) -> None:
+    (tmp_path / "FILE").touch()
+    code, out, err = run(*(str(tmp_path / each) if each == "FILE" else each for each in arguments))
+    assert (code, out) == (2, "")
+    assert err.count("\n") == 1
+
+
+def test_a_missing_blob_leaves_the_file_as_it_was(docs: ContainerClient, run: Run, tmp_path: Path) -> None:
+    target = tmp_path / "target"
+    target.write_bytes(b"before")
+    code, out, err = run("get", f"{docs.container_name}/missing", str(target))
+    assert (code, out) == (1, "")
+    assert err.endswith("rejects the request: BlobNotFound\n")
+    assert [path.name for path in tmp_path.iterdir()] == ["target"]
+    assert target.read_bytes() == b"before"
+
+
+def test_a_missing_file_is_one_line(docs: ContainerClient, run: Run, tmp_path: Path) -> None:
+    code, _, err = run("put", str(tmp_path / "missing"), f"{docs.container_name}/a")
+    assert code == 1
+    assert "No such file" in err
+
+
+def test_without_a_server_the_flag_is_named(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["blob", "ls", "--blob-port", str(free_port())]) == 1
+    assert "check --blob-host and --blob-port" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("headers", "body", "said"),
+    [
+        ({"Content-Length": "9"}, b"short", "ended after 5 of 9 bytes"),
+        ({"Content-Length": "3", "Content-MD5": b64encode(b"0" * 16).decode()}, b"abc", "do not have the MD5"),
+    ],
+)
+def test_bytes_that_are_not_those_of_the_blob_are_no_file(
+    headers: dict[str, str], body: bytes, said: str, run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            for name, value in headers.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.handle_request)
+        thread.start()
+        port = str(server.server_port)
+        assert main(["blob", "get", "docs/a", str(tmp_path / "target"), "--blob-port", port]) == 1
+        thread.join()
+    assert said in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
