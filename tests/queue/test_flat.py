@@ -140,6 +140,34 @@ async def test_the_first_get_passes_no_expired_messages(
     assert skipped(ALL) <= SKIPPED_MAX
 
 
+async def test_a_message_that_lasts_longer_leaves_expired_messages_below_the_floor(
+    alone: World, skipped: Callable[..., int]
+) -> None:
+    await put_many(alone, ttl=10)
+    alone.advance(9.5)
+    await alone.put(ttl=10)  # Raises the barrier, and none has expired yet.
+    alone.advance(1)
+    skipped(ALL)
+    await alone.put(ttl=3600)
+    assert len(await alone.get(2)) == 2
+    assert skipped(ALL) <= SKIPPED_MAX
+
+
+async def test_the_first_message_of_an_empty_queue_sets_the_lifetime_anew(
+    alone: World, skipped: Callable[..., int]
+) -> None:
+    await alone.put(ttl=None)
+    [lasting] = await alone.get()
+    await alone.delete(lasting)
+    await put_many(alone, ttl=10)
+    alone.advance(11)
+    alone.restart(1)
+    skipped(ALL)
+    await alone.put()
+    assert len(await alone.get()) == 1
+    assert skipped(ALL) <= SKIPPED_MAX
+
+
 @pytest.mark.parametrize("restarted", [False, True])
 async def test_the_first_get_after_maintenance_passes_no_tombstones(
     alone: World, skipped: Callable[..., int], restarted: bool

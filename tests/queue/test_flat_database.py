@@ -5,12 +5,13 @@ An old snapshot keeps the deleted rows of all rounds but the last."""
 import asyncio
 import json
 from random import Random
+from typing import Any
 
 import asyncpg
 import pytest
 
-from lazulite.engine.postgres.scan import IN_PARTITION
 from lazulite.engine.postgres.settings import PostgresSettings
+from lazulite.engine.postgres.sql_pages import IN_PARTITION
 from lazulite.protocol.clock import TICKS_PER_SECOND
 from lazulite.queue.catalog import Queue
 from lazulite.queue.messages import Messages
@@ -51,9 +52,9 @@ async def test_a_scan_touches_few_buffers_after_mass_deletes(
     asked: list[list[object]] = []
     fetch_page = engine._pool.fetch_page
 
-    async def noted(statement: str, *arguments: object) -> object:
+    async def noted(statement: str, *arguments: object, **more: Any) -> object:
         asked.append(list(arguments))
-        return await fetch_page(statement, *arguments)
+        return await fetch_page(statement, *arguments, **more)
 
     monkeypatch.setattr(engine._pool, "fetch_page", noted)
     await messages.put(queue, b"a", 0, None)

@@ -8,10 +8,11 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from lazulite.auth import canonicalize
+from lazulite.auth.canonicalize import string_to_sign
 from lazulite.protocol.addressing import Addressing
 from lazulite.protocol.message import Request
-from lazulite.queue import canonicalize, limits
-from lazulite.queue.canonicalize import queue_string_to_sign
+from lazulite.queue import limits
 from lazulite.queue.catalog import Queue
 from lazulite.queue.model.lookahead import _MESSAGE_BYTES, ReadAheadBudget
 from lazulite.queue.model.message import Message
@@ -52,7 +53,7 @@ def test_the_query_is_read_once_for_all_spellings_of_a_path(monkeypatch: pytest.
 
     monkeypatch.setattr(canonicalize, "_decoded", counted)
     request = Request("GET", "/acct/q", "spellings=%41&b=2", headers={"x-ms-version": VERSION})
-    texts = {queue_string_to_sign("SharedKey", request, "acct", f"/acct/q{number}", None) for number in range(12)}
+    texts = {string_to_sign("SharedKey", request, "acct", f"/acct/q{number}", None) for number in range(12)}
     assert len(texts) == 12
     assert len(read) == 4
 

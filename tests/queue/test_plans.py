@@ -33,6 +33,13 @@ BODIES = (
     b"<QueueMessage></QueueMessage>",
     b"<QueueMessage><MessageText>%b</MessageText></QueueMessage>" % (b"x" * 9000),
 )
+VISIBILITIES = (
+    *["&visibilitytimeout=0"] * 6,
+    "&visibilitytimeout=5",
+    "",
+    "&visibilitytimeout=x",
+    f"&visibilitytimeout={8 * 86_400}",
+)
 PUTS = ("", "", "", "visibilitytimeout=5", "messagettl=-1", "visibilitytimeout=9&messagettl=8", "messagettl=x")
 GETS = ("", "", "", "numofmessages=32", "numofmessages=33", "visibilitytimeout=1", "peekonly=true")
 FOUND = re.compile(rb"<MessageId>(.+?)</MessageId>.*?<PopReceipt>(.+?)</PopReceipt>")
@@ -145,9 +152,10 @@ async def test_plans_change_no_response(both: Both) -> None:
                 case "delete":
                     message, receipt = held.pop(random.randrange(len(held))) if held else ("x" * 36, "x")
                     query = _spellings(random, receipt, [each[1] for each in held[:1]])
-                    method = random.choice(["DELETE"] * 8 + ["PUT"])
-                    visibility = "" if method == "DELETE" else "&visibilitytimeout=0"
-                    await both.ask(method, f"jobs/messages/{message}", query + visibility, b"", version)
+                    method = random.choice(["DELETE"] * 3 + ["PUT"] * 3)
+                    visibility = "" if method == "DELETE" else random.choice(VISIBILITIES)
+                    body = b"" if method == "DELETE" else random.choice((b"", *BODIES))
+                    await both.ask(method, f"jobs/messages/{message}", query + visibility, body, version)
                 case "rest":
                     change = random.choice([("DELETE", "jobs/messages"), ("DELETE", "jobs"), ("PUT", "jobs")])
                     await both.ask(*change)
@@ -157,7 +165,7 @@ async def test_plans_change_no_response(both: Both) -> None:
             passed = random.choice([0, TICKS_PER_SECOND // 1000, 40 * TICKS_PER_SECOND])
             for world in both.worlds:
                 world.now += passed
-    assert min(both.planned[method] for method in ("POST", "GET", "DELETE")) > 20, both.planned
+    assert min(both.planned[method] for method in ("POST", "GET", "DELETE", "PUT")) > 20, both.planned
 
 
 async def test_the_receipt_of_a_planned_delete_counts(both: Both) -> None:
@@ -170,6 +178,29 @@ async def test_the_receipt_of_a_planned_delete_counts(both: Both) -> None:
         assert (await both.ask("DELETE", f"jobs/messages/{message}", query)).status == 404
         assert (await both.ask("DELETE", f"jobs/messages/{message}")).status == 400
         assert (both.planned["DELETE"] > 0) is (number > 0), "the second success makes the plan"
+
+
+async def test_the_receipt_and_the_text_of_a_planned_update_count(both: Both) -> None:
+    for number in range(4):
+        message, receipt = await both.message()
+        other, _ = await both.message()
+        query = f"popreceipt={quote(receipt, safe='')}&visibilitytimeout=0"
+        body = BODIES[0].replace(b">a<", b">%d<" % number)
+        assert (await both.ask("PUT", f"jobs/messages/{other}", query, body)).status == 404
+        assert (await both.ask("PUT", f"jobs/messages/{message}", query, body)).status == 204
+        assert (await both.ask("PUT", f"jobs/messages/{message}", query, body)).status == 404
+        assert b">%d</MessageText>" % number in (await both.ask("GET", "jobs/messages", "numofmessages=32")).body
+        assert (both.planned["PUT"] > 0) is (number > 0), "the second success makes the plan"
+
+
+async def test_messages_that_are_returned_are_counted_for_the_log(both: Both) -> None:
+    for _ in range(4):
+        await both.message()
+        for parameters in ("peekonly=true", ""):
+            await both.ask("POST", "jobs/messages", "", BODIES[0])
+            record = (await both.ask("GET", "jobs/messages", parameters)).record
+            assert "rows_scanned=1, rows_returned=1" in record
+    assert both.planned["GET"] > 0
 
 
 @pytest.mark.parametrize("again", ["popreceipt", "PopReceipt", "%70opreceipt"])

@@ -10,12 +10,14 @@ from lazulite.protocol.clock import TICKS_PER_SECOND
 from lazulite.queue.catalog import Catalog
 from lazulite.queue.model.lookahead import OVERDUE_TICKS
 from lazulite.queue.processes import ALIVE_TICKS, FORGET_TICKS, PROCESSES_SPACE, Processes
-from lazulite.records.spaces import PROCESSES
+from lazulite.records.dropped_spaces import marker_of
+from lazulite.records.spaces import PROCESSES, QUEUES
 
 from .engines import CountingEngine
 from .world import World, opened
 
 SHARDS = 16
+Change = Callable[[Catalog, str, str], Awaitable[None]]
 
 
 def process(world: World, seed: int) -> Processes:
@@ -108,9 +110,60 @@ async def test_a_consumer_gets_the_old_messages_of_other_shards_in_time(pause: f
         assert got == [*map(str, range(0, 40, 2))]
 
 
+class InterruptedCatalog(Catalog):
+    """The catalog of a process that ends in the middle of a drop."""
+
+    async def _close(self, space: int) -> None:
+        raise ConnectionError
+
+
+@pytest.mark.parametrize("change", [Catalog.clear, Catalog.delete])
+@pytest.mark.parametrize("interrupted", [Catalog.clear, Catalog.delete])
+async def test_a_drop_finishes_those_that_were_interrupted(interrupted: Change, change: Change) -> None:
+    async with opened() as world:
+        world.engine = engine = CountingEngine(world.engine)
+        engine.drops = False
+        here, elsewhere = world.process(), Catalog(engine, SHARDS)
+        await elsewhere.create("a", "jobs", ())
+        queue = await elsewhere.require("a", "jobs")
+        await here.put(queue, b"a", 0, None)
+        with pytest.raises(ConnectionError):
+            await interrupted(InterruptedCatalog(engine, SHARDS), "a", "jobs")
+        await elsewhere.create("a", "jobs", ())
+        await change(elsewhere, "a", "jobs")
+        with pytest.raises(SpaceDroppedError):
+            await here.get(queue, 1, 30)
+
+
+async def test_a_drop_that_ended_before_its_marker_was_deleted_is_finished() -> None:
+    async with opened() as world:
+        catalog = Catalog(world.engine, SHARDS)
+        await catalog.create("a", "jobs", ())
+        queue = await catalog.require("a", "jobs")
+        with pytest.raises(ConnectionError):
+            await InterruptedCatalog(world.engine, SHARDS).delete("a", "jobs")
+        await world.engine.drop(queue.space)
+        await catalog.finish_drops()
+        assert await world.engine.get(QUEUES, "a", marker_of(queue.space)) is None
+
+
+async def test_a_new_queue_finishes_a_deletion_that_was_interrupted() -> None:
+    async with opened() as world:
+        world.engine = engine = CountingEngine(world.engine)
+        engine.drops = False
+        here, elsewhere = world.process(), Catalog(engine, SHARDS)
+        await elsewhere.create("a", "jobs", ())
+        queue = await elsewhere.require("a", "jobs")
+        with pytest.raises(ConnectionError):
+            await InterruptedCatalog(engine, SHARDS).delete("a", "jobs")
+        await elsewhere.create("a", "jobs", ())
+        with pytest.raises(SpaceDroppedError):
+            await here.put(queue, b"late", 0, None)
+
+
 @pytest.mark.parametrize("change", [Catalog.clear, Catalog.delete])
 async def test_no_put_is_acknowledged_to_a_queue_that_another_process_has_cleared(
-    change: Callable[[Catalog, str, str], Awaitable[None]],
+    change: Change,
 ) -> None:
     async with opened() as world:
         world.engine = engine = CountingEngine(world.engine)

@@ -4,6 +4,7 @@ import re
 import pytest
 
 from lazulite.app.registry import SPACES
+from lazulite.engine.content.contract import ContentId
 from lazulite.engine.key_encoding import encode_key
 from lazulite.records.spaces import COUNTERS, FIRST_FREE_SPACE, SERVICE_PROPERTIES, TABLES
 from lazulite.records.verification import PROBLEMS_MAX, Findings, verify
@@ -17,6 +18,10 @@ SPACE = FIRST_FREE_SPACE
 ORDERS = Table("Orders", SPACE)
 
 Rows = dict[bytes, bytes]
+
+
+def no_content(content: ContentId) -> int:
+    raise AssertionError(content)
 
 
 def entity(row: str, ticks: int = TIMESTAMP, key: str = "p") -> bytes:
@@ -37,13 +42,13 @@ def store() -> Rows:
 
 
 def found(rows: Rows, timestamp: int = TIMESTAMP) -> Findings:
-    *_, last = verify(sorted(rows.items()), timestamp, SPACES)
+    *_, last = verify(sorted(rows.items()), timestamp, SPACES, no_content)
     return last
 
 
 def test_a_whole_store_is_counted() -> None:
     findings = found(store())
-    counts = {"tables": 1, "entities": 2, "queues": 0, "messages": 0}
+    counts = {"tables": 1, "entities": 2, "queues": 0, "messages": 0, "containers": 0, "blobs": 0}
     assert (findings.counts, findings.rows, findings.problems) == (counts, 7, [])
 
 

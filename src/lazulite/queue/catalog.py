@@ -4,9 +4,10 @@ A queue is a row of the space `QUEUES`: partition = account, row = the queue's n
 """
 
 import asyncio
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from lazulite.engine.contract import Engine
+from lazulite.engine.contract import Engine, SpaceDroppedError
 from lazulite.protocol.errors import ServiceError
 from lazulite.queue.model.shard import close_shard
 from lazulite.queue.names import Metadata, is_same_metadata
@@ -53,13 +54,16 @@ class Catalog(ResourceCatalog[Queue]):
                 raise ServiceError("QueueAlreadyExists")
 
         queue = await self.add(account, name, lambda space: Queue(name, space, self._shards, metadata), accept)
+        if queue is not None and self._shards > 1:
+            await self._dropped.finish_of((account, name))  # No process may still put into one that was deleted.
         return queue is not None
 
     async def set_metadata(self, account: str, name: str, metadata: Metadata) -> None:
         """Replace the metadata of a queue. Raises as `require`."""
         await self.update(account, name, lambda queue: replace(queue, metadata=metadata))
 
-    async def _close(self, resource: Queue) -> None:
+    async def _close(self, space: int) -> None:
         """Close each shard: another process may put messages by an old row of the catalog."""
         if self._shards > 1:
-            await asyncio.gather(*(close_shard(self._engine, resource.space, each) for each in range(resource.shards)))
+            with suppress(SpaceDroppedError):  # It is dropped only once it is closed.
+                await asyncio.gather(*(close_shard(self._engine, space, each) for each in range(self._shards)))

@@ -4,12 +4,8 @@ Importing the package `lazulite.queue` registers them, so that each of its modul
 """
 
 CODES: dict[str, tuple[int, str]] = {
-    "EmptyMetadataKey": (400, "The key for one of the metadata key-value pairs is empty."),
-    "InvalidMarker": (400, "The specified marker is invalid."),
-    "InvalidMetadata": (400, "The specified metadata is invalid. It includes characters that are not permitted."),
     "MessageNotFound": (404, "The specified message does not exist."),
     "MessageTooLarge": (400, "The message exceeds the maximum allowed size."),
-    "MetadataTooLarge": (400, "The size of the specified metadata exceeds the maximum size permitted."),
     "PopReceiptMismatch": (
         400,
         "The specified pop receipt did not match the pop receipt for a dequeued message.",

@@ -23,6 +23,8 @@ QUEUES_MAX = 512
 """So many queues are known at a time, as far as they are idle. Each may have read ahead 256 KiB."""
 SWEPT_MAX = 4096
 """Expired messages of a shard that are removed before those of others."""
+_VERSION_BITS, _VERSION_4 = 0xF << 76 | 3 << 62, 4 << 76 | 2 << 62
+"""The bits of a UUID that tell its kind, and their values in a random one (RFC 9562, section 5.4)."""
 _PEEK_BYTES_MAX = 1 << 22
 """More bytes than the texts of a peek have."""
 
@@ -285,5 +287,5 @@ class Messages:
 
 def _new_id(random: Random, shards: int, homes: Sequence[int]) -> UUID:
     """Return a message id of one of the home shards."""
-    number = UUID(int=random.getrandbits(128), version=4).int
+    number = random.getrandbits(128) & ~_VERSION_BITS | _VERSION_4
     return UUID(int=number - number % shards + homes[number // shards % len(homes)])

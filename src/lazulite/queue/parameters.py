@@ -3,40 +3,13 @@
 import re
 from collections.abc import Mapping
 
-from lazulite.protocol.errors import ServiceError
 from lazulite.queue import limits
 from lazulite.queue.model.receipt import SentReceipt, read_receipt
 from lazulite.queue.versions import LONG_TTL_SINCE, LONG_VISIBILITY_SINCE
+from lazulite.service.parameters import invalid, read_number, require
 
-_NUMBER = re.compile(r"[+-]?[0-9]+")
-_DIGITS_MAX = 10
 _NO_END = "-1"
 _LESS_THAN_ONE = re.compile(r"-[0-9]+|\+?0+")
-_SHOWN_MAX = 64
-_OUT_OF_RANGE = "One of the query parameters specified in the request URI is outside the permissible range."
-"""Recorded; the documentation has another text."""
-
-
-def read_number(parameters: Mapping[str, str], name: str, default: int, least: int, most: int) -> int:
-    """Return a whole number.
-
-    Raises:
-        ServiceError: `InvalidQueryParameterValue`, `OutOfRangeQueryParameterValue`.
-    """
-    text = parameters.get(name)
-    if text is None:
-        return default
-    if _NUMBER.fullmatch(text) is None:
-        raise invalid(name, text, "The value is not a whole number.")
-    if len(text) > _DIGITS_MAX or not least <= int(text) <= most:
-        raise out_of_range(name, text, least, most)
-    return int(text)
-
-
-def out_of_range(name: str, text: str, least: int, most: int) -> ServiceError:
-    """Return the rejection of a number that is less than `least` or more than `most`."""
-    bounds = [("MinimumAllowed", str(least)), ("MaximumAllowed", str(most))]
-    return ServiceError("OutOfRangeQueryParameterValue", _OUT_OF_RANGE, details=[*_named(name, text), *bounds])
 
 
 def read_visibility(parameters: Mapping[str, str], version: str, default: int, least: int) -> int:
@@ -96,24 +69,3 @@ def require_receipt(parameters: Mapping[str, str]) -> SentReceipt:
         return read_receipt(text)
     except ValueError:
         raise invalid("popreceipt", text, "Invalid pop receipt format") from None
-
-
-def require(parameters: Mapping[str, str], name: str) -> str:
-    """Return a parameter.
-
-    Raises:
-        ServiceError: `MissingRequiredQueryParameter`.
-    """
-    text = parameters.get(name)
-    if not text:
-        raise ServiceError("MissingRequiredQueryParameter", details=[("QueryParameterName", name)])
-    return text
-
-
-def invalid(name: str, text: str, reason: str) -> ServiceError:
-    """Return the rejection of a parameter's value."""
-    return ServiceError("InvalidQueryParameterValue", details=[*_named(name, text), ("Reason", reason)])
-
-
-def _named(name: str, text: str) -> list[tuple[str, str]]:
-    return [("QueryParameterName", name), ("QueryParameterValue", text[:_SHOWN_MAX])]

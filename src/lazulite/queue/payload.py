@@ -2,12 +2,10 @@
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from email.utils import formatdate
-from functools import lru_cache
 
 from lazulite.protocol.addressing import Address
-from lazulite.protocol.clock import LAST_TICK, TICKS_PER_SECOND, UNIX_EPOCH_TICKS
 from lazulite.protocol.errors import ServiceError
+from lazulite.protocol.http_date import format_http_date
 from lazulite.protocol.steps import Steps
 from lazulite.protocol.xml import document as xml
 from lazulite.protocol.xml.text import attribute, content
@@ -69,16 +67,6 @@ def _most(version: str) -> int:
     return limits.TEXT_BYTES_MAX if version >= LONG_TEXT_SINCE else limits.SHORT_TEXT_BYTES_MAX
 
 
-def format_date(ticks: int) -> str:
-    """Return an instant as RFC 1123 has it."""
-    return _format_second((min(ticks, LAST_TICK) - UNIX_EPOCH_TICKS) // TICKS_PER_SECOND)
-
-
-@lru_cache(maxsize=1024)
-def _format_second(second: int) -> str:
-    return formatdate(second, usegmt=True)
-
-
 def write_put(message: Message) -> bytes:
     """Return the response to a put."""
     return f"{_OPENING}{_identity(message)}{_claim(message)}</QueueMessage>{_CLOSING}".encode()
@@ -113,15 +101,15 @@ def _list(messages: Iterable[Message], version: str, claim: Callable[[Message], 
 def _identity(message: Message) -> str:
     return (
         f"<QueueMessage><MessageId>{message.id}</MessageId>"
-        f"<InsertionTime>{format_date(message.inserted)}</InsertionTime>"
-        f"<ExpirationTime>{format_date(message.expires)}</ExpirationTime>"
+        f"<InsertionTime>{format_http_date(message.inserted)}</InsertionTime>"
+        f"<ExpirationTime>{format_http_date(message.expires)}</ExpirationTime>"
     )
 
 
 def _claim(message: Message) -> str:
     return (
         f"<PopReceipt>{write_receipt(message)}</PopReceipt>"
-        f"<TimeNextVisible>{format_date(message.visible)}</TimeNextVisible>"
+        f"<TimeNextVisible>{format_http_date(message.visible)}</TimeNextVisible>"
     )
 
 

@@ -8,6 +8,7 @@ from lazulite.queue.operations.messages import (
     DeleteMessage,
     GetMessages,
     PutMessage,
+    UpdateMessage,
     clear_messages,
     delete_message,
     get_messages,
@@ -34,20 +35,22 @@ from lazulite.service.user_delegation import UserDelegation
 _LIST = Requirement("s", ("l",), actions=either("queues/read"))
 _CREATE = Requirement("c", ("c", "w"), actions=either("queues/write"))
 _DELETE_QUEUE = Requirement("c", ("d",), actions=either("queues/delete"))
-_METADATA = Requirement("c", ("r",), "r", either("queues/read"))
+_METADATA = Requirement("c", ("r",), ("r",), either("queues/read"))
 _SET_METADATA = Requirement("c", ("w",), actions=either("queues/write"))
 _OWNER = Requirement("c", shared_key_only=True)
-_PUT = Requirement("o", ("a",), "a", either("messages/add", "messages/write"))
-_GET = Requirement("o", ("p",), "p", either("messages/process", "messages/read messages/delete"))
-_PEEK = Requirement("o", ("r",), "r", either("messages/read"))
-_DELETE = Requirement("o", ("p",), "p", either("messages/process", "messages/delete"))
-_UPDATE = Requirement("o", ("u",), "u", either("messages/write"))
+_PUT = Requirement("o", ("a",), ("a",), either("messages/add", "messages/write"))
+_GET = Requirement("o", ("p",), ("p",), either("messages/process", "messages/read messages/delete"))
+_PEEK = Requirement("o", ("r",), ("r",), either("messages/read"))
+_DELETE = Requirement("o", ("p",), ("p",), either("messages/process", "messages/delete"))
+_UPDATE = Requirement("o", ("u",), ("u",), either("messages/write"))
 _CLEAR = Requirement("o", ("d",), actions=either("messages/delete"))
 
 _QUEUE, _MESSAGES, _MESSAGE = Kind.QUEUE, Kind.MESSAGES, Kind.MESSAGE
 _PEEKONLY = "peekonly"
 
-_ACCOUNT = AccountOperations(service="Queue", logging_versions=("1.0", "2.0"), read_headers=(XML_TYPE, NO_CACHE))
+_ACCOUNT: AccountOperations[Call] = AccountOperations(
+    service="Queue", logging_versions=("1.0", "2.0"), read_headers=(XML_TYPE, NO_CACHE)
+)
 
 ROUTES: Routes[Call] = Routes(
     *_ACCOUNT.routes(Kind.SERVICE),
@@ -84,6 +87,8 @@ ROUTES: Routes[Call] = Routes(
         requires=_UPDATE,
         body=BODY_BYTES_MAX,
         since=UPDATE_MESSAGE_SINCE,
+        plan=UpdateMessage,
+        varies_parameter="popreceipt",
     ),
 )
 

@@ -12,6 +12,7 @@ from lazulite.auth.delegation.sas import DelegationSas, read_delegation_values
 from lazulite.auth.sas.service_sas import ServiceSas
 from lazulite.auth.sas.terms import MalformedSasError, read_values, signature, write_query
 from lazulite.protocol.version import SAS_TRANSPORT_SINCE
+from lazulite.queue.resource import queue_of
 from lazulite.queue.versions import DELEGATION_SINCE
 
 MARKER = "Queue"
@@ -28,6 +29,11 @@ _NAMES = {
 }
 QUEUE_SAS_PARAMETERS = (*_NAMES, MARKER)
 """Every field that takes part in a queue SAS."""
+
+
+def queue_field(path: str, _: Mapping[str, str]) -> dict[str, str]:
+    """Return the field with the name of the queue that a path below the account addresses. Raises as `queue_of`."""
+    return {MARKER: queue_of(path)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,16 +93,16 @@ class QueueDelegationSas(DelegationSas):
         """Return the queue within reach."""
         return QueueScope(self.queue)
 
-    def string_to_sign(self, account: str) -> str:
+    def strings_to_sign(self, account: str) -> tuple[str]:
         """Return the string that the key signs, given the account's name (queue reference §12)."""
         key = self.key
         lines = [self.permission, self.start, self.expiry, f"/queue/{account}/{self.queue}"]
         lines += [key.oid, key.tid, key.start, key.expiry, key.service, key.version, key.delegated_tid]
-        return "\n".join((*lines, self.user_oid, self.ip, self.protocol, self.version))
+        return ("\n".join((*lines, self.user_oid, self.ip, self.protocol, self.version)),)
 
 
-def parse_queue_delegation_sas(parameters: Mapping[str, str]) -> QueueDelegationSas:
-    """Read a user delegation SAS from the fields of a request.
+def parse_queue_delegation_sas(parameters: Mapping[str, str], _: Mapping[str, str]) -> QueueDelegationSas:
+    """Read a user delegation SAS from the fields of a request: a `ParseDelegationSas`.
 
     Raises:
         MalformedSasError: the request addresses no queue, or a value could be re-cut.

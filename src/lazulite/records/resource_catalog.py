@@ -23,10 +23,6 @@ from lazulite.records.row_cache import RowCache, TimeToLive
 from lazulite.records.space_allocator import SpaceAllocator
 from lazulite.records.stored_policy import StoredAccessPolicy
 
-_FIRST_NAME = "0"
-"""No name in a list sorts before it; the `!` of markers and the `$` of system resources do."""
-
-
 ResourceT = TypeVar("ResourceT", bound=NamedResource)
 
 
@@ -39,6 +35,7 @@ class ResourceCatalog(Generic[ResourceT]):
         resource: the class of the resources.
         missing_code: the error for a resource that does not exist.
         fold: takes a name to its row, the same for all spellings of one name.
+        first_name: no name in a list sorts before it; the `!` of markers does.
         ttl: how long a row is cached if other processes change rows without invalidation; None: until it changes.
     """
 
@@ -50,6 +47,7 @@ class ResourceCatalog(Generic[ResourceT]):
         missing_code: str,
         *,
         fold: Callable[[str], str] = str,
+        first_name: str = "0",
         ttl: TimeToLive | None = None,
     ) -> None:
         self.space = space
@@ -57,8 +55,9 @@ class ResourceCatalog(Generic[ResourceT]):
         self._decode = resource.from_bytes
         self._missing_code = missing_code
         self._fold = fold
+        self._first_name = first_name
         self._spaces = SpaceAllocator(engine)
-        self._dropped = DroppedSpaces(engine, space)
+        self._dropped = DroppedSpaces(engine, space, self._close)
         self._cache: RowCache[Key, ResourceT] = RowCache(ttl=ttl)
 
     @property
@@ -108,7 +107,7 @@ class ResourceCatalog(Generic[ResourceT]):
             start: the first row, such as a marker of the previous page names it; it need not exist.
             prefix: what the rows begin with.
         """
-        named = KeyRange((account, max(start, prefix, _FIRST_NAME)), (account + "\0", ""))
+        named = KeyRange((account, max(start, prefix, self._first_name)), (account + "\0", ""))
         async with aclosing(self._rows(named)) as rows:
             async for (_, row), value in rows:
                 if not row.startswith(prefix):
@@ -178,22 +177,22 @@ class ResourceCatalog(Generic[ResourceT]):
         await self._replace(account, name, lambda resource: replace(resource, space=space))
 
     async def _replace(self, account: str, name: str, successor: Callable[[ResourceT], ResourceT | None]) -> None:
-        """Replace the row of a resource or delete it, and drop the space that it had."""
-        replaced: list[ResourceT] = []
+        """Replace the row of a resource or delete it, and drop the space that it had.
+
+        Spaces that earlier calls have left are dropped, too: one that was interrupted, or is under way.
+        """
+        row = self._fold(name)
 
         def drop(resource: ResourceT) -> Mapping[str, bytes | None]:
-            replaced[:] = [resource]
             following = successor(resource)
-            row = None if following is None else following.to_bytes()
-            return {self._fold(name): row, marker_of(resource.space): b""}
+            value = None if following is None else following.to_bytes()
+            return {row: value, marker_of(resource.space): row.encode()}
 
         await self._change_present(account, name, drop)
-        [resource] = replaced
-        await self._close(resource)
-        await self._dropped.reclaim(account, marker_of(resource.space))
+        await self._dropped.finish_of((account, row))
 
-    async def _close(self, resource: ResourceT) -> None:
-        """Have every process reject changes of a resource that it may still have in its cache."""
+    async def _close(self, space: int) -> None:
+        """Have every process reject changes in a space that it may still have in its cache."""
 
     async def update(self, account: str, name: str, changed: Callable[[ResourceT], ResourceT]) -> None:
         """Change a resource; `changed` is pure, and keeps its name and its space.

@@ -6,10 +6,11 @@ queues, or containers); each is named by a row of a *catalog*, and is given out 
 A registry covers every service: `lazulite check`, copies and workers ask it, and know no service.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from lazulite.engine.content.contract import ContentId
 from lazulite.engine.contract import Key
 
 COUNTERS = 1
@@ -32,6 +33,12 @@ PROCESSES = 8
 DELEGATIONS = 9
 """Partition = account; the secrets of user delegation keys, and the users that have such keys; see
 auth/delegation/store.py."""
+CONTAINERS = 10
+"""Partition = account; see blob/catalog.py."""
+UNTIDY_CONTAINERS = 11
+"""The containers that may have garbage; see blob/garbage.py."""
+UPLOADS = 12
+"""When to look for uploads that were given up; see blob/uploads.py."""
 
 FIRST_FREE_SPACE = 1024
 
@@ -65,6 +72,9 @@ class CatalogFormat:
     """Returns the timestamp of a value of such a space; raises `AssertionError` if it has none."""
     counted: Callable[[Key], bool] = lambda _: True
     """Tells whether a row is one of `nouns.rows`, and not an index of them."""
+    contents: Callable[[int, Key, bytes], Collection[ContentId]] = lambda *_: ()
+    """Takes the number of such a space, a row and its value to the contents to which the row refers, which its
+    partition owns. Raises what `verify` raises."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,18 +5,21 @@ The checks, beside those of each space:
 - keys decode, and are encoded in the one way that `engine.key_encoding` has;
 - every space below `FIRST_FREE_SPACE` is in the registry;
 - each row of a catalog names a space of its own that was given out, or marks a space whose drop is unfinished;
-- every other row is in a space that a catalog names, or in a dropped one (such rows are gone already).
+- every other row is in a space that a catalog names, or in a dropped one (such rows are gone already);
+- each content to which a row refers is there, and whole. Contents to which no row refers do no harm.
 
 The *checksum* is a SHA-256 of the rows that are content: equal for equal contents, whatever files they are in. Accounts
 are not in it, as those of a location are in a file beside.
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from lazulite.engine.contract import Key
+from lazulite.engine.content.contract import ContentId
+from lazulite.engine.content.inspection import ContentSet
+from lazulite.engine.contract import EngineError, Key
 from lazulite.engine.key_encoding import decode_key, encode_key
 from lazulite.records.dropped_spaces import is_marker, marked_space
 from lazulite.records.space_allocator import next_free
@@ -37,6 +40,9 @@ class Findings:
     """By noun: how many tables, how many entities."""
     rows: int = 0
     """Read so far, of all kinds."""
+    contents: int = 0
+    """To which rows refer."""
+    content_bytes: int = 0
     checksum: str = ""
     """Hexadecimal; known at the end."""
     problems: list[str] = field(default_factory=list)
@@ -50,15 +56,21 @@ class Findings:
             self.problems.append(problem)
 
 
-def verify(rows: Iterable[tuple[bytes, bytes]], timestamp_max: int, spaces: Spaces) -> Iterator[Findings]:
+def verify(
+    rows: Iterable[tuple[bytes, bytes]],
+    timestamp_max: int,
+    spaces: Spaces,
+    read_content: Callable[[ContentId], int],
+) -> Iterator[Findings]:
     """Yield the findings after every row, always the same object, and once more when all rows have been seen.
 
     Args:
         rows: keys and values of a whole store, in order.
         timestamp_max: the greatest timestamp that the store ever gave, in ticks.
         spaces: the registry of all services.
+        read_content: reads a whole content and returns its bytes, once for each; raises `EngineError` or `OSError`.
     """
-    return _Verification(timestamp_max, spaces).run(rows)
+    return _Verification(timestamp_max, spaces, read_content).run(rows)
 
 
 class _Owned(NamedTuple):
@@ -69,9 +81,11 @@ class _Owned(NamedTuple):
 
 
 class _Verification:
-    def __init__(self, timestamp_max: int, spaces: Spaces) -> None:
+    def __init__(self, timestamp_max: int, spaces: Spaces, read_content: Callable[[ContentId], int]) -> None:
         self._timestamp_max = timestamp_max
         self._spaces = spaces
+        self._read_content = read_content
+        self._seen = ContentSet()
         self._findings = Findings({noun: 0 for nouns in spaces.nouns for noun in (nouns.spaces, nouns.rows)})
         self._digest = hashlib.sha256()
         self._owned: dict[int, _Owned] = {}
@@ -113,7 +127,18 @@ class _Verification:
         except ValueError as error:
             raise ValueError(f"{nouns.space} {owned.name}, {key}: {error}") from None
         self._findings.counts[nouns.rows] += owned.catalog.counted(key)
+        for content in owned.catalog.contents(number, key, value):
+            if self._seen.add(content):
+                self._look_at(content, f"{nouns.space} {owned.name}, {key}")
         return True
+
+    def _look_at(self, content: ContentId, place: str) -> None:
+        """Verify a content to which a row refers."""
+        self._findings.contents += 1
+        try:
+            self._findings.content_bytes += self._read_content(content)
+        except (EngineError, OSError) as error:
+            self._findings.note(f"{place}: content {content.number} of space {content.space}: {error}")
 
     def _own_row(self, number: int, key: Key, value: bytes) -> bool:
         """Verify a row of the services' own spaces; tell whether it is content."""

@@ -20,11 +20,11 @@ ENTITY_BODY = 4 * 1024 * 1024
 """The most bytes of the body of a request, as in the reference §16. The body of an entity is less, but not the text."""
 IF_MATCH = "if-match"
 
-READ = Requirement("o", ("r",), "r", either("entities/read"))
-ADD = Requirement("o", ("a",), "a", either("entities/write"))
-_UPDATE = Requirement("o", ("u",), "u", either("entities/write"))
-_UPSERT = Requirement("o", ("au",), "au", either("entities/write"))
-_DELETE = Requirement("o", ("d",), "d", either("entities/delete"))
+READ = Requirement("o", ("r",), ("r",), either("entities/read"))
+ADD = Requirement("o", ("a",), ("a",), either("entities/write"))
+_UPDATE = Requirement("o", ("u",), ("u",), either("entities/write"))
+_UPSERT = Requirement("o", ("au",), ("au",), either("entities/write"))
+_DELETE = Requirement("o", ("d",), ("d",), either("entities/delete"))
 
 _insert = WriteEntity(INSERT)
 _replace, _upsert = WriteEntity(REPLACE), WriteEntity(INSERT_OR_REPLACE)

@@ -25,8 +25,10 @@ _CREATE = Requirement("c", ("c", "w"), actions=either("tables/write"))
 _DELETE = Requirement("c", ("d",), actions=either("tables/delete"))
 _OWNER = Requirement("c", shared_key_only=True)
 
+_ACCOUNT: AccountOperations[Call] = AccountOperations(service="Table")
+
 ROUTES: Routes[Call] = Routes(
-    *AccountOperations(service="Table").routes(Kind.SERVICE),
+    *_ACCOUNT.routes(Kind.SERVICE),
     Route(Kind.TABLES, "GET", "", "QueryTables", query_tables, requires=_LIST, deadline=PAGE),
     Route(Kind.TABLES, "POST", "", "CreateTable", create_table, requires=_CREATE, body=ENTITY_BODY),
     Route(Kind.TABLE, "GET", "", "QueryTable", get_table, requires=_LIST),

@@ -106,7 +106,7 @@ class Shard:
     def _learn(self, state: ShardState) -> None:
         """Take in a state that the shard has or had. Its barrier and its lifetime belong together."""
         known = self._state
-        if known is not None:
+        if known is not None and (known.barrier > state.barrier or known.lifetime > state.lifetime):
             lifetime = max(known.lifetime, state.lifetime)
             state = (state if state.barrier >= known.barrier else known)._replace(lifetime=lifetime)
         self._state = state
@@ -184,8 +184,11 @@ class Shard:
         state = self._state
         barrier = floor = 0
         if state is not None:
-            now = self._present()
-            self._raise_floor(state, min([now, *(move.after.visible for move in moves if move.after is not None)]))
+            now = lowest = self._present()
+            for _, after in moves:
+                if after is not None and after.visible < lowest:
+                    lowest = after.visible
+            self._raise_floor(state, lowest)  # Now, as the commit may raise the lifetime.
             behind = now - BARRIER_TICKS
             if behind > state.barrier + BARRIER_TICKS:
                 barrier, floor = behind, self._floor

@@ -6,6 +6,7 @@ Parameters are checked before the queue is looked up (§30.1).
 from uuid import UUID
 
 from lazulite.protocol.errors import ServiceError
+from lazulite.protocol.http_date import format_http_date
 from lazulite.protocol.message import Request, Response
 from lazulite.protocol.steps import finish
 from lazulite.queue import limits
@@ -14,16 +15,14 @@ from lazulite.queue.messages import ExpiryError
 from lazulite.queue.model.receipt import write_receipt
 from lazulite.queue.parameters import (
     check_delay,
-    invalid,
     read_delay,
-    read_number,
     read_ttl,
     read_visibility,
-    require,
     require_receipt,
 )
-from lazulite.queue.payload import format_date, usual_text, write_got, write_peeked, write_put
+from lazulite.queue.payload import usual_text, write_got, write_peeked, write_put
 from lazulite.queue.versions import PUT_CONTENT_SINCE
+from lazulite.service.parameters import invalid, read_number, require
 from lazulite.service.routing import Keys, Operation
 
 _XML = "Content-Type: application/xml\r\n"
@@ -94,10 +93,11 @@ class GetMessages(_WaitingOperation):
         self._count = _read_count(call)
         self._timeout = read_visibility(call.parameters, call.version, limits.VISIBILITY_SECONDS, 1)
 
-    async def run(self, _: Request, __: Keys) -> Response:
+    async def run(self, request: Request, _: Keys) -> Response:
         """See `PlannedOperation`."""
         call = self._call
         messages = await call.with_queue(lambda queue: call.context.messages.get(queue, self._count, self._timeout))
+        request.record.rows_scanned = request.record.rows_returned = len(messages)
         parts = write_got(messages, call.version)
         body = b"".join(finish(parts)) if len(messages) <= _FEW else await call.write(parts)
         return Response(200, [], body, opening=_XML_UNCACHED)
@@ -112,6 +112,7 @@ async def peek_messages(call: Call) -> Response:
     """Return visible messages without claiming them."""
     count = _read_count(call)
     messages = await call.with_queue(lambda queue: call.context.messages.peek(queue, count))
+    call.record.rows_scanned = call.record.rows_returned = len(messages)
     return Response(200, [], await call.write(write_peeked(messages, call.version)), opening=_XML_UNCACHED)
 
 
@@ -119,28 +120,44 @@ def _read_count(call: Call) -> int:
     return read_number(call.parameters, "numofmessages", 1, 1, limits.MESSAGES_MAX)
 
 
-async def update_message(call: Call) -> Response:
-    """Set when a message becomes visible again, and its text if there is a body."""
-    parameters = call.parameters
-    receipt = require_receipt(parameters)
-    require(parameters, "visibilitytimeout")
-    timeout = read_visibility(parameters, call.version, 0, 0)
-    text = await call.read_text(call.request.body) if call.request.body else None
-    await call.context.catalog.require(call.account, call.resource.queue)
-    message = _message_id(call.resource.message)
-    try:
-        updated = await call.with_queue(
-            lambda queue: call.context.messages.update(queue, message, receipt.of(message), timeout, text)
-        )
-    except ExpiryError:
-        # *Unverified*: the code. Documented is only that a message cannot be invisible beyond its expiration.
-        reason = "The message expires before it becomes visible."
-        raise invalid("visibilitytimeout", parameters["visibilitytimeout"], reason) from None
-    if updated is None:
-        raise ServiceError("MessageNotFound")
-    receipt_text = write_receipt(updated, updated=True)
-    headers = [("x-ms-popreceipt", receipt_text), ("x-ms-time-next-visible", format_date(updated.visible))]
-    return Response(204, headers)
+class UpdateMessage(_WaitingOperation):
+    """Sets when a message becomes visible again, and its text if there is a body."""
+
+    __slots__ = ("_timeout",)
+
+    def __init__(self, call: Call) -> None:
+        super().__init__(call)
+        require(call.parameters, "visibilitytimeout")
+        self._timeout = read_visibility(call.parameters, call.version, 0, 0)
+
+    async def run(self, request: Request, keys: Keys) -> Response:
+        """See `PlannedOperation`."""
+        call, body, timeout = self._call, request.body, self._timeout
+        identity, receipt_text = keys
+        receipt = require_receipt({"popreceipt": receipt_text})
+        text = usual_text(body, call.version) if body else None
+        if text is None and body:
+            text = await call.read_text(body)
+        message = await _addressed(call, identity)
+        try:
+            updated = await call.with_queue(
+                lambda queue: call.context.messages.update(queue, message, receipt.of(message), timeout, text)
+            )
+        except ExpiryError:
+            # *Unverified*: the code. Documented is only that a message cannot be invisible beyond its expiration.
+            reason = "The message expires before it becomes visible."
+            raise invalid("visibilitytimeout", call.parameters["visibilitytimeout"], reason) from None
+        if updated is None:
+            raise ServiceError("MessageNotFound")
+        receipt_text = write_receipt(updated, updated=True)
+        headers = [("x-ms-popreceipt", receipt_text), ("x-ms-time-next-visible", format_http_date(updated.visible))]
+        return Response(204, headers)
+
+
+def update_message(call: Call) -> Operation:
+    """Return the update of a message, to be awaited. The receipt is checked before the other parameters."""
+    require_receipt(call.parameters)
+    return UpdateMessage(call).run(call.request, (call.resource.message, call.parameters["popreceipt"]))
 
 
 class DeleteMessage(_WaitingOperation):
@@ -153,10 +170,7 @@ class DeleteMessage(_WaitingOperation):
         call = self._call
         identity, receipt_text = keys
         receipt = require_receipt({"popreceipt": receipt_text})
-        catalog, name = call.context.catalog, call.resource.queue
-        if catalog.cached(call.account, name) is None:
-            await catalog.require(call.account, name)
-        message = _message_id(identity)
+        message = await _addressed(call, identity)
         if not await call.with_queue(lambda queue: call.context.messages.delete(queue, message, receipt.of(message))):
             raise ServiceError("MessageNotFound")
         return Response(204)
@@ -167,10 +181,17 @@ def delete_message(call: Call) -> Operation:
     return DeleteMessage(call).run(call.request, (call.resource.message, call.parameters.get("popreceipt", "")))
 
 
-def _message_id(text: str) -> UUID:
-    """Return a message's id; any other text than a GUID is none of a message."""
+async def _addressed(call: Call, identity: str) -> UUID:
+    """Return a message's id, given its text; any other text than a GUID is none of a message of the queue.
+
+    Raises:
+        ServiceError: `QueueNotFound`, or `MessageNotFound`.
+    """
+    catalog, name = call.context.catalog, call.resource.queue
+    if catalog.cached(call.account, name) is None:
+        await catalog.require(call.account, name)
     try:
-        return UUID(text)
+        return UUID(identity)
     except ValueError:
         raise ServiceError("MessageNotFound") from None
 

@@ -6,8 +6,8 @@ from lazulite.queue import limits
 from lazulite.queue.call import Call
 from lazulite.queue.catalog import Queue
 from lazulite.queue.names import metadata_headers, read_metadata
-from lazulite.queue.parameters import invalid, read_number
 from lazulite.queue.payload import write_queues
+from lazulite.service.parameters import invalid, read_number
 from lazulite.service.responses import NO_CACHE, XML_TYPE
 from lazulite.service.signed_identifiers import read_signed_identifiers, write_signed_identifiers
 from lazulite.service.time_slice import TimeSlice
