@@ -3,7 +3,9 @@
 import pytest
 from azure.data.tables import TableClient
 
-from lazulite_patterns.bench import campaign, compare
+from lazulite_patterns.bench import campaign, compare, writers
+from lazulite_patterns.bench.turns import Seconds, Turns
+from lazulite_patterns.indexes.check import NO_ENTRY, OTHER_COPY
 
 SMALL = campaign.Settings(rows=1500, partitions=20, faults=0.05, kills=1, seed=0)
 
@@ -13,7 +15,14 @@ def test_each_measurement_has_its_lines(connection_string: str) -> None:
     lines += compare.indexed(connection_string, 1, 2)
     assert [each.what.partition(":")[0] for each in lines[:4]] == ["point read", "insert", "load", "load"]
     assert [each.what.rpartition(": ")[2] for each in lines[4:]] == ["2 requests", "3 requests", "4 requests"]
-    assert all(each.library.wall > 0 and each.other.cpu > 0 for each in lines)
+    assert all(each.library.median.wall > 0 and each.library.ratio(each.other).cpu > 0 for each in lines)
+
+
+def test_a_ratio_is_of_turns_that_are_next_to_each_other() -> None:
+    other = Turns(tuple(Seconds(wall, 1) for wall in (1, 9, 4, 100)))
+    own = Turns(tuple(Seconds(1.5 * each.wall, 1) for each in other.turns))
+    assert own.ratio(other) == (1.5, 1)
+    assert own.for_each(10).ratio(other.for_each(10)).wall == pytest.approx(1.5)
 
 
 def test_a_load_that_is_killed_loses_no_row(connection_string: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -27,3 +36,31 @@ def test_a_lost_row_and_a_strange_one_are_found(table_client: TableClient) -> No
     table_client.create_entity(rows[0])
     table_client.create_entity({**rows[1], "PartitionKey": "other"})
     assert campaign._compared(table_client, settings) == (1, 1)
+
+
+def test_writers_that_are_killed_leave_each_entity_to_be_found(
+    connection_string: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = writers.Settings(writers=2, people=2, kills=2, interval_seconds=2, seed=0)
+    assert writers.run(connection_string, settings), capsys.readouterr().out
+    assert "2 writers, 2 killed" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("beginning", ["_Index!city", "_Index!teams"])
+def test_a_lost_entry_is_found(table_client: TableClient, beginning: str) -> None:
+    rows = writers.staff(table_client)
+    for each in writers.everyone(2):
+        rows.insert(each)
+    assert writers.look(rows, 2).wrong == {}
+    assert writers.look(rows, 2).looked == 2
+    for row in list(table_client.list_entities()):
+        if row["PartitionKey"].startswith(beginning):
+            table_client.delete_entity(row)
+    assert writers.look(rows, 2).wrong == {NO_ENTRY: 2}, "the audit repairs it before the look"
+
+
+def test_a_wrong_copy_is_found(table_client: TableClient) -> None:
+    rows = writers.staff(table_client)
+    rows.insert(writers.everyone(1)[0])
+    table_client.update_entity({"PartitionKey": "IT", "RowKey": "0000", "salary": 3})
+    assert set(writers.look(rows, 1).wrong) >= {OTHER_COPY}

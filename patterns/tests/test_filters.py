@@ -42,7 +42,7 @@ def test_literals(value: object, text: str) -> None:
     ("value", "error"),
     [(None, TypeError), (2**63, ValueError), (datetime(2014, 1, 1), ValueError)],
 )
-def test_values_that_no_property_has_are_refused(value: object, error: type[Exception]) -> None:
+def test_values_that_no_property_has_are_rejected(value: object, error: type[Exception]) -> None:
     with pytest.raises(error):
         literal_text(value)
 

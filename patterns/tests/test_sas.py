@@ -101,7 +101,7 @@ def test_a_signature_has_its_permissions_and_times(table_client: TableClient) ->
     assert reached(table_client, user_sas(table_client, "p", expiry=earlier)) == set()
 
 
-def test_what_cannot_be_signed_is_refused(table_client: TableClient) -> None:
+def test_what_cannot_be_signed_is_rejected(table_client: TableClient) -> None:
     keys = Year.prefix(name="a")
     with pytest.raises(ValueError, match="one partition"):
         user_sas(table_client, keys, keys, expiry=LATER)

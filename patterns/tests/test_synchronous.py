@@ -16,9 +16,11 @@ SOURCE = Path(__file__).parents[1] / "src" / "lazulite_patterns"
 PAIRS = {
     "aio/audit.py": "audit/run.py",
     "aio/query.py": "table/query.py",
+    "aio/queryable.py": "table/queryable.py",
     "aio/table.py": "table/table.py",
     **{f"aio/shapes/{each.name}": f"shapes/{each.name}" for each in sorted((SOURCE / "aio/shapes").glob("[a-z]*.py"))},
     "aio/encryption.py": "encryption/table.py",
+    "aio/blob_leases.py": "leases/blob_lease.py",
     "aio/leases.py": "leases/lease.py",
     "aio/streams.py": "streams/stream.py",
     "aio/tasks.py": "transactions/tasks.py",

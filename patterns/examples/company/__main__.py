@@ -3,48 +3,54 @@
     cd patterns/examples
     STORAGE_CONNECTION_STRING=… python -m company
 
-It creates tables and a queue, which must be absent, and deletes them.
+It creates tables, a queue and a container, which must be absent, and deletes them.
 """
 
 import os
 
 from azure.data.tables import TableServiceClient
+from azure.storage.blob import ContainerClient
 from azure.storage.queue import QueueClient
 
-from company import archive, claims, employees, logins, reviews
+from company import archive, claims, employees, logins, photos, reviews
 from company.model import TABLES, former_staff, records, staff
 from lazulite_patterns.audit.run import audit
 
 
-def show(service: TableServiceClient, queue: QueueClient) -> None:
+def show(service: TableServiceClient, queue: QueueClient, container: ContainerClient) -> None:
     """Run each part."""
     employees.show(service)
     reviews.show(service)
     claims.show(service)
     logins.show(service)
+    photos.show(service, container)
     archive.show(service, queue)
-    findings = list(audit(staff(service), former_staff(service), records(service)))
+    audited = (staff(service), former_staff(service), records(service), photos.opened(service, container))
+    findings = list(audit(*audited))
     print("the auditor found", len(findings), "faults")
     for finding in findings:
         print(finding)
 
 
 def main() -> None:
-    """Create tables and a queue, and delete them at the end."""
+    """Create tables, a queue and a container, and delete them at the end."""
     connection_string = os.environ["STORAGE_CONNECTION_STRING"]
     with (
         TableServiceClient.from_connection_string(connection_string) as service,
         QueueClient.from_connection_string(connection_string, archive.QUEUE) as queue,
+        ContainerClient.from_connection_string(connection_string, photos.CONTAINER) as container,
     ):
         for name in TABLES:
             service.create_table(name)
         queue.create_queue()
+        container.create_container()
         try:
-            show(service, queue)
+            show(service, queue, container)
         finally:
-            for name in (*TABLES, *map(logins.table_of, logins.DAYS)):
+            for name in (*TABLES, *logins.opened(service).names()):
                 service.delete_table(name)
             queue.delete_queue()
+            container.delete_container()
 
 
 if __name__ == "__main__":

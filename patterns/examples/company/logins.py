@@ -1,36 +1,43 @@
 """Login requests in a table for each day: a day is deleted at once."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import Annotated
 
 from azure.data.tables import TableServiceClient
 
-from lazulite_patterns.shapes import Tail
+from lazulite_patterns.effects.ambient import Ambient
+from lazulite_patterns.entities import Partition, Row, entity
+from lazulite_patterns.keys import reverse_ticks
+from lazulite_patterns.shapes import Periods
+from lazulite_patterns.table.conditions import columns
 
-FIRST = datetime(2014, 7, 29, 8, tzinfo=UTC)
-DAYS = [FIRST + timedelta(days=number) for number in range(3)]
-
-
-def table_of(day: datetime) -> str:
-    """Return the name of a day's table."""
-    return f"Logins{day:%Y%m%d}"
+DAYS = [datetime(2014, 7, day, 8, tzinfo=UTC) for day in (29, 30, 31)]
 
 
-@contextmanager
-def opened(service: TableServiceClient, day: datetime) -> Iterator[Tail]:
-    """Yield the log of a day."""
-    with service.get_table_client(table_of(day)) as table:
-        yield Tail(table)
+@entity()
+@dataclass(frozen=True)
+class Login:
+    """A login request of a user; the newest ones are first."""
+
+    user: Annotated[str, Partition()]
+    time: Annotated[datetime, Row(reverse_ticks())]
+    success: bool = True
+
+
+def opened(service: TableServiceClient, today: datetime = DAYS[-1]) -> Periods[Login]:
+    """Return the login requests, by the clock of a day."""
+    ambient = Ambient(utc_now=lambda: today)
+    return Periods(service, "Logins", Login, every="day", keep=timedelta(days=1), ambient=ambient)
 
 
 def show(service: TableServiceClient) -> None:
-    """Log requests of three days, and delete the oldest one."""
+    """Log requests of three days, read those of a user, and drop the days that are kept no longer."""
     for number, day in enumerate(DAYS):
-        service.create_table_if_not_exists(table_of(day))
-        with opened(service, day) as logins:
-            for user in ("ann", "bob")[: number + 1]:
-                logins.append(user, {"Success": True}, day)
-    service.delete_table(table_of(DAYS[0]))
-    left = sorted(each.name for each in service.list_tables() if each.name.startswith("Logins"))
-    print("days of logins:", left)
+        logins = opened(service, day)
+        for user in ("ann", "bob")[: number + 1]:
+            logins.insert(Login(user, day), day)
+    e = columns(Login)
+    print("logins of bob:", [f"{each.time:%d %B}" for each in logins.between(DAYS[0], DAYS[-1], e.user == "bob")])
+    print("dropped:", logins.expire())
+    print("days of logins:", logins.names())

@@ -5,9 +5,10 @@ from typing import Annotated
 
 from azure.data.tables import TableClient, TableServiceClient
 
-from lazulite_patterns.entities import Partition, Row, entity
+from lazulite_patterns.entities import Json, Partition, Row, entity
 from lazulite_patterns.indexes import Index
 from lazulite_patterns.keys import integer, literal
+from lazulite_patterns.shapes import BlobReference
 from lazulite_patterns.table.table import Table
 
 TABLES = ("Staff", "StaffByAge", "FormerStaff", "Records", "Claims")
@@ -24,6 +25,7 @@ class Employee:
     first_name: str
     email: str
     age: int
+    photo: Annotated[BlobReference | None, Json()] = None
 
 
 @entity(row=[literal("department")])

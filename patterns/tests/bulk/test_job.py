@@ -8,12 +8,12 @@ import pytest
 from lazulite_patterns.bulk import Failure, Limits, Progress, Report, State, TooManyFailures
 from lazulite_patterns.bulk.job import Job
 from lazulite_patterns.bulk.load import KINDS, Loading
-from lazulite_patterns.bulk.sending import same
 from lazulite_patterns.effects.effect import Effect
 from lazulite_patterns.effects.errors import Rejected, ResultUnknown
 from lazulite_patterns.effects.tables import Batch, EntityKey, Kind, Operation, Page, Read, Write
 from lazulite_patterns.entities.bags import Bag
 from lazulite_patterns.outcomes import OutcomeUnknown, Policy
+from lazulite_patterns.outcomes.ring import same
 from lazulite_patterns.simulation import Crash, FaultAt, Simulation, every_fault
 from lazulite_patterns.table.indexed import session_of
 from lazulite_patterns.table.session import Session
@@ -116,7 +116,7 @@ def test_a_delete_that_crashes_anywhere_is_resumed() -> None:
     assert sum(1 for _ in every_fault(attempt)) > 6 * 3
 
 
-def test_a_row_that_the_service_refuses_is_left_out_by_its_number() -> None:
+def test_a_row_that_the_service_rejects_is_left_out_by_its_number() -> None:
     simulation = Simulation()
     load(simulation, [bag(0, 3, N=-1), bag(0, 4, N=4)])
     rows = [*(bag(0, number, N=number) for number in range(9)), bag(0, "wrong", N="x" * 40_000)]
@@ -129,8 +129,8 @@ def test_a_row_that_the_service_refuses_is_left_out_by_its_number() -> None:
     assert numbers(simulation) == [-1, 0, 1, 2, 4, 5, 6, 7, 8]
 
 
-class Refusing:
-    """Failpoints: refuses rows, by an error that names the row or by one that does not."""
+class Rejecting:
+    """Failpoints: rejects rows, by an error that names the row or by one that does not."""
 
     def __init__(self, wrong: set[str], status: int, named: bool) -> None:
         self.wrong, self.status, self.named = wrong, status, named
@@ -149,7 +149,7 @@ class Refusing:
 @pytest.mark.parametrize("named", [True, False])
 @pytest.mark.parametrize("wrong", [set(), {"0"}, {"8"}, {"2", "3", "7"}, {str(number) for number in range(9)}])
 def test_only_the_rejected_rows_fail(wrong: set[str], named: bool) -> None:
-    simulation = Simulation(failpoints=Refusing(wrong, 400, named))
+    simulation = Simulation(failpoints=Rejecting(wrong, 400, named))
     report = load(simulation, source(9, 1), limits=Limits())
     assert {str(each.number) for each in report.failures} == wrong
     assert numbers(simulation) == [number for number in range(9) if str(number) not in wrong]
@@ -158,13 +158,13 @@ def test_only_the_rejected_rows_fail(wrong: set[str], named: bool) -> None:
 
 def test_what_is_about_the_table_ends_the_load() -> None:
     with pytest.raises(Rejected):
-        load(Simulation(failpoints=Refusing({"2"}, 403, True)), source(9, 1), limits=Limits())
+        load(Simulation(failpoints=Rejecting({"2"}, 403, True)), source(9, 1), limits=Limits())
 
 
 def test_too_many_failures_end_the_load_and_failures_outlive_a_crash() -> None:
     rows = source(12, 1)
     wrong = {"1", "2", "3"}
-    simulation = Simulation(failpoints=Refusing(wrong, 400, True))
+    simulation = Simulation(failpoints=Rejecting(wrong, 400, True))
     with pytest.raises(TooManyFailures) as found:
         load(simulation, rows, limits=Limits(failures=2))
     assert [each.number for each in found.value.report.failures] == [1, 2, 3]

@@ -1,4 +1,4 @@
-"""A transaction is refused for its size before it is sent, exactly where the service refuses it."""
+"""A transaction is rejected for its size before it is sent, exactly where the service rejects it."""
 
 from typing import Any, cast
 

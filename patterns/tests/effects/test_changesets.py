@@ -54,7 +54,7 @@ def test_values_are_written_as_the_sdk_writes_them(properties: dict[str, object]
 @pytest.mark.parametrize(
     "value", [2**31, object(), EntityProperty(2**63, EdmType.INT64), EntityProperty(2**31, EdmType.INT32)]
 )
-def test_a_value_without_a_type_is_refused_before_sending(value: object) -> None:
+def test_a_value_without_a_type_is_rejected_before_sending(value: object) -> None:
     with pytest.raises(TypeError):
         entity_json({"A": value})
 
@@ -124,6 +124,6 @@ def test_answers_are_understood() -> None:
     assert unknown.value.retry_after_seconds is None
 
 
-def test_a_key_that_is_twice_in_a_transaction_is_refused(table_client: TableClient) -> None:
+def test_a_key_that_is_twice_in_a_transaction_is_rejected(table_client: TableClient) -> None:
     with pytest.raises(Rejected, match="InvalidDuplicateRow"):
         Driver({"t": table_client}).run(perform(Batch("t", (Operation(Kind.PUT, EntityKey("p", "a")),) * 2)))

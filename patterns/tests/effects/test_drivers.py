@@ -45,7 +45,7 @@ def write(kind: Kind, key: EntityKey = KEY, etag: str | None = None, **propertie
     return Write("t", Operation(kind, key, properties, etag))
 
 
-def refusal(effect: Write | Batch) -> Protocol[tuple[int, str, int | None]]:
+def rejection(effect: Write | Batch) -> Protocol[tuple[int, str, int | None]]:
     try:
         yield from perform(effect)
     except Rejected as error:
@@ -56,9 +56,9 @@ def refusal(effect: Write | Batch) -> Protocol[tuple[int, str, int | None]]:
 def single_writes() -> Protocol[list[object]]:
     seen: list[object] = [(yield from perform(Read("t", KEY)))]
     first = yield from perform(write(Kind.INSERT, a="x", b=True))
-    seen.append((yield from refusal(write(Kind.INSERT))))
+    seen.append((yield from rejection(write(Kind.INSERT))))
     merged = yield from perform(write(Kind.MERGE, etag=first, a="y"))
-    seen.append((yield from refusal(write(Kind.REPLACE, etag=first))))
+    seen.append((yield from rejection(write(Kind.REPLACE, etag=first))))
     stored = yield from perform(Read("t", KEY))
     assert stored is not None
     assert (stored.etag, stored.key) == (merged, KEY)
@@ -68,14 +68,14 @@ def single_writes() -> Protocol[list[object]]:
     seen.append(stored.properties["b"])
     replaced = yield from perform(write(Kind.REPLACE, etag=merged, c=1))
     yield from perform(write(Kind.PUT_MERGE, d="d"))
-    seen.append((yield from refusal(write(Kind.DELETE, etag=replaced))))
+    seen.append((yield from rejection(write(Kind.DELETE, etag=replaced))))
     stored = yield from perform(Read("t", KEY))
     assert stored is not None
     seen.append(sorted(stored.properties))
     yield from perform(write(Kind.PUT, e="e"))
     seen.append((yield from perform(write(Kind.DELETE))))
     for kind in (Kind.DELETE, Kind.REPLACE, Kind.MERGE):
-        seen.append((yield from refusal(write(kind))))
+        seen.append((yield from rejection(write(kind))))
     return seen
 
 
@@ -92,7 +92,7 @@ def batches() -> Protocol[list[object]]:
     keys = [EntityKey("p", str(number)) for number in range(4)]
     inserts = tuple(Operation(Kind.INSERT, key, {"n": 1}) for key in keys)
     etags = yield from perform(Batch("t", inserts))
-    again = yield from refusal(Batch("t", (Operation(Kind.PUT, EntityKey("p", "9")), *inserts[2:])))
+    again = yield from rejection(Batch("t", (Operation(Kind.PUT, EntityKey("p", "9")), *inserts[2:])))
     mixed = (
         Operation(Kind.DELETE, keys[0], etag=etags[0]),
         Operation(Kind.MERGE, keys[1], {"m": 2}, etags[1]),
@@ -192,7 +192,7 @@ def test_a_crash_ends_the_run_and_the_protocol_does_not_see_it() -> None:
     assert seen == []
 
 
-def test_an_effect_that_no_driver_knows_is_refused() -> None:
+def test_an_effect_that_no_driver_knows_is_rejected() -> None:
     class Unknown(Now):
         pass
 

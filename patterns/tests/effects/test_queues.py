@@ -39,7 +39,7 @@ def run(request: pytest.FixtureRequest, connection_string: str, queue_client: Qu
         yield lambda protocol: asyncio.run(run(protocol))
 
 
-def refusal(effect: QueueEffect) -> Protocol[tuple[int, str]]:
+def rejection(effect: QueueEffect) -> Protocol[tuple[int, str]]:
     try:
         yield from perform(effect)
     except Rejected as error:
@@ -62,9 +62,9 @@ def messages() -> Protocol[list[object]]:
     receipt = yield from perform(Extend("q", first, received[0].receipt, 0))
     again = (yield from perform(Receive("q", 30)))[0]
     seen += [again.id == first, again.dequeue_count, receipt != again.receipt]
-    seen.append((yield from refusal(Remove("q", first, receipt))))
+    seen.append((yield from rejection(Remove("q", first, receipt))))
     yield from perform(Remove("q", first, again.receipt))
-    seen.append((yield from refusal(Extend("q", first, again.receipt, 30))))
+    seen.append((yield from rejection(Extend("q", first, again.receipt, 30))))
     yield from perform(Remove("q", received[1].id, received[1].receipt))
     return seen
 

@@ -1,4 +1,4 @@
-"""The own format: all types come back; what was changed, moved or encrypted with another key is refused."""
+"""The own format: all types come back; what was changed, moved or encrypted with another key is rejected."""
 
 import os
 import secrets

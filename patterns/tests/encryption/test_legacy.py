@@ -102,7 +102,7 @@ def test_entities_of_java_are_read(metadata: dict[str, Any] | None) -> None:
         CIPHER.decrypt(KEY, java_v1({"EncryptionLibrary": "Python 1.0.6"}))
 
 
-def test_what_does_not_fit_is_refused() -> None:
+def test_what_does_not_fit_is_rejected() -> None:
     stored: Any = CIPHER.encrypt(KEY, PLAIN, Kind.PUT)
     about = json.loads(stored["_ClientEncryptionMetadata1"])
     agent = {"Protocol": "2.0", "EncryptionAlgorithm": "x"}

@@ -11,7 +11,8 @@ from azure.data.tables.aio import TableClient as AsyncTableClient
 from lazulite_patterns.aio.encryption import EncryptedTable as AsyncEncryptedTable
 from lazulite_patterns.aio.encryption import reencrypt as async_reencrypt
 from lazulite_patterns.audit.run import audit
-from lazulite_patterns.effects.tables import EntityKey, Kind, Operation, Write
+from lazulite_patterns.effects.sdk import stored
+from lazulite_patterns.effects.tables import EntityKey, Kind, Operation, Stored, Write
 from lazulite_patterns.encryption import (
     Cipher,
     EncryptedTable,
@@ -25,7 +26,8 @@ from lazulite_patterns.encryption.checks import UNDECRYPTABLE
 from lazulite_patterns.encryption.session import reencrypted
 from lazulite_patterns.entities import Partition, Row, entity
 from lazulite_patterns.entities.bags import Bag
-from lazulite_patterns.entities.errors import EntityValueError
+from lazulite_patterns.entities.errors import EntityValueError, SchemaError
+from lazulite_patterns.indexes import Index
 from lazulite_patterns.outcomes import Conflict, Policy
 from lazulite_patterns.simulation import Crash, Fault, FaultAt, Simulation, every_fault
 from lazulite_patterns.table.conditions import QueryError, columns
@@ -55,9 +57,9 @@ def test_the_service_never_sees_what_is_encrypted(table_client: TableClient) -> 
     people.insert(ANN)
     with people.partition() as transaction:
         transaction.insert(BOB)
-    stored = list(table_client.list_entities())
-    assert all(isinstance(each["email"], bytes) and isinstance(each["salary"], bytes) for each in stored)
-    assert b"contoso" not in b"".join(each["email"] for each in stored)
+    rows = list(table_client.list_entities())
+    assert all(isinstance(each["email"], bytes) and isinstance(each["salary"], bytes) for each in rows)
+    assert b"contoso" not in b"".join(each["email"] for each in rows)
     assert people.get(ANN) == ANN
     people.merge(ANN, salary=6000, note="new")
     changed = people.update(ANN, lambda each: replace(each, email="jo@contoso.com"))
@@ -70,6 +72,36 @@ def test_the_service_never_sees_what_is_encrypted(table_client: TableClient) -> 
         people.replace(found)
     assert people.delete(BOB)
     assert list(people.where(scan=True)) == [replace(changed, note="newer")]
+
+
+def test_indexes_of_other_properties_are_kept(table_client: TableClient) -> None:
+    indexes = [Index("note", "note"), Index("name", "name", within_partition=True)]
+    people = EncryptedTable(table_client, Person, cipher=CIPHER, indexes=indexes)
+    people.insert(ANN)
+    people.merge(ANN, note="new", salary=1)
+    people.update(ANN, lambda each: replace(each, note="newer", email="jo@contoso.com"))
+    changed = Person("Sales", "Ann", "jo@contoso.com", 1, "newer")
+    assert list(people.by("note", "newer")) == list(people.by("name", "Ann", partition_key="Sales")) == [changed]
+    assert list(people.by("note", "new")) == []
+    assert list(people.where(scan=True)) == [changed], "entries are no entities"
+    assert list(audit(people)) == []
+    table_client.delete_entity(*next(each.key for each in _entries(table_client)))
+    (finding,) = audit(people, repair=True)
+    assert finding.repaired
+    assert b"contoso" not in repr(list(table_client.list_entities())).encode()
+
+
+def _entries(client: TableClient) -> list[Stored]:
+    rows = map(stored, client.list_entities())
+    return [each for each in rows if "_Index" in each.key.partition_key]
+
+
+@pytest.mark.parametrize(
+    "index", [Index("email", "email"), Index("note", "note", copy=["salary"]), Index("e", "email", unique=True)]
+)
+def test_an_index_that_would_show_what_is_encrypted_is_rejected(table_client: TableClient, index: Index) -> None:
+    with pytest.raises(SchemaError, match=r"which is encrypted\. A blind index"):
+        EncryptedTable(table_client, Person, cipher=CIPHER, indexes=[index])
 
 
 def test_equal_values_are_found_by_the_blind_index(table_client: TableClient) -> None:
@@ -132,13 +164,13 @@ def test_a_migration_that_ends_anywhere_is_begun_again(old: LegacyCipher | Ciphe
         simulation = Simulation()
         for number in range(3):
             key = EntityKey("p", str(number))
-            stored = old.encrypt(key, {"email": str(number)}, Kind.INSERT)
-            simulation.world, _ = simulation.world.perform(Write("t", Operation(Kind.INSERT, key, stored)))
+            row = old.encrypt(key, {"email": str(number)}, Kind.INSERT)
+            simulation.world, _ = simulation.world.perform(Write("t", Operation(Kind.INSERT, key, row)))
 
         def rival() -> None:
             key = EntityKey("p", "1")
-            stored = old.encrypt(key, {"email": "new"}, Kind.PUT)
-            simulation.world, _ = simulation.world.perform(Write("t", Operation(Kind.PUT, key, stored)))
+            row = old.encrypt(key, {"email": "new"}, Kind.PUT)
+            simulation.world, _ = simulation.world.perform(Write("t", Operation(Kind.PUT, key, row)))
 
         fault.rival = rival
         simulation.ambient.failpoints = fault

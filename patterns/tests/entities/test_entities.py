@@ -212,7 +212,7 @@ def test_several_classes_in_one_table() -> None:
         ({"PartitionKey": "Sales"}, "Employee.PartitionKey"),
     ],
 )
-def test_foreign_rows_are_refused(changed: dict[str, object], message: str) -> None:
+def test_foreign_rows_are_rejected(changed: dict[str, object], message: str) -> None:
     with pytest.raises(EntityFormatError, match=re.escape(message)):
         schema_of(Employee).decode(row_of(JONES, **changed))
 
@@ -228,7 +228,7 @@ def test_foreign_rows_are_refused(changed: dict[str, object], message: str) -> N
         ({"notes": [object()]}, "Employee.notes"),
     ],
 )
-def test_values_of_other_types_are_refused(change: dict[str, Any], message: str) -> None:
+def test_values_of_other_types_are_rejected(change: dict[str, Any], message: str) -> None:
     with pytest.raises(EntityValueError, match=re.escape(message)):
         schema_of(Employee).encode(replace(JONES, **change))
 
@@ -245,7 +245,7 @@ def test_values_of_other_types_are_refused(change: dict[str, Any], message: str)
         ({"day": "2020"}, "Everything.day"),
     ],
 )
-def test_values_that_the_service_has_not_are_refused(change: dict[str, Any], message: str) -> None:
+def test_values_that_the_service_has_not_are_rejected(change: dict[str, Any], message: str) -> None:
     with pytest.raises(EntityValueError, match=message):
         schema_of(Everything).encode(Everything("x", **change))
 
@@ -285,7 +285,7 @@ KEYS = {"a": Annotated[str, Partition()], "b": Annotated[str, Row()]}
         (lambda: Schemas(Employee | entity(type="Employee")(Department)), "the same type"),
     ],
 )
-def test_wrong_classes_are_refused(make: Callable[[], object], message: str) -> None:
+def test_wrong_classes_are_rejected(make: Callable[[], object], message: str) -> None:
     with pytest.raises(SchemaError, match=re.escape(message) if "|" not in message else message):
         make()
 

@@ -1,4 +1,4 @@
-"""The limits are the service's: an entity is refused before it is sent exactly where the service refuses it."""
+"""The limits are the service's: an entity is rejected before it is sent exactly where the service rejects it."""
 
 import pytest
 from azure.core.exceptions import HttpResponseError
@@ -63,7 +63,7 @@ def test_a_limit_is_the_service_s(table_client: TableClient, properties: Bag, ta
     assert (library_takes(properties), service_takes(table_client, properties)) == (taken, taken)
 
 
-# The service drops a member with `@` without a word; the library refuses it.
+# The service drops a member with `@` without a word; the library rejects it.
 CHARACTERS = st.one_of(
     st.sampled_from("aZ_09-. :·é中µªͅ"), st.characters(exclude_categories=["Cs"], exclude_characters="@")
 )

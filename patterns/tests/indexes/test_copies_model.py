@@ -28,7 +28,7 @@ def entries(properties: Properties) -> frozenset[Entry]:
 
 
 class Late(PointerIndex):
-    """Marks no entry before the commit, but remembers its ETag."""
+    """Marks no entry before the commit, but keeps its ETag."""
 
     def _marks(self, entries: list[tuple[Entry, EntityKey]]) -> Protocol[list[Mark]]:
         marks = []

@@ -14,7 +14,7 @@ from lazulite_patterns.effects.queues import Receive, Remove, Sent
 from lazulite_patterns.effects.tables import EntityKey, Kind, Operation, Properties, Read, Stored, Write
 from lazulite_patterns.indexes import deferred
 from lazulite_patterns.indexes.changes import Changed, Entries
-from lazulite_patterns.indexes.deferred import announce, reconcile, told
+from lazulite_patterns.indexes.deferred import announce, parsed, reconcile
 from lazulite_patterns.indexes.entries import Entry, target
 from lazulite_patterns.indexes.pointers import PointerIndex
 from lazulite_patterns.outcomes import Conflict, Policy, Unavailable
@@ -122,7 +122,7 @@ def working(kind: type[PointerIndex], *, once: bool = False, messages_max: int =
                 return None
             (message,) = received
             try:
-                yield from (hasty if once else reconcile)(index, *told(json.loads(message.text)["body"]))
+                yield from (hasty if once else reconcile)(index, *parsed(json.loads(message.text)["body"]))
             except Conflict:
                 continue
             with suppress(Rejected):

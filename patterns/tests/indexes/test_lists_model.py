@@ -1,4 +1,4 @@
-"""A committed entity is in its list at every instant, in every interleaving; stamps are needed for that."""
+"""A committed entity is in its list at every instant, in every interleaving; versions are needed for that."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -28,7 +28,7 @@ def entries(properties: Properties) -> frozenset[Entry]:
 
 
 class Stamping(PointerIndex):
-    """Takes stamps of the process's own: ids of the explorer are numbered in each process."""
+    """Takes versions of the process's own: ids of the explorer are numbered in each process."""
 
     process = 0
 
@@ -39,7 +39,7 @@ class Stamping(PointerIndex):
 
 
 class Careless(Stamping):
-    """Takes an entity out of a list whatever its stamp is."""
+    """Takes an entity out of a list whatever its version is."""
 
     def _clean(self, left: list[tuple[Entry, Stored]]) -> Protocol[None]:
         for place, stored in left:
@@ -138,7 +138,7 @@ def test_a_list_goes_on_in_another_row() -> None:
     assert simulation.world.entities("names") == []
 
 
-def test_an_entity_is_once_in_a_list_and_taken_by_its_stamp_only() -> None:
+def test_an_entity_is_once_in_a_list_and_taken_by_its_version_only() -> None:
     simulation = Simulation()
     place = entry("a", ANN)
     simulation.run(lists.put(place, ANN, UNMARKED))

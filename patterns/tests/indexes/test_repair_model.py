@@ -40,7 +40,7 @@ def ticks(stored: Stored | None) -> int:
 
 
 class Timed(World):
-    """Stamps entries, and refuses a commit that began before the last tick."""
+    """Adds a time to entries, and rejects a commit that began before the last tick."""
 
     def perform(self, effect: Request, now_seconds: float = math.inf) -> tuple[World, object]:
         if isinstance(effect, Write):
@@ -49,8 +49,8 @@ class Timed(World):
             if effect.table == "t" and operation.properties.get("Began", time) != time:
                 raise Rejected(400, "TooLate")
             if effect.table == "mails":
-                stamped = replace(operation, properties={**operation.properties, "Ticks": time})
-                effect = Write(effect.table, stamped)
+                timed = replace(operation, properties={**operation.properties, "Ticks": time})
+                effect = Write(effect.table, timed)
         after, answer = super().perform(effect, now_seconds)
         if isinstance(effect, Read) and isinstance(answer, Stored):
             answer = self.entity(*effect_place(effect))

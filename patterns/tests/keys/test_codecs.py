@@ -1,4 +1,4 @@
-"""Each codec is injective and keeps order; what it does not make is refused."""
+"""Each codec is injective and keeps order; what it does not make is rejected."""
 
 from datetime import UTC, date, datetime
 from typing import Any
@@ -31,13 +31,13 @@ def test_texts_sort_as_values_and_come_back(case: Case[Any], data: st.DataObject
 
 
 @pytest.mark.parametrize(("codec", "value"), WRONG)
-def test_values_without_a_text_are_refused(codec: Codec[Any], value: object) -> None:
+def test_values_without_a_text_are_rejected(codec: Codec[Any], value: object) -> None:
     with pytest.raises(KeyValueError):
         codec.encode(value)
 
 
 @pytest.mark.parametrize(("codec", "text"), FOREIGN)
-def test_texts_of_no_value_are_refused(codec: Codec[Any], text: str) -> None:
+def test_texts_of_no_value_are_rejected(codec: Codec[Any], text: str) -> None:
     with pytest.raises(KeyFormatError):
         codec.decode(text)
 

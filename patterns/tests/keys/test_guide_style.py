@@ -38,13 +38,13 @@ def test_keys_come_back_and_a_prefix_is_exact(name: str, rest: str, other: str) 
 
 
 @pytest.mark.parametrize("employee", ["a_b", "a/b", "a%b"])
-def test_what_would_need_an_escape_is_refused(employee: str) -> None:
+def test_what_would_need_an_escape_is_rejected(employee: str) -> None:
     with pytest.raises(KeyValueError, match=r"Reviews\.employee"):
         STYLE.encode(Reviews(employee, 2012))
 
 
 @pytest.mark.parametrize("text", ["000123", "000123_12", "a/b_2012", "x_y_2012"])
-def test_foreign_keys_are_refused(text: str) -> None:
+def test_foreign_keys_are_rejected(text: str) -> None:
     with pytest.raises(KeyFormatError):
         STYLE.decode(text)
 
@@ -55,7 +55,7 @@ def test_a_separator_is_one_allowed_character(sep: str) -> None:
         Reviews.guide_style(sep)
 
 
-def test_long_keys_and_gaps_are_refused() -> None:
+def test_long_keys_and_gaps_are_rejected() -> None:
     with pytest.raises(KeyValueError, match="1024 are allowed"):
         STYLE.encode(Reviews("x" * 1020, 2012))
     with pytest.raises(KeyValueError, match="without a gap"):

@@ -115,7 +115,7 @@ def test_characters_are_replaced_as_described() -> None:
 
 
 @pytest.mark.parametrize("code", [0x0, 0x1F, 0x7F, 0x9F, 0xD800, 0xDFFF, 0xFFFD, 0xFFFE, 0xFFFF], ids="{:04X}".format)
-def test_characters_that_no_key_has_are_refused(code: int) -> None:
+def test_characters_that_no_key_has_are_rejected(code: int) -> None:
     with pytest.raises(KeyValueError, match=rf"Path\.second: the character U\+{code:04X}"):
         Path("a", f"b{chr(code)}", "c").encode()
 
@@ -188,7 +188,7 @@ def declare(**components: object) -> Callable[[], object]:
         (declare(shard=bucket(2, by="name")), "no component that is given"),
     ],
 )
-def test_wrong_classes_are_refused(make: Callable[[], object], message: str) -> None:
+def test_wrong_classes_are_rejected(make: Callable[[], object], message: str) -> None:
     with pytest.raises(TypeError, match=message):
         make()
 

@@ -10,7 +10,7 @@ from lazulite_patterns.effects.errors import ResultUnknown
 from lazulite_patterns.effects.failpoints import NoFailpoints
 from lazulite_patterns.effects.tables import Batch, EntityKey, Kind, Operation, Read, Stored, Write
 from lazulite_patterns.leases import Grant, LeaseLost, LeaseTaken
-from lazulite_patterns.leases.protocol import LeaseProtocol, _number
+from lazulite_patterns.leases.protocol import LeaseProtocol, number
 from lazulite_patterns.outcomes import Conflict, OutcomeUnknown, Policy, Unavailable
 from lazulite_patterns.outcomes.verdict import Planned
 from lazulite_patterns.outcomes.writes import write
@@ -63,7 +63,7 @@ def never_back(world: World) -> None:
         return
     latest = max(int(each.key.row_key[4:]) for each in world.entities("t") if each.key.row_key.startswith("seen"))
     assert int(str(written.properties["Token"])) == latest, "a holder passed after another one had"
-    assert latest <= _number(row, "Token"), "a guarded write without its grant"
+    assert latest <= number(row, "Token"), "a guarded write without its grant"
 
 
 def seen(kind: type[LeaseProtocol]) -> Callable[[], Protocol[object]]:

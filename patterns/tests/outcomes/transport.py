@@ -18,7 +18,7 @@ class Loss(Enum):
 
 
 class LossyTransport(RequestsTransport):  # type: ignore[misc] # azure-core loads it lazily, without a type
-    """Loses what it is told to, one for each request; and counts requests."""
+    """Loses as its list says, one for each request; and counts requests."""
 
     def __init__(self, losses: Iterable[Loss] = ()) -> None:
         super().__init__()

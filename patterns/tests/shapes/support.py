@@ -6,6 +6,7 @@ from azure.data.tables import TableClient
 
 from lazulite_patterns.effects.ambient import Ambient
 from lazulite_patterns.effects.driver import Driver
+from lazulite_patterns.effects.failpoints import Failpoints
 from lazulite_patterns.outcomes import Policy
 from lazulite_patterns.simulation import Fault, FaultAt
 
@@ -33,7 +34,7 @@ def counting() -> FaultAt:
     return FaultAt(-1, Fault.BUSY)
 
 
-def driver(client: TableClient, fault: FaultAt | None = None) -> Driver:
+def driver(client: TableClient, fault: Failpoints | None = None) -> Driver:
     """Return a driver that does not wait, after the grace, with a fault."""
     ambient = Ambient(failpoints=fault or counting(), utc_now=later)
     return Driver({client.table_name: client}, ambient, lambda _: None)

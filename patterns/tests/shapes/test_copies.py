@@ -70,7 +70,7 @@ def test_a_link_leads_to_an_entity_that_is_there(staff: Copies[Employee | Depart
     assert staff.delete(ANN) is False
 
 
-def test_bad_input_is_refused_before_it_is_sent(table_client: TableClient) -> None:
+def test_bad_input_is_rejected_before_it_is_sent(table_client: TableClient) -> None:
     count = counting()
     staff: Copies[Employee | Department] = Copies(
         table_client, Employee | Department, COPIED, ambient=Ambient(failpoints=count)
@@ -112,7 +112,7 @@ def test_links_lead_out_of_a_partition_but_copies_do_not(table_client: TableClie
         notes.insert(Note("Oslo", "n", "Rome", 1))
 
 
-def test_a_wrong_declaration_is_refused(table_client: TableClient) -> None:
+def test_a_wrong_declaration_is_rejected(table_client: TableClient) -> None:
     wrong: list[Any] = [
         lambda: Ref(Department, Employee, site="site"),
         lambda: Ref(Department, Employee, site="site", id="boss"),

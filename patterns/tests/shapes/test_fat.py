@@ -110,7 +110,7 @@ def test_any_entity_is_read_as_it_was_written(
     assert rows(table_client) == []
 
 
-def test_bad_input_is_refused_before_it_is_sent(table_client: TableClient) -> None:
+def test_bad_input_is_rejected_before_it_is_sent(table_client: TableClient) -> None:
     count = counting()
     fat = Fat(table_client, ambient=Ambient(failpoints=count))
     for wrong, message in (

@@ -152,7 +152,7 @@ def test_a_table_that_is_dropped_while_it_is_read_has_no_entities(service: Table
 
 
 @pytest.mark.parametrize("wrong", ["", "1Logins", "Log_ins", "L" * 55, "Lögins"])
-def test_a_prefix_is_refused_that_makes_no_name(service: TableServiceClient, wrong: str) -> None:
+def test_a_prefix_is_rejected_that_makes_no_name(service: TableServiceClient, wrong: str) -> None:
     with pytest.raises(ValueError, match="letters and digits"):
         Periods(service, wrong, Login, keep=DAY)
     assert len(Names("L" * 54, "day").at(NOON).name) == 63

@@ -1,4 +1,4 @@
-"""An entity near 1 MiB is divided where the service refuses one row: what the library adds is counted."""
+"""An entity near 1 MiB is divided where the service rejects one row: what the library adds is counted."""
 
 import pytest
 from azure.data.tables import TableClient

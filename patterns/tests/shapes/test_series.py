@@ -78,7 +78,7 @@ def test_shards_do_not_meet_other_series(table_client: TableClient) -> None:
         series.put(KEY, {0: 1})
 
 
-def test_bad_input_is_refused_before_it_is_sent(table_client: TableClient) -> None:
+def test_bad_input_is_rejected_before_it_is_sent(table_client: TableClient) -> None:
     count = counting()
     series = Series(table_client, 24, int, ambient=Ambient(failpoints=count))
     for slot, amount, message in ((24, 1, "S24"), (-1, 1, "S-1"), (3, 2**63, "S03"), (3, 1.5, "S03"), (3, True, "S03")):

@@ -76,7 +76,7 @@ def test_other_rows_of_a_partition_stay(table_client: TableClient) -> None:
     assert rows(table_client) == ["!a", "000", "A", "zz"]
 
 
-def test_bad_input_is_refused_before_it_is_sent(table_client: TableClient) -> None:
+def test_bad_input_is_rejected_before_it_is_sent(table_client: TableClient) -> None:
     count = counting()
     tail = Tail(table_client, ambient=Ambient(failpoints=count))
     for partition, properties, time, message in (

@@ -98,7 +98,7 @@ def test_neighbours_are_other_entities(table_client: TableClient) -> None:
     assert list(audit(wide)) == []
 
 
-def test_bad_input_is_refused_before_it_is_sent(table_client: TableClient) -> None:
+def test_bad_input_is_rejected_before_it_is_sent(table_client: TableClient) -> None:
     count = counting()
     wide = Wide(table_client, ambient=Ambient(failpoints=count))
     wrong: list[tuple[Properties, str]] = [

@@ -303,7 +303,7 @@ def test_each_type_is_found_by_its_value(table_client: TableClient) -> None:
     assert list(table_client.list_entities()) == []
 
 
-def test_a_wrong_index_is_refused_when_it_is_declared(table_client: TableClient) -> None:
+def test_a_wrong_index_is_rejected_when_it_is_declared(table_client: TableClient) -> None:
     for wrong in (
         lambda: Index("none"),
         lambda: Index("both", "age", within_partition=True, table="Other"),

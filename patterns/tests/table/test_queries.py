@@ -177,7 +177,7 @@ def test_a_table_scan_is_asked_for(table: Table[Review], classes: Classes) -> No
         ([*BRANCH, E.rating.starts_with("1")], "how it begins"),
     ],
 )
-def test_wrong_queries_are_refused(table: Table[Review], conditions: list[Condition], message: str) -> None:
+def test_wrong_queries_are_rejected(table: Table[Review], conditions: list[Condition], message: str) -> None:
     with pytest.raises(QueryError, match=message):
         table.where(*conditions)
 
@@ -210,7 +210,7 @@ def test_pages_have_their_size_and_cursors_survive(table: Table[Review], size: i
     assert found == expected
 
 
-def test_wrong_cursors_are_refused(table: Table[Review]) -> None:
+def test_wrong_cursors_are_rejected(table: Table[Review]) -> None:
     cursor = table.where(E.country == "it").page(1).cursor
     assert cursor is not None
     with pytest.raises(QueryError, match="another query"):

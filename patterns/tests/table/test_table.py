@@ -153,7 +153,7 @@ def test_a_block_that_raises_sends_nothing(table: Table[Member | Rental]) -> Non
     assert table.get(ANN) is None
 
 
-def test_wrong_transactions_are_refused_before_sending(table: Table[Member | Rental]) -> None:
+def test_wrong_transactions_are_rejected_before_sending(table: Table[Member | Rental]) -> None:
     with table.partition("south") as partition, pytest.raises(ValueError, match="is not in the partition"):
         partition.insert(ANN)
 
@@ -173,7 +173,7 @@ def test_wrong_transactions_are_refused_before_sending(table: Table[Member | Ren
     assert list(table.client.list_entities()) == []
 
 
-def test_wrong_merges_are_refused_before_sending(table: Table[Member | Rental]) -> None:
+def test_wrong_merges_are_rejected_before_sending(table: Table[Member | Rental]) -> None:
     with pytest.raises(EntityValueError, match=r"Member\.phone: a merge cannot remove it"):
         table.merge(ANN, phone=None)
     with pytest.raises(EntityValueError, match=r"Member\.club: no property"):

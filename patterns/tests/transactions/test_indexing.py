@@ -115,7 +115,7 @@ def test_a_crash_after_the_commit_leaves_a_message_for_later(
     assert len(list(queue.peek_messages())) == (0 if fault is Fault.CRASH_AFTER else 1), "it is hidden for 90 seconds"
 
 
-def test_wrong_declarations_are_refused(table_client: TableClient, queue: QueueClient) -> None:
+def test_wrong_declarations_are_rejected(table_client: TableClient, queue: QueueClient) -> None:
     for options in ({"unique": True}, {"within_partition": True}, {"copy": ["city"]}):
         with pytest.raises(SchemaError):
             Index("mail", "mail", eventual=True, **options)

@@ -198,7 +198,7 @@ async def test_an_asynchronous_move(
     assert list(table_client.list_entities()) == []
 
 
-def test_wrong_moves_are_refused(table_client: TableClient, target_client: TableClient) -> None:
+def test_wrong_moves_are_rejected(table_client: TableClient, target_client: TableClient) -> None:
     current = Table(table_client)
     with pytest.raises(ValueError, match="the same"):
         Move("archive", source=current, target=Table(table_client))

@@ -1,26 +1,32 @@
 """A moved entity is never in neither table, and no new one is moved, in every interleaving; each rule is needed."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
 
 import pytest
 
-from lazulite_patterns.effects.effect import Protocol, perform
+from lazulite_patterns.audit.finding import Finding
+from lazulite_patterns.audit.walk import Walk
+from lazulite_patterns.effects.effect import Effect, Protocol, perform
+from lazulite_patterns.effects.errors import ResultUnknown
 from lazulite_patterns.effects.queues import Send
-from lazulite_patterns.effects.tables import EntityKey, Kind, Operation, Stored, Write
+from lazulite_patterns.effects.tables import EntityKey, Kind, Operation, Read, Stored, Write
 from lazulite_patterns.entities.bags import Bag, Bags
-from lazulite_patterns.outcomes import Conflict, Policy
+from lazulite_patterns.outcomes import Conflict, OutcomeUnknown, Policy
 from lazulite_patterns.outcomes.ring import RING, Ring
 from lazulite_patterns.outcomes.verdict import Planned
-from lazulite_patterns.simulation import InvariantError, World, explore
+from lazulite_patterns.simulation import InvariantError, Simulation, World, explore
 from lazulite_patterns.simulation.world import Request
 from lazulite_patterns.table.session import Session
+from lazulite_patterns.transactions.checks import MoveCheck
 from lazulite_patterns.transactions.letters import Letter
 from lazulite_patterns.transactions.move import Move, Seen
 from lazulite_patterns.transactions.work import Work
 
 KEY = EntityKey("p", "jones")
 LATEST = ("model", EntityKey("latest", ""))
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
 FIRST, SECOND = 1, 2
 """Two entities that have the same keys one after the other, in the property `Life`."""
 
@@ -184,3 +190,124 @@ def test_each_rule_is_needed(mutation: type[Move[Bag]]) -> None:
         return False
 
     assert any(broken(processes, there) for processes in PROCESSES for there in (False, True))
+
+
+class LostMeanwhile:
+    """Failpoints: after the first write to a table, other work is done, and then the answer is lost."""
+
+    def __init__(self, simulation: Simulation, table: str, work: Callable[[], Protocol[object]]) -> None:
+        self._simulation, self._table, self._work, self._done = simulation, table, work, False
+
+    def before(self, effect: Effect[object]) -> None: ...
+
+    def after(self, effect: Effect[object]) -> None:
+        if isinstance(effect, Write) and effect.table == self._table and not self._done:
+            self._done = True
+            self._simulation.run(self._work())
+            raise ResultUnknown("lost")
+
+
+class ForgetfulCopy(Move[Bag]):
+    """Replaces the target without the ids of the writes before."""
+
+    def _put(self, seen: Seen) -> Protocol[None]:
+        assert seen.there is not None
+        yield from self._target.write([Planned(Operation(Kind.REPLACE, KEY, seen.copy, seen.there.etag))])
+
+
+class ForgetfulMark(Move[Bag]):
+    """Marks the source without the ids of the writes before."""
+
+    def mark(self, base: Stored) -> Protocol[Letter]:
+        written = yield from self._source.write([Planned(Operation(Kind.MERGE, base.key, {}, base.etag))])
+        return Letter(self.name, written.operation_id, list(base.key))
+
+
+def updated_meanwhile(kind: type[Move[Bag]], table: str) -> Bag:
+    """Update the row of a table, whose answer is lost, while a move writes the same row; return the row."""
+    simulation = Simulation()
+    simulation.world = start(there=True)
+    made: Callable[..., Move[Bag]] = kind
+    move = made("archive", source=Tables("source"), target=Tables("target"))
+    steps: dict[str, Callable[[], Protocol[object]]] = {
+        "source": lambda: move.begin(KEY),
+        "target": lambda: move.carry_out(Letter("archive", "move", list(KEY))),
+    }
+    simulation.ambient.failpoints = LostMeanwhile(simulation, table, steps[table])
+    change: Callable[[Bag], Bag] = lambda bag: Bag({**bag, "Version": 7})  # noqa: E731
+    return simulation.run(Tables(table).session.update(KEY, change, 1, "raise")).entity
+
+
+@pytest.mark.parametrize(("table", "mutation"), [("source", ForgetfulMark), ("target", ForgetfulCopy)])
+def test_a_writer_whose_answer_is_lost_finds_its_id_after_a_move(table: str, mutation: type[Move[Bag]]) -> None:
+    """A move keeps the ids of the writes before its own, in the source and in the target."""
+    assert updated_meanwhile(Move, table)["Version"] == 7
+    with pytest.raises(OutcomeUnknown):
+        updated_meanwhile(mutation, table)
+
+
+class Dated(Watched):
+    """All rows are of one time, so that only their properties tell what a move left."""
+
+    def perform(self, effect: Request, now_seconds: float = math.inf) -> tuple[World, object]:
+        after, answer = super().perform(effect, now_seconds)
+        answer = answer._replace(timestamp=NOW) if isinstance(answer, Stored) else answer
+        return Dated(after._rows, after._queues), answer
+
+
+def auditor(check: Callable[[Move[Bag]], MoveCheck]) -> Callable[[], Protocol[object]]:
+    """Examine the source's row and repair what is found, however young it is."""
+    made: Callable[..., Move[Bag]] = Move
+    found = check(made("archive", source=Tables("source"), target=Tables("target")))
+
+    def run() -> Protocol[object]:
+        row = yield from perform(Read("source", KEY))
+        if row is not None:
+            yield from Walk([found], True, -1).look(found, "source", row, NOW)
+        return None
+
+    return run
+
+
+def audited(check: Callable[[Move[Bag]], MoveCheck], processes: list[Callable[[], Protocol[object]]]) -> int:
+    world = Dated(start(there=False)._rows, start(there=False)._queues)
+    repaired = []
+
+    def seen(world: World) -> None:
+        kept(world)
+        repaired.append(world.entity("source", KEY) is None and bool(world.messages("tasks")))
+
+    states = explore(world, [worker(Move), auditor(check), *processes], seen, crashes_max=2).states_count
+    assert any(repaired), "the auditor carried out no move"
+    return states
+
+
+@pytest.mark.parametrize("processes", PROCESSES[:2], ids=["writer", "successor"])
+def test_a_repair_keeps_the_entity_while_workers_and_writers_run(
+    processes: list[Callable[[], Protocol[object]]],
+) -> None:
+    assert audited(MoveCheck, processes) > 500
+
+
+class Careless(MoveCheck):
+    """Deletes the source whatever its ETag is."""
+
+    def _again(self, row: Stored) -> Protocol[bool]:
+        yield from self.move.source.write([Planned(Operation(Kind.DELETE, row.key))])
+        return True
+
+
+class Incurious(MoveCheck):
+    """Takes every entity that has a copy, whatever the copy is."""
+
+    def examine(self, table: str, row: Stored, now: datetime) -> Protocol[Sequence[Finding]]:
+        there = yield from self.move.target.stored(row.key)
+        return [] if there is None else [Finding("", table, row.key, 0, "", repair=lambda _: self._again(row))]
+
+
+@pytest.mark.parametrize(("check", "processes"), [(Careless, [writer]), (Incurious, [successor])])
+def test_each_rule_of_a_repair_is_needed(
+    check: Callable[[Move[Bag]], MoveCheck], processes: list[Callable[[], Protocol[object]]]
+) -> None:
+    with pytest.raises(InvariantError):
+        audited(check, processes)

@@ -234,7 +234,7 @@ def test_a_message_that_cannot_be_sent_prevents_the_transaction() -> None:
     assert simulation.world.entities("t") == []
 
 
-def test_a_payload_that_is_too_large_is_refused_before_anything_is_sent() -> None:
+def test_a_payload_that_is_too_large_is_rejected_before_anything_is_sent() -> None:
     simulation, work, outbox = simulated(lambda _: None)
     with pytest.raises(EntityValueError, match="Payload"):
         simulation.run(outbox.commit(work, PLANNED, "x" * 32_768))

@@ -260,7 +260,7 @@ def test_no_other_worker_receives_a_message_meanwhile() -> None:
 
 
 class FirstRejected:
-    """The first request is refused, the others are not."""
+    """The first request is rejected, the others are not."""
 
     count = 0
 
@@ -333,7 +333,7 @@ def test_the_largest_message_is_taken_in_base64(queue_client: QueueClient, conne
     assert len(texts(queue_client)[0]) == 64 * 1024
 
 
-def test_wrong_settings_are_refused(queue_client: QueueClient) -> None:
+def test_wrong_settings_are_rejected(queue_client: QueueClient) -> None:
     with pytest.raises(ValueError, match="the same name"):
         Tasks(queue_client, [Calling(fail), Calling(fail)])
     assert Send("q", "text").lifetime_seconds == -1

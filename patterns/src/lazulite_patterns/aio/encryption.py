@@ -13,11 +13,11 @@ from lazulite_patterns.aio.table import Table
 from lazulite_patterns.effects.ambient import Ambient
 from lazulite_patterns.effects.tables import Continuation
 from lazulite_patterns.encryption.ciphers import Ciphers
-from lazulite_patterns.encryption.session import EncryptedSession, blinded, reencrypted
+from lazulite_patterns.encryption.session import blinded, encrypted, reencrypted
 from lazulite_patterns.entities.bags import Bag
+from lazulite_patterns.indexes.index import Index
 from lazulite_patterns.outcomes.retries import Policy
 from lazulite_patterns.table.conditions import Condition
-from lazulite_patterns.table.session import kinds_of
 
 E = TypeVar("E")
 
@@ -41,6 +41,8 @@ class EncryptedTable(Table[E]):
         kinds: type[E] | UnionType,
         *,
         cipher: Ciphers,
+        indexes: Sequence[Index] = ...,
+        clients: Sequence[TableClient] = ...,
         policy: Policy = ...,
         ambient: Ambient | None = ...,
     ) -> None: ...
@@ -50,6 +52,8 @@ class EncryptedTable(Table[E]):
         kinds: type[E] | UnionType | None = None,
         *,
         cipher: Ciphers,
+        indexes: Sequence[Index] = (),
+        clients: Sequence[TableClient] = (),
         policy: Policy = Policy(),  # noqa: B008 - it is frozen
         ambient: Ambient | None = None,
     ) -> None:
@@ -59,12 +63,24 @@ class EncryptedTable(Table[E]):
             client: of the table. Its own retries are not used.
             kinds: a class that is declared with `entity`, or a union of such; None for property bags.
             cipher: what encrypts, `Cipher` or `LegacyCipher`.
+            indexes: of properties that are not encrypted; the table has one class then.
+            clients: of the other tables that indexes name.
             policy: deadlines and marks.
             ambient: clock, randomness and failpoints, for tests.
+
+        Raises:
+            SchemaError: an index would show the values of an encrypted property.
         """
-        super().__init__(client, kinds, policy=policy, ambient=ambient)  # type: ignore[arg-type] # None is for bags
+        super().__init__(
+            client,
+            kinds,  # type: ignore[arg-type] # None is for bags
+            indexes=indexes,
+            clients=clients,
+            policy=policy,
+            ambient=ambient,
+        )
         self.cipher = cipher
-        self._session = EncryptedSession(client.table_name, kinds_of(kinds), policy, cipher=cipher)
+        self._session = encrypted(self._session, cipher)
 
     def where(self, *conditions: Condition | tuple[Condition, ...], scan: bool = False) -> Query[E]:
         """Return a query as `Table.where` does. An encrypted property is compared by its blind index.

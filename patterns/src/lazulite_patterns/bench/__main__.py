@@ -1,4 +1,4 @@
-"""`python -m lazulite_patterns.bench`: the library against the plain SDK; and `load`, a large load that is killed.
+"""`python -m lazulite_patterns.bench`: the library against the plain SDK; `load` and `writers`, which are killed.
 
 The variable PATTERNS_CONNECTION_STRING names the storage account, whose service should not be in this process.
 """
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from azure.data.tables import TableClient
 
-from lazulite_patterns.bench import campaign, compare
+from lazulite_patterns.bench import campaign, compare, writers
 
 
 def main() -> int:
@@ -22,11 +22,17 @@ def main() -> int:
     if given.command == "compare":
         for part in (compare.points, compare.loads, compare.indexed):
             for line in part(connection_string, given.rounds):
-                wall, cpu = line.library.wall / line.other.wall, line.library.cpu / line.other.cpu
-                times = f"{line.other.wall * 1000:8.3f} ms {line.library.wall * 1000:8.3f} ms"
-                ratios = f"ratio {wall:.2f}, of the CPU time here {cpu:.2f}"
+                ratio = line.library.ratio(line.other)
+                times = f"{line.other.median.wall * 1000:8.3f} ms {line.library.median.wall * 1000:8.3f} ms"
+                ratios = f"ratio {ratio.wall:.2f}, of the CPU time here {ratio.cpu:.2f}"
                 print(f"{line.what:45} {times}  {ratios} ({line.promise})", flush=True)
         return 0
+    if given.command == "writers":
+        chosen = (given.writers, given.people, given.kills, given.interval, given.seed)
+        return 0 if writers.run(connection_string, writers.Settings(*chosen)) else 1
+    if given.command == "write":
+        with TableClient.from_connection_string(connection_string, given.table) as client:
+            writers.write(client, given.people, given.seed)
     settings = campaign.Settings(given.rows, given.partitions, given.faults, given.kills, given.seed)
     if given.command == "load":
         return 0 if campaign.run(connection_string, settings) else 1
@@ -52,6 +58,15 @@ def _parser() -> argparse.ArgumentParser:
         loading.add_argument("--faults", type=float, default=0.05)
         loading.add_argument("--kills", type=int, default=3)
         loading.add_argument("--seed", type=int, default=0)
+    writing = commands.add_parser("writers", help="change indexed entities in processes that are killed")
+    writing.add_argument("--writers", type=int, default=4)
+    writing.add_argument("--people", type=int, default=16)
+    writing.add_argument("--kills", type=int, default=40)
+    writing.add_argument("--interval", type=float, default=3.0, help="seconds between two kills, at most")
+    writing.add_argument("--seed", type=int, default=0)
+    one = commands.add_parser("write", help="one process of it")
+    for name, kind in (("table", str), ("people", int), ("seed", int)):
+        one.add_argument(name, type=kind)
     return parser
 
 

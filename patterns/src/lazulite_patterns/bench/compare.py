@@ -9,7 +9,7 @@ from uuid import uuid4
 
 from azure.data.tables import TableClient
 
-from lazulite_patterns.bench.turns import Seconds, by_turns
+from lazulite_patterns.bench.turns import Turns, by_turns
 from lazulite_patterns.bulk import load
 from lazulite_patterns.effects.ambient import Ambient
 from lazulite_patterns.effects.effect import Effect
@@ -20,6 +20,8 @@ from lazulite_patterns.keys import integer
 from lazulite_patterns.table.table import Table
 
 _BATCH = 100
+_SHORT = 10
+"""Rounds of short turns for each round of long ones."""
 
 
 @entity(type="BenchPerson")
@@ -38,8 +40,8 @@ class Line(NamedTuple):
     """A line of the result: what, what it takes by the plain SDK and by the library, and what is promised."""
 
     what: str
-    other: Seconds
-    library: Seconds
+    other: Turns
+    library: Turns
     promise: str
 
 
@@ -70,8 +72,8 @@ def bag(team: str, number: int) -> dict[str, object]:
     }
 
 
-def points(connection_string: str, rounds: int, count: int = 50) -> list[Line]:
-    """Return the lines of point reads and inserts."""
+def points(connection_string: str, rounds: int, count: int = 10) -> list[Line]:
+    """Return the lines of point reads and inserts. Turns are short, and there are many of them."""
     with table(connection_string) as client:
         people = Table(client, Person)
         load(people, [person("read", number) for number in range(count)])
@@ -88,7 +90,7 @@ def points(connection_string: str, rounds: int, count: int = 50) -> list[Line]:
                 "sdk insert": lambda each: [client.create_entity(bag(f"sdk{each}", number)) for number in range(count)],
                 "insert": insert,
             },
-            rounds,
+            rounds * _SHORT,
         )
     each = {name: turn.for_each(count) for name, turn in taken.items()}
     return [
@@ -135,8 +137,8 @@ class _Counting:
     def after(self, effect: Effect[object]) -> None: ...
 
 
-def indexed(connection_string: str, rounds: int, count: int = 20) -> list[Line]:
-    """Return the lines of inserts with indexes, against as many plain requests as they take."""
+def indexed(connection_string: str, rounds: int, count: int = 4) -> list[Line]:
+    """Return the lines of inserts with indexes, against as many plain requests as they take, of as many rows."""
     lines = []
     kinds = {
         "one within the partition": [Index("name", "name", within_partition=True)],
@@ -148,18 +150,23 @@ def indexed(connection_string: str, rounds: int, count: int = 20) -> list[Line]:
             counting = _Counting()
             people = Table(client, Person, indexes=indexes, ambient=Ambient(failpoints=counting))
             people.insert(person("count", 0))
-            requests = counting.requests.total()
+            requests, batches = counting.requests.total(), counting.requests["Batch"]
 
-            def plain(turn: int, client: TableClient = client, requests: int = requests) -> None:
+            def plain(
+                turn: int, client: TableClient = client, singles: int = requests - batches, batches: int = batches
+            ) -> None:
                 for number in range(count):
-                    for trip in range(requests):
+                    for trip in range(singles):
                         client.upsert_entity(bag(f"plain{turn}!{trip}", number))
+                    for trip in range(batches):  # An entity and its entry.
+                        rows = [bag(f"batch{turn}!{trip}", each) for each in (number, count + number)]
+                        client.submit_transaction([("create", each) for each in rows])
 
             def own(turn: int, people: Table[Person] = people) -> None:
                 for number in range(count):
                     people.insert(person(f"own{turn}", 1 + turn * count + number))
 
-            taken = by_turns({"plain": plain, "own": own}, rounds)
+            taken = by_turns({"plain": plain, "own": own}, rounds * _SHORT)
         each = {name: turn.for_each(count) for name, turn in taken.items()}
         lines.append(Line(f"insert, {what}: {requests} requests", each["plain"], each["own"], "at most 1.15"))
     return lines

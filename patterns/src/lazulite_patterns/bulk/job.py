@@ -93,7 +93,7 @@ class Job(Generic[E, R]):
 
         Args:
             session: of the table.
-            planned: returns the write of a row; raises EntityValueError for a row that the service would refuse.
+            planned: returns the write of a row; raises EntityValueError for a row that the service would reject.
             limits: of memory, workers and failures.
             checkpoint: keeps how far the load is.
             notify: called after each wave.

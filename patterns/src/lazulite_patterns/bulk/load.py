@@ -41,7 +41,7 @@ def load(
     Raises:
         TooManyFailures: more rows failed than the limit says.
         OutcomeUnknown: the service did not answer before the deadline. Load again with the checkpoint.
-        Rejected: the service refuses the requests, as for a table that is absent.
+        Rejected: the service rejects the requests, as for a table that is absent.
     """
     session = table._session
 

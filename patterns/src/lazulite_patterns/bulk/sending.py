@@ -1,4 +1,4 @@
-"""One transaction of a load: sent again without a row that the service refuses, until all other rows are done.
+"""One transaction of a load: sent again without a row that the service rejects, until all other rows are done.
 
 A load that is resumed sends some rows again. An insert that meets an equal row is done, as is the delete of an absent
 one. After the first such row, all rows of the transaction are read, so that a hundred of them cost two more requests.
@@ -12,16 +12,15 @@ from lazulite_patterns.bulk.groups import Row
 from lazulite_patterns.effects.ambient import Together
 from lazulite_patterns.effects.effect import Effect, Protocol, perform
 from lazulite_patterns.effects.errors import Rejected, ResultUnknown
-from lazulite_patterns.effects.tables import EntityKey, Kind, Properties, Stored
-from lazulite_patterns.filters import literal_text
+from lazulite_patterns.effects.tables import EntityKey, Kind, Stored
 from lazulite_patterns.outcomes.errors import Absent, Conflict, Exists
-from lazulite_patterns.outcomes.ring import RING
+from lazulite_patterns.outcomes.ring import same
 from lazulite_patterns.table.session import Session
 
 E = TypeVar("E")
 T = TypeVar("T")
 _OF_A_ROW = frozenset({400, 413})
-"""Statuses by which the service refuses an entity; the others are about the table or the account."""
+"""Statuses by which the service rejects an entity; the others are about the table or the account."""
 
 
 class Failure(NamedTuple):
@@ -46,7 +45,7 @@ class Sent:
         done: rows that are as they shall be.
         requests: transactions that were sent until then.
         busy: answers by which the service asked for less.
-        failures: rows that the service refused.
+        failures: rows that the service rejected.
     """
 
     done: int = 0
@@ -67,7 +66,7 @@ class Sending(Generic[E]):
 
         Raises:
             OutcomeUnknown: the service did not answer before the deadline.
-            Rejected: the service refuses the request whatever the rows are.
+            Rejected: the service rejects the request whatever the rows are.
         """
         waiting = [list(rows)]
         while waiting:
@@ -136,16 +135,3 @@ def _is_done(row: Row, stored: Stored | None) -> bool:
     if kind is Kind.DELETE:
         return stored is None
     return kind is Kind.INSERT and stored is not None and same(row.planned.operation.properties, stored.properties)
-
-
-def same(one: Properties, other: Properties) -> bool:
-    """Tell whether two rows have the same properties, but for the ids of their writes."""
-    return _comparable(one) == _comparable(other)
-
-
-def _comparable(properties: Properties) -> dict[str, str]:
-    return {
-        name: literal_text(value)
-        for name, value in properties.items()
-        if value is not None and name not in {RING, "PartitionKey", "RowKey"}
-    }

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from azure.core.exceptions import HttpResponseError
 from azure.data.tables import TableClient
 
-from lazulite_patterns.effects import changesets, queue_sdk, sdk
+from lazulite_patterns.effects import blob_sdk, queue_sdk, sdk
 from lazulite_patterns.effects.ambient import Ambient, Sleep, Together
+from lazulite_patterns.effects.blobs import BlobEffect, BlobGet, BlobPage
 from lazulite_patterns.effects.calls import Call, Meanwhile
 from lazulite_patterns.effects.drive import drive
 from lazulite_patterns.effects.effect import Effect, Protocol
@@ -19,8 +20,9 @@ from lazulite_patterns.effects.failpoints import Crash
 from lazulite_patterns.effects.queues import QueueEffect, Receive
 from lazulite_patterns.effects.tables import Batch, Page, Read, Write
 
-if TYPE_CHECKING:
-    from azure.storage.queue import QueueClient  # An extra: only programs with queues have it.
+if TYPE_CHECKING:  # Extras: only programs with queues and blobs have them.
+    from azure.storage.blob import ContainerClient
+    from azure.storage.queue import QueueClient
 
 T = TypeVar("T")
 
@@ -34,10 +36,12 @@ class Driver:
         ambient: Ambient | None = None,
         sleep: Callable[[float], None] = time.sleep,
         queues: "Mapping[str, QueueClient] | None" = None,
+        containers: "Mapping[str, ContainerClient] | None" = None,
     ) -> None:
         """Take the clients by the names that protocols use."""
         self.tables = dict(tables)
         self.queues = dict(queues or {})
+        self.containers = dict(containers or {})
         self.ambient = ambient or Ambient()
         self._sleep = sleep
 
@@ -46,6 +50,20 @@ class Driver:
         return drive(protocol, self._perform)
 
     def _perform(self, effect: Effect[object]) -> object:
+        if not isinstance(effect, (Read, Write, Batch, Page, QueueEffect, BlobEffect, Call)):
+            return self._ambient(effect)
+        self.ambient.failpoints.before(effect)
+        if isinstance(effect, Call):
+            answer = effect.function(*effect.arguments)
+        elif isinstance(effect, BlobEffect):
+            answer = self._blob(effect)
+        else:
+            answer = self._message(effect) if isinstance(effect, QueueEffect) else self._request(effect)
+        self.ambient.failpoints.after(effect)
+        return answer
+
+    def _ambient(self, effect: Effect[object]) -> object:
+        """Perform an effect that is no request."""
         if isinstance(effect, Sleep):
             self._sleep(effect.seconds)
             return None
@@ -53,15 +71,7 @@ class Driver:
             return self._together(effect)
         if isinstance(effect, Meanwhile):
             return self._meanwhile(effect)
-        if not isinstance(effect, Read | Write | Batch | Page | QueueEffect | Call):
-            return self.ambient.answer(effect)
-        self.ambient.failpoints.before(effect)
-        if isinstance(effect, Call):
-            answer = effect.function(*effect.arguments)
-        else:
-            answer = self._message(effect) if isinstance(effect, QueueEffect) else self._request(effect)
-        self.ambient.failpoints.after(effect)
-        return answer
+        return self.ambient.answer(effect)
 
     def _request(self, effect: Read | Write | Batch | Page) -> object:
         client = self.tables[effect.table]
@@ -70,9 +80,9 @@ class Driver:
                 iterator = sdk.pages(effect, client.query_entities, client.list_entities)
                 entities = list(next(iterator, ()))
                 return sdk.found(entities, iterator.continuation_token)
-            if isinstance(effect, Batch) and (request := changesets.request_of(effect, client)) is not None:
+            if not isinstance(effect, Read) and (request := sdk.request_of(effect, client)) is not None:
                 answer = cast(Any, client)._client.send_request(request, stream=True, **sdk.NO_RETRIES)
-                return changesets.etags_of(answer.status_code, answer.headers, answer.read())
+                return sdk.result_of(effect, answer.status_code, answer.headers, answer.read())
             made = sdk.call(effect)
             try:
                 answer = getattr(client, made.method)(*made.args, **made.options)
@@ -92,6 +102,23 @@ class Driver:
                 return queue_sdk.result(effect, answer)
             except HttpResponseError as error:
                 if queue_sdk.is_done(effect, error):
+                    return None
+                raise
+
+    def _blob(self, effect: BlobEffect) -> object:
+        container, made = self.containers[effect.container], blob_sdk.call(effect)
+        with sdk.translated():
+            if isinstance(effect, BlobPage):
+                pages = container.list_blobs(**made.options).by_page(effect.continuation)
+                blobs = list(next(pages, ()))
+                return blob_sdk.found(blobs, getattr(pages, "continuation_token", None))
+            try:
+                answer = getattr(_client(container, effect.name, blob_sdk.lease_id(effect)), made.method)(
+                    *made.args, **made.options
+                )
+                return blob_sdk.result(effect, answer.readall() if isinstance(effect, BlobGet) else answer)
+            except HttpResponseError as error:
+                if blob_sdk.is_absent(effect, error):
                     return None
                 raise
 
@@ -115,3 +142,13 @@ class Driver:
         with ThreadPoolExecutor(max(1, min(effect.workers, len(effect.protocols)))) as pool:
             running = [pool.submit(self.run, each) for each in effect.protocols]
         return [each.result() for each in running]
+
+
+def _client(container: "ContainerClient", name: str, lease_id: str | None) -> Any:
+    """Return the client of a blob, or that of its lease."""
+    blob = container.get_blob_client(name)
+    if lease_id is None:
+        return blob
+    from azure.storage.blob import BlobLeaseClient  # noqa: PLC0415 - an extra, as above
+
+    return BlobLeaseClient(blob, lease_id)

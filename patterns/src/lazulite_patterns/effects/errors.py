@@ -1,8 +1,8 @@
-"""How an effect fails: the service refuses it, or its result is unknown."""
+"""How an effect fails: the service rejects it, or its result is unknown."""
 
 
 class Rejected(Exception):  # noqa: N818 - it is what the service says
-    """The service refused an operation, definitely: nothing was written.
+    """The service rejected an operation, definitely: nothing was written.
 
     Attributes:
         status: of HTTP, such as 412.

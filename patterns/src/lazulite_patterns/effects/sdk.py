@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 
 from azure.core import MatchConditions
 from azure.core.exceptions import AzureError, HttpResponseError
+from azure.core.rest import HttpRequest
 from azure.data.tables import TableEntity, TableTransactionError, UpdateMode
 
-from lazulite_patterns.effects.changesets import check_length
+from lazulite_patterns.effects import changesets, requests
 from lazulite_patterns.effects.errors import Rejected, ResultUnknown
 from lazulite_patterns.effects.tables import Batch, Found, Kind, Operation, Page, Read, Stored, Write
 
@@ -43,8 +44,8 @@ class _Hook:
 
 
 def _check_batch(request: Any) -> None:
-    """Refuse a transaction for its size, before it is sent."""
-    check_length(len(request.http_request.content or b""))
+    """Reject a transaction for its size, before it is sent."""
+    changesets.check_length(len(request.http_request.content or b""))
 
 
 class _DateHook:
@@ -119,6 +120,27 @@ def _write_call(operation: Operation) -> Call:
             "delete_entity", operation.key, {**NO_RETRIES, **_condition(operation), "raw_response_hook": _Hook()}
         )
     return Call("update_entity", (entity,), {**NO_RETRIES, **_condition(operation), "mode": _mode(operation.kind)})
+
+
+def request_of(effect: Write | Batch, client: Any) -> HttpRequest | None:
+    """Return the request of a write; None if the client's own methods must make it.
+
+    Raises:
+        TypeError: a value has no type of the service.
+        Rejected: the service would reject the request for its size. Nothing was sent.
+    """
+    return changesets.request_of(effect, client) if isinstance(effect, Batch) else requests.request_of(effect, client)
+
+
+def result_of(effect: Write | Batch, status: int, headers: Any, content: bytes) -> object:
+    """Return an effect's result from the answer to its own request.
+
+    Raises:
+        Rejected: the service rejected it.
+        ResultUnknown: the answer does not tell.
+    """
+    read = changesets.etags_of if isinstance(effect, Batch) else requests.etag_of
+    return read(status, headers, content)
 
 
 def call(effect: Read | Write | Batch) -> Call:

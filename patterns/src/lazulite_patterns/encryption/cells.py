@@ -5,7 +5,7 @@ A stored property is Binary: `version ‖ type ‖ length and id of the key ‖ 
 - The key is HKDF-SHA256(master key, PartitionKey, RowKey): each row has its own.
 - The nonce is random, 12 bytes.
 - The associated data are everything before the nonce, PartitionKey, RowKey and the property's name. So a value that
-  was moved to another row or property, or whose type was changed, is refused.
+  was moved to another row or property, or whose type was changed, is rejected.
 
 A *blind index* of a property is another property, `<name>_Blind`: an HMAC of type and value. Rows with the same value
 have the same one, in any row; it tells that, and nothing else.

@@ -30,7 +30,7 @@ class KeyRing:
     blind: bytes | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        """Refuse keys of another length."""
+        """Reject keys of another length."""
         if self.current not in self.keys:
             raise ValueError(f"there is no key {self.current!r}")
         if any(not 1 <= len(each.encode()) <= ID_BYTES_MAX for each in self.keys):

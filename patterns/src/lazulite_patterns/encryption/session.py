@@ -11,14 +11,16 @@ from lazulite_patterns.effects.tables import Continuation, Kind, Operation, Page
 from lazulite_patterns.encryption.checks import UndecryptableCheck
 from lazulite_patterns.encryption.ciphers import Ciphers
 from lazulite_patterns.entities import limits
-from lazulite_patterns.entities.errors import EntityFormatError
+from lazulite_patterns.entities.errors import EntityFormatError, SchemaError
 from lazulite_patterns.filters import Both, Compare, Filter, Not
+from lazulite_patterns.indexes.check import IndexCheck
 from lazulite_patterns.outcomes.errors import Absent, Conflict
 from lazulite_patterns.outcomes.retries import Policy, begin, read
 from lazulite_patterns.outcomes.ring import Ring
 from lazulite_patterns.outcomes.verdict import Planned
 from lazulite_patterns.outcomes.writes import ALONE, Joined, Written, write
 from lazulite_patterns.table.conditions import QueryError
+from lazulite_patterns.table.indexed import IndexedSession
 from lazulite_patterns.table.session import Session
 
 E = TypeVar("E")
@@ -52,6 +54,34 @@ class EncryptedSession(Session[E]):
         keys = {"PartitionKey": operation.key.partition_key, "RowKey": operation.key.row_key}
         limits.check(f"{operation.key}", {**properties, **keys})
         return planned._replace(operation=replace(operation, properties=properties))
+
+
+@dataclass(frozen=True)
+class EncryptedIndexedSession(EncryptedSession[E], IndexedSession[E]):
+    """Makes the protocols of a table with encrypted properties, and with indexes of others."""
+
+    def checks(self) -> Sequence[Check]:
+        """Return what an audit examines: properties that cannot be decrypted, entities and their entries."""
+        return [*super().checks(), IndexCheck(self.pointers, self.indexes)]
+
+
+def encrypted(session: Session[E], cipher: Ciphers) -> EncryptedSession[E]:
+    """Return the session of a table as one that encrypts.
+
+    Raises:
+        SchemaError: an index would show the values of an encrypted property.
+    """
+    if not isinstance(session, IndexedSession):
+        return EncryptedSession(session.name, session.kinds, session.policy, session.outbox, cipher=cipher)
+    for each in session.indexes:
+        if shown := each.properties & cipher.names:
+            raise SchemaError(
+                f"index {each.index.name}: its entries would show {min(shown)}, which is encrypted. "
+                "A blind index finds equal values: Cipher(…, blind=[…])"
+            )
+    return EncryptedIndexedSession(
+        *(session.name, session.kinds, session.policy, session.outbox, session.indexes, session.queue), cipher=cipher
+    )
 
 
 def blinded(condition: Filter, cipher: Ciphers) -> Filter:

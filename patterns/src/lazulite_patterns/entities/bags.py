@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from lazulite_patterns.effects.tables import EntityKey, Stored
 from lazulite_patterns.entities import limits
 from lazulite_patterns.entities.errors import EntityValueError
-from lazulite_patterns.entities.schema import remember
+from lazulite_patterns.entities.schema import attach_row
 from lazulite_patterns.outcomes.ring import RING
 
 
@@ -39,18 +39,19 @@ class Bags:
         """Return the properties of a bag; None is absent.
 
         Raises:
-            EntityValueError: the service would refuse them.
+            EntityValueError: the service would reject them.
         """
         key = self.key(entity)
         given = {**entity} if isinstance(entity, Mapping) else {}
         properties = {name: value for name, value in given.items() if value is not None and name != RING}
+        limits.check_key("Bag", key)
         limits.check(f"{key.partition_key}/{key.row_key}", properties)
         return properties
 
     def decode(self, stored: Stored) -> Bag:
         """Return the bag of a row, without the ids of writes."""
         bag = Bag({name: value for name, value in stored.properties.items() if name != RING})
-        remember(bag, stored)
+        attach_row(bag, stored)
         return bag
 
     def unknown(self, properties: Mapping[str, object]) -> dict[str, object]:  # noqa: ARG002 - none is
@@ -61,7 +62,7 @@ class Bags:
         """Return some properties of a bag.
 
         Raises:
-            EntityValueError: one is None, which a merge does not remove, or the service would refuse one.
+            EntityValueError: one is None, which a merge does not remove, or the service would reject one.
         """
         if None in given.values():
             raise EntityValueError("a merge cannot remove a property; `update` can: remove=[…]")

@@ -6,7 +6,7 @@ class SchemaError(TypeError):
 
 
 class EntityValueError(ValueError):
-    """An entity has a value that the service would refuse, or that its class does not allow. Nothing was sent."""
+    """An entity has a value that the service would reject, or that its class does not allow. Nothing was sent."""
 
 
 class EntityFormatError(ValueError):

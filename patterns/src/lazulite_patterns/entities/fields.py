@@ -75,6 +75,8 @@ class Shape:
                 self.flattened[each.name] = _flattened(cls, each, flatten, prefix)
             elif not each.is_key:
                 self.properties.append(Property(prefix + _stored_name(each), each, _type(cls, each)))
+        self._by_field = {each.field.name: each for each in self.properties}
+        self._stored = [each for each in self.fields if each.name in self._by_field or each.name in self.flattened]
         names = sorted(self.names())
         if doubled := {one for one, other in pairwise(names) if one == other}:
             raise SchemaError(f"{cls.__name__}: two fields are stored as {doubled.pop()}")
@@ -90,9 +92,7 @@ class Shape:
         Raises:
             EntityValueError: a field has a value of another type.
         """
-        for field in self.fields:
-            if field.is_key or field.name == self.extra:
-                continue
+        for field in self._stored:
             found = get(value, field.name)
             if found is not None:
                 self.write_field(field.name, found, into)
@@ -108,8 +108,7 @@ class Shape:
         if (shape := self.flattened.get(name)) is not None:
             shape.write(value, into)
             return
-        each = next((each for each in self.properties if each.field.name == name), None)
-        if each is None:
+        if (each := self._by_field.get(name)) is None:
             raise EntityValueError(f"{self.cls.__name__}.{name}: no property is the field of this name")
         try:
             into[each.name] = each.type.write(value)
@@ -147,8 +146,8 @@ class Shape:
 
 
 def get(value: object, name: str) -> object:
-    """Return a field of an entity, which is a mapping if its class is a TypedDict."""
-    return value.get(name) if isinstance(value, Mapping) else getattr(value, name)
+    """Return a field of an entity, which is a dictionary if its class is a TypedDict."""
+    return value.get(name) if isinstance(value, dict) else getattr(value, name)
 
 
 def make(cls: type, values: dict[str, object]) -> Any:

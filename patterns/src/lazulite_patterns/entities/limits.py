@@ -51,11 +51,10 @@ def value_size(value: object) -> int:
 def entity_size(properties: Mapping[str, object]) -> int:
     """Return the bytes of an entity, which may be 1 MiB at most. `properties` have the keys, too."""
     keys = sum(2 * units(str(properties[name])) for name in ("PartitionKey", "RowKey"))
-    others = sum(
-        8 + 2 * units(name) + value_size(value)
-        for name, value in properties.items()
-        if name not in SYSTEM and value is not None
-    )
+    others = 0
+    for name, value in properties.items():
+        if value is not None and name not in SYSTEM:
+            others += 8 + 2 * units(name) + value_size(value)
     return 4 + keys + others
 
 
@@ -72,7 +71,7 @@ def is_name(name: str) -> bool:
 
 
 def check(owner: str, properties: Mapping[str, object]) -> None:
-    """Refuse an entity that the service would refuse.
+    """Reject an entity that the service would reject.
 
     Args:
         owner: the entity's class, for the message.
@@ -81,21 +80,36 @@ def check(owner: str, properties: Mapping[str, object]) -> None:
     Raises:
         EntityValueError: a limit is exceeded. The message names the property.
     """
-    stored = {name: value for name, value in properties.items() if name not in SYSTEM and value is not None}
-    if len(stored) > PROPERTIES_MAX:
-        raise EntityValueError(f"{owner}: {len(stored)} properties, {PROPERTIES_MAX} are allowed")
-    for name, value in stored.items():
+    for name, value in properties.items():
+        if value is None or name in SYSTEM:
+            continue
         if len(name) > NAME_MAX:
             raise EntityValueError(f"{owner}.{name}: the name has {len(name)} characters, {NAME_MAX} are allowed")
         if not is_name(name):
             raise EntityValueError(f"{owner}.{name}: the service takes no such name")
-        _check_value(f"{owner}.{name}", value.value if isinstance(value, EntityProperty) else value)
+        plain = value.value if isinstance(value, EntityProperty) else value
+        if isinstance(plain, str):
+            if units(plain) > TEXT_UNITS_MAX:
+                raise EntityValueError(f"{owner}.{name}: {units(plain)} UTF-16 units, {TEXT_UNITS_MAX} are allowed")
+        elif isinstance(plain, bytes) and len(plain) > BINARY_BYTES_MAX:
+            raise EntityValueError(f"{owner}.{name}: {len(plain)} bytes, {BINARY_BYTES_MAX} are allowed")
+    check_size(owner, properties)
+
+
+def check_size(owner: str, properties: Mapping[str, object]) -> None:
+    """Reject an entity whose properties are each allowed, and too many or too large together.
+
+    Arguments and errors are those of `check`.
+    """
+    count = len(properties) - sum(name in SYSTEM or value is None for name, value in properties.items())
+    if count > PROPERTIES_MAX:
+        raise EntityValueError(f"{owner}: {count} properties, {PROPERTIES_MAX} are allowed")
     if (size := entity_size(properties)) > ENTITY_BYTES_MAX:
         raise EntityValueError(f"{owner}: {size} bytes by the service's formula, {ENTITY_BYTES_MAX} are allowed")
 
 
 def check_key(owner: str, key: EntityKey) -> None:
-    """Refuse keys that the service would refuse.
+    """Reject keys that the service would reject.
 
     Raises:
         EntityValueError: a key has a character that no key may have, or is too long. The message names it.
@@ -105,11 +119,3 @@ def check_key(owner: str, key: EntityKey) -> None:
             raise EntityValueError(f"{owner}.{name}: the character U+{ord(found[0]):04X} cannot be part of a key")
         if units(text) > UNITS_MAX:
             raise EntityValueError(f"{owner}.{name}: {units(text)} UTF-16 units, {UNITS_MAX} are allowed")
-
-
-def _check_value(place: str, value: object) -> None:
-    if isinstance(value, str):
-        if units(value) > TEXT_UNITS_MAX:
-            raise EntityValueError(f"{place}: {units(value)} UTF-16 units, {TEXT_UNITS_MAX} are allowed")
-    elif isinstance(value, bytes) and len(value) > BINARY_BYTES_MAX:
-        raise EntityValueError(f"{place}: {len(value)} bytes, {BINARY_BYTES_MAX} are allowed")

@@ -50,10 +50,11 @@ class Schema(Generic[E]):
         self.partition = self._layout(Partition, "PartitionKey", partition)
         self.row = self._layout(Row, "RowKey", row)
         self.names = frozenset(self.shape.names())
-        fields = {name for name, each in self.partition.components + self.row.components if each.given}
-        sources = {each.source for _, each in self.partition.components + self.row.components if each.source}
-        if not sources <= fields:
-            raise SchemaError(f"{cls.__name__}: {min(sources - fields)} is no field that is part of a key")
+        self._both = Layout(cls.__name__, self.partition.components + self.row.components)
+        self._parts = [name for name, each in self._both.components if each.given]
+        sources = {each.source for _, each in self._both.components if each.source}
+        if absent := sources - set(self._parts):
+            raise SchemaError(f"{cls.__name__}: {min(absent)} is no field that is part of a key")
         for name in self.names:
             if name in RESERVED or not limits.is_name(name) or len(name) > limits.NAME_MAX:
                 raise SchemaError(f"{cls.__name__}: no property can have the name {name}")
@@ -64,14 +65,13 @@ class Schema(Generic[E]):
         Raises:
             EntityValueError: a field has no value that can be part of a key.
         """
-        components = self.partition.components + self.row.components
-        return self.key_of({name: get(entity, name) for name, each in components if each.given})
+        return self.key_of({name: get(entity, name) for name in self._parts})
 
     def encode(self, entity: E) -> dict[str, object]:
         """Return the properties of an entity, with its keys, as the SDK takes them.
 
         Raises:
-            EntityValueError: the service would refuse the entity, or a field has a value of another type.
+            EntityValueError: the service would reject the entity, or a field has a value of another type.
         """
         key = self.key(entity)
         properties: dict[str, object] = {
@@ -104,8 +104,8 @@ class Schema(Generic[E]):
         if self.shape.extra is not None:
             values[self.shape.extra] = extra
         entity: E = make(self.cls, values)
-        _remember(entity, _EXTRA, extra)
-        remember(entity, stored)
+        _attach(entity, _EXTRA, extra)
+        attach_row(entity, stored)
         return entity
 
     def unknown(self, properties: Mapping[str, object]) -> dict[str, object]:
@@ -181,15 +181,14 @@ class Schema(Generic[E]):
         Raises:
             EntityValueError: a field has no value that can be part of a key.
         """
-        both = Layout(self.cls.__name__, self.partition.components + self.row.components)
         try:
-            values = {**given, **both.computed(given)}
+            values = {**given, **self._both.computed(given)}
             return EntityKey(self.partition.text(values), self.row.text(values))
         except KeyValueError as error:
             raise EntityValueError(str(error)) from error
 
 
-def _remember(entity: object, name: str, value: object) -> None:
+def _attach(entity: object, name: str, value: object) -> None:
     """Keep something beside the fields of an entity, if its class has room for it."""
     for put in (object.__setattr__, setattr):  # One of them works for a frozen dataclass, the other for a Struct.
         try:
@@ -199,9 +198,9 @@ def _remember(entity: object, name: str, value: object) -> None:
         return
 
 
-def remember(entity: object, stored: Stored) -> None:
+def attach_row(entity: object, stored: Stored) -> None:
     """Keep the row that an entity was read from, for `stored_of`."""
-    _remember(entity, _STORED, stored)
+    _attach(entity, _STORED, stored)
 
 
 def stored_of(entity: object) -> Stored | None:

@@ -93,7 +93,7 @@ class IndexCheck:
                 return []
             inside = entry.table == table and entry.key.partition_key == row.key.partition_key
             found = Finding(NO_ENTRY, table, row.key, age_seconds(row, now), f"put it into the list of {entry.key}")
-            return [replace(found, repair=lists.putting(entry, row.key, stamped=not inside))]
+            return [replace(found, repair=lists.putting(entry, row.key, versioned=not inside))]
         pointer = yield from self._read(entry.table, entry.key)
         if pointer is None:
             insert = Planned(Operation(Kind.INSERT, entry.key, contents(entry, row.key, row.properties)))

@@ -47,7 +47,7 @@ def body(key: EntityKey, entries: Iterable[Entry]) -> object:
     return {"key": [*key], "entries": [[each.table, *each.key, each.listed] for each in sorted(entries)]}
 
 
-def told(found: object) -> tuple[EntityKey, frozenset[Entry]]:
+def parsed(found: object) -> tuple[EntityKey, frozenset[Entry]]:
     """Return what a message says.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Why a unique index refuses a value."""
+"""Why a unique index rejects a value."""
 
 from lazulite_patterns.outcomes.errors import Conflict
 

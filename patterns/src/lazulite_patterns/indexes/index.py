@@ -113,7 +113,7 @@ class Listing(Index):
             NotImplementedError: the place is a blob.
         """
         if place == "blob":
-            raise NotImplementedError(f"listing {name}: lists in blobs need the Blob service, which is not there yet")
+            raise NotImplementedError(f"listing {name}: lists in blobs are not built; take a table")
         super().__init__(name, *fields, within_partition=place == "partition", table=table, eventual=eventual)
         self.place = place
 

@@ -1,7 +1,7 @@
 """Lists of entities in rows: the guide's index entities. A list that outgrows a row goes on in another, numbered one.
 
-An item is the keys of an entity and a stamp. The stamp is new each time the item is put. It is to an item what an ETag
-is to a row: an item is removed only if its stamp is still the one that was read. So the steps of `pointers` hold for
+An item is the keys of an entity and a version, which is new each time the item is put. It is to an item what an ETag is
+to a row: an item is removed only if its version is still the one that was read. So the steps of `pointers` hold for
 items as they do for entries of their own, though other writers change the same row all the time.
 """
 
@@ -37,7 +37,7 @@ class Item(NamedTuple):
 
     partition_key: str
     row_key: str
-    stamp: str = ""
+    version: str = ""
     """The second of the put and an id: `1774000000.0f…`; empty for an item within the entity's partition."""
 
     @property
@@ -47,7 +47,7 @@ class Item(NamedTuple):
 
 
 class Change(NamedTuple):
-    """What changes in a list: items that are put, and entities that are taken out if their stamps are these."""
+    """What changes in a list: items that are put, and entities that are taken out if their versions are these."""
 
     put: tuple[Item, ...] = ()
     take: tuple[tuple[EntityKey, frozenset[str] | None], ...] = ()
@@ -60,9 +60,9 @@ def items(row: Stored) -> list[Item]:
 
 
 def entries(row: Stored) -> list[Stored]:
-    """Return the items of a row as if they were rows of their own, whose ETags are their stamps."""
+    """Return the items of a row as if they were rows of their own, whose ETags are their versions."""
     return [
-        Stored({**_keys(item_key(row.key, each.key)), PARTITION: each.partition_key, ROW: each.row_key}, each.stamp)
+        Stored({**_keys(item_key(row.key, each.key)), PARTITION: each.partition_key, ROW: each.row_key}, each.version)
         for each in items(row)
     ]
 
@@ -133,7 +133,7 @@ def changed(entry: Entry, found: Sequence[Stored], change: Change) -> list[Plann
 
 
 def _taken(item: Item, change: Change) -> bool:
-    return any(item.key == key and (stamps is None or item.stamp in stamps) for key, stamps in change.take)
+    return any(item.key == key and (versions is None or item.version in versions) for key, versions in change.take)
 
 
 def _fits(key: EntityKey, inside: list[Item]) -> bool:
@@ -168,21 +168,21 @@ def apply(entry: Entry, change: Change, policy: Policy) -> Protocol[None]:
             return
 
 
-def put(entry: Entry, key: EntityKey, policy: Policy, *, stamped: bool = True) -> Protocol[None]:
-    """Put an entity into a list, with a new stamp if the list is in another partition."""
-    stamp = ""
-    if stamped:
+def put(entry: Entry, key: EntityKey, policy: Policy, *, versioned: bool = True) -> Protocol[None]:
+    """Put an entity into a list, with a new version if the list is in another partition."""
+    version = ""
+    if versioned:
         second = int((yield from perform(UtcNow())).timestamp())
-        stamp = f"{second}.{(yield from perform(NewId()))}"
-    yield from apply(entry, Change(put=(Item(*key, stamp),)), policy)
+        version = f"{second}.{(yield from perform(NewId()))}"
+    yield from apply(entry, Change(put=(Item(*key, version),)), policy)
 
 
-def putting(entry: Entry, key: EntityKey, *, stamped: bool) -> Callable[[Policy], Protocol[bool]]:
+def putting(entry: Entry, key: EntityKey, *, versioned: bool) -> Callable[[Policy], Protocol[bool]]:
     """Return a repair that puts an entity into a list."""
 
     def repair(policy: Policy) -> Protocol[bool]:
         try:
-            yield from put(entry, key, policy, stamped=stamped)
+            yield from put(entry, key, policy, versioned=versioned)
         except Conflict:
             return False
         return True
@@ -191,18 +191,18 @@ def putting(entry: Entry, key: EntityKey, *, stamped: bool) -> Callable[[Policy]
 
 
 def age_seconds(item: Stored, row: Stored, now: datetime) -> float:
-    """Return the age of an item by its stamp; that of its row if it has none."""
+    """Return the age of an item by its version; that of its row if it has none."""
     second = item.etag.partition(".")[0]
     return max(0.0, now.timestamp() - int(second)) if second.isdecimal() else grace.age_seconds(row, now)
 
 
 def find(entry: Entry, policy: Policy) -> Protocol[Stored | None]:
-    """Return the item of an entry as if it were a row, whose ETag are its stamps; None if it is in no row."""
+    """Return the item of an entry as if it were a row, whose ETag are its versions; None if it is in no row."""
     found = [each for row in (yield from rows(entry, policy)) for each in entries(row) if each.key == entry.key]
     return found[0]._replace(etag=" ".join(sorted({each.etag for each in found}))) if found else None
 
 
 def take(entry: Entry, item: Stored, policy: Policy) -> Protocol[None]:
-    """Take an entity out of a list, if its stamps did not change since it was read."""
+    """Take an entity out of a list, if its versions did not change since it was read."""
     key = EntityKey(str(item.properties[PARTITION]), str(item.properties[ROW]))
     yield from apply(entry, Change(take=((key, frozenset(item.etag.split(" "))),)), policy)

@@ -8,12 +8,7 @@
 
 A writer that loses at step 4 begins again at step 1, and never removes what it put. Entries in the entity's own
 partition need no steps 3 and 5: the transaction of step 4 has them. Entries with copies are marked in step 3 and
-settled in step 5: `copies` says how.
-
-A unique entry is inserted in step 3. If it is there, its entity is read: one that has the value keeps it. Else the
-entry is superfluous, and is taken over by its ETag, but not before it is older than `GRACE_SECONDS`: its writer may be
-about to commit. This relies on time: step 4 is not sent later than the deadline after step 3 began, a request arrives
-within 30 seconds, and the clocks of client and service differ by less than what is left of the grace.
+settled in step 5: `copies` says how. `claims` says how one entry is put, also a unique one.
 
 What holds at every instant: a committed entity has its entries. An entry without its entity may be left behind; a
 reader compares each entry with the entity, and drops it if they do not fit. A model checker explores every
@@ -22,20 +17,19 @@ what a loser put.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
-from lazulite_patterns.effects.ambient import Draw, Sleep, UtcNow
+from lazulite_patterns.effects.ambient import Draw, Sleep
 from lazulite_patterns.effects.effect import Protocol, perform
-from lazulite_patterns.effects.tables import EntityKey, Kind, Operation, Properties, Read, Stored
+from lazulite_patterns.effects.tables import EntityKey, Kind, Operation, Properties, Stored
 from lazulite_patterns.indexes import lists
-from lazulite_patterns.indexes.changes import Changed, Entries, claim, removal, replacement
+from lazulite_patterns.indexes.changes import Changed, Entries, removal
+from lazulite_patterns.indexes.claims import Claims
 from lazulite_patterns.indexes.copies import Mark, mark, settle
 from lazulite_patterns.indexes.deferred import announce, show
-from lazulite_patterns.indexes.entries import EntriesOf, Entry, contents, pointing_to, target
+from lazulite_patterns.indexes.entries import Entry, contents, target
 from lazulite_patterns.indexes.errors import Busy, NotUnique
-from lazulite_patterns.outcomes.errors import Conflict, Exists, OutcomeUnknown, Unavailable
-from lazulite_patterns.outcomes.grace import GRACE_SECONDS, age_seconds
-from lazulite_patterns.outcomes.retries import Attempts, Policy, begin, read
+from lazulite_patterns.outcomes.errors import Conflict, Unavailable
+from lazulite_patterns.outcomes.retries import Attempts, begin
 from lazulite_patterns.outcomes.verdict import Planned
 from lazulite_patterns.outcomes.writes import ALONE, Joined, Written, write
 
@@ -47,21 +41,8 @@ class _TooLate(Unavailable):
     """The commit was not sent: the deadline is over. The change may begin again."""
 
 
-@dataclass(frozen=True)
-class PointerIndex:
-    """Writes entities with their entries.
-
-    Attributes:
-        table: of the entities.
-        entries: returns the entries of an entity, from its properties.
-        policy: of each request.
-        queue: the name of the queue whose workers write eventual entries.
-    """
-
-    table: str
-    entries: EntriesOf
-    policy: Policy = Policy()  # noqa: RUF009 - it is frozen
-    queue: str = ""
+class PointerIndex(Claims):
+    """Writes entities with their entries."""
 
     def change(self, key: EntityKey, change: Change, attempts: int = 8) -> Protocol[Written | None]:
         """Change an entity, and its entries with it.
@@ -108,28 +89,6 @@ class PointerIndex:
                 # Rows of lists are changed by many writers: they do not all begin again at once.
                 yield from perform(Sleep((yield from perform(Draw())) * 0.01 * 2**number))
         raise ValueError("attempts is at least 1")
-
-    def find(self, entry: Entry) -> Protocol[Stored | None]:
-        """Return the entity of an entry; None if there is none, or if the entity has another entry now."""
-        pointer = yield from self._read(entry)
-        return None if pointer is None else (yield from self.follow(entry, pointer))
-
-    def follow(self, entry: Entry, pointer: Stored) -> Protocol[Stored | None]:
-        """Return the entity of an entry that was read; None as `find` does."""
-        found = yield from self._read(Entry(self.table, target(pointer)))
-        return found if found is not None and entry in self.entries(found.properties) else None
-
-    def read(self, entry: Entry) -> Protocol[Stored | None]:
-        """Read an entry, or another row."""
-        return self._read(entry)
-
-    def put(self, entry: Entry, key: EntityKey) -> Protocol[None]:
-        """Put an entry of an entity, even if it is there."""
-        return self._put(entry, key)
-
-    def clean(self, left: list[tuple[Entry, Stored]]) -> Protocol[None]:
-        """Delete entries If-Match the ETags that were read."""
-        return self._clean(left)
 
     def _changed(self, changes: list[Changed], entries: Entries, joined: Joined) -> Protocol[Written | None]:
         """Do the steps 2 to 5 of a change."""
@@ -200,96 +159,8 @@ class PointerIndex:
         """Fill or delete an entry that was marked."""
         yield from settle(marked, properties, self.policy)
 
-    def _inside(self, entry: Entry, key: EntityKey) -> bool:
-        return entry.table == self.table and entry.key.partition_key == key.partition_key
-
-    def _read(self, place: Entry) -> Protocol[Stored | None]:
-        if place.listed:
-            return (yield from lists.find(place, self.policy))
-        return (yield from read(Read(place.table, place.key), (yield from begin(self.policy))))
-
-    def _etags(self, entries: frozenset[Entry]) -> Protocol[list[tuple[Entry, Stored]]]:
-        found = []
-        for entry in sorted(entries):
-            stored = yield from self._read(entry)
-            if stored is not None:
-                found.append((entry, stored))
-        return found
-
-    def _put(self, entry: Entry, key: EntityKey) -> Protocol[None]:
-        """Write an entry in another partition."""
-        if entry.listed:
-            yield from lists.put(entry, key, self.policy)
-            return
-        while True:
-            try:
-                yield from write(entry.table, [claim(entry, key)], self.policy)
-            except Exists:
-                pointer = yield from self._read(entry)
-                if pointer is None:
-                    continue
-                yield from self._must_be_free(entry, key, pointer)
-                if (yield from self._taken(entry, key, pointer)):
-                    return
-            else:
-                return
-
-    def _taken(self, entry: Entry, key: EntityKey, pointer: Stored) -> Protocol[bool]:
-        """Take an entry over; False if another writer changed it first."""
-        try:
-            yield from write(entry.table, [replacement(entry, pointer, pointing_to(key))], self.policy)
-        except Conflict:
-            return False
-        return True
-
-    def _must_be_free(self, entry: Entry, key: EntityKey, pointer: Stored) -> Protocol[None]:
-        """Check that no other entity has a unique entry, nor is about to have it."""
-        owner = target(pointer)
-        if owner == key:
-            return
-        # Before the entity is read: its writer may commit between that read and the end of the grace.
-        # In the entity's own partition, all is done by the commit: an entry without its entity is damage.
-        free = self._inside(entry, key) or (yield from self._abandoned(pointer))
-        if (yield from self.follow(entry, pointer)) is not None:
-            raise NotUnique(f"{owner} has {entry.key}")
-        if not free:
-            raise Busy(f"{owner} may be about to have {entry.key}")
-
-    def _abandoned(self, pointer: Stored) -> Protocol[bool]:
-        """Tell whether the writer of an entry cannot commit any more."""
-        return age_seconds(pointer, (yield from perform(UtcNow()))) > GRACE_SECONDS
-
-    def _joining(self, entry: Entry, key: EntityKey, properties: Properties) -> Protocol[Planned]:
-        """Return the write of an entry that is part of the commit."""
-        if not entry.unique:
-            return Planned(Operation(Kind.PUT, entry.key, contents(entry, key, properties)))
-        pointer = yield from self._read(entry)
-        if pointer is None:
-            return claim(entry, key)
-        yield from self._must_be_free(entry, key, pointer)
-        return replacement(entry, pointer, pointing_to(key))
-
     def _commit(self, changes: list[Changed], inside: list[Planned], started: Attempts) -> Protocol[Written | None]:
         planned = [one for each in changes if (one := each.planned) is not None]
         if not planned:
             return None
         return (yield from write(self.table, [*planned, *inside], self.policy, started))
-
-    def _put_again(self, gained: list[tuple[Entry, EntityKey]]) -> Protocol[None]:
-        """Put entries after a commit that was answered late: meanwhile they may have been taken for left behind."""
-        for entry, key in gained:
-            if not self._inside(entry, key):
-                try:
-                    yield from self._put(entry, key)
-                except Conflict:
-                    continue
-
-    def _clean(self, left: list[tuple[Entry, Stored]]) -> Protocol[None]:
-        for entry, stored in left:
-            try:
-                if entry.listed:
-                    yield from lists.take(entry, stored, self.policy)
-                else:
-                    yield from write(entry.table, [removal(entry, stored)], self.policy)
-            except (Conflict, OutcomeUnknown):
-                continue

@@ -2,12 +2,12 @@
 
 Rules, in the order of UTF-16 code units, by which the service sorts keys:
 
-- `# % / ? \\` become the character before them, then U+FFFD. The service refuses four of them in keys, and `%` is
+- `# % / ? \\` become the character before them, then U+FFFD. The service rejects four of them in keys, and `%` is
   decoded twice by some clients. The pair sorts after every text that has the character before, and before the
   character after: U+FFFD is greater than every unit that a text may have.
 - Components are separated by `!`. In a component with another after it, a space becomes `!` and U+FFFD, and `!` becomes
   `!` and two U+FFFD. Nothing sorts below the separator then, and no component contains one.
-- Control characters, lone surrogates and U+FFFD to U+FFFF are refused. So an escape cannot be part of a text.
+- Control characters, lone surrogates and U+FFFD to U+FFFF are rejected. So an escape cannot be part of a text.
 """
 
 import re
@@ -18,7 +18,7 @@ MARK = "\ufffd"
 UNITS_MAX = 1024
 """The most UTF-16 units of a PartitionKey or RowKey: a limit of the service."""
 
-_REFUSED = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffd-\uffff]")
+_FORBIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffd-\uffff]")
 _EVERYWHERE = {each: chr(ord(each) - 1) + MARK for each in "#%/?\\"}
 _BEFORE_ANOTHER = {**_EVERYWHERE, " ": SEPARATOR + MARK, SEPARATOR: SEPARATOR + MARK + MARK}
 _ESCAPE = {True: str.maketrans(_EVERYWHERE), False: str.maketrans(_BEFORE_ANOTHER)}
@@ -47,7 +47,7 @@ def escape(text: str, *, last: bool) -> str:
     Raises:
         KeyValueError: the text has a character that no key may have.
     """
-    if found := _REFUSED.search(text):
+    if found := _FORBIDDEN.search(text):
         raise KeyValueError(f"the character U+{ord(found[0]):04X} cannot be part of a key")
     return text.translate(_ESCAPE[last])
 
@@ -68,19 +68,19 @@ def unescape(text: str, *, last: bool) -> str:
         return character
 
     result = _ESCAPED.sub(original, text)
-    if _REFUSED.search(result) or result.translate(_ESCAPE[last]) != text:
+    if _FORBIDDEN.search(result) or result.translate(_ESCAPE[last]) != text:
         raise KeyFormatError(f"{text!r} is not the text of a component")
     return result
 
 
 def plain(text: str) -> bool:
     """Tell whether a text can be part of a key without an escape."""
-    return not _REFUSED.search(text) and text.translate(_ESCAPE[True]) == text
+    return not _FORBIDDEN.search(text) and text.translate(_ESCAPE[True]) == text
 
 
 def units(text: str) -> int:
     """Return the number of UTF-16 units of a text."""
-    return len(text) + sum(each > "\uffff" for each in text)
+    return len(text) if text.isascii() else len(utf16_order(text)) // 2
 
 
 def utf16_order(text: str) -> bytes:

@@ -24,7 +24,7 @@ from lazulite_patterns.outcomes.ring import RING, Ring
 from lazulite_patterns.outcomes.verdict import Planned
 from lazulite_patterns.outcomes.writes import write
 
-_ATTEMPTS = 16
+ATTEMPTS = 16
 """Times that a holder tries again after its own renewal or another transaction of it was faster."""
 
 
@@ -84,7 +84,7 @@ class LeaseProtocol:
         found = yield from self._read()
         if found is not None and not self._is_free(found):
             raise LeaseTaken(f"{found.properties.get('Holder')!r} has {self.key}")
-        token = 1 if found is None else _number(found, "Token") + 1
+        token = 1 if found is None else number(found, "Token") + 1
         grant = Grant((yield from perform(NewId())), token, started + self.seconds)
         try:
             yield from self._put(grant, found, grant.id, [])
@@ -100,7 +100,7 @@ class LeaseProtocol:
             OutcomeUnknown: the service does not answer. The grant lasts as before, and may be renewed again.
             Unavailable: the same.
         """
-        yield from self._write(grant, grant.id, [])
+        grant.until_seconds = yield from self._write(grant, grant.id, [])
 
     def release(self, grant: Grant) -> Protocol[None]:
         """Free the lease, if the grant still holds."""
@@ -118,11 +118,14 @@ class LeaseProtocol:
             Conflict: an entity is not as expected. Nothing was written. `index` is the number of its write.
             OutcomeUnknown: it is not known whether it was done.
         """
-        yield from self._write(grant, grant.id, planned)
+        grant.until_seconds = yield from self._write(grant, grant.id, planned)
 
-    def _write(self, grant: Grant, grant_id: str, planned: Sequence[Planned]) -> Protocol[None]:
-        """Write the row with an id, and other rows in the same transaction, if the row is that of the grant."""
-        for number in range(_ATTEMPTS):
+    def _write(self, grant: Grant, grant_id: str, planned: Sequence[Planned]) -> Protocol[float]:
+        """Write the row with an id, and other rows in the same transaction, if the row is that of the grant.
+
+        The result is until when the row is young.
+        """
+        for count in range(ATTEMPTS):
             started = yield from perform(Now())
             row = grant.row
             if row is None:
@@ -135,14 +138,14 @@ class LeaseProtocol:
                 if conflict.index:
                     raise Conflict(str(conflict), conflict.index - 1) from conflict
                 grant.row = yield from self._own(grant)
-                if number == _ATTEMPTS - 1:
+                if count == ATTEMPTS - 1:
                     raise
             except OutcomeUnknown:
                 grant.row = None
                 raise
             else:
-                grant.until_seconds = started + self.seconds
-                return
+                return started + self.seconds
+        raise ValueError("there is at least 1 attempt")
 
     def _put(self, grant: Grant, row: Stored | None, grant_id: str, planned: Sequence[Planned]) -> Protocol[None]:
         """Replace a row by that of a grant, or insert it."""
@@ -188,7 +191,8 @@ class LeaseProtocol:
         return (yield from read(Read(self.table, self.key), (yield from begin(self.policy))))
 
 
-def _number(row: Stored, name: str) -> int:
+def number(row: Stored, name: str) -> int:
+    """Return a number of a row, 0 if it is absent."""
     found: Any = row.properties.get(name, 0)
     return int(found.value if isinstance(found, EntityProperty) else found)
 

@@ -9,6 +9,8 @@ from lazulite_patterns.effects.errors import ResultUnknown
 from lazulite_patterns.outcomes.errors import Unavailable
 
 R = TypeVar("R")
+_DOUBLINGS_MAX = 60
+"""Doublings of the first wait, at most: more of them are longer than any wait, and no number that a float has."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,9 @@ class Attempts:
 
     def wait(self, unknown: ResultUnknown) -> Protocol[bool]:
         """Wait before the next request. False if none may be sent before the deadline."""
-        most = min(self._policy.wait_max_seconds, self._policy.first_wait_seconds * 2**self._count)
+        most = min(
+            self._policy.wait_max_seconds, self._policy.first_wait_seconds * 2 ** min(self._count, _DOUBLINGS_MAX)
+        )
         self._count += 1
         seconds = max((yield from perform(Draw())) * most, unknown.retry_after_seconds or 0.0)
         if (yield from perform(Now())) + seconds > self._deadline:

@@ -3,8 +3,12 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from lazulite_patterns.filters import literal_text
+
 RING = "_Op"
 _BIRTH = "^"
+NO_ID = "0" * 16
+"""A text as long as an id."""
 
 
 class Ring(NamedTuple):
@@ -36,3 +40,16 @@ class Ring(NamedTuple):
     def text(self) -> str:
         """The value of the property."""
         return (_BIRTH if self.complete else "") + " ".join(self.ids)
+
+
+def same(one: Mapping[str, object], other: Mapping[str, object]) -> bool:
+    """Tell whether two rows have the same properties, but for their keys and the ids of their writes."""
+    return _comparable(one) == _comparable(other)
+
+
+def _comparable(properties: Mapping[str, object]) -> dict[str, str]:
+    return {
+        name: literal_text(value)
+        for name, value in properties.items()
+        if value is not None and name not in {RING, "PartitionKey", "RowKey"}
+    }

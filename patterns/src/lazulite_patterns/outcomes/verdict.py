@@ -36,6 +36,12 @@ class Planned(NamedTuple):
         """Whether the service does it only to the expected entity."""
         return self.operation.kind is Kind.INSERT or self.operation.etag is not None
 
+    def ring(self, operation_id: str, marks: int) -> Ring:
+        """Return the ring of the entity after the write."""
+        if self.operation.kind is Kind.INSERT:
+            return Ring.born(operation_id)
+        return self.base.add(operation_id, marks)
+
 
 def verdict(planned: Planned, operation_id: str, found: Stored | None) -> Verdict:
     """Return what became of a write, from the entity that is found after it."""

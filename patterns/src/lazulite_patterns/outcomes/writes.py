@@ -1,7 +1,6 @@
 """Writes that end with a definite outcome: done, conflict, or an honest `OutcomeUnknown`."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import NamedTuple, NoReturn
 
 from lazulite_patterns.effects.ambient import NewId, Together
@@ -21,7 +20,7 @@ class Written(NamedTuple):
     """A write that was done.
 
     Attributes:
-        etags: the entities' new ETags; empty ones where only a read told that it was done.
+        etags: the entities' new ETags; empty ones where only a read showed that it was done.
         operation_id: in the property `_Op` of the entities.
     """
 
@@ -63,7 +62,7 @@ def write(
     Raises:
         Conflict: an entity is not as expected; `Exists` and `Absent` say more.
         OutcomeUnknown: the result is not known, and the entities do not tell.
-        Rejected: the service refuses the request, whatever the entities are.
+        Rejected: the service rejects the request, whatever the entities are.
     """
     operation_id = yield from perform(NewId())
     marked = tuple(_marked(each, operation_id, policy.marks) for each in planned)
@@ -106,9 +105,8 @@ def _marked(planned: Planned, operation_id: str, marks: int) -> Planned:
         return planned
     if not marks:
         return planned._replace(base=Ring())
-    born = operation.kind is Kind.INSERT
-    ring = Ring.born(operation_id) if born else planned.base.add(operation_id, marks)
-    return planned._replace(operation=replace(operation, properties={**operation.properties, RING: ring.text}))
+    properties = {**operation.properties, RING: planned.ring(operation_id, marks).text}
+    return Planned(Operation(operation.kind, operation.key, properties, operation.etag), planned.base)
 
 
 def _decided(table: str, marked: tuple[Planned, ...], operation_id: str, attempts: Attempts) -> Protocol[Verdict]:

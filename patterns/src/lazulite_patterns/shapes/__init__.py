@@ -3,20 +3,26 @@
 from lazulite_patterns.shapes.copies import Copies
 from lazulite_patterns.shapes.errors import Inconsistent, PeriodExpired, Referred
 from lazulite_patterns.shapes.fat import Fat
+from lazulite_patterns.shapes.large import Large
 from lazulite_patterns.shapes.links import Copied, Ref
 from lazulite_patterns.shapes.lookup import Lookup
 from lazulite_patterns.shapes.periods import Periods
+from lazulite_patterns.shapes.protocols.large import Loaded
+from lazulite_patterns.shapes.protocols.references import BlobReference
 from lazulite_patterns.shapes.protocols.tail import Entry
 from lazulite_patterns.shapes.series import Series
 from lazulite_patterns.shapes.tail import Tail
 from lazulite_patterns.shapes.wide import Wide
 
 __all__ = [
+    "BlobReference",
     "Copied",
     "Copies",
     "Entry",
     "Fat",
     "Inconsistent",
+    "Large",
+    "Loaded",
     "Lookup",
     "PeriodExpired",
     "Periods",

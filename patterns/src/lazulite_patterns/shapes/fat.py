@@ -23,8 +23,8 @@ class Fat:
 
     An entity is one row as long as it fits. Properties that fit can be read and queried by any program.
 
-    Every method may raise `Rejected`: the service refuses the request. Writes raise `EntityValueError` for what the
-    service would refuse, and `OutcomeUnknown`; reads raise `Unavailable`, and `Inconsistent` if another program
+    Every method may raise `Rejected`: the service rejects the request. Writes raise `EntityValueError` for what the
+    service would reject, and `OutcomeUnknown`; reads raise `Unavailable`, and `Inconsistent` if another program
     removed rows.
     """
 

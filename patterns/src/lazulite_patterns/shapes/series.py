@@ -1,15 +1,17 @@
 """Series of numbers, with a synchronous client."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Generic, TypeVar
 
 from azure.data.tables import TableClient
 
+from lazulite_patterns.audit.finding import Check
 from lazulite_patterns.effects.ambient import Ambient
 from lazulite_patterns.effects.driver import Driver
 from lazulite_patterns.effects.tables import EntityKey
 from lazulite_patterns.outcomes.retries import Policy
 from lazulite_patterns.shapes.protocols.series import SeriesProtocol
+from lazulite_patterns.shapes.protocols.series_check import SeriesCheck
 
 N = TypeVar("N", int, float)
 
@@ -21,7 +23,7 @@ class Series(Generic[N]):
         client: the SDK's client, for everything else.
         driver: what runs the protocols.
 
-    Writes raise `EntityValueError` for what the service would refuse, before it is sent.
+    Writes raise `EntityValueError` for what the service would reject, before it is sent.
     """
 
     def __init__(
@@ -73,3 +75,7 @@ class Series(Generic[N]):
     def get(self, key: EntityKey) -> list[N] | None:
         """Return the numbers of all slots; None if there is no such series."""
         return self.driver.run(self._protocol.get(key))
+
+    def checks(self) -> Sequence[Check]:
+        """Return what `audit` examines: slots that are no numbers, and rows that reads do not count."""
+        return [SeriesCheck(self._protocol)]

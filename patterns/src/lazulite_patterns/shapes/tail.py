@@ -1,16 +1,18 @@
 """Log tails, with a synchronous client."""
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 
 from azure.data.tables import TableClient
 
+from lazulite_patterns.audit.finding import Check
 from lazulite_patterns.effects.ambient import Ambient
 from lazulite_patterns.effects.driver import Driver
 from lazulite_patterns.effects.tables import EntityKey
 from lazulite_patterns.outcomes.retries import Policy
 from lazulite_patterns.shapes.protocols.tail import Entry, TailProtocol, every_time, from_to
+from lazulite_patterns.shapes.protocols.tail_check import TailCheck
 
 _PAGE = 1000
 
@@ -51,7 +53,7 @@ class Tail:
             time: of the event, with a zone; None for now.
 
         Raises:
-            EntityValueError: the service would refuse the entry, or the time has no zone.
+            EntityValueError: the service would reject the entry, or the time has no zone.
             OutcomeUnknown: the answer was lost, and another program changed the entry since.
         """
         return self.driver.run(self._protocol.append(partition_key, properties, time, next(self._numbers)))
@@ -74,3 +76,7 @@ class Tail:
     def trim(self, partition_key: str, before: datetime) -> int:
         """Delete the entries of events before a time, and return their number."""
         return self.driver.run(self._protocol.trim(partition_key, before))
+
+    def checks(self) -> Sequence[Check]:
+        """Return what `audit` examines: rows among the entries that no read shows."""
+        return [TailCheck(self.client.table_name)]

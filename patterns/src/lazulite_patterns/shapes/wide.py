@@ -23,8 +23,8 @@ class Wide:
 
     All rows of an entity are written in one transaction: at most 100 rows, and 4 MiB as they are sent.
 
-    Every method may raise `Rejected`: the service refuses the request. Writes raise `EntityValueError` for what the
-    service would refuse, and `OutcomeUnknown`; reads raise `Unavailable`, and `Inconsistent` if another program
+    Every method may raise `Rejected`: the service rejects the request. Writes raise `EntityValueError` for what the
+    service would reject, and `OutcomeUnknown`; reads raise `Unavailable`, and `Inconsistent` if another program
     changed rows.
     """
 

@@ -1,10 +1,11 @@
-"""Run protocols against tables and queues in memory, with a clock of their own. A seed repeats a run exactly."""
+"""Run protocols against tables, queues and blobs in memory, with a clock of their own. A seed repeats a run exactly."""
 
 from contextlib import suppress
 from random import Random
 from typing import TypeVar
 
 from lazulite_patterns.effects.ambient import Ambient, Sleep, Together
+from lazulite_patterns.effects.blobs import BlobEffect
 from lazulite_patterns.effects.calls import Call, Meanwhile
 from lazulite_patterns.effects.drive import drive
 from lazulite_patterns.effects.effect import Effect, Protocol
@@ -47,7 +48,7 @@ class Simulation:
             return self._together(effect)
         if isinstance(effect, Meanwhile):
             return self._meanwhile(effect)
-        if not isinstance(effect, Read | Write | Batch | Page | QueueEffect | Call):
+        if not isinstance(effect, Read | Write | Batch | Page | QueueEffect | BlobEffect | Call):
             return self.ambient.answer(effect)
         self.ambient.failpoints.before(effect)
         if isinstance(effect, Call):

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import NamedTuple, TypeAlias
 
 from lazulite_patterns.effects.ambient import Draw, NewId, Now, Sleep, UtcNow
+from lazulite_patterns.effects.blobs import BlobEffect, BlobFacts, BlobsFound
 from lazulite_patterns.effects.calls import Meanwhile
 from lazulite_patterns.effects.effect import Effect, Protocol
 from lazulite_patterns.effects.errors import Rejected
@@ -145,7 +146,7 @@ def _next_effect(process: Process, answers: tuple[Step, ...], number: int) -> Re
         effect: Effect[object] = protocol.send(None)
         remaining = iter(answers)
         while True:
-            if isinstance(effect, Read | Write | Batch | Page | QueueEffect):
+            if isinstance(effect, Read | Write | Batch | Page | QueueEffect | BlobEffect):
                 step = next(remaining, None)
                 if step is None:
                     protocol.close()
@@ -208,4 +209,5 @@ def _step_key(step: Step) -> object:
         return answer.etag, frozenset(answer.properties.items())
     if isinstance(answer, Found):
         return *((each.etag, frozenset(each.properties.items())) for each in answer.entities), answer.continuation
-    return answer if isinstance(answer, str | tuple | None) else repr(answer)
+    plain = isinstance(answer, str | bytes | tuple | None) and not isinstance(answer, BlobFacts | BlobsFound)
+    return answer if plain else repr(answer)

@@ -1,7 +1,7 @@
 """Every fault at every effect: what a test of a protocol goes through."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 from lazulite_patterns.effects.effect import Effect
@@ -30,13 +30,15 @@ class FaultAt:
     rival: Callable[[], None] | None = None
     count: int = 0
     hit: bool = False
+    effect: Effect[object] | None = field(default=None, repr=False)
+    """The effect of that number: others may be performed at the same time."""
 
-    def before(self, effect: Effect[object]) -> None:  # noqa: ARG002 - any effect
+    def before(self, effect: Effect[object]) -> None:
         """Fail before the effect of that number."""
         self.count += 1
         if self.count - 1 != self.number:
             return
-        self.hit = True
+        self.hit, self.effect = True, effect
         if self.fault is Fault.CRASH_BEFORE:
             raise Crash
         if self.fault is Fault.NEVER_SENT:
@@ -46,10 +48,11 @@ class FaultAt:
         if self.fault is Fault.RIVAL and self.rival is not None:
             self.rival()
 
-    def after(self, effect: Effect[object]) -> None:  # noqa: ARG002 - any effect
+    def after(self, effect: Effect[object]) -> None:
         """Fail after the effect of that number."""
-        if self.count - 1 != self.number:
+        if effect is not self.effect:
             return
+        self.effect = None  # The same effect may be performed again.
         if self.fault is Fault.CRASH_AFTER:
             raise Crash
         if self.fault in {Fault.ANSWER_LOST, Fault.ERROR_AFTER}:

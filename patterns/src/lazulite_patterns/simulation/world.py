@@ -1,9 +1,10 @@
-"""Tables and queues in memory, as values: a write returns a new world. It has the rules that protocols see."""
+"""Tables, queues and blobs in memory, as values: a write returns a new world. It has the rules that protocols see."""
 
 import math
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from lazulite_patterns.effects.blobs import BlobEffect, BlobFacts
 from lazulite_patterns.effects.errors import Rejected
 from lazulite_patterns.effects.queues import Message, QueueEffect
 from lazulite_patterns.effects.tables import (
@@ -19,6 +20,7 @@ from lazulite_patterns.effects.tables import (
     Write,
 )
 from lazulite_patterns.keys.characters import utf16_order
+from lazulite_patterns.simulation.blobs import Container
 from lazulite_patterns.simulation.queues import Queue
 
 _BATCH_MAX = 100
@@ -27,7 +29,7 @@ _EXISTS = (409, "EntityAlreadyExists")
 _ABSENT = (404, "ResourceNotFound")
 _CHANGED = (412, "UpdateConditionNotSatisfied")
 
-Request = Read | Write | Batch | Page | QueueEffect
+Request = Read | Write | Batch | Page | QueueEffect | BlobEffect
 
 
 class _Row(NamedTuple):
@@ -45,18 +47,20 @@ _NEVER_WRITTEN = _Row(None, 0)
 
 
 class World:
-    """Tables and queues by their names. Immutable, so that a model checker can keep many."""
+    """Tables, queues and containers by their names. Immutable, so that a model checker can keep many."""
 
-    __slots__ = ("_queues", "_rows", "_state")
+    __slots__ = ("_containers", "_queues", "_rows", "_state")
 
     def __init__(
         self,
         rows: Mapping[tuple[str, EntityKey], _Row] | None = None,
         queues: Mapping[str, Queue] | None = None,
+        containers: Mapping[str, Container] | None = None,
     ) -> None:
-        """Begin with no entities and no messages."""
+        """Begin with no entities, no messages and no blobs."""
         self._rows = dict(rows or {})
         self._queues = dict(queues or {})
+        self._containers = dict(containers or {})
         self._state: frozenset[object] | None = None
 
     def perform(self, effect: Request, now_seconds: float = math.inf) -> tuple["World", object]:
@@ -75,7 +79,10 @@ class World:
             return self, self._page(effect)
         if isinstance(effect, QueueEffect):
             queue, answer = self._queues.get(effect.queue, Queue()).perform(effect, now_seconds)
-            return World(self._rows, {**self._queues, effect.queue: queue}), answer
+            return World(self._rows, {**self._queues, effect.queue: queue}, self._containers), answer
+        if isinstance(effect, BlobEffect):
+            container, answer = self._containers.get(effect.container, Container()).perform(effect, now_seconds)
+            return World(self._rows, self._queues, {**self._containers, effect.container: container}), answer
         operations = (effect.operation,) if isinstance(effect, Write) else effect.operations
         _check_batch(operations)
         changed = dict(self._rows)
@@ -83,11 +90,11 @@ class World:
         for index, operation in enumerate(operations):
             place = (effect.table, operation.key)
             row = changed.get(place, _NEVER_WRITTEN)
-            if code := _refusal(operation, row):
+            if code := _rejection(operation, row):
                 raise Rejected(*code, index=index if isinstance(effect, Batch) else None)
             changed[place] = _Row(_written(operation, row), row.writes + 1)
             etags.append("" if operation.kind is Kind.DELETE else changed[place].etag)
-        return World(changed, self._queues), etags[0] if isinstance(effect, Write) else tuple(etags)
+        return World(changed, self._queues, self._containers), etags[0] if isinstance(effect, Write) else tuple(etags)
 
     def entity(self, table: str, key: EntityKey) -> Stored | None:
         """Return one entity; None if it is absent."""
@@ -108,6 +115,10 @@ class World:
         held = self._queues.get(queue, Queue()).messages
         return [Message(each.id, "", each.text, each.dequeue_count) for each in held]
 
+    def blobs(self, container: str) -> list[BlobFacts]:
+        """Return the blobs of a container, in the order of their names."""
+        return self._containers.get(container, Container()).facts()
+
     @property
     def state(self) -> frozenset[object]:
         """What tells this world from others."""
@@ -115,7 +126,7 @@ class World:
             self._state = frozenset(
                 (place, row.writes, None if row.properties is None else frozenset(row.properties.items()))
                 for place, row in self._rows.items()
-            ) | frozenset(self._queues.items())
+            ) | frozenset((*self._queues.items(), *self._containers.items()))
         return self._state
 
     def _page(self, effect: Page) -> Found:
@@ -141,7 +152,7 @@ def _check_batch(operations: tuple[Operation, ...]) -> None:
         raise Rejected(400, "InvalidDuplicateRow")
 
 
-def _refusal(operation: Operation, row: _Row) -> tuple[int, str] | None:
+def _rejection(operation: Operation, row: _Row) -> tuple[int, str] | None:
     if operation.kind is Kind.INSERT:
         return None if row.properties is None else _EXISTS
     if operation.kind in {Kind.PUT, Kind.PUT_MERGE}:

@@ -41,7 +41,7 @@ class Event:
     id: str | None = None
 
     def __post_init__(self) -> None:
-        """Refuse names that are the stream's."""
+        """Reject names that are the stream's."""
         if wrong := OWN & set(self.properties):
             raise ValueError(f"{min(wrong)} is no property of an event: it is the stream's")
 

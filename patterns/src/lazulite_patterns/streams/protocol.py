@@ -184,7 +184,7 @@ class StreamProtocol:
         return (yield from read(Read(self.table, key), (yield from begin(self.policy))))
 
     def _check(self, planned: Sequence[Planned]) -> None:
-        """Refuse what the service would refuse.
+        """Reject what the service would reject.
 
         Raises:
             TooMuch: there are more than a hundred rows.

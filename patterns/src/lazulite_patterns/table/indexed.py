@@ -1,6 +1,6 @@
 """A session whose writes keep the entries of indexes."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from types import UnionType
@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeVar
 
 from lazulite_patterns.audit.finding import Check
 from lazulite_patterns.effects.effect import Protocol
-from lazulite_patterns.effects.tables import Continuation, EntityKey, Kind, Properties, Stored
+from lazulite_patterns.effects.tables import Continuation, EntityKey, Kind, Operation, Properties, Stored
 from lazulite_patterns.entities.errors import EntityValueError, SchemaError
 from lazulite_patterns.entities.registry import Schemas
 from lazulite_patterns.filters import Filter
@@ -20,6 +20,7 @@ from lazulite_patterns.indexes.pointers import Change, PointerIndex
 from lazulite_patterns.outcomes.errors import Absent, Conflict, Exists
 from lazulite_patterns.outcomes.grace import ARRIVAL_SECONDS, GRACE_SECONDS
 from lazulite_patterns.outcomes.retries import Policy
+from lazulite_patterns.outcomes.ring import Ring
 from lazulite_patterns.outcomes.verdict import Planned
 from lazulite_patterns.outcomes.writes import ALONE, Joined, Written
 from lazulite_patterns.table.conditions import QueryError
@@ -66,17 +67,38 @@ class IndexedSession(Session[E]):
             if any(key.startswith(f"{ENTRY}!") for key in each.operation.key):
                 raise EntityValueError(f"{each.operation.key}: keys that begin with {ENTRY}! are those of entries")
             if each.operation.kind in {Kind.INSERT, Kind.PUT, Kind.REPLACE}:
-                for index in self.indexes:  # A value without an entry is refused here; `entries` would leave it out.
+                for index in self.indexes:  # A value without an entry is rejected here; `entries` would leave it out.
                     index.entry(each.operation.key, each.operation.properties)
         if not any(map(self._concerned, planned)):
             return (yield from super().write(planned, known, joined))
         one = len(planned) == 1
         changes: dict[EntityKey, Change] = {
-            each.operation.key: _change(each, None if one else number) for number, each in enumerate(planned)
+            each.operation.key: self._change(each, None if one else number) for number, each in enumerate(planned)
         }
         written = yield from self.pointers.change_all(changes, known={each.key: each for each in known}, joined=joined)
         assert written is not None, "a delete of an absent entity raises Absent"
         return Written(written.etags[: len(planned)], written.operation_id)
+
+    def _change(self, planned: Planned, number: int | None) -> Change:
+        """Return a write as a function of the row that is there, which raises as the service would."""
+        operation = planned.operation
+
+        def change(base: Stored | None) -> Properties | None:
+            if operation.kind is Kind.INSERT and base is not None:
+                raise Exists(f"{operation.key} is there", number)
+            if operation.kind in {Kind.REPLACE, Kind.MERGE, Kind.DELETE} and base is None:
+                raise Absent(f"{operation.key} is absent", number)
+            if base is not None and operation.etag not in {None, base.etag}:
+                raise Conflict(f"{operation.key} was changed", number)
+            if operation.kind is Kind.DELETE:
+                return None
+            if base is None:
+                return operation.properties
+            merged = {**base.properties, **operation.properties} if operation.kind is Kind.MERGE else None
+            replaced = Operation(Kind.REPLACE, operation.key, merged or operation.properties)
+            return self.fitting(Planned(replaced, Ring.of(base.properties))).operation.properties
+
+        return change
 
     def _concerned(self, planned: Planned) -> bool:
         """Whether a write may change entries: all do, but merges of other properties."""
@@ -125,26 +147,6 @@ def session_of(
         raise ValueError(f"index {without[0]} is eventual, and there is no queue for its workers: queue=…")
     schema = stored_as.only
     return IndexedSession(name, stored_as, policy, outbox, tuple(bound(each, schema, name) for each in indexes), queue)
-
-
-def _change(planned: Planned, number: int | None) -> Callable[[Stored | None], Properties | None]:
-    """Return a write as a function of the row that is there, which raises as the service would."""
-    operation = planned.operation
-
-    def change(base: Stored | None) -> Properties | None:
-        if operation.kind is Kind.INSERT and base is not None:
-            raise Exists(f"{operation.key} is there", number)
-        if operation.kind in {Kind.REPLACE, Kind.MERGE, Kind.DELETE} and base is None:
-            raise Absent(f"{operation.key} is absent", number)
-        if base is not None and operation.etag not in {None, base.etag}:
-            raise Conflict(f"{operation.key} was changed", number)
-        if operation.kind is Kind.DELETE:
-            return None
-        if operation.kind is Kind.MERGE and base is not None:
-            return {**base.properties, **operation.properties}
-        return operation.properties
-
-    return change
 
 
 class Asked(NamedTuple):

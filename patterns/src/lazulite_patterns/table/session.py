@@ -17,7 +17,7 @@ from lazulite_patterns.filters import Filter, in_range
 from lazulite_patterns.indexes.errors import Busy, NotUnique
 from lazulite_patterns.outcomes.errors import Absent, Conflict
 from lazulite_patterns.outcomes.retries import Policy, begin, read
-from lazulite_patterns.outcomes.ring import Ring
+from lazulite_patterns.outcomes.ring import NO_ID, RING, Ring
 from lazulite_patterns.outcomes.verdict import Planned
 from lazulite_patterns.outcomes.writes import ALONE, Joined, Written, write
 from lazulite_patterns.table.check import RowCheck
@@ -137,23 +137,25 @@ class Session(Generic[E]):
         if kind is Kind.REPLACE:
             return self.replacing(entity, _base(entity))
         properties = self.encode(entity)
-        return Planned(Operation(kind, key_of(properties), properties))
+        return self.fitting(Planned(Operation(kind, key_of(properties), properties)))
 
     def replacing(self, entity: E, base: Stored, remove: Sequence[str] = ()) -> Planned:
         """Return the replacement of a row. Properties that the entity's class does not know stay, but for some."""
         properties = {**self.unknown(entity, base), **self.encode(entity)}
         kept = {name: value for name, value in properties.items() if name not in remove}
-        return Planned(Operation(Kind.REPLACE, key_of(kept), kept, base.etag), Ring.of(base.properties))
+        return self.fitting(Planned(Operation(Kind.REPLACE, key_of(kept), kept, base.etag), Ring.of(base.properties)))
 
     def merging(self, key: E | EntityKey, fields: Mapping[str, object], *, conditional: bool = False) -> Planned:
         """Return the merge of fields into an entity that is there; conditional if it must be the one that was read."""
         place = self.key(key)
         properties = self.kinds.partial(place, fields)
+        limits.check_key(str(place), place)
         limits.check(str(place), {**properties, "PartitionKey": place.partition_key, "RowKey": place.row_key})
         if not conditional:
-            return Planned(Operation(Kind.MERGE, place, properties))
+            return self.fitting(Planned(Operation(Kind.MERGE, place, properties)))
         base = _base(key)
-        return Planned(Operation(Kind.MERGE, place, properties, base.etag), Ring.of(base.properties))
+        merge = Operation(Kind.MERGE, place, properties, base.etag)
+        return self.fitting(Planned(merge, Ring.of(base.properties)))
 
     def deleting(self, key: E | EntityKey) -> Planned:
         """Return the delete of an entity: conditional if it is one that was read."""
@@ -161,6 +163,19 @@ class Session(Generic[E]):
         if base is None:
             return Planned(Operation(Kind.DELETE, self.key(key)))
         return Planned(Operation(Kind.DELETE, base.key, etag=base.etag), Ring.of(base.properties))
+
+    def fitting(self, planned: Planned) -> Planned:
+        """Return a write whose entity has room for the ids of its writes, too.
+
+        Raises:
+            EntityValueError: the service would reject the entity with them.
+        """
+        if self.policy.marks:
+            operation = planned.operation
+            keys = {"PartitionKey": operation.key.partition_key, "RowKey": operation.key.row_key}
+            ids = {RING: planned.ring(NO_ID, self.policy.marks).text}
+            limits.check_size(f"{operation.key} with {RING}", {**operation.properties, **keys, **ids})
+        return planned
 
     def key(self, entity: E | EntityKey) -> EntityKey:
         """Return keys, or those of an entity."""

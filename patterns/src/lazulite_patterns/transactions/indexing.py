@@ -5,7 +5,7 @@ from typing import Any
 from lazulite_patterns.effects.ambient import NewId
 from lazulite_patterns.effects.effect import Protocol, perform
 from lazulite_patterns.effects.tables import EntityKey
-from lazulite_patterns.indexes.deferred import body, reconcile, task_name, told
+from lazulite_patterns.indexes.deferred import body, parsed, reconcile, task_name
 from lazulite_patterns.table.indexed import IndexedSession
 from lazulite_patterns.transactions.letters import Letter, LetterFormatError
 from lazulite_patterns.transactions.task import Source, Task
@@ -36,7 +36,7 @@ class IndexTask(Task[EntityKey]):
     def carry_out(self, letter: Letter) -> Protocol[None]:
         """Make the entries of an entity agree with it."""
         try:
-            key, entries = told(letter.body)
+            key, entries = parsed(letter.body)
         except ValueError as error:
             raise LetterFormatError(str(error)) from error
         yield from reconcile(self.session.pointers, key, entries)

@@ -8,7 +8,7 @@ TEXT_BYTES_MAX = 48 * 1024
 
 
 class MessageTooLargeError(ValueError):
-    """A message exceeds 48 KiB. A claim check would hold it in a blob; it comes with the Blob service."""
+    """A message exceeds 48 KiB. Its data belong into an entity or a blob, a claim check into the message."""
 
 
 class LetterFormatError(ValueError):
@@ -39,7 +39,7 @@ class Letter(NamedTuple):
         if (size := len(text)) > TEXT_BYTES_MAX:  # The text is ASCII.
             raise MessageTooLargeError(
                 f"task {self.task}: its message has {size:,} bytes, and {TEXT_BYTES_MAX:,} fit. "
-                "Larger ones need a claim check in a blob, which comes with the Blob service"
+                "Put larger data into an entity or a blob, and a claim check into the message: its keys"
             )
         return text
 

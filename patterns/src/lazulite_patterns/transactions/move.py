@@ -14,9 +14,10 @@ both conditions, the mark, copying before deleting. Without the mark, a message 
 new entity with the same keys.
 """
 
-from collections.abc import Callable
-from typing import NamedTuple, TypeVar, cast
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeVar, cast
 
+from lazulite_patterns.audit.finding import Check
 from lazulite_patterns.effects.effect import Protocol
 from lazulite_patterns.effects.tables import EntityKey, Kind, Operation, Properties, Stored
 from lazulite_patterns.entities.schema import stored_of
@@ -25,6 +26,7 @@ from lazulite_patterns.outcomes.errors import Absent, Conflict
 from lazulite_patterns.outcomes.ring import RING, Ring
 from lazulite_patterns.outcomes.verdict import Planned
 from lazulite_patterns.table.session import Session, key_of
+from lazulite_patterns.transactions.checks import MoveCheck
 from lazulite_patterns.transactions.letters import Letter, LetterFormatError
 from lazulite_patterns.transactions.task import Source, Task
 
@@ -74,6 +76,28 @@ class Move(Task[E | EntityKey]):
         if convert is None and self._source.name == self._target.name:
             raise ValueError(f"move {name}: source and target are the same")
 
+    @property
+    def source(self) -> Session[Any]:
+        """Makes the protocols of the table where the entities are."""
+        return self._source
+
+    @property
+    def target(self) -> Session[Any]:
+        """Makes the protocols of the table where they shall be."""
+        return self._target
+
+    def checks(self) -> Sequence[Check]:
+        """Return what an audit examines: entities that are in both tables."""
+        return [MoveCheck(self)]
+
+    def copy_of(self, source: Stored) -> Stored:
+        """Return the row that the target has after a move, without an ETag.
+
+        Raises:
+            EntityFormatError: the row is none of the source's class.
+        """
+        return Stored(self._copy(source), "")
+
     def begin(self, argument: E | EntityKey) -> Protocol[Letter]:
         """Mark the entity.
 
@@ -84,12 +108,12 @@ class Move(Task[E | EntityKey]):
         base = None if isinstance(argument, EntityKey) else stored_of(argument)
         key = self._source.key(argument)
         if base is not None:
-            return (yield from self._marked(base))
+            return (yield from self.mark(base))
         for number in range(_ATTEMPTS):
             if (base := (yield from self._source.stored(key))) is None:
                 raise Absent(f"{key} is absent")
             try:
-                return (yield from self._marked(base))
+                return (yield from self.mark(base))
             except Conflict:
                 if number == _ATTEMPTS - 1:
                     raise
@@ -116,7 +140,12 @@ class Move(Task[E | EntityKey]):
             return
         raise Conflict(f"{key} was changed {_ATTEMPTS} times")
 
-    def _marked(self, base: Stored) -> Protocol[Letter]:
+    def mark(self, base: Stored) -> Protocol[Letter]:
+        """Mark a row that was read, and return the message of its move.
+
+        Raises:
+            Conflict: the row has been changed since.
+        """
         mark = Planned(Operation(Kind.MERGE, base.key, {}, base.etag), Ring.of(base.properties))
         written = yield from self._source.write([mark], [base])
         return Letter(self.name, written.operation_id, list(base.key))

@@ -87,7 +87,7 @@ class Outbox(Task[Any], Generic[E]):
         return delay_seconds(self.session.policy)
 
     def begin(self, argument: Any) -> Protocol[Letter]:  # noqa: ARG002 - there is no way to begin
-        """Refuse: a side effect is started by a transaction.
+        """Reject: a side effect is started by a transaction.
 
         Raises:
             TypeError: always.

@@ -9,6 +9,7 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from lazulite_patterns.audit.finding import Check
 from lazulite_patterns.effects.ambient import NewId
 from lazulite_patterns.effects.calls import Call
 from lazulite_patterns.effects.effect import Protocol, perform
@@ -18,6 +19,7 @@ from lazulite_patterns.entities.bags import Bag
 from lazulite_patterns.outcomes.errors import Conflict
 from lazulite_patterns.outcomes.ring import Ring
 from lazulite_patterns.outcomes.verdict import Planned
+from lazulite_patterns.transactions.checks import SagaCheck
 from lazulite_patterns.transactions.letters import Letter
 from lazulite_patterns.transactions.task import Source, Task
 
@@ -65,6 +67,10 @@ class Saga(Task[Any]):
         self._steps = tuple(steps)
         if not steps or len({each.name for each in steps}) < len(steps):
             raise ValueError(f"saga {name}: its steps have names that differ, and there is one at least")
+
+    def checks(self) -> Sequence[Check]:
+        """Return what an audit examines: records that are not done."""
+        return [SagaCheck(self._records.name, self.name)]
 
     def begin(self, argument: Any) -> Protocol[Letter]:
         """Return a message with the argument: what JSON has."""

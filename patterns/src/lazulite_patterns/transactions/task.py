@@ -1,9 +1,10 @@
 """What a queue can carry on: something that is started once, and carried out at least once."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
+from lazulite_patterns.audit.finding import Check
 from lazulite_patterns.effects.effect import Protocol as Steps
 from lazulite_patterns.table.session import Session
 from lazulite_patterns.transactions.letters import Letter
@@ -40,6 +41,10 @@ class Task(ABC, Generic[A_contra]):
         """
         self.name = name
         self.clients: Mapping[str, Any] = merged(*(each.clients for each in tables))
+
+    def checks(self) -> Sequence[Check]:
+        """Return what an audit examines: what a lost message leaves."""
+        return ()
 
     @abstractmethod
     def begin(self, argument: A_contra) -> Steps[Letter]:

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from lazulite_patterns.audit.finding import Check
 from lazulite_patterns.effects.ambient import Ambient
 from lazulite_patterns.effects.driver import Driver
 from lazulite_patterns.outcomes.retries import Policy
@@ -66,6 +67,15 @@ class Tasks:
         queues = dict(zip(names, (queue, self.poison), strict=True))
         self._driver = Driver(merged(*(each.clients for each in tasks)), ambient, queues=queues)
 
+    @property
+    def driver(self) -> Driver:
+        """What runs the protocols of the tasks."""
+        return self._driver
+
+    def checks(self) -> Sequence[Check]:
+        """Return what `audit` examines: what lost messages leave of the tasks."""
+        return [check for task in self._work.tasks.values() for check in task.checks()]
+
     def start(self, task: Task[A], argument: A) -> str:
         """Begin a task and send its message; return its id.
 
@@ -107,7 +117,7 @@ class Tasks:
             stop: asked before each message, such as `threading.Event().is_set`.
 
         Raises:
-            Rejected: the service refuses a request to the queue: it is absent, or the client may not use it.
+            Rejected: the service rejects a request to the queue: it is absent, or the client may not use it.
         """
         self._driver.run(self._work.forever(visibility, workers, idle_seconds, stop))
 

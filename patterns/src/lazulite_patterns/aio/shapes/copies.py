@@ -68,7 +68,7 @@ class Copies(Generic[E]):
         Raises:
             Exists: the entity is there.
             Absent: an entity that it refers to is absent.
-            EntityValueError: the service would refuse it, or what it refers to is in another partition.
+            EntityValueError: the service would reject it, or what it refers to is in another partition.
         """
         await self.driver.run(self._protocol.insert(entity))
 
@@ -83,7 +83,7 @@ class Copies(Generic[E]):
         Raises:
             Absent: there is no such entity, or one that it refers to is absent.
             Conflict: another writer was faster, each time.
-            EntityValueError: the service would refuse it, or more than 99 entities have copies of it.
+            EntityValueError: the service would reject it, or more than 99 entities have copies of it.
         """
         await self.driver.run(self._protocol.update(cast(E | EntityKey, key), cast(Callable[[E], E], change), attempts))
 

@@ -114,7 +114,7 @@ def cut(owner: str, given: Mapping[str, object], generation: str, *, compress: b
         sizes: where it is cut.
 
     Raises:
-        EntityValueError: the service would refuse a property.
+        EntityValueError: the service would reject a property.
     """
     small: dict[str, object] = {}
     large: dict[str, str | bytes] = {}

@@ -175,7 +175,7 @@ def fill(properties: dict[str, object], copied: AnyCopied, source: Properties | 
 
 
 def check_declared(kinds: object, copied: Sequence[AnyCopied]) -> None:
-    """Refuse copies of copies, and links of classes that the table does not have.
+    """Reject copies of copies, and links of classes that the table does not have.
 
     Raises:
         SchemaError: a declaration is wrong.

@@ -91,6 +91,25 @@ class SeriesProtocol(Generic[N]):
         zero: N = self.kind(0)
         return [sum((self._value(each, slot) for each in rows), zero) for slot in range(self.slots)]
 
+    def absorb(self, row: Stored) -> Protocol[None]:
+        """Add the numbers of a row that is no shard to the first shard, and delete it, in one transaction.
+
+        Raises:
+            Conflict: another writer was faster.
+        """
+        numbers = {slot: self._value(row, slot) for slot in range(self.slots) if self.property(slot) in row.properties}
+        place = self._shard(row.key, 0)
+        base = yield from read(Read(self.table, place), (yield from begin(self.policy)))
+        delete = Planned(Operation(Kind.DELETE, row.key, etag=row.etag), Ring.of(row.properties))
+        yield from write(self.table, [self._sum(place, base, numbers), delete], self.policy)
+
+    def slot(self, name: str) -> int | None:
+        """Return the number of the slot that a property is, even one beyond the last; None if it is none."""
+        digits = name.removeprefix(self.name)
+        width = len(self.property(0)) - len(self.name)
+        is_slot = name.startswith(self.name) and len(digits) == width and digits.isascii() and digits.isdecimal()
+        return int(digits) if is_slot else None
+
     def _checked(self, key: EntityKey, values: Mapping[int, N]) -> dict[str, object]:
         limits.check_key("Series", self._shard(key, self.shards - 1))
         return {self._slot(slot): self._stored(slot, value) for slot, value in values.items()}

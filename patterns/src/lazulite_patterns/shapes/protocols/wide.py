@@ -158,7 +158,7 @@ class WideProtocol:
         """Return the properties of each row, in the order in which they are given.
 
         Raises:
-            EntityValueError: the service would refuse a property, or there are too many.
+            EntityValueError: the service would reject a property, or there are too many.
         """
         owner = f"{key.partition_key}/{key.row_key}"
         keys = {"PartitionKey": key.partition_key, "RowKey": f"{key.row_key}!00"}

@@ -1,0 +1,137 @@
+"""Large properties in blobs, with an asynchronous client."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, BinaryIO, Generic, TypeVar
+
+from lazulite_patterns.aio.driver import Driver
+from lazulite_patterns.aio.table import Table
+from lazulite_patterns.audit.finding import Check
+from lazulite_patterns.effects.ambient import Ambient
+from lazulite_patterns.effects.blobs import Readable
+from lazulite_patterns.effects.tables import EntityKey
+from lazulite_patterns.outcomes.grace import ARRIVAL_SECONDS, GRACE_SECONDS
+from lazulite_patterns.outcomes.retries import Policy
+from lazulite_patterns.shapes.protocols.large import FLIP_SECONDS, LargeProtocol, Loaded, Upload
+from lazulite_patterns.shapes.protocols.orphans import Collector, LargeCheck
+from lazulite_patterns.shapes.protocols.references import BlobReference, checked_content_type
+from lazulite_patterns.shapes.protocols.sinks import File
+
+if TYPE_CHECKING:
+    from azure.storage.blob.aio import ContainerClient
+
+E = TypeVar("E")
+_OCTETS = "application/octet-stream"
+
+
+class Large(Generic[E]):
+    """Entities with a property in a blob of its own. The entity names the blob, its length and its SHA-256.
+
+    Attributes:
+        table: the entities. What it writes besides the property keeps the blob.
+        client: the SDK's client of the container.
+        driver: what runs the protocols; `audit` needs it.
+
+    Writes raise `OutcomeUnknown`, as those of the table do. Every method raises `Rejected` for what the service
+    rejects, and `Unavailable` if there is no answer before the deadline.
+    """
+
+    def __init__(
+        self,
+        table: Table[E],
+        container: "ContainerClient",
+        field: str,
+        *,
+        audit_hashes: bool = False,
+        policy: Policy = Policy(),  # noqa: B008 - it is frozen
+        ambient: Ambient | None = None,
+    ) -> None:
+        """Take the table and the SDK's client.
+
+        Args:
+            table: of the entities.
+            container: the client of the container. Its own retries are used for blocks of streams only.
+            field: the property that names the blob. A class declares it as
+                `Annotated[BlobReference | None, Json()] = None`, or not at all.
+            audit_hashes: whether `audit` reads the blobs, to compare their hashes.
+            policy: deadlines of requests to blobs.
+            ambient: clock, randomness and failpoints, for tests.
+
+        Raises:
+            ValueError: a deadline is so long that a writer may meet the collector.
+        """
+        session = table.session
+        longest = GRACE_SECONDS - FLIP_SECONDS - ARRIVAL_SECONDS
+        if max(policy.deadline_seconds, session.policy.deadline_seconds) >= longest:
+            raise ValueError(f"with blobs, the deadline is less than {longest} seconds")
+        self.table = table
+        self.client = container
+        name = container.container_name
+        self.driver = Driver(table.clients, ambient, containers={name: container})
+        self._protocol = LargeProtocol(session, name, field, policy)
+        self._collector = Collector(session.name, name, field, policy)
+        self._check = LargeCheck(session.name, name, field, audit_hashes, policy)
+
+    async def get(self, key: E | EntityKey) -> Loaded[E] | None:
+        """Return an entity and what its blob has; None if the entity is absent.
+
+        Raises:
+            Inconsistent: another program changed or deleted the blob.
+        """
+        return await self.driver.run(self._protocol.get(self._key(key)))
+
+    async def save(self, key: E | EntityKey, file: BinaryIO) -> bool:
+        """Write the blob of an entity to a file, from where that is; False if there is no entity or it names no blob.
+
+        Args:
+            key: of the entity, or the entity.
+            file: can be positioned and cut off. It is written part by part.
+
+        Raises:
+            Inconsistent: another program changed or deleted the blob.
+        """
+        row = await self.driver.run(self._protocol.load(self._key(key), File(file)))
+        return row is not None and self._protocol.field in row.properties
+
+    async def insert(self, entity: E, data: bytes | Readable, content_type: str = _OCTETS) -> BlobReference:
+        """Write an entity that must be absent, with a blob, and return what it names.
+
+        Args:
+            entity: the entity.
+            data: octets; or a stream, which is sent block by block. One that can be positioned is read again if
+                sending fails.
+            content_type: of the blob, such as `image/jpeg`.
+
+        Raises:
+            Exists: the entity is there. Nothing is left of this write.
+        """
+        upload = Upload(data, checked_content_type(content_type))
+        return await self.driver.run(self._protocol.insert(entity, upload))
+
+    async def put(self, key: E | EntityKey, data: bytes | Readable, content_type: str = _OCTETS) -> BlobReference:
+        """Give an entity another blob, whatever it names, and return what it names now. Arguments are as of `insert`.
+
+        Raises:
+            Absent: there is no such entity. Nothing is left of this write.
+            Conflict: other writers were faster, each of eight times. Nothing is left of this write.
+        """
+        upload = Upload(data, checked_content_type(content_type))
+        return await self.driver.run(self._protocol.put(self._key(key), upload))
+
+    async def clear(self, key: E | EntityKey) -> bool:
+        """Take the blob from an entity, and delete it; False if there is no entity or it names no blob."""
+        return await self.driver.run(self._protocol.clear(self._key(key)))
+
+    async def delete(self, key: E | EntityKey) -> bool:
+        """Delete an entity with its blob; False if it is absent."""
+        return await self.driver.run(self._protocol.delete(self._key(key)))
+
+    async def collect(self) -> int:
+        """Delete the blobs that no entity names, and return their number; none younger than 10 minutes."""
+        return await self.driver.run(self._collector.collect())
+
+    def checks(self) -> Sequence[Check]:
+        """Return what `audit` examines: entities whose blob is absent, or has another length or hash."""
+        return [self._check]
+
+    def _key(self, key: E | EntityKey) -> EntityKey:
+        return self.table.session.key(key)

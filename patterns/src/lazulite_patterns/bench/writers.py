@@ -1,0 +1,215 @@
+"""Writers of indexes with copies and of lists, in processes that are killed; readers and the auditor look meanwhile.
+
+Each writer changes entities at random, until it is killed and another process takes its place. Meanwhile each entity
+must be found by each of its indexes, with the copies that were committed. An audit may find superfluous rows only. At
+the end, repairs must leave no finding.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from itertools import count
+from random import Random
+from typing import Annotated, NamedTuple
+
+from azure.data.tables import TableClient
+
+from lazulite_patterns.audit.run import audit
+from lazulite_patterns.bench.compare import table
+from lazulite_patterns.effects.ambient import Ambient
+from lazulite_patterns.entities import Partition, Row, entity, stored_of
+from lazulite_patterns.indexes import Index, Listing
+from lazulite_patterns.indexes import check as kinds
+from lazulite_patterns.keys import integer
+from lazulite_patterns.outcomes import Conflict, OutcomeUnknown, Unavailable
+from lazulite_patterns.outcomes.grace import GRACE_SECONDS
+from lazulite_patterns.table.table import Table
+
+SUPERFLUOUS = frozenset({kinds.NO_FIT, kinds.NO_FIT_LISTED, kinds.OLD_MARK})
+"""What a killed writer may leave: a reader drops it, or reads the entity."""
+_REPAIRS_MAX = 3
+_IDLE_SECONDS_MAX = 120
+"""The longest that the start of processes takes on a busy machine."""
+
+
+class Settings(NamedTuple):
+    """What is done.
+
+    Attributes:
+        writers: processes at one time.
+        people: entities that they change.
+        kills: processes that are killed before the end.
+        interval_seconds: between two kills, at most.
+        seed: of the times of kills.
+    """
+
+    writers: int
+    people: int
+    kills: int
+    interval_seconds: float
+    seed: int
+
+
+class Found(NamedTuple):
+    """How often entities were looked up, and what was wrong."""
+
+    looked: int
+    wrong: Counter[str]
+
+
+@entity(type="BenchWorker")
+@dataclass(frozen=True)
+class Worker:
+    """What is written."""
+
+    department: Annotated[str, Partition()]
+    id: Annotated[int, Row(integer(4))]
+    city: str = "Rome"
+    team: str = "red"
+    salary: int = 0
+
+
+INDEXES = [
+    Index("city", "city", copy=["salary", "team"]),
+    Index("pay", "salary", within_partition=True, copy=["city"]),
+    Listing("teams", "team", place="table"),
+    Listing("cities", "city"),
+]
+
+
+def staff(client: TableClient, ambient: Ambient | None = None) -> Table[Worker]:
+    """Return the table of workers."""
+    return Table(client, Worker, indexes=INDEXES, ambient=ambient)
+
+
+def everyone(people: int) -> list[Worker]:
+    """Return the workers as they are at first."""
+    return [Worker("Sales" if number % 2 else "IT", number) for number in range(people)]
+
+
+def write(client: TableClient, people: int, seed: int) -> None:
+    """Change workers until the process is killed."""
+    random, workers, rows = Random(seed), everyone(people), staff(client)  # noqa: S311 - a seed repeats the changes
+    while True:
+        city, team = random.choice(["Rome", "Oslo", "Bonn"]), random.choice(["red", "blue"])
+        change = partial(replace, city=city, team=team, salary=random.randrange(4))
+        try:
+            rows.update(random.choice(workers), change)
+        except (Conflict, OutcomeUnknown, Unavailable):
+            continue
+
+
+def look(rows: Table[Worker], people: int) -> Found:
+    """Look each worker up by each index. What was written meanwhile is not compared."""
+    found = Found(0, Counter())
+    kinds_found = (finding.kind for finding in audit(rows, repair=True))
+    found.wrong.update(kind for kind in kinds_found if kind not in SUPERFLUOUS)
+    for each in everyone(people):
+        before = rows.get(each)
+        if before is None:
+            found.wrong["entity that is absent"] += 1
+            continue
+        hits = {
+            "city": list(rows.by("city", before.city)),
+            "pay": list(rows.by("pay", before.salary, partition_key=before.department)),
+            "teams": list(rows.by("teams", before.team)),
+            "cities": list(rows.by("cities", before.city, partition_key=before.department)),
+        }
+        copies = {one.key: one.fields for one in rows.copied("city", before.city)}
+        after = rows.get(each)
+        stored, later = stored_of(before), stored_of(after)
+        if stored is None or later is None or stored.etag != later.etag:
+            continue
+        found = found._replace(looked=found.looked + 1)
+        found.wrong.update(f"not found by {name}" for name, workers in hits.items() if workers.count(before) != 1)
+        found.wrong["another copy"] += copies.get(stored.key) != {"salary": before.salary, "team": before.team}
+    return Found(found.looked, +found.wrong)
+
+
+def run(connection_string: str, settings: Settings) -> bool:
+    """Let processes write and kill them; print what was found, and return whether it is right."""
+    random, started = Random(settings.seed), time.monotonic()  # noqa: S311 - it decides when to kill
+    with table(connection_string) as client:
+        rows = staff(client)
+        for each in everyone(settings.people):
+            rows.insert(each)
+        total = Found(0, Counter())
+        with _killed_at_the_end(_Processes(connection_string, client.table_name, settings)) as processes:
+            for _ in range(settings.kills):
+                until = time.monotonic() + random.random() * settings.interval_seconds
+                before = _etags(client)
+                while True:
+                    seen = look(rows, settings.people)
+                    total = Found(total.looked + seen.looked, total.wrong + seen.wrong)
+                    if time.monotonic() > until and _etags(client) != before:
+                        break
+                    if time.monotonic() > until + _IDLE_SECONDS_MAX:
+                        raise TimeoutError("no process writes")
+                processes.replace(random.randrange(settings.writers))
+        left = Counter(each.kind for each in audit(rows))
+        repaired = _repaired(client)
+        seen = look(rows, settings.people)
+        looked, wrong = total.looked + seen.looked, total.wrong + seen.wrong
+        wrong.update({kind: number for kind, number in left.items() if kind not in SUPERFLUOUS})
+    seconds = time.monotonic() - started
+    print(f"{settings.writers} writers, {settings.kills} killed, {seconds:.0f} s, {looked} look-ups", flush=True)
+    print(f"left behind: {dict(left)}, after repairs: {repaired}, wrong: {dict(wrong)}", flush=True)
+    return not wrong and not repaired and looked > 0
+
+
+def _etags(client: TableClient) -> set[str]:
+    """Return the ETags of the workers: other ones tell that a process writes."""
+    return {str(each.metadata["etag"]) for each in client.query_entities("_Type eq 'BenchWorker'")}
+
+
+def _repaired(client: TableClient) -> int:
+    """Repair after the grace; return the number of findings that stay."""
+    ambient = Ambient(utc_now=lambda: datetime.now(UTC) + timedelta(seconds=GRACE_SECONDS + 100))
+    rows = staff(client, ambient)
+    for _ in range(_REPAIRS_MAX):
+        list(audit(rows, repair=True))
+    return len(list(audit(rows)))
+
+
+class _Processes:
+    """The writers."""
+
+    def __init__(self, connection_string: str, name: str, settings: Settings) -> None:
+        self._environment = {**os.environ, "PATTERNS_CONNECTION_STRING": connection_string}
+        self._command = [sys.executable, "-m", "lazulite_patterns.bench", "write", name, str(settings.people)]
+        self._seeds = count(settings.seed)
+        self._running = [self._started() for _ in range(settings.writers)]
+
+    def _started(self) -> "subprocess.Popen[bytes]":
+        return subprocess.Popen([*self._command, str(next(self._seeds))], env=self._environment)  # noqa: S603 - our own
+
+    def replace(self, number: int) -> None:
+        """Kill a process, and start another one."""
+        _kill(self._running[number])
+        self._running[number] = self._started()
+
+    def kill(self) -> None:
+        """Kill all of them."""
+        for each in self._running:
+            _kill(each)
+
+
+def _kill(process: "subprocess.Popen[bytes]") -> None:
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+
+
+@contextmanager
+def _killed_at_the_end(processes: _Processes) -> Iterator[_Processes]:
+    try:
+        yield processes
+    finally:
+        processes.kill()

@@ -1,0 +1,122 @@
+"""Effects on blobs. `container` is the name by which the driver knows a client."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import NamedTuple
+from typing import Protocol as Interface
+
+from lazulite_patterns.effects.effect import Effect
+
+PART_BYTES = 4 * 1024 * 1024
+"""The most that one `BlobGet` reads, unless it says something else."""
+
+
+class Readable(Interface):
+    """A stream of octets, such as a file that was opened with `rb`."""
+
+    def read(self, size: int = -1, /) -> bytes:
+        """Return octets, none at the end."""
+
+
+class BlobFacts(NamedTuple):
+    """What the service knows of a blob, without its content."""
+
+    name: str
+    etag: str
+    length: int
+    last_modified: datetime | None
+    metadata: Mapping[str, str]
+
+
+class BlobsFound(NamedTuple):
+    """A page of a list of blobs, and where the next one begins; None after the last one."""
+
+    blobs: tuple[BlobFacts, ...]
+    continuation: str | None
+
+
+@dataclass(frozen=True, eq=False)
+class BlobPut(Effect[str]):
+    """Write a block blob, which must be absent. The result is its ETag.
+
+    Octets are sent by one request; more than the client's `max_single_put_size`, and every stream, block by block. Then
+    the client sends a block again whose answer is lost.
+    """
+
+    container: str
+    name: str
+    data: bytes | Readable
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    content_type: str = "application/octet-stream"
+
+
+@dataclass(frozen=True)
+class BlobGet(Effect[bytes | None]):
+    """Read a part of a blob; None if the blob is absent. `Rejected` with 416 if the blob ends before the part."""
+
+    container: str
+    name: str
+    start: int = 0
+    count: int = PART_BYTES
+
+
+@dataclass(frozen=True)
+class BlobHead(Effect[BlobFacts | None]):
+    """Read what the service knows of a blob; None if it is absent."""
+
+    container: str
+    name: str
+
+
+@dataclass(frozen=True)
+class BlobDelete(Effect[None]):
+    """Delete a blob with its snapshots. `Rejected` with 404 if it is absent."""
+
+    container: str
+    name: str
+    etag: str | None = None
+    """The ETag that the blob must have; None for any."""
+
+
+@dataclass(frozen=True)
+class BlobPage(Effect[BlobsFound]):
+    """Read one page of the list of blobs, in the order of their names."""
+
+    container: str
+    prefix: str = ""
+    continuation: str | None = None
+
+
+@dataclass(frozen=True)
+class LeaseAcquire(Effect[None]):
+    """Take the lease of a blob, or take it again by the same id. `Rejected` with 409 if it has another one."""
+
+    container: str
+    name: str
+    lease_id: str
+    """A UUID."""
+    seconds: int
+    """15 to 60, by the service's limits."""
+
+
+@dataclass(frozen=True)
+class LeaseRenew(Effect[None]):
+    """Let a lease last from now. `Rejected` with 409 if another process took it since, or it was broken."""
+
+    container: str
+    name: str
+    lease_id: str
+
+
+@dataclass(frozen=True)
+class LeaseRelease(Effect[None]):
+    """Free a lease. `Rejected` with 409 if another process took it since."""
+
+    container: str
+    name: str
+    lease_id: str
+
+
+LeaseEffect = LeaseAcquire | LeaseRenew | LeaseRelease
+BlobEffect = BlobPut | BlobGet | BlobHead | BlobDelete | BlobPage | LeaseEffect
