@@ -8,7 +8,7 @@ The rows are tables: one file a section of the reference in `behaviours/`, one t
 
 Invariants: a row says what the real service does or, with `differs` or `unverified`, what ours does instead, or does
 where the service's behaviour is not recorded, and why. Every row names the tests that show it, but for what is absent
-altogether. A case of a test is named by its id, `test_cors::test_any_path[x]`; a test of queues by its folder,
+altogether. A case of a test is named by its id, `test_cors::test_any_path[x]`; a test of queues or blobs by its folder,
 `conformance/queue/test_queues::test_x`; a test beside this suite, where HTTP from outside cannot show it, likewise,
 `server/net/test_tls::test_x`. The page depends on the rows alone; `make
 compatibility` writes it after a run in which every row was shown (test_compatibility.py).
@@ -123,9 +123,10 @@ def unshown(sections: Iterable[Section], outcomes: dict[str, bool], *, whole: bo
 
 HEAD = """# Compatibility
 
-Each row is a behaviour of Azure's Table or Queue service and states whether Lazulite has it, too.
-Sections from [§25](protocol/queue-service.md#25-queue-service) on are about queues; the others are
-about tables, and about both services.
+Each row is a behaviour of Azure's Table, Queue or Blob service and states whether Lazulite has it,
+too. Sections from [§25](protocol/queue-service.md#25-queue-service) on are about queues, and those
+from [§32](protocol/blob-service.md#32-blob-service) on about blobs. The others are about tables,
+and about all services.
 
 - **same**: Lazulite behaves as recordings of the real service, or as its documentation if there is
   no recording.
