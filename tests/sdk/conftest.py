@@ -12,6 +12,8 @@ import pytest
 from azure.data.tables import TableClient, TableServiceClient
 from azure.data.tables.aio import TableClient as AsyncTableClient
 from azure.data.tables.aio import TableServiceClient as AsyncTableServiceClient
+from azure.storage.blob import BlobServiceClient, ContainerClient
+from azure.storage.blob.aio import BlobServiceClient as AsyncBlobServiceClient
 from azure.storage.queue import QueueClient, QueueServiceClient
 from azure.storage.queue.aio import QueueServiceClient as AsyncQueueServiceClient
 from tests.certificates import Authority
@@ -20,6 +22,7 @@ from tests.server_process import Account, emulator, serving
 
 import lazulite.testing
 
+from . import blob_clients
 from .queue_clients import connect, new_name
 
 
@@ -90,11 +93,11 @@ def queue_account(
         return
     if name != "devstoreaccount1":
         pytest.skip("a server prints the connection string of the development account only")
-    flags = ("--services", "table,queue", "--queue-port", "0")
+    flags = ("--services", "table,queue,blob")
     with serving(tmp_path_factory.mktemp("queue") / "data", *flags) as server:
         found = server.account
         yield lazulite.testing.Account(
-            found.name, found.key, found.endpoint, found.connection_string, found.queue_endpoint
+            found.name, found.key, found.endpoint, found.connection_string, found.queue_endpoint, found.blob_endpoint
         )
 
 
@@ -117,4 +120,34 @@ def queue(queue_service: QueueServiceClient) -> Iterator[QueueClient]:
 async def aqueue_service(queue_account: lazulite.testing.Account) -> AsyncIterator[AsyncQueueServiceClient]:
     """An asynchronous client of the account's queues, made from the connection string."""
     async with AsyncQueueServiceClient.from_connection_string(queue_account.connection_string, retry_total=0) as client:
+        yield client
+
+
+@pytest.fixture(scope="session")
+def blob_account(queue_account: lazulite.testing.Account) -> lazulite.testing.Account:
+    """The account of the queues has blobs, too."""
+    return queue_account
+
+
+@pytest.fixture
+def blob_service(blob_account: lazulite.testing.Account) -> Iterator[BlobServiceClient]:
+    """A client of the account's blobs."""
+    with blob_clients.connect(blob_account) as client:
+        yield client
+
+
+@pytest.fixture
+def container(blob_service: BlobServiceClient) -> Iterator[ContainerClient]:
+    """A client of a container of its own."""
+    client = blob_service.create_container(blob_clients.new_name())
+    yield client
+    client.delete_container()
+
+
+@pytest.fixture
+async def ablob_service(blob_account: lazulite.testing.Account) -> AsyncIterator[AsyncBlobServiceClient]:
+    """An asynchronous client of the account's blobs."""
+    async with AsyncBlobServiceClient.from_connection_string(
+        blob_account.connection_string, retry_total=0, **blob_clients.PARTS
+    ) as client:
         yield client

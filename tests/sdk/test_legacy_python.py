@@ -19,12 +19,15 @@ from .environment import bare, environment
 
 HERE = Path(__file__).parent / "legacy"
 RUN_SECONDS_MAX = 120
-QUEUES = "queue_service.py"
+NEEDS = {"queue_service.py": "QueueEndpoint=", "blob_service.py": "BlobEndpoint="}
+"""A program, and what a connection string must have for it."""
+QUEUES, BLOBS = NEEDS
 TABLES = ("table_service.py", "table_values.py", "table_access.py")
 RUNS = (
     ("azure-storage-0.20.3", "table_service_atom.py"),
     *product(("azure-storage-0.33.0", "azure-storage-0.36.0", "azure-cosmosdb-table-1.0.6"), TABLES),
     *product(("azure-storage-0.36.0", "azure-storage-queue-2.1.0"), (QUEUES,)),
+    *product(("azure-storage-0.36.0", "azure-storage-blob-2.1.0"), (BLOBS,)),
 )
 """Each SDK with its version, and a program that drives it."""
 Outcomes = Callable[[str, str, str], dict[str, str | None]]
@@ -43,8 +46,8 @@ def outcomes() -> Outcomes:
 
     @cache
     def run(sdk: str, program: str, connection_string: str) -> dict[str, str | None]:
-        if program == QUEUES and "QueueEndpoint=" not in connection_string:
-            pytest.skip("the account has no queues")
+        if NEEDS.get(program, "") not in connection_string:
+            pytest.skip("the account has no such service")
         done = subprocess.run(
             [environment(HERE / f"{sdk}.txt"), HERE / program],
             env=bare() | {"LAZULITE_TEST_CONNECTION_STRING": connection_string, "NO_PROXY": "*"},
