@@ -14,7 +14,7 @@ from lazulite.protocol.message import Response
 from tests.conformance.answers import Answer
 from tests.conformance.batches import Part, changeset, query_part
 
-_SUCCESSES = frozenset({200, 201, 202, 204})
+_SUCCESSES = frozenset({200, 201, 202, 204, 206})
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _HEADER_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
 _EMPTY_CHANGE_SET = re.compile(

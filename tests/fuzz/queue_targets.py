@@ -7,13 +7,10 @@ from xml.etree import ElementTree as ET
 
 from .oracles import require
 from .queue_world import QUEUE, TEXTS, QueueWorld
+from .request_text import fit_in_target, read_request
 from .world import ROOT, Exchange
 
 _TEXT_BYTES_MAX = 65_536
-_METHODS = ("GET", "POST", "PUT", "DELETE", "HEAD", "OPTIONS", "PATCH")
-_UNFIT_IN_TARGET = re.compile(r"[\x00-\x20\x7f]")
-_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-_CONTROLS = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 _DECLARATION = re.compile(rb"^(?:\xef\xbb\xbf)?<\?xml[^>]*\?>")
 _MESSAGES = f"{ROOT}{QUEUE}/messages"
 
@@ -30,7 +27,7 @@ def messages(world: QueueWorld, data: bytes) -> None:
     What is accepted reads back as a strict parser has it. An update without a body leaves the text as it was.
     """
     line, _, body = data.partition(b"\n")
-    verb, _, query = _UNFIT_IN_TARGET.sub("_", line.decode("latin-1").replace(" ", "?", 1)).partition("?")
+    verb, _, query = fit_in_target(line.decode("latin-1").replace(" ", "?", 1)).partition("?")
     if verb == "update":
         [claimed] = _read(world.ask("GET", _MESSAGES))
         receipt = f"popreceipt={quote(claimed['PopReceipt'], safe='')}&visibilitytimeout=0"
@@ -66,18 +63,10 @@ def queues(world: QueueWorld, data: bytes) -> None:
     spelled, delete or update it.
     """
     [claimed] = _read(world.ask("GET", _MESSAGES))
-    head, _, body = data.partition(b"\n\n")
-    first, *lines = head.decode("latin-1").split("\n")[:100]
-    first = first.replace("{id}", claimed["MessageId"]).replace("{receipt}", quote(claimed["PopReceipt"], safe=""))
-    method, _, target = first.partition(" ")
-    method = method if method in _METHODS else "GET"
-    path, _, query = _UNFIT_IN_TARGET.sub("_", target).partition("?")
-    fields: dict[str, str] = {}
-    for line in lines:
-        name, _, value = line.partition(":")
-        if _TOKEN.fullmatch(name):
-            fields[name.lower()] = _CONTROLS.sub("", value).strip(" \t")
-    done = world.ask(method, ROOT + path, query, fields, body)
+    data = data.replace(b"{id}", claimed["MessageId"].encode())
+    sent = read_request(data.replace(b"{receipt}", quote(claimed["PopReceipt"], safe="").encode()))
+    method, path, query = sent.method, sent.path, sent.query
+    done = world.ask(method, ROOT + path, query, sent.fields, sent.body)
     by_receipt = re.match(r"[^/]+/+messages/[^/]", unquote_to_bytes(path.encode("latin-1")).decode("latin-1"))
     if done.status < 300 and method in ("PUT", "DELETE") and by_receipt:
         require(_has(query, claimed["PopReceipt"]), "only the latest receipt changes a message")

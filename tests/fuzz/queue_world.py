@@ -1,6 +1,6 @@
 """The Queue service that the fuzzers talk to. A get claims messages, so it may change rows."""
 
-from lazulite.queue.canonicalize import queue_string_to_sign
+from lazulite.auth.canonicalize import string_to_sign
 from lazulite.queue.service import QueueService
 
 from .world import DATE, ROOT, Exchange, World
@@ -19,7 +19,7 @@ class QueueWorld(World):
         "x-ms-date": DATE,
         "x-ms-version": "2021-02-12",
     }
-    string_to_sign = staticmethod(queue_string_to_sign)
+    string_to_sign = staticmethod(string_to_sign)
     make = QueueService
 
     def fill(self) -> None:

@@ -8,7 +8,7 @@ import json
 from tests.conformance import service_properties as properties
 from tests.table.batches import Operation, change_set, query
 
-from . import queue_seeds, request_seeds
+from . import blob_seeds, queue_seeds, request_seeds
 from .world import TYPES_ROW
 
 _GUID = str(TYPES_ROW["G"])
@@ -122,11 +122,13 @@ def _filter() -> list[str]:
 SEEDS = {
     "atom": _atom,
     "batch": _batch,
+    "blobs": blob_seeds.blobs,
     "filter": _filter,
     "headers": request_seeds.headers,
     "http": request_seeds.http,
     "json": _json,
     "jwt": request_seeds.jwt,
+    "lists": blob_seeds.lists,
     "messages": queue_seeds.messages,
     "queues": queue_seeds.queues,
     "sas": request_seeds.sas,

@@ -3,7 +3,8 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-from . import payload_targets, queue_targets, request_targets, wire_target
+from . import blob_targets, payload_targets, queue_targets, request_targets, wire_target
+from .blob_world import BlobWorld
 from .queue_world import QueueWorld
 from .world import World
 
@@ -20,11 +21,13 @@ class Target(NamedTuple):
 TARGETS: dict[str, Target] = {
     "atom": Target(payload_targets.atom_body),
     "batch": Target(payload_targets.batch, 32 * 1024),
+    "blobs": Target(blob_targets.blobs, 8 * 1024, BlobWorld),
     "filter": Target(payload_targets.filter_text, 8 * 1024),
     "headers": Target(request_targets.headers),
     "http": Target(wire_target.wire, 8 * 1024),
     "json": Target(payload_targets.json_body, 32 * 1024),
     "jwt": Target(request_targets.jwt),
+    "lists": Target(blob_targets.lists, 8 * 1024, BlobWorld),
     "messages": Target(queue_targets.messages, 96 * 1024, QueueWorld),
     "queues": Target(queue_targets.queues, 8 * 1024, QueueWorld),
     "sas": Target(request_targets.sas, 4 * 1024),

@@ -40,6 +40,15 @@ _QUEUE = [
     "prefix=", "marker=", "maxresults=", "include=metadata", "x-ms-meta-a: 1", "x-ms-meta-", "/messages/", "jobs",
     "=32", "=604800", "x-ms-version: 2009-07-17", "userdelegationkey",
 ]
+_BLOB = [
+    "<BlockList>", "<Latest>", "<Committed>", "<Uncommitted>", "</Latest>", "AAAA", "AAAC", "comp=block&blockid=",
+    "comp=blocklist", "comp=appendblock", "comp=page", "comp=lease", "comp=snapshot", "comp=tags", "comp=metadata",
+    "restype=container&", "comp=list", "x-ms-blob-type: ", "BlockBlob", "AppendBlob", "PageBlob", "x-ms-range: bytes=",
+    "x-ms-copy-source: http://127.0.0.1:10000/devstoreaccount1/", "x-ms-lease-id: ", "x-ms-lease-action: ",
+    "x-ms-tags: ", "x-ms-if-tags: ", "If-None-Match: *", "Content-MD5: ", "docs/", "small", "large", "/../", "//",
+    "snapshot=", "versionid=", "{large}", "delimiter=", "marker=", "x-ms-version: 2009-09-19",
+    "x-ms-version: 2026-10-06",
+]
 _JWT = [
     "RS256", "none", "HS256", "eyJhbGciOiJub25lIn0", ".", "=", "e30", "W10", "bnVsbA",
 ]
@@ -48,11 +57,13 @@ _JWT = [
 _OWN = {
     "atom": _ODATA + _XML,
     "batch": _MULTIPART + _HEADERS + _ODATA,
+    "blobs": _BLOB + _HEADERS,
     "filter": _FILTER + _ODATA,
     "headers": _HEADERS,
     "http": _HEADERS + _QUERY,
     "json": _ODATA,
     "jwt": _JWT,
+    "lists": _XML + _BLOB,
     "messages": _XML + _QUEUE,
     "queues": _QUEUE + _HEADERS,
     "sas": _QUERY,

@@ -8,12 +8,13 @@ import asyncio
 import base64
 import hmac
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 
 from lazulite.auth.accounts.account import DEVELOPMENT_ACCOUNT, AccountDirectory
 from lazulite.auth.shared_key import Canonicalize
+from lazulite.engine.content.memory import ContentMemory
 from lazulite.engine.key_encoding import space_prefix
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import Request, Response, Service
@@ -42,9 +43,6 @@ PLAIN_HEADERS = {
     "x-ms-date": DATE,
     "x-ms-version": VERSION,
 }
-_COUNTERS = space_prefix(COUNTERS)
-"""What the keys of the counters begin with: a number may be taken and never used."""
-
 TYPES_ROW = {
     "S": "it's",
     "E": "",
@@ -90,6 +88,10 @@ class World:
     table = "Fuzz"
     reading = frozenset({"GET", "HEAD", "OPTIONS"})
     """The methods that change nothing."""
+    transactional = True
+    """Whether a batch is done wholly or not at all."""
+    hidden: Sequence[int] = (COUNTERS,)
+    """The spaces that no request shows: a number may be taken and never used."""
     headers: Mapping[str, str] = PLAIN_HEADERS
     string_to_sign: Canonicalize = staticmethod(table_string_to_sign)
     make: Callable[[ServiceDependencies], Service] = TableService
@@ -97,6 +99,7 @@ class World:
     def __init__(self) -> None:
         self.loop = asyncio.new_event_loop()
         self.engine = MemoryEngine(lambda: NOW)
+        self.contents = ContentMemory()
         self.renew()
         self.fill()
         self._start = self.engine.state()
@@ -125,6 +128,7 @@ class World:
         """Put a new service on the engine, which caches nothing."""
         dependencies = ServiceDependencies(
             engine=self.engine,
+            contents=self.contents,
             accounts=AccountDirectory({}, None),
             clock=lambda: NOW,
             monotonic=lambda: 0.0,
@@ -160,13 +164,13 @@ class World:
         if signed and "authorization" not in fields:
             fields["authorization"] = self._authorization(request)
         before, writes = self.engine.state(), self.engine.writes
-        response = self.loop.run_until_complete(self.service.handle(request))
-        check_answer(response, head=method == "HEAD")
-        wrote = self.engine.writes != writes and _visible(self.engine.state().rows) != _visible(before.rows)
+        response = self.loop.run_until_complete(self.handle(request))
+        self.check(request, response)
+        wrote = self.engine.writes != writes and self.visible(self.engine.state().rows) != self.visible(before.rows)
         if wrote:
             require(response.status < 300, f"a rejected request changes nothing: {response.status}")
             require(request.method not in self.reading, f"a {request.method} changes nothing")
-            if dict(response.fields()).get("Content-Type", "").startswith("multipart/mixed"):
+            if self.transactional and dict(response.fields()).get("Content-Type", "").startswith("multipart/mixed"):
                 parts = read_parts(response)
                 require(all(part.status < 300 for part in parts), "a rejected batch changes nothing")
         return Exchange(request, response, wrote)
@@ -180,6 +184,15 @@ class World:
         digest = hmac.digest(DEVELOPMENT_ACCOUNT.keys[0], text.encode("latin-1", "replace"), "sha256")
         return f"SharedKey {ACCOUNT}:{base64.b64encode(digest).decode()}"
 
+    async def handle(self, request: Request) -> Response:
+        """Return the response to a request."""
+        return await self.service.handle(request)
 
-def _visible(rows: Mapping[bytes, bytes]) -> dict[bytes, bytes]:
-    return {key: value for key, value in rows.items() if not key.startswith(_COUNTERS)}
+    def check(self, request: Request, response: Response) -> None:
+        """Hold a response against the rules for every response."""
+        check_answer(response, head=request.method == "HEAD")
+
+    def visible(self, rows: Mapping[bytes, bytes]) -> dict[bytes, bytes]:
+        """Return the rows that a request can show."""
+        hidden = tuple(space_prefix(space) for space in self.hidden)
+        return {key: value for key, value in rows.items() if not key.startswith(hidden)}

@@ -1,6 +1,8 @@
 """All campaigns by name."""
 
 from .abuse.campaign import ABUSE
+from .blob.campaign import LEASES
+from .blob.crash import BLOBS
 from .campaign import Campaign
 from .clock import CLOCK
 from .crash import CRASH
@@ -29,4 +31,6 @@ CAMPAIGNS: dict[str, Campaign] = {
     "queue-postgres": QUEUE_ON_POSTGRES,
     "queue-failover": QUEUE_FAILOVER,
     "queue-power": QUEUE_POWER,
+    "leases": LEASES,
+    "blobs": BLOBS,
 }

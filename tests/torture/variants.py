@@ -2,14 +2,16 @@
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
+from lazulite.app import worker
 from lazulite.cli import main
 from lazulite.engine.postgres.settings import PostgresSettings
 from lazulite.engine.rocksdb import engine as rocksdb
 from lazulite.engine.rocksdb.database import OpenDatabase
 from lazulite.engine.rocksdb.options import RocksSettings
+from lazulite.server.server import Sockets
 from lazulite.settings import database as database_settings
 
 from . import stepping_clock
@@ -39,11 +41,24 @@ def scripts() -> None:
     stepping_clock.install()
 
 
+def in_workers() -> None:
+    """Let the workers of `tests.torture.mutations` differ as their primary does."""
+    command, (_, names, *_) = worker.command, sys.argv
+    names = "+".join(each for each in names.split("+") if each != in_workers.__name__)
+
+    def differing(lock: int, store: int, sockets: Sequence[Sockets]) -> Sequence[str]:
+        python, option, _, *arguments = command(lock, store, sockets)
+        return [python, option, "tests.torture.mutations.worker", names, *arguments]
+
+    worker.command = differing
+
+
 VARIANTS: dict[str, Callable[[], None]] = {
     "small_buffers": small_buffers,
     "stepping_clock": stepping_clock.install,
     "slow_syncs": slow_syncs,
     "scripts": scripts,
+    "in_workers": in_workers,
 }
 
 

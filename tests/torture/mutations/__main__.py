@@ -9,6 +9,8 @@ import sys
 from collections.abc import Callable
 
 from lazulite.cli import main
+from tests.torture.blob import crash_mutations as blob_crash
+from tests.torture.blob import mutations as blob
 from tests.torture.linearizability import mutations as linearizability
 from tests.torture.linearizability import worker_mutations as linearizability_on_workers
 from tests.torture.queue import mutations as queue
@@ -24,14 +26,21 @@ MUTATIONS: dict[str, Callable[[], None]] = {
     **power.MUTATIONS,
     **rolling.MUTATIONS,
     **queue.MUTATIONS,
+    **blob.MUTATIONS,
+    **blob_crash.MUTATIONS,
     **linearizability.MUTATIONS,
     **linearizability.MUTATIONS_ON_POSTGRES,
     **linearizability_on_workers.MUTATIONS,
 }
 
 
-if __name__ == "__main__":
-    for each in sys.argv[1].split("+"):
+def apply(names: str) -> None:
+    """Change this process as names say, with a plus between two."""
+    for each in names.split("+"):
         {**MUTATIONS, **VARIANTS}[each]()
+
+
+if __name__ == "__main__":
+    apply(sys.argv[1])
     del sys.argv[1]
     sys.exit(main())

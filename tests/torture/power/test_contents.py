@@ -25,6 +25,8 @@ from .recorder import COMPILER, Kind, Record, Recorder, compiled, compiler_missi
 
 NOTES = "notes"
 STEPS = 40
+KEPT_SHARE = 0.8
+"""Of the copies."""
 CUTS = 80
 FILES_MAX = 3
 SPACES = range(5, 100)
@@ -42,6 +44,8 @@ class Rows:
 
     def __init__(self) -> None:
         self.present: dict[ContentId, str] = {}
+        self.first: dict[ContentId, ContentId] = {}
+        """Of a copy: the content that has its bytes by its number."""
         self.gone: set[ContentId] = set()
         self.dropped: set[int] = set()
         self.to_drop: set[int] = set()
@@ -51,6 +55,10 @@ class Rows:
             match line.split():
                 case ["put", space, number, owner]:
                     self.present[ContentId(int(space), int(number))] = owner
+                case ["copy", space, number, owner, *source]:
+                    content, first = ContentId(int(space), int(number)), ContentId(*map(int, source))
+                    self.present[content] = owner
+                    self.first[content] = self.first.get(first, first)
                 case ["delete", space, number]:
                     content = ContentId(int(space), int(number))
                     del self.present[content]
@@ -86,13 +94,25 @@ async def work(root: Path, seed: int) -> None:
     for step in range(STEPS):
         spaces = [space for space in SPACES if space not in rows.dropped][:2]
         match chance.choice(
-            ["put"] * 6 + ["delete"] * 2 + ["discard"] * 4 + ["undecided", "restart"] + ["drop"] * (step > 20)
+            ["put"] * 4
+            + ["copy"] * 4
+            + ["delete"] * 2
+            + ["discard"] * 4
+            + ["undecided", "restart"]
+            + ["drop"] * (step > 20)
         ):
             case "delete" if rows.present:
                 content = chance.choice(sorted(rows.present))
                 note(f"delete {content.space} {content.number}")
                 await store.delete([content])
                 note(f"deleted {content.space} {content.number}")
+            case "copy" if rows.present:
+                source = chance.choice(sorted(rows.present))
+                owner = Owner(spaces[-1], chance.choice("ab"))
+                content = await store.copy(source, owner)
+                if chance.random() < KEPT_SHARE:
+                    note(f"copy {content.space} {content.number} {owner.partition} {source.space} {source.number}")
+                    store.keep(content)
             case "restart":
                 await store.close()
                 store = ContentFiles(root / "content")
@@ -160,7 +180,7 @@ async def check(path: Path, rows: Rows) -> None:
         await store.drop(space)
     await store.delete(rows.gone)
     for content in rows.present:
-        expected = content_of(content)
+        expected = content_of(rows.first.get(content, content))
         async with aclosing(store.read(content, 0, len(expected))) as pieces:
             assert b"".join([piece async for piece in pieces]) == expected
     await store.close()
@@ -182,8 +202,11 @@ def test_every_cut(library: Path, tmp_path: Path, seed: int, *, strict: bool) ->
         rows = Rows()
         rows.read(noted(records[:count]))
         asyncio.run(check(found, rows))
-        files = {str(file.relative_to(found / "content")) for file in (found / "content").rglob("*") if file.is_file()}
-        assert len(files) == len(rows.present), (cut, count, files, rows.present)
+        paths = {file for file in (found / "content").rglob("*") if file.is_file() and file.suffix != ".process"}
+        files = {str(file.relative_to(found / "content")) for file in paths}
+        owners = {file for file in files if file.endswith(".owner")}
+        assert {file.removesuffix(".owner") for file in owners} <= files
+        assert len(files - owners) == len(rows.present), (cut, count, files, rows.present)
 
 
 def left(empty: Disk, root: Path, records: Sequence[Record], chance: random.Random) -> Tree:

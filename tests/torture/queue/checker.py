@@ -6,7 +6,6 @@ order.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 
 from .history import SECOND, Event, Kind, Time
 from .message import Message, State, messages_of
@@ -27,15 +26,19 @@ class Facts:
     def __init__(self, events: Sequence[Event], time: Time, drain: int | None) -> None:
         self.time = time
         self.drain = drain
-        self.events = [_spread(event, time.spread) for event in events]
+        self.events = events
         self.messages: Mapping[int, Message] = messages_of(events, time)
         self.lost_gets = [event for event in events if event.kind is Kind.GET and event.done is None]
-        self.clears = [event for event in self.events if event.kind is Kind.CLEAR and event.done is not False]
+        self.clears = [event for event in events if event.kind is Kind.CLEAR and event.done is not False]
         self.end = max((event.ended for event in events), default=0)
 
     def cleared(self, message: Message, before: int) -> bool:
         """Say whether a clear that began before a moment may have removed a message."""
         return any(clear.began < before and clear.ended > message.put.began for clear in self.clears)
+
+    def of_old_queue(self, event: Event) -> bool:
+        """Say whether the process of an event that changes nothing may not have known of a clear that had ended."""
+        return any(clear.began < event.ended and clear.ended + self.time.spread > event.began for clear in self.clears)
 
     def hidden(self, state: State, before: int, until: int | None = None) -> bool:
         """Say whether a get without a response may have claimed a message in a state.
@@ -50,10 +53,6 @@ class Facts:
             latest >= state.earliest and (until is None or latest + seconds * SECOND >= until)
             for latest, seconds in claims
         )
-
-
-def _spread(event: Event, spread: int) -> Event:
-    return replace(event, ended=event.ended + spread) if event.kind is Kind.CLEAR else event
 
 
 def check(events: Sequence[Event], time: Time, drain: int | None = None) -> list[str]:
@@ -141,7 +140,8 @@ def _deletion(message: Message, facts: Facts) -> Iterator[str]:
     later = [event for event, _ in message.seen] + [event for event in message.updates if event.done]
     for gone in done + clears:
         for event in later:
-            if event.began > gone.ended:
+            late = facts.time.spread if gone in clears and event.kind is Kind.PEEK else 0
+            if event.began > gone.ended + late:
                 yield f"{event} found it after {gone}"
 
 
@@ -205,7 +205,7 @@ RULES: tuple[Rule, ...] = (_identity, _dequeues, _holds, _deletion, _expiry, _re
 def _counts(facts: Facts) -> Iterator[str]:
     """The approximate count is right, but for operations under way and expired messages."""
     for event in facts.events:
-        if event.kind is Kind.COUNT and event.done:
+        if event.kind is Kind.COUNT and event.done and not facts.of_old_queue(event):
             least = sum(_is_there(message, event, facts) for message in facts.messages.values())
             most = sum(_may_be_there(message, event, facts) for message in facts.messages.values())
             if not least <= event.count <= most:
@@ -231,7 +231,8 @@ def _may_be_there(message: Message, event: Event, facts: Facts) -> bool:
 
 def _short_gets(facts: Facts) -> Iterator[str]:
     """A get that returns fewer messages than asked leaves none that was visible all the while."""
-    short = [each for each in facts.events if each.kind is Kind.GET and each.done and len(each.seen) < each.asked]
+    gets = [each for each in facts.events if each.kind is Kind.GET and each.done]
+    short = [each for each in gets if len(each.seen) < each.asked and not facts.of_old_queue(each)]
     for event in short[:: 1 + len(short) // SHORT_GETS_MAX]:
         for message in facts.messages.values():
             if _is_visible(message, event, facts):

@@ -171,7 +171,7 @@ class Client:
     async def look(self) -> None:
         """Peek, count or, rarely, clear."""
         random = self.random
-        kind = random.choices((Kind.PEEK, Kind.COUNT, Kind.CLEAR), (60, 60, 1))[0]
+        kind = random.choices((Kind.PEEK, Kind.COUNT, Kind.CLEAR), (60, 60, 4))[0]
         asked = random.choice((1, 8, 32)) if kind is Kind.PEEK else 0
         await self.ask(Event(kind, true_time(), asked=asked))
         if kind is Kind.CLEAR:

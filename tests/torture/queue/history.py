@@ -92,7 +92,7 @@ class Time:
     Args:
         error: by how many nanoseconds they are wrong at first.
         allowance: how much the clocks of the processes may differ from the known errors, in nanoseconds.
-        spread: how long other processes may not know of a clear, in nanoseconds.
+        spread: how long peeks, counts and empty gets of other processes may not know of a clear, in nanoseconds.
     """
 
     def __init__(self, error: int = 0, allowance: int = SECOND // 4, spread: int = 0) -> None:

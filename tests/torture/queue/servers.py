@@ -128,13 +128,14 @@ class OneServer:
 
     async def again(self) -> None:
         """See `Servers`: step the clock."""
-        await self._step(self._random.choice(STEPS))
+        await self.step(self._random.choice(STEPS))
 
     async def past_holds(self) -> None:
         """See `Servers`: set the clock ahead."""
-        await self._step(self.time.latest(true_time()) - true_time() + 60 * SECOND - self._clock.error_ns)
+        await self.step(self.time.latest(true_time()) - true_time() + 60 * SECOND - self._clock.error_ns)
 
-    async def _step(self, nanoseconds: int) -> None:
+    async def step(self, nanoseconds: int) -> None:
+        """Start with a clock that has been stepped."""
         self._clock.step(nanoseconds)
         self.time.step(true_time(), self._clock.error_ns)
         self._counts["clock steps"] += nanoseconds != 0

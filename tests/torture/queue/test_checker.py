@@ -161,9 +161,27 @@ def test_steps_of_the_clock() -> None:
 
 def test_other_processes_may_learn_late_of_a_clear() -> None:
     late = Time(allowance=0, spread=3 * SECOND)
-    story = Story().put(1).add(Kind.CLEAR, 2).get(4).put(4.5, 2)
-    assert story.problems(late) == []
-    assert story.get(6, 2, seconds=60).problems(late) != []
+
+    def story() -> Story:
+        return Story().put(1).add(Kind.CLEAR, 2)
+
+    for sound in (story().peek(4), story().put(3, 2).none(4), story().add(Kind.COUNT, 4, count=1)):
+        assert sound.problems(late) == []
+        assert sound.problems() != []
+    for wrong in (story().peek(6), story().put(3, 2).none(6), story().add(Kind.COUNT, 6, count=1)):
+        assert wrong.problems(late) != []
+
+
+def test_changes_know_of_a_clear_at_once() -> None:
+    late = Time(allowance=0, spread=3 * SECOND)
+
+    def story() -> Story:
+        return Story().put(1).get(1.5).add(Kind.CLEAR, 2)
+
+    assert story().get(3, 2).problems(late) != []
+    assert story().update(3, "r1.1", "u").problems(late) != []
+    assert story().put(3, 2).problems(late, drain=8) != [], "a message that was put after the clear stays"
+    assert story().put(3, 2).get(9, 1, 2).problems(late, drain=8) == []
 
 
 def test_a_history_goes_back() -> None:

@@ -19,6 +19,8 @@ ADDRESSES = ("10.77.0.11:10002", "10.77.0.12:10002")
 """The addresses in the files of `deploy/`, of tables."""
 QUEUE_ADDRESSES = ("10.77.0.11:10001", "10.77.0.12:10001")
 """Those of queues."""
+BLOB_ADDRESSES = ("10.77.0.11:10000", "10.77.0.12:10000")
+"""Those of blobs."""
 
 
 def free() -> str:
@@ -34,7 +36,7 @@ def program(name: str) -> str | None:
 
 
 class Balancer:
-    """A running load balancer, at `address` for tables and at `queue_address` for queues; its creator closes it."""
+    """A running load balancer: at `address` for tables, `queue_address`, and `blob_address`. Its creator closes it."""
 
     name: str
     delay_seconds: float | None = None
@@ -42,11 +44,18 @@ class Balancer:
     settling_seconds: float = 0
     """How much longer than its start a new process must be waited for."""
 
-    def __init__(self, directory: Path, servers: Sequence[str], queue_servers: Sequence[str] = ()) -> None:
-        """Balance over the servers at these addresses; without `queue_servers`, none serves queues."""
-        self.address, self.queue_address = free(), free()
+    def __init__(
+        self,
+        directory: Path,
+        servers: Sequence[str],
+        queue_servers: Sequence[str] = (),
+        blob_servers: Sequence[str] = (),
+    ) -> None:
+        """Balance over the servers at these addresses; a service without servers has none that responds."""
+        self.address, self.queue_address, self.blob_address = free(), free(), free()
         self._servers = servers
         self._queue_servers = queue_servers or [free() for _ in servers]
+        self._blob_servers = blob_servers or [free() for _ in servers]
         self._directory = directory
         with (directory / f"{self.name}.log").open("ab") as log:
             self._process = subprocess.Popen(self._command(), cwd=directory, stdout=log, stderr=log)
@@ -71,7 +80,8 @@ class Balancer:
     def _filled_in(self, name: str, **others: str) -> str:
         """Return a file of `deploy/` with our addresses."""
         text = (DEPLOY / name).read_text(encoding="utf-8")
-        servers = zip(ADDRESSES + QUEUE_ADDRESSES, (*self._servers, *self._queue_servers), strict=True)
+        documented = ADDRESSES + QUEUE_ADDRESSES + BLOB_ADDRESSES
+        servers = zip(documented, (*self._servers, *self._queue_servers, *self._blob_servers), strict=True)
         for old, new in {**dict(servers), **others}.items():
             assert text.count(old) == 1, f"{name} has {old!r} {text.count(old)} times"
             text = text.replace(old, new)
@@ -109,6 +119,7 @@ class HAProxy(Balancer):
             "maxconn 20000": "maxconn 200",
             "bind :10002": f"bind {self.address}",
             "bind :10001": f"bind {self.queue_address}",
+            "bind :10000": f"bind {self.blob_address}",
             "socket /run/haproxy/admin.sock mode 600": f"socket ipv4@{self._control}",
         }
         (self._directory / "haproxy.cfg").write_text(self._filled_in("haproxy.cfg", **us))
@@ -130,6 +141,7 @@ class Nginx(Balancer):
         us = {
             "listen 10002": f"listen {self.address}",
             "listen 10001": f"listen {self.queue_address}",
+            "listen 10000": f"listen {self.blob_address}",
             "    10001 ": f"    {self.queue_address.rpartition(':')[2]} ",
         }
         text = self._filled_in("nginx.conf", **us)

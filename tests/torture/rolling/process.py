@@ -22,18 +22,18 @@ class Process:
         directory: Path,
         server: Program,
         *,
-        queues: bool = False,
+        all_services: bool = False,
     ) -> None:
-        """`delay_seconds` None: it waits until it is asked again. `queues`: it serves them, too."""
-        self.address, self.queue_address = free(), free()
+        """`delay_seconds` None: it waits until it is asked again. `all_services`: it serves more than tables."""
+        self.address, self.queue_address, self.blob_address = free(), free(), free()
         self._environment = environment(LAZULITE_ENGINE=dsn)
-        host, port = self.address.split(":")
         delay = str(NEVER_SECONDS if delay_seconds is None else delay_seconds)
-        flags = ["--silent", "--table-host", host, "--table-port", port, "--drain-delay-seconds", delay]
-        flags += ["--keep-alive-seconds", "600", "--trusted-proxy", "127.0.0.1"]
-        queue_host, queue_port = self.queue_address.split(":")
-        own = ["--services", "table,queue", "--queue-host", queue_host, "--queue-port", queue_port]
-        flags += own if queues else ["--services", "table"]
+        flags = ["--silent", "--drain-delay-seconds", delay, "--keep-alive-seconds", "600"]
+        flags += ["--trusted-proxy", "127.0.0.1", "--services", "table,queue,blob" if all_services else "table"]
+        addresses = {"table": self.address, "queue": self.queue_address, "blob": self.blob_address}
+        for service, address in addresses.items():
+            host, port = address.split(":")
+            flags += [f"--{service}-host", host, f"--{service}-port", port]
         self._program = server
         self._flags = flags
         self._log = directory / f"{name}.log"

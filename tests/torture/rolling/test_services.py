@@ -1,9 +1,10 @@
-"""Both services behind the load balancers of `deploy/`, where they are installed, by Microsoft's SDKs."""
+"""All services behind the load balancers of `deploy/`, where they are installed, by Microsoft's SDKs."""
 
 from contextlib import ExitStack
 from pathlib import Path
 
 from azure.data.tables import TableServiceClient
+from azure.storage.blob import BlobServiceClient
 from azure.storage.queue import QueueServiceClient
 from benchmarks.signing import ACCOUNT, KEY
 
@@ -15,22 +16,28 @@ from .process import Process
 from .test_balancers import both
 
 MESSAGES = 20
+CONTENT = bytes(range(256)) * 24 * 1024
+"""More than nginx takes of a request to tables."""
 
 
 @both
-def test_tables_and_queues_of_two_processes(kind: type[Balancer], tmp_path: Path) -> None:
+def test_all_services_of_two_processes(kind: type[Balancer], tmp_path: Path) -> None:
     with ExitStack() as stack:
         dsn = stack.enter_context(shared().database())
-        processes = [Process(name, dsn, 0.1, tmp_path, LAZULITE, queues=True) for name in ("one", "two")]
+        processes = [Process(name, dsn, 0.1, tmp_path, LAZULITE, all_services=True) for name in ("one", "two")]
         for process in processes:
             stack.callback(process.close)
             process.start()
         balancer = kind(
-            tmp_path, [process.address for process in processes], [process.queue_address for process in processes]
+            tmp_path,
+            [process.address for process in processes],
+            [process.queue_address for process in processes],
+            [process.blob_address for process in processes],
         )
         stack.callback(balancer.close)
         credentials = f"AccountName={ACCOUNT};AccountKey={KEY};"
-        endpoints = f"TableEndpoint=http://{balancer.address}/{ACCOUNT};QueueEndpoint=http://{balancer.queue_address}/{ACCOUNT};"
+        addresses = {"Table": balancer.address, "Queue": balancer.queue_address, "Blob": balancer.blob_address}
+        endpoints = "".join(f"{name}Endpoint=http://{address}/{ACCOUNT};" for name, address in addresses.items())
         connection_string = f"DefaultEndpointsProtocol=http;{credentials}{endpoints}"
         tables = stack.enter_context(TableServiceClient.from_connection_string(connection_string, retry_total=0))
         orders = tables.create_table("Orders")
@@ -47,3 +54,8 @@ def test_tables_and_queues_of_two_processes(kind: type[Balancer], tmp_path: Path
         assert sorted(got) == list(range(MESSAGES))
         assert jobs.get_queue_properties().approximate_message_count == 0
         assert [queue.name for queue in queues.list_queues()] == ["jobs"]
+        blobs = stack.enter_context(BlobServiceClient.from_connection_string(connection_string, retry_total=0))
+        docs = stack.enter_context(blobs.create_container("docs"))
+        for number in range(MESSAGES):
+            docs.upload_blob(str(number), CONTENT)
+            assert docs.download_blob(str(number)).readall() == CONTENT

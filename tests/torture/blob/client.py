@@ -1,0 +1,150 @@
+"""One client: an operation of any kind on a blob, sent, and recorded with what came of it."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable
+from random import Random
+from typing import TypeVar
+
+from tests.torture.http_client import Answer, Connection, LostConnectionError
+
+from .model import ABSENT, ANY, Action, Blob, LeaseChange, Read, Verb, Write
+from .recorder import Recorder
+from .wire import Wire, read_blob, read_code
+
+IDS = 2
+"""Lease ids that clients use: few, so that they meet."""
+_KINDS = {"reads": 30, "writes": 45, "lease actions": 25}
+_VERBS = {Verb.PUT: 4, Verb.METADATA: 4, Verb.BLOCK: 3, Verb.LIST: 4, Verb.DELETE: 1}
+_ACTIONS = {Action.ACQUIRE: 5, Action.RENEW: 2, Action.CHANGE: 2, Action.RELEASE: 3, Action.BREAK: 1}
+_BLOCKS_KNOWN = 3
+_PAUSE_SECONDS = 0.05
+UNAVAILABLE = 500
+T = TypeVar("T")
+
+
+class Client:
+    """Sends one operation at a time. Two clients share `now`, which returns another moment each time."""
+
+    def __init__(self, wire: Wire, random: Random, now: Callable[[], int], counts: Counter[str]) -> None:
+        self._wire = wire
+        self._random = random
+        self._now = now
+        self._counts = counts
+        self._connection: Connection | None = None
+
+    async def run(self, choose: Callable[[Random], Recorder], over: asyncio.Event) -> None:
+        """Do one operation after the other until it is over.
+
+        Raises:
+            UnexpectedAnswerError: see there.
+        """
+        kinds = {"reads": self._read, "writes": self._write, "lease actions": self._lease}
+        while not over.is_set():
+            recorder, kind = choose(self._random), self._one_of(_KINDS)
+            recorder.running += 1
+            try:
+                if self._connection is None:
+                    self._connection = await Connection.open(self._wire.host)
+                await kinds[kind](recorder)
+                self._counts[kind] += 1
+            except LostConnectionError:
+                await self.close()
+                await asyncio.sleep(_PAUSE_SECONDS)
+            finally:
+                recorder.running -= 1
+        await self.close()
+
+    async def close(self) -> None:
+        """Let go of the connection."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            await connection.close()
+
+    async def _ask(self, request: bytes) -> Answer:
+        """Send a request.
+
+        Raises:
+            LostConnectionError: there is no response, or it is a 5xx: it may have been done.
+        """
+        assert self._connection is not None
+        answer = await self._connection.ask(request)
+        if answer.status >= UNAVAILABLE:
+            self._counts[f"answered with {answer.status}"] += 1
+            raise LostConnectionError(str(answer.status))
+        return answer
+
+    async def _read(self, recorder: Recorder) -> None:
+        given, invoked = self._given(recorder), self._now()
+        answer = await self._ask(self._wire.read(recorder.name, given))
+        code = read_code(answer)
+        found = code or read_blob(answer)
+        recorder.history.append(Read(invoked, self._now(), given, found))
+        if isinstance(found, Blob):
+            recorder.see(found, answer.headers["etag"])
+        elif code == "BlobNotFound":
+            recorder.see(None)
+
+    async def _write(self, recorder: Recorder) -> None:
+        verb, invoked = self._one_of(_VERBS), self._now()
+        condition = None if verb is Verb.BLOCK else self._condition(recorder, absent=verb.creates)
+        given = self._given(recorder)
+        block = self._random.choice(recorder.blocks or [invoked])
+        write = Write(invoked, None, verb, condition, given, block)
+        request = self._wire.write(recorder.name, write, recorder.etags.get(condition or 0, ""))
+        answer, code = await self._change(recorder, write, request)
+        if code:
+            return
+        if verb is Verb.BLOCK:
+            recorder.blocks = [*recorder.blocks, invoked][-_BLOCKS_KNOWN:]
+        elif verb is not Verb.DELETE:
+            recorder.see(Blob(invoked, 0), answer.headers["etag"])
+
+    async def _lease(self, recorder: Recorder) -> None:
+        invoked, random = self._now(), self._random
+        ids = range(1, IDS + 1)
+        change = LeaseChange(
+            *(invoked, None, self._one_of(_ACTIONS), self._condition(recorder, absent=False)),
+            *(random.choice(ids), random.choice(ids), random.random() < 0.5, random.random() < 0.5),
+        )
+        request = self._wire.lease(recorder.name, change, recorder.etags.get(change.condition or 0, ""))
+        _, code = await self._change(recorder, change, request)
+        if not code and change.action in (Action.ACQUIRE, Action.CHANGE):
+            recorder.lease = change.proposed
+        elif not code and change.action in (Action.RELEASE, Action.BREAK):
+            recorder.lease = None
+
+    async def _change(self, recorder: Recorder, change: Write | LeaseChange, request: bytes) -> tuple[Answer, str]:
+        """Send a change and record it; return the response and its error code."""
+        try:
+            answer = await self._ask(request)
+        except LostConnectionError:
+            recorder.history.append(change)
+            self._counts["unanswered"] += 1
+            raise
+        code = read_code(answer)
+        recorder.history.append(change._replace(returned=self._now(), code=code))
+        self._counts["rejected"] += bool(code)
+        return answer, code
+
+    def _given(self, recorder: Recorder) -> int | None:
+        """Return the lease id of a read or write, as a rule the one that the blob had last."""
+        ids: list[int | None] = [*[recorder.lease] * 6, None, *range(1, IDS + 1)]
+        return self._random.choice(ids)
+
+    def _condition(self, recorder: Recorder, *, absent: bool) -> int | None:
+        """Return the writer that If-Match is to name, or another condition, or None."""
+        seen = [recorder.writer] * 3 if recorder.writer is not None else [ANY]
+        return self._random.choice([None, None, *seen, *([ABSENT] if absent else [])])
+
+    def _one_of(self, weights: dict[T, int]) -> T:
+        return self._random.choices(list(weights), list(weights.values()))[0]
+
+
+async def created(wire: Wire) -> None:
+    """Create the container. Raises `UnexpectedAnswerError`."""
+    connection = await Connection.open(wire.host)
+    try:
+        read_code(await connection.ask(wire.create_container()))
+    finally:
+        await connection.close()

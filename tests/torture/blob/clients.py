@@ -1,0 +1,251 @@
+"""Clients that write blobs of every kind, each its own, and compare what they read with what they know."""
+
+import asyncio
+import base64
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from random import Random
+
+from tests.torture.http_client import Answer, Connection, LostConnectionError
+
+from .expected import Account, Content, Facts, Piece, bytes_of
+from .wire import CONTAINER, Wire
+
+NAMES = 5
+"""Of each client."""
+LENGTHS = (0, 100, 20_000, 300_000, 1_500_000)
+"""Of pieces: in a row, in one window, in several."""
+BLOCKS_MAX = 5
+PIECES_MAX = 12
+_ENTRY = re.compile(rb"<Blob><Name>([^<]*)</Name>(?:<Snapshot>([^<]*)</Snapshot>)?")
+_UNAVAILABLE = 500
+_PAUSE_SECONDS = 0.02
+PROBLEMS_REPORTED_MAX = 20
+
+
+class Client:
+    """One client, with names of its own."""
+
+    def __init__(self, number: int, counts: Counter[str]) -> None:
+        self.accounts = [Account(f"client{number}/blob{each}") for each in range(NAMES)]
+        self._counts = counts
+        self._written = number * 10_000_000
+        self._random = Random(number)
+        self._wire: Wire | None = None
+        self._connection: Connection | None = None
+
+    async def run(self, wire: Wire, gone: Callable[[], bool]) -> None:
+        """Work until the server is gone.
+
+        Raises:
+            AssertionError: a promise was broken.
+        """
+        self._wire = wire
+        moves = [self._put] * 3 + [self._put_blocks] * 4 + [self._append] * 3 + [self._copy] * 2
+        moves += [self._delete, self._snapshot, self._read, self._read]
+        while True:
+            account = self._random.choice(self.accounts)
+            try:
+                self._connection = self._connection or await Connection.open(wire.host)
+                if account.after is not None:
+                    await self._look(account)
+                await self._random.choice(moves)(account)
+            except LostConnectionError:
+                connection, self._connection = self._connection, None
+                if connection is not None:
+                    await connection.close()
+                if gone():
+                    return
+                await asyncio.sleep(_PAUSE_SECONDS)
+
+    def _piece(self) -> Piece:
+        self._written += 1
+        return self._written, self._random.randrange(1, self._random.choice(LENGTHS[1:]))
+
+    async def _put(self, account: Account) -> None:
+        pieces = (self._piece(),) if self._random.random() < 0.9 else ()
+        content = Content(pieces, appends=self._random.random() < 0.4)
+        if content.appends:
+            content = content._replace(pieces=())
+        kind = "AppendBlob" if content.appends else "BlockBlob"
+        await self._change(account, "put", content, {"x-ms-blob-type": kind}, body=content.read())
+
+    async def _put_blocks(self, account: Account) -> None:
+        """Put blocks, and commit them with some blocks of the blob."""
+        known = account.known.content
+        kept = known.pieces if known is not None and known.by_blocks else ()
+        if known is not None and known.appends:
+            return
+        new = tuple(self._piece() for _ in range(self._random.randint(1, BLOCKS_MAX)))
+        for number, length in new:
+            await self._ask("PUT", account, {}, f"comp=block&blockid={_id(number)}", bytes_of(number, length))
+        chosen = [piece for piece in kept if self._random.random() < 0.7] + list(new)
+        self._random.shuffle(chosen)
+        pieces = tuple(chosen[-PIECES_MAX:])
+        body = "".join(f"<Latest>{_id(number)}</Latest>" for number, _ in pieces)
+        content = Content(pieces, by_blocks=True)
+        await self._change(account, "list", content, {}, "comp=blocklist", f"<BlockList>{body}</BlockList>".encode())
+
+    async def _append(self, account: Account) -> None:
+        known = account.known.content
+        if known is None or not known.appends:
+            return
+        piece = self._piece()
+        content = known._replace(pieces=(*known.pieces, piece))
+        headers = {"x-ms-blob-condition-appendpos": str(sum(length for _, length in known.pieces))}
+        await self._change(account, "append", content, headers, "comp=appendblock", bytes_of(*piece))
+
+    async def _copy(self, account: Account) -> None:
+        """Copy another blob, over one of the same type if there is one."""
+        source, known = self._random.choice(self.accounts), account.known.content
+        if source is account or source.after is not None or source.known.content is None:
+            return
+        if known is not None and known.appends != source.known.content.appends:
+            return
+        assert self._wire is not None
+        headers = {"x-ms-copy-source": self._wire.url(source.name), "x-ms-requires-sync": "true"}
+        content = source.known.content._replace(by_blocks=False)
+        await self._change(account, "copy", content, headers)
+
+    async def _delete(self, account: Account) -> None:
+        if account.known.content is not None:
+            await self._change(account, "delete", None, {"x-ms-delete-snapshots": "include"})
+
+    async def _snapshot(self, account: Account) -> None:
+        if account.known.content is not None:
+            account.snapshot = True
+            await self._change(account, "snapshot", account.known.content, {}, "comp=snapshot")
+
+    async def _read(self, account: Account) -> None:
+        """Read any range."""
+        content = account.known.content
+        if content is None or not content.pieces:
+            return
+        expected = content.read()
+        start = self._random.randrange(len(expected))
+        stop = self._random.randrange(start, len(expected)) + 1
+        answer = await self._ask("GET", account, {"x-ms-range": f"bytes={start}-{stop - 1}"})
+        assert answer.body == expected[start:stop], f"{account.name}: bytes {start} to {stop} of {content}"
+        self._counts["read"] += 1
+
+    async def _change(
+        self,
+        account: Account,
+        what: str,
+        content: Content | None,
+        headers: Mapping[str, str],
+        query: str = "",
+        body: bytes = b"",
+    ) -> None:
+        account.intend(Facts() if what == "delete" else Facts(content, account.known.snapshots))
+        answer = await self._ask("DELETE" if what == "delete" else "PUT", account, headers, query, body)
+        account.acknowledge(answer.headers.get("x-ms-snapshot", ""))
+        self._counts[what] += 1
+
+    async def _ask(
+        self, method: str, account: Account, headers: Mapping[str, str], query: str = "", body: bytes = b""
+    ) -> Answer:
+        """Send a request that must succeed.
+
+        Raises:
+            LostConnectionError: there is no response, or it is a 5xx.
+        """
+        assert self._wire is not None
+        assert self._connection is not None
+        digest = {"Content-MD5": base64.b64encode(hashlib.md5(body).digest()).decode()} if body else {}
+        request = self._wire.request(method, f"{CONTAINER}/{account.name}", {**headers, **digest}, query, body)
+        answer = await self._connection.ask(request)
+        if answer.status >= _UNAVAILABLE:
+            self._counts[f"answered with {answer.status}"] += 1
+            raise LostConnectionError(str(answer.status))
+        assert answer.status < 400, f"{account.name}: {method} {query}: {answer.status} {answer.body!r}"
+        return answer
+
+    async def _look(self, account: Account) -> None:
+        """Find out what became of a request without a response."""
+        assert self._wire is not None
+        assert self._connection is not None
+        times = (await listed(self._connection, self._wire, account.name)).get(account.name, [])
+        problem = await judged(self._connection, self._wire, account, times)
+        assert not problem, problem
+        self._counts["looked at"] += 1
+
+
+def _id(number: int) -> str:
+    return base64.b64encode(f"{number:012}".encode()).decode()
+
+
+async def listed(connection: Connection, wire: Wire, prefix: str = "") -> dict[str, list[str]]:
+    """Return the times of snapshots by name, "" for the blob itself.
+
+    Raises:
+        LostConnectionError: there is no response, or it is not a success.
+    """
+    query = f"restype=container&comp=list&include=snapshots&prefix={prefix}"
+    answer = await connection.ask(wire.request("GET", CONTAINER, {}, query))
+    if answer.status != 200:
+        raise LostConnectionError(str(answer.status))
+    found: dict[str, list[str]] = {}
+    for name, time in _ENTRY.findall(answer.body):
+        found.setdefault(name.decode(), []).append(time.decode())
+    return found
+
+
+async def judged(connection: Connection, wire: Wire, account: Account, times: Sequence[str]) -> str:
+    """Read a blob and its snapshots; return what is wrong with them.
+
+    Raises:
+        LostConnectionError: there is no response, or it is a 5xx.
+    """
+    found: dict[str, bytes] = {}
+    for time in times:
+        query = f"snapshot={time}" if time else ""
+        answer = await connection.ask(wire.request("GET", f"{CONTAINER}/{account.name}", {}, query))
+        if answer.status >= _UNAVAILABLE:
+            raise LostConnectionError(f"{answer.status} {answer.body!r}")
+        if answer.status != 200:
+            return f"{account.name} of {time or 'now'} was listed, and a read gets {answer.status}"
+        found[time] = answer.body
+    return account.judge(found.pop("", None), found)
+
+
+class Clients:
+    """Clients that work at the same time, and the judgement of a store by what they know."""
+
+    def __init__(self, size: int) -> None:
+        self._counts = Counter[str]()
+        self._clients = [Client(number, self._counts) for number in range(size)]
+        self._new = True
+
+    def counts(self) -> dict[str, int]:
+        """Return what the clients did, as far as it was answered."""
+        return dict(sorted(self._counts.items()))
+
+    async def verify(self, wire: Wire) -> list[str]:
+        """Compare all that is there with what all clients know."""
+        accounts = [account for client in self._clients for account in client.accounts]
+        try:
+            connection = await Connection.open(wire.host)
+            try:
+                if self._new:
+                    await connection.ask(wire.create_container())
+                    self._new = False
+                there = await listed(connection, wire)
+                problems = [await judged(connection, wire, each, there.pop(each.name, [])) for each in accounts]
+            finally:
+                await connection.close()
+        except LostConnectionError as error:
+            return [f"the blobs cannot be read: {error}"]
+        problems = [problem for problem in problems if problem] + [f"{name} is there" for name in there]
+        self._counts["verified"] += len(accounts)
+        return problems[:PROBLEMS_REPORTED_MAX]
+
+    async def load(self, wire: Wire, gone: Callable[[], bool]) -> list[str]:
+        """Let all clients work until the server is gone; return what was wrong."""
+        results = await asyncio.gather(*(each.run(wire, gone) for each in self._clients), return_exceptions=True)
+        for result in results:
+            if result is not None and not isinstance(result, AssertionError):
+                raise result
+        return [str(result) for result in results if result is not None]

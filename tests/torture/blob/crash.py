@@ -1,0 +1,173 @@
+"""kill -9 while blobs are written, and a disk that is full in the middle of a content.
+
+Each round begins with a start on what the last kill left behind, and a look at every blob. At the end of the campaign,
+and now and then before, the store is checked, and its files are counted: contents without a row must be gone.
+"""
+
+import asyncio
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from random import Random
+
+from tests.server_process import LAZULITE, Program, ServerProcess, starting
+from tests.torture.campaign import Budget, Campaign, Report
+from tests.torture.crash import SMALL_BUFFERS
+from tests.torture.faults.faulty_disk import FaultyDisk, Rule
+
+from .clients import Clients
+from .wire import Wire
+
+CLIENTS = 6
+LOAD_SECONDS = (0.1, 1.2)
+DRAIN_SECONDS = (0.0, 0.06)
+IN_START, IN_DRAIN, FULL, COUNTED = 0.1, 0.15, 0.3, 0.15
+"""How many of the kills come then, in how many rounds the disk is full, and after how many the files are counted."""
+FULL_SECONDS = 0.3
+FLAGS = ("--services", "table,blob")
+STARTS_MAX = 10
+"""After so many orderly starts and ends nothing is left that is to be deleted."""
+_CONTENTS = re.compile(r"^contents +([\d,]+)$", re.MULTILINE)
+
+
+class BlobCrash:
+    """The campaign at work.
+
+    Args:
+        seed: of all choices.
+        directory: is empty.
+        programs: one of them serves in each round.
+    """
+
+    def __init__(self, seed: int, directory: Path, programs: Sequence[Program]) -> None:
+        home = directory / "disk"
+        home.mkdir()
+        self._location = home / "data"
+        self._disk = FaultyDisk(directory, home)
+        self._random = Random(seed)
+        self._programs = programs
+        self._clients = Clients(CLIENTS)
+        self._start_seconds = 1.0
+        self.counts = Counter[str]()
+        self.problems: list[str] = []
+
+    async def work(self, budget: Budget) -> Report:
+        """Kill until the budget is spent or something is wrong."""
+        while not self.problems and budget.more(self.counts["kills"]):
+            try:
+                await self._round()
+            except AssertionError as error:
+                self.problems.append(str(error))
+        if not self.problems:
+            await self._count_files()
+        return Report({**self.counts, **self._clients.counts()}, tuple(self.problems))
+
+    async def _round(self) -> None:
+        if self.counts["kills"] and self._random.random() < IN_START:
+            self._kill_in_start()
+        server = self._start()
+        try:
+            self.problems += await self._clients.verify(Wire(server.account))
+            if not self.problems:
+                await self._load_and_kill(server)
+        finally:
+            server.kill()
+            code = server.join()
+        if code not in (0, -signal.SIGKILL):
+            self.problems.append(f"the server exited by itself, with {code}")
+        if not self.problems and self._random.random() < COUNTED:
+            await self._count_files()
+
+    def _start(self) -> ServerProcess:
+        began = time.monotonic()
+        program = self._random.choice(self._programs)
+        server = ServerProcess.start(self._location, *FLAGS, program=program, **self._disk.variables)
+        self._start_seconds = time.monotonic() - began
+        return server
+
+    def _kill_in_start(self) -> None:
+        process, log = starting(self._location, *FLAGS, program=self._random.choice(self._programs))
+        with process, log:
+            try:
+                code = process.wait(self._random.uniform(0.3, 1.1) * self._start_seconds)
+                self.problems.append(f"the server ended at the start, with {code}")
+            except subprocess.TimeoutExpired:
+                process.kill()
+        self.counts["kills"] += 1
+        self.counts["in start"] += 1
+
+    async def _load_and_kill(self, server: ServerProcess) -> None:
+        gone = threading.Event()
+        drains, full = self._random.random() < IN_DRAIN, self._random.random() < FULL
+        load_seconds, drain_seconds = self._random.uniform(*LOAD_SECONDS), self._random.uniform(*DRAIN_SECONDS)
+
+        def fire() -> None:
+            gone.set()
+            if drains:
+                server.signal(signal.SIGTERM)
+                time.sleep(drain_seconds)
+            server.kill()
+
+        load = asyncio.create_task(self._clients.load(Wire(server.account), gone.is_set))
+        if full:
+            await self._fill_disk()
+        # A thread of its own kills, so that it does not wait for the clients to be between two responses.
+        fuse = threading.Timer(load_seconds, fire)
+        fuse.start()
+        try:
+            self.problems += await load
+        finally:
+            fuse.cancel()
+            fuse.join()
+        self.counts["kills"] += 1
+
+    async def _fill_disk(self) -> None:
+        """Let the disk be full after any byte, for a while; files of contents alone, or all."""
+        name = self._random.choice(["/content/", ""])
+        rules = {"write": Rule("ENOSPC", self._random.randrange(2_000_000), name=name), "room": Rule("ENOSPC")}
+        with self._disk.failing(rules):
+            await asyncio.sleep(FULL_SECONDS)
+            self.counts["full disks"] += self._disk.failures > 0
+
+    async def _count_files(self) -> None:
+        """Start and stop until each file has a row; check the store."""
+        for _ in range(STARTS_MAX):
+            server = self._start()
+            try:
+                self.problems += await self._clients.verify(Wire(server.account))
+            finally:
+                code = server.terminate()
+            if code != 0:
+                self.problems.append(f"the server answered SIGTERM with exit code {code}")
+            command = [sys.executable, "-m", "lazulite", "check", "--location", str(self._location)]
+            done = await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True, check=False)
+            if done.returncode != 0:
+                self.problems.append(f"lazulite check: {done.stderr}")
+            found = _CONTENTS.search(done.stdout)
+            contents = int(found[1].replace(",", "")) if found else 0
+            files = self._files()
+            if self.problems or len(files) == contents:
+                self.counts["files counted"] += len(files)
+                return
+        self.problems.append(f"{len(files)} files, but {contents} contents are in use: {sorted(files)[:20]}")
+
+    def _files(self) -> list[Path]:
+        """Return the files of contents."""
+        paths = (self._location / "content").rglob("*")
+        return [path for path in paths if path.is_file() and path.suffix not in (".process", ".owner")]
+
+
+def run(budget: Budget, seed: int, directory: Path, programs: Sequence[Program] = (LAZULITE, SMALL_BUFFERS)) -> Report:
+    """Run the campaign; see `Campaign.run`. `programs` are what serves."""
+    return asyncio.run(BlobCrash(seed, directory, programs).work(budget))
+
+
+BLOBS = Campaign(
+    "a blob is the old or the new one through kill -9 and full disks, and each content has a row", "kills", 3, run
+)

@@ -1,0 +1,64 @@
+"""Servers that lose blobs, or keep what has no blob, when they are killed or the disk is full."""
+
+from collections.abc import Callable, Collection
+
+from lazulite.blob.garbage import Garbage
+from lazulite.blob.model.ledger import Ledger
+from lazulite.blob.readers import Partition
+from lazulite.engine.content.contract import ContentId, References
+from lazulite.engine.content.files import ContentFiles
+
+
+def kept_garbage() -> None:
+    """Delete no content that has lost its row."""
+
+    async def delete(_: Garbage, partition: Partition) -> None:
+        """Delete nothing."""
+
+    Garbage.delete = delete  # type: ignore[method-assign, assignment]
+
+
+def kept_orphans() -> None:
+    """Keep what a kill left."""
+
+    async def sweep(_: ContentFiles, references: References) -> int:
+        return 0
+
+    ContentFiles.sweep = sweep  # type: ignore[method-assign, assignment]
+
+
+def swept_all() -> None:
+    """Delete, after a kill, contents that have a row, too."""
+    sweep = ContentFiles.sweep
+
+    async def sweep_all(files: ContentFiles, _: References) -> int:
+        async def nothing(_: object) -> Collection[ContentId]:
+            return ()
+
+        return await sweep(files, nothing)
+
+    ContentFiles.sweep = sweep_all  # type: ignore[method-assign, assignment]
+
+
+def shared_garbage() -> None:
+    """Delete contents that a snapshot still has."""
+
+    def release(ledger: Ledger, holding: str) -> Ledger:
+        return ledger.discard(holding) if holding else ledger
+
+    Ledger.release = release  # type: ignore[method-assign, assignment]
+
+
+def unkept_copies() -> None:
+    """Give a copy the content of its source."""
+
+    async def copy(_: ContentFiles, content: ContentId, owner: object) -> ContentId:
+        return content
+
+    ContentFiles.copy = copy  # type: ignore[method-assign, assignment]
+
+
+MUTATIONS: dict[str, Callable[[], None]] = {
+    f"blob-{each.__name__.replace('_', '-')}": each
+    for each in (kept_garbage, kept_orphans, swept_all, shared_garbage, unkept_copies)
+}

@@ -1,0 +1,97 @@
+"""Servers that break one promise of leases or conditional writes each, which the campaign must find."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from uuid import UUID
+
+from lazulite.blob.model.conditions import Conditions, Outcome
+from lazulite.blob.model.draft import Decide, Draft
+from lazulite.blob.model.lease import Lease, LeaseError, acquire
+from lazulite.blob.model.ledger import Ledger
+from lazulite.blob.new_list import NewList
+from lazulite.blob.operations import change_blob, creation, delete_blob, leases
+from lazulite.blob.partitions import Partitions
+
+
+def two_holders() -> None:
+    """Give a lease to whatever client asks for one."""
+
+    def give(lease: Lease | None, now: int, proposed: UUID, duration: int) -> Lease:
+        try:
+            return acquire(lease, now, proposed, duration)
+        except LeaseError:
+            return acquire(None, now, proposed, duration)
+
+    vars(leases)["acquire"] = give
+
+
+def unchecked_lease() -> None:
+    """Let every commit of a write keep the lease, and not ask for its id."""
+    for module in (change_blob, creation, delete_blob):
+        vars(module)["lease_for_write"] = lambda lease, *_: lease
+
+
+def check_then_commit() -> None:
+    """Decide by what is stored before the commit."""
+    commit = Partitions.commit
+
+    async def late(partitions: Partitions, space: int, name: str, decide: Decide, rows: Sequence[str] = ()) -> Draft:
+        found: list[Draft] = []
+
+        def look(draft: Draft) -> None:
+            decide(draft)
+            found[:] = [draft]
+            raise _LookedError
+
+        with suppress(_LookedError):
+            await commit(partitions, space, name, look, rows)
+
+        def write(draft: Draft) -> None:
+            draft.ledger = found[0].ledger
+            draft.changes = found[0].changes  # type: ignore[method-assign]  # That is the mutation.
+
+        await asyncio.sleep(0)
+        return await commit(partitions, space, name, write, [*found[0]._values])
+
+    Partitions.commit = late  # type: ignore[method-assign, assignment]
+
+
+def lost_lease() -> None:
+    """Let a blob that is overwritten lose its lease."""
+    put = creation.Creation.put
+    creation.Creation.put = (  # type: ignore[method-assign]
+        lambda self, draft, blob: put(self, draft, replace(blob, lease=None))
+    )
+
+
+def kept_blocks() -> None:
+    """Keep uncommitted blocks when the blob is replaced."""
+    Ledger.end_upload = lambda self: self  # type: ignore[method-assign]
+
+
+def any_blocks() -> None:
+    """Commit a list whose blocks were replaced meanwhile."""
+    NewList.is_current = lambda *_: True  # type: ignore[method-assign]
+
+
+def unmet() -> None:
+    """Take every If-Match for met."""
+    write = Conditions.write
+
+    def met(conditions: Conditions, found: object, *, creates: bool = False) -> Outcome:
+        outcome = write(conditions, found, creates=creates)  # type: ignore[arg-type]  # as there
+        return Outcome.MET if outcome is Outcome.FAILED else outcome
+
+    Conditions.write = met  # type: ignore[method-assign, assignment]
+
+
+class _LookedError(Exception):
+    pass
+
+
+MUTATIONS: dict[str, Callable[[], None]] = {
+    f"blob-{each.__name__.replace('_', '-')}": each
+    for each in (two_holders, unchecked_lease, check_then_commit, lost_lease, kept_blocks, any_blocks, unmet)
+}

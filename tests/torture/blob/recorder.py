@@ -1,0 +1,81 @@
+"""What was done to a blob and seen of it. An ETag stands for one write, whatever happens in between."""
+
+from random import Random
+
+from tests.torture.linearizability.checker import check
+
+from .model import Blob, Event, State
+
+BLOBS = 3
+RUNNING_MAX = 5
+"""So many operations run at once on a blob, or fewer: each more may double the orders to be tried."""
+
+
+class Recorder:
+    """One blob: its history since the last verdict, and the states that it may have been in before.
+
+    Args:
+        name: of the blob.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.running = 0
+        """How many operations on it are under way."""
+        self.history: list[Event] = []
+        self.blocks: list[int] = []
+        """Those that were put last."""
+        self.writer: int | None = None
+        """The last write that was seen, if the blob is there."""
+        self.lease: int | None = None
+        """The id of the lease that was seen last, unless it was broken or released."""
+        self.etags: dict[int, str] = {}
+        """Of each write that was seen."""
+        self.problems: list[str] = []
+        self._writers: dict[str, int] = {}
+        self._states = frozenset({State()})
+
+    def see(self, blob: Blob | None, etag: str = "") -> None:
+        """Note what a read or a write has shown."""
+        self.writer = None if blob is None else blob.writer
+        if blob is None:
+            return
+        before, owner = self.etags.setdefault(blob.writer, etag), self._writers.setdefault(etag, blob.writer)
+        if (before, owner) != (etag, blob.writer):
+            self.problems.append(
+                f"{self.name}: write {blob.writer} has ETag {etag}; before, it had {before}, and write {owner} had that"
+            )
+
+    def judge(self) -> list[str]:
+        """Check the history, of which nothing is still running, and begin a new one; return what is wrong."""
+        verdict = check((state.later() for state in self._states), self.history)
+        problems, self.problems = self.problems, []
+        if verdict.culprit is not None:
+            some = "; ".join(str(state) for state in list(verdict.before)[:3])
+            problems.append(f"{self.name}: no order explains {self.history[verdict.culprit]}; before it, one of {some}")
+        self._states, self.history = verdict.states, []
+        return problems
+
+
+class Recorders:
+    """A few blobs of different ages."""
+
+    def __init__(self) -> None:
+        self.begun = 0
+        self._recorders: list[Recorder] = []
+        self.renew()
+
+    def choose(self, random: Random) -> Recorder:
+        """Return any blob that is not too busy."""
+        return random.choice([each for each in self._recorders if each.running < RUNNING_MAX])
+
+    def judge(self) -> list[str]:
+        """Check what was recorded since the last time; return what is wrong."""
+        return [problem for recorder in self._recorders for problem in recorder.judge()]
+
+    def renew(self) -> None:
+        """Put a new blob in the place of the oldest one."""
+        self._recorders = self._recorders[-BLOBS + 1 :]
+        while len(self._recorders) < BLOBS:
+            self.begun += 1
+            self._recorders.append(Recorder(f"blob{self.begun}"))

@@ -1,0 +1,30 @@
+"""A short form of the campaign, and what it must find."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.torture.campaign import Budget
+from tests.torture.power.recorder import COMPILER, compiler_missing
+
+from .crash import run
+from .crash_mutations import MUTATIONS
+
+SECONDS_MAX = 300
+FOUND_WITHIN = 40
+"""Kills. As a rule three show a mutation."""
+
+pytestmark = pytest.mark.skipif(compiler_missing(), reason=f"there is no {COMPILER} to compile the faulty disk with")
+
+
+def test_blobs_survive_kills_and_full_disks(tmp_path: Path) -> None:
+    report = run(Budget(SECONDS_MAX, 3), 1, tmp_path)
+    assert report.problems == ()
+    assert int(report.counts["files counted"]) > 0
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize("mutation", [*MUTATIONS, "answer_from_memory"])
+def test_mutation_is_found(mutation: str, tmp_path: Path) -> None:
+    report = run(Budget(SECONDS_MAX, FOUND_WITHIN), 1, tmp_path, [("tests.torture.mutations", mutation)])
+    assert report.problems != ()

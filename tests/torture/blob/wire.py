@@ -1,0 +1,131 @@
+"""The operations as HTTP, and the responses read again: no SDK, which would take most of the time."""
+
+import base64
+from collections.abc import Mapping
+from urllib.parse import urlsplit
+
+from tests.conformance.sas import account_sas
+from tests.conformance.signing import Endpoint
+from tests.server_process import Account
+from tests.torture.http_client import Answer
+
+from .model import ABSENT, ANY, Action, Blob, Lease, LeaseChange, Phase, Verb, Write
+
+CONTAINER = "leases"
+_FAR = "9999-12-31T23:59:59Z"
+_LENGTHS = (20, 1000, 20_000)
+"""Of contents: some are in a row, the others in the store for contents."""
+DONE = {200, 201, 202}
+"""The statuses of success."""
+REJECTED = {400, 404, 409, 412}
+
+
+class UnexpectedAnswerError(Exception):
+    """A response that the operation never has."""
+
+
+class Wire:
+    """Spells requests to one server."""
+
+    def __init__(self, account: Account) -> None:
+        self.host = urlsplit(account.blob_endpoint).netloc
+        endpoint = Endpoint.parse(account.blob_endpoint, account.name, account.key)
+        self._prefix = endpoint.prefix
+        self._sas = account_sas(endpoint, {"ss": "b", "se": _FAR})
+
+    def create_container(self) -> bytes:
+        """Spell the creation of the container."""
+        return self.request("PUT", CONTAINER, {}, "restype=container")
+
+    def read(self, name: str, given: int | None) -> bytes:
+        """Spell a Get Blob."""
+        return self.request("GET", f"{CONTAINER}/{name}", {"x-ms-lease-id": lease_id(given)})
+
+    def write(self, name: str, write: Write, etag: str) -> bytes:
+        """Spell a write; `etag` is that of its condition."""
+        method, query, body = "PUT", "", b""
+        headers = {**_condition(write.condition, etag), "x-ms-lease-id": lease_id(write.given)}
+        match write.verb:
+            case Verb.PUT:
+                headers |= {"x-ms-blob-type": "BlockBlob", "x-ms-meta-w": str(write.invoked)}
+                body = content_of(write.invoked)
+            case Verb.METADATA:
+                query, headers = "comp=metadata", headers | {"x-ms-meta-w": str(write.invoked)}
+            case Verb.BLOCK:
+                query, body = f"comp=block&blockid={_block_id(write.invoked)}", content_of(write.invoked)
+            case Verb.LIST:
+                query, headers = "comp=blocklist", headers | {"x-ms-meta-w": str(write.invoked)}
+                body = f"<BlockList><Uncommitted>{_block_id(write.block)}</Uncommitted></BlockList>".encode()
+            case Verb.DELETE:
+                method = "DELETE"
+        return self.request(method, f"{CONTAINER}/{name}", headers, query, body)
+
+    def lease(self, name: str, change: LeaseChange, etag: str) -> bytes:
+        """Spell a lease action; `etag` is that of its condition."""
+        headers = {**_condition(change.condition, etag), "x-ms-lease-action": change.action.value}
+        if change.action is Action.ACQUIRE:
+            headers["x-ms-lease-duration"] = "-1" if change.infinite else "60"
+        elif change.action is Action.BREAK:
+            headers["x-ms-lease-break-period"] = "0" if change.at_once else "60"
+        if change.action in (Action.RENEW, Action.CHANGE, Action.RELEASE):
+            headers["x-ms-lease-id"] = lease_id(change.given)
+        if change.action in (Action.ACQUIRE, Action.CHANGE):
+            headers["x-ms-proposed-lease-id"] = lease_id(change.proposed)
+        return self.request("PUT", f"{CONTAINER}/{name}", headers, "comp=lease")
+
+    def url(self, name: str) -> str:
+        """Return the URL of a blob, with its authorization."""
+        return f"http://{self.host}{self._prefix}/{CONTAINER}/{name}?{self._sas}"
+
+    def request(self, method: str, path: str, headers: Mapping[str, str], query: str = "", body: bytes = b"") -> bytes:
+        """Spell a request; headers without a value are left out."""
+        sent = {"Host": self.host, "x-ms-version": "2021-12-02", **headers}
+        if method == "PUT":
+            sent["Content-Length"] = str(len(body))
+        lines = "".join(f"{field}: {text}\r\n" for field, text in sent.items() if text)
+        separator = "&" if query else ""
+        return f"{method} {self._prefix}/{path}?{query}{separator}{self._sas} HTTP/1.1\r\n{lines}\r\n".encode() + body
+
+
+def lease_id(number: int | None) -> str:
+    """Return the id of a lease; "": none."""
+    return "" if number is None else f"00000000-0000-0000-0000-{number:012}"
+
+
+def content_of(number: int) -> bytes:
+    """Return the content that a write brings."""
+    length = _LENGTHS[number % len(_LENGTHS)]
+    return (f"{number:09}," * (length // 10)).encode()
+
+
+def read_code(answer: Answer) -> str:
+    """Return the error code of a response; "" of a success. Raises `UnexpectedAnswerError`."""
+    if answer.status in DONE:
+        return ""
+    if answer.status not in REJECTED or "x-ms-error-code" not in answer.headers:
+        raise UnexpectedAnswerError(answer)
+    return answer.headers["x-ms-error-code"]
+
+
+def read_blob(answer: Answer) -> Blob:
+    """Read the response to `Wire.read`. Raises `UnexpectedAnswerError`."""
+    content = int(answer.body[:9])
+    if answer.body != content_of(content):
+        raise UnexpectedAnswerError(f"a torn content of {len(answer.body)} bytes: {answer.body[:9]!r}")
+    state = answer.headers["x-ms-lease-state"]
+    lease = None
+    if state != "available":
+        lease = Lease(0, Phase(state), answer.headers.get("x-ms-lease-duration") == "infinite")
+        if answer.headers["x-ms-lease-status"] != ("locked" if lease.phase.locks else "unlocked"):
+            raise UnexpectedAnswerError(answer.headers)
+    return Blob(int(answer.headers["x-ms-meta-w"]), content, lease)
+
+
+def _condition(condition: int | None, etag: str) -> dict[str, str]:
+    if condition is None:
+        return {}
+    return {"If-None-Match": "*"} if condition == ABSENT else {"If-Match": "*" if condition == ANY else etag}
+
+
+def _block_id(number: int) -> str:
+    return base64.b64encode(f"{number:09}".encode()).decode()
