@@ -20,6 +20,7 @@ NOT_IN_CHECK = {
         *("app/test_location_modes.py", "cli/test_argv_secrets.py", "cli/test_backup.py", "cli/test_copy.py"),
         *("cli/test_serve.py", "cli/test_serve_addressing.py", "cli/test_serve_bearer.py", "cli/test_serve_clock.py"),
         "cli/test_serve_queues.py",
+        *("engine/content/test_processes.py", "cli/test_serve_blobs.py"),
         *("cli/test_serve_telemetry.py", "cli/test_serve_tls.py", "cli/test_serve_workers.py", "server/workers"),
         "cli/test_old_store.py",
         *("settings/test_extras.py", "test_portability.py", "test_telemetry_docs.py", "testing/test_plugin.py"),

@@ -9,8 +9,8 @@ How a page is read:
 - the comment `<!-- test: skip because … -->` before a fence leaves it out, `<!-- test: stopped because … -->` stops
   the server before it, and `<!-- test: prepared because … -->` gives the reader `PREPARED` first; each needs a reason.
 
-What differs from a reader's checkout: the ports 10002, 10001 and 9464 are free ones, in the text, and the former two as
-the command's defaults; what would install is installed; `make check` and `make test` are only rehearsed (`make -n`), as
+What differs from a reader's checkout: the ports of services and 9464 are free ones, in the text, and the former as the
+command's defaults; what would install is installed; `make check` and `make test` are only rehearsed (`make -n`), as
 they run this; benchmarks run briefly, and the example on the first rows of its file. Places outside of the checkout are
 moved into it.
 """
@@ -31,18 +31,18 @@ from pathlib import Path
 from typing import NamedTuple
 
 from azure.data.tables import TableClient, TableServiceClient
+from azure.storage.blob import BlobClient, BlobServiceClient, ContainerClient
 from azure.storage.queue import QueueClient, QueueServiceClient
 
 from lazulite.auth.accounts.account import DEVELOPMENT_ACCOUNT
 from lazulite.cli.connection_string import connection_string, path_style
+from lazulite.settings.addresses import DEFAULT_PORTS
 from lazulite.settings.config import ACCOUNT_VARIABLES
 from lazulite.settings.database import DATABASE_VARIABLES
 
 ROOT = Path(__file__).parents[1]
 SECONDS_MAX = 120
-DOCUMENTED_PORT = "10002"
-DOCUMENTED_QUEUE_PORT = "10001"
-DOCUMENTED_METRICS_PORT = "9464"
+DOCUMENTED_METRICS_PORT = 9464
 SHELL = frozenset({"", "sh", "bash"})
 RUN = SHELL | {"python"}
 PAGES = sorted(
@@ -73,6 +73,10 @@ with TableServiceClient.from_connection_string(os.environ["CONNECTION_STRING"]) 
 """
 """What a reader of a later page did on earlier ones: an account of their own, and a table."""
 
+_CLIENTS = (
+    *(TableClient, TableServiceClient, QueueClient, QueueServiceClient),
+    *(BlobClient, ContainerClient, BlobServiceClient),
+)
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _MARKER = re.compile(r"<!-- test: (skip|stopped|prepared) because (\S[^\n]*) -->\n\Z")
 _SERVE = re.compile(r"(?:\w+=\S+ )*(?:make serve|\.venv/bin/lazulite serve)\b")
@@ -130,7 +134,9 @@ class Checkout:
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
-        self.port, self.queue_port, self.metrics_port = free_port(), free_port(), free_port()
+        self.ports = {service: free_port() for service in DEFAULT_PORTS}
+        self.metrics_port = free_port()
+        ports = ", ".join(f"{service}={port}" for service, port in self.ports.items())
         for name in ("Makefile", "pyproject.toml", "constraints.txt", "benchmarks", "patterns", "tests"):
             (directory / name).symlink_to(ROOT / name)
         for name in MOVED.values():
@@ -143,12 +149,8 @@ class Checkout:
         _write_program(
             programs / "lazulite",
             "",
-            "-c 'import sys; from lazulite.cli import flag_types, main; "
-            f"flag_types.DEFAULT_PORT, flag_types.DEFAULT_QUEUE_PORT = {self.port}, {self.queue_port}; "
-            "flag_types.DEFAULT_PORTS.update(table=flag_types.DEFAULT_PORT, queue=flag_types.DEFAULT_QUEUE_PORT); "
-            "from lazulite.cli import parser, serve_flags; "
-            "parser.DEFAULT_PORT = flag_types.DEFAULT_PORT; "
-            "parser.DEFAULT_QUEUE_PORT = serve_flags.DEFAULT_QUEUE_PORT = flag_types.DEFAULT_QUEUE_PORT; "
+            "-c 'import sys; from lazulite.cli import main; from lazulite.settings.addresses import DEFAULT_PORTS; "
+            f"DEFAULT_PORTS.update({ports}); "
             'sys.exit(main())\' "$@"',
         )
         for marker in (".runtime", ".test", ".fuzz"):
@@ -167,19 +169,15 @@ class Checkout:
         """Return a text of the documentation with its port and places made those of this checkout."""
         for place, name in MOVED.items():
             text = text.replace(place, str(self.directory / name))
-        ports = {
-            DOCUMENTED_PORT: self.port,
-            DOCUMENTED_QUEUE_PORT: self.queue_port,
-            DOCUMENTED_METRICS_PORT: self.metrics_port,
-        }
-        return re.sub(rf"\b({'|'.join(ports)})\b", lambda port: str(ports[port[0]]), text)
+        ports = {DEFAULT_PORTS[service]: port for service, port in self.ports.items()}
+        ports[DOCUMENTED_METRICS_PORT] = self.metrics_port
+        return re.sub(rf"\b({'|'.join(map(str, ports))})\b", lambda port: str(ports[int(port[0])]), text)
 
     def environment(self) -> dict[str, str]:
         """Return the environment of commands: nothing of an outer make, no accounts, no network for pip."""
         dropped = {"MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "ARGS", *ACCOUNT_VARIABLES, *DATABASE_VARIABLES}
         kept = {name: value for name, value in os.environ.items() if name not in dropped}
-        ports = {"table": self.port, "queue": self.queue_port}
-        endpoints = {name: path_style(DEVELOPMENT_ACCOUNT.name, "127.0.0.1", port) for name, port in ports.items()}
+        endpoints = {name: path_style(DEVELOPMENT_ACCOUNT.name, "127.0.0.1", port) for name, port in self.ports.items()}
         string = connection_string(DEVELOPMENT_ACCOUNT, endpoints)
         return kept | {"PIP_NO_INDEX": "1", "LAZULITE_CONNECTION_STRING": string}
 
@@ -275,7 +273,7 @@ class Reader:
     def close(self) -> None:
         """Close the clients that the page made, and stop its server."""
         for value in self._names.values():
-            if isinstance(value, TableClient | TableServiceClient | QueueClient | QueueServiceClient):
+            if isinstance(value, _CLIENTS):
                 value.close()
         self._server.close()
 

@@ -18,12 +18,15 @@ from typing import IO, NamedTuple, Self
 from azure.core.credentials import AzureNamedKeyCredential
 
 import lazulite.testing
+from lazulite.settings.addresses import SERVICES
 from lazulite.settings.config import ACCOUNT_VARIABLES
 from lazulite.settings.database import DATABASE_VARIABLES
 from tests.postgres.engine_under_test import DATABASE, Store, in_process, store_at
 
 SECONDS_MAX = 60
 """For a start, and for an end."""
+FREE_PORTS = tuple(word for service in SERVICES for word in (f"--{service}-port", "0"))
+"""Flags by which each service has any free port."""
 Program = Sequence[str]
 """The module to run, and what comes before the command."""
 LAZULITE: Program = ("lazulite",)
@@ -48,8 +51,16 @@ class Account(NamedTuple):
     @property
     def queue_endpoint(self) -> str:
         """The Queue service's, if the server has one."""
+        return self._field("QueueEndpoint")
+
+    @property
+    def blob_endpoint(self) -> str:
+        """The Blob service's likewise."""
+        return self._field("BlobEndpoint")
+
+    def _field(self, name: str) -> str:
         fields = dict(part.split("=", 1) for part in self.connection_string.strip(";").split(";"))
-        return fields["QueueEndpoint"].rstrip("/")
+        return fields[name].rstrip("/")
 
     @property
     def credential(self) -> AzureNamedKeyCredential:
@@ -101,7 +112,7 @@ def spawn(
 
 def ports(arguments: Sequence[str]) -> Sequence[str]:
     """Return flags for any free ports; the server serves tables only, unless the arguments name services."""
-    return ("--table-port", "0", *(("--queue-port", "0") if "--services" in arguments else ("--services", "table")))
+    return (*FREE_PORTS, *(() if "--services" in arguments else ("--services", "table")))
 
 
 def starting(

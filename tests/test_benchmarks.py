@@ -271,6 +271,16 @@ def bench(tmp_path: Path, **plan: Any) -> Bench:
     )
 
 
+def test_rows_are_saved_after_each_comparison(tmp_path: Path) -> None:
+    saved: list[int] = []
+    with baseline(200, 10, pin=False) as server:
+        measured = bench(tmp_path, max_requests=20)
+        measured.save = lambda: saved.append(len(measured.rows))
+        for _ in range(2):
+            measured.compare([Contender("test", server, workload())], with_baseline=False)
+    assert saved == [1, 2]
+
+
 def test_load_beside_goes_on_until_the_end(tmp_path: Path) -> None:
     measured = bench(tmp_path, max_requests=10**6)
     with measured.stages(LAZULITE) as [(_, server, catalogue)]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-CASES = 17
+CASES = 18
 
 
 def run(*options: str) -> str:

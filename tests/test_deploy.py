@@ -25,7 +25,7 @@ from lazulite.server.limits import Limits
 from lazulite.settings.database import DATABASE_VARIABLES, database_settings_from
 from tests.docs_support import fences
 
-from .torture.rolling.balancers import ADDRESSES, QUEUE_ADDRESSES
+from .torture.rolling.balancers import ADDRESSES, BLOB_ADDRESSES, QUEUE_ADDRESSES
 
 ROOT = Path(__file__).parents[1]
 DEPLOY = ROOT / "deploy"
@@ -130,7 +130,7 @@ def test_a_load_balancer_notices_a_stop_in_time_and_is_the_first_to_end_a_connec
 def test_no_balancer_sends_a_write_again_that_a_process_may_have_taken() -> None:
     manual = (DEPLOY.parent / "docs" / "operations" / "network.md").read_text(encoding="utf-8")
     for passed in (text("nginx.conf"), manual):
-        assert re.findall(r"^ *proxy_next_upstream\b *(.*?);", passed, re.MULTILINE) == ["off"]
+        assert set(re.findall(r"^ *proxy_next_upstream\b *(.*?);", passed, re.MULTILINE)) == {"off"}
     second_try = re.findall(r"^map \"\$.*?^}", text("nginx.conf"), re.MULTILINE | re.DOTALL)
     assert [re.findall(r'^ +(\S+|"[^"]*") +(\S+);$', each, re.MULTILINE) for each in second_try] == [
         [
@@ -140,16 +140,17 @@ def test_no_balancer_sends_a_write_again_that_a_process_may_have_taken() -> None
             ('"~^\\w+ (GET|HEAD) "', "yes"),
         ]
     ]
-    assert text("haproxy.cfg").count("\n    http-request disable-l7-retry if !METH_GET\n") == 2
+    assert text("haproxy.cfg").count("\n    http-request disable-l7-retry if !METH_GET\n") == 3
 
 
 def test_a_unit_has_a_database_and_its_password() -> None:
     variables = dict(line.split("=", 1) for line in text("lazulite.env").splitlines() if not line.startswith("#"))
     assert set(variables) <= set(DATABASE_VARIABLES)
     args = of_the_unit()
-    assert (args.table_port, args.queue_port, args.services) == (
+    assert (args.table_port, args.queue_port, args.blob_port, args.services) == (
         10003,
         20003,
+        30003,
         build_parser().parse_args(["serve"]).services,
     )
     assert str(args.engine_password_file) == "/run/credentials/password"
@@ -162,25 +163,33 @@ def test_a_unit_has_a_database_and_its_password() -> None:
 
 def test_all_speak_of_the_same_addresses() -> None:
     assert tuple(re.findall(r"^ +server lazulite-\d (\S+)$", text("haproxy.cfg"), re.MULTILINE)) == ADDRESSES
-    assert tuple(re.findall(r"^ +server (\S+) ", text("nginx.conf"), re.MULTILINE)) == ADDRESSES + QUEUE_ADDRESSES
+    assert tuple(re.findall(r"^ +server (\S+) ", text("nginx.conf"), re.MULTILINE)) == (
+        ADDRESSES + QUEUE_ADDRESSES + BLOB_ADDRESSES
+    )
     hosts = re.findall(r"^  lazulite-\d:\n.*\n.*\n +inside: {ipv4_address: (\S+)}", text("compose.yaml"), re.MULTILINE)
     args = of_the_compose_file()
     assert tuple(f"{host}:{args.table_port}" for host in hosts) == ADDRESSES
     queues = re.findall(r"^ +server queues-\d (\S+)$", text("haproxy.cfg"), re.MULTILINE)
     assert tuple(queues) == QUEUE_ADDRESSES == tuple(f"{host}:{args.queue_port}" for host in hosts)
+    blobs = re.findall(r"^ +server blobs-\d (\S+)$", text("haproxy.cfg"), re.MULTILINE)
+    assert tuple(blobs) == BLOB_ADDRESSES == tuple(f"{host}:{args.blob_port}" for host in hosts)
     listened = re.findall(r"^    (?:bind :|listen )(\d+)", text("haproxy.cfg") + text("nginx.conf"), re.MULTILINE)
-    assert listened == [str(args.table_port), str(args.queue_port)] * 2
+    ports = [str(args.table_port), str(args.queue_port), str(args.blob_port)]
+    assert listened == ports * 2
     assert f"\n    {args.queue_port} lazulite_queues;\n" in text("nginx.conf")
     published = re.findall(r'"(\d+):\d+"', text("compose.yaml"))
-    assert published == [str(args.table_port), str(args.queue_port)]
-    assert text("Dockerfile").count(f"\nEXPOSE {args.queue_port} {args.table_port}\n") == 1
+    assert published == ports
+    assert text("Dockerfile").count(f"\nEXPOSE {' '.join(reversed(ports))}\n") == 1
 
 
-def test_queues_are_balanced_as_tables() -> None:
-    tables, queues = re.findall(r"^listen .*\n((?:.*\n)*?)(?=\n?# The same|\Z)", text("haproxy.cfg"), re.MULTILINE)
-    rules = [re.findall(r"^    (?!#|bind|server)(.+)$", each, re.MULTILINE) for each in (tables, queues)]
+def test_queues_and_blobs_are_balanced_as_tables() -> None:
+    tables, queues, blobs = re.findall(
+        r"^listen .*\n((?:.*\n)*?)(?=\n?# The same|\Z)", text("haproxy.cfg"), re.MULTILINE
+    )
+    rules = [re.findall(r"^    (?!#|bind|server)(.+)$", each, re.MULTILINE) for each in (tables, queues, blobs)]
     claims = "http-request disable-l7-retry if { path_end /messages } !{ url_param(peekonly) -i true }"
     assert rules[0] == [rule for rule in rules[1] if rule != claims] != rules[1]
+    assert rules[0] == rules[2]
     assert len(rules[0]) > 8
 
 

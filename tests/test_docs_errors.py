@@ -8,6 +8,7 @@ import pytest
 
 import lazulite.queue
 import lazulite.table  # noqa: F401 - they register their codes
+from lazulite.blob.errors import CONTAINER_MESSAGES, MESSAGES
 from lazulite.protocol.errors import CATALOGUE
 
 from .docs_support import ROOT, page_text, table_rows
@@ -31,14 +32,24 @@ def code_rows() -> dict[str, tuple[int, str]]:
     return found
 
 
+def returned() -> set[str]:
+    """Return the codes that the service returns."""
+    return CATALOGUE.keys() & literals()
+
+
 def test_each_returned_code_has_a_row_with_its_status_and_message() -> None:
-    returned = CATALOGUE.keys() & literals()
-    assert code_rows() == {code: CATALOGUE[code] for code in returned}
+    assert code_rows() == {code: CATALOGUE[code] for code in returned()}
 
 
 def test_the_other_codes_are_listed_as_never_returned() -> None:
     text = page_text(PAGE).partition("## Codes that")[2].partition("\n## ")[0]
-    assert set(re.findall(r"`(\w+)`", text)) == CATALOGUE.keys() - literals()
+    assert set(re.findall(r"`(\w+)`", text)) == CATALOGUE.keys() - returned()
+
+
+def test_other_messages_are_those_of_blobs_and_containers() -> None:
+    expected = [("Blob service", MESSAGES), ("container", CONTAINER_MESSAGES)]
+    rows = [row for row in table_rows(PAGE) if len(row) == 3 and row[0].startswith("`")]
+    assert rows == [[f"`{code}`", where, text] for where, messages in expected for code, text in messages.items()]
 
 
 def messages() -> list[str]:

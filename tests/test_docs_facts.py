@@ -17,6 +17,13 @@ from packaging.requirements import Requirement
 from lazulite.auth import shared_key
 from lazulite.auth.bearer import jwks
 from lazulite.auth.bearer import token as bearer
+from lazulite.blob import limits as blob_limits
+from lazulite.blob import names as blob_names
+from lazulite.blob.model import blob as blob_row
+from lazulite.blob.model import block_id, copy_source, lease, tags
+from lazulite.blob.operations import copy_blob, page_ranges
+from lazulite.blob.payload import batch as blob_batch
+from lazulite.blob.payload import block_list, tag_expression
 from lazulite.cli.flag_types import COUNT_MAX
 from lazulite.cli.parser import build_parser
 from lazulite.cli.serve_flags import LIMIT_FLAGS
@@ -151,9 +158,39 @@ def test_every_setting_of_queries_is_documented() -> None:
         ("`messagettl`, seconds", f"1 to {queue_limits.TTL_SECONDS_MAX:,}"),
         ("`numofmessages`", f"1 to {queue_limits.MESSAGES_MAX}"),
         ("`maxresults` of a list of queues", f"1 to {queue_limits.QUEUES_MAX:,}"),
+        ("container name, characters", f"3 to {blob_names.CONTAINER_NAME_MAX}"),
+        ("blob name, UTF-16 units", f"1 to {blob_names.BLOB_NAME_MAX:,}"),
+        ("metadata of a container or blob, bytes", f"{blob_names.METADATA_BYTES_MAX // KIB} KiB"),
+        ("Put Blob", f"{blob_limits.PUT_BLOB_BYTES_MAX // MIB:,} MiB"),
+        ("Put Block", f"{blob_limits.PUT_BLOCK_BYTES_MAX // MIB:,} MiB"),
+        ("Append Block", f"{blob_limits.APPEND_BLOCK_BYTES_MAX // MIB} MiB"),
+        ("pages of one Put Page", f"{blob_limits.PUT_PAGE_BYTES_MAX // MIB} MiB"),
+        ("length of a page blob", f"{blob_limits.PAGE_BLOB_BYTES_MAX // MIB**2} TiB"),
+        ("committed blocks of a blob", blob_limits.BLOCKS_MAX),
+        ("uncommitted blocks of a blob", blob_limits.UNCOMMITTED_BLOCKS_MAX),
+        ("entries of a block list", block_list.ENTRIES_MAX),
+        ("body with a block list", f"{block_list.BODY_BYTES_MAX // MIB} MiB"),
+        ("id of a block, bytes", block_id.ID_BYTES_MAX),
+        ("range with a digest", f"{blob_limits.RANGE_DIGEST_BYTES_MAX // MIB} MiB"),
+        ("blobs and prefixes in a page of a list", blob_limits.BLOBS_OF_LIST_MAX),
+        ("containers in a page of a list", blob_limits.CONTAINERS_MAX),
+        ("ranges in a page of page ranges", page_ranges.RANGES_MAX),
+        ("index tags of a blob", tags.TAGS_MAX),
+        ("name of a tag, characters", f"1 to {tags.NAME_MAX}"),
+        ("value of a tag, characters", tags.VALUE_MAX),
+        ("expression of tags, characters", tag_expression.TEXT_MAX),
+        ("tags in a search", tag_expression.SEARCHED_TAGS_MAX),
+        ("comparisons in a condition on tags", tag_expression.COMPARISONS_MAX),
+        ("requests in a batch of blobs", blob_batch.PARTS_MAX),
+        ("body of a batch of blobs", f"{blob_batch.BODY_BYTES_MAX // MIB} MiB"),
+        ("URL of a copy's source, characters", copy_source.URL_MAX),
+        ("source of a synchronous copy", f"{copy_blob.SYNC_BYTES_MAX // MIB} MiB"),
+        ("lease, seconds", f"{lease.DURATIONS.start} to {lease.DURATIONS.stop - 1}, or −1"),
+        ("break of a lease, seconds", f"0 to {lease.BREAK_SECONDS.stop - 1}"),
+        ("content in the row itself", f"{blob_row.INLINE_BYTES_MAX // KIB} KiB"),
         ("operations", multipart_in.PARTS_MAX),
         ("header lines of one operation", multipart_in.HEADERS_MAX),
-        ("stored access policies of a table or queue", signed_identifiers.MAX_POLICIES),
+        ("stored access policies of a table, queue or container", signed_identifiers.MAX_POLICIES),
         ("id of a policy, UTF-16 units", signed_identifiers.MAX_ID_LENGTH),
         ("retention, days", f"1 to {properties_xml.MAX_RETENTION_DAYS}"),
         ("CORS rules", properties_xml.MAX_RULES),
@@ -222,7 +259,7 @@ def test_the_unit_for_systemd_starts_a_command_that_exists() -> None:
 
 def test_the_clients_are_those_that_run() -> None:
     pins = dict(line.split("==") for line in page_text("constraints.txt").splitlines())
-    run = [(name, pins[name]) for name in ("azure-data-tables", "azure-storage-queue")]
+    run = [(name, pins[name]) for name in ("azure-data-tables", "azure-storage-queue", "azure-storage-blob")]
     for directory in ("javascript", "javascript-legacy"):
         run += json.loads(page_text(f"tests/sdk/{directory}/package.json"))["dependencies"].items()
     for pinned in (ROOT / "tests" / "sdk").glob("*/*.txt"):

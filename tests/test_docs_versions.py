@@ -7,6 +7,10 @@ from operator import itemgetter
 from pathlib import Path
 from types import ModuleType
 
+from lazulite.auth.sas.terms import SIGNED_VERSION
+from lazulite.blob import versions as blob_versions
+from lazulite.blob.auth import versions as blob_credential_versions
+from lazulite.cli import service_client
 from lazulite.protocol import version
 from lazulite.queue import versions as queue_versions
 from lazulite.table import versions as table_versions
@@ -14,7 +18,10 @@ from lazulite.table import versions as table_versions
 from .docs_support import page_text, table_rows
 
 PAGE = "docs/versions.md"
-MODULES = (table_versions, queue_versions, version)
+MODULES = (table_versions, queue_versions, blob_credential_versions, blob_versions, version)
+
+SENT = {SIGNED_VERSION, service_client._VERSION}
+"""The versions that Lazulite itself signs tokens with and sends, which decide nothing."""
 
 
 def path_of(module: ModuleType) -> Path:
@@ -48,7 +55,7 @@ def test_the_page_has_the_versions_of_requests_that_name_none() -> None:
 
 
 def test_no_version_stands_anywhere_else_in_the_code() -> None:
-    known = {row[0] for module in MODULES for row in changes(module)}
+    known = {row[0] for module in MODULES for row in changes(module)} - SENT
     root = path_of(version).parent.parent
     for path in root.rglob("*.py"):
         if path in map(path_of, MODULES):

@@ -20,6 +20,7 @@ import pytest
 from azure.data.tables import TableServiceClient
 
 from lazulite import __version__
+from tests.server_process import FREE_PORTS
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -74,7 +75,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
 
 @pytest.fixture
 def connection_string(installed: Installed, tmp_path: Path) -> Iterator[str]:
-    flags = ["--table-port", "0", "--queue-port", "0", "--location", str(tmp_path / "data")]
+    flags = [*FREE_PORTS, "--location", str(tmp_path / "data")]
     command = [str(installed.programs / "lazulite"), "serve", *flags]
     environ = {name: value for name, value in os.environ.items() if not name.startswith(("LAZULITE_", "PYTHON", "COV"))}
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=tmp_path, env=environ) as process:

@@ -65,7 +65,7 @@ def ask(port):
 
 answers = []
 reported, sys.stdout = sys.stdout, Output()
-code = main(["serve", "--table-port", "0", "--queue-port", "0", *sys.argv[1:]])
+code = main(["serve", "--table-port", "0", "--queue-port", "0", "--blob-port", "0", *sys.argv[1:]])
 reported.write(f"{code} {answers}")
 """
 

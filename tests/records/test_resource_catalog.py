@@ -2,7 +2,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from lazulite.engine.contract import Engine
+from lazulite.engine.contract import Engine, EngineUnavailableError
 from lazulite.engine.rocksdb.engine import RocksEngine
 from lazulite.protocol.clock import system_clock
 from lazulite.protocol.errors import ServiceError
@@ -32,8 +32,10 @@ class Delegating:
 
 
 class DropCrashes(Delegating):
+    failure: Exception = InterruptedError()
+
     async def drop(self, space: int) -> None:
-        raise InterruptedError
+        raise self.failure
 
 
 class DeletedAfterRead(Delegating):
@@ -128,6 +130,19 @@ async def test_a_drop_that_a_crash_interrupts_is_marked_in_the_commit_that_delet
     crashing = Shelf(DropCrashes(engine))  # type: ignore[arg-type]  # It delegates what it does not have.
     with pytest.raises(InterruptedError):
         await crashing.delete("a", "books")
+    assert await Shelf(engine).get("a", "books") is None
+    assert await engine.get(made.space, "p", "r") == b"x"
+    await Shelf(engine).finish_drops()
+    assert await engine.get(made.space, "p", "r") is None
+
+
+async def test_a_delete_is_done_though_the_store_cannot_drop_the_space_now(engine: Engine) -> None:
+    made = await Shelf(engine).create("a", "books")
+    assert made is not None
+    await engine.commit(made.space, "p", ["r"], lambda _, __: {"r": b"x"})
+    busy = DropCrashes(engine)
+    busy.failure = EngineUnavailableError("a node is away")
+    await Shelf(busy).delete("a", "books")  # type: ignore[arg-type]  # as above
     assert await Shelf(engine).get("a", "books") is None
     assert await engine.get(made.space, "p", "r") == b"x"
     await Shelf(engine).finish_drops()
