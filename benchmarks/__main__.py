@@ -6,8 +6,10 @@ import platform
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import fields
 from datetime import UTC, datetime
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
@@ -70,7 +72,7 @@ def _lines(path: str) -> list[str]:
 
 
 def _measure(arguments: argparse.Namespace, directory: Path) -> bool:
-    """Measure section after section, each written down when it ends; return whether all responses were right."""
+    """Measure section after section, written down after each comparison; return whether all responses were right."""
     wrk = arguments.client != "asyncio" and wrk_version() is not None
     if arguments.client == "wrk" and not wrk:
         raise BenchmarkError("wrk is not installed; Debian: apt-get install wrk")
@@ -83,17 +85,21 @@ def _measure(arguments: argparse.Namespace, directory: Path) -> bool:
         with tempfile.TemporaryDirectory(prefix="lazulite-bench-", dir=arguments.location) as temporary:
             bench = Bench(plan, Path(temporary), name)
             conditions = [*_conditions(plan, bench.location), azurite or "without Azurite"]
+            bench.save = partial(_save, bench, directory, [*conditions, f"section {name} is incomplete: interrupted"])
             try:
                 SECTIONS[name][1](bench)
             except BenchmarkError as error:  # the findings so far count, and the other sections may still work
                 bench.say(f"incomplete: {error}")
                 conditions.append(f"section {name} is incomplete: {error}")
                 right = False
-        if bench.rows:
-            conditions += [*bench.conditions, f"section {name}: {time.perf_counter() - began:.0f} s"]
-            write_section(directory / f"{name}.jsonl", conditions, bench.rows)
+        _save(bench, directory, conditions, f"section {name}: {time.perf_counter() - began:.0f} s")
         right = right and not any(row.errors for row in bench.rows)
     return right
+
+
+def _save(bench: Bench, directory: Path, conditions: Sequence[str], *more: str) -> None:
+    if bench.rows:
+        write_section(directory / f"{bench.section}.jsonl", [*conditions, *bench.conditions, *more], bench.rows)
 
 
 def main() -> int:

@@ -3,7 +3,7 @@
 import os
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -73,6 +73,7 @@ class Bench:
     rows: list[Row] = field(default_factory=list)
     conditions: list[str] = field(default_factory=list)
     shared: bool = False  # other load has the client's CPU too
+    save: Callable[[], None] = lambda: None  # writes down what was found so far
     _runs: int = 0
 
     def next_first(self) -> int:
@@ -141,6 +142,7 @@ class Bench:
                     row = self.measure(contender, seconds, number=number)
                     if fixed:
                         self.measure(contender, seconds, number=number, rate=row.requests / row.seconds * FIXED_SHARE)
+        self.save()
 
     def warm(self, contender: Contender, seconds: float) -> None:
         """Send each request of a workload that reads once, unmeasured, and give up after so many seconds."""

@@ -1,6 +1,7 @@
 """The workloads of a queue: puts, and cycles: get a message, and delete it by its receipt."""
 
 import re
+from dataclasses import replace
 from datetime import UTC, datetime
 from urllib.parse import quote
 
@@ -35,20 +36,26 @@ class Queues:
 
     def __init__(self, server: Server) -> None:
         self.requests = Requests(server.host, datetime.now(UTC), "q", "rwdlacup")
+        self.entities = 0  # in the queue before the run
 
     def create(self) -> bytes:
         """Return the request that creates the queue."""
         return self.requests.raw("PUT", QUEUE, Content_Length="0")
 
+    def clear(self) -> bytes:
+        """Return the request that deletes all messages."""
+        return self.requests.raw("DELETE", f"{QUEUE}/messages")
+
     def put(self, connections: int = CONNECTIONS, variant: str = "") -> Workload:
         """Put messages of 1 KB."""
         requests = [put_request(self.requests)]
-        return Workload(PUT, 1, connections, 201, requests, variant=variant)
+        return Workload(PUT, 1, connections, 201, requests, variant=variant, entities=self.entities)
 
     def cycle(self, connections: int = CONNECTIONS, variant: str = "") -> tuple[Workload, Load]:
         """Get a message and delete it, as long as there is one; and the load, whose latencies are of one request."""
         get = self.requests.raw("GET", f"{QUEUE}/messages")
-        return Workload(CYCLE, 1, connections, 204, [get], variant=variant, follow=self._delete), run_asyncio
+        workload = Workload(CYCLE, 1, connections, 204, [get], variant=variant, entities=self.entities)
+        return replace(workload, follow=self._delete), run_asyncio
 
     def _delete(self, status: int, body: bytes) -> bytes | None:
         if status != 200:

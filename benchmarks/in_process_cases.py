@@ -90,6 +90,7 @@ CASES = {
     ),
     "put of 1 KB": _PUT,
     "put of 1 KB, whole": _PUT._replace(whole=True),
+    "put of 1 KB, one at a time, whole": _PUT._replace(together=1, whole=True),
     "get and delete of 1 KB": _CYCLE,
     "get and delete of 1 KB, whole": _CYCLE._replace(whole=True),
 }

@@ -9,7 +9,7 @@ from lazulite.app.services import MAKES
 from lazulite.cli import main
 from lazulite.protocol.message import Request, Response
 from lazulite.service.definition import ServiceDependencies
-from lazulite.settings.config import TABLE
+from lazulite.settings.addresses import TABLE
 from lazulite.table.service import TableService
 
 

@@ -30,7 +30,8 @@ from lazulite.app.services import calm_collector
 from lazulite.app.stores import open_store
 from lazulite.auth.accounts.account import DEVELOPMENT_ACCOUNT
 from lazulite.protocol.version import NEWEST
-from lazulite.settings.config import TABLE, Settings
+from lazulite.settings.addresses import TABLE
+from lazulite.settings.config import Settings
 
 _ENTITY = "heavy(PartitionKey='p',RowKey='r')"
 _JSON, _ATOM, _XML = ("application/json", "application/atom+xml", "application/xml")
@@ -149,7 +150,7 @@ def measure(port: int, stretches: Stretches, only: str, repeats: int) -> Iterato
 async def run(location: Path, only: str, repeats: int) -> list[tuple[float, float, str, int]]:
     """Serve, measure, and return what was found, the longest stretch first."""
     accounts = {DEVELOPMENT_ACCOUNT.name: DEVELOPMENT_ACCOUNT}
-    settings = Settings(location=location, port=0, services=(TABLE,), accounts=accounts)
+    settings = Settings(location=location, services=(TABLE,), accounts=accounts)
     stretches = Stretches()
     async with open_store(settings) as store, open_servers(settings, store) as servers:
         await servers.start()

@@ -1,6 +1,6 @@
 """The sections, in the order in which they are measured and reported: a title, and a function that takes a `Bench`."""
 
-from benchmarks.sections import big, postgres, queue, startup, streams, table, workers
+from benchmarks.sections import big, postgres, queue, queue_growth, startup, streams, table, workers
 
 SECTIONS = {
     "startup": ("Commands and idle servers", startup.run),
@@ -11,5 +11,5 @@ SECTIONS = {
     "big": ("The big table", big.run),
     "postgres": ("On PostgreSQL", postgres.run),
     "queue": ("Queues", queue.run),
-    "queue_growth": ("Queues, by what is in front", queue.growth),
+    "queue_growth": ("Queues, by what is in front", queue_growth.run),
 }

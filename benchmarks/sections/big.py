@@ -60,10 +60,10 @@ def _load(bench: Bench, server: Server) -> None:
     bench.say(f"load of {big:,} entities")
     load = bench.create_table(server, big).preload()
     bench.rows.append(bench.store(server, load, big // TRANSACTION_ROWS, 60 + big / LOAD_RATE_MIN))
-    _settle(bench, server)
+    settle(bench, server)
 
 
-def _settle(bench: Bench, server: Server) -> None:
+def settle(bench: Bench, server: Server) -> None:
     """Wait until the server's background work ends, so that it is not measured with the rest."""
     bench.say("waiting for compaction")
     gives_up = time.monotonic() + SETTLE_SECONDS_MAX
@@ -107,7 +107,7 @@ def _beside(bench: Bench, server: Server, catalogue: Catalogue) -> None:
     reads = Contender(LAZULITE, server, catalogue.get(BESIDE_CONNECTIONS))
     bench.say("reads alone")
     bench.warm(reads, WARM_SECONDS_MAX)
-    _settle(bench, server)
+    settle(bench, server)
     measure_how(bench, reads, bench.plan.seconds, "alone")
     ingest_s = bench.plan.ingest_seconds
     loads = {"scan": (catalogue.table_scan(), min(SCAN_SECONDS_MAX, ingest_s))}
