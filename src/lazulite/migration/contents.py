@@ -5,7 +5,7 @@ that are there. Memory holds a few windows of some of them.
 """
 
 import hashlib
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable, Collection
 from contextlib import aclosing
 
 from lazulite.engine.content.contract import (
@@ -17,7 +17,7 @@ from lazulite.engine.content.contract import (
     Owner,
 )
 from lazulite.engine.content.inspection import ContentSet
-from lazulite.engine.contract import Engine, EngineError
+from lazulite.engine.contract import Engine, EngineError, Key
 from lazulite.migration.endpoint import MigrationError
 from lazulite.migration.in_flight import CommitWindow
 from lazulite.migration.parts import StoredRow, StorePart, rows_of
@@ -27,22 +27,26 @@ _MEMORY_BYTES = 8 * WINDOW_BYTES
 
 
 async def references_of(engine: Engine, part: StorePart) -> AsyncGenerator[tuple[Owner, ContentId], None]:
-    """Yield the contents to which the rows of a part refer, with their owners, each once."""
-    if part.catalog is None:
+    """Yield the contents to which the rows of a part refer, with their owners, each once.
+
+    A table, whose rows refer to none, is not read for it.
+    """
+    if part.catalog is None or part.catalog.contents is None:
         return
     seen = ContentSet()
     async with aclosing(rows_of(engine, part)) as runs:
         async for run in runs:
             for row in run:
-                for content in _contents(part, row):
+                for content in _contents(part, part.catalog.contents, row):
                     if seen.add(content):
                         yield Owner(part.space, row.partition), content
 
 
-def _contents(part: StorePart, row: StoredRow) -> list[ContentId]:
-    assert part.catalog is not None
+def _contents(
+    part: StorePart, of_row: Callable[[int, Key, bytes], Collection[ContentId]], row: StoredRow
+) -> list[ContentId]:
     try:
-        return list(part.catalog.contents(part.space, (row.partition, row.row), row.value))
+        return list(of_row(part.space, (row.partition, row.row), row.value))
     except (ValueError, LookupError, TypeError):
         raise MigrationError(f"{part.name} is damaged at {(row.partition, row.row)!r}") from None
 

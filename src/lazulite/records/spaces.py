@@ -72,9 +72,9 @@ class CatalogFormat:
     """Returns the timestamp of a value of such a space; raises `AssertionError` if it has none."""
     counted: Callable[[Key], bool] = lambda _: True
     """Tells whether a row is one of `nouns.rows`, and not an index of them."""
-    contents: Callable[[int, Key, bytes], Collection[ContentId]] = lambda *_: ()
+    contents: Callable[[int, Key, bytes], Collection[ContentId]] | None = None
     """Takes the number of such a space, a row and its value to the contents to which the row refers, which its
-    partition owns. Raises what `verify` raises."""
+    partition owns. Raises what `verify` raises. None if no row refers to any, so that no row need be read for them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -127,7 +127,8 @@ class _Verification:
         except ValueError as error:
             raise ValueError(f"{nouns.space} {owned.name}, {key}: {error}") from None
         self._findings.counts[nouns.rows] += owned.catalog.counted(key)
-        for content in owned.catalog.contents(number, key, value):
+        contents_of = owned.catalog.contents
+        for content in contents_of(number, key, value) if contents_of is not None else ():
             if self._seen.add(content):
                 self._look_at(content, f"{nouns.space} {owned.name}, {key}")
         return True
