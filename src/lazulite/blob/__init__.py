@@ -1,4 +1,4 @@
-"""The Blob service, which is not served yet: its error codes, models and payloads."""
+"""The Blob service. Importing it registers its error codes."""
 
 from lazulite.blob.errors import CODES
 from lazulite.protocol.errors import register_codes

@@ -8,23 +8,22 @@ from typing import TypeVar
 from lazulite.auth.accounts.account import AccountDirectory
 from lazulite.auth.accounts.switches import DEFAULTS, Switches
 from lazulite.auth.grant import Grant
-from lazulite.blob.catalog import Catalog, Container
-from lazulite.blob.expiry import remove_expired
-from lazulite.blob.garbage import Garbage
+from lazulite.blob.headers.unsupported import reject_unsupported
 from lazulite.blob.inner import Inner
 from lazulite.blob.model.blob import Blob
 from lazulite.blob.model.draft import Decide, Draft, RowNeededError
 from lazulite.blob.model.retention import Retention
 from lazulite.blob.model.rows import CURRENT, LEDGER, snapshot_row, version_row
-from lazulite.blob.partitions import Partitions
-from lazulite.blob.readers import Partition
-from lazulite.blob.references import references
 from lazulite.blob.resource import Kind, Resource
+from lazulite.blob.storage.catalog import Catalog, Container
+from lazulite.blob.storage.changes import Changes
+from lazulite.blob.storage.expiry import remove_expired
+from lazulite.blob.storage.garbage import Garbage
+from lazulite.blob.storage.partitions import Partitions
+from lazulite.blob.storage.references import references
+from lazulite.blob.storage.uploads import Uploads, day_of
 from lazulite.blob.times import read_time
-from lazulite.blob.unsupported import reject_unsupported
-from lazulite.blob.uploads import Uploads, day_of
 from lazulite.engine.content.contract import ContentStore
-from lazulite.engine.contract import EngineError
 from lazulite.protocol.addressing import Address, Addressing
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import Request
@@ -46,6 +45,7 @@ class Context(CatalogContext[Container]):
     partitions: Partitions
     contents: ContentStore
     garbage: Garbage
+    changes: Changes
     uploads: Uploads
     accounts: AccountDirectory
     addressing: Addressing
@@ -64,28 +64,8 @@ class Context(CatalogContext[Container]):
 
     async def maintain(self) -> None:
         """Remove what was kept long enough; give up uploads and lists that were not finished in time."""
-        await remove_expired(self)
-
-    async def change(self, partition: Partition, decide: Decide, *rows: str) -> Draft:
-        """Change a partition; see `Partitions.commit`. Garbage that the change makes is deleted afterwards."""
-        space, name = partition
-        if self.garbage.is_announced(space):
-            draft = await self.partitions.commit(space, name, decide, rows)
-        else:
-
-            def cautious(draft: Draft) -> None:
-                decide(draft)
-                if draft.new_garbage:
-                    raise _UnannouncedGarbageError
-
-            try:
-                draft = await self.partitions.commit(space, name, cautious, rows)
-            except _UnannouncedGarbageError:
-                await self.garbage.announce(space)
-                draft = await self.partitions.commit(space, name, decide, rows)
-        if draft.ledger.garbage:
-            self.garbage.begin(partition)
-        return draft
+        await self.catalog.remove_expired()
+        await remove_expired(self.engine, self.uploads, self.changes, day_of(self.clock()))
 
 
 def make_context(dependencies: ServiceDependencies) -> Context:
@@ -99,12 +79,14 @@ def make_context(dependencies: ServiceDependencies) -> Context:
         raise ValueError("the Blob service needs a store for contents")
     shared = dependencies.shared("blob")
     partitions = Partitions(engine, shared["clock"], remote=dependencies.primary is not None)
+    garbage = Garbage(engine, contents, partitions)
     return Context(
         **shared,
         catalog=Catalog(engine, shared["clock"], contents, dependencies.ttl),
         partitions=partitions,
         contents=contents,
-        garbage=Garbage(engine, contents, partitions),
+        garbage=garbage,
+        changes=Changes(partitions, garbage),
         uploads=Uploads(engine),
         accounts=dependencies.accounts,
         addressing=dependencies.addressing,
@@ -138,8 +120,8 @@ class Call(ServiceCall[Context, Resource]):
         return version_row(read_time("versionid", version)) if version else CURRENT
 
     async def commit(self, container: Container, decide: Decide, *rows: str) -> Draft:
-        """Change the addressed blob; see `Context.change`."""
-        return await self.context.change((container.space, self.resource.blob), decide, *rows)
+        """Change the addressed blob; see `Changes.commit`."""
+        return await self.context.changes.commit((container.space, self.resource.blob), decide, *rows)
 
     async def decide_early(self, container: Container, decide: Callable[[Draft], object]) -> None:
         """Reject a request by what is stored, before its body comes. The commit decides anew.
@@ -211,7 +193,3 @@ def make_call(
     if resource.kind is Kind.CONTAINER and "restype" not in parameters:
         resource = resource.as_root_blob()
     return Call(context, request, address, parameters, version, grant, resource.checked(), method)
-
-
-class _UnannouncedGarbageError(EngineError):
-    """A change makes garbage in a container of which no row tells it. Nothing was changed."""

@@ -41,7 +41,7 @@ from lazulite.blob.payload import block_list
 from lazulite.blob.payload.batch import BODY_BYTES_MAX
 from lazulite.blob.payload.service_properties import BLOB_PARTS
 from lazulite.blob.resource import Kind
-from lazulite.blob.sources import SOURCE
+from lazulite.blob.transfers.sources import SOURCE
 from lazulite.blob.versions import CONTAINER_FIND_SINCE, TAGS_SINCE
 from lazulite.service.account_operations import AccountOperations
 from lazulite.service.responses import NO_CACHE, XML_TYPE

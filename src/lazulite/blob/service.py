@@ -4,11 +4,11 @@ from lazulite.blob.auth.credentials import BLOB_CREDENTIALS
 from lazulite.blob.auth.public_access import BlobPublicAccess
 from lazulite.blob.call import Call, Context, make_call, make_context
 from lazulite.blob.errors import MESSAGES
-from lazulite.blob.garbage import UNTIDY_SPACE
 from lazulite.blob.resource import Resource, parse_resource
 from lazulite.blob.routes import ROUTES, component
-from lazulite.blob.uploads import UPLOADS_SPACE
-from lazulite.blob.verification import CONTAINERS_SPACE
+from lazulite.blob.storage.garbage import UNTIDY_SPACE
+from lazulite.blob.storage.uploads import UPLOADS_SPACE
+from lazulite.blob.storage.verification import CONTAINERS_SPACE
 from lazulite.blob.website import Website
 from lazulite.protocol.addressing import Addressing
 from lazulite.service.definition import ServiceDefinition, ServiceDependencies

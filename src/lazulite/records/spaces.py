@@ -34,11 +34,11 @@ DELEGATIONS = 9
 """Partition = account; the secrets of user delegation keys, and the users that have such keys; see
 auth/delegation/store.py."""
 CONTAINERS = 10
-"""Partition = account; see blob/catalog.py."""
+"""Partition = account; see blob/storage/catalog.py."""
 UNTIDY_CONTAINERS = 11
-"""The containers that may have garbage; see blob/garbage.py."""
+"""The containers that may have garbage; see blob/storage/garbage.py."""
 UPLOADS = 12
-"""When to look for uploads that were given up; see blob/uploads.py."""
+"""When to look for uploads that were given up; see blob/storage/uploads.py."""
 
 FIRST_FREE_SPACE = 1024
 

@@ -6,8 +6,8 @@ from hashlib import md5
 
 import pytest
 
-from lazulite.blob.crc64 import crc64, write_crc64
-from lazulite.blob.payload.structured_body import FORMAT, StructuredContent, decoded
+from lazulite.blob.transfers.crc64 import crc64, write_crc64
+from lazulite.blob.transfers.structured_body import FORMAT, StructuredContent, decoded
 from lazulite.protocol.joined_content import JoinedContent
 from tests.blob.world import CONTAINER, Answer, World, id_of, opened
 

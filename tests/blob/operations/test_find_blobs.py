@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lazulite.blob import tag_index
+from lazulite.blob.storage import tag_index
 from lazulite.engine.contract import EngineUnavailableError, KeyRange
 from tests.blob.operations.test_tags import document, put
 from tests.blob.world import ACCOUNT, CONTAINER, Answer, World, opened, token

@@ -184,4 +184,4 @@ async def space(world: World) -> int:
 
 
 async def change(world: World, decide) -> None:  # type: ignore[no-untyped-def]  # as `Decide`
-    await world.context.change((await space(world), "blob"), decide)
+    await world.context.changes.commit((await space(world), "blob"), decide)

@@ -4,12 +4,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
 import pytest
 
-from lazulite.blob import new_list
 from lazulite.blob.call import Context
 from lazulite.blob.model.block import StoredBlock
-from lazulite.blob.new_list import NewList
+from lazulite.blob.operations import new_list
+from lazulite.blob.operations.new_list import NewList
 from lazulite.blob.payload.block_list import Entry
-from lazulite.blob.readers import Partition
+from lazulite.blob.storage.readers import Partition
 from tests.blob.world import World, opened
 
 LARGE = bytes(20_000)

@@ -5,8 +5,8 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from lazulite.blob.uploads import UPLOADS_SPACE
-from lazulite.blob.verification import CONTAINERS_SPACE
+from lazulite.blob.storage.uploads import UPLOADS_SPACE
+from lazulite.blob.storage.verification import CONTAINERS_SPACE
 from lazulite.engine.contract import KeyRange
 from tests.blob.world import ACCOUNT, CONTAINER, Answer, World, opened
 

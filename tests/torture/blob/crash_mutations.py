@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Collection
 
-from lazulite.blob.garbage import Garbage
 from lazulite.blob.model.ledger import Ledger
-from lazulite.blob.readers import Partition
+from lazulite.blob.storage.garbage import Garbage
+from lazulite.blob.storage.readers import Partition
 from lazulite.engine.content.contract import ContentId, References
 from lazulite.engine.content.files import ContentFiles
 

@@ -10,9 +10,9 @@ from lazulite.blob.model.conditions import Conditions, Outcome
 from lazulite.blob.model.draft import Decide, Draft
 from lazulite.blob.model.lease import Lease, LeaseError, acquire
 from lazulite.blob.model.ledger import Ledger
-from lazulite.blob.new_list import NewList
 from lazulite.blob.operations import change_blob, creation, delete_blob, leases
-from lazulite.blob.partitions import Partitions
+from lazulite.blob.operations.new_list import NewList
+from lazulite.blob.storage.partitions import Partitions
 
 
 def two_holders() -> None:

@@ -6,8 +6,8 @@ Source: reference §33.3, §47, §48.
 from contextlib import suppress
 
 from lazulite.blob.call import Call
-from lazulite.blob.catalog import Container
 from lazulite.blob.names import WEB
+from lazulite.blob.storage.catalog import Container
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import Response
 from lazulite.service.properties import PropertiesUpdate

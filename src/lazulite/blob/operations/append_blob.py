@@ -4,6 +4,8 @@ from dataclasses import replace
 from uuid import UUID
 
 from lazulite.blob.call import Call
+from lazulite.blob.headers.request import conditions_of, invalid_header, lease_id, read_number, require_met
+from lazulite.blob.headers.response import version_of, written
 from lazulite.blob.leasing import lease_for_write
 from lazulite.blob.limits import APPEND_BLOCK_BYTES_BY_VERSION, BLOCKS_MAX, limit_of
 from lazulite.blob.model.blob import Blob, BlobType
@@ -11,11 +13,10 @@ from lazulite.blob.model.block import Block, write_blocks
 from lazulite.blob.model.conditions import Conditions
 from lazulite.blob.model.draft import Draft
 from lazulite.blob.model.rows import list_row
-from lazulite.blob.operations.change_blob import change_blob, present
+from lazulite.blob.operations.change_blob import change_blob
 from lazulite.blob.operations.put_blob import check_length
-from lazulite.blob.receiving import Received, checked_headers, commit_received, receive
-from lazulite.blob.request_headers import conditions_of, invalid_header, lease_id, read_number, require_met
-from lazulite.blob.response_headers import version_of, written
+from lazulite.blob.presence import present
+from lazulite.blob.transfers.receiving import Received, checked_headers, commit_received, receive
 from lazulite.engine.content.contract import Owner
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import Response

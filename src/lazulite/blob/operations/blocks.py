@@ -6,6 +6,8 @@ from uuid import UUID
 
 from lazulite.blob.auth.requirements import may_overwrite
 from lazulite.blob.call import Call
+from lazulite.blob.headers.request import invalid_header, lease_id
+from lazulite.blob.headers.response import ENCRYPTED, version_of
 from lazulite.blob.leasing import check_lease, lease_for_write
 from lazulite.blob.limits import PUT_BLOCK_BYTES_BY_VERSION, UNCOMMITTED_BLOCKS_MAX, limit_of
 from lazulite.blob.model.blob import Blob, BlobType
@@ -16,11 +18,9 @@ from lazulite.blob.model.ledger import UPLOAD_DAYS, Ledger, new_number, read_led
 from lazulite.blob.model.rows import CURRENT, LEDGER, list_rows, upload_rows
 from lazulite.blob.operations.put_blob import check_length
 from lazulite.blob.payload import block_list
-from lazulite.blob.readers import Partition
-from lazulite.blob.receiving import NOTHING, Received, checked_headers, commit_received, receive
-from lazulite.blob.request_headers import invalid_header, lease_id
-from lazulite.blob.response_headers import ENCRYPTED, version_of
-from lazulite.blob.uploads import day_of
+from lazulite.blob.storage.readers import Partition
+from lazulite.blob.storage.uploads import day_of
+from lazulite.blob.transfers.receiving import NOTHING, Received, checked_headers, commit_received, receive
 from lazulite.engine.content.contract import Owner
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import Response

@@ -4,14 +4,14 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from lazulite.blob.call import Call
+from lazulite.blob.headers.request import conditions_of, lease_id, read_content_headers, require_met
+from lazulite.blob.headers.response import version_of, written
 from lazulite.blob.leasing import lease_for_write
 from lazulite.blob.model.blob import Blob
 from lazulite.blob.model.draft import Draft
 from lazulite.blob.model.replacement import keep_version
 from lazulite.blob.names import read_metadata
-from lazulite.blob.request_headers import conditions_of, lease_id, read_content_headers, require_met
-from lazulite.blob.response_headers import version_of, written
-from lazulite.protocol.errors import ServiceError
+from lazulite.blob.presence import online, present
 from lazulite.protocol.message import Response
 
 Changed = Callable[[Blob, Draft], Blob]
@@ -42,19 +42,6 @@ async def change_blob(call: Call, changed: Changed, *rows: str) -> Blob:
 
     await call.commit(await call.container(), decide, *rows)
     return last[0]
-
-
-def present(draft: Draft) -> Blob:
-    """Return the current blob. Raises `BlobNotFound`."""
-    if draft.found is None or draft.found.deleted:
-        raise ServiceError("BlobNotFound")
-    return draft.found
-
-
-def online(blob: Blob) -> None:
-    """Reject what an archived blob does not permit. Raises `BlobArchived`."""
-    if blob.tier == "Archive":
-        raise ServiceError("BlobArchived")
 
 
 async def set_properties(call: Call) -> Response:

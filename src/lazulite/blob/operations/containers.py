@@ -3,10 +3,10 @@
 from dataclasses import replace
 
 from lazulite.blob.call import Call
-from lazulite.blob.catalog import Container
+from lazulite.blob.headers.request import conditions_of, invalid_header, lease_id, require_header, require_met
 from lazulite.blob.leasing import check_lease, lease_facts, lease_for_write
 from lazulite.blob.names import metadata_headers, read_metadata
-from lazulite.blob.request_headers import conditions_of, invalid_header, lease_id, require_header, require_met
+from lazulite.blob.storage.catalog import Container
 from lazulite.protocol.clock import TICKS_PER_DAY
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.http_date import format_http_date

@@ -10,23 +10,23 @@ from dataclasses import replace
 from uuid import UUID
 
 from lazulite.blob.call import Call
-from lazulite.blob.catalog import Container
-from lazulite.blob.digests import Digests
-from lazulite.blob.duplicate import Duplicate
-from lazulite.blob.fetched_source import FetchedSource
+from lazulite.blob.headers.request import DEFAULT_TYPE, invalid_header, lease_id, read_content_headers, read_flag
+from lazulite.blob.headers.response import written
 from lazulite.blob.leasing import check_lease
 from lazulite.blob.limits import PUT_BLOB_BYTES_MAX
 from lazulite.blob.model.blob import Blob, BlobType, ContentHeaders, Copy
 from lazulite.blob.model.byte_range import read_source_range
 from lazulite.blob.model.draft import Draft
-from lazulite.blob.operations.change_blob import present
 from lazulite.blob.operations.creation import Creation
 from lazulite.blob.operations.put_blob import check_length, create_blob
 from lazulite.blob.operations.tiers import ARCHIVE
-from lazulite.blob.receiving import commit_received, store
-from lazulite.blob.request_headers import DEFAULT_TYPE, invalid_header, lease_id, read_content_headers, read_flag
-from lazulite.blob.response_headers import written
-from lazulite.blob.sources import SOURCE, open_source
+from lazulite.blob.presence import present
+from lazulite.blob.storage.catalog import Container
+from lazulite.blob.transfers.digests import Digests
+from lazulite.blob.transfers.duplicate import Duplicate
+from lazulite.blob.transfers.fetched_source import FetchedSource
+from lazulite.blob.transfers.receiving import commit_received, store
+from lazulite.blob.transfers.sources import SOURCE, open_source
 from lazulite.engine.content.contract import Owner
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.fields import METADATA_PREFIX

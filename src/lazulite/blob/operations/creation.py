@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from lazulite.blob.auth.requirements import WRITE_TAGS, may_overwrite
 from lazulite.blob.call import Call
-from lazulite.blob.catalog import Container
+from lazulite.blob.headers.request import conditions_of, invalid_header, lease_id, require_met
 from lazulite.blob.leasing import lease_for_write
 from lazulite.blob.model.blob import Blob, BlobType, ContentHeaders
 from lazulite.blob.model.draft import Draft
@@ -13,8 +13,8 @@ from lazulite.blob.model.retention import Retention
 from lazulite.blob.model.tags import read_tags_header
 from lazulite.blob.names import read_metadata
 from lazulite.blob.operations.tiers import read_tier
-from lazulite.blob.request_headers import conditions_of, invalid_header, lease_id, require_met
-from lazulite.blob.tag_index import NOT_INDEXED, index_tags
+from lazulite.blob.storage.catalog import Container
+from lazulite.blob.storage.tag_index import NOT_INDEXED, index_tags
 from lazulite.blob.versions import TAGS_SINCE
 from lazulite.protocol.errors import ServiceError
 

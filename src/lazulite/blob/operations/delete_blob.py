@@ -5,15 +5,15 @@ from dataclasses import replace
 
 from lazulite.blob.auth.requirements import is_permanent
 from lazulite.blob.call import Call
-from lazulite.blob.catalog import Container
+from lazulite.blob.headers.request import conditions_of, invalid_header, lease_id, require_met
 from lazulite.blob.leasing import lease_for_write
 from lazulite.blob.model.blob import Blob, read_blob
 from lazulite.blob.model.draft import Draft
 from lazulite.blob.model.replacement import delete_current, remove_row
 from lazulite.blob.model.retention import Retention
 from lazulite.blob.model.rows import CURRENT, SNAPSHOT, UPLOAD, VERSION, version_row
-from lazulite.blob.operations.change_blob import present
-from lazulite.blob.request_headers import conditions_of, invalid_header, lease_id, require_met
+from lazulite.blob.presence import present
+from lazulite.blob.storage.catalog import Container
 from lazulite.engine.contract import KeyRange
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import Response

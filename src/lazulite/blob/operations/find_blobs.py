@@ -4,15 +4,15 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
 from lazulite.blob.call import Call
-from lazulite.blob.catalog import Container
 from lazulite.blob.limits import BLOBS_OF_LIST_MAX
+from lazulite.blob.lists.parameters import read_include, read_most
+from lazulite.blob.lists.tag_search import FoundBlob, search
 from lazulite.blob.model.tag_expression import TagQuery
-from lazulite.blob.parameters import read_include, read_most
 from lazulite.blob.payload.found_blobs import Found, write_found
 from lazulite.blob.payload.marker import Marker, read_marker, write_marker
 from lazulite.blob.payload.tag_expression import read_where
 from lazulite.blob.resource import Kind
-from lazulite.blob.tag_search import FoundBlob, search
+from lazulite.blob.storage.catalog import Container
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import Response
 from lazulite.service.responses import NO_CACHE, XML_TYPE

@@ -6,15 +6,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from lazulite.blob.call import Call
-from lazulite.blob.catalog import Container
-from lazulite.blob.leasing import leased
-from lazulite.blob.model.blob import Blob
-from lazulite.blob.model.conditions import Conditions
-from lazulite.blob.model.draft import Draft
-from lazulite.blob.model.lease import BREAK_SECONDS, DURATIONS, INFINITE, Lease, acquire, break_, change, release, renew
-from lazulite.blob.model.rows import CURRENT
-from lazulite.blob.operations.containers import version_headers
-from lazulite.blob.request_headers import (
+from lazulite.blob.headers.request import (
     conditions_of,
     invalid_header,
     missing_header,
@@ -22,7 +14,15 @@ from lazulite.blob.request_headers import (
     read_number,
     require_met,
 )
-from lazulite.blob.response_headers import version_of
+from lazulite.blob.headers.response import version_of
+from lazulite.blob.leasing import leased
+from lazulite.blob.model.blob import Blob
+from lazulite.blob.model.conditions import Conditions
+from lazulite.blob.model.draft import Draft
+from lazulite.blob.model.lease import BREAK_SECONDS, DURATIONS, INFINITE, Lease, acquire, break_, change, release, renew
+from lazulite.blob.model.rows import CURRENT
+from lazulite.blob.operations.containers import version_headers
+from lazulite.blob.storage.catalog import Container
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import Response
 

@@ -4,15 +4,15 @@ from collections.abc import AsyncIterator
 from collections.abc import Set as AbstractSet
 
 from lazulite.blob.call import Call
-from lazulite.blob.catalog import Container
 from lazulite.blob.leasing import lease_facts
 from lazulite.blob.limits import BLOBS_OF_LIST_MAX, CONTAINERS_MAX
-from lazulite.blob.listing import ListRequest, read_page
+from lazulite.blob.lists.listing import ListRequest, read_page
+from lazulite.blob.lists.parameters import invalid_parameter, read_include, read_most
 from lazulite.blob.names import WEB
-from lazulite.blob.parameters import invalid_parameter, read_include, read_most
 from lazulite.blob.payload.container_listing import ListedContainer, write_containers
 from lazulite.blob.payload.listing import BlobPage, write_blobs
 from lazulite.blob.payload.marker import read_marker, write_marker
+from lazulite.blob.storage.catalog import Container
 from lazulite.blob.versions import END_SINCE, START_SINCE
 from lazulite.protocol.clock import TICKS_PER_DAY
 from lazulite.protocol.http_date import format_http_date

@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from contextlib import aclosing
 
 from lazulite.blob.call import Call
+from lazulite.blob.headers.request import conditions_of, lease_id, require_met
+from lazulite.blob.headers.response import version_of
 from lazulite.blob.leasing import check_lease
 from lazulite.blob.model.blob import Blob, BlobType, read_blob
 from lazulite.blob.model.byte_range import read_range
@@ -11,9 +13,7 @@ from lazulite.blob.model.page_ranges import PageRange, changed_ranges, joined, w
 from lazulite.blob.model.pages import SEGMENT_BYTES
 from lazulite.blob.model.rows import CURRENT, snapshot_row
 from lazulite.blob.payload.page_list import write_page_list
-from lazulite.blob.request_headers import conditions_of, lease_id, require_met
-from lazulite.blob.response_headers import version_of
-from lazulite.blob.segments import StoredSegment, stored_segments
+from lazulite.blob.storage.segments import StoredSegment, stored_segments
 from lazulite.blob.times import read_time
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import Response

@@ -6,19 +6,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from lazulite.blob.call import Call
-from lazulite.blob.catalog import Container
-from lazulite.blob.leasing import lease_for_write
-from lazulite.blob.limits import PAGE_BLOB_BYTES_MAX, PUT_PAGE_BYTES_MAX
-from lazulite.blob.model.blob import INLINE_BYTES_MAX, Blob, BlobType
-from lazulite.blob.model.byte_range import PAGE_BYTES, require_page_range
-from lazulite.blob.model.draft import Draft
-from lazulite.blob.model.pages import INLINE_BYTES_MAX as SEGMENT_INLINE_BYTES_MAX
-from lazulite.blob.model.pages import SEGMENT_BYTES, Segment, changed_rows, read_segment, segment_row, segments_of
-from lazulite.blob.operations.change_blob import change_blob, present
-from lazulite.blob.operations.put_blob import check_length
-from lazulite.blob.readers import Partition
-from lazulite.blob.receiving import checked_headers, content_of, digests_of
-from lazulite.blob.request_headers import (
+from lazulite.blob.headers.request import (
     conditions_of,
     invalid_header,
     lease_id,
@@ -26,8 +14,21 @@ from lazulite.blob.request_headers import (
     require_header,
     require_met,
 )
-from lazulite.blob.response_headers import version_of, written
-from lazulite.blob.segments import stored_segments
+from lazulite.blob.headers.response import version_of, written
+from lazulite.blob.leasing import lease_for_write
+from lazulite.blob.limits import PAGE_BLOB_BYTES_MAX, PUT_PAGE_BYTES_MAX
+from lazulite.blob.model.blob import INLINE_BYTES_MAX, Blob, BlobType
+from lazulite.blob.model.byte_range import PAGE_BYTES, require_page_range
+from lazulite.blob.model.draft import Draft
+from lazulite.blob.model.pages import INLINE_BYTES_MAX as SEGMENT_INLINE_BYTES_MAX
+from lazulite.blob.model.pages import SEGMENT_BYTES, Segment, changed_rows, read_segment, segment_row, segments_of
+from lazulite.blob.operations.change_blob import change_blob
+from lazulite.blob.operations.put_blob import check_length
+from lazulite.blob.presence import present
+from lazulite.blob.storage.catalog import Container
+from lazulite.blob.storage.readers import Partition
+from lazulite.blob.storage.segments import stored_segments
+from lazulite.blob.transfers.receiving import checked_headers, content_of, digests_of
 from lazulite.engine.content.contract import ContentId, Owner
 from lazulite.engine.contract import SpaceDroppedError
 from lazulite.protocol.body import pieces

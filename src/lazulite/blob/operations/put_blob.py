@@ -8,21 +8,21 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import replace
 
 from lazulite.blob.call import Call
-from lazulite.blob.limits import PAGE_BLOB_BYTES_MAX, PUT_BLOB_BYTES_BY_VERSION, limit_of
-from lazulite.blob.model.blob import Blob, BlobType, ContentHeaders
-from lazulite.blob.model.draft import Draft
-from lazulite.blob.model.ledger import new_number
-from lazulite.blob.operations.creation import Creation
-from lazulite.blob.receiving import NOTHING, Received, checked_headers, commit_received, length_of, receive
-from lazulite.blob.request_headers import (
+from lazulite.blob.headers.request import (
     invalid_header,
     missing_header,
     read_content_headers,
     read_number,
     require_header,
 )
-from lazulite.blob.response_headers import written
-from lazulite.blob.sources import SOURCE
+from lazulite.blob.headers.response import written
+from lazulite.blob.limits import PAGE_BLOB_BYTES_MAX, PUT_BLOB_BYTES_BY_VERSION, limit_of
+from lazulite.blob.model.blob import Blob, BlobType, ContentHeaders
+from lazulite.blob.model.draft import Draft
+from lazulite.blob.model.ledger import new_number
+from lazulite.blob.operations.creation import Creation
+from lazulite.blob.transfers.receiving import NOTHING, Received, checked_headers, commit_received, length_of, receive
+from lazulite.blob.transfers.sources import SOURCE
 from lazulite.engine.content.contract import Owner
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import Response

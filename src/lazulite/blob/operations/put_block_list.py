@@ -10,19 +10,19 @@ from dataclasses import replace
 from functools import partial
 
 from lazulite.blob.call import Call
-from lazulite.blob.catalog import Container
-from lazulite.blob.digests import Digests, digests_of_write, read_sent_digests
+from lazulite.blob.headers.request import DEFAULT_TYPE, read_content_headers
+from lazulite.blob.headers.response import written
 from lazulite.blob.model.blob import Blob, BlobType, ContentHeaders
 from lazulite.blob.model.draft import Draft
 from lazulite.blob.model.ledger import PENDING_DAYS
-from lazulite.blob.new_list import BlocksChangedError, NewList, list_row_values, make_list, stretches
 from lazulite.blob.operations.blocks import require_block_blob
 from lazulite.blob.operations.creation import Creation
+from lazulite.blob.operations.new_list import BlocksChangedError, NewList, list_row_values, make_list, stretches
 from lazulite.blob.payload.block_list import read_block_list
-from lazulite.blob.receiving import checked_headers, whole_content_of
-from lazulite.blob.request_headers import DEFAULT_TYPE, read_content_headers
-from lazulite.blob.response_headers import written
-from lazulite.blob.uploads import day_of
+from lazulite.blob.storage.catalog import Container
+from lazulite.blob.storage.uploads import day_of
+from lazulite.blob.transfers.digests import Digests, digests_of_write, read_sent_digests
+from lazulite.blob.transfers.receiving import checked_headers, whole_content_of
 from lazulite.engine.contract import EngineError
 from lazulite.protocol.body import pieces
 from lazulite.protocol.errors import ServiceError

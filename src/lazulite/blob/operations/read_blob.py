@@ -3,18 +3,18 @@
 from dataclasses import replace
 
 from lazulite.blob.call import Call
-from lazulite.blob.digests import Digests
+from lazulite.blob.headers.request import conditions_of, invalid_header, lease_id, read_flag, require_met
+from lazulite.blob.headers.response import describe, tier_of, version_of
 from lazulite.blob.leasing import check_lease
 from lazulite.blob.limits import RANGE_DIGEST_BYTES_MAX
 from lazulite.blob.model.blob import Blob
 from lazulite.blob.model.byte_range import read_range
 from lazulite.blob.model.rows import CURRENT
 from lazulite.blob.names import metadata_headers
-from lazulite.blob.operations.change_blob import online
-from lazulite.blob.payload.structured_body import BODY_HEADER, LENGTH_HEADER, StructuredContent, asks_for_structure
-from lazulite.blob.reading import BlobContent
-from lazulite.blob.request_headers import conditions_of, invalid_header, lease_id, read_flag, require_met
-from lazulite.blob.response_headers import describe, tier_of, version_of
+from lazulite.blob.presence import online
+from lazulite.blob.transfers.digests import Digests
+from lazulite.blob.transfers.reading import BlobContent
+from lazulite.blob.transfers.structured_body import BODY_HEADER, LENGTH_HEADER, StructuredContent, asks_for_structure
 from lazulite.blob.versions import CRC64_SINCE, TIER_ON_GET_SINCE
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import Response

@@ -3,15 +3,15 @@
 from dataclasses import replace
 
 from lazulite.blob.call import Call
+from lazulite.blob.headers.request import conditions_of, lease_id, require_met
+from lazulite.blob.headers.response import version_of
 from lazulite.blob.leasing import check_lease
 from lazulite.blob.model.blob import Blob, BlobType
 from lazulite.blob.model.draft import Draft
 from lazulite.blob.model.replacement import keep_version
 from lazulite.blob.model.rows import snapshot_row
 from lazulite.blob.names import read_metadata
-from lazulite.blob.operations.change_blob import online, present
-from lazulite.blob.request_headers import conditions_of, lease_id, require_met
-from lazulite.blob.response_headers import version_of
+from lazulite.blob.presence import online, present
 from lazulite.blob.times import write_time
 from lazulite.protocol.message import Response
 

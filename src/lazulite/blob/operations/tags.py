@@ -3,13 +3,13 @@
 from dataclasses import replace
 
 from lazulite.blob.call import Call
+from lazulite.blob.headers.request import conditions_of, lease_id, require_met
 from lazulite.blob.leasing import check_lease, lease_for_write
 from lazulite.blob.model.blob import read_blob
 from lazulite.blob.model.draft import Draft
 from lazulite.blob.model.rows import CURRENT
 from lazulite.blob.payload.tags import read_tags, write_tags
-from lazulite.blob.request_headers import conditions_of, lease_id, require_met
-from lazulite.blob.tag_index import index_tags
+from lazulite.blob.storage.tag_index import index_tags
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import Response
 from lazulite.service.responses import NO_CACHE, XML_TYPE

@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from lazulite.blob.call import Call
+from lazulite.blob.headers.request import invalid_header, lease_id, missing_header
 from lazulite.blob.leasing import check_lease
 from lazulite.blob.model.blob import Blob, BlobType, read_blob
 from lazulite.blob.model.draft import Draft
 from lazulite.blob.model.rows import CURRENT
-from lazulite.blob.request_headers import invalid_header, lease_id, missing_header
 from lazulite.blob.versions import COLD_SINCE, SMART_SINCE
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import Response

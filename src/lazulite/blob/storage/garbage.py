@@ -17,8 +17,8 @@ from lazulite.blob.model.draft import Draft
 from lazulite.blob.model.ledger import read_ledger
 from lazulite.blob.model.references import contents_of_row
 from lazulite.blob.model.rows import LEDGER, UPLOAD, list_rows, upload_rows
-from lazulite.blob.partitions import Partitions
-from lazulite.blob.readers import Partition, Readers
+from lazulite.blob.storage.partitions import Partitions
+from lazulite.blob.storage.readers import Partition, Readers
 from lazulite.engine.compare_and_swap import CompareAndSwapRows, RowChangedError, update_row
 from lazulite.engine.content.contract import ContentId, ContentStore
 from lazulite.engine.contract import Engine, EngineError, Key, KeyRange

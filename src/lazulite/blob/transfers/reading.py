@@ -8,8 +8,8 @@ from lazulite.blob.model.blob import Blob, BlobType
 from lazulite.blob.model.block import Block, read_blocks
 from lazulite.blob.model.pages import SEGMENT_BYTES
 from lazulite.blob.model.rows import list_row, list_rows
-from lazulite.blob.readers import Partition
-from lazulite.blob.segments import stored_segments
+from lazulite.blob.storage.readers import Partition
+from lazulite.blob.storage.segments import stored_segments
 from lazulite.engine.content.contract import ContentId
 from lazulite.engine.contract import KeyRange
 from lazulite.protocol.body import WINDOW_BYTES, pieces

@@ -8,7 +8,7 @@ from awscrt.checksums import crc64nvme  # type: ignore[import-untyped]  # The pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lazulite.blob.crc64 import combine_crc64, crc64, crc64_in_python, read_crc64, write_crc64
+from lazulite.blob.transfers.crc64 import combine_crc64, crc64, crc64_in_python, read_crc64, write_crc64
 
 LENGTHS = [0, 1, 8, 255, 256, 257, 263, 264, 265, 512, 513, 520, 1000, 65_536, 65_537, 262_145]
 
@@ -69,7 +69,7 @@ def test_python_computes_it_without_the_extra() -> None:
     program = """
 import sys
 sys.modules["awscrt"] = None
-from lazulite.blob.crc64 import crc64, crc64_in_python
+from lazulite.blob.transfers.crc64 import crc64, crc64_in_python
 print(crc64 is crc64_in_python)
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

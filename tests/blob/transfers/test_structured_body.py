@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lazulite.blob.crc64 import crc64
-from lazulite.blob.payload import structured_body
-from lazulite.blob.payload.structured_body import (
+from lazulite.blob.transfers import structured_body
+from lazulite.blob.transfers.crc64 import crc64
+from lazulite.blob.transfers.structured_body import (
     FORMAT,
     StructuredContent,
     StructuredDecoder,

@@ -5,14 +5,14 @@ from dataclasses import replace
 
 import pytest
 
-from lazulite.blob.garbage import Garbage
 from lazulite.blob.model.blob import Blob, BlobType
 from lazulite.blob.model.block import Block, write_blocks
 from lazulite.blob.model.draft import Draft
 from lazulite.blob.model.replacement import delete_current, replace_blob
 from lazulite.blob.model.retention import Retention
 from lazulite.blob.model.rows import list_row, upload_rows
-from lazulite.blob.partitions import Partitions
+from lazulite.blob.storage.garbage import Garbage
+from lazulite.blob.storage.partitions import Partitions
 from lazulite.engine.content.contract import ContentId, ContentMissingError, Owner
 from lazulite.engine.content.memory import ContentMemory
 from lazulite.engine.contract import KeyRange

@@ -11,17 +11,17 @@ from dataclasses import dataclass
 
 from lazulite.auth.grant import SHARED_KEY_GRANT
 from lazulite.blob.call import Call
-from lazulite.blob.fetched_source import FetchedSource, fetched_source
+from lazulite.blob.headers.request import SOURCE_PREFIX, conditions_of, require_header
 from lazulite.blob.model.blob import Blob
 from lazulite.blob.model.byte_range import ByteRange, read_source_range
 from lazulite.blob.model.conditions import Outcome
 from lazulite.blob.model.copy_source import ForeignSource, OwnSource, read_copy_source
-from lazulite.blob.operations.change_blob import online
-from lazulite.blob.readers import Partition
-from lazulite.blob.reading import read_bytes
-from lazulite.blob.request_headers import SOURCE_PREFIX, conditions_of, require_header
-from lazulite.blob.source_authorization import source_authorization
-from lazulite.blob.unverified_source import unmet, unverified_as
+from lazulite.blob.presence import online
+from lazulite.blob.storage.readers import Partition
+from lazulite.blob.transfers.fetched_source import FetchedSource, fetched_source
+from lazulite.blob.transfers.reading import read_bytes
+from lazulite.blob.transfers.source_authorization import source_authorization
+from lazulite.blob.transfers.unverified_source import unmet, unverified_as
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import Request
 from lazulite.protocol.query_string import parse_query_string

@@ -10,7 +10,7 @@ from binascii import a2b_base64
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from lazulite.blob.crc64 import crc64, read_crc64, write_crc64
+from lazulite.blob.transfers.crc64 import crc64, read_crc64, write_crc64
 from lazulite.blob.versions import BOTH_DIGESTS_SINCE, CRC64_SINCE
 from lazulite.protocol.errors import ServiceError
 

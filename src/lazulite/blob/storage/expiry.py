@@ -3,34 +3,35 @@
 from collections.abc import Sequence
 from contextlib import aclosing, suppress
 from functools import partial
-from typing import TYPE_CHECKING
 
 from lazulite.blob.model.blob import read_blob
 from lazulite.blob.model.draft import Draft
 from lazulite.blob.model.replacement import remove_row
 from lazulite.blob.model.rows import SNAPSHOT, UPLOAD
-from lazulite.blob.readers import Partition
-from lazulite.blob.uploads import day_of
+from lazulite.blob.storage.changes import Changes
+from lazulite.blob.storage.readers import Partition
+from lazulite.blob.storage.uploads import Uploads
 from lazulite.engine.contract import Engine, KeyRange, SpaceDroppedError
 
-if TYPE_CHECKING:
-    from lazulite.blob.call import Context
 
-
-async def remove_expired(context: "Context") -> None:
+async def remove_expired(engine: Engine, uploads: Uploads, changes: Changes, today: int) -> None:
     """Look at each partition for which it is time.
+
+    Args:
+        engine: holds the rows.
+        uploads: the appointments.
+        changes: of the partitions.
+        today: in days since 1601.
 
     Raises:
         EngineError: the rest remains for the next time.
     """
-    await context.catalog.remove_expired()
-    today = day_of(context.clock())
-    async with aclosing(context.uploads.due(today)) as appointments:
+    async with aclosing(uploads.due(today)) as appointments:
         async for appointment in appointments:
             with suppress(SpaceDroppedError):
-                rows = await _kept_rows(context.engine, appointment.partition)
-                await context.change(appointment.partition, partial(_expire, rows=rows, today=today), *rows)
-            await context.uploads.strike_off(appointment)
+                rows = await _kept_rows(engine, appointment.partition)
+                await changes.commit(appointment.partition, partial(_expire, rows=rows, today=today), *rows)
+            await uploads.strike_off(appointment)
 
 
 def _expire(draft: Draft, rows: Sequence[str], today: int) -> None:

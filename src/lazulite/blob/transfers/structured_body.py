@@ -10,8 +10,8 @@ The decoder holds a few bytes of a frame at most. What it yields is to be discar
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from struct import Struct
 
-from lazulite.blob.crc64 import crc64
-from lazulite.blob.digests import crc64_mismatch
+from lazulite.blob.transfers.crc64 import crc64
+from lazulite.blob.transfers.digests import crc64_mismatch
 from lazulite.protocol.body import ResponseContent
 from lazulite.protocol.errors import ServiceError
 

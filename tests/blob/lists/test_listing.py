@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lazulite.blob.listing import ListRequest, Page, read_page
+from lazulite.blob.lists.listing import ListRequest, Page, read_page
 from lazulite.blob.model.blob import Blob, BlobType
 from lazulite.blob.model.block import Block, write_blocks
 from lazulite.blob.model.ledger import Ledger

@@ -2,14 +2,14 @@
 
 from collections.abc import Collection
 
-from lazulite.blob.catalog import Container
 from lazulite.blob.model.blob import read_blob
 from lazulite.blob.model.block import read_blocks
 from lazulite.blob.model.ledger import read_ledger
 from lazulite.blob.model.pages import is_segment, read_segment
 from lazulite.blob.model.references import contents_of_row
 from lazulite.blob.model.rows import CURRENT, LEDGER, LIST, SNAPSHOT, UPLOAD, VERSION
-from lazulite.blob.tag_index import verify_tag_row
+from lazulite.blob.storage.catalog import Container
+from lazulite.blob.storage.tag_index import verify_tag_row
 from lazulite.engine.content.contract import ContentId
 from lazulite.engine.contract import Key
 from lazulite.records.spaces import CONTAINERS, CatalogFormat, Nouns, Space

@@ -8,10 +8,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import NamedTuple, TypeVar
 
 from lazulite.blob.call import Call
-from lazulite.blob.digests import OWN_HEADERS, SOURCE_HEADERS, Digests, digests_of_write, read_sent_digests
 from lazulite.blob.model.blob import INLINE_BYTES_MAX
-from lazulite.blob.payload.structured_body import BODY_HEADER, decoded, read_structured_length
-from lazulite.blob.sources import SOURCE, source_bytes
+from lazulite.blob.transfers.digests import OWN_HEADERS, SOURCE_HEADERS, Digests, digests_of_write, read_sent_digests
+from lazulite.blob.transfers.sources import SOURCE, source_bytes
+from lazulite.blob.transfers.structured_body import BODY_HEADER, decoded, read_structured_length
 from lazulite.engine.content.contract import ContentId, ContentStore, ContentWriter, Owner
 from lazulite.engine.contract import EngineError, SpaceDroppedError
 from lazulite.protocol.body import pieces

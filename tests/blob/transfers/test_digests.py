@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lazulite.blob.crc64 import crc64, write_crc64
-from lazulite.blob.digests import (
+from lazulite.blob.transfers.crc64 import crc64, write_crc64
+from lazulite.blob.transfers.digests import (
     SOURCE_HEADERS,
     Digests,
     SentDigests,

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from lazulite.blob.model.blob import Blob
 from lazulite.blob.model.pages import SEGMENT_BYTES, Segment, as_of, read_segment, segment_row
 from lazulite.blob.model.rows import list_rows
-from lazulite.blob.readers import Partition
+from lazulite.blob.storage.readers import Partition
 from lazulite.engine.contract import Engine, KeyRange
 
 

@@ -11,16 +11,16 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from lazulite.blob.call import Call
-from lazulite.blob.catalog import Container
 from lazulite.blob.model.blob import Blob, BlobType
 from lazulite.blob.model.block import Block, read_blocks, write_blocks
 from lazulite.blob.model.draft import Draft
 from lazulite.blob.model.ledger import PENDING_DAYS, new_number
 from lazulite.blob.model.pages import Segment, segment_row
 from lazulite.blob.model.rows import list_row, list_rows
-from lazulite.blob.segments import stored_segments
-from lazulite.blob.sources import Source
-from lazulite.blob.uploads import day_of
+from lazulite.blob.storage.catalog import Container
+from lazulite.blob.storage.segments import stored_segments
+from lazulite.blob.storage.uploads import day_of
+from lazulite.blob.transfers.sources import Source
 from lazulite.engine.content.contract import ContentId, Owner
 from lazulite.engine.contract import EngineError, SpaceDroppedError
 from lazulite.protocol.errors import ServiceError

@@ -9,7 +9,7 @@ from contextlib import aclosing
 from typing import NamedTuple
 from zlib import crc32
 
-from lazulite.blob.readers import Partition
+from lazulite.blob.storage.readers import Partition
 from lazulite.engine.compare_and_swap import update_row
 from lazulite.engine.contract import Engine, Key, KeyRange
 from lazulite.protocol.clock import TICKS_PER_DAY

@@ -10,7 +10,7 @@ than `ROW_SECONDS`, and only rows that are much older are removed. So no row is 
 
 from collections.abc import Mapping
 
-from lazulite.blob.readers import Partition
+from lazulite.blob.storage.readers import Partition
 from lazulite.engine.compare_and_swap import CompareAndSwap, RowChangedError, update_row
 from lazulite.engine.contract import Engine, Key
 from lazulite.protocol.clock import TICKS_PER_SECOND

@@ -16,7 +16,7 @@ from lazulite.blob.model.block import Block, StoredBlock, read_heads, write_bloc
 from lazulite.blob.model.ledger import Ledger, new_number, read_ledger
 from lazulite.blob.model.rows import LEDGER, list_row, list_rows, upload_rows
 from lazulite.blob.payload.block_list import Entry, Source
-from lazulite.blob.readers import Partition
+from lazulite.blob.storage.readers import Partition
 from lazulite.engine.contract import UNKNOWN
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.steps import Steps

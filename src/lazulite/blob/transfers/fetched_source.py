@@ -12,14 +12,14 @@ from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass
 
 from lazulite.blob.call import Call
+from lazulite.blob.headers.request import SOURCE_PREFIX, conditions_of, invalid_header
 from lazulite.blob.model.blob import Blob, BlobType, ContentHeaders
 from lazulite.blob.model.byte_range import ByteRange
 from lazulite.blob.model.conditions import Outcome
 from lazulite.blob.model.copy_source import ForeignSource
 from lazulite.blob.names import Metadata, read_metadata
-from lazulite.blob.request_headers import SOURCE_PREFIX, conditions_of, invalid_header
-from lazulite.blob.source_authorization import AUTHORIZATION, source_authorization
-from lazulite.blob.unverified_source import unmet, unverified
+from lazulite.blob.transfers.source_authorization import AUTHORIZATION, source_authorization
+from lazulite.blob.transfers.unverified_source import unmet, unverified
 from lazulite.protocol.errors import ServiceError
 from lazulite.service.fetching import FetchedResponse, FetchFailedError, FetchNotAllowedError
 

@@ -1,0 +1,1 @@
+"""The headers of requests and responses that several operations share."""

@@ -1,0 +1,1 @@
+"""Pages of lists: the blobs of a container, and the blobs with some tags."""
