@@ -1,6 +1,5 @@
 """Mutations that power cuts must bring to light."""
 
-import asyncio
 import itertools
 import os
 from collections.abc import Callable, Sequence
@@ -40,7 +39,7 @@ def _answer_early() -> None:
         group = self._close()
         await self._write(group)
         self._acknowledge(group)
-        await asyncio.get_running_loop().run_in_executor(self._worker, self._sync)
+        await self._worker.run(self._sync)
 
     GroupCommit._flush_group = flush_group  # type: ignore[method-assign]
 
