@@ -63,8 +63,10 @@ class WorkersRun(Run):
 
     async def reconnected(self, client: Client) -> bool:
         """Give a client another connection, unless the round ends, or no worker was killed to explain the loss."""
+        if self._ending:  # A loss at the end of a round is explained by it, and counts for no worker.
+            return False
         self._losses += 1
-        if self._ending or self._losses > self._worker_kills * self.clients:
+        if self._losses > self._worker_kills * self.clients:
             return False
         client.continue_on(await self._connect(client.wire))
         return True
