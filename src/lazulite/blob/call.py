@@ -123,13 +123,18 @@ class Call(ServiceCall[Context, Resource]):
         """Change the addressed blob; see `Changes.commit`."""
         return await self.context.changes.commit((container.space, self.resource.blob), decide, *rows)
 
-    async def decide_early(self, container: Container, decide: Callable[[Draft], object]) -> None:
-        """Reject a request by what is stored, before its body comes. The commit decides anew.
+    async def decide_early(self, container: Container, decide: Callable[[Draft], object], *rows: str) -> None:
+        """Reject a request by what is stored, before its body comes or anything is written. The commit decides anew.
+
+        Args:
+            container: that the request addresses.
+            decide: rejects the request.
+            rows: that `decide` needs, beside the ledger and the current blob. If it needs others, nothing is rejected.
 
         Raises:
             ServiceError: an error of `decide`.
         """
-        rows = LEDGER, CURRENT
+        rows = (LEDGER, CURRENT, *rows)
         stored = [await self.context.engine.get(container.space, self.resource.blob, row) for row in rows]
         with suppress(RowNeededError):
             decide(Draft(rows, stored, self.context.clock()))

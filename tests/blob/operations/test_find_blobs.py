@@ -141,6 +141,16 @@ async def index_rows(world: World) -> list[str]:
     return rows
 
 
+async def test_a_rejected_write_indexes_nothing(world: World) -> None:
+    assert (await world.ask("PUT", query="comp=tags", body=document(x="1"))).code == "BlobNotFound"
+    assert (await world.ask("PUT", query="comp=tags&versionid=2020-01-01T00:00:00.0000000Z", body=document(x="1"))).code
+    for type_ in ("BlockBlob", "AppendBlob"):
+        named = {"x_ms_blob_type": type_, "x_ms_tags": "x=1", "if_match": '"0x1"'}
+        assert (await world.ask("PUT", **named)).status == 412
+    assert (await world.put_list(x_ms_tags="x=1", if_match='"0x1"')).status == 412
+    assert await index_rows(world) == []
+
+
 async def test_old_rows_that_fit_no_blob_are_removed(world: World) -> None:
     await put(world, "a", "x=1")
     await put(world, "b", "x=1")

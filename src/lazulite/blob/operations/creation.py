@@ -82,6 +82,11 @@ class Creation:
         self._call.authorize(WRITE_TAGS)
         self._tags = dict(source.tags)
 
+    @property
+    def has_tags(self) -> bool:
+        """Whether the blob gets tags, which `prepare` indexes."""
+        return bool(self._tags)
+
     async def prepare(self, container: Container) -> None:
         """Write what must stand before the blob is written: the index of its tags. Raises `EngineError`."""
         call = self._call

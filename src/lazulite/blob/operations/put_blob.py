@@ -66,9 +66,9 @@ async def create_blob(
     def decide(draft: Draft) -> None:
         last[:] = [creation.put(draft, make(creation.allow(draft), received))]
 
+    if call.request.body_to_come is not None or creation.has_tags:
+        await call.decide_early(container, decide)
     if type_ is BlobType.BLOCK:
-        if call.request.body_to_come is not None:
-            await call.decide_early(container, decide)
         owner = Owner(container.space, call.resource.blob)
         received = await receive(call, owner, both_digests=True, content=content)
     await creation.prepare(container)

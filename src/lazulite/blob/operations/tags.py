@@ -9,7 +9,7 @@ from lazulite.blob.model.blob import read_blob
 from lazulite.blob.model.draft import Draft
 from lazulite.blob.model.rows import CURRENT
 from lazulite.blob.payload.tags import read_tags, write_tags
-from lazulite.blob.storage.tag_index import index_tags
+from lazulite.blob.storage.tag_index import NOT_INDEXED, index_tags
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import Response
 from lazulite.service.responses import NO_CACHE, XML_TYPE
@@ -35,7 +35,7 @@ async def set_tags(call: Call) -> Response:
     given, conditions = lease_id(headers), conditions_of(headers, _CONDITIONS, writes=True)
     container = await call.container()
     partition = container.space, call.resource.blob
-    indexed = await index_tags(call.context.engine, partition, tags if row == CURRENT else {}, call.context.clock())
+    indexed, rows = NOT_INDEXED, [] if row == CURRENT else [row]
 
     def decide(draft: Draft) -> None:
         value = draft.value(row)
@@ -47,5 +47,8 @@ async def set_tags(call: Call) -> Response:
         indexed.check(draft.now)
         draft.put(row, replace(blob, lease=lease, tags=tuple(tags.items())).to_bytes())
 
-    await call.commit(container, decide, *([] if row == CURRENT else [row]))
+    if tags and row == CURRENT:
+        await call.decide_early(container, decide)
+        indexed = await index_tags(call.context.engine, partition, tags, call.context.clock())
+    await call.commit(container, decide, *rows)
     return Response(204)
