@@ -42,6 +42,7 @@ from lazulite.blob.payload.batch import BODY_BYTES_MAX
 from lazulite.blob.payload.service_properties import BLOB_PARTS
 from lazulite.blob.resource import Kind
 from lazulite.blob.transfers.sources import SOURCE
+from lazulite.blob.transfers.structured_body import framing_bytes
 from lazulite.blob.versions import CONTAINER_FIND_SINCE, TAGS_SINCE
 from lazulite.service.account_operations import AccountOperations
 from lazulite.service.responses import NO_CACHE, XML_TYPE
@@ -170,6 +171,7 @@ ROUTES: Routes[Call] = Routes(
         put_blob,
         requires=may.CREATE_OR_WRITE,
         body=PUT_BLOB_BYTES_MAX,
+        framing=framing_bytes,
         streams=True,
     ),
     Route(_BLOB, "GET", "", "GetBlob", get_blob, requires=may.READ),
@@ -188,7 +190,9 @@ ROUTES: Routes[Call] = Routes(
     Route(_BLOB, "PUT", "metadata", "SetBlobMetadata", set_metadata, requires=may.WRITE),
     Route(_BLOB, "PUT", "", "CopyBlob", copy_or_put_blob, requires=may.CREATE_OR_WRITE, header=SOURCE),
     Route(_BLOB, "PUT", "copy", "AbortCopyBlob", abort_copy, requires=may.WRITE),
-    Route(_BLOB, "PUT", "page", "PutPage", put_page, requires=may.WRITE, body=PUT_PAGE_BYTES_MAX),
+    Route(
+        _BLOB, "PUT", "page", "PutPage", put_page, requires=may.WRITE, body=PUT_PAGE_BYTES_MAX, framing=framing_bytes
+    ),
     Route(_BLOB, "GET", "pagelist", "GetPageRanges", get_page_ranges, requires=may.READ),
     *(
         Route(_BLOB, "PUT", "properties", "SetBlobProperties", set_page_properties, requires=may.WRITE, header=name)
@@ -209,6 +213,7 @@ ROUTES: Routes[Call] = Routes(
         requires=None,
         requires_of=lambda call: may.block_requirement(call.version),
         body=PUT_BLOCK_BYTES_MAX,
+        framing=framing_bytes,
         streams=True,
     ),
     Route(
@@ -220,6 +225,7 @@ ROUTES: Routes[Call] = Routes(
         requires=None,
         requires_of=lambda call: may.block_requirement(call.version),
         body=block_list.BODY_BYTES_MAX,
+        framing=framing_bytes,
     ),
     Route(_BLOB, "GET", "blocklist", "GetBlockList", get_block_list, requires=may.READ),
     Route(
@@ -230,6 +236,7 @@ ROUTES: Routes[Call] = Routes(
         append_block,
         requires=may.ADD_OR_WRITE,
         body=APPEND_BLOCK_BYTES_MAX,
+        framing=framing_bytes,
         streams=True,
     ),
     Route(_BLOB, "PUT", "seal", "SealAppendBlob", seal_blob, requires=may.WRITE),

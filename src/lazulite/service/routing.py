@@ -76,6 +76,8 @@ class Route(Generic[CallT_contra]):
     """The permission; None: `requires_of` tells it, or the operation checks the permission of each of its parts."""
     body: int = NO_BODY
     """The most bytes of the request's body."""
+    framing: Callable[[Mapping[str, str]], int] | None = None
+    """Takes the headers of a request to the most bytes that its body may have beside its content; None: it is bare."""
     streams: bool = False
     """Whether the operation reads the body in chunks (`ServiceCall.body_chunks`), instead of finding it whole."""
     since: str = ""

@@ -6,10 +6,18 @@ from hashlib import md5
 
 import pytest
 
+from lazulite.blob.limits import (
+    APPEND_BLOCK_BYTES_MAX,
+    PUT_BLOB_BYTES_MAX,
+    PUT_BLOCK_BYTES_MAX,
+    PUT_PAGE_BYTES_MAX,
+)
 from lazulite.blob.transfers.crc64 import crc64, write_crc64
-from lazulite.blob.transfers.structured_body import FORMAT, StructuredContent, decoded
+from lazulite.blob.transfers.structured_body import FORMAT, StructuredContent, decoded, encoded_bytes
+from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.joined_content import JoinedContent
-from tests.blob.world import CONTAINER, Answer, World, id_of, opened
+from lazulite.protocol.message import ClientDisconnectedError, Request
+from tests.blob.world import ACCOUNT, CONTAINER, Answer, World, id_of, opened, token
 
 OLD, USUAL, NEW = "2018-11-09", "2021-12-02", "2026-10-06"
 DATA = bytes(range(256)) * 100
@@ -166,3 +174,53 @@ async def test_a_read_can_be_structured(world: World, data: bytes) -> None:
         yield answer.body
 
     assert b"".join([piece async for piece in decoded(chunks(), 4, len(answer.body))]) == data[2:6]
+
+
+class _AbandonedBody:
+    """A body of which the client sends nothing.
+
+    Args:
+        length: its announced bytes.
+    """
+
+    def __init__(self, length: int) -> None:
+        self.length = length
+
+    async def read(self, bytes_max: int) -> bytes:
+        if self.length > bytes_max:
+            raise ServiceError("RequestBodyTooLarge")
+        raise ClientDisconnectedError
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        raise ClientDisconnectedError
+        yield b""
+
+
+@pytest.mark.parametrize(
+    ("query", "bytes_max", "headers"),
+    [
+        ("", PUT_BLOB_BYTES_MAX, {"x-ms-blob-type": "BlockBlob"}),
+        ("comp=block&blockid=YQ%3D%3D", PUT_BLOCK_BYTES_MAX, {}),
+        ("comp=appendblock", APPEND_BLOCK_BYTES_MAX, {}),
+        ("comp=page", PUT_PAGE_BYTES_MAX, {"x-ms-page-write": "update"}),
+    ],
+)
+async def test_a_limit_counts_the_content_of_a_structured_body(
+    world: World, query: str, bytes_max: int, headers: dict[str, str]
+) -> None:
+    if query == "comp=appendblock":
+        await world.ask("PUT", x_ms_blob_type="AppendBlob")
+
+    async def announce(content: int, length: int, **more: str) -> str:
+        headers_ = {"x-ms-version": NEW, **headers, **more, "x-ms-structured-content-length": str(content)}
+        body = _AbandonedBody(length)
+        request = Request("PUT", f"/{ACCOUNT}/{CONTAINER}/blob", f"{query}&{token()}", headers_, body_to_come=body)
+        return (await world.service.handle(request)).error_code
+
+    framed = {"x-ms-structured-body": FORMAT}
+    for segments in (1, 65_535):
+        with pytest.raises(ClientDisconnectedError):
+            await announce(bytes_max, encoded_bytes(bytes_max, segments), **framed)
+    if query != "comp=page":  # Its body is received whole first.
+        assert await announce(bytes_max + 1, encoded_bytes(bytes_max + 1, 1), **framed) == "RequestBodyTooLarge"
+    assert await announce(bytes_max, encoded_bytes(bytes_max, 1)) == "RequestBodyTooLarge"

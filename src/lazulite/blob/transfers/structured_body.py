@@ -49,6 +49,11 @@ def read_structured_length(headers: Mapping[str, str]) -> int | None:
     return int(text)
 
 
+def framing_bytes(headers: Mapping[str, str]) -> int:
+    """Return the most bytes that the frame of a request's body may have."""
+    return encoded_bytes(0, _SEGMENTS_MAX) if BODY_HEADER in headers else 0
+
+
 def asks_for_structure(headers: Mapping[str, str]) -> bool:
     """Tell whether a request has a structured body, or a read asks for one.
 
