@@ -25,21 +25,21 @@ def test_names_end_with_units_and_defaults_are_the_documented_ones() -> None:
     units = ("_bytes", "_seconds", "_count", "connections", "_requests", "_bytes_per_second")
     assert all(field.name.endswith(units) for field in fields(Limits))
     limits = Limits()
-    assert limits.body_bytes == 4_194_304
+    assert limits.body_bytes == 8_388_608
     assert limits.keep_alive_idle_seconds >= 120
 
 
 async def test_a_body_at_the_limit(wire: Wire) -> None:
-    await wire.send(put(4_194_304) + b"x" * 4_194_304)
-    assert len(wire.service.requests[0].body) == 4_194_304
+    await wire.send(put(8_388_608) + b"x" * 8_388_608)
+    assert len(wire.service.requests[0].body) == 8_388_608
 
 
 async def test_a_body_over_the_limit_is_rejected_before_it_is_read(wire: Wire) -> None:
-    output = await wire.send(put(4_194_305))
+    output = await wire.send(put(8_388_609))
     assert statuses(output) == [413]
     assert output.endswith(b"RequestBodyTooLarge")
     assert b"Connection: close" not in output
-    await wire.send(b"x" * 4_194_305 + GET)
+    await wire.send(b"x" * 8_388_609 + GET)
     assert statuses(wire.transport.written) == [413, 200], "the connection is usable after the body"
 
 

@@ -29,8 +29,9 @@ class Limits:
     headers_bytes: int = 64 * KIB
     """Sum of the header fields, names and separators included; also what chunk extensions may add. Over: 431."""
 
-    body_bytes: int = 4 * MIB
-    """Request body, exactly the service's 4 MiB. Over: 413 `RequestBodyTooLarge`, answered at once."""
+    body_bytes: int = 8 * MIB
+    """Request body that is held whole: that of the longest block list. Each operation has a limit of its own besides.
+    Over: 413 `RequestBodyTooLarge`, answered at once."""
 
     buffered_bytes: int = 256 * MIB
     """Bodies of requests with good credentials, over all connections. One more waits; 503 `ServerBusy` at last."""

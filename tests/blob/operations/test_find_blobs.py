@@ -145,8 +145,8 @@ async def test_a_rejected_write_indexes_nothing(world: World) -> None:
     assert (await world.ask("PUT", query="comp=tags", body=document(x="1"))).code == "BlobNotFound"
     assert (await world.ask("PUT", query="comp=tags&versionid=2020-01-01T00:00:00.0000000Z", body=document(x="1"))).code
     for type_ in ("BlockBlob", "AppendBlob"):
-        named = {"x_ms_blob_type": type_, "x_ms_tags": "x=1", "if_match": '"0x1"'}
-        assert (await world.ask("PUT", **named)).status == 412
+        answer = await world.ask("PUT", x_ms_blob_type=type_, x_ms_tags="x=1", if_match='"0x1"')
+        assert answer.status == 412
     assert (await world.put_list(x_ms_tags="x=1", if_match='"0x1"')).status == 412
     assert await index_rows(world) == []
 

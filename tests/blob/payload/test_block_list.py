@@ -7,7 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lazulite.blob.payload.block_list import ENTRIES_MAX, Block, Entry, Source, read_block_list, write_block_list
+from lazulite.blob.payload.block_list import (
+    BODY_BYTES_MAX,
+    ENTRIES_MAX,
+    Block,
+    Entry,
+    Source,
+    read_block_list,
+    write_block_list,
+)
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.steps import finish
 from tests.blob.payload.steps import steps_of
@@ -70,6 +78,11 @@ def test_a_list_has_at_most_50_000_entries(attributes: str) -> None:
     assert len(finish(read_block_list(body_of(entries, attributes=attributes).encode()))) == ENTRIES_MAX
     with pytest.raises(ServiceError, match="BlockListTooLong"):
         finish(read_block_list(body_of([*entries, entries[0]], attributes=attributes).encode()))
+
+
+def test_a_body_holds_the_most_and_longest_entries() -> None:
+    longest = Entry(Source.UNCOMMITTED, b64encode(bytes(64)).decode())
+    assert ENTRIES_MAX * len(body_of([longest])) < BODY_BYTES_MAX
 
 
 def test_a_long_body_is_rejected_unread() -> None:

@@ -155,7 +155,7 @@ async def test_100_waits_for_its_turn(wire: Wire) -> None:
 
 
 async def test_100_is_not_sent_for_a_body_that_is_too_large(wire: Wire) -> None:
-    output = await wire.send(EXPECT % (4 * 1024 * 1024 + 1))
+    output = await wire.send(EXPECT % (8 * 1024 * 1024 + 1))
     assert statuses(output) == [413]
     assert wire.transport.eof
 
