@@ -16,6 +16,8 @@ CONTAINER_NAME_MIN = 3
 CONTAINER_NAME_MAX = 63
 BLOB_NAME_MAX = 1024
 """In UTF-16 code units."""
+BLOB_SEGMENTS_MAX = 254
+"""Segments of a name between slashes."""
 METADATA_BYTES_MAX = 8 * 1024
 """Bytes of the names and values of metadata together."""
 
@@ -45,12 +47,13 @@ def check_container_name(name: str) -> None:
 def check_blob_name(name: str) -> None:
     """Reject a name that no blob can have.
 
-    U+0000 cannot stand in a list, in which every character of XML 1.0 can, escaped or not. *Unverified*: the code.
+    U+0000 cannot stand in a list, in which every character of XML 1.0 can, escaped or not. *Unverified*: its code, and
+    that of too many segments.
 
     Raises:
-        ServiceError: `InvalidResourceName`, or `OutOfRangeInput` for the length.
+        ServiceError: `InvalidResourceName`, or `OutOfRangeInput` for the length and the number of segments.
     """
-    if len(name.encode("utf-16-le")) > 2 * BLOB_NAME_MAX:
+    if len(name.encode("utf-16-le")) > 2 * BLOB_NAME_MAX or name.count("/") >= BLOB_SEGMENTS_MAX:
         raise ServiceError("OutOfRangeInput", _LENGTH)
     if "\0" in name:
         raise ServiceError("InvalidResourceName")
