@@ -294,8 +294,7 @@ async def _receive_body(request: Request, route: Route[CallT]) -> None:
         ServiceError: `RequestBodyTooLarge`, or as `Request.receive_body`.
         ClientDisconnectedError: see there.
     """
-    bytes_max = route.body if route.framing is None else route.body + route.framing(request.headers)
     if not route.streams:
-        await request.receive_body(bytes_max)
-    elif request.body_to_come is not None and (request.body_to_come.length or 0) > bytes_max:
+        await request.receive_body(route.framed_body(request.headers))
+    elif request.body_to_come and (request.body_to_come.length or 0) > route.framed_body(request.headers):
         raise ServiceError("RequestBodyTooLarge", details=[("MaxLimit", str(route.body))])

@@ -98,6 +98,10 @@ class Route(Generic[CallT_contra]):
     changes: bool | None = None
     """Whether the secondary endpoint rejects it; None: unless its method is GET or HEAD."""
 
+    def framed_body(self, headers: Mapping[str, str]) -> int:
+        """Return the most bytes of a request's body with its frame, given its headers."""
+        return self.body if self.framing is None else self.body + self.framing(headers)
+
     @property
     def is_secondary(self) -> bool:
         """Whether the secondary endpoint has it."""

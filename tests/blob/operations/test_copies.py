@@ -135,9 +135,17 @@ async def test_conditions_on_the_source(world: World) -> None:
     await world.ask("PUT", "docs/source", "", SMALL, VERSION, **TYPE)
     etag = (await world.ask("HEAD", "docs/source")).headers["etag"]
     assert (await write(world, "copy", x_ms_source_if_match=etag)).status == 202
-    assert (await write(world, "copy", x_ms_source_if_match='"0x1"')).code == "SourceConditionNotMet"
-    answer = await write(world, "copy", "comp=block&blockid=QQ==", x_ms_source_if_match='"0x1"')
-    assert (answer.status, answer.code) == (412, "CannotVerifyCopySource")
+    block, sync = "comp=block&blockid=QQ==", {"x_ms_requires_sync": "true"}
+    for query, headers, failed, not_modified in (
+        ("", {}, "SourceConditionNotMet", (412, "SourceConditionNotMet")),
+        ("", sync, "SourceConditionNotMet", (412, "SourceConditionNotMet")),
+        ("", TYPE, "SourceConditionNotMet", (304, "CannotVerifyCopySource")),
+        (block, {}, "CannotVerifyCopySource", (304, "CannotVerifyCopySource")),
+    ):
+        answer = await write(world, "copy", query, **headers, x_ms_source_if_match='"0x1"')
+        assert (answer.status, answer.code) == (412, failed)
+        answer = await write(world, "copy", query, **headers, x_ms_source_if_none_match=etag)
+        assert (answer.status, answer.code) == not_modified
 
 
 async def test_a_destination_of_another_type_stays(world: World) -> None:

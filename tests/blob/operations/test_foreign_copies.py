@@ -13,6 +13,7 @@ from tests.server.copy_sources.peers import answer, peer
 
 SMALL, LARGE = b"small", Random(1).randbytes(700_000)
 TYPE = {"x_ms_blob_type": "BlockBlob"}
+SYNC = {"x_ms_requires_sync": "true"}
 BLOCK = "comp=block&blockid=YQ=="
 MD5 = "6EwvVfBe1j15TUyW6wlm0w=="
 
@@ -139,7 +140,9 @@ async def test_conditions_are_sent_on(world: World) -> None:
         ("503 Busy", TYPE, 409, "CannotVerifyCopySource", "503"),
         ("412 Failed", {}, 412, "SourceConditionNotMet", None),
         ("304 Same", {}, 412, "SourceConditionNotMet", None),
-        ("412 Failed", TYPE, 412, "CannotVerifyCopySource", None),
+        ("412 Failed", SYNC, 412, "SourceConditionNotMet", None),
+        ("304 Same", SYNC, 412, "SourceConditionNotMet", None),
+        ("412 Failed", TYPE, 412, "SourceConditionNotMet", None),
         ("304 Same", TYPE, 304, "CannotVerifyCopySource", None),
     ],
 )

@@ -27,6 +27,7 @@ from lazulite.blob.transfers.duplicate import Duplicate
 from lazulite.blob.transfers.fetched_source import FetchedSource
 from lazulite.blob.transfers.receiving import commit_received, store
 from lazulite.blob.transfers.sources import SOURCE, open_source
+from lazulite.blob.transfers.unverified_source import SourceUse
 from lazulite.engine.content.contract import Owner
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.fields import METADATA_PREFIX
@@ -42,8 +43,9 @@ async def copy_blob(call: Call) -> Response:
     headers = call.request.headers
     check_length(call, 0)
     is_sync = read_flag(headers, "x-ms-requires-sync")
+    use = SourceUse.SYNC_COPY if is_sync else SourceUse.COPY
     retention, container = await call.retention(), await call.container()
-    async with open_source(call, of_copy=not is_sync, allows_archived="x-ms-access-tier" in headers) as source:
+    async with open_source(call, use, allows_archived="x-ms-access-tier" in headers) as source:
         blob = source.blob
         if is_sync and blob.length > SYNC_BYTES_MAX:
             raise ServiceError("CannotVerifyCopySource", status=409)
@@ -132,7 +134,7 @@ async def copy_or_put_blob(call: Call) -> Response:
     headers = call.request.headers
     call.body_bytes_max = PUT_BLOB_BYTES_MAX
     given = read_content_headers(headers, stored_only=True)
-    async with open_source(call, read_source_range(headers)) as source:
+    async with open_source(call, SourceUse.PUT, read_source_range(headers)) as source:
         if read_flag(headers, "x-ms-copy-source-blob-properties", default=True):
             found = source.blob.headers
             given = ContentHeaders(*(one or other for one, other in zip(given, found, strict=True)))

@@ -19,7 +19,7 @@ from lazulite.blob.model.conditions import Outcome
 from lazulite.blob.model.copy_source import ForeignSource
 from lazulite.blob.names import Metadata, read_metadata
 from lazulite.blob.transfers.source_authorization import AUTHORIZATION, source_authorization
-from lazulite.blob.transfers.unverified_source import unmet, unverified
+from lazulite.blob.transfers.unverified_source import SourceUse, unmet, unverified
 from lazulite.protocol.errors import ServiceError
 from lazulite.service.fetching import FetchedResponse, FetchFailedError, FetchNotAllowedError
 
@@ -81,7 +81,7 @@ class FetchedSource:
 
 @asynccontextmanager
 async def fetched_source(
-    call: Call, found: ForeignSource, wanted: ByteRange | None, *, of_copy: bool
+    call: Call, found: ForeignSource, wanted: ByteRange | None, use: SourceUse
 ) -> AsyncIterator[FetchedSource]:
     """Yield a source on another server. See `open_source`.
 
@@ -100,7 +100,7 @@ async def fetched_source(
             raise unverified(404, 404, "ResourceNotFound") from None
         except FetchFailedError:
             raise unverified(_UNREACHABLE) from None
-        _check(response, wanted, of_copy=of_copy)
+        _check(response, wanted, use)
         yield FetchedSource(response)
 
 
@@ -122,7 +122,7 @@ def _request_headers(call: Call, found: ForeignSource, wanted: ByteRange | None)
     return {**sent, "x-ms-version": call.version}
 
 
-def _check(response: FetchedResponse, wanted: ByteRange | None, *, of_copy: bool) -> None:
+def _check(response: FetchedResponse, wanted: ByteRange | None, use: SourceUse) -> None:
     """Reject a response without the bytes that are wanted. Raises `ServiceError`."""
     status = response.status
     if status == (200 if wanted is None else 206):
@@ -130,7 +130,7 @@ def _check(response: FetchedResponse, wanted: ByteRange | None, *, of_copy: bool
             raise unverified(_UNREACHABLE, status)
         return
     if status in _UNMET:
-        raise unmet(_UNMET[status], of_copy=of_copy)
+        raise unmet(_UNMET[status], use)
     code = response.headers.get("x-ms-error-code", "")
     known_code = code if _ERROR_CODE.fullmatch(code) else ""
     raise unverified(status if 400 <= status < 500 else _UNREACHABLE, status, known_code)

@@ -21,7 +21,7 @@ from lazulite.blob.storage.readers import Partition
 from lazulite.blob.transfers.fetched_source import FetchedSource, fetched_source
 from lazulite.blob.transfers.reading import read_bytes
 from lazulite.blob.transfers.source_authorization import source_authorization
-from lazulite.blob.transfers.unverified_source import unmet, unverified_as
+from lazulite.blob.transfers.unverified_source import SourceUse, unmet, unverified_as
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import Request
 from lazulite.protocol.query_string import parse_query_string
@@ -73,7 +73,7 @@ async def source_bytes(call: Call) -> AsyncIterator[bytes]:
         ServiceError: as `open_source`; `RequestBodyTooLarge`; 416 for the range.
     """
     async with (
-        open_source(call, read_source_range(call.request.headers)) as source,
+        open_source(call, SourceUse.PART, read_source_range(call.request.headers)) as source,
         aclosing(source.content(call.body_bytes_max)) as chunks,
     ):
         async for chunk in chunks:
@@ -82,15 +82,14 @@ async def source_bytes(call: Call) -> AsyncIterator[bytes]:
 
 @asynccontextmanager
 async def open_source(
-    call: Call, wanted: ByteRange | None = None, *, of_copy: bool = False, allows_archived: bool = False
+    call: Call, use: SourceUse, wanted: ByteRange | None = None, *, allows_archived: bool = False
 ) -> AsyncIterator[Source | FetchedSource]:
     """Yield the source that the headers of a request name.
 
     Args:
         call: the request.
+        use: the operation.
         wanted: the bytes that are read of it; None: all.
-        of_copy: whether it is Copy Blob, which opens each blob of its account, and whose conditions have a code of
-            their own.
         allows_archived: whether the source may be archived.
 
     Raises:
@@ -99,19 +98,21 @@ async def open_source(
     """
     found = read_copy_source(require_header(call.request.headers, SOURCE), call.request, call.context.addressing)
     if isinstance(found, ForeignSource):
-        async with fetched_source(call, found, wanted, of_copy=of_copy) as fetched:
+        async with fetched_source(call, found, wanted, use) as fetched:
             yield fetched
     else:
-        yield await _own_source(call, found, wanted, of_copy=of_copy, allows_archived=allows_archived)
+        yield await _own_source(call, found, use, wanted, allows_archived=allows_archived)
 
 
 async def _own_source(
-    call: Call, found: OwnSource, wanted: ByteRange | None, *, of_copy: bool, allows_archived: bool
+    call: Call, found: OwnSource, use: SourceUse, wanted: ByteRange | None, *, allows_archived: bool
 ) -> Source:
     request = _request(call, found)
     kernel = call.context.inner.kernel
     try:
-        source = await kernel.admit(request, SHARED_KEY_GRANT if of_copy and _is_opened(call, found) else None)
+        source = await kernel.admit(
+            request, SHARED_KEY_GRANT if use is SourceUse.COPY and _is_opened(call, found) else None
+        )
         blob = await source.find(await source.container())
         if not allows_archived:
             online(blob)
@@ -119,7 +120,7 @@ async def _own_source(
         raise unverified_as(error) from None
     outcome = conditions_of(call.request.headers, SOURCE_PREFIX, writes=False).read(blob.conditions)
     if outcome is not Outcome.MET:
-        raise unmet(outcome, of_copy=of_copy)
+        raise unmet(outcome, use)
     container = await source.container()
     return Source(source, blob, (container.space, source.resource.blob), wanted)
 

@@ -1,5 +1,7 @@
 """The rejections of requests whose source cannot be read, or is not as they demand. Source: reference §17."""
 
+from enum import Enum, auto
+
 from lazulite.blob.model.conditions import Outcome
 from lazulite.protocol.errors import ServiceError
 
@@ -27,13 +29,21 @@ def unverified_as(error: ServiceError) -> ServiceError:
     return unverified(error.status, error.status, error.code, error.message)
 
 
-def unmet(outcome: Outcome, *, of_copy: bool) -> ServiceError:
-    """Return the rejection of a request whose conditions on the source are not met.
+class SourceUse(Enum):
+    """The operations that read a source."""
 
-    Args:
-        outcome: of the conditions.
-        of_copy: whether the request is Copy Blob, which has a code of its own.
-    """
-    if of_copy:
-        return ServiceError("SourceConditionNotMet")
-    return unverified(304 if outcome is Outcome.NOT_MODIFIED else 412)
+    PART = auto()
+    """Put Block, Append Block and Put Page."""
+    PUT = auto()
+    """Put Blob."""
+    SYNC_COPY = auto()
+    """Copy Blob that the request asks to wait for."""
+    COPY = auto()
+    """Any other Copy Blob. It alone opens each blob of its account."""
+
+
+def unmet(outcome: Outcome, use: SourceUse) -> ServiceError:
+    """Return the rejection of a request whose conditions on the source are not met."""
+    if outcome is Outcome.NOT_MODIFIED and use in (SourceUse.PART, SourceUse.PUT):
+        return unverified(304)
+    return unverified(412) if use is SourceUse.PART else ServiceError("SourceConditionNotMet")
