@@ -30,6 +30,7 @@ _WORDS = [
     (r"\basync (def|for|with)\b", r"\1"),
     (r"\bawait ", ""),
     (r"\bAsync(Iterator|Iterable|Generator|ContextManager)\b", r"\1"),
+    (r"\basyncio\b", "threading"),
     (r"\basynccontextmanager\b", "contextmanager"),
     (r"\b__a(iter|next|enter|exit)__\b", r"__\1__"),
     (r"\bStopAsyncIteration\b", "StopIteration"),

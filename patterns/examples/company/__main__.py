@@ -12,7 +12,7 @@ from azure.data.tables import TableServiceClient
 from azure.storage.blob import ContainerClient
 from azure.storage.queue import QueueClient
 
-from company import archive, claims, employees, logins, photos, reviews
+from company import archive, claims, employees, logins, photos, reviews, visits
 from company.model import TABLES, former_staff, records, staff
 from lazulite_patterns.audit.run import audit
 
@@ -24,6 +24,7 @@ def show(service: TableServiceClient, queue: QueueClient, container: ContainerCl
     claims.show(service)
     logins.show(service)
     photos.show(service, container)
+    visits.show(container)
     archive.show(service, queue)
     audited = (staff(service), former_staff(service), records(service), photos.opened(service, container))
     findings = list(audit(*audited))

@@ -1,21 +1,24 @@
 """Effects on blobs as calls of the SDK's clients, for both drivers. It does no I/O, and imports no SDK of blobs."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from azure.core import MatchConditions
 from azure.core.exceptions import HttpResponseError
 
 from lazulite_patterns.effects.blobs import (
+    Append,
+    AppendCreate,
     BlobDelete,
+    BlobDescribe,
     BlobEffect,
     BlobFacts,
     BlobGet,
     BlobHead,
+    BlobPage,
     BlobPut,
     BlobsFound,
     LeaseAcquire,
-    LeaseEffect,
     LeaseRelease,
     LeaseRenew,
 )
@@ -26,26 +29,11 @@ _NOT_FOUND = 404
 
 
 def call(effect: BlobEffect) -> Call:
-    """Return the call that an effect is: of the container's client for a page, else of the blob's."""
-    if isinstance(effect, BlobPut):
-        return _put(effect)
-    if isinstance(effect, BlobGet):
-        return Call("download_blob", (effect.start, effect.count), {**NO_RETRIES})
-    if isinstance(effect, BlobHead):
-        return Call("get_blob_properties", (), {**NO_RETRIES})
-    if isinstance(effect, BlobDelete):
-        return Call("delete_blob", (), {**NO_RETRIES, "delete_snapshots": "include", **_condition(effect.etag)})
-    if isinstance(effect, LeaseEffect):
-        return _lease(effect)
-    options = {**NO_RETRIES, "name_starts_with": effect.prefix or None, "include": ["metadata"]}
-    return Call("list_blobs", (), options)
+    """Return the call that an effect is.
 
-
-def _lease(effect: LeaseEffect) -> Call:
-    """Return the call of a lease: of the blob's client if it is taken, else of the lease's."""
-    if isinstance(effect, LeaseAcquire):
-        return Call("acquire_lease", (effect.seconds, effect.lease_id), {**NO_RETRIES})
-    return Call("renew" if isinstance(effect, LeaseRenew) else "release", (), {**NO_RETRIES})
+    It is of the container's client for a page, of the lease's one to renew or release that, else of the blob's.
+    """
+    return _CALLS[type(effect)](effect)
 
 
 def lease_id(effect: BlobEffect) -> str | None:
@@ -53,13 +41,24 @@ def lease_id(effect: BlobEffect) -> str | None:
     return effect.lease_id if isinstance(effect, LeaseRenew | LeaseRelease) else None
 
 
+def _once(method: str, *arguments: object, **options: Any) -> Call:
+    return Call(method, arguments, {**NO_RETRIES, **options})
+
+
 def _put(effect: BlobPut) -> Call:
     """Return the call of an upload. Blocks of a stream cannot be read again, so the client repeats them itself."""
     options: dict[str, Any] = {} if not isinstance(effect.data, bytes) else {**NO_RETRIES}
-    headers = _content_settings(effect.content_type)
-    return Call(
-        "upload_blob", (effect.data,), {**options, "metadata": {**effect.metadata}, "content_settings": headers}
-    )
+    headers = {"metadata": {**effect.metadata}, "content_settings": _content_settings(effect.content_type)}
+    return Call("upload_blob", (effect.data,), {**options, **headers})
+
+
+def _create(effect: AppendCreate) -> Call:
+    headers, absent = _content_settings(effect.content_type), MatchConditions.IfMissing
+    return _once("create_append_blob", headers, metadata={**effect.metadata}, match_condition=absent)
+
+
+def _page(effect: BlobPage) -> Call:
+    return _once("list_blobs", name_starts_with=effect.prefix or None, include=["metadata"])
 
 
 def _content_settings(content_type: str) -> Any:
@@ -70,6 +69,21 @@ def _content_settings(content_type: str) -> Any:
 
 def _condition(etag: str | None) -> dict[str, Any]:
     return {} if etag is None else {"etag": etag, "match_condition": MatchConditions.IfNotModified}
+
+
+_CALLS: Mapping[type[BlobEffect], Callable[[Any], Call]] = {
+    BlobPut: _put,
+    AppendCreate: _create,
+    Append: lambda effect: _once("append_block", effect.data, appendpos_condition=effect.position),
+    BlobDescribe: lambda effect: _once("set_blob_metadata", {**effect.metadata}),
+    BlobGet: lambda effect: _once("download_blob", effect.start, effect.count),
+    BlobHead: lambda _: _once("get_blob_properties"),
+    BlobDelete: lambda effect: _once("delete_blob", delete_snapshots="include", **_condition(effect.etag)),
+    BlobPage: _page,
+    LeaseAcquire: lambda effect: _once("acquire_lease", effect.seconds, effect.lease_id),
+    LeaseRenew: lambda _: _once("renew"),
+    LeaseRelease: lambda _: _once("release"),
+}
 
 
 def result(effect: BlobEffect, answer: Any) -> object:

@@ -52,6 +52,36 @@ class BlobPut(Effect[str]):
 
 
 @dataclass(frozen=True)
+class AppendCreate(Effect[None]):
+    """Create an append blob without content. `Rejected` with 409 if there is a blob of the name."""
+
+    container: str
+    name: str
+    metadata: Mapping[str, str] = field(default_factory=dict, hash=False)
+    content_type: str = "application/octet-stream"
+
+
+@dataclass(frozen=True)
+class Append(Effect[None]):
+    """Append one block to an append blob. `Rejected` with 412 if the blob does not end at the position."""
+
+    container: str
+    name: str
+    data: bytes
+    """4 MiB at most, by the limit of the service's older versions."""
+    position: int
+
+
+@dataclass(frozen=True)
+class BlobDescribe(Effect[None]):
+    """Replace the metadata of a blob. `Rejected` with 404 if it is absent."""
+
+    container: str
+    name: str
+    metadata: Mapping[str, str] = field(hash=False)
+
+
+@dataclass(frozen=True)
 class BlobGet(Effect[bytes | None]):
     """Read a part of a blob; None if the blob is absent. `Rejected` with 416 if the blob ends before the part."""
 
@@ -119,4 +149,5 @@ class LeaseRelease(Effect[None]):
 
 
 LeaseEffect = LeaseAcquire | LeaseRenew | LeaseRelease
-BlobEffect = BlobPut | BlobGet | BlobHead | BlobDelete | BlobPage | LeaseEffect
+AppendEffect = AppendCreate | Append | BlobDescribe
+BlobEffect = BlobPut | AppendEffect | BlobGet | BlobHead | BlobDelete | BlobPage | LeaseEffect

@@ -3,6 +3,9 @@
 from typing import NamedTuple
 
 from lazulite_patterns.effects.blobs import (
+    Append,
+    AppendCreate,
+    AppendEffect,
     BlobDelete,
     BlobEffect,
     BlobFacts,
@@ -20,6 +23,7 @@ from lazulite_patterns.effects.errors import Rejected
 _ABSENT = (404, "BlobNotFound")
 _EXISTS = (409, "BlobAlreadyExists")
 _CHANGED = (412, "ConditionNotMet")
+_POSITION = (412, "AppendPositionConditionNotMet")
 _LEASED = (409, "LeaseAlreadyPresent")
 _OTHER = (409, "LeaseIdMismatchWithLeaseOperation")
 _BEYOND = (416, "InvalidRange")
@@ -68,10 +72,10 @@ class Container(NamedTuple):
         blob = next((each for each in self.blobs if each.name == effect.name), None)
         if isinstance(effect, BlobPut):
             return self._put(effect, blob)
-        if isinstance(effect, BlobHead):
-            return self, None if blob is None else blob.facts
-        if isinstance(effect, BlobGet):
-            return self, None if blob is None else _part(effect, blob)
+        if isinstance(effect, AppendEffect):
+            return self._appended(effect, blob), None
+        if isinstance(effect, BlobHead | BlobGet):
+            return self, None if blob is None else _read(effect, blob)
         if isinstance(effect, LeaseEffect):
             return self._leased(effect, blob, now_seconds), None
         return self._deleted(effect, blob), None
@@ -82,6 +86,23 @@ class Container(NamedTuple):
         data = effect.data if isinstance(effect.data, bytes) else effect.data.read()
         put = _Blob(effect.name, data, tuple(effect.metadata.items()), self.writes + 1)
         return Container(self.writes + 1, tuple(sorted((*self.blobs, put)))), put.etag
+
+    def _appended(self, effect: AppendEffect, blob: _Blob | None) -> "Container":
+        write = self.writes + 1
+        if isinstance(effect, AppendCreate):
+            if blob is not None:
+                raise Rejected(*_EXISTS)
+            made = _Blob(effect.name, b"", tuple(effect.metadata.items()), write)
+            return Container(write, tuple(sorted((*self.blobs, made))))
+        if blob is None:
+            raise Rejected(*_ABSENT)
+        if isinstance(effect, Append):
+            if effect.position != len(blob.data):
+                raise Rejected(*_POSITION)
+            changed = blob._replace(data=blob.data + effect.data, write=write)
+        else:
+            changed = blob._replace(metadata=tuple(effect.metadata.items()), write=write)
+        return Container(write, tuple(changed if each is blob else each for each in self.blobs))
 
     def _leased(self, effect: LeaseEffect, blob: _Blob | None, now: float) -> "Container":
         if blob is None:
@@ -105,7 +126,9 @@ class Container(NamedTuple):
         return Container(self.writes + 1, tuple(each for each in self.blobs if each is not blob))
 
 
-def _part(effect: BlobGet, blob: _Blob) -> bytes:
+def _read(effect: BlobHead | BlobGet, blob: _Blob) -> BlobFacts | bytes:
+    if isinstance(effect, BlobHead):
+        return blob.facts
     if effect.start >= len(blob.data):
         raise Rejected(*_BEYOND)
     return blob.data[effect.start : effect.start + effect.count]
