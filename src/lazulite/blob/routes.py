@@ -1,6 +1,7 @@
 """The operations of the Blob service as a table, read like the reference's own."""
 
 from lazulite.blob.auth import requirements as may
+from lazulite.blob.auth.addressed import LIST_COMPONENT
 from lazulite.blob.auth.versions import CROSS_TENANT_SINCE, DELEGATION_SINCE
 from lazulite.blob.call import Call
 from lazulite.blob.limits import (
@@ -107,7 +108,7 @@ ROUTES: Routes[Call] = Routes(
         deadline=PAGE,
     ),
     Route(_SERVICE, "GET", "list", "ListContainers", list_containers, requires=may.LIST_CONTAINERS, deadline=PAGE),
-    Route(_CONTAINER, "GET", "container/list", "ListBlobs", list_blobs, requires=may.LIST, deadline=PAGE),
+    Route(_CONTAINER, "GET", LIST_COMPONENT, "ListBlobs", list_blobs, requires=None, deadline=PAGE),
     Route(_CONTAINER, "PUT", "container/undelete", "RestoreContainer", restore_container, requires=may.WRITE_CONTAINER),
     Route(_CONTAINER, "PUT", "container/", "CreateContainer", create_container, requires=may.CREATE_CONTAINER),
     Route(_CONTAINER, "GET", "container/", "GetContainerProperties", get_container, requires=may.READ_CONTAINER),

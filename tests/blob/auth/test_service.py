@@ -131,6 +131,23 @@ async def test_a_token_for_a_directory_reads_below_it(world: World) -> None:
         assert await world.code("GET", path, token) == "AuthenticationFailed"
 
 
+async def test_a_token_for_a_directory_lists_below_it(world: World) -> None:
+    token = blob_sas("l", "a/b", is_directory=True)
+    for name in ("a/b/c", "a/b/d/e", "a/bc", "a/c"):
+        await world.put(f"box/{name}")
+    listing = "restype=container&comp=list"
+    for prefix, count in (("a/b/", 2), ("a%2Fb%2Fd", 1), ("a/b/x", 0)):
+        page = await world.ask("GET", "box", f"{listing}&prefix={prefix}&{token}")
+        assert (page.status, page.body.count(b"<Blob>")) == (200, count), page
+    for query in (listing, *(f"{listing}&prefix={prefix}" for prefix in ("", "a/b", "a/", "a/bc", "a/c/", "x/a/b/"))):
+        assert await world.code("GET", "box", f"{query}&{token}") == "AuthenticationFailed", query
+    assert await world.code("GET", "photos", f"{listing}&prefix=a/b/&{token}") == "AuthenticationFailed"
+    assert await world.code("GET", "box", f"restype=container&prefix=a/b/&{token}") == "AuthenticationFailed"
+    reader = blob_sas("r", "a/b", is_directory=True)
+    denied = await world.code("GET", "box", f"{listing}&prefix=a/b/&{reader}")
+    assert denied == "AuthorizationPermissionMismatch"
+
+
 async def test_a_token_replaces_fields_of_the_response(world: World) -> None:
     token = blob_sas(
         "r", content_type="image/png", content_disposition='inline; filename="é"', cache_control="no-store"

@@ -2,7 +2,8 @@
 
 A token names neither container nor blob; the path of the request does. They are fields of the token, put there by
 `ServiceCredentials.sas_fields`. `sr` tells how much of the path the token signs: the container (`c`), the blob (`b`),
-one snapshot (`bs`) or version (`bv`) of it, or the first segments of its name (`d`), as many as `sdd` says.
+one snapshot (`bs`) or version (`bv`) of it, or the first segments of its name (`d`), as many as `sdd` says. Of a list,
+those of its prefix are signed (*unverified*).
 
 Source: "Create a service SAS" of the REST reference.
 """
@@ -12,12 +13,15 @@ from typing import NamedTuple
 
 from lazulite.blob.names import ROOT
 from lazulite.protocol.query_string import percent_decode
+from lazulite.service.routing import component_of
 
 CONTAINER, BLOB, TIME = "Container", "Blob", "Time"
 """The fields."""
 _TIMES = {"bs": ("snapshot", "versionid"), "bv": ("versionid", "snapshot")}
 """`sr` -> the query parameter that selects the signed resource, and one that must not select another."""
 _DEPTH_DIGITS_MAX = 3
+LIST_COMPONENT = "container/list"
+"""The component of List Blobs."""
 
 
 class Addressed(NamedTuple):
@@ -53,7 +57,8 @@ def resource_fields(path: str, parameters: Mapping[str, str]) -> dict[str, str]:
     if kind == "c":
         return {CONTAINER: container, BLOB: "", TIME: ""}
     if kind == "d":
-        return {CONTAINER: container, BLOB: _directory(blob, parameters.get("sdd", "")), TIME: ""}
+        name = parameters.get("prefix", "") if component_of(parameters) == LIST_COMPONENT else blob
+        return {CONTAINER: container, BLOB: _directory(name, parameters.get("sdd", "")), TIME: ""}
     selected, other = _TIMES.get(kind, ("", ""))
     return {CONTAINER: container, BLOB: blob, TIME: "" if other in parameters else parameters.get(selected, "")}
 

@@ -3,6 +3,8 @@
 from collections.abc import AsyncIterator
 from collections.abc import Set as AbstractSet
 
+from lazulite.auth.grant import authorize
+from lazulite.blob.auth.requirements import LIST
 from lazulite.blob.call import Call
 from lazulite.blob.leasing import lease_facts
 from lazulite.blob.limits import BLOBS_OF_LIST_MAX, CONTAINERS_MAX
@@ -32,8 +34,12 @@ _HEADERS = (XML_TYPE, NO_CACHE)
 
 
 async def list_blobs(call: Call) -> Response:
-    """Return a page of the blobs of a container, in the order of their names."""
+    """Return a page of the blobs of a container, in the order of their names.
+
+    A token for a directory reaches the names that begin with the prefix.
+    """
     parameters = call.parameters
+    authorize(call.grant, LIST, f"{call.resource.container}/{parameters.get('prefix', '')}")
     most, include = read_most(parameters, BLOBS_OF_LIST_MAX), read_include(call.request, _BLOB_WORDS)
     delimiter = parameters.get("delimiter", "")
     if delimiter and "snapshots" in include:
