@@ -79,7 +79,7 @@ def make_context(dependencies: ServiceDependencies) -> Context:
         raise ValueError("the Blob service needs a store for contents")
     shared = dependencies.shared("blob")
     partitions = Partitions(engine, shared["clock"], remote=dependencies.primary is not None)
-    garbage = Garbage(engine, contents, partitions)
+    garbage = Garbage(engine, contents, partitions, shared["clock"])
     return Context(
         **shared,
         catalog=Catalog(engine, shared["clock"], contents, dependencies.ttl),

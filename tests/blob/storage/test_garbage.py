@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -17,7 +18,8 @@ from lazulite.engine.content.contract import ContentId, ContentMissingError, Own
 from lazulite.engine.content.memory import ContentMemory
 from lazulite.engine.contract import KeyRange
 from lazulite.engine.rocksdb.engine import RocksEngine
-from lazulite.protocol.clock import system_clock
+from lazulite.protocol.clock import TICKS_PER_DAY, system_clock
+from lazulite.records.spaces import UNTIDY_CONTAINERS
 
 SPACE, NAME = 2000, "blob"
 BLOB = Blob(type=BlobType.BLOCK, modified=1, created=1)
@@ -30,7 +32,20 @@ class World:
         self.engine = RocksEngine.open(None, system_clock)
         self.contents = ContentMemory()
         self.partitions = Partitions(self.engine, system_clock, remote=False)
-        self.garbage = Garbage(self.engine, self.contents, self.partitions)
+        self.days = 0
+        self.garbage = self.process()
+
+    def process(self) -> Garbage:
+        return Garbage(self.engine, self.contents, self.partitions, self._clock)
+
+    def _clock(self) -> int:
+        return system_clock() + self.days * TICKS_PER_DAY
+
+    async def untidy(self) -> list[str]:
+        found: list[str] = []
+        async for part in self.engine.scan(UNTIDY_CONTAINERS, [KeyRange(("", ""), None)]):
+            found += [part.key(index)[1] for index in range(len(part.values))]
+        return found
 
     async def content(self, data: bytes) -> int:
         writer = await self.contents.create(Owner(SPACE, NAME))
@@ -133,6 +148,70 @@ async def test_the_next_process_finds_the_garbage_of_announced_containers(world:
     await world.put(replace(BLOB, content=old))
     await world.garbage.announce(SPACE)
     await world.put(None)
-    await Garbage(world.engine, world.contents, world.partitions).search()
+    await world.process().search()
     assert not await world.exists(old)
     assert await world.rows() == []
+
+
+async def test_a_process_announces_a_container_each_day(world: World) -> None:
+    assert not world.garbage.is_announced(SPACE)
+    await world.garbage.announce(SPACE)
+    assert world.garbage.is_announced(SPACE)
+    world.days += 1
+    assert not world.garbage.is_announced(SPACE)
+
+
+async def test_a_search_that_finds_nothing_forgets_an_old_announcement(world: World) -> None:
+    old = await world.content(b"old")
+    await world.put(replace(BLOB, content=old))
+    await world.garbage.announce(SPACE)
+    await world.put(None)
+    world.days += 1
+    await world.process().search()
+    await world.process().search()
+    assert await world.untidy() == [str(SPACE)], "a process may rely on it"
+    world.days += 1
+    await world.put(replace(BLOB, content=await world.content(b"new")))
+    await world.put(None)
+    await world.process().search()
+    assert await world.untidy() == [str(SPACE)], "there was garbage"
+    await world.process().search()
+    assert await world.untidy() == []
+
+
+async def test_a_search_keeps_an_announcement_that_was_renewed_meanwhile(world: World) -> None:
+    await world.garbage.announce(SPACE)
+    world.days += 2
+    searching, scan = world.process(), world.engine.scan
+
+    async def observed(*arguments: Any) -> AsyncIterator[Any]:
+        if arguments[0] == SPACE:
+            await world.garbage.announce(SPACE)
+        async for part in scan(*arguments):
+            yield part
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(world.engine, "scan", observed)
+        await searching.search()
+    assert await world.untidy() == [str(SPACE)]
+
+
+async def test_a_search_reads_the_ledgers_only(world: World) -> None:
+    """Rows between them are jumped over."""
+    await world.write(list_row(1, 1), [Block("a", 1)])
+    for index in range(3000):
+        await world.write(list_row(1, 2 + index), [Block("a", 1)])
+    await world.garbage.announce(SPACE)
+    read = 0
+    scan = world.engine.scan
+
+    async def counted(*arguments: Any) -> AsyncIterator[Any]:
+        nonlocal read
+        async for part in scan(*arguments):
+            read += len(part.values)
+            yield part
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(world.engine, "scan", counted)
+        await world.process().search()
+    assert read < 300

@@ -13,13 +13,13 @@ from typing import NamedTuple
 
 from lazulite.blob.call import Context
 from lazulite.blob.lists.listed import listed_blob, uncommitted_blob
-from lazulite.blob.lists.walk import Walk
 from lazulite.blob.model.blob import Blob, read_blob
 from lazulite.blob.model.ledger import Ledger, read_ledger
 from lazulite.blob.model.rows import CURRENT, LEDGER, SNAPSHOT, VERSION, number
 from lazulite.blob.payload.listing import ListedBlob, ListedPrefix
 from lazulite.blob.payload.marker import LAST_TIME, Marker
 from lazulite.blob.storage.tag_index import FIRST_NAME
+from lazulite.blob.storage.walk import Walk
 from lazulite.blob.times import read_time, write_time
 from lazulite.engine.ordinal import after_prefix, ordinal
 from lazulite.service.time_slice import TimeSlice

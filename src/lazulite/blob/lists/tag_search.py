@@ -9,9 +9,9 @@ from contextlib import AsyncExitStack, aclosing
 from typing import NamedTuple
 
 from lazulite.blob.call import Context
-from lazulite.blob.lists.walk import Walk
 from lazulite.blob.model.tag_expression import Comparison, TagQuery
 from lazulite.blob.storage.tag_index import after_value, read_tag_row, remove_row, tag_partition, tag_row
+from lazulite.blob.storage.walk import Walk
 from lazulite.engine.contract import Key, KeyRange
 from lazulite.engine.ordinal import ordinal
 

@@ -3,8 +3,9 @@
 The commit that takes the last reference away notes the garbage in the ledger of its partition. A task then deletes it,
 and removes it from the ledger. Each step can be repeated, so a crash only delays it.
 
-The space `UNTIDY_CONTAINERS` has a row for each container that may have garbage. It is written once by each process,
-before the first commit that makes garbage there. After a start, those containers are searched in the background.
+The space `UNTIDY_CONTAINERS` has a row for each container that may have garbage, with the time when it was written. A
+process writes it before the first commit that makes garbage there, and relies on it for a day. After a start, those
+containers are searched in the background. A search that finds nothing removes a row on which no process relies.
 """
 
 import asyncio
@@ -19,13 +20,20 @@ from lazulite.blob.model.references import contents_of_row
 from lazulite.blob.model.rows import LEDGER, UPLOAD, list_rows, upload_rows
 from lazulite.blob.storage.partitions import Partitions
 from lazulite.blob.storage.readers import Partition, Readers
-from lazulite.engine.compare_and_swap import CompareAndSwapRows, RowChangedError, update_row
+from lazulite.blob.storage.tag_index import FIRST_NAME
+from lazulite.blob.storage.walk import Walk
+from lazulite.engine.compare_and_swap import CompareAndSwap, CompareAndSwapRows, RowChangedError, update_row
 from lazulite.engine.content.contract import ContentId, ContentStore
-from lazulite.engine.contract import Engine, EngineError, Key, KeyRange
+from lazulite.engine.contract import Clock, Engine, EngineError, KeyRange
+from lazulite.protocol.clock import TICKS_PER_DAY
 from lazulite.records.spaces import UNTIDY_CONTAINERS, Space
 
 UNTIDY_SPACE = Space(number=UNTIDY_CONTAINERS, owner="blob", title="the containers that may have garbage")
+ANNOUNCED_TICKS = TICKS_PER_DAY
+"""How long a commit may rely on the row of its container. After twice this time, a search may remove the row."""
 _ROWS_OF_COMMIT = 500
+_ROWS_OF_STEP = 100
+_BYTES = 8
 _PARTITION = ""
 _SEARCH: Partition = (0, "")
 """Stands for the search among the tasks; no container has this space."""
@@ -38,32 +46,35 @@ class Garbage:
         engine: holds the rows.
         contents: holds the contents.
         partitions: of the blobs.
+        clock: the time, for the rows of containers.
     """
 
-    def __init__(self, engine: Engine, contents: ContentStore, partitions: Partitions) -> None:
+    def __init__(self, engine: Engine, contents: ContentStore, partitions: Partitions, clock: Clock) -> None:
         self._engine = engine
         self._contents = contents
         self._partitions = partitions
+        self._clock = clock
         self.readers = Readers(self._reader_ended)
-        self._untidy: set[int] = set()
+        self._announced: dict[int, int] = {}
+        """The containers whose rows this process has written, and when."""
         self._waiting: set[Partition] = set()
         self._tasks: dict[Partition, asyncio.Task[None]] = {}
 
     def is_announced(self, space: int) -> bool:
-        """Tell whether a container is known to have garbage, perhaps."""
-        return space in self._untidy
+        """Tell whether a commit may make garbage in a container."""
+        written = self._announced.get(space)
+        return written is not None and self._clock() < written + ANNOUNCED_TICKS
 
     async def announce(self, space: int) -> None:
         """Note durably that a container may have garbage."""
-        await update_row(self._engine, UNTIDY_CONTAINERS, _PARTITION, str(space), lambda _: {str(space): b""})
-        self._untidy.add(space)
+        now, row = self._clock(), str(space)
+        value = now.to_bytes(_BYTES, "big")
+        await update_row(self._engine, UNTIDY_CONTAINERS, _PARTITION, row, lambda _: {row: value})
+        self._announced[space] = now
 
     def begin(self, partition: Partition) -> None:
         """Delete the garbage of a partition in the background, as soon as it has no reader."""
-        if self.readers.has(partition):
-            self._waiting.add(partition)
-            return
-        if partition in self._tasks:
+        if self.readers.has(partition) or partition in self._tasks:
             self._waiting.add(partition)
             return
         task = asyncio.get_running_loop().create_task(self._delete_quietly(partition))
@@ -82,16 +93,30 @@ class Garbage:
         task.add_done_callback(lambda _: self._task_ended(_SEARCH))
 
     async def search(self) -> None:
-        """Delete what earlier processes left."""
-        for space in await self._untidy_spaces():
-            ranges = [KeyRange(("", ""), None)]
-            async with aclosing(self._engine.scan(space, ranges)) as parts:
-                async for part in parts:
-                    for index, value in enumerate(part.values):
-                        name, row = part.key(index)
-                        if row == LEDGER and read_ledger(value).garbage:
-                            self.begin((space, name))
-            await self._others()
+        """Delete what earlier processes left. Raises `EngineError`."""
+        for row, value in await self._untidy_containers():
+            is_old = self._clock() >= int.from_bytes(value, "big") + 2 * ANNOUNCED_TICKS
+            if await self._search_container(int(row)) == 0 and is_old:
+                with suppress(RowChangedError):
+                    await self._engine.commit(UNTIDY_CONTAINERS, _PARTITION, [row], CompareAndSwap(value, {row: None}))
+
+    async def _search_container(self, space: int) -> int:
+        """Delete the garbage of a container, partition by partition; return how many had some. Rows are jumped over."""
+        found = steps = 0
+        async with aclosing(Walk(self._engine, space, None, _ROWS_OF_STEP)) as walk:
+            await walk.begin((FIRST_NAME, ""))
+            while walk.key is not None:
+                name, row = walk.key
+                if row == LEDGER and read_ledger(walk.value).garbage:
+                    found += 1
+                    self.begin((space, name))
+                    if (space, name) in self._tasks:
+                        await asyncio.wait([self._tasks[space, name]])
+                await walk.jump((name + "\0", ""))
+                steps += 1
+                if steps % _ROWS_OF_STEP == 0:
+                    await asyncio.sleep(0)
+        return found
 
     async def delete(self, partition: Partition) -> None:
         """Delete the garbage of a partition.
@@ -161,17 +186,13 @@ class Garbage:
         with suppress(RowChangedError):
             await self._engine.commit(space, name, rows, CompareAndSwapRows(values, dict.fromkeys(rows)))
 
-    async def _untidy_spaces(self) -> list[int]:
-        ranges = [KeyRange((_PARTITION, ""), None)]
-        keys: list[Key] = []
-        async with aclosing(self._engine.scan(UNTIDY_CONTAINERS, ranges)) as parts:
+    async def _untidy_containers(self) -> list[tuple[str, bytes]]:
+        """Return the rows of the containers that may have garbage, with their values."""
+        found: list[tuple[str, bytes]] = []
+        async with aclosing(self._engine.scan(UNTIDY_CONTAINERS, [KeyRange((_PARTITION, ""), None)])) as parts:
             async for part in parts:
-                keys += [part.key(index) for index in range(len(part.values))]
-        return [int(row) for _, row in keys]
-
-    async def _others(self) -> None:
-        while tasks := [task for partition, task in self._tasks.items() if partition != _SEARCH]:
-            await asyncio.wait(tasks)
+                found += [(part.key(index)[1], value) for index, value in enumerate(part.values)]
+        return found
 
     async def _search_quietly(self) -> None:
         with suppress(EngineError):
