@@ -115,7 +115,7 @@ async def test_nothing_is_shown_before_the_website_is_enabled_or_of_other_accoun
     assert (await site.get("index.html")).status_code == 404
     await site.enable()
     assert (await site.get("index.html")).status_code == 200
-    assert (await site.get("", "nobody.web.localhost")).status_code == 404
+    assert (await site.get("", "absent.web.localhost")).status_code == 404
     await site.enable("", "false")
     assert (await site.get("index.html")).status_code == 404
 

@@ -54,6 +54,11 @@ class Unsigned(NamedTuple):
     headers: Mapping[str, str]
 
 
+_STANDARD = (
+    *("content-encoding", "content-language", "content-length", "content-md5", "content-type", "date"),
+    *("if-modified-since", "if-match", "if-none-match", "if-unmodified-since", "range"),
+)
+
 Signer = Callable[[Endpoint, Unsigned], str | None]
 """Makes the Authorization header, or None for a request without one."""
 
@@ -74,6 +79,24 @@ def shared_key_lite(endpoint: Endpoint, request: Unsigned) -> str:
     return _sign("SharedKeyLite", endpoint, [_date(request.headers), canonical_resource(endpoint, request)])
 
 
+def full_shared_key(endpoint: Endpoint, request: Unsigned) -> str:
+    """Sign a request to the Blob or Queue service: all its headers that count, and its query."""
+    headers = {**request.headers, "date": ""}
+    if headers.get("content-length") == "0" and headers["x-ms-version"] >= "2015-02-21":
+        headers["content-length"] = ""
+    lines = [request.method, *(headers.get(name, "") for name in _STANDARD), *_extensions(headers)]
+    parameters = sorted((name.lower(), value) for name, value in parse_qsl(request.query, keep_blank_values=True))
+    lines += [f"/{endpoint.account}{request.path}", *(f"{name}:{value}" for name, value in parameters)]
+    return _sign("SharedKey", endpoint, lines)
+
+
+def full_shared_key_lite(endpoint: Endpoint, request: Unsigned) -> str:
+    """Sign a request to the Blob or Queue service: fewer headers, and nothing of the query but `comp`."""
+    headers = request.headers
+    lines = [request.method, headers.get("content-md5", ""), headers.get("content-type", ""), "", *_extensions(headers)]
+    return _sign("SharedKeyLite", endpoint, [*lines, canonical_resource(endpoint, request)])
+
+
 def canonical_resource(endpoint: Endpoint, request: Unsigned) -> str:
     """`/account` + path as sent + `?comp=…` (nothing else of the query)."""
     comp = [value for name, value in parse_qsl(request.query) if name == "comp"]
@@ -82,6 +105,10 @@ def canonical_resource(endpoint: Endpoint, request: Unsigned) -> str:
 
 def _date(headers: Mapping[str, str]) -> str:
     return headers.get("x-ms-date") or headers.get("date", "")
+
+
+def _extensions(headers: Mapping[str, str]) -> list[str]:
+    return [f"{name}:{value}" for name, value in sorted(headers.items()) if name.startswith("x-ms-")]
 
 
 def _sign(scheme: str, endpoint: Endpoint, lines: list[str]) -> str:

@@ -76,7 +76,7 @@ async def test_a_process_puts_and_gets_at_home() -> None:
         assert {message.id.int % SHARDS in homes for message in got} == {False}
 
 
-async def test_messages_that_nobody_gets_at_home_are_got_by_others_in_time() -> None:
+async def test_messages_without_a_request_at_home_go_to_other_processes_in_time() -> None:
     async with opened(4) as world:
         at_home = world.process(homes=lambda _: range(2))
         elsewhere = world.process(1, homes=lambda _: range(2, 4))

@@ -7,40 +7,15 @@ from uuid import uuid4
 from xml.etree import ElementTree as ET
 
 from tests.conformance.answers import Answer, xml_text
-from tests.conformance.client import Client, HeaderChanges
-from tests.conformance.queue.queues import shared_key
-from tests.conformance.signing import Signer
-
-VERSION = "2021-12-02"
+from tests.conformance.client import HeaderChanges
+from tests.conformance.xml_service import XmlService
 
 
-@dataclass(frozen=True)
-class Blobs:
+class Blobs(XmlService):
     """The blobs of an account."""
 
-    client: Client
-
-    def send(
-        self,
-        method: str,
-        path: str,
-        query: str = "",
-        *,
-        headers: HeaderChanges | None = None,
-        body: str | bytes | None = None,
-        signer: Signer = shared_key,
-        version: str = VERSION,
-    ) -> Answer:
-        """Send a request."""
-        changes: dict[str, str | tuple[str, ...] | None] = {
-            "x-ms-version": version,
-            "DataServiceVersion": None,
-            "MaxDataServiceVersion": None,
-            "Accept": "application/xml",
-        }
-        if body is not None:
-            changes["Content-Type"] = "application/octet-stream"
-        return self.client.send(method, path, query, headers=changes | dict(headers or {}), body=body, signer=signer)
+    VERSION = "2021-12-02"
+    CONTENT_TYPE = "application/octet-stream"
 
 
 @dataclass(frozen=True)

@@ -1,55 +1,15 @@
 """A queue under test: signed requests to it, and the messages of responses. Expectations are those of the reference."""
 
-import base64
-import hashlib
-import hmac
 from dataclasses import dataclass
 from typing import NamedTuple
-from urllib.parse import parse_qsl, quote
+from urllib.parse import quote
 from uuid import uuid4
 from xml.etree import ElementTree as ET
 
 from tests.conformance.answers import Answer, xml_text
-from tests.conformance.client import Client, HeaderChanges
 from tests.conformance.sas import WITH_IP_AND_PROTOCOL, WITH_SERVICE_PREFIX, moment, query_text
-from tests.conformance.signing import Endpoint, Signer, Unsigned, signature
-
-VERSION = "2021-02-12"
-_STANDARD = (
-    *("content-encoding", "content-language", "content-length", "content-md5", "content-type", "date"),
-    *("if-modified-since", "if-match", "if-none-match", "if-unmodified-since", "range"),
-)
-
-
-def shared_key(endpoint: Endpoint, request: Unsigned) -> str:
-    """Sign as the REST reference says."""
-    headers = dict(request.headers)
-    headers["date"] = ""
-    if headers.get("content-length") == "0" and headers["x-ms-version"] >= "2015-02-21":
-        headers["content-length"] = ""
-    lines = [request.method, *(headers.get(name, "") for name in _STANDARD), *_extensions(headers)]
-    parameters = sorted((name.lower(), value) for name, value in parse_qsl(request.query, keep_blank_values=True))
-    lines += [f"/{endpoint.account}{request.path}", *(f"{name}:{value}" for name, value in parameters)]
-    return _sign("SharedKey", endpoint, lines)
-
-
-def shared_key_lite(endpoint: Endpoint, request: Unsigned) -> str:
-    """Sign as the REST reference says."""
-    headers = request.headers
-    comp = [value for name, value in parse_qsl(request.query) if name == "comp"]
-    resource = f"/{endpoint.account}{request.path}" + (f"?comp={comp[0]}" if comp else "")
-    head = [request.method, headers.get("content-md5", ""), headers.get("content-type", ""), ""]
-    return _sign("SharedKeyLite", endpoint, [*head, *_extensions(headers), resource])
-
-
-def _extensions(headers: "dict[str, str] | object") -> list[str]:
-    assert hasattr(headers, "items")
-    return [f"{name}:{value}" for name, value in sorted(headers.items()) if name.startswith("x-ms-")]
-
-
-def _sign(scheme: str, endpoint: Endpoint, lines: list[str]) -> str:
-    digest = hmac.new(base64.b64decode(endpoint.key), "\n".join(lines).encode(), hashlib.sha256).digest()
-    return f"{scheme} {endpoint.account}:{base64.b64encode(digest).decode()}"
+from tests.conformance.signing import Endpoint, signature
+from tests.conformance.xml_service import XmlService
 
 
 def queue_sas(endpoint: Endpoint, queue: str, **fields: str) -> str:
@@ -96,33 +56,11 @@ def messages_of(answer: Answer) -> list[Message]:
     return [Message({child.tag: child.text or "" for child in node}) for node in root]
 
 
-@dataclass(frozen=True)
-class Queues:
+class Queues(XmlService):
     """The queues of an account."""
 
-    client: Client
-
-    def send(
-        self,
-        method: str,
-        path: str,
-        query: str = "",
-        *,
-        headers: HeaderChanges | None = None,
-        body: str | bytes | None = None,
-        signer: Signer = shared_key,
-        version: str = VERSION,
-    ) -> Answer:
-        """Send a request."""
-        changes: dict[str, str | tuple[str, ...] | None] = {
-            "x-ms-version": version,
-            "DataServiceVersion": None,
-            "MaxDataServiceVersion": None,
-            "Accept": "application/xml",
-        }
-        if body is not None:
-            changes["Content-Type"] = "application/xml"
-        return self.client.send(method, path, query, headers=changes | dict(headers or {}), body=body, signer=signer)
+    VERSION = "2021-02-12"
+    CONTENT_TYPE = "application/xml"
 
 
 @dataclass(frozen=True)

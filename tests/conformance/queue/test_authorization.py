@@ -5,13 +5,12 @@ from urllib.parse import quote
 import pytest
 from tests.conformance.answers import xml_text
 from tests.conformance.sas import account_sas, moment
-from tests.conformance.signing import Endpoint, anonymous
-from tests.conformance.signing import shared_key as table_shared_key
+from tests.conformance.signing import Endpoint, anonymous, full_shared_key, full_shared_key_lite, shared_key
 
-from .queues import Queue, Queues, message_body, messages_of, new_name, queue_sas, shared_key, shared_key_lite
+from .queues import Queue, Queues, message_body, messages_of, new_name, queue_sas
 
 
-@pytest.mark.parametrize("signer", [shared_key, shared_key_lite])
+@pytest.mark.parametrize("signer", [full_shared_key, full_shared_key_lite])
 def test_signatures(queue: Queue, signer: object) -> None:
     metadata = {"x-ms-meta-b": "two  blanks", "x-ms-meta-a": ""}
     assert queue.put("a", "visibilitytimeout=0&messagettl=60", signer=signer).status == 201
@@ -21,13 +20,13 @@ def test_signatures(queue: Queue, signer: object) -> None:
 
 
 def test_other_signatures(queue: Queue) -> None:
-    assert queue.send("GET", "/messages", signer=table_shared_key).code == (403, "AuthenticationFailed")
+    assert queue.send("GET", "/messages", signer=shared_key).code == (403, "AuthenticationFailed")
     assert queue.send("GET", "/messages", signer=anonymous).code == (401, "NoAuthenticationInformation")
 
 
 def test_the_query_is_signed(queue: Queue, queue_endpoint: Endpoint) -> None:
     def with_another_query(endpoint: Endpoint, request: object) -> str:
-        return shared_key(endpoint, request._replace(query="numofmessages=1"))  # type: ignore[attr-defined]
+        return full_shared_key(endpoint, request._replace(query="numofmessages=1"))  # type: ignore[attr-defined]
 
     assert queue.send("GET", "/messages", "numofmessages=2", signer=with_another_query).status == 403
 

@@ -178,7 +178,7 @@ async def test_fetches_at_once_are_limited(monkeypatch: pytest.MonkeyPatch) -> N
         assert (await fetched(f"{other.url}/", of))[2] == b"body"
 
 
-async def test_nobody_there() -> None:
+async def test_a_peer_that_is_absent_fails_the_fetch() -> None:
     async with peer(b"") as other:
         url = other.url
     for each in (f"{url}/", "http://name.invalid/", f"http://{'x' * 64}.example/", "ftp://x/", "http://x:99999/"):
@@ -194,7 +194,7 @@ async def test_a_header_that_no_request_can_have(text: str) -> None:
     assert other.heads == []
 
 
-async def test_https_and_whom_it_believes(tmp_path: Path) -> None:
+async def test_https_trusts_the_authorities_of_its_context_only(tmp_path: Path) -> None:
     authority = Authority(tmp_path)
     ours = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     ours.load_cert_chain(*authority.issue())
