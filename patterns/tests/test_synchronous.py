@@ -20,7 +20,6 @@ PAIRS = {
     "aio/table.py": "table/table.py",
     **{f"aio/shapes/{each.name}": f"shapes/{each.name}" for each in sorted((SOURCE / "aio/shapes").glob("[a-z]*.py"))},
     "aio/encryption.py": "encryption/table.py",
-    "aio/blob_leases.py": "leases/blob_lease.py",
     "aio/leases.py": "leases/lease.py",
     "aio/streams.py": "streams/stream.py",
     "aio/tasks.py": "transactions/tasks.py",

@@ -11,7 +11,7 @@ from azure.data.tables.aio import TableClient as AsyncTableClient
 from azure.storage.blob import BlobLeaseClient, ContainerClient
 from azure.storage.blob.aio import ContainerClient as AsyncContainerClient
 
-from lazulite_patterns.aio.blob_leases import BlobLease as AsyncBlobLease
+from lazulite_patterns.aio.leases import Lease as AsyncLease
 from lazulite_patterns.effects.ambient import Ambient
 from lazulite_patterns.effects.blobs import LeaseRenew
 from lazulite_patterns.effects.driver import Driver
@@ -19,7 +19,7 @@ from lazulite_patterns.effects.effect import Effect
 from lazulite_patterns.effects.failpoints import Failpoints, NoFailpoints
 from lazulite_patterns.effects.tables import EntityKey, Kind, Operation
 from lazulite_patterns.entities.bags import Bag
-from lazulite_patterns.leases import BlobLease, LeaseLost, LeaseTaken
+from lazulite_patterns.leases import Lease, LeaseLost, LeaseTaken
 from lazulite_patterns.leases.blob_protocol import BlobLeaseProtocol
 from lazulite_patterns.outcomes.verdict import Planned
 from lazulite_patterns.simulation import Crash, FaultAt, every_fault
@@ -29,8 +29,8 @@ from ..faults import FAST
 KEY = EntityKey("jobs", "lease")
 
 
-def lease(table: TableClient, container: ContainerClient, holder: str = "") -> BlobLease[Bag]:
-    return BlobLease(table, KEY, container=container, blob="leader", holder=holder)
+def lease(table: TableClient, container: ContainerClient, holder: str = "") -> Lease[Bag]:
+    return Lease(table, KEY, blob=(container, "leader"), holder=holder)
 
 
 def broken(container: ContainerClient, blob: str = "leader") -> None:
@@ -133,9 +133,7 @@ async def test_an_asynchronous_lease_is_renewed(
         AsyncTableClient.from_connection_string(connection_string, table_client.table_name) as table,
         AsyncContainerClient.from_connection_string(connection_string, container_client.container_name) as container,
     ):
-        own = AsyncBlobLease(
-            table, KEY, container=container, blob="leader", seconds=15, ambient=Ambient(failpoints=Watching())
-        )
+        own = AsyncLease(table, KEY, blob=(container, "leader"), seconds=15, ambient=Ambient(failpoints=Watching()))
 
         async def work(given: object) -> None:
             assert given is own
@@ -149,9 +147,7 @@ async def test_an_asynchronous_lease_is_renewed(
     assert lease(table_client, container_client).acquire().token == 2
 
 
-@pytest.mark.parametrize("seconds", [14, 61])
-def test_the_service_limits_the_seconds(
-    table_client: TableClient, container_client: ContainerClient, seconds: int
-) -> None:
+@pytest.mark.parametrize("seconds", [14, 15.5, 61])
+def test_the_service_limits_the_seconds(seconds: float) -> None:
     with pytest.raises(ValueError, match="15 to 60"):
-        BlobLease(table_client, KEY, container=container_client, blob="leader", seconds=seconds)
+        BlobLeaseProtocol("t", KEY, seconds)

@@ -42,6 +42,11 @@ class BlobLeaseProtocol(LeaseProtocol):
     container: str = ""
     blob: str = ""
 
+    def __post_init__(self) -> None:
+        """Reject seconds that the service does."""
+        if self.seconds not in range(15, 61):
+            raise ValueError("the lease of a blob lasts for 15 to 60 whole seconds")
+
     def acquire(self) -> Protocol[Grant]:
         """Take the lease of the blob, if it is free, and then the row.
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from types import UnionType
-from typing import Generic, TypeVar, overload
+from typing import TYPE_CHECKING, Generic, TypeVar, overload
 
 from azure.data.tables import TableClient
 
@@ -14,16 +14,24 @@ from lazulite_patterns.effects.driver import Driver
 from lazulite_patterns.effects.effect import Protocol, perform
 from lazulite_patterns.effects.tables import EntityKey
 from lazulite_patterns.entities.bags import Bag
+from lazulite_patterns.leases.blob_protocol import BlobLeaseProtocol
 from lazulite_patterns.leases.protocol import Grant, LeaseLost, LeaseProtocol
 from lazulite_patterns.outcomes.retries import Policy
 from lazulite_patterns.table.session import Session, kinds_of
 from lazulite_patterns.table.transaction import Transaction
+
+if TYPE_CHECKING:
+    from azure.storage.blob import ContainerClient
 
 E = TypeVar("E")
 
 
 class Lease(Generic[E]):
     """A row that one process at a time holds. Transactions of its partition can be bound to it.
+
+    With a blob, the lease of the blob elects the holder, and the row fences the transactions of the one before. Then
+    the Blob service alone decides when the lease is free: programs that know only the blob can take part, and an
+    operator can break the lease. The row has no time.
 
     Attributes:
         client: the SDK's client, for everything else.
@@ -38,6 +46,7 @@ class Lease(Generic[E]):
         client: TableClient,
         key: EntityKey,
         *,
+        blob: "tuple[ContainerClient, str] | None" = ...,
         seconds: float = ...,
         holder: str = ...,
         policy: Policy = ...,
@@ -50,6 +59,7 @@ class Lease(Generic[E]):
         key: EntityKey,
         kinds: type[E] | UnionType,
         *,
+        blob: "tuple[ContainerClient, str] | None" = ...,
         seconds: float = ...,
         holder: str = ...,
         policy: Policy = ...,
@@ -61,6 +71,7 @@ class Lease(Generic[E]):
         key: EntityKey,
         kinds: type[E] | UnionType | None = None,
         *,
+        blob: "tuple[ContainerClient, str] | None" = None,
         seconds: float = 30,
         holder: str = "",
         policy: Policy = Policy(),  # noqa: B008 - it is frozen
@@ -72,20 +83,27 @@ class Lease(Generic[E]):
             client: of the table. Its own retries are not used.
             key: of the row, in the partition of the entities that the lease is about.
             kinds: the classes of entities in guarded transactions; None for property bags.
+            blob: the client of a container, and the name of a blob in it, which is created if it is absent. The
+                client's own retries are not used. None for a lease by the row alone.
             seconds: for which the lease lasts after it was renewed: 3 at least, as the service's time has no fractions.
+                With a blob a whole number from 15 to 60, by the service's limits.
             holder: a name for persons, such as that of the host.
             policy: deadlines and marks. No deadline is later than the lease lasts.
             ambient: clock, randomness and failpoints, for tests.
         """
-        if seconds < 3:
-            raise ValueError("a lease lasts for 3 seconds at least")
         self.client = client
         self.key = key
         self.seconds = seconds
         self.grant: Grant | None = None
         bounded = replace(policy, deadline_seconds=min(policy.deadline_seconds, seconds))
-        self._driver = Driver({client.table_name: client}, ambient)
-        self._protocol = LeaseProtocol(client.table_name, key, seconds, holder, bounded)
+        row = (client.table_name, key, seconds, holder, bounded)
+        if blob is None:
+            self._protocol, containers = LeaseProtocol(*row), {}
+        else:
+            container, name = blob
+            self._protocol = BlobLeaseProtocol(*row, container.container_name, name)
+            containers = {container.container_name: container}
+        self._driver = Driver({client.table_name: client}, ambient, containers=containers)
         self._session: Session[E] = Session(client.table_name, kinds_of(kinds), bounded)
 
     @property

@@ -73,6 +73,11 @@ class LeaseProtocol:
     holder: str = ""
     policy: Policy = Policy()  # noqa: RUF009 - it is frozen
 
+    def __post_init__(self) -> None:
+        """Reject seconds that the service's time cannot tell."""
+        if self.seconds < 3:
+            raise ValueError("a lease lasts for 3 seconds at least")
+
     def acquire(self) -> Protocol[Grant]:
         """Take the lease, if it is free.
 
