@@ -12,7 +12,7 @@ from azure.data.tables import TableServiceClient
 from azure.storage.blob import ContainerClient
 from azure.storage.queue import QueueClient
 
-from company import archive, claims, employees, logins, photos, reviews, visits
+from company import archive, claims, employees, logins, payslips, photos, reviews, visits
 from company.model import TABLES, former_staff, records, staff
 from lazulite_patterns.audit.run import audit
 
@@ -25,6 +25,7 @@ def show(service: TableServiceClient, queue: QueueClient, container: ContainerCl
     logins.show(service)
     photos.show(service, container)
     visits.show(container)
+    payslips.show(queue, container)
     archive.show(service, queue)
     audited = (staff(service), former_staff(service), records(service), photos.opened(service, container))
     findings = list(audit(*audited))

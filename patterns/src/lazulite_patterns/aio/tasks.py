@@ -10,11 +10,13 @@ from lazulite_patterns.audit.finding import Check
 from lazulite_patterns.effects.ambient import Ambient
 from lazulite_patterns.outcomes.retries import Policy
 from lazulite_patterns.table.transaction import Transaction
+from lazulite_patterns.transactions.claims import Claims
 from lazulite_patterns.transactions.outbox import BoundTransaction, Outbox
 from lazulite_patterns.transactions.task import Task, merged
 from lazulite_patterns.transactions.work import Work
 
 if TYPE_CHECKING:
+    from azure.storage.blob.aio import ContainerClient  # An extra: only programs with blobs have it.
     from azure.storage.queue.aio import QueueClient
 
 A = TypeVar("A")
@@ -40,6 +42,7 @@ class Tasks:
         *,
         max_dequeue: int = 5,
         poison: "QueueClient | None" = None,
+        claims: "ContainerClient | None" = None,
         policy: Policy = Policy(),  # noqa: B008 - it is frozen
         ambient: Ambient | None = None,
     ) -> None:
@@ -50,6 +53,7 @@ class Tasks:
             tasks: that this process starts or carries out. Messages of others fail here.
             max_dequeue: deliveries after which a message that fails goes to the poison queue.
             poison: the client of that queue; None for one of the name `<queue>-poison`.
+            claims: the client of the container for messages over 48 KiB; None rejects these.
             policy: deadlines of requests to the queue.
             ambient: clock, randomness and failpoints, for tests.
 
@@ -63,9 +67,12 @@ class Tasks:
         if len(by_name) < len(tasks):
             raise ValueError("two tasks have the same name")
         names = (queue.queue_name, self.poison.queue_name)
-        self._work = Work(*names, by_name, max_dequeue, policy)
+        containers = {} if claims is None else {claims.container_name: claims}
+        self._claims = next((Claims(each, *names, policy) for each in containers), None)
+        self._work = Work(*names, by_name, max_dequeue, policy, self._claims)
         queues = dict(zip(names, (queue, self.poison), strict=True))
-        self._driver = Driver(merged(*(each.clients for each in tasks)), ambient, queues=queues)
+        clients = merged(*(each.clients for each in tasks))
+        self._driver = Driver(clients, ambient, queues=queues, containers=containers)
 
     @property
     def driver(self) -> Driver:
@@ -81,8 +88,21 @@ class Tasks:
 
         Raises:
             OutcomeUnknown: whether the message was sent is not known. The task may be carried out.
+            MessageTooLargeError: the message exceeds 48 KiB and there is no container, or 64 MiB.
         """
         return await self._driver.run(self._work.start(task, argument))
+
+    async def collect(self) -> int:
+        """Delete the blobs of messages that another program removed, and return their number.
+
+        They are older than 10 minutes. None is deleted while there is a message in the queue or its poison queue.
+
+        Raises:
+            ValueError: there is no container.
+        """
+        if self._claims is None:
+            raise ValueError("there is no container for messages: claims=…")
+        return await self._driver.run(self._claims.collect())
 
     @asynccontextmanager
     async def transaction(

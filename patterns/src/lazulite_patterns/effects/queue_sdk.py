@@ -4,7 +4,17 @@ from typing import Any
 
 from azure.core.exceptions import HttpResponseError, ResourceExistsError
 
-from lazulite_patterns.effects.queues import CreateQueue, Extend, Message, QueueEffect, Receive, Remove, Send, Sent
+from lazulite_patterns.effects.queues import (
+    CreateQueue,
+    Extend,
+    Length,
+    Message,
+    QueueEffect,
+    Receive,
+    Remove,
+    Send,
+    Sent,
+)
 from lazulite_patterns.effects.sdk import NO_RETRIES, Call
 
 
@@ -21,7 +31,7 @@ def call(effect: QueueEffect) -> Call:
         return Call("update_message", (effect.message_id, effect.receipt), {**NO_RETRIES, **seconds})
     if isinstance(effect, Remove):
         return Call("delete_message", (effect.message_id, effect.receipt), {**NO_RETRIES})
-    return Call("create_queue", (), {**NO_RETRIES})
+    return Call("create_queue" if isinstance(effect, CreateQueue) else "get_queue_properties", (), {**NO_RETRIES})
 
 
 def result(effect: QueueEffect, answer: Any) -> object:
@@ -32,7 +42,7 @@ def result(effect: QueueEffect, answer: Any) -> object:
         return str(answer.pop_receipt)
     if isinstance(effect, Receive):
         return tuple(Message(each.id, each.pop_receipt, each.content, each.dequeue_count) for each in answer)
-    return None
+    return int(answer.approximate_message_count) if isinstance(effect, Length) else None
 
 
 def is_done(effect: QueueEffect, error: HttpResponseError) -> bool:

@@ -79,4 +79,11 @@ class CreateQueue(Effect[None]):
     queue: str
 
 
-QueueEffect = Send | Receive | Extend | Remove | CreateQueue
+@dataclass(frozen=True)
+class Length(Effect[int]):
+    """Count the messages of a queue, hidden ones too. There are not more of them."""
+
+    queue: str
+
+
+QueueEffect = Send | Receive | Extend | Remove | CreateQueue | Length

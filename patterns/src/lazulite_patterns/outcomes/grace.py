@@ -2,6 +2,7 @@
 
 from datetime import datetime
 
+from lazulite_patterns.effects.blobs import BlobFacts
 from lazulite_patterns.effects.tables import Stored
 
 GRACE_SECONDS = 600
@@ -13,3 +14,8 @@ ARRIVAL_SECONDS = 30
 def age_seconds(row: Stored, now: datetime) -> float:
     """Return the age of a row by its Timestamp; 0 if it was read without one, so that it is not taken for old."""
     return 0.0 if row.timestamp is None else max(0.0, (now - row.timestamp).total_seconds())
+
+
+def blob_age_seconds(facts: BlobFacts, now: datetime) -> float:
+    """Return the age of a blob; 0 if it was listed without a time, so that it is not taken for old."""
+    return 0.0 if facts.last_modified is None else max(0.0, (now - facts.last_modified).total_seconds())

@@ -3,7 +3,17 @@
 from typing import NamedTuple
 
 from lazulite_patterns.effects.errors import Rejected
-from lazulite_patterns.effects.queues import CreateQueue, Extend, Message, QueueEffect, Receive, Remove, Send, Sent
+from lazulite_patterns.effects.queues import (
+    CreateQueue,
+    Extend,
+    Length,
+    Message,
+    QueueEffect,
+    Receive,
+    Remove,
+    Send,
+    Sent,
+)
 
 _ABSENT = (404, "MessageNotFound")
 
@@ -35,8 +45,8 @@ class Queue(NamedTuple):
         Raises:
             Rejected: as the service does.
         """
-        if isinstance(effect, CreateQueue):
-            return self, None
+        if isinstance(effect, CreateQueue | Length):
+            return self, len(self._alive(now_seconds)) if isinstance(effect, Length) else None
         if isinstance(effect, Send):
             return self._with(effect, now_seconds)
         if isinstance(effect, Receive):

@@ -7,12 +7,24 @@ TEXT_BYTES_MAX = 48 * 1024
 """The service takes 64 KiB; a client that encodes messages in Base64 has this left."""
 
 
+CLAIM_BYTES_MAX = 64 * 1024 * 1024
+"""The most bytes of a message in a blob: what the SDK uploads by one request."""
+
+
 class MessageTooLargeError(ValueError):
-    """A message exceeds 48 KiB. Its data belong into an entity or a blob, a claim check into the message."""
+    """A message exceeds 48 KiB, and there is no container for it; or it exceeds 64 MiB."""
 
 
 class LetterFormatError(ValueError):
     """A message is none that a task sends."""
+
+
+class Claim(NamedTuple):
+    """A claim check: the blob that has a message."""
+
+    name: str
+    length: int
+    """In bytes."""
 
 
 class Letter(NamedTuple):
@@ -22,24 +34,32 @@ class Letter(NamedTuple):
         task: the name of the task.
         id: of this run of it.
         body: of the task: what JSON has.
+        claim: the blob that has the message with its body; None if this is it.
     """
 
     task: str
     id: str
     body: object = None
+    claim: Claim | None = None
+
+    @property
+    def json(self) -> str:
+        """The message in ASCII, of any length."""
+        rest = {"body": self.body} if self.claim is None else {"claim": self.claim}
+        return json.dumps({"task": self.task, "id": self.id, **rest}, separators=(",", ":"))
 
     @property
     def text(self) -> str:
-        """The message.
+        """The message, as a queue takes it.
 
         Raises:
             MessageTooLargeError: it exceeds 48 KiB.
         """
-        text = json.dumps({"task": self.task, "id": self.id, "body": self.body}, separators=(",", ":"))
-        if (size := len(text)) > TEXT_BYTES_MAX:  # The text is ASCII.
+        text = self.json
+        if (size := len(text)) > TEXT_BYTES_MAX:
             raise MessageTooLargeError(
                 f"task {self.task}: its message has {size:,} bytes, and {TEXT_BYTES_MAX:,} fit. "
-                "Put larger data into an entity or a blob, and a claim check into the message: its keys"
+                "Give `Tasks` a container for claim checks, or put the data into an entity"
             )
         return text
 
@@ -52,6 +72,10 @@ class Letter(NamedTuple):
         """
         try:
             found = json.loads(text)
-            return cls(str(found["task"]), str(found["id"]), found["body"])
+            task, letter_id = str(found["task"]), str(found["id"])
+            if "claim" not in found:
+                return cls(task, letter_id, found["body"])
+            name, length = found["claim"]
+            return cls(task, letter_id, claim=Claim(str(name), int(length)))
         except (ValueError, KeyError, TypeError) as error:
             raise LetterFormatError(f"no message of a task: {text[:100]!r}") from error

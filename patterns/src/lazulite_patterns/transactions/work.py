@@ -15,9 +15,11 @@ from lazulite_patterns.effects.calls import Meanwhile
 from lazulite_patterns.effects.effect import Effect, Protocol, perform
 from lazulite_patterns.effects.errors import Rejected, ResultUnknown
 from lazulite_patterns.effects.queues import CreateQueue, Extend, Message, Receive, Remove, Send, Sent
+from lazulite_patterns.indexes.deferred import show
 from lazulite_patterns.outcomes.errors import OutcomeUnknown, Unavailable
 from lazulite_patterns.outcomes.retries import Attempts, Policy, begin, read
-from lazulite_patterns.transactions.letters import Letter, LetterFormatError
+from lazulite_patterns.transactions.claims import Claims
+from lazulite_patterns.transactions.letters import TEXT_BYTES_MAX, Letter, LetterFormatError
 from lazulite_patterns.transactions.task import Task
 
 A = TypeVar("A")
@@ -69,6 +71,7 @@ class Work:
         tasks: by their names.
         max_dequeue: deliveries of a message, at most.
         policy: deadlines of requests.
+        claims: of messages that are too large for the queue; None rejects these.
     """
 
     queue: str
@@ -76,6 +79,7 @@ class Work:
     tasks: Mapping[str, Task[Any]]
     max_dequeue: int = 5
     policy: Policy = Policy()  # noqa: RUF009 - it is frozen
+    claims: Claims | None = None
 
     def start(self, task: Task[A], argument: A) -> Protocol[str]:
         """Begin a task and send its message; return its id.
@@ -84,7 +88,10 @@ class Work:
             OutcomeUnknown: whether the message was sent is not known. The task may be carried out.
         """
         letter = yield from task.begin(argument)
-        yield from self.send(letter)
+        if self.claims is None or len(letter.json) <= TEXT_BYTES_MAX:
+            yield from self.send(letter)
+        else:
+            yield from self._claimed(letter, self.claims)
         return letter.id
 
     def send(self, letter: Letter, delay_seconds: int = 0, attempts: Attempts | None = None) -> Protocol[Sent]:
@@ -92,6 +99,19 @@ class Work:
         if attempts is None:
             attempts = yield from begin(self.policy)
         return (yield from _certain(Send(self.queue, letter.text, delay_seconds), attempts))
+
+    def _claimed(self, letter: Letter, claims: Claims) -> Protocol[None]:
+        """Send a message whose body is in a blob."""
+        check = yield from claims.check(letter)
+        assert check.claim is not None
+        attempts = yield from begin(self.policy)
+        sent = yield from self.send(check, claims.hidden_seconds, attempts)
+        try:
+            yield from claims.put(check.claim.name, letter, attempts)
+        except Rejected:
+            yield from self.retract(sent)
+            raise
+        yield from show(self.queue, [sent])
 
     def retract(self, sent: Sent) -> Protocol[None]:
         """Remove a message that no worker received."""
@@ -163,7 +183,13 @@ class Work:
         letter = Letter.of(message.text)
         if (task := self.tasks.get(letter.task)) is None:
             raise LetterFormatError(f"there is no task {letter.task}")
-        yield from task.carry_out(letter)
+        if letter.claim is None:
+            yield from task.carry_out(letter)
+        elif self.claims is None:
+            raise LetterFormatError(f"there is no container for claim checks: {letter.claim}")
+        elif (whole := (yield from self.claims.redeem(letter, letter.claim))) is not None:
+            yield from task.carry_out(whole)
+            yield from self.claims.forget(letter.claim)
 
     def _poisoned(self, message: Message, attempts: Attempts) -> Protocol[None]:
         """Copy a message to the poison queue, which is created if it is absent."""

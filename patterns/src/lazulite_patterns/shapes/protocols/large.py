@@ -29,13 +29,13 @@ from lazulite_patterns.effects.errors import Rejected, ResultUnknown
 from lazulite_patterns.effects.tables import EntityKey, Kind, Operation, Stored
 from lazulite_patterns.entities import limits
 from lazulite_patterns.entities.errors import EntityFormatError, EntityValueError
+from lazulite_patterns.outcomes.discards import discard
 from lazulite_patterns.outcomes.errors import Absent, Conflict, Unavailable
 from lazulite_patterns.outcomes.retries import Attempts, Policy, begin, read
 from lazulite_patterns.outcomes.ring import Ring
 from lazulite_patterns.outcomes.verdict import Planned
 from lazulite_patterns.outcomes.writes import Joined
 from lazulite_patterns.shapes.errors import Inconsistent
-from lazulite_patterns.shapes.protocols.discards import discard
 from lazulite_patterns.shapes.protocols.references import BlobReference, Hashing, Owner, reference_of, reference_text
 from lazulite_patterns.shapes.protocols.sinks import Memory, Sink
 from lazulite_patterns.table.session import Session

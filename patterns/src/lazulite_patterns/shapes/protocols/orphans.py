@@ -11,9 +11,9 @@ from lazulite_patterns.effects.blobs import PART_BYTES, BlobFacts, BlobGet, Blob
 from lazulite_patterns.effects.effect import Protocol, perform
 from lazulite_patterns.effects.tables import Read, Stored
 from lazulite_patterns.entities.errors import EntityFormatError
-from lazulite_patterns.outcomes.grace import GRACE_SECONDS, age_seconds
+from lazulite_patterns.outcomes.discards import discard
+from lazulite_patterns.outcomes.grace import GRACE_SECONDS, age_seconds, blob_age_seconds
 from lazulite_patterns.outcomes.retries import Policy, begin, read
-from lazulite_patterns.shapes.protocols.discards import discard
 from lazulite_patterns.shapes.protocols.references import BlobReference, Owner, reference_of
 
 ABSENT = "entity whose blob is absent"
@@ -87,7 +87,7 @@ class Collector:
             page = BlobPage(self.container, f"{self.table}/", continuation)
             found = yield from read(page, (yield from begin(self.policy)))
             for facts in found.blobs:
-                if _age_seconds(facts, now) > self.grace_seconds and (yield from self._is_orphan(facts)):
+                if blob_age_seconds(facts, now) > self.grace_seconds and (yield from self._is_orphan(facts)):
                     count += yield from discard(self.container, facts.name, self.policy, facts.etag)
             if (continuation := found.continuation) is None:
                 return count
@@ -104,8 +104,3 @@ class Collector:
         except EntityFormatError:
             return False
         return reference is None or reference.name != facts.name
-
-
-def _age_seconds(facts: BlobFacts, now: datetime) -> float:
-    """Return the age of a blob; 0 if it was listed without a time, so that it is not taken for old."""
-    return 0.0 if facts.last_modified is None else max(0.0, (now - facts.last_modified).total_seconds())
