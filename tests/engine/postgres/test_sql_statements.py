@@ -27,7 +27,7 @@ _SINGLE = f"{_VERSION_ROWS}, 9, {_WRITTEN}"
 
 PLANS = {
     "get": (sql_statements.GET, "ARRAY[1::bigint], ARRAY['p'::bytea], ARRAY['r'::bytea]"),
-    "get one": (sql_statements.GET_ONE, "1, 'p', 'r'"),
+    "get each": (sql_statements.GET_EACH, "1, 'p', 'r', 0"),
     "read": (
         sql_statements.READ,
         "ARRAY[1::bigint], ARRAY['p'::bytea], ARRAY[1::bigint], ARRAY[1::bigint], ARRAY['p'::bytea], ARRAY['r'::bytea]",
@@ -100,7 +100,7 @@ def reported(statement: str, *arguments: str) -> str:
 
 
 UNSET = {
-    "get one": [reported(sql_statements.GET_ONE, "1", "'big'", "'000007'")],
+    "get each": [reported(sql_statements.GET_EACH, "1", "'big'", "'000007'", "0")],
     "read one": [reported(sql_statements.READ_ONE, "1", "'big'", "ARRAY['000007'::bytea, '019999']")],
     "lock": [reported(sql_statements.LOCK, "1", "'big'")],
     "page in a partition": [reported(sql_pages.IN_PARTITION, "1", "10", "1000000", "'big'", "'000007'", "'019999'")],

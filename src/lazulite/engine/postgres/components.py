@@ -41,9 +41,9 @@ class Components:
         locks = PartitionLocks()
         seconds_max = settings.statement_seconds * _COMMIT_RATIO
         self.keys_first = kind.citus if settings.keys_first is None else settings.keys_first
-        self.reads = PointReads(pool, coalesce=not kind.citus)
-        self.pages = None if scripts else PageReads(pool)
         self.shards = ShardMap()
+        self.reads = PointReads(pool, self.shards, each=kind.citus)
+        self.pages = None if scripts else PageReads(pool)
         self.health = ClusterHealth(pool, self.shards) if kind.citus else None
         self.conditional: RowWrites = (
             ScriptedWrites(pool, timestamps, locks, self.shards)

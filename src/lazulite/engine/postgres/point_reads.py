@@ -1,10 +1,17 @@
-"""Point reads, coalesced if the database can read rows of several partitions in one statement."""
+"""Point reads, coalesced.
+
+Reads that wait share a statement, if the database can read rows of several partitions in one. A Citus coordinator would
+plan such a statement anew for all of its shards. So it gets a statement for each row that is routed to one shard, and
+reads that wait for one node share a round trip.
+"""
 
 from collections.abc import Awaitable, Sequence
 
+from lazulite.engine.postgres.citus.node_batchers import NodeBatchers
+from lazulite.engine.postgres.citus.shard_map import ShardMap
 from lazulite.engine.postgres.pool import Pool
 from lazulite.engine.postgres.request_batcher import RequestBatcher
-from lazulite.engine.postgres.sql_statements import GET, GET_ONE
+from lazulite.engine.postgres.sql_statements import GET, GET_EACH
 
 _LINGER_SECONDS = 0.002
 """How long a read lingers for others at most. Fewer, larger statements cost less CPU, most of all if several processes
@@ -19,27 +26,30 @@ class PointReads:
 
     Args:
         pool: connections to the database.
-        coalesce: whether one statement may read rows of several partitions.
+        shards: where partitions are.
+        each: whether each row needs a statement of its own.
     """
 
-    def __init__(self, pool: Pool, *, coalesce: bool) -> None:
+    def __init__(self, pool: Pool, shards: ShardMap, *, each: bool) -> None:
         self._pool = pool
-        self._batcher = RequestBatcher(self._get_all, linger_seconds=_LINGER_SECONDS) if coalesce else None
+        send = self._get_each if each else self._get_all
+        self._batchers = NodeBatchers(shards, lambda: RequestBatcher(send, linger_seconds=_LINGER_SECONDS))
 
     def get(self, space: int, partition_key: bytes, row_key: bytes) -> Awaitable[bytes | None]:
         """Return an awaitable of a row's value, by index keys."""
-        key = (space, partition_key, row_key)
-        return self._get_one(*key) if self._batcher is None else self._batcher(key)
-
-    async def _get_one(self, space: int, partition_key: bytes, row_key: bytes) -> bytes | None:
-        found = await self._pool.fetch(GET_ONE, space, partition_key, row_key, reads=True, partition=partition_key)
-        return found[0][0] if found else None
+        return self._batchers.of(partition_key)((space, partition_key, row_key))
 
     async def finished(self) -> None:
         """Return when no read is in flight."""
-        if self._batcher is not None:
-            await self._batcher.finished()
+        await self._batchers.finished()
 
     async def _get_all(self, keys: Sequence[_Key]) -> Sequence[bytes | None]:
         found = await self._pool.fetch(GET, *zip(*keys, strict=True), reads=True)
         return [record[0] for record in found]
+
+    async def _get_each(self, keys: Sequence[_Key]) -> Sequence[bytes | None]:
+        asked = [(*key, place) for place, key in enumerate(keys)]
+        values: list[bytes | None] = [None] * len(keys)
+        for place, value in await self._pool.fetch_each(GET_EACH, asked, partition=keys[0][1]):
+            values[place] = value
+        return values

@@ -10,7 +10,7 @@ up during a statement is ended at the coordinator, as far as that is possible.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import TypeAlias, TypeVar
 
@@ -89,6 +89,16 @@ class Pool:
         with database_errors():
             node = self._node(partition, everywhere=everywhere)
             return await self._tried(lambda connection: connection.fetch(statement, *arguments), node, reads=reads)
+
+    async def fetch_each(
+        self, statement: str, arguments: Sequence[Sequence[Argument]], *, partition: bytes
+    ) -> list[asyncpg.Record]:
+        """Read for several sets of arguments, of partitions on one node, in one round trip; see `fetch`."""
+        if len(arguments) == 1:  # asyncpg takes longer over many, however few they are.
+            return await self.fetch(statement, *arguments[0], reads=True, partition=partition)
+        with database_errors():
+            node = self._node(partition)
+            return await self._tried(lambda connection: connection.fetchmany(statement, arguments), node, reads=True)
 
     async def fetch_page(
         self, statement: str, *arguments: Argument, partition: bytes | None = None

@@ -9,6 +9,7 @@ scripts of a quarter of its size; a write that fails alone has the result None.
 
 from collections.abc import Sequence
 
+from lazulite.engine.postgres.citus.node_batchers import NodeBatchers
 from lazulite.engine.postgres.citus.shard_map import ShardMap
 from lazulite.engine.postgres.commit_timestamps import CommitTimestamps
 from lazulite.engine.postgres.errors import CHECK_FAILED
@@ -33,31 +34,25 @@ class ScriptedWrites:
     def __init__(self, pool: Pool, timestamps: CommitTimestamps, locks: PartitionLocks, shards: ShardMap) -> None:
         self._pool = pool
         self._timestamps = timestamps
-        self._locks = locks
         self._shards = shards
-        self._batchers: dict[int, RequestBatcher[PendingWrite, int | None]] = {}
-        """By node."""
+        self._batchers: NodeBatchers[PendingWrite, int | None] = NodeBatchers(
+            shards,
+            lambda: RequestBatcher(
+                self._send, lambda pending: pending.weight, locks=locks, row=lambda pending: pending.row
+            ),
+        )
 
     async def finished(self) -> None:
         """See `RowWrites`."""
-        while any(batcher.busy for batcher in self._batchers.values()):
-            for batcher in self._batchers.values():
-                await batcher.finished()
+        await self._batchers.finished()
 
     async def write(self, pending: PendingWrite) -> int | None:
         """See `RowWrites`."""
-        node = self._shards.node(pending.place.partition_key)
-        batcher = self._batchers.get(node)
-        if batcher is None:
-            batcher = self._batchers[node] = RequestBatcher(
-                self._send, lambda pending: pending.weight, locks=self._locks, row=lambda pending: pending.row
-            )
-        return await batcher(pending)
+        return await self._batchers.of(pending.place.partition_key)(pending)
 
     def give_up(self, partition: Partition) -> None:
         """See `RowWrites`."""
-        for batcher in self._batchers.values():
-            batcher.withdraw(lambda pending: pending.partition == partition, None)
+        self._batchers.withdraw(lambda pending: pending.partition == partition, None)
 
     async def _send(self, batch: Sequence[PendingWrite]) -> Sequence[Outcome]:
         base = self._timestamps.take(len(batch))

@@ -19,7 +19,8 @@ ORDER BY place
 """
 """The values of many rows, in the order of the arguments."""
 
-GET_ONE = "SELECT value FROM lazulite.rows WHERE space = $1 AND partition_key = $2 AND row_key = $3"
+GET_EACH = "SELECT $4::int, value FROM lazulite.rows WHERE space = $1 AND partition_key = $2 AND row_key = $3"
+"""The place of one row among others that are asked for, and its value; nothing if it is absent."""
 
 READ = """
 SELECT place, NULL::bytea AS row_key, NULL::bytea AS value, stamp

@@ -55,7 +55,7 @@ SCRIPTS = {
     "update": write_one(RowWrite(PLACE, CHANGES[0], PRESENT)),
     "delete": write_one(RowWrite(PLACE, CHANGES[1], Precondition(Expect.PRESENT, deletes=True))),
 }
-ONE_SHARD = (sql_statements.GET_ONE, sql_statements.READ_ONE, sql_pages.IN_PARTITION, sql_pages.ROW_GROUP)
+ONE_SHARD = (sql_statements.GET_EACH, sql_statements.READ_ONE, sql_pages.IN_PARTITION, sql_pages.ROW_GROUP)
 ARGUMENTS = dict(PLANS.values())
 ALL_SHARDS = (sql_pages.KEYS_IN_SPACE, sql_pages.VALUES_IN_SPACE, sql_pages.PARTITION_GROUP)
 
