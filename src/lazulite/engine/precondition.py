@@ -7,6 +7,7 @@ every conditional write as a `CommitFunction`.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from enum import Enum, auto
 from typing import NamedTuple
 
@@ -52,3 +53,16 @@ class ConditionalWrite(ABC):
     @abstractmethod
     def value(self, timestamp: int) -> bytes | None:
         """Return the row's new value for a commit timestamp in ticks; None deletes the row."""
+
+
+class ConditionalCommit(ABC):
+    """A `CommitFunction` of a commit of several rows, with a precondition of each.
+
+    Invariant: whenever all rows meet their preconditions, the commit function returns the same writes.
+    """
+
+    __slots__ = ()
+
+    @abstractmethod
+    def preconditions(self) -> Sequence[Precondition] | None:
+        """Return the precondition of each row, in their order; None if a write depends on its row's value."""

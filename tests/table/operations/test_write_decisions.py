@@ -8,7 +8,7 @@ from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.steps import finish
 from lazulite.table.model.edm import INT32
 from lazulite.table.model.row import Property, assemble, encode_keys, encode_properties
-from lazulite.table.operations.write_decisions import ApplyOne, EntityWrite
+from lazulite.table.operations.write_decisions import ApplyAll, ApplyOne, EntityWrite
 from tests.table.writes import NOW, STORED, writes
 
 
@@ -40,6 +40,17 @@ def test_what_was_seen_holds_for_that_row_only(write: EntityWrite, current: byte
     assert seen is None or seen.precondition() == (
         Precondition(Expect.ABSENT) if current is None else Precondition(Expect.PRESENT, timestamp=NOW)
     )
+
+
+@given(st.tuples(writes("a"), writes("b")), st.lists(st.sampled_from([None, STORED]), min_size=2, max_size=2))
+def test_writes_together_report_what_each_does(several: tuple[EntityWrite, ...], current: list[bytes | None]) -> None:
+    assume(all(write.condition is None or write.kind.must_exist for write in several))
+    decision = ApplyAll(several)
+    expected = decision.preconditions()
+    assert (expected is None) == any(write.precondition() is None for write in several)
+    if expected is not None and all(map(_fits, expected, current)):
+        present = [STORED if each.expects is Expect.PRESENT else None for each in expected]
+        assert decision(current, NOW + 1) == decision(present, NOW + 1)
 
 
 OTHER = assemble(NOW + 1, encode_keys("p", "r"), encode_properties({"A": Property(INT32, "2")}))

@@ -8,6 +8,8 @@ A commit takes the first path whose precondition it meets; if that path writes n
     a write; not with scripts
     several rows, begin as expected, and    `partition_commit`: write if the partition's     1
     one is kept (`expectation`)             version is still that of the kept row
+    several rows that may be absent; with   `partition_commit`: write if they are as         1
+    scripts                                 expected
     none                                    `partition_commit`: read the partition's         2
                                             version and rows, write if the version is
                                             still that one

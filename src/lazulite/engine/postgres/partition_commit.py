@@ -9,6 +9,9 @@ Expecting commits are decided without a read if the partition's version and thei
 commit (`kept_rows`). The statement that writes checks the version and what the rows begin with. So the values on which
 the commits were decided are those of the moment of the write. If the check fails, or if nothing would be written, the
 rows are read.
+
+Where statements go to one partition each, a commit whose rows may be absent, and that does not depend
+on their values, is sent with their preconditions. If they are not met, the rows are read.
 """
 
 import asyncio
@@ -21,10 +24,11 @@ from lazulite.engine.postgres.commit_timestamps import CommitTimestamps
 from lazulite.engine.postgres.errors import copy_for_waiter
 from lazulite.engine.postgres.kept_rows import Kept, KeptRows
 from lazulite.engine.postgres.keys import encode_text, index_key, long_key
-from lazulite.engine.postgres.partition_io import PartitionChange, PartitionIo, PartitionRead, PartitionState
+from lazulite.engine.postgres.partition_io import PartitionChange, PartitionIo, PartitionRead, PartitionState, Write
 from lazulite.engine.postgres.partition_locks import Partition, PartitionLocks
 from lazulite.engine.postgres.pending_write import RowWrites
-from lazulite.engine.postgres.sql_scripts import Place, RowBeginning, RowChange
+from lazulite.engine.postgres.sql_scripts import Place, RowBeginning, RowChange, RowWrite
+from lazulite.engine.precondition import ConditionalCommit, Expect, Precondition
 
 _ROWS_MAX = 200
 """Rows that are committed together, unless one commit has more."""
@@ -145,6 +149,10 @@ class PartitionCommits:
             outcomes = await self._commit_unread(place, commits, kept)
             if outcomes is not None:
                 return outcomes
+        elif self._io.write is not None:
+            outcomes = await self._commit_conditional(self._io.write, place, commits)
+            if outcomes is not None:
+                return outcomes
         read = PartitionRead(place, list({key for commit in commits for key in commit.keys.values()}))
         outcomes = ()
         after = Kept(0, b"", None)
@@ -178,6 +186,38 @@ class PartitionCommits:
             return None
         self._kept.keep(place, Kept(version, kept.row_key, rows[kept.row_key]))
         return outcomes
+
+    async def _commit_conditional(
+        self, write: Write, place: Place, commits: Sequence[_Commit]
+    ) -> "Sequence[int | BaseException] | None":
+        """Commit on preconditions, without a read; return None if nothing was written."""
+        preconditions = _preconditions(commits)
+        if not preconditions:
+            return None
+        first = self._timestamps.take(len(commits))
+        outcomes, changed, _ = _decide(commits, {}, first)
+        if len(changed) < len(preconditions):
+            return None
+        writes = [RowWrite(place, change, preconditions[change.row_key]) for change in changed]
+        return outcomes if await write(writes, first) else None
+
+
+def _preconditions(commits: Sequence[_Commit]) -> Mapping[bytes, Precondition]:
+    """Return the precondition of each row, by index key.
+
+    Empty: a commit has none, two commits write one row, or a row must be present, which would take a check of its own.
+    """
+    found: dict[bytes, Precondition] = {}
+    for commit in commits:
+        given = commit.decide.preconditions() if isinstance(commit.decide, ConditionalCommit) else None
+        if (
+            given is None
+            or any(each.expects is Expect.PRESENT for each in given)
+            or not found.keys().isdisjoint(commit.keys.values())
+        ):
+            return {}
+        found |= zip(commit.keys.values(), given, strict=True)
+    return found
 
 
 def _kept_key(commits: Sequence[_Commit]) -> bytes:

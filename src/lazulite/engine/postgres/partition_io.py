@@ -9,7 +9,7 @@ from lazulite.engine.postgres.connection import Connection
 from lazulite.engine.postgres.errors import CHECK_FAILED, RETRYABLE
 from lazulite.engine.postgres.pool import Pool
 from lazulite.engine.postgres.request_batcher import RequestBatcher
-from lazulite.engine.postgres.sql_scripts import Place, RowBeginning, RowChange, apply_script
+from lazulite.engine.postgres.sql_scripts import Place, RowBeginning, RowChange, RowWrite, apply_script, write_script
 from lazulite.engine.postgres.sql_statements import APPLY, LOCK, READ, READ_ONE
 
 _BYTES_OF_A_ROW = 16 << 10
@@ -48,6 +48,10 @@ Decide = Callable[[PartitionState], PartitionChange | None]
 """Returns the change of a partition for its state; None if there is none."""
 
 
+Write = Callable[[Sequence[RowWrite], int], Awaitable[bool]]
+"""Makes writes to a partition whose version is below a base, if all rows are as expected; returns whether it did."""
+
+
 class PartitionIo(Protocol):
     """Reads and changes partitions."""
 
@@ -60,6 +64,11 @@ class PartitionIo(Protocol):
 
         It is not if the partition's version is another one, or if an expected row is missing or begins otherwise.
         """
+        ...
+
+    @property
+    def write(self) -> Write | None:
+        """Makes writes to a partition that was not read; None: a read costs little, as many commits share it."""
         ...
 
     async def apply_locked(self, request: PartitionRead, decide: Decide) -> bool:
@@ -78,6 +87,8 @@ class PartitionIo(Protocol):
 
 class StatementIo:
     """One statement for the partitions of several commits: `PartitionIo` by statements."""
+
+    write = None
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
@@ -132,8 +143,15 @@ class ScriptIo:
 
     async def apply(self, change: PartitionChange) -> bool:
         """See `PartitionIo`."""
+        return await self._run(apply_script(*change), change.place)
+
+    async def write(self, writes: Sequence[RowWrite], base: int) -> bool:
+        """See `PartitionIo`."""
+        return await self._run(write_script([writes], base), writes[0].place)
+
+    async def _run(self, script: str, place: Place) -> bool:
         try:
-            await self._pool.run(apply_script(*change), change.place.partition_key)
+            await self._pool.run(script, place.partition_key)
         except CHECK_FAILED:
             return False
         return True

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from lazulite.engine.commit_steps import StepsNeededError
-from lazulite.engine.precondition import ConditionalWrite, Expect, Precondition
+from lazulite.engine.precondition import ConditionalCommit, ConditionalWrite, Expect, Precondition
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.steps import Steps, finish
 from lazulite.table.etag_condition import ANY, check_condition, ticks_meant
@@ -253,10 +253,16 @@ class ApplyOne(ConditionalWrite):
 
 
 @dataclass(frozen=True, slots=True)
-class ApplyAll:
+class ApplyAll(ConditionalCommit):
     """A `CommitFunction`: apply writes, each to its row, or reject all of them."""
 
     writes: Sequence[EntityWrite]
+
+    def preconditions(self) -> Sequence[Precondition] | None:
+        """See `ConditionalCommit`."""
+        found = [write.precondition() for write in self.writes]
+        known = [each for each in found if each is not None]
+        return known if len(known) == len(found) else None
 
     def __call__(self, current: Sequence[bytes | None], timestamp: int) -> Mapping[str, bytes | None]:
         """See `CommitFunction`.
