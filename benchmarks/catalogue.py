@@ -24,6 +24,7 @@ WRITE_PARTITIONS, MANY_PARTITIONS = 16, 1024
 MERGED_ROWS = 100  # of each partition that is written to
 SCAN_PARTITION, SCAN_ROWS = "scan", 10_000
 RANGE_ROWS, SLICE_ROWS = 100, 100_000
+SPREAD_ROWS = 10_000
 KEYS_MAX = 50_000  # Reads visit at most this many keys, chosen over the whole table.
 
 _MARKED = MARK.decode()
@@ -50,6 +51,10 @@ class Catalogue:
         """Return transactions that fill partition after partition: ten to each, with its number."""
         partition = self.fill(PARTITION_ROWS, lambda number: entity(f"r{_MARKED}", r_key(number), number))
         return replace(partition, sharing=PARTITION_ROWS // TRANSACTION_ROWS)
+
+    def spread_preload(self) -> Workload:
+        """Return transactions that each fill a partition of their own."""
+        return self.fill(SPREAD_ROWS, lambda number: entity(f"t{_MARKED}", r_key(number), number))
 
     def scan_preload(self) -> Workload:
         """Return transactions that fill the partition to scan."""
@@ -100,6 +105,12 @@ class Catalogue:
         text = f"PartitionKey eq '{SCAN_PARTITION}' and Count eq {COUNT_BASE + 500}L and Ratio lt 0.5"
         scan = self._read("partition scan with a filter", SCAN_ROWS, [self._query(text)])
         return replace(scan, results=SCAN_ROWS // 1000, entities=0)
+
+    def spread_pages(self) -> Workload:
+        """Query a page over ten of the partitions of `spread_preload`."""
+        starts = range(SPREAD_ROWS // TRANSACTION_ROWS - PARTITION_ROWS // TRANSACTION_ROWS + 1)
+        requests = [self._query(f"PartitionKey ge 't{start:012d}'") for start in starts]
+        return self._read("page of a table scan", PARTITION_ROWS, requests)
 
     def table_scan(self) -> Workload:
         """Scan the whole table, slice after slice, with a filter that next to no entity meets."""

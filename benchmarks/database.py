@@ -17,11 +17,18 @@ class Database:
     """A new database on a server, or the one of this name."""
 
     def __init__(self, server: Postgres, name: str = "") -> None:
-        self._server, self._name = server, name or server.create_database()
-        self.dsn = server.dsn(self._name)
+        self._server, self.name = server, name or server.create_database()
+        self.dsn = server.dsn(self.name)
+
+    def run(self, script: str, **values: object) -> None:
+        """Execute the statement in a file of `benchmarks/sql`, with values in the place of their names."""
+        text = (SQL / f"{script}.sql").read_text("utf-8")
+        for name, value in values.items():
+            text = text.replace(name, str(value))
+        self._server.execute(text, database=self.name)
 
     def _fetch(self, statement: str, *arguments: object) -> list[tuple[str, float]]:
-        return [(name, value) for name, value in self._server.execute(statement, *arguments, database=self._name)]
+        return [(name, value) for name, value in self._server.execute(statement, *arguments, database=self.name)]
 
     def stored(self) -> tuple[int, int]:
         """Return the number of the space, and the bytes of a value, of a table whose first partition is stored."""
@@ -32,16 +39,16 @@ class Database:
     def multiply(self, space: int, entities: int) -> float:
         """Copy the first partition, past the service, until there are so many entities; return the seconds it took."""
         began = time.perf_counter()
-        copy = (SQL / "multiply.sql").read_text("utf-8").replace("SPACE", str(space))
-        for statement in (copy.replace("LAST", str(entities // PARTITION_ROWS - 1)), "VACUUM ANALYZE", "CHECKPOINT"):
-            self._server.execute(statement, database=self._name)
+        self.run("multiply", SPACE=space, LAST=entities // PARTITION_ROWS - 1)
+        for statement in ("VACUUM ANALYZE", "CHECKPOINT"):
+            self._server.execute(statement, database=self.name)
         return time.perf_counter() - began
 
     def create_queue(self, messages: int) -> None:
         """Make the table of `queue_put.sql` and `queue_cycle.sql`, with so many messages."""
         script = (SQL / "queue_table.sql").read_text("utf-8").replace("ROWS", str(messages))
         for statement in script.split(";"):
-            self._server.execute(statement, database=self._name)
+            self._server.execute(statement, database=self.name)
 
     def sizes_mb(self) -> dict[str, float]:
         """Return the MB of the tables and their indexes on the disk, by name."""

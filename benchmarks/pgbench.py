@@ -24,6 +24,7 @@ THREADS = 2
 TRANSACTIONS_MIN = 1000  # A run of fewer is bounded by their number, not by time: pgbench takes one of both.
 _ONE_MORE = 10 ** len(MARK)
 _SPACE = 1 << 40  # for inserts: no table of the service has this number
+_ROW = ":space, 'w:partition', ':number-{:02d}', :number, ':value'"
 
 
 def point_read(space: int, entities: int) -> Mapping[str, str | int]:
@@ -37,12 +38,16 @@ def single_insert(value_bytes: int) -> Mapping[str, str | int]:
     return {"space": _SPACE, "partitions": WRITE_PARTITIONS, "value": "x" * value_bytes}
 
 
-def loading(dsn: str, script: str, variables: Mapping[str, str | int]) -> Load:
-    """Return a load that runs a script of `benchmarks/sql` on a database.
+def loading(dsn: str, script: str, variables: Mapping[str, str | int], *, citus: bool = False, rows: int = 1) -> Load:
+    """Return a load that runs a script of `benchmarks/sql` on a database; ROWS in it stands for so many rows.
 
-    It raises a `BenchmarkError` if a statement does not return one row.
+    It raises a `BenchmarkError` if a statement fails. On Citus, plans are not the same for all arguments. Several
+    statements in one message (`\\;`) cannot be prepared.
     """
-    session = re.findall(r"SET (\w+) = (\w+)", SESSION + PLANNED_ONCE)
+    session = re.findall(r"SET (\w+) = (\w+)", SESSION if citus else SESSION + PLANNED_ONCE)
+    text = (Path(__file__).parent / "sql" / f"{script}.sql").read_text("utf-8")
+    text = text.replace("ROWS", ", ".join(f"({_ROW.format(row)})" for row in range(rows)))
+    mode = "simple" if "\\;" in text else "prepared"
     environment = {**os.environ, "PGOPTIONS": " ".join(f"-c {name}={value}" for name, value in session)}
 
     def run(workload: Workload, _port: int, first: int, limits: Limits) -> Measurement:
@@ -50,11 +55,10 @@ def loading(dsn: str, script: str, variables: Mapping[str, str | int]) -> Load:
         few = limits.requests < TRANSACTIONS_MIN
         bound = f"-t{max(1, limits.requests // clients)}" if few else f"-T{seconds}"
         found = {**variables, "first": _ONE_MORE + first, "clients": clients, "turn": 0}
-        command = [_program(), "-n", "-Mprepared", f"-c{clients}", f"-j{THREADS}", bound]
-        command += ["-f", str(Path(__file__).parent / "sql" / f"{script}.sql")]
-        command += [*(f"-D{name}={value}" for name, value in found.items()), dsn]
+        command = [_program(), "-n", f"-M{mode}", f"-c{clients}", f"-j{THREADS}", bound]
+        command += ["-f", "-", *(f"-D{name}={value}" for name, value in found.items()), dsn]
         done = subprocess.run(
-            command, env=environment, capture_output=True, text=True, check=False, timeout=60 + seconds
+            command, env=environment, input=text, capture_output=True, text=True, check=False, timeout=60 + seconds
         )
         processed = re.search(r"^number of transactions actually processed: (\d+)", done.stdout, re.MULTILINE)
         rate = re.search(r"^tps = ([\d.]+)", done.stdout, re.MULTILINE)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from benchmarks.rows import CLOSED, Row, read_sections
 from benchmarks.sections import SECTIONS
-from benchmarks.subjects import AZURITE, BASELINE, HELD, LAZULITE, MINIMAL, PGBENCH, TWO, TWO_HELD, WORKERS
+from benchmarks.subjects import AZURITE, BASELINE, HELD, LAZULITE, MINIMAL, PGBENCH, PLAIN, TWO, TWO_HELD, WORKERS
 from benchmarks.targets import TARGETS, find, middle, ratio
 
 DIRECTORY = Path(__file__).with_name("results")
@@ -23,10 +23,12 @@ class Line(NamedTuple):
     group: Sequence[Row]
 
     def against(self, subject: str | None) -> float | None:
-        """Return the rate as a multiple of another subject's on as many connections; pgbench has its own number."""
-        where = {"subject": subject} | ({} if subject == PGBENCH else {"connections": self.rows[0].connections})
+        """Return the rate as a multiple of another subject's on as many connections; pgbench may have others."""
+        others = find(self.group, {"subject": subject, "connections": self.rows[0].connections})
+        if subject == PGBENCH:
+            others = others or find(self.group, {"subject": subject})
         is_other = self.rows[0].mode == CLOSED and self.rows[0].subject != subject
-        return ratio(self.rows, find(self.group, where)) if is_other else None
+        return ratio(self.rows, others) if is_other else None
 
     def lazulite(self) -> float | None:
         """Return the rate of Lazulite as a multiple of that of Azurite, or of the minimal server."""
@@ -63,6 +65,7 @@ COLUMNS: dict[str, tuple[str, Callable[[Line], float | None]]] = {
     "of the baseline": (".0%", lambda line: line.against(BASELINE)),
     "Lazulite is × it": (".2f", Line.lazulite),
     "of pgbench": (".0%", lambda line: line.against(PGBENCH)),
+    "of plain PostgreSQL": (".2f", lambda line: line.against(PLAIN)),
     "of one process": (".2f", lambda line: line.against(ONE_PROCESS.get(line.rows[0].subject))),
 }
 """By head: the form and the value of a cell. A table has the columns of which it has a number."""

@@ -12,6 +12,7 @@ from benchmarks.processes import Server, running
 from benchmarks.workload import BenchmarkError
 
 LAZULITE, AZURITE, BASELINE, MINIMAL, PGBENCH = "lazulite", "azurite", "baseline", "minimal", "pgbench"
+PLAIN = "lazulite, PostgreSQL"  # beside one on a Citus cluster
 EMPTY = "lazulite, empty queue"  # beside one whose queue is not
 STREAMS = "lazulite, streams"  # the Table service with a stream service beside it
 TWO, HELD, TWO_HELD = "lazulite × 2", "lazulite, ¼ CPU", "lazulite × 2, ¼ CPU each"

@@ -121,6 +121,17 @@ def test_pgbench_reads_and_inserts(dsn: str) -> None:
     assert heads == [(16,)]
 
 
+def test_pgbench_runs_the_scripts_of_a_cluster(dsn: str) -> None:
+    Database(shared(), dsn.rpartition("/")[2]).run("citus_rows", SPACE=9, SHARING=10, BYTES=100, ROWS=100)
+    stored = {"space": 9, "entities": 100, "sharing": 10}
+    for script, count in (("citus_read", 1), ("citus_range", 10), ("citus_scan", 20)):
+        load = loading(dsn, script, {**stored, "count": count}, citus=True)
+        assert load(ASKED, 0, 0, Limits(1, 12)).requests == 12
+    insert = loading(dsn, "citus_insert", {"space": 10, "partitions": 3, "value": "x" * 100}, citus=True, rows=5)
+    assert insert(ASKED, 0, 0, Limits(1, 12)).requests == 12
+    assert fetch(dsn, "SELECT count(*), count(DISTINCT stamp) FROM lazulite.rows WHERE space = 10") == [(60, 12)]
+
+
 def test_pgbench_that_finds_nothing_has_measured_nothing(dsn: str) -> None:
     with pytest.raises(BenchmarkError, match="expected one row"):
         loading(dsn, "point_read", point_read(8, 3))(ASKED, 0, 0, Limits(1, 4))
@@ -171,6 +182,16 @@ def test_a_process_held_to_a_share_of_a_cpu_stops_and_goes_on() -> None:
         assert throttling(load, server, 0.25)(ASKED, 0, 0, Limits(1, 1)) == NOTHING
         assert not stopped(), "it stays stopped"
         process.kill()
+
+
+def test_the_report_compares_with_pgbench_on_as_many_connections() -> None:
+    found = [
+        Row("citus", "get", subject, connections=connections, requests=requests, seconds=1.0)
+        for connections, ours, plain, theirs in ((1, 30, 40, 60), (16, 80, 100, 100))
+        for subject, requests in (("lazulite", ours), ("lazulite, PostgreSQL", plain), ("pgbench", theirs))
+    ]
+    lines = [line for line in render(found, []).splitlines() if "| lazulite | closed" in line]
+    assert [re.findall(r"\| ([\d.]+%?)(?= \|)", line)[-2:] for line in lines] == [["50%", "0.75"], ["80%", "0.80"]]
 
 
 def test_a_waiting_process_saves_little_of_its_share() -> None:

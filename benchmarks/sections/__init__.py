@@ -1,6 +1,6 @@
 """The sections, in the order in which they are measured and reported: a title, and a function that takes a `Bench`."""
 
-from benchmarks.sections import big, postgres, queue, queue_growth, startup, streams, table, workers
+from benchmarks.sections import big, citus, postgres, queue, queue_growth, startup, streams, table, workers
 
 SECTIONS = {
     "startup": ("Commands and idle servers", startup.run),
@@ -10,6 +10,7 @@ SECTIONS = {
     "workers": ("By workers", workers.run),
     "big": ("The big table", big.run),
     "postgres": ("On PostgreSQL", postgres.run),
+    "citus": ("On a Citus cluster", citus.run),
     "queue": ("Queues", queue.run),
     "queue_growth": ("Queues, by what is in front", queue_growth.run),
 }
