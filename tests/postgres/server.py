@@ -168,14 +168,15 @@ class PostgresServer(Postgres):
         self._process: subprocess.Popen[bytes] | None = None
 
     @classmethod
-    def make(cls, parent: Path | None = None, **settings: str) -> Self:
+    def make(cls, parent: Path | None = None, *, password: str = "", **settings: str) -> Self:
         """Make a server, and start it.
 
         Args:
             parent: the directory that its own is made in; None: where temporary files go.
+            password: of its user; "": any.
             settings: added to SETTINGS, or override them.
         """
-        server = cls(_new_directory(parent), secrets.token_urlsafe())
+        server = cls(_new_directory(parent), password or secrets.token_urlsafe())
         file = server._directory / "password"
         file.write_text(server._password)
         programs().own(file)

@@ -4,6 +4,7 @@ from .abuse.campaign import ABUSE
 from .blob.campaign import LEASES
 from .blob.crash import BLOBS
 from .campaign import Campaign
+from .citus.campaign import CITUS
 from .clock import CLOCK
 from .crash import CRASH
 from .faults.campaign import FAULTS
@@ -33,4 +34,5 @@ CAMPAIGNS: dict[str, Campaign] = {
     "queue-power": QUEUE_POWER,
     "leases": LEASES,
     "blobs": BLOBS,
+    "citus": CITUS,
 }

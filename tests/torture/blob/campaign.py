@@ -17,7 +17,7 @@ from tests.torture.linearizability.on_workers import workers_of
 from tests.torture.queue.history import SECOND
 from tests.torture.queue.servers import OneServer
 
-from .client import Client, created
+from .client import PAUSE_SECONDS, Client, created
 from .recorder import Recorders
 from .wire import UnexpectedAnswerError, Wire
 
@@ -39,6 +39,9 @@ class LeasesRun:
         servers: what serves.
         counts: counts what was done.
     """
+
+    pause_seconds = PAUSE_SECONDS
+    """Of a client, see there."""
 
     def __init__(self, random: Random, servers: OneServer, counts: Counter[str]) -> None:
         self._random = random
@@ -76,6 +79,8 @@ class LeasesRun:
         """Let the clients work, perhaps kill a worker, and end the server; return what they found by themselves."""
         over, wire = asyncio.Event(), self._wire
         clients = [Client(wire, Random(self._random.random()), self._now, self._counts) for _ in range(CLIENTS)]
+        for client in clients:
+            client.pause_seconds = self.pause_seconds
         runs = asyncio.gather(*(each.run(self._recorders.choose, over) for each in clients), return_exceptions=True)
         try:
             await self._disturb()

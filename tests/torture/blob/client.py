@@ -18,7 +18,7 @@ _KINDS = {"reads": 30, "writes": 45, "lease actions": 25}
 _VERBS = {Verb.PUT: 4, Verb.METADATA: 4, Verb.BLOCK: 3, Verb.LIST: 4, Verb.DELETE: 1}
 _ACTIONS = {Action.ACQUIRE: 5, Action.RENEW: 2, Action.CHANGE: 2, Action.RELEASE: 3, Action.BREAK: 1}
 _BLOCKS_KNOWN = 3
-_PAUSE_SECONDS = 0.05
+PAUSE_SECONDS = 0.05
 UNAVAILABLE = 500
 T = TypeVar("T")
 
@@ -32,6 +32,8 @@ class Client:
         self._now = now
         self._counts = counts
         self._connection: Connection | None = None
+        self.pause_seconds = PAUSE_SECONDS
+        """After a 5xx, or the loss of a connection."""
 
     async def run(self, choose: Callable[[Random], Recorder], over: asyncio.Event) -> None:
         """Do one operation after the other until it is over.
@@ -50,7 +52,7 @@ class Client:
                 self._counts[kind] += 1
             except LostConnectionError:
                 await self.close()
-                await asyncio.sleep(_PAUSE_SECONDS)
+                await asyncio.sleep(self.pause_seconds)
             finally:
                 recorder.running -= 1
         await self.close()

@@ -38,6 +38,8 @@ class Run:
     """All that is done, seen and judged through all lives of the server."""
 
     clients = CLIENTS
+    pause_seconds = 0.0
+    """Of a client, after a 5xx."""
 
     def __init__(self, seed: int, directory: Path) -> None:
         self.partitions = Partitions(directory)
@@ -89,6 +91,8 @@ class Run:
             Client(wire, connection, self._random, self._now, self._counts)
             for wire, connection in zip(turns, connections, strict=True)
         ]
+        for client in clients:
+            client.pause_seconds = self.pause_seconds
         try:
             await connections[0].exchange(wires[0].create_table())
             for recorder in self.partitions:
@@ -203,7 +207,7 @@ def linearizability(
     directory: Path,
     start: Start | None = None,
     round_operations: int = ROUND_OPERATIONS,
-    run: type[Run] = Run,
+    run: Callable[[int, Path], Run] = Run,
 ) -> Report:
     """Run the campaign; see `Campaign.run`. `start` stands in for what begins a server, `run` for what is done."""
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:

@@ -1,5 +1,6 @@
 """One client: an operation of any kind on a partition, sent, and recorded with what came of it."""
 
+import asyncio
 import random
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
@@ -39,6 +40,8 @@ class Client:
         self._random = dice
         self.counts = counts
         self._now = now
+        self.pause_seconds = 0.0
+        """After a 5xx: how long until the next operation."""
 
     def continue_on(self, connection: Connection) -> None:
         """Use another connection."""
@@ -63,6 +66,7 @@ class Client:
             await kinds[kind](recorder)
         except UnavailableError:
             self.counts["unavailable"] += 1
+            await asyncio.sleep(self.pause_seconds)
         else:
             self.counts[kind] += 1
 

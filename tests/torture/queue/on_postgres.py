@@ -94,10 +94,9 @@ class OnDatabase:
 
     async def disturb(self) -> None:
         """See `Servers`."""
-        faults: Sequence[Callable[[], Awaitable[None]]] = (self._kill, self._replace, self._disconnect, self._crash)
         for _ in range(self._random.randint(*FAULTS)):
             await asyncio.sleep(self._random.uniform(*BETWEEN_SECONDS))
-            await self._random.choice(faults)()
+            await self._random.choice(self.faults())()
 
     async def end(self) -> None:
         """See `Servers`."""
@@ -111,6 +110,10 @@ class OnDatabase:
             await asyncio.to_thread(server.join)
 
     # --- faults
+
+    def faults(self) -> Sequence[Callable[[], Awaitable[None]]]:
+        """Return what may happen."""
+        return self._kill, self._replace, self._disconnect, self._crash
 
     async def _kill(self) -> None:
         seconds = self._random.choice(list(self._running))

@@ -1,0 +1,1 @@
+"""Three services on a Citus cluster whose nodes fail."""
