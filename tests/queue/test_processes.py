@@ -119,7 +119,7 @@ class InterruptedCatalog(Catalog):
 
 @pytest.mark.parametrize("change", [Catalog.clear, Catalog.delete])
 @pytest.mark.parametrize("interrupted", [Catalog.clear, Catalog.delete])
-async def test_a_drop_finishes_those_that_were_interrupted(interrupted: Change, change: Change) -> None:
+async def test_a_drop_finishes_interrupted_drops(interrupted: Change, change: Change) -> None:
     async with opened() as world:
         world.engine = engine = CountingEngine(world.engine)
         engine.drops = False

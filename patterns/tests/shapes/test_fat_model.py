@@ -5,7 +5,6 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from lazulite_patterns.effects.effect import Protocol, perform
-from lazulite_patterns.effects.errors import Rejected
 from lazulite_patterns.effects.tables import EntityKey, Kind, Operation, Properties, Read, Stored, Write
 from lazulite_patterns.entities.bags import Bag
 from lazulite_patterns.outcomes import Conflict, Policy, Unavailable
@@ -18,24 +17,12 @@ from lazulite_patterns.shapes.protocols.fat import FatProtocol
 from lazulite_patterns.shapes.protocols.groups import remove
 from lazulite_patterns.shapes.protocols.rests import collect
 from lazulite_patterns.simulation import InvariantError, Simulation, World, explore
-from lazulite_patterns.simulation.world import Request
+
+from .model_time import Timed, is_over, passing
 
 KEY = EntityKey("p", "e")
 SIZES = Sizes(value_bytes=50, row_bytes=50, head_bytes=0, batch_bytes=0, page_rows=1)
 UNMARKED = Policy(marks=0)
-OVER = EntityKey("over", "")
-"""Where it stands that the grace of all rows so far is over."""
-
-
-class Timed(World):
-    """No head is flipped after the grace of its rows: what the protocol assumes of time."""
-
-    def perform(self, effect: Request, now_seconds: float = 0.0) -> tuple[World, object]:
-        writes = isinstance(effect, Write) and effect.table == "t" and effect.operation.kind is not Kind.DELETE
-        if writes and self.entity("clock", OVER) is not None:
-            raise Rejected(400, "TooLate")
-        after, answer = super().perform(effect, now_seconds)
-        return Timed(after._rows), answer
 
 
 class Repeating(FatProtocol):
@@ -128,14 +115,10 @@ def reading(kind: type[FatProtocol]) -> Callable[[], Protocol[object]]:
 def collecting(kind: type[FatProtocol]) -> Callable[[], Protocol[object]]:
     def process() -> Protocol[object]:
         """Ask the model whether the grace of all rows so far is over, instead of a clock."""
-        over = kind is Impatient or (yield from perform(Read("clock", OVER))) is not None
+        over = kind is Impatient or (yield from is_over())
         return (yield from collect("t", "p", UNMARKED, -1 if over else 600))
 
     return process
-
-
-def passing() -> Protocol[object]:
-    return (yield from perform(Write("clock", Operation(Kind.PUT, OVER))))
 
 
 def start() -> World:

@@ -8,7 +8,7 @@ import pytest
 from lazulite_patterns.effects.blobs import BlobDelete, BlobPut
 from lazulite_patterns.effects.effect import Protocol, perform
 from lazulite_patterns.effects.errors import Rejected
-from lazulite_patterns.effects.tables import EntityKey, Kind, Operation, Read, Stored, Write
+from lazulite_patterns.effects.tables import EntityKey, Kind, Operation, Stored, Write
 from lazulite_patterns.entities.bags import Bag, Bags
 from lazulite_patterns.outcomes import Policy, Unavailable
 from lazulite_patterns.shapes import Inconsistent
@@ -17,26 +17,14 @@ from lazulite_patterns.shapes.protocols.orphans import Collector
 from lazulite_patterns.shapes.protocols.references import BlobReference, reference_of, reference_text
 from lazulite_patterns.shapes.protocols.sinks import Sink
 from lazulite_patterns.simulation import InvariantError, Simulation, World, explore
-from lazulite_patterns.simulation.world import Request
 from lazulite_patterns.table.session import Session
+
+from .model_time import Timed, is_over, passing
 
 KEY = EntityKey("p", "e")
 UNMARKED = Policy(marks=0)
 SESSION: Session[Bag] = Session("t", Bags(), UNMARKED)
-OVER = EntityKey("over", "")
-"""Where it stands that the grace of all blobs so far is over."""
 Process = Callable[[], Protocol[object]]
-
-
-class Timed(World):
-    """No entity is written after the grace of its blob: what the protocol assumes of time."""
-
-    def perform(self, effect: Request, now_seconds: float = 0.0) -> tuple[World, object]:
-        writes = isinstance(effect, Write) and effect.table == "t" and effect.operation.kind is not Kind.DELETE
-        if writes and self.entity("clock", OVER) is not None:
-            raise Rejected(400, "TooLate")
-        after, answer = super().perform(effect, now_seconds)
-        return Timed(after._rows, after._queues, after._containers), answer
 
 
 class Overwriting(LargeProtocol[Bag]):
@@ -117,14 +105,10 @@ def reading(kind: type[LargeProtocol[Bag]]) -> Process:
 def collecting(kind: type[LargeProtocol[Bag]]) -> Process:
     def process() -> Protocol[object]:
         """Ask the model whether the grace of all blobs so far is over, instead of a clock."""
-        over = kind is Impatient or (yield from perform(Read("clock", OVER))) is not None
+        over = kind is Impatient or (yield from is_over())
         return (yield from Collector("t", "c", "Photo", UNMARKED, -1 if over else 600).collect())
 
     return process
-
-
-def passing() -> Protocol[object]:
-    return (yield from perform(Write("clock", Operation(Kind.PUT, OVER))))
 
 
 def start() -> World:

@@ -19,11 +19,6 @@ from .test_files import Rows, files_in, reject_links
 ROUNDS = 4
 
 
-@pytest.fixture(name="path")
-def _path(tmp_path: Path) -> Path:
-    return tmp_path / "content"
-
-
 @pytest.fixture(name="stores")
 async def _stores(path: Path) -> AsyncIterator[list[ContentFiles]]:
     """Two processes."""

@@ -41,11 +41,6 @@ def reject_links(source: Path, target: Path) -> None:
     raise OSError(errno.EMLINK, "Too many links")
 
 
-@pytest.fixture(name="path")
-def _path(tmp_path: Path) -> Path:
-    return tmp_path / "content"
-
-
 @pytest.fixture(name="store")
 async def _store(path: Path) -> AsyncIterator[ContentFiles]:
     store = ContentFiles(path)

@@ -52,11 +52,6 @@ def slots_in(path: Path) -> list[str]:
     return sorted(file.name for file in path.glob("*.process"))
 
 
-@pytest.fixture(name="path")
-def _path(tmp_path: Path) -> Path:
-    return tmp_path / "content"
-
-
 @pytest.fixture(name="stores")
 async def _stores(path: Path) -> AsyncIterator[list[ContentFiles]]:
     stores = [ContentFiles(path) for _ in range(3)]
