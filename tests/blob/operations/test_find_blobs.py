@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from lazulite.blob.storage import tag_index
 from lazulite.engine.contract import EngineUnavailableError, KeyRange
+from tests.blob.operations.test_delete_blob import keep_versions
 from tests.blob.operations.test_tags import document, put
 from tests.blob.world import ACCOUNT, CONTAINER, Answer, World, opened, token
 
@@ -41,18 +42,37 @@ async def find(world: World, where: str, query: str = "", container: str = CONTA
 
 
 def found(answer: Answer) -> list[tuple[str, str]]:
+    return [(container, name) for container, name, _ in found_versions(answer)]
+
+
+def found_versions(answer: Answer) -> list[tuple[str, str, str]]:
+    """Return the container, the name, and the id of the version of each; `current` for that of a blob itself."""
     assert answer.status == 200, answer
     root = ET.fromstring(answer.body.decode("utf-8-sig"))
-    return [(blob.findtext("ContainerName", ""), blob.findtext("Name", "")) for blob in root.iter("Blob")]
+    return [
+        (
+            blob.findtext("ContainerName", ""),
+            blob.findtext("Name", ""),
+            "current" if blob.findtext("IsCurrentVersion") else blob.findtext("VersionId", ""),
+        )
+        for blob in root.iter("Blob")
+    ]
 
 
 async def all_found(world: World, where: str, container: str, most: int) -> list[tuple[str, str]]:
-    rows: list[tuple[str, str]] = []
+    return [(container, name) for container, name, _ in await all_found_versions(world, where, container, most, "")]
+
+
+async def all_found_versions(
+    world: World, where: str, container: str, most: int, query: str = "&include=versions"
+) -> list[tuple[str, str, str]]:
+    rows: list[tuple[str, str, str]] = []
     marker = ""
     while True:
-        answer = await find(world, where, f"maxresults={most}&marker={quote(marker)}", container)
-        rows += found(answer)
-        marker = ET.fromstring(answer.body.decode("utf-8-sig")).findtext("NextMarker", "")
+        answer = await find(world, where, f"maxresults={most}&marker={quote(marker)}{query}", container)
+        rows += found_versions(answer)
+        last, marker = marker, ET.fromstring(answer.body.decode("utf-8-sig")).findtext("NextMarker", "")
+        assert not marker or marker != last, "the search does not go on"
         if not marker:
             return rows
 
@@ -90,6 +110,42 @@ def test_what_fits_is_found_once(steps: Sequence[tuple[str, dict[str, str] | Non
     asyncio.run(run())
 
 
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.tuples(NAMES, TAGS | st.none()), max_size=12), st.sampled_from(RANGES), st.integers(1, 3))
+def test_past_versions_are_found_once(
+    steps: Sequence[tuple[str, dict[str, str] | None]], where: str, most: int
+) -> None:
+    async def run() -> None:
+        past, stored = dict[tuple[str, str], dict[str, str]](), dict[str, tuple[str, dict[str, str]]]()
+        async with opened() as world:
+            keep_versions(world)
+            for name, tags in steps:
+                if name in stored:
+                    version, replaced = stored.pop(name)
+                    past[name, version] = replaced
+                if tags is None:
+                    await world.ask("DELETE", f"{CONTAINER}/{name}")
+                    continue
+                given = "&".join(f"{tag}={quote(value)}" for tag, value in tags.items())
+                stored[name] = (await put(world, name, given)).headers["x-ms-version-id"], tags
+            await tag_a_version(world, past)
+            world.days += 1
+            current = [(CONTAINER, name, "current") for name, (_, tags) in stored.items() if fits(where, tags)]
+            versions = [(CONTAINER, *key) for key, tags in past.items() if fits(where, tags)]
+            for container in (CONTAINER, ""):
+                assert sorted(await all_found_versions(world, where, container, most)) == sorted(current + versions)
+                assert sorted(await all_found(world, where, container, most)) == sorted(each[:2] for each in current)
+
+    async def tag_a_version(world: World, past: dict[tuple[str, str], dict[str, str]]) -> None:
+        for name, version in list(past)[:1]:
+            past[name, version] = {"x": "2", "y": "1"}
+            query = f"comp=tags&versionid={version}"
+            answer = await world.ask("PUT", f"{CONTAINER}/{name}", query, document(x="2", y="1"))
+            assert answer.status == 204, answer
+
+    asyncio.run(run())
+
+
 async def test_a_page_to_its_elements(world: World) -> None:
     await put(world, "b", "x=1&y=2&z=3")
     answer = await find(world, "x='1' and y='2'", "maxresults=2", "")
@@ -98,6 +154,12 @@ async def test_a_page_to_its_elements(world: World) -> None:
         b"<ContainerName>docs</ContainerName><Tags><TagSet><Tag><Key>x</Key><Value>1</Value></Tag>"
         b"<Tag><Key>y</Key><Value>2</Value></Tag></TagSet></Tags></Blob></Blobs><NextMarker /></EnumerationResults>"
     ) in answer.body.replace(b"'", b"&apos;")
+    assert b"Version" not in (await find(world, "x='1'", "include=versions")).body
+    keep_versions(world)
+    version = (await put(world, "c", "x=3")).headers["x-ms-version-id"].encode()
+    page = (await find(world, "x='3'", "include=versions")).body
+    assert b"</Tags><VersionId>%b</VersionId><IsCurrentVersion>true</IsCurrentVersion></Blob>" % version in page
+    assert b"Version" not in (await find(world, "x='3'")).body
 
 
 async def test_a_row_of_an_earlier_value_finds_nothing(world: World) -> None:

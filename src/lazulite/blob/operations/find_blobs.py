@@ -6,10 +6,10 @@ from contextlib import aclosing
 from lazulite.blob.call import Call
 from lazulite.blob.limits import BLOBS_OF_LIST_MAX
 from lazulite.blob.lists.parameters import read_include, read_most
-from lazulite.blob.lists.tag_search import FoundBlob, search
+from lazulite.blob.lists.tag_search import FoundBlob, Place, search
 from lazulite.blob.model.tag_expression import TagQuery
 from lazulite.blob.payload.found_blobs import Found, write_found
-from lazulite.blob.payload.marker import Marker, read_marker, write_marker
+from lazulite.blob.payload.marker import LAST_TIME, Marker, read_marker, write_marker
 from lazulite.blob.payload.tag_expression import read_where
 from lazulite.blob.resource import Kind
 from lazulite.blob.storage.catalog import Container
@@ -23,7 +23,7 @@ _ECHOED = (("Where", "where"), ("Marker", "marker"), ("MaxResults", "maxresults"
 
 
 async def find_blobs(call: Call) -> Response:
-    """Return a page of the blobs whose tags fit an expression. Past versions are not found."""
+    """Return a page of the blobs whose tags fit an expression."""
     parameters = call.parameters
     in_account = call.resource.kind is Kind.SERVICE
     where = parameters.get("where")
@@ -31,34 +31,38 @@ async def find_blobs(call: Call) -> Response:
         raise ServiceError("MissingRequiredQueryParameter", details=[("QueryParameterName", "where")])
     query = read_where(where, in_account=in_account)
     most = read_most(parameters, BLOBS_OF_LIST_MAX)
-    read_include(call.request, _WORDS)
-    marker = read_marker(parameters.get("marker", ""))
+    with_versions = "versions" in read_include(call.request, _WORDS)
+    marker = read_marker(parameters.get("marker", "")) or Marker("")
     rows: list[Found] = []
     following = ""
     scanned = 0
     time_slice = TimeSlice(call.context.limits.slice_seconds, call.context.monotonic)
-    async with aclosing(_candidates(call, query, "" if marker is None else marker.name)) as candidates:
+    async with aclosing(_candidates(call, query, marker, with_versions=with_versions)) as candidates:
         async for container, found in candidates:
             scanned += 1
             is_late = await time_slice.checkpoint() > call.deadline and scanned > 1
             if is_late or (len(rows) == most and found.tags is not None):
-                following = write_marker(Marker(f"{container}/{found.at}"))
+                following = write_marker(Marker(f"{container}/{found.at.row}", found.at.time))
                 break
             if found.tags is not None:
                 named = {name: value for name, value in found.tags.items() if name in query.names}
-                rows.append(Found(found.name, container, named))
+                version = found.version if with_versions else ""
+                rows.append(Found(found.name, container, named, version, is_current=found.at.time == LAST_TIME))
     call.record.rows_scanned, call.record.rows_returned = scanned, len(rows)
     sent = [(element, parameters[name]) for element, name in _ECHOED if name in parameters]
     steps = write_found(call.address.base, sent, rows, following)
     return Response(200, [XML_TYPE, NO_CACHE], b"".join(await call.in_slices(steps)))
 
 
-async def _candidates(call: Call, query: TagQuery, start: str) -> AsyncGenerator[tuple[str, FoundBlob], None]:
+async def _candidates(
+    call: Call, query: TagQuery, start: Marker, *, with_versions: bool
+) -> AsyncGenerator[tuple[str, FoundBlob], None]:
     """Yield the places of the search, with the names of their containers, from a marker on."""
-    first, _, row = start.partition("/")
+    first, _, row = start.name.partition("/")
     async for container in _containers(call, query, first):
-        at = row if container.name == first else ""
-        async with aclosing(search(call.context, container.space, query, at)) as found:
+        at = Place(row, start.time) if container.name == first else Place()
+        found_blobs = search(call.context, container.space, query, at, with_versions=with_versions)
+        async with aclosing(found_blobs) as found:
             async for each in found:
                 yield container.name, each
 

@@ -7,7 +7,7 @@ from lazulite.blob.headers.request import conditions_of, lease_id, require_met
 from lazulite.blob.leasing import check_lease, lease_for_write
 from lazulite.blob.model.blob import read_blob
 from lazulite.blob.model.draft import Draft
-from lazulite.blob.model.rows import CURRENT
+from lazulite.blob.model.rows import CURRENT, SNAPSHOT
 from lazulite.blob.payload.tags import read_tags, write_tags
 from lazulite.blob.storage.tag_index import NOT_INDEXED, index_tags
 from lazulite.protocol.errors import ServiceError
@@ -47,8 +47,8 @@ async def set_tags(call: Call) -> Response:
         indexed.check(draft.now)
         draft.put(row, replace(blob, lease=lease, tags=tuple(tags.items())).to_bytes())
 
-    if tags and row == CURRENT:
-        await call.decide_early(container, decide)
+    if tags and not row.startswith(SNAPSHOT):
+        await call.decide_early(container, decide, *rows)
         indexed = await index_tags(call.context.engine, partition, tags, call.context.clock())
     await call.commit(container, decide, *rows)
     return Response(204)

@@ -19,6 +19,10 @@ class Found(NamedTuple):
     container: str
     tags: Tags
     """Those that the expression names."""
+    version: str = ""
+    """The id of its version; "": it is not shown."""
+    is_current: bool = True
+    """Whether it is no past version."""
 
 
 def write_found(base: str, sent: Sequence[tuple[str, str]], rows: Iterable[Found], marker: str) -> Steps[list[bytes]]:
@@ -33,7 +37,10 @@ def write_found(base: str, sent: Sequence[tuple[str, str]], rows: Iterable[Found
     written = []
     for number, row in enumerate(rows):
         names = xml.leaf("Name", row.name), xml.leaf("ContainerName", row.container)
-        written.append(xml.element("Blob", *names, tags_element(row.tags)))
+        version = [xml.leaf("VersionId", row.version)] if row.version else []
+        if row.version and row.is_current:
+            version.append(xml.leaf("IsCurrentVersion", "true"))
+        written.append(xml.element("Blob", *names, tags_element(row.tags), *version))
         if number % _ROWS_OF_A_STEP == 0:
             yield
     parameters = "".join(xml.leaf(name, text) for name, text in sent)

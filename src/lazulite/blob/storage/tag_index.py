@@ -3,9 +3,10 @@
 The partition of a tag is U+0000 and its name, in the space of the container: it is dropped with the container, and no
 blob has such a name. Its rows are the values with the names of blobs.
 
-Invariants: a row stands in the index before a blob has its tag. It may stand there for nothing, so what is found is
-compared with the blob. A row tells when it was written. A commit that gives a blob its tag rejects a row that is older
-than `ROW_SECONDS`, and only rows that are much older are removed. So no row is removed that a commit relies on.
+Invariants: a row stands in the index before a blob has its tag, and while a past version of it may have the tag. It may
+stand there for nothing, so what is found is compared with the blob. A row tells when it was written. A commit that
+gives a blob its tag rejects a row that is older than `ROW_SECONDS`, and only rows that are much older are removed. So
+no row is removed that a commit relies on.
 """
 
 from collections.abc import Mapping
@@ -82,10 +83,13 @@ async def index_tags(engine: Engine, partition: Partition, tags: Mapping[str, st
     return IndexedTags(tags, now)
 
 
-async def remove_row(engine: Engine, space: int, key: Key, value: bytes, now: int) -> None:
-    """Remove a row whose blob was found without the tag, if it is old enough. Raises `EngineError`."""
-    if now - int.from_bytes(value, "big") < _KEPT_TICKS:
-        return
+def is_old(value: bytes, now: int) -> bool:
+    """Tell whether a row with this value is so old that no commit relies on it."""
+    return now - int.from_bytes(value, "big") >= _KEPT_TICKS
+
+
+async def remove_row(engine: Engine, space: int, key: Key, value: bytes) -> None:
+    """Remove an old row whose blob was found without the tag, unless it was written again. Raises `EngineError`."""
     partition, row = key
     try:
         await engine.commit(space, partition, [row], CompareAndSwap(value, {row: None}))
