@@ -1,7 +1,7 @@
 """Messages of one queue: time, claims, processes, expiration, and the head of a shard."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from random import Random
 
 import pytest
@@ -12,6 +12,7 @@ from lazulite.queue.catalog import Queue
 from lazulite.queue.messages import QUEUES_MAX, ExpiryError, Messages
 from lazulite.queue.model.expirations import SLOT_TICKS
 from lazulite.queue.model.lookahead import ROWS_MAX
+from lazulite.queue.model.message import Message
 from lazulite.queue.model.shard import EXPIRED_MAX
 
 from .world import START, World, opened, receipt
@@ -42,6 +43,23 @@ async def test_a_claim_ends_with_its_timeout(world: World) -> None:
     assert (second.id, second.dequeues) == (first.id, 2)
     assert not await world.delete(first)
     assert await world.delete(second)
+
+
+async def test_a_get_slower_than_its_timeout_delivers_a_message_once(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await world.put()
+    claim = world.messages._claim
+
+    async def slow(queue: Queue, taken: Sequence[Message], seconds: int) -> list[Message]:
+        claimed = await claim(queue, taken, seconds)
+        world.advance(seconds)
+        return claimed
+
+    monkeypatch.setattr(world.messages, "_claim", slow)
+    [got] = await world.get(2, seconds=1)
+    assert got.dequeues == 1
+    assert [again.dequeues for again in await world.get(2, seconds=1)] == [2], "it is there for the next get"
 
 
 async def test_a_late_holder_deletes_unless_another_got_the_message(world: World) -> None:

@@ -114,18 +114,21 @@ class Messages:
             return added
 
     async def get(self, queue: Queue, count: int, timeout_seconds: int) -> list[Message]:
-        """Claim up to so many messages, and make them invisible for so long."""
+        """Claim up to so many messages, and make them invisible for so long.
+
+        It ends when it meets one of its own, which became visible again meanwhile: a get delivers a message once.
+        """
         ahead = self._known(queue).ahead
-        claimed: list[Message] = []
+        claimed: dict[UUID, Message] = {}
         while len(claimed) < count:
             taken = await ahead.take(count - len(claimed))
-            if not taken:
-                break
             try:
-                claimed += await self._claim(queue, taken, timeout_seconds)
+                if not taken or any(message.id in claimed for message in taken):
+                    break
+                claimed |= {message.id: message for message in await self._claim(queue, taken, timeout_seconds)}
             finally:
                 ahead.release(taken)
-        return claimed
+        return list(claimed.values())
 
     async def _claim(self, queue: Queue, taken: Sequence[Message], timeout_seconds: int) -> list[Message]:
         """Claim those of some messages that are still there, a commit for each shard."""
