@@ -103,3 +103,10 @@ async def test_containers(world: World) -> None:
 
 async def test_a_missing_container(world: World) -> None:
     assert (await world.ask("GET", "nowhere", LIST)).code == "ContainerNotFound"
+
+
+async def test_a_full_page_of_containers_leaves_no_scan_open(world: World) -> None:
+    for name in ("one", "two"):
+        await world.ask("PUT", name, "restype=container")
+    assert marker_of(await world.ask("GET", "", "comp=list&maxresults=1"))
+    assert not world.engine._cursors

@@ -1,7 +1,8 @@
 """List Blobs and List Containers. Source: reference §33.1, §35."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from collections.abc import Set as AbstractSet
+from contextlib import aclosing
 
 from lazulite.auth.grant import authorize
 from lazulite.blob.auth.requirements import LIST
@@ -73,29 +74,34 @@ async def list_containers(call: Call) -> Response:
     rows: list[ListedContainer] = []
     following = ""
     time_slice = TimeSlice(call.context.limits.slice_seconds, call.context.monotonic)
-    async for container in _containers(call, start, parameters.get("prefix", ""), include):
-        if container.name.startswith("$") and container.name != WEB and "system" not in include:
-            continue
-        if len(rows) == most or await time_slice.checkpoint() > call.deadline:
-            following = f"/{call.account}/{container.name}"
-            break
-        rows.append(_listed_container(container, call.context.clock(), with_metadata="metadata" in include))
+    async with aclosing(_containers(call, start, parameters.get("prefix", ""), include)) as containers:
+        async for container in containers:
+            if container.name.startswith("$") and container.name != WEB and "system" not in include:
+                continue
+            if len(rows) == most or await time_slice.checkpoint() > call.deadline:
+                following = f"/{call.account}/{container.name}"
+                break
+            rows.append(_listed_container(container, call.context.clock(), with_metadata="metadata" in include))
     call.record.rows_scanned = call.record.rows_returned = len(rows)
     steps = write_containers(call.address.base, call.version, _sent(call), rows, marker=following)
     return Response(200, list(_HEADERS), b"".join(await call.in_slices(steps)))
 
 
-async def _containers(call: Call, start: str, prefix: str, include: AbstractSet[str]) -> AsyncIterator[Container]:
+async def _containers(
+    call: Call, start: str, prefix: str, include: AbstractSet[str]
+) -> AsyncGenerator[Container, None]:
     """Yield the containers of an account, in the order of their names; the deleted ones only if they are included."""
     catalog, deleted = call.context.catalog, list[Container]()
     if "deleted" in include:
-        deleted = [each async for each in catalog.deleted(call.account, prefix) if each.name >= start]
+        async with aclosing(catalog.deleted(call.account, prefix)) as found:
+            deleted = [each async for each in found if each.name >= start]
     at = 0
-    async for container in catalog.list(call.account, start, prefix):
-        while at < len(deleted) and deleted[at].name < container.name:
-            yield deleted[at]
-            at += 1
-        yield container
+    async with aclosing(catalog.list(call.account, start, prefix)) as containers:
+        async for container in containers:
+            while at < len(deleted) and deleted[at].name < container.name:
+                yield deleted[at]
+                at += 1
+            yield container
     for each in deleted[at:]:
         yield each
 
