@@ -65,7 +65,7 @@ class Context(CatalogContext[Container]):
     async def maintain(self) -> None:
         """Remove what was kept long enough; give up uploads and lists that were not finished in time."""
         await self.catalog.remove_expired()
-        await remove_expired(self.engine, self.uploads, self.changes, day_of(self.clock()))
+        await remove_expired(self.partitions, self.uploads, self.changes, day_of(self.clock()))
 
 
 def make_context(dependencies: ServiceDependencies) -> Context:
@@ -161,13 +161,14 @@ class Call(ServiceCall[Context, Resource]):
         await self.context.uploads.look_on(day, (container.space, self.resource.blob))
         return retention
 
-    async def find(self, container: Container) -> Blob:
-        """Return the addressed blob, snapshot or version.
+    async def find(self, container: Container, row: str | None = None) -> Blob:
+        """Return the addressed blob, snapshot or version, given its row if that is known already.
 
         Raises:
             ServiceError: `BlobNotFound`, or as `row`.
         """
-        blob = await self.context.partitions.get(container.space, self.resource.blob, self.row)
+        row = self.row if row is None else row
+        blob = await self.context.partitions.get(container.space, self.resource.blob, row)
         if blob is None or blob.deleted:
             raise ServiceError("BlobNotFound")
         return blob

@@ -11,10 +11,8 @@ from lazulite.blob.model.blob import Blob, read_blob
 from lazulite.blob.model.draft import Draft
 from lazulite.blob.model.replacement import delete_current, remove_row
 from lazulite.blob.model.retention import Retention
-from lazulite.blob.model.rows import CURRENT, SNAPSHOT, UPLOAD, VERSION, version_row
+from lazulite.blob.model.rows import CURRENT, SNAPSHOT, VERSION, version_row
 from lazulite.blob.presence import present
-from lazulite.blob.storage.catalog import Container
-from lazulite.engine.contract import KeyRange
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import Response
 
@@ -53,8 +51,9 @@ async def _delete_current(call: Call, mode: str) -> Response:
 
         await call.commit(container, decide, *rows)
 
+    partitions = call.context.partitions
     while True:
-        rows = await rows_of(call, container, SNAPSHOT) if mode else []
+        rows = await partitions.kept_rows(container.space, call.resource.blob, SNAPSHOT) if mode else []
         try:
             await attempt(rows)
         except _SnapshotsChangedError:
@@ -66,7 +65,7 @@ async def _delete_current(call: Call, mode: str) -> Response:
 async def undelete_blob(call: Call) -> Response:
     """Restore the current blob and its snapshots and versions, as far as they were deleted and kept."""
     container = await call.container()
-    rows = await rows_of(call, container, SNAPSHOT, VERSION)
+    rows = await call.context.partitions.kept_rows(container.space, call.resource.blob, SNAPSHOT, VERSION)
 
     def decide(draft: Draft) -> None:
         stored = [(row, read_blob(value)) for row in rows if (value := draft.value(row)) is not None]
@@ -83,15 +82,6 @@ async def undelete_blob(call: Call) -> Response:
 
     await call.commit(container, decide, *rows)
     return Response(200)
-
-
-async def rows_of(call: Call, container: Container, *kinds: str) -> list[str]:
-    """Return the rows of snapshots or versions of the addressed blob."""
-    name = call.resource.blob
-    found: list[str] = []
-    async for part in call.context.engine.scan(container.space, [KeyRange((name, SNAPSHOT), (name, UPLOAD))]):
-        found += [row for index in range(len(part.values)) if (row := part.key(index)[1]).startswith(kinds)]
-    return found
 
 
 async def _delete_row(call: Call, row: str, mode: str) -> Response:

@@ -12,6 +12,7 @@ from lazulite.blob.model.byte_range import read_range
 from lazulite.blob.model.rows import CURRENT
 from lazulite.blob.names import metadata_headers
 from lazulite.blob.presence import online
+from lazulite.blob.storage.catalog import Container
 from lazulite.blob.transfers.digests import Digests
 from lazulite.blob.transfers.reading import BlobContent
 from lazulite.blob.transfers.structured_body import BODY_HEADER, LENGTH_HEADER, StructuredContent, asks_for_structure
@@ -32,12 +33,12 @@ _OVERRIDES = {
 
 async def get_blob(call: Call) -> Response:
     """Return the bytes of a blob, or a range of them."""
-    container = await call.container()
-    blob = await _readable(call)
+    container, row = await call.container(), call.row
+    blob = await _readable(call, container, row)
     online(blob)
     found = read_range(call.request.headers)
     start, stop = (0, blob.length) if found is None else found.within(blob.length)
-    headers = describe(blob, call.context.clock(), is_current=call.row == CURRENT, is_range=found is not None)
+    headers = describe(blob, call.context.clock(), is_current=row == CURRENT, is_range=found is not None)
     if call.version >= TIER_ON_GET_SINCE:
         headers += tier_of(blob)
     if found is not None:
@@ -92,24 +93,24 @@ async def _digests_of(content: BlobContent, digests: Digests) -> list[tuple[str,
 
 async def get_properties(call: Call) -> Response:
     """Return everything about a blob but its bytes; their number is the Content-Length."""
-    container = await call.container()
-    blob = await _readable(call)
-    headers = describe(blob, call.context.clock(), is_current=call.row == CURRENT, is_range=False) + tier_of(blob)
+    container, row = await call.container(), call.row
+    blob = await _readable(call, container, row)
+    headers = describe(blob, call.context.clock(), is_current=row == CURRENT, is_range=False) + tier_of(blob)
     content = BlobContent(call.context, (container.space, call.resource.blob), blob, 0, blob.length)
     return Response(200, headers, content=content)
 
 
 async def get_metadata(call: Call) -> Response:
     """Return the metadata, as headers."""
-    blob = await _readable(call)
+    blob = await _readable(call, await call.container(), call.row)
     return Response(200, [*version_of(blob), *metadata_headers(blob.metadata)])
 
 
-async def _readable(call: Call) -> Blob:
-    """Return the addressed blob, with the headers that a SAS asks for, if the request may read it now."""
+async def _readable(call: Call, container: Container, row: str) -> Blob:
+    """Return a row of the addressed blob, with the headers that a SAS asks for, if the request may read it now."""
     headers = call.request.headers
     given, conditions = lease_id(headers), conditions_of(headers, writes=False)
-    blob = await call.find(await call.container())
+    blob = await call.find(container, row)
     require_met(conditions.read(blob.conditions))
     check_lease(blob.lease, call.context.clock(), given)
     wanted = {_OVERRIDES[name]: value for name, value in call.grant.response_headers}

@@ -7,18 +7,18 @@ from functools import partial
 from lazulite.blob.model.blob import read_blob
 from lazulite.blob.model.draft import Draft
 from lazulite.blob.model.replacement import remove_row
-from lazulite.blob.model.rows import SNAPSHOT, UPLOAD
+from lazulite.blob.model.rows import SNAPSHOT, VERSION
 from lazulite.blob.storage.changes import Changes
-from lazulite.blob.storage.readers import Partition
+from lazulite.blob.storage.partitions import Partitions
 from lazulite.blob.storage.uploads import Uploads
-from lazulite.engine.contract import Engine, KeyRange, SpaceDroppedError
+from lazulite.engine.contract import SpaceDroppedError
 
 
-async def remove_expired(engine: Engine, uploads: Uploads, changes: Changes, today: int) -> None:
+async def remove_expired(partitions: Partitions, uploads: Uploads, changes: Changes, today: int) -> None:
     """Look at each partition for which it is time.
 
     Args:
-        engine: holds the rows.
+        partitions: of the blobs.
         uploads: the appointments.
         changes: of the partitions.
         today: in days since 1601.
@@ -29,7 +29,7 @@ async def remove_expired(engine: Engine, uploads: Uploads, changes: Changes, tod
     async with aclosing(uploads.due(today)) as appointments:
         async for appointment in appointments:
             with suppress(SpaceDroppedError):
-                rows = await _kept_rows(engine, appointment.partition)
+                rows = await partitions.kept_rows(*appointment.partition, SNAPSHOT, VERSION)
                 await changes.commit(appointment.partition, partial(_expire, rows=rows, today=today), *rows)
             await uploads.strike_off(appointment)
 
@@ -45,13 +45,3 @@ def _expire(draft: Draft, rows: Sequence[str], today: int) -> None:
         blob = None if value is None else read_blob(value)
         if blob is not None and blob.deleted and blob.expires <= draft.now:
             remove_row(draft, row, blob)
-
-
-async def _kept_rows(engine: Engine, partition: Partition) -> list[str]:
-    """Return the rows of the snapshots and versions of a blob."""
-    space, name = partition
-    found: list[str] = []
-    async with aclosing(engine.scan(space, [KeyRange((name, SNAPSHOT), (name, UPLOAD))])) as parts:
-        async for part in parts:
-            found += [part.key(index)[1] for index in range(len(part.values))]
-    return found

@@ -9,7 +9,6 @@ containers are searched in the background. A search that finds nothing removes a
 """
 
 import asyncio
-from collections.abc import AsyncGenerator
 from collections.abc import Set as AbstractSet
 from contextlib import aclosing, suppress
 
@@ -137,10 +136,11 @@ class Garbage:
         ]
         rows: list[str] = []
         for prefix in prefixes:
-            async with aclosing(self._rows(space, name, prefix)) as found:
-                async for row, stored in found:
-                    rows.append(row)
-                    alone.update(contents_of_row(space, row, stored))
+            async with aclosing(self._partitions.slices(space, name, prefix)) as parts:
+                async for part in parts:
+                    for index, stored in enumerate(part.values):
+                        rows.append(part.key(index)[1])
+                        alone.update(contents_of_row(space, rows[-1], stored))
         if prefixes:
             alone -= await self._live(space, name)
         await self._contents.delete(alone)
@@ -169,17 +169,11 @@ class Garbage:
                     if blob.list:
                         prefixes.add(list_rows(blob.list))
         for prefix in prefixes:
-            async with aclosing(self._rows(space, name, prefix)) as rows:
-                async for row, value in rows:
-                    found.update(contents_of_row(space, row, value))
+            async with aclosing(self._partitions.slices(space, name, prefix)) as slices:
+                async for part in slices:
+                    for index, value in enumerate(part.values):
+                        found.update(contents_of_row(space, part.key(index)[1], value))
         return found
-
-    async def _rows(self, space: int, name: str, prefix: str) -> AsyncGenerator[tuple[str, bytes], None]:
-        ranges = [KeyRange((name, prefix), (name, prefix[:-1] + chr(ord(prefix[-1]) + 1)))]
-        async with aclosing(self._engine.scan(space, ranges)) as parts:
-            async for part in parts:
-                for index, value in enumerate(part.values):
-                    yield part.key(index)[1], value
 
     async def _delete_rows(self, space: int, name: str, rows: list[str]) -> None:
         values = [await self._engine.get(space, name, row) for row in rows]

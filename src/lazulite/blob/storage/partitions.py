@@ -11,6 +11,7 @@ from lazulite.blob.model.draft import Decide, Draft, RowNeededError
 from lazulite.blob.model.rows import CURRENT, LEDGER
 from lazulite.engine.compare_and_swap import CompareAndSwapRows, RowChangedError
 from lazulite.engine.contract import UNKNOWN, Clock, Engine, KeyRange, Slice
+from lazulite.engine.ordinal import after_prefix
 
 
 class Partitions:
@@ -36,10 +37,20 @@ class Partitions:
 
     async def slices(self, space: int, name: str, prefix: str) -> AsyncGenerator[Slice, None]:
         """Yield the rows whose keys begin with a prefix, some at a time. The caller closes the generator."""
-        ranges = [KeyRange((name, prefix), (name, prefix[:-1] + chr(ord(prefix[-1]) + 1)))]
-        async with aclosing(self._engine.scan(space, ranges)) as parts:
+        following = after_prefix(prefix)
+        end = (name + "\0", "") if following is None else (name, following)
+        async with aclosing(self._engine.scan(space, [KeyRange((name, prefix), end)])) as parts:
             async for part in parts:
                 yield part
+
+    async def kept_rows(self, space: int, name: str, *kinds: str) -> list[str]:
+        """Return the rows of a blob's snapshots (`SNAPSHOT`) and past versions (`VERSION`), in their order."""
+        found: list[str] = []
+        for kind in kinds:
+            async with aclosing(self.slices(space, name, kind)) as parts:
+                async for part in parts:
+                    found += [part.key(index)[1] for index in range(len(part.values))]
+        return found
 
     async def commit(self, space: int, name: str, decide: Decide, rows: Sequence[str] = ()) -> Draft:
         """Change a partition.
