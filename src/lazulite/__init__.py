@@ -1,4 +1,4 @@
-"""Lazulite: self-hosted Azure Table storage, wire-compatible, durable and fast."""
+"""Lazulite: self-hosted Azure Table, Queue and Blob storage, wire-compatible, durable and fast."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING
