@@ -18,13 +18,21 @@ ANN, BOB = EntityKey("p", "ann"), EntityKey("p", "bob")
 UNMARKED = Policy(marks=0)
 
 
-def entry(name: object, key: EntityKey) -> Entry:
-    return Entry("names", EntityKey(str(name), digest(key)), listed=True)
+ROWS, BLOBS = "", "c"
+"""The containers of lists."""
+PLACES = pytest.mark.parametrize("container", [ROWS, BLOBS])
 
 
-def entries(properties: Properties) -> frozenset[Entry]:
-    key = EntityKey(str(properties["PartitionKey"]), str(properties["RowKey"]))
-    return frozenset({entry(properties["Name"], key)})
+def entry(name: object, key: EntityKey, container: str = ROWS) -> Entry:
+    return Entry("names", EntityKey(str(name), digest(key)), listed=True, container=container)
+
+
+def entries_in(container: str) -> Callable[[Properties], frozenset[Entry]]:
+    def entries(properties: Properties) -> frozenset[Entry]:
+        key = EntityKey(str(properties["PartitionKey"]), str(properties["RowKey"]))
+        return frozenset({entry(properties["Name"], key, container)})
+
+    return entries
 
 
 class Stamping(PointerIndex):
@@ -57,24 +65,28 @@ class Sparing(Stamping):
 
 
 def setting(
-    kind: type[Stamping], process: int, key: EntityKey, name: str | None, attempts: int = 2
+    kind: type[Stamping], process: int, key: EntityKey, name: str | None, container: str
 ) -> Callable[[], Protocol[object]]:
     numbered = type(kind.__name__, (kind,), {"process": process})
-    index: PointerIndex = numbered("t", entries, UNMARKED)
-    return lambda: index.change(key, lambda _: None if name is None else {"Name": name}, attempts)
+    index: PointerIndex = numbered("t", entries_in(container), UNMARKED)
+    return lambda: index.change(key, lambda _: None if name is None else {"Name": name}, 2)
 
 
-def start() -> World:
+def start(container: str) -> World:
     simulation = Simulation()
-    simulation.run(setting(Stamping, 0, ANN, "a")())
+    simulation.run(setting(Stamping, 0, ANN, "a", container)())
     return simulation.world
 
 
-def listed(world: World) -> None:
-    for stored in world.entities("t"):
-        name = stored.properties["Name"]
-        rows = [each for each in world.entities("names") if each.key.partition_key == name]
-        assert stored.key in {item.key for row in rows for item in lists.items(row)}, f"{stored.key} is in no list"
+def listed_in(container: str) -> Callable[[World], None]:
+    def listed(world: World) -> None:
+        simulation = Simulation()
+        simulation.world = world
+        for stored in world.entities("t"):
+            rows = simulation.run(lists.rows(entry(stored.properties["Name"], ANN, container), UNMARKED))
+            assert stored.key in {item.key for row in rows for item in lists.items(row)}, f"{stored.key} is in no list"
+
+    return listed
 
 
 WRITERS: list[list[tuple[EntityKey, str | None]]] = [
@@ -84,28 +96,31 @@ WRITERS: list[list[tuple[EntityKey, str | None]]] = [
 ]
 
 
+@PLACES
 @pytest.mark.parametrize("writers", WRITERS)
-def test_an_entity_is_in_its_list_at_every_instant(writers: list[tuple[EntityKey, str | None]]) -> None:
-    processes = [setting(Stamping, number, *each) for number, each in enumerate(writers, 1)]
-    assert explore(start(), processes, listed, crashes_max=2).ends_count > 10
+def test_an_entity_is_in_its_list_at_every_instant(writers: list[tuple[EntityKey, str | None]], container: str) -> None:
+    processes = [setting(Stamping, number, *each, container) for number, each in enumerate(writers, 1)]
+    assert explore(start(container), processes, listed_in(container), crashes_max=2).ends_count > 10
 
 
+@PLACES
 @pytest.mark.parametrize("mutation", [Careless, Sparing])
-def test_each_rule_of_lists_is_needed(mutation: type[Stamping]) -> None:
+def test_each_rule_of_lists_is_needed(mutation: type[Stamping], container: str) -> None:
     writers = [(ANN, "b"), (ANN, "a"), (ANN, "b")]
-    processes = [setting(mutation, number, *each) for number, each in enumerate(writers, 1)]
+    processes = [setting(mutation, number, *each, container) for number, each in enumerate(writers, 1)]
     with pytest.raises(InvariantError):
-        explore(start(), processes, listed)
+        explore(start(container), processes, listed_in(container))
 
 
-def test_every_fault_leaves_an_entity_in_its_list() -> None:
-    index = PointerIndex("t", entries)
+@PLACES
+def test_every_fault_leaves_an_entity_in_its_list(container: str) -> None:
+    index = PointerIndex("t", entries_in(container))
     simulations: list[Simulation] = []
 
     def rival() -> None:
         other = Simulation(seed=len(simulations))
         other.world = simulations[-1].world
-        other.run(lists.put(entry("b", BOB), BOB, Policy()))
+        other.run(lists.put(entry("b", BOB, container), BOB, Policy()))
         simulations[-1].world = other.world
 
     def attempt(fault: FaultAt) -> None:
@@ -115,11 +130,11 @@ def test_every_fault_leaves_an_entity_in_its_list() -> None:
         simulation.ambient.failpoints = fault
         with suppress(Crash):
             simulation.run(index.change(ANN, lambda _: {"Name": "b"}))
-            assert simulation.run(index.find(entry("b", ANN))) is not None
-            assert not [row for row in simulation.world.entities("names") if row.key.partition_key == "a"]
-        listed(simulation.world)
+            assert simulation.run(index.find(entry("b", ANN, container))) is not None
+            assert simulation.run(lists.rows(entry("a", ANN, container), UNMARKED)) == []
+        listed_in(container)(simulation.world)
 
-    assert sum(1 for _ in every_fault(attempt)) > 6 * 4
+    assert sum(1 for _ in every_fault(attempt, rival)) > 6 * 5
 
 
 def test_a_list_goes_on_in_another_row() -> None:

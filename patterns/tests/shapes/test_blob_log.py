@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from lazulite_patterns.aio.shapes import BlobLog as AsyncBlobLog
 from lazulite_patterns.effects.ambient import Ambient
 from lazulite_patterns.effects.blobs import Append, AppendCreate, BlobDelete, BlobDescribe, BlobGet
-from lazulite_patterns.effects.driver import Driver
 from lazulite_patterns.effects.effect import Effect, Protocol, perform
 from lazulite_patterns.effects.errors import Rejected, ResultUnknown
 from lazulite_patterns.effects.tables import EntityKey, Kind, Operation, Write
@@ -392,31 +391,6 @@ def test_tasks_of_a_durable_log_share_blocks(container_client: ContainerClient, 
                 return [each.record async for each in log.between(*now_and_then())]
 
     assert asyncio.run(main()) == list(range(20))
-
-
-def test_effects_on_append_blobs_are_as_in_memory(container_client: ContainerClient) -> None:
-    driver, simulation = Driver({}, containers={"c": container_client}), Clock()
-    effects: list[Effect[object]] = [
-        Append("c", "b", b"x", 0),
-        BlobDescribe("c", "b", {"a": "1"}),
-        AppendCreate("c", "b", {"a": "1"}),
-        AppendCreate("c", "b"),
-        Append("c", "b", b"one", 0),
-        Append("c", "b", b"two", 0),
-        Append("c", "b", b"two", 3),
-        BlobDescribe("c", "b", {"z": "2"}),
-        BlobGet("c", "b"),
-    ]
-    for effect in effects:
-        answers: list[object] = []
-        for run in (driver.run, simulation.run):
-            try:
-                answers.append(run(perform(effect)))
-            except Rejected as rejected:
-                answers.append((rejected.status, rejected.code))
-        assert answers[0] == answers[1], effect
-    assert simulation.world.blobs("c")[0].metadata == {"z": "2"}
-    assert container_client.get_blob_client("b").get_blob_properties().metadata == {"z": "2"}
 
 
 def appending(log: str, *records: str) -> Callable[[], Protocol[None]]:

@@ -37,6 +37,7 @@ class Tables:
     def __init__(self, name: str) -> None:
         self.session: Session[Bag] = Session(name, Bags(), Policy())
         self.clients: Mapping[str, object] = {}
+        self.containers: Mapping[str, object] = {}
 
 
 class Watched(World):

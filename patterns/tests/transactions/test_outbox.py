@@ -143,6 +143,7 @@ class Memory:
     def __init__(self) -> None:
         self.session: Session[Bag] = Session("t", Bags(), Policy(), outbox=True)
         self.clients: dict[str, object] = {}
+        self.containers: dict[str, object] = {}
 
 
 def simulated(handler: Callable[[SideEffect], object], inline: bool = True) -> tuple[Simulation, Work, Outbox[Bag]]:

@@ -33,6 +33,7 @@ class Table:
 
     session: Session[Bag] = Session("t", Bags(), Policy(marks=0), outbox=True)
     clients: Mapping[str, object] = {}
+    containers: Mapping[str, object] = {}
 
 
 class Timed(World):

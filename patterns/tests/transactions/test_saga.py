@@ -34,6 +34,7 @@ class Memory:
 
     session: Session[Bag] = Session("records", Bags(), Policy(marks=0))
     clients: Mapping[str, object] = {}
+    containers: Mapping[str, object] = {}
 
 
 class Modelled(Saga):

@@ -49,6 +49,8 @@ def _put(effect: BlobPut) -> Call:
     """Return the call of an upload. Blocks of a stream cannot be read again, so the client repeats them itself."""
     options: dict[str, Any] = {} if not isinstance(effect.data, bytes) else {**NO_RETRIES}
     headers = {"metadata": {**effect.metadata}, "content_settings": _content_settings(effect.content_type)}
+    if effect.etag is not None:
+        options |= {"overwrite": True, **_condition(effect.etag)}
     return Call("upload_blob", (effect.data,), {**options, **headers})
 
 
@@ -76,7 +78,7 @@ _CALLS: Mapping[type[BlobEffect], Callable[[Any], Call]] = {
     AppendCreate: _create,
     Append: lambda effect: _once("append_block", effect.data, appendpos_condition=effect.position),
     BlobDescribe: lambda effect: _once("set_blob_metadata", {**effect.metadata}),
-    BlobGet: lambda effect: _once("download_blob", effect.start, effect.count),
+    BlobGet: lambda effect: _once("download_blob", effect.start, effect.count, **_condition(effect.etag)),
     BlobHead: lambda _: _once("get_blob_properties"),
     BlobDelete: lambda effect: _once("delete_blob", delete_snapshots="include", **_condition(effect.etag)),
     BlobPage: _page,

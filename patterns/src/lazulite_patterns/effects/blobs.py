@@ -1,5 +1,6 @@
 """Effects on blobs. `container` is the name by which the driver knows a client."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -10,6 +11,31 @@ from lazulite_patterns.effects.effect import Effect
 
 PART_BYTES = 4 * 1024 * 1024
 """The most that one `BlobGet` reads, unless it says something else."""
+
+
+_PLAIN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_")
+
+
+def segment(text: str) -> str:
+    """Return a text as a segment of a blob's name, in which it can be read; it has no dot, slash or percent sign.
+
+    No other text has the same. The segment of a text begins with that of the text's beginning.
+    """
+    octets = text.encode("utf-8", "surrogatepass")
+    return "".join(chr(each) if each in _PLAIN else f"={each:02X}" for each in octets)
+
+
+def text_of(name: str) -> str:
+    """Return the text of a segment.
+
+    Raises:
+        ValueError: it is none.
+    """
+    octets = re.sub(b"=([0-9A-F]{2})", lambda each: bytes.fromhex(each[1].decode()), name.encode())
+    text = octets.decode("utf-8", "surrogatepass")
+    if segment(text) != name:
+        raise ValueError(f"{name!r} is no segment")
+    return text
 
 
 class Readable(Interface):
@@ -38,7 +64,7 @@ class BlobsFound(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class BlobPut(Effect[str]):
-    """Write a block blob, which must be absent. The result is its ETag.
+    """Write a block blob. The result is its ETag. `Rejected` with 409 if it is there, with 412 if it has another ETag.
 
     Octets are sent by one request; more than the client's `max_single_put_size`, and every stream, block by block. Then
     the client sends a block again whose answer is lost.
@@ -49,6 +75,8 @@ class BlobPut(Effect[str]):
     data: bytes | Readable
     metadata: Mapping[str, str] = field(default_factory=dict)
     content_type: str = "application/octet-stream"
+    etag: str | None = None
+    """The ETag that the blob must have; None if it must be absent."""
 
 
 @dataclass(frozen=True)
@@ -83,12 +111,17 @@ class BlobDescribe(Effect[None]):
 
 @dataclass(frozen=True)
 class BlobGet(Effect[bytes | None]):
-    """Read a part of a blob; None if the blob is absent. `Rejected` with 416 if the blob ends before the part."""
+    """Read a part of a blob; None if the blob is absent. `Rejected` with 416 if the blob ends before the part.
+
+    It is `Rejected` with 412 if the blob has another ETag.
+    """
 
     container: str
     name: str
     start: int = 0
     count: int = PART_BYTES
+    etag: str | None = None
+    """The ETag that the blob must have; None for any."""
 
 
 @dataclass(frozen=True)

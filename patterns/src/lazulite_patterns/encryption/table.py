@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from types import UnionType
-from typing import TypeVar, overload
+from typing import TYPE_CHECKING, TypeVar, overload
 
 from azure.data.tables import TableClient
 
@@ -18,6 +18,9 @@ from lazulite_patterns.outcomes.retries import Policy
 from lazulite_patterns.table.conditions import Condition
 from lazulite_patterns.table.query import Query
 from lazulite_patterns.table.table import Table
+
+if TYPE_CHECKING:
+    from azure.storage.blob import ContainerClient  # An extra: only programs with blobs have it.
 
 E = TypeVar("E")
 
@@ -42,7 +45,7 @@ class EncryptedTable(Table[E]):
         *,
         cipher: Ciphers,
         indexes: Sequence[Index] = ...,
-        clients: Sequence[TableClient] = ...,
+        clients: "Sequence[TableClient | ContainerClient]" = ...,
         policy: Policy = ...,
         ambient: Ambient | None = ...,
     ) -> None: ...
@@ -53,7 +56,7 @@ class EncryptedTable(Table[E]):
         *,
         cipher: Ciphers,
         indexes: Sequence[Index] = (),
-        clients: Sequence[TableClient] = (),
+        clients: "Sequence[TableClient | ContainerClient]" = (),
         policy: Policy = Policy(),  # noqa: B008 - it is frozen
         ambient: Ambient | None = None,
     ) -> None:
@@ -64,7 +67,7 @@ class EncryptedTable(Table[E]):
             kinds: a class that is declared with `entity`, or a union of such; None for property bags.
             cipher: what encrypts, `Cipher` or `LegacyCipher`.
             indexes: of properties that are not encrypted; the table has one class then.
-            clients: of the other tables that indexes name.
+            clients: of the other tables, and of the containers, that indexes name.
             policy: deadlines and marks.
             ambient: clock, randomness and failpoints, for tests.
 

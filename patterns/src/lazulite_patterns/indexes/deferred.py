@@ -44,7 +44,16 @@ def task_name(table: str) -> str:
 
 def body(key: EntityKey, entries: Iterable[Entry]) -> object:
     """Return what a message says of an entity, as JSON has it."""
-    return {"key": [*key], "entries": [[each.table, *each.key, each.listed] for each in sorted(entries)]}
+    return {"key": [*key], "entries": [_written(each) for each in sorted(entries)]}
+
+
+def _written(entry: Entry) -> list[object]:
+    return [entry.table, *entry.key, entry.listed, *([entry.container] if entry.container else [])]
+
+
+def _read(table: object, partition: object, row: object, listed: object, container: object = "") -> Entry:
+    key = EntityKey(str(partition), str(row))
+    return Entry(str(table), key, listed=bool(listed), eventual=True, container=str(container))
 
 
 def parsed(found: object) -> tuple[EntityKey, frozenset[Entry]]:
@@ -55,10 +64,7 @@ def parsed(found: object) -> tuple[EntityKey, frozenset[Entry]]:
     """
     try:
         assert isinstance(found, dict)
-        entries = frozenset(
-            Entry(str(table), EntityKey(str(partition), str(row)), listed=bool(listed), eventual=True)
-            for table, partition, row, listed in found["entries"]
-        )
+        entries = frozenset(_read(*each) for each in found["entries"])
         partition_key, row_key = found["key"]
         return EntityKey(str(partition_key), str(row_key)), entries
     except (AssertionError, KeyError, TypeError, ValueError) as error:

@@ -31,6 +31,8 @@ class Entry(NamedTuple):
     """Whether it is no row of its own, but an item in rows of a list."""
     eventual: bool = False
     """Whether a worker of a queue writes it after the commit."""
+    container: str = ""
+    """The name by which the driver knows the container of the blob that has its list; empty for rows."""
 
 
 EntriesOf = Callable[[Properties], frozenset[Entry]]

@@ -12,6 +12,7 @@ from lazulite_patterns.effects.tables import EntityKey, Properties
 from lazulite_patterns.entities.annotations import Int32, Json
 from lazulite_patterns.entities.errors import EntityFormatError, EntityValueError, SchemaError
 from lazulite_patterns.entities.schema import Schema
+from lazulite_patterns.indexes import list_blobs
 from lazulite_patterns.indexes.entries import ENTRY, Entry, digest
 from lazulite_patterns.keys import components as key_components
 from lazulite_patterns.keys.characters import KeyFormatError, KeyValueError
@@ -41,7 +42,10 @@ class Index:
         table: the table of the entries; None for the entities' own.
         copy: fields that the entries have, too.
         eventual: whether a worker of a queue writes the entries after the commit.
+        container: the container of the blobs with its lists; empty for rows.
     """
+
+    container = ""
 
     def __init__(
         self,
@@ -84,11 +88,11 @@ class Index:
 
 
 class Listing(Index):
-    """An index whose entries are lists in few rows: the guide's index entities.
+    """An index whose entries are lists in few rows, or in blobs: the guide's index entities.
 
     Attributes:
         place: `partition` for rows in the entities' partition, which are written in their transaction; `table` for
-            rows in other partitions or in another table.
+            rows in other partitions or in another table; `blob` for a blob of each list.
     """
 
     def __init__(
@@ -97,6 +101,7 @@ class Listing(Index):
         *fields: str | tuple[str, object],
         place: Literal["partition", "table", "blob"] = "partition",
         table: str | None = None,
+        container: str = "",
         eventual: bool = False,
     ) -> None:
         """Declare a listing.
@@ -106,16 +111,18 @@ class Listing(Index):
             fields: as those of an index.
             place: where the lists are.
             table: the name of the lists' table; None for the entities' own.
+            container: the name of the blobs' container.
             eventual: as that of an index.
 
         Raises:
-            SchemaError: there is no field, or lists within the partition have another table or are eventual.
-            NotImplementedError: the place is a blob.
+            SchemaError: there is no field, or lists within the partition have another table or are eventual. Or lists
+                in blobs have no container or a table, or others have a container.
         """
-        if place == "blob":
-            raise NotImplementedError(f"listing {name}: lists in blobs are not built; take a table")
+        if (place == "blob") != bool(container) or (container and table is not None):
+            raise SchemaError(f"listing {name}: lists in blobs have a container and no table, others have none")
         super().__init__(name, *fields, within_partition=place == "partition", table=table, eventual=eventual)
         self.place = place
+        self.container = container
 
 
 class Place(NamedTuple):
@@ -153,7 +160,8 @@ class BoundIndex:
     def at(self, key: EntityKey) -> Entry:
         """Return the entry with these keys."""
         listed = isinstance(self.index, Listing)
-        return Entry(self.table, key, self.index.unique, self.copied, listed, self.index.eventual)
+        index = self.index
+        return Entry(self.table, key, index.unique, self.copied, listed, index.eventual, index.container)
 
     def values(self, properties: Properties) -> dict[str, object]:
         """Return the values of the copied fields."""
@@ -181,7 +189,10 @@ class BoundIndex:
             raise EntityValueError(f"index {self.index.name}: {error}") from error
         if self.index.within_partition:
             return self.at(EntityKey(key.partition_key, text))
-        return self.at(EntityKey(text, "" if self.index.unique else digest(key)))
+        found = self.at(EntityKey(text, "" if self.index.unique else digest(key)))
+        if found.container and len(list_blobs.name(found.table, text)) > list_blobs.NAME_MAX:
+            raise EntityValueError(f"index {self.index.name}: the value is too long for the name of a blob")
+        return found
 
     def place(self, values: Sequence[object], *, prefix: bool, partition_key: str | None) -> Place:
         """Return where the entries of some values are.

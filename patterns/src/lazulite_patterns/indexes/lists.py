@@ -1,5 +1,7 @@
 """Lists of entities in rows: the guide's index entities. A list that outgrows a row goes on in another, numbered one.
 
+`list_blobs` says how a blob is one row of any length.
+
 An item is the keys of an entity and a version, which is new each time the item is put. It is to an item what an ETag is
 to a row: an item is removed only if its version is still the one that was read. So the steps of `pointers` hold for
 items as they do for entries of their own, though other writers change the same row all the time.
@@ -16,6 +18,7 @@ from lazulite_patterns.effects.tables import Continuation, EntityKey, Kind, Oper
 from lazulite_patterns.entities import limits
 from lazulite_patterns.entities.schema import TYPE
 from lazulite_patterns.filters import Filter, in_partition, in_range
+from lazulite_patterns.indexes import list_blobs
 from lazulite_patterns.indexes.entries import ENTRY, PARTITION, ROW, Entry, digest
 from lazulite_patterns.keys.characters import SEPARATOR, units
 from lazulite_patterns.keys.key_range import KeyRange
@@ -99,7 +102,9 @@ def item_key(row: EntityKey, entity: EntityKey) -> EntityKey:
 
 
 def rows(entry: Entry, policy: Policy) -> Protocol[list[Stored]]:
-    """Read the rows of the list that an entry is in."""
+    """Read the rows of the list that an entry is in. A blob is one row."""
+    if entry.container:
+        return (yield from list_blobs.rows(entry, policy))
     first = row_key(entry, 0).row_key.removesuffix("0000")
     condition: Filter = in_partition(entry.key.partition_key)
     if first:
@@ -121,7 +126,8 @@ def changed(entry: Entry, found: Sequence[Stored], change: Change) -> list[Plann
         holding = next((key for key, inside in after.items() if item.key in {each.key for each in inside}), None)
         if holding is not None:
             after[holding] = [each for each in after[holding] if each.key != item.key]
-        fitting = [key for key in ([holding] if holding else []) + [*after][-1:] if _fits(key, [*after[key], item])]
+        places = ([holding] if holding else []) + [*after][-1:]
+        fitting = [key for key in places if entry.container or _fits(key, [*after[key], item])]
         numbers = [int(each.row_key.rpartition(SEPARATOR)[2]) for each in after]
         place = fitting[0] if fitting else row_key(entry, max(numbers, default=-1) + 1)
         after.setdefault(place, []).append(item)
@@ -159,7 +165,12 @@ def apply(entry: Entry, change: Change, policy: Policy) -> Protocol[None]:
         if not planned:
             return
         try:
-            yield from write(entry.table, planned, policy)
+            if entry.container:
+                (operation,) = (each.operation for each in planned)
+                inside = json.dumps(items(Stored(operation.properties, "")), ensure_ascii=False)
+                yield from list_blobs.write(entry, operation, inside.encode("utf-8", "surrogatepass"), policy)
+            else:
+                yield from write(entry.table, planned, policy)
         except Conflict:
             if number == _ATTEMPTS_MAX - 1:
                 raise

@@ -7,10 +7,11 @@ from lazulite_patterns.effects.ambient import Together
 from lazulite_patterns.effects.effect import Protocol, perform
 from lazulite_patterns.effects.tables import Continuation, EntityKey, Found, Page, Stored
 from lazulite_patterns.filters import Filter, in_partition, in_range
-from lazulite_patterns.indexes import lists
+from lazulite_patterns.indexes import list_blobs, lists
 from lazulite_patterns.indexes.entries import PENDING, target
 from lazulite_patterns.indexes.index import BoundIndex, Listing, Place
 from lazulite_patterns.indexes.pointers import PointerIndex
+from lazulite_patterns.keys.key_range import KeyRange
 from lazulite_patterns.outcomes.retries import begin, read
 
 
@@ -40,7 +41,11 @@ def hits(pointers: PointerIndex, index: BoundIndex, place: Place, go_on: Continu
     if place.partition_key is not None and place.row_key is not None:
         found = yield from pointers.find(index.at(EntityKey(place.partition_key, place.row_key)))
         return Hits([] if found is None else [found], None)
-    page = yield from _page(pointers, place, go_on)
+    if index.index.container:
+        keys = place.keys or KeyRange.of(str(place.partition_key), str(place.partition_key))
+        page = yield from list_blobs.page(place.table, index.index.container, keys, go_on, pointers.policy)
+    else:
+        page = yield from _page(pointers, place, go_on)
     entries = page.entities
     if isinstance(index.index, Listing):
         entries = tuple({each.key: each for row in entries for each in lists.entries(row)}.values())

@@ -81,11 +81,14 @@ class Container(NamedTuple):
         return self._deleted(effect, blob), None
 
     def _put(self, effect: BlobPut, blob: _Blob | None) -> tuple["Container", str]:
-        if blob is not None:
+        if blob is not None and effect.etag is None:
             raise Rejected(*_EXISTS)
+        if effect.etag is not None and (blob is None or blob.etag != effect.etag):
+            raise Rejected(*_CHANGED)
         data = effect.data if isinstance(effect.data, bytes) else effect.data.read()
         put = _Blob(effect.name, data, tuple(effect.metadata.items()), self.writes + 1)
-        return Container(self.writes + 1, tuple(sorted((*self.blobs, put)))), put.etag
+        others = (each for each in self.blobs if each is not blob)
+        return Container(self.writes + 1, tuple(sorted((*others, put)))), put.etag
 
     def _appended(self, effect: AppendEffect, blob: _Blob | None) -> "Container":
         write = self.writes + 1
@@ -129,6 +132,8 @@ class Container(NamedTuple):
 def _read(effect: BlobHead | BlobGet, blob: _Blob) -> BlobFacts | bytes:
     if isinstance(effect, BlobHead):
         return blob.facts
+    if effect.etag not in {None, blob.etag}:
+        raise Rejected(*_CHANGED)
     if effect.start >= len(blob.data):
         raise Rejected(*_BEYOND)
     return blob.data[effect.start : effect.start + effect.count]

@@ -1,6 +1,6 @@
 """A session whose writes keep the entries of indexes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from types import UnionType
@@ -45,7 +45,8 @@ class IndexedSession(Session[E]):
     def hidden(self) -> tuple[Filter, ...]:
         """Conditions that the rows which are entries do not fulfil."""
         inside = any(each.index.within_partition for each in self.indexes)
-        across = any(not each.index.within_partition and each.table == self.name for each in self.indexes)
+        rows = [each for each in self.indexes if not each.index.container]
+        across = any(not each.index.within_partition and each.table == self.name for each in rows)
         entries = (*((outside("PartitionKey"),) if across else ()), *((outside("RowKey"),) if inside else ()))
         return (*super().hidden, *entries)
 
@@ -114,6 +115,7 @@ def session_of(
     indexes: Sequence[Index],
     tables: Mapping[str, object],
     *,
+    containers: Collection[str] = (),
     outbox: bool = False,
     queue: str | None = None,
 ) -> Session[E]:
@@ -125,6 +127,7 @@ def session_of(
         policy: deadlines and marks.
         indexes: of its entities.
         tables: the tables that there are clients of.
+        containers: the containers that there are clients of.
         outbox: whether the table has rows of an outbox.
         queue: the name of the queue whose workers write eventual entries.
 
@@ -143,6 +146,8 @@ def session_of(
         raise ValueError(f"with indexes, the deadline is less than {GRACE_SECONDS - ARRIVAL_SECONDS} seconds")
     if absent := {each.table for each in indexes if each.table is not None} - set(tables):
         raise ValueError(f"there is no client of the table {min(absent)}: clients=[…]")
+    if absent := {each.container for each in indexes} - {"", *containers}:
+        raise ValueError(f"there is no client of the container {min(absent)}: clients=[…]")
     if queue is None and (without := [each.name for each in indexes if each.eventual]):
         raise ValueError(f"index {without[0]} is eventual, and there is no queue for its workers: queue=…")
     schema = stored_as.only

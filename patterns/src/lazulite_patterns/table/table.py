@@ -20,7 +20,8 @@ from lazulite_patterns.table.session import OnConflict, Session
 from lazulite_patterns.table.transaction import Transaction
 
 if TYPE_CHECKING:
-    from azure.storage.queue import QueueClient  # An extra: only programs with queues have it.
+    from azure.storage.blob import ContainerClient  # Extras: only programs with blobs and queues have them.
+    from azure.storage.queue import QueueClient
 
 E = TypeVar("E")
 
@@ -52,7 +53,7 @@ class Table(Queryable[E]):
         kinds: type[E] | UnionType,
         *,
         indexes: Sequence[Index] = ...,
-        clients: Sequence[TableClient] = ...,
+        clients: "Sequence[TableClient | ContainerClient]" = ...,
         outbox: bool = ...,
         queue: "QueueClient | None" = ...,
         policy: Policy = ...,
@@ -64,7 +65,7 @@ class Table(Queryable[E]):
         kinds: type[E] | UnionType | None = None,
         *,
         indexes: Sequence[Index] = (),
-        clients: Sequence[TableClient] = (),
+        clients: "Sequence[TableClient | ContainerClient]" = (),
         outbox: bool = False,
         queue: "QueueClient | None" = None,
         policy: Policy = Policy(),  # noqa: B008 - it is frozen
@@ -76,18 +77,20 @@ class Table(Queryable[E]):
             client: of the table. Its own retries are not used.
             kinds: a class that is declared with `entity`, or a union of such; None for property bags.
             indexes: of the entities; the table has one class then.
-            clients: of the other tables that indexes name.
+            clients: of the other tables, and of the containers, that indexes name.
             outbox: whether side effects are bound to writes; queries then leave their rows out.
             queue: the client of the queue whose workers write eventual entries: `IndexTask`.
             policy: deadlines and marks.
             ambient: clock, randomness and failpoints, for tests.
         """
         self.client = client
-        tables = {each.table_name: each for each in (client, *clients)}
+        tables = {each.table_name: each for each in (client, *clients) if isinstance(each, TableClient)}
+        blobs = {each.container_name: each for each in clients if not isinstance(each, TableClient)}
         name = None if queue is None else queue.queue_name
-        self._driver = Driver(tables, ambient, queues={} if queue is None else {queue.queue_name: queue})
+        queues = {} if queue is None else {queue.queue_name: queue}
+        self._driver = Driver(tables, ambient, queues=queues, containers=blobs)
         self._session: Session[E] = session_of(
-            client.table_name, kinds, policy, indexes, tables, outbox=outbox, queue=name
+            client.table_name, kinds, policy, indexes, tables, containers=blobs, outbox=outbox, queue=name
         )
 
     @property
@@ -111,6 +114,11 @@ class Table(Queryable[E]):
     def clients(self) -> dict[str, TableClient]:
         """The SDK's clients of the table and of its indexes, by the names that protocols use."""
         return self._driver.tables
+
+    @property
+    def containers(self) -> "dict[str, ContainerClient]":
+        """The SDK's clients of the containers of its indexes, by the names that protocols use."""
+        return self._driver.containers
 
     def insert(self, entity: E) -> None:
         """Write an entity that must be absent. Raises Exists if it is not."""

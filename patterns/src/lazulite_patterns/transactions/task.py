@@ -24,6 +24,10 @@ class Source(Protocol[E]):
     def clients(self) -> Mapping[str, Any]:
         """The SDK's clients, by the names that protocols use."""
 
+    @property
+    def containers(self) -> Mapping[str, Any]:
+        """Those of containers."""
+
 
 class Task(ABC, Generic[A_contra]):
     """Something in several steps.
@@ -31,6 +35,7 @@ class Task(ABC, Generic[A_contra]):
     Attributes:
         name: in messages; workers know tasks by it.
         clients: the SDK's clients, by the names that its protocols use.
+        containers: those of containers.
     """
 
     def __init__(self, name: str, *tables: Source[Any]) -> None:
@@ -41,6 +46,7 @@ class Task(ABC, Generic[A_contra]):
         """
         self.name = name
         self.clients: Mapping[str, Any] = merged(*(each.clients for each in tables))
+        self.containers: Mapping[str, Any] = merged(*(each.containers for each in tables))
 
     def checks(self) -> Sequence[Check]:
         """Return what an audit examines: what a lost message leaves."""
@@ -62,11 +68,11 @@ def merged(*clients: Mapping[str, Any]) -> dict[str, Any]:
     """Return clients by their names.
 
     Raises:
-        ValueError: a name is that of two tables.
+        ValueError: a name is that of two tables or containers.
     """
     found: dict[str, Any] = {}
     for each in clients:
         for name, client in each.items():
             if found.setdefault(name, client).url != client.url:
-                raise ValueError(f"two tables have the name {name}, in different accounts")
+                raise ValueError(f"two tables or containers have the name {name}, in different accounts")
     return found

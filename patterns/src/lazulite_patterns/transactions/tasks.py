@@ -67,11 +67,12 @@ class Tasks:
         if len(by_name) < len(tasks):
             raise ValueError("two tasks have the same name")
         names = (queue.queue_name, self.poison.queue_name)
-        containers = {} if claims is None else {claims.container_name: claims}
-        self._claims = next((Claims(each, *names, policy) for each in containers), None)
+        own = {} if claims is None else {claims.container_name: claims}
+        self._claims = next((Claims(each, *names, policy) for each in own), None)
         self._work = Work(*names, by_name, max_dequeue, policy, self._claims)
         queues = dict(zip(names, (queue, self.poison), strict=True))
         clients = merged(*(each.clients for each in tasks))
+        containers = merged(own, *(each.containers for each in tasks))
         self._driver = Driver(clients, ambient, queues=queues, containers=containers)
 
     @property

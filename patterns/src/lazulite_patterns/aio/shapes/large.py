@@ -66,7 +66,7 @@ class Large(Generic[E]):
         self.table = table
         self.client = container
         name = container.container_name
-        self.driver = Driver(table.clients, ambient, containers={name: container})
+        self.driver = Driver(table.clients, ambient, containers={**table.containers, name: container})
         self._protocol = LargeProtocol(session, name, field, policy)
         self._collector = Collector(session.name, name, field, policy)
         self._check = LargeCheck(session.name, name, field, audit_hashes, policy)

@@ -10,14 +10,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from lazulite_patterns.effects.blobs import Readable
+from lazulite_patterns.effects.blobs import Readable, segment
 from lazulite_patterns.effects.tables import EntityKey, Properties
 from lazulite_patterns.entities.edm import json_type
 from lazulite_patterns.entities.errors import EntityFormatError
 
 _KEYS_MAX = 800
 """The most characters of the keys in the name of a blob, which has 1,024 at most; longer keys are hashed."""
-_READABLE = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_")
 
 
 @dataclass(frozen=True)
@@ -101,9 +100,8 @@ def _decoded(text: str) -> str:
 
 
 def _readable(text: str) -> str:
-    """Return a segment of a name: no other text has the same, and it has no dot, slash or percent sign."""
-    octets = text.encode("utf-8", "surrogatepass")
-    return "".join(chr(each) if each in _READABLE else f"={each:02X}" for each in octets) or "="
+    """Return a segment of a name, which is not empty."""
+    return segment(text) or "="
 
 
 class Hashing:
