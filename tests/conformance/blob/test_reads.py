@@ -122,6 +122,7 @@ def test_what_is_missing(missing: Resource, shared: Container) -> None:
     for resource, code in ((missing, "BlobNotFound"), (nowhere, "ContainerNotFound")):
         answer = resource.send("HEAD")
         assert (answer.status, answer.header("x-ms-error-code"), answer.body) == (404, code, b"")
+        assert answer.header("Content-Type") is None, "a client may parse an empty document"
 
 
 def test_snapshots(blob: Resource) -> None:
