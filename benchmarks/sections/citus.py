@@ -68,7 +68,7 @@ def run(bench: Bench) -> None:
         ]
         _store_rows(coordinator, cluster, bench.plan.entities)
         for contenders in (*_tables(bench, *sides), *_others(sides)):
-            bench.compare(list(contenders), with_baseline=False)
+            bench.compare(contenders, with_baseline=False)
 
 
 def _pid(node: Postgres) -> int:
@@ -95,7 +95,7 @@ def _store_rows(coordinator: Postgres, cluster: Database, entities: int) -> None
     coordinator.execute("ANALYZE", database=cluster.name)
 
 
-def _tables(bench: Bench, cluster: Side, plain: Side) -> Iterator[Iterator[Contender]]:
+def _tables(bench: Bench, cluster: Side, plain: Side) -> Iterator[Sequence[Contender]]:
     """Yield the contenders of each operation of tables, with pgbench on the cluster."""
     entities = bench.plan.entities
     value: Variables = {"space": INSERTS, "partitions": WRITE_PARTITIONS, "value": "x" * cluster.database.stored()[1]}
@@ -111,7 +111,7 @@ def _tables(bench: Bench, cluster: Side, plain: Side) -> Iterator[Iterator[Conte
     )
     for build, script, variables, rows in operations:
         load = pgbench.loading(cluster.database.dsn, script, variables, citus=True, rows=rows)
-        yield _contenders(build, cluster, plain, load)
+        yield list(_contenders(build, cluster, plain, load))
 
 
 def _contenders(build: Callable[[Catalogue], Workload], cluster: Side, plain: Side, load: Load) -> Iterator[Contender]:
@@ -123,7 +123,7 @@ def _contenders(build: Callable[[Catalogue], Workload], cluster: Side, plain: Si
         yield Contender(PGBENCH, Server(0, 0), theirs, load, cluster.store)
 
 
-def _others(sides: Sequence[Side]) -> Iterator[Iterator[Contender]]:
+def _others(sides: Sequence[Side]) -> Iterator[Sequence[Contender]]:
     """Yield the contenders of operations of queues and blobs."""
     queues = [Queues(side.queue) for side in sides]
     blobs = [Requests(side.blob.host, datetime.now(UTC), "b", "rwdlac") for side in sides]
@@ -132,25 +132,24 @@ def _others(sides: Sequence[Side]) -> Iterator[Iterator[Contender]]:
         container = blob.raw("PUT", QUEUE, "restype=container", Content_Length="0")
         exchange(side.blob.port, container).must("creating the container", 201)
         exchange(side.blob.port, _put_blob(blob, "known")).must("putting a blob", 201)
-    yield (
-        Contender(side.subject, side.queue, each.put(MESSAGE_CONNECTIONS), store=side.store)
-        for side, each in zip(sides, queues, strict=True)
-    )
-    yield (
-        Contender(side.subject, side.queue, *each.cycle(MESSAGE_CONNECTIONS), side.store)
-        for side, each in zip(sides, queues, strict=True)
-    )
-    for name, status in (("put blob of 1 KB", 201), ("get blob of 1 KB", 200)):
-        yield (
-            Contender(side.subject, side.blob, _blob_workload(name, status, each), store=side.store)
-            for side, each in zip(sides, blobs, strict=True)
-        )
+    both = list(zip(sides, queues, blobs, strict=True))
+    yield [
+        Contender(side.subject, side.queue, queue.put(MESSAGE_CONNECTIONS), store=side.store) for side, queue, _ in both
+    ]
+    yield [
+        Contender(side.subject, side.queue, *queue.cycle(MESSAGE_CONNECTIONS), side.store) for side, queue, _ in both
+    ]
+    for build in (_put_blobs, _get_blobs):
+        yield [Contender(side.subject, side.blob, build(blob), store=side.store) for side, _, blob in both]
 
 
-def _blob_workload(name: str, status: int, requests: Requests) -> Workload:
-    put = status == 201
-    request = _put_blob(requests, MARK.decode()) if put else requests.raw("GET", f"{QUEUE}/known")
-    return Workload(name, 1, MESSAGE_CONNECTIONS, status, [request])
+def _put_blobs(requests: Requests) -> Workload:
+    return Workload("put blob of 1 KB", 1, MESSAGE_CONNECTIONS, 201, [_put_blob(requests, MARK.decode())])
+
+
+def _get_blobs(requests: Requests) -> Workload:
+    request = requests.raw("GET", f"{QUEUE}/known")
+    return Workload("get blob of 1 KB", 1, MESSAGE_CONNECTIONS, 200, [request])
 
 
 def _put_blob(requests: Requests, name: str) -> bytes:
