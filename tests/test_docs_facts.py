@@ -28,14 +28,13 @@ from lazulite.cli.flag_types import COUNT_MAX
 from lazulite.cli.parser import build_parser
 from lazulite.cli.serve_flags import LIMIT_FLAGS
 from lazulite.engine.postgres.settings import PostgresSettings
-from lazulite.protocol import query_string, timeout
+from lazulite.protocol import metadata, query_string, resource_names, timeout
 from lazulite.protocol.errors import CATALOGUE
 from lazulite.protocol.message import Request, Response
 from lazulite.protocol.multipart import parser as multipart_in
 from lazulite.protocol.xml import document as xml
 from lazulite.protocol.xml import parser as xml_tree
 from lazulite.queue import limits as queue_limits
-from lazulite.queue import names as queue_names
 from lazulite.server.limits import KIB, MIB, Limits
 from lazulite.server.middleware import forwarded
 from lazulite.server.observability.access_log import RequestLog
@@ -149,8 +148,8 @@ def test_every_setting_of_queries_is_documented() -> None:
         ("characters of a `$filter`", TEXT_MAX),
         ("parentheses and `not` within one another", DEPTH_MAX),
         ("comparisons and other terms in a `$filter`", TERMS_MAX),
-        ("queue name, characters", f"{queue_names.QUEUE_NAME_MIN} to {queue_names.QUEUE_NAME_MAX}"),
-        ("metadata of a queue, bytes", f"{queue_names.METADATA_BYTES_MAX // KIB} KiB"),
+        ("queue name, characters", f"{resource_names.NAME_MIN} to {resource_names.NAME_MAX}"),
+        ("metadata of a queue, bytes", f"{metadata.METADATA_BYTES_MAX // KIB} KiB"),
         ("text of a message, bytes of UTF-8", f"{queue_limits.TEXT_BYTES_MAX // KIB} KiB"),
         ("body with a message", f"{queue_limits.BODY_BYTES_MAX // KIB} KiB"),
         ("`visibilitytimeout` of a get, seconds", f"1 to {queue_limits.VISIBILITY_SECONDS_MAX:,}"),
@@ -158,9 +157,9 @@ def test_every_setting_of_queries_is_documented() -> None:
         ("`messagettl`, seconds", f"1 to {queue_limits.TTL_SECONDS_MAX:,}"),
         ("`numofmessages`", f"1 to {queue_limits.MESSAGES_MAX}"),
         ("`maxresults` of a list of queues", f"1 to {queue_limits.QUEUES_MAX:,}"),
-        ("container name, characters", f"3 to {blob_names.CONTAINER_NAME_MAX}"),
+        ("container name, characters", f"{resource_names.NAME_MIN} to {resource_names.NAME_MAX}"),
         ("blob name, UTF-16 units", f"1 to {blob_names.BLOB_NAME_MAX:,}"),
-        ("metadata of a container or blob, bytes", f"{blob_names.METADATA_BYTES_MAX // KIB} KiB"),
+        ("metadata of a container or blob, bytes", f"{metadata.METADATA_BYTES_MAX // KIB} KiB"),
         ("Put Blob", f"{blob_limits.PUT_BLOB_BYTES_MAX // MIB:,} MiB"),
         ("Put Block", f"{blob_limits.PUT_BLOCK_BYTES_MAX // MIB:,} MiB"),
         ("Append Block", f"{blob_limits.APPEND_BLOCK_BYTES_MAX // MIB} MiB"),

@@ -18,7 +18,6 @@ NOTEBOOK = CatalogFormat(
     Nouns("notebook", "notebooks", "notes"),
     lambda row, value: (int(value), row),
     lambda *_: None,
-    lambda _: 0,
     contents=lambda space, _, value: [ContentId(space, int(number)) for number in value.split()],
 )
 REGISTRY = Spaces(

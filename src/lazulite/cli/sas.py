@@ -15,7 +15,7 @@ from lazulite.cli.connection_string import endpoints_of
 from lazulite.cli.errors import CommandError
 from lazulite.protocol.clock import TICKS_PER_SECOND, system_clock
 from lazulite.protocol.errors import ServiceError
-from lazulite.queue.names import check_queue_name
+from lazulite.protocol.resource_names import check_resource_name
 from lazulite.queue.sas import QueueSas, sign_queue_sas
 from lazulite.settings.addresses import BLOB, SERVICES, TABLE
 from lazulite.table.names import check_table_name
@@ -111,7 +111,7 @@ def _table_sas(args: Namespace, common: Mapping[str, str]) -> TableSas:
 
 def _queue_sas(args: Namespace, common: Mapping[str, str]) -> QueueSas:
     try:
-        check_queue_name(args.queue)
+        check_resource_name(args.queue)
     except ServiceError:
         raise MalformedSasError(f"{args.queue!r} is not a queue name") from None
     permission = _permission(args, common, _QUEUE_PERMISSIONS)

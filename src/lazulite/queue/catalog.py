@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 
 from lazulite.engine.contract import Engine, SpaceDroppedError
 from lazulite.protocol.errors import ServiceError
+from lazulite.protocol.metadata import Metadata, is_same_metadata
 from lazulite.queue.model.shard import close_shard
-from lazulite.queue.names import Metadata, is_same_metadata
 from lazulite.records.named_resource import NamedResource
 from lazulite.records.resource_catalog import ResourceCatalog
 from lazulite.records.row_cache import TimeToLive

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.query_string import percent_decode
-from lazulite.queue.names import check_queue_name
+from lazulite.protocol.resource_names import check_resource_name
 
 _MESSAGES = "messages"
 USUAL_PATH = re.compile(r"((?:/[A-Za-z0-9-]++){1,3}/messages)/([0-9A-Fa-f-]{36})")
@@ -53,7 +53,7 @@ def parse_resource(path: str) -> Resource:
         below.pop()
     if not queue and not below:
         return Resource(Kind.SERVICE)
-    check_queue_name(queue)
+    check_resource_name(queue)
     if not below:
         return Resource(Kind.QUEUE, queue)
     if below[0] != _MESSAGES or len(below) > 2:

@@ -31,10 +31,6 @@ def _is_message(key: Key) -> bool:
     return key[1].startswith(VISIBLE)
 
 
-def _no_timestamp(_: bytes) -> int:
-    return 0
-
-
 QUEUES_SPACE = Space(
     number=QUEUES,
     owner="queue",
@@ -42,5 +38,5 @@ QUEUES_SPACE = Space(
     watched=True,
     copied=True,
     content=True,
-    catalog=CatalogFormat(Nouns("queue", "queues", "messages"), _read_queue, _verify_row, _no_timestamp, _is_message),
+    catalog=CatalogFormat(Nouns("queue", "queues", "messages"), _read_queue, _verify_row, counted=_is_message),
 )

@@ -68,8 +68,8 @@ class CatalogFormat:
     verify: Callable[[Key, bytes, int], None]
     """Takes a row of such a space, its value and the greatest timestamp of the store. Raises `ValueError`, or what
     reading malformed bytes raises."""
-    timestamp: Callable[[bytes], int]
-    """Returns the timestamp of a value of such a space; raises `AssertionError` if it has none."""
+    timestamp: Callable[[bytes], int] = lambda _: 0
+    """Returns the timestamp of a value of such a space, 0 if none has one; raises `AssertionError` if it lacks it."""
     counted: Callable[[Key], bool] = lambda _: True
     """Tells whether a row is one of `nouns.rows`, and not an index of them."""
     contents: Callable[[int, Key, bytes], Collection[ContentId]] | None = None

@@ -7,8 +7,8 @@ from lazulite.auth.grant import Grant
 from lazulite.blob.auth.addressed import addressed
 from lazulite.blob.auth.requirements import LEVELS
 from lazulite.blob.auth.scope import BlobScope
-from lazulite.blob.names import CONTAINER_NAME_MAX
 from lazulite.protocol.errors import ServiceError
+from lazulite.protocol.resource_names import NAME_MAX
 
 LevelOf = Callable[[str, str], Awaitable[str]]
 """(account, container) -> the level of public access, a key of `LEVELS`; "" for none, and without such a container."""
@@ -43,7 +43,7 @@ class BlobPublicAccess:
             return None
         if not account.switches.public_access:
             raise ServiceError("PublicAccessNotPermitted")
-        if len(container) > CONTAINER_NAME_MAX:
+        if len(container) > NAME_MAX:
             return None
         levels = LEVELS.get(await self._level_of(account.name, container))
         if levels is None:

@@ -2,9 +2,9 @@
 
 from lazulite.blob.leasing import lease_facts
 from lazulite.blob.model.blob import Blob, BlobType
-from lazulite.blob.names import metadata_headers
 from lazulite.blob.times import write_time
 from lazulite.protocol.http_date import format_http_date
+from lazulite.protocol.metadata import metadata_headers
 
 Pairs = list[tuple[str, str]]
 

@@ -15,7 +15,7 @@ from uuid import UUID
 
 from lazulite.blob.model.conditions import Version
 from lazulite.blob.model.lease import Lease
-from lazulite.blob.names import Metadata
+from lazulite.protocol.metadata import Metadata
 
 INLINE_BYTES_MAX = 16 * 1024
 """The bytes of a blob that are in its row."""

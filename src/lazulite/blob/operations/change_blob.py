@@ -10,9 +10,9 @@ from lazulite.blob.leasing import lease_for_write
 from lazulite.blob.model.blob import Blob
 from lazulite.blob.model.draft import Draft
 from lazulite.blob.model.replacement import keep_version
-from lazulite.blob.names import read_metadata
 from lazulite.blob.presence import online, present
 from lazulite.protocol.message import Response
+from lazulite.protocol.metadata import read_metadata
 
 Changed = Callable[[Blob, Draft], Blob]
 """Takes a blob, whose lease and Last-Modified are up to date, to what it becomes."""

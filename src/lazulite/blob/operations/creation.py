@@ -11,12 +11,12 @@ from lazulite.blob.model.draft import Draft
 from lazulite.blob.model.replacement import replace_blob
 from lazulite.blob.model.retention import Retention
 from lazulite.blob.model.tags import read_tags_header
-from lazulite.blob.names import read_metadata
 from lazulite.blob.operations.tiers import read_tier
 from lazulite.blob.storage.catalog import Container
 from lazulite.blob.storage.tag_index import NOT_INDEXED, index_tags
 from lazulite.blob.versions import TAGS_SINCE
 from lazulite.protocol.errors import ServiceError
+from lazulite.protocol.metadata import read_metadata
 
 _TAG_OPTION, _REPLACE = "x-ms-copy-source-tag-option", "REPLACE"
 

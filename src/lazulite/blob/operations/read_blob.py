@@ -10,7 +10,6 @@ from lazulite.blob.limits import RANGE_DIGEST_BYTES_MAX
 from lazulite.blob.model.blob import Blob
 from lazulite.blob.model.byte_range import read_range
 from lazulite.blob.model.rows import CURRENT
-from lazulite.blob.names import metadata_headers
 from lazulite.blob.presence import online
 from lazulite.blob.storage.catalog import Container
 from lazulite.blob.transfers.digests import Digests
@@ -19,6 +18,7 @@ from lazulite.blob.transfers.structured_body import BODY_HEADER, LENGTH_HEADER, 
 from lazulite.blob.versions import CRC64_SINCE, TIER_ON_GET_SINCE
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import Response
+from lazulite.protocol.metadata import metadata_headers
 
 _RANGE_MD5, _RANGE_CRC64 = "x-ms-range-get-content-md5", "x-ms-range-get-content-crc64"
 _OVERRIDES = {

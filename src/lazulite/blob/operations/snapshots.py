@@ -10,10 +10,10 @@ from lazulite.blob.model.blob import Blob, BlobType
 from lazulite.blob.model.draft import Draft
 from lazulite.blob.model.replacement import keep_version
 from lazulite.blob.model.rows import snapshot_row
-from lazulite.blob.names import read_metadata
 from lazulite.blob.presence import online, present
 from lazulite.blob.times import write_time
 from lazulite.protocol.message import Response
+from lazulite.protocol.metadata import read_metadata
 
 
 async def snapshot_blob(call: Call) -> Response:

@@ -14,11 +14,11 @@ from uuid import UUID
 from lazulite.blob.model.blob import etag_of
 from lazulite.blob.model.conditions import Version
 from lazulite.blob.model.lease import Lease
-from lazulite.blob.names import Metadata
 from lazulite.engine.compare_and_swap import CompareAndSwapRows, RowChangedError
 from lazulite.engine.content.contract import ContentStore
 from lazulite.engine.contract import Clock, Engine, KeyRange
 from lazulite.protocol.errors import ServiceError
+from lazulite.protocol.metadata import Metadata
 from lazulite.records.named_resource import NamedResource
 from lazulite.records.resource_catalog import ResourceCatalog
 from lazulite.records.row_cache import TimeToLive

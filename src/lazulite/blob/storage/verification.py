@@ -52,10 +52,6 @@ def _contents(space: int, key: Key, value: bytes) -> Collection[ContentId]:
     return contents_of_row(space, key[1], value)
 
 
-def _timestamp(_: bytes) -> int:
-    return 0
-
-
 CONTAINERS_SPACE = Space(
     number=CONTAINERS,
     owner="blob",
@@ -64,6 +60,6 @@ CONTAINERS_SPACE = Space(
     copied=True,
     content=True,
     catalog=CatalogFormat(
-        Nouns("container", "containers", "blobs"), _read_container, _verify_row, _timestamp, _is_blob, _contents
+        Nouns("container", "containers", "blobs"), _read_container, _verify_row, counted=_is_blob, contents=_contents
     ),
 )

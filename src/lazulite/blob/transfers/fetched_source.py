@@ -17,10 +17,10 @@ from lazulite.blob.model.blob import Blob, BlobType, ContentHeaders
 from lazulite.blob.model.byte_range import ByteRange
 from lazulite.blob.model.conditions import Outcome
 from lazulite.blob.model.copy_source import ForeignSource
-from lazulite.blob.names import Metadata, read_metadata
 from lazulite.blob.transfers.source_authorization import AUTHORIZATION, source_authorization
 from lazulite.blob.transfers.unverified_source import SourceUse, unmet, unverified
 from lazulite.protocol.errors import ServiceError
+from lazulite.protocol.metadata import Metadata, read_metadata
 from lazulite.service.fetching import FetchedResponse, FetchFailedError, FetchNotAllowedError
 
 _CONDITIONS = ("if-match", "if-none-match", "if-modified-since", "if-unmodified-since")

@@ -2,10 +2,10 @@
 
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import Response
+from lazulite.protocol.metadata import metadata_headers, read_metadata
 from lazulite.queue import limits
 from lazulite.queue.call import Call
 from lazulite.queue.catalog import Queue
-from lazulite.queue.names import metadata_headers, read_metadata
 from lazulite.queue.payload import write_queues
 from lazulite.service.parameters import invalid, read_number
 from lazulite.service.responses import NO_CACHE, XML_TYPE

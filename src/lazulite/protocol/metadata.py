@@ -1,37 +1,16 @@
-"""The rules for names of queues and of metadata. Source: reference §25.1."""
+"""Metadata of queues, containers and blobs, as headers carry it. Source: reference §25.1 and §32.1."""
 
-import re
 from collections.abc import Mapping
 
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.fields import METADATA_PREFIX, JoinedValue, spelling
 from lazulite.protocol.xml.text import is_name
 
-QUEUE_NAME_MIN = 3
-QUEUE_NAME_MAX = 63
 METADATA_BYTES_MAX = 8 * 1024
-"""Bytes of the names and values of a queue's metadata together."""
-
-_QUEUE_NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*", re.ASCII)
-_LOOKED_AT_MAX = 1024
-"""Characters of a name that are looked at."""
+"""Bytes of the names and values of metadata together."""
 
 Metadata = tuple[tuple[str, str], ...]
 """Names as their client spelled them, with their values, in the order of the names in lower case."""
-
-
-def check_queue_name(name: str) -> None:
-    """Reject a name that no queue can have.
-
-    Raises:
-        ServiceError: `InvalidResourceName`, or `OutOfRangeInput` for the length.
-    """
-    if _QUEUE_NAME.fullmatch(name, 0, _LOOKED_AT_MAX) is None:
-        raise ServiceError("InvalidResourceName")
-    if not QUEUE_NAME_MIN <= len(name) <= QUEUE_NAME_MAX:
-        raise ServiceError(
-            "OutOfRangeInput", "The specified resource name length is not within the permissible limits."
-        )
 
 
 def read_metadata(headers: Mapping[str, str]) -> Metadata:
@@ -46,6 +25,8 @@ def read_metadata(headers: Mapping[str, str]) -> Metadata:
         ServiceError: `EmptyMetadataKey`, `InvalidMetadata` (also for a name that comes twice), `MetadataTooLarge`.
     """
     given = sorted(item for item in headers.items() if item[0].startswith(METADATA_PREFIX))
+    if not given:
+        return ()
     found = {spelling(name)[len(METADATA_PREFIX) :]: text for name, text in given}
     if sum(len(name) + len(text) for name, text in found.items()) > METADATA_BYTES_MAX:
         raise ServiceError("MetadataTooLarge")
