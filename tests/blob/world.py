@@ -13,7 +13,7 @@ from lazulite.blob.call import Context
 from lazulite.blob.service import BlobService
 from lazulite.engine.content.contract import ContentId
 from lazulite.engine.content.memory import ContentMemory
-from lazulite.engine.contract import KeyRange
+from lazulite.engine.contract import Clock, KeyRange
 from lazulite.engine.rocksdb.engine import RocksEngine
 from lazulite.protocol.clock import TICKS_PER_DAY, system_clock
 from lazulite.protocol.message import Request
@@ -46,12 +46,14 @@ class World:
 
     Attributes:
         days: how far the clock is ahead.
+        present: the time of a database that the next process shares; None: it shares none.
         fetch_source: of the next process.
         random: of all processes, so that no number comes again.
     """
 
     def __init__(self) -> None:
         self.days = 0
+        self.present: Clock | None = None
         self.random = Random(1)
         self.fetch_source: FetchSource | None = None
         self.engine = RocksEngine.open(None, self._clock)
@@ -66,6 +68,7 @@ class World:
             accounts=self.directory,
             contents=self.contents,
             clock=self._clock,
+            present=self.present,
             random=self.random,
             fetch_source=self.fetch_source,
         )

@@ -24,7 +24,9 @@ from lazulite.blob.storage.references import references
 from lazulite.blob.storage.uploads import Uploads, day_of
 from lazulite.blob.times import read_time
 from lazulite.engine.content.contract import ContentStore
+from lazulite.engine.contract import Clock
 from lazulite.protocol.addressing import Address, Addressing
+from lazulite.protocol.clock import until_9999
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import Request
 from lazulite.protocol.steps import Steps
@@ -42,6 +44,8 @@ class Context(CatalogContext[Container]):
     """Everything that the operations of the Blob service work with."""
 
     catalog: Catalog
+    present: Clock
+    """The time by which leases end: that of the database, if several processes share one."""
     partitions: Partitions
     contents: ContentStore
     garbage: Garbage
@@ -78,11 +82,13 @@ def make_context(dependencies: ServiceDependencies) -> Context:
     if contents is None:
         raise ValueError("the Blob service needs a store for contents")
     shared = dependencies.shared("blob")
-    partitions = Partitions(engine, shared["clock"], remote=dependencies.primary is not None)
+    present = None if dependencies.present is None else until_9999(dependencies.present)
+    partitions = Partitions(engine, shared["clock"], remote=dependencies.primary is not None, present=present)
     garbage = Garbage(engine, contents, partitions, shared["clock"])
     return Context(
         **shared,
         catalog=Catalog(engine, shared["clock"], contents, dependencies.ttl),
+        present=present or shared["clock"],
         partitions=partitions,
         contents=contents,
         garbage=garbage,
@@ -137,7 +143,7 @@ class Call(ServiceCall[Context, Resource]):
         rows = (LEDGER, CURRENT, *rows)
         stored = [await self.context.engine.get(container.space, self.resource.blob, row) for row in rows]
         with suppress(RowNeededError):
-            decide(Draft(rows, stored, self.context.clock()))
+            decide(Draft(rows, stored, self.context.clock(), self.context.present()))
 
     @property
     def switches(self) -> Switches:

@@ -67,7 +67,7 @@ class ServiceDependencies:
     clock: Clock = system_clock
     """The time now, for signatures and errors."""
     present: Clock | None = None
-    """The time by which messages appear and expire; None: `clock`, as if it was never set."""
+    """The time by which messages appear and expire, and leases end; None: `clock`, as if it was never set."""
     monotonic: Callable[[], float] = time.monotonic
     """Seconds that never step back, for the time limits of queries and of caches."""
     random: Random = field(default_factory=SystemRandom)

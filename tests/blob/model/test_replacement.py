@@ -19,7 +19,7 @@ _RETENTIONS = st.builds(Retention, st.booleans(), st.integers(0, 2))
 def commit(rows: dict[str, bytes], now: int, successor: Blob | None, retention: Retention) -> Mapping[str, bytes]:
     named = [LEDGER, CURRENT]
     while True:
-        draft = Draft(named, [rows.get(row) for row in named], now)
+        draft = Draft(named, [rows.get(row) for row in named], now, now)
         try:
             if successor is None:
                 delete_current(draft, retention)
@@ -50,7 +50,7 @@ def test_each_content_is_referred_to_or_garbage(writes: list[tuple[bool, Retenti
         rows = dict(commit(rows, now, successor, retention))
         after = blobs(rows)
         live = {blob.holding for blob in after.values()}
-        garbage = set(Draft([LEDGER, CURRENT], [rows.get(LEDGER), None], 0).ledger.garbage)
+        garbage = set(Draft([LEDGER, CURRENT], [rows.get(LEDGER), None], 0, 0).ledger.garbage)
         assert live | garbage == made
         assert not live & garbage
         if current is not None and not current.deleted and (retention.versioning or retention.days):

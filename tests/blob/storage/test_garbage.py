@@ -1,6 +1,6 @@
 """Garbage is deleted, and nothing else; a crash at any step only delays it."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -9,14 +9,16 @@ import pytest
 from lazulite.blob.model.blob import Blob, BlobType
 from lazulite.blob.model.block import Block, write_blocks
 from lazulite.blob.model.draft import Draft
+from lazulite.blob.model.references import contents_of_row
 from lazulite.blob.model.replacement import delete_current, replace_blob
 from lazulite.blob.model.retention import Retention
 from lazulite.blob.model.rows import list_row, upload_rows
+from lazulite.blob.storage import garbage
 from lazulite.blob.storage.garbage import Garbage
 from lazulite.blob.storage.partitions import Partitions
 from lazulite.engine.content.contract import ContentId, ContentMissingError, Owner
 from lazulite.engine.content.memory import ContentMemory
-from lazulite.engine.contract import KeyRange
+from lazulite.engine.contract import EngineUnavailableError, KeyRange
 from lazulite.engine.rocksdb.engine import RocksEngine
 from lazulite.protocol.clock import TICKS_PER_DAY, system_clock
 from lazulite.records.spaces import UNTIDY_CONTAINERS
@@ -75,6 +77,13 @@ class World:
 
         await self.partitions.commit(SPACE, NAME, decide, [row])
 
+    async def referred(self) -> list[ContentId]:
+        found: list[ContentId] = []
+        async for part in self.engine.scan(SPACE, [KeyRange(("", ""), None)]):
+            for index, value in enumerate(part.values):
+                found += contents_of_row(SPACE, part.key(index)[1], value)
+        return found
+
     async def rows(self) -> list[str]:
         found: list[str] = []
         async for part in self.engine.scan(SPACE, [KeyRange(("", ""), None)]):
@@ -128,6 +137,47 @@ async def test_an_ended_upload_takes_its_blocks_but_not_those_of_the_list(world:
     assert await world.exists(taken)
     assert not await world.exists(left)
     assert await world.rows() == ["b", list_row(1, 1)]
+
+
+async def test_no_row_refers_to_a_content_that_was_deleted(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process may end between any two steps: `lazulite check` and a backup see what is left then."""
+    monkeypatch.setattr(garbage, "_CONTENTS_OF_COMMIT", 2)
+    contents = [await world.content(bytes([number])) for number in range(5)]
+    await world.write(list_row(1, 2), [Block("a", 1, contents[0]), Block("b", 1, contents[1])])
+    await world.write(list_row(1, 4), [Block("c", 1, contents[2]), Block("d", 1, contents[3])])
+    await world.write(list_row(1, 5), [Block("e", 1, contents[4])])
+    await world.put(replace(BLOB, list=1))
+    await world.put(None)
+    delete, lost = world.contents.delete, []
+
+    async def observed(deleted: Collection[ContentId]) -> None:
+        await delete(deleted)
+        lost.extend([each for each in await world.referred() if not await world.exists(each.number)])
+
+    monkeypatch.setattr(world.contents, "delete", observed)
+    await world.garbage.delete((SPACE, NAME))
+    assert lost == []
+    assert await world.rows() == []
+    assert not any([await world.exists(number) for number in contents])
+
+
+async def test_a_process_deletes_the_contents_whose_rows_another_has_deleted(world: World) -> None:
+    content = await world.content(b"1")
+    await world.write(list_row(1, 1), [Block("a", 1, content)])
+    await world.put(replace(BLOB, list=1))
+    await world.put(None)
+    with pytest.MonkeyPatch.context() as patch:
+
+        async def fail(_: object) -> None:
+            raise EngineUnavailableError("ended here")
+
+        patch.setattr(world.contents, "delete", fail)
+        with pytest.raises(EngineUnavailableError):
+            await world.garbage.delete((SPACE, NAME))
+    assert await world.rows() == ["a"]
+    await world.process().delete((SPACE, NAME))
+    assert not await world.exists(content)
+    assert await world.rows() == []
 
 
 async def test_garbage_waits_for_readers(world: World) -> None:

@@ -92,7 +92,7 @@ class _PageReader:
         self._request = request
         self._include = request.include
         self._walk = walk
-        self._now = context.clock()
+        self._now = context.present()
         self._time_slice = TimeSlice(context.limits.slice_seconds, context.monotonic)
 
     async def read(self) -> None:

@@ -26,9 +26,10 @@ class Draft:
         rows: the rows that the commit named; `LEDGER` and `CURRENT` are among them.
         values: their values.
         now: the time of the commit, in ticks.
+        present: the time by which leases end, in ticks.
     """
 
-    def __init__(self, rows: Sequence[str], values: Sequence[bytes | None], now: int) -> None:
+    def __init__(self, rows: Sequence[str], values: Sequence[bytes | None], now: int, present: int) -> None:
         self._values = dict(zip(rows, values, strict=True))
         self._changes: dict[str, bytes | None] = {}
         stored = self._values[CURRENT]
@@ -38,6 +39,7 @@ class Draft:
         self.ledger: Ledger = self.found_ledger
         """The accounts, to be replaced by what they shall be."""
         self.now = now
+        self.present = present
 
     @property
     def modified(self) -> int:

@@ -80,7 +80,7 @@ class Appending:
         """Return the blob as it is to be changed. Raises `ServiceError` if what is stored does not allow it."""
         found = present(draft)
         _require_append(found)
-        lease = lease_for_write(found.lease, draft.now, self._given)
+        lease = lease_for_write(found.lease, draft.present, self._given)
         require_met(self._conditions.write(found.conditions))
         if found.sealed:
             raise ServiceError("BlobIsSealed")

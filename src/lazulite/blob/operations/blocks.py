@@ -105,7 +105,7 @@ class _Putting:
         if not self._overwrites:
             raise ServiceError("UnauthorizedBlobOverwrite")
         require_block_blob(found)
-        lease = lease_for_write(found.lease, draft.now, self._given)
+        lease = lease_for_write(found.lease, draft.present, self._given)
         if lease is not found.lease:
             draft.put_blob(replace(found, lease=lease))
 
@@ -147,7 +147,7 @@ def require_block_blob(blob: Blob) -> None:
 def _headers_of(call: Call, blob: Blob, given: UUID | None) -> list[tuple[str, str]]:
     """Return the headers that tell of a blob, if the request may read it."""
     require_block_blob(blob)
-    check_lease(blob.lease, call.context.clock(), given)
+    check_lease(blob.lease, call.context.present(), given)
     return [XML_TYPE, *version_of(blob), ("x-ms-blob-content-length", str(blob.length))]
 
 

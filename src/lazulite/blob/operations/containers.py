@@ -38,7 +38,7 @@ async def get_container(call: Call) -> Response:
     """Return properties and metadata, as headers."""
     container = await _readable(call)
     headers = [*version_headers(container), *metadata_headers(container.metadata)]
-    headers += [(f"x-ms-lease-{name}", text) for name, text in lease_facts(container.lease, call.context.clock())]
+    headers += [(f"x-ms-lease-{name}", text) for name, text in lease_facts(container.lease, call.context.present())]
     if container.public_access:
         headers.append((_PUBLIC, container.public_access))
     headers += [
@@ -65,7 +65,7 @@ async def set_metadata(call: Call) -> Response:
 
     def change(container: Container) -> Container:
         now = call.context.clock()
-        check_lease(container.lease, now, given, "Container")
+        check_lease(container.lease, call.context.present(), given, "Container")
         require_met(conditions.write(container.conditions))
         return replace(container, metadata=metadata, modified=max(now, container.modified + 1))
 
@@ -92,7 +92,7 @@ async def set_acl(call: Call) -> Response:
 
     def change(container: Container) -> Container:
         now = call.context.clock()
-        check_lease(container.lease, now, given, "Container")
+        check_lease(container.lease, call.context.present(), given, "Container")
         require_met(conditions.write(container.conditions))
         modified = max(now, container.modified + 1)
         return replace(container, policies=policies, public_access=public_access, modified=modified)
@@ -109,7 +109,7 @@ async def delete_container(call: Call) -> Response:
     conditions = conditions_of(headers, writes=True)._replace(match=(), none_match=())
 
     def check(container: Container) -> None:
-        lease_for_write(container.lease, call.context.clock(), given, "Container")
+        lease_for_write(container.lease, call.context.present(), given, "Container")
         require_met(conditions.write(container.conditions))
 
     days = call.switches.container_retention_days
@@ -128,7 +128,7 @@ async def restore_container(call: Call) -> Response:
 
 async def _readable(call: Call) -> Container:
     container = await call.container()
-    check_lease(container.lease, call.context.clock(), lease_id(call.request.headers), "Container")
+    check_lease(container.lease, call.context.present(), lease_id(call.request.headers), "Container")
     return container
 
 

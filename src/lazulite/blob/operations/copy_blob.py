@@ -151,7 +151,7 @@ async def abort_copy(call: Call) -> Response:
     given = lease_id(call.request.headers)
 
     def decide(draft: Draft) -> None:
-        check_lease(present(draft).lease, draft.now, given)
+        check_lease(present(draft).lease, draft.present, given)
         raise ServiceError("NoPendingCopyOperation")
 
     await call.commit(await call.container(), decide)

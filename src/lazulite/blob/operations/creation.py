@@ -56,7 +56,7 @@ class Creation:
         found = draft.found if draft.found is not None and not draft.found.deleted else None
         if found is not None and not self._overwrites:
             raise ServiceError("UnauthorizedBlobOverwrite")
-        lease = None if found is None else lease_for_write(found.lease, draft.now, self._given)
+        lease = None if found is None else lease_for_write(found.lease, draft.present, self._given)
         if found is None and self._given is not None:
             raise ServiceError("LeaseNotPresentWithBlobOperation")
         self._indexed.check(draft.now)

@@ -40,7 +40,7 @@ async def _delete_current(call: Call, mode: str) -> Response:
     async def attempt(rows: Sequence[str]) -> None:
         def decide(draft: Draft) -> None:
             found = present(draft)
-            lease_for_write(found.lease, draft.now, given)
+            lease_for_write(found.lease, draft.present, given)
             require_met(conditions.write(found.conditions))
             if draft.ledger.snapshots and not mode:
                 raise ServiceError("SnapshotsPresent")

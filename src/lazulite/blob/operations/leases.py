@@ -50,7 +50,7 @@ async def lease_container(call: Call) -> Response:
 
     def apply(container: Container) -> Container:
         require_met(conditions.write(container.conditions))
-        now = call.context.clock()
+        now = call.context.present()
         last[:] = [leased(lambda: action(container.lease, now), "Container")]
         return replace(container, lease=last[0].lease)
 
@@ -68,7 +68,7 @@ async def lease_blob(call: Call) -> Response:
 
     def decide(draft: Draft) -> None:
         blob = _leasable(draft, conditions)
-        outcome = leased(lambda: action(blob.lease, draft.now))
+        outcome = leased(lambda: action(blob.lease, draft.present))
         last[:] = [(outcome, replace(blob, lease=outcome.lease))]
         draft.put_blob(last[0][1])
 

@@ -81,7 +81,7 @@ async def list_containers(call: Call) -> Response:
             if len(rows) == most or await time_slice.checkpoint() > call.deadline:
                 following = f"/{call.account}/{container.name}"
                 break
-            rows.append(_listed_container(container, call.context.clock(), with_metadata="metadata" in include))
+            rows.append(_listed_container(container, call.context.present(), with_metadata="metadata" in include))
     call.record.rows_scanned = call.record.rows_returned = len(rows)
     steps = write_containers(call.address.base, call.version, _sent(call), rows, marker=following)
     return Response(200, list(_HEADERS), b"".join(await call.in_slices(steps)))

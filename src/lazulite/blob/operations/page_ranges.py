@@ -30,7 +30,7 @@ async def get_page_ranges(call: Call) -> Response:
     container = await call.container()
     blob = await call.find(container)
     require_met(conditions_of(headers, writes=False).read(blob.conditions))
-    check_lease(blob.lease, call.context.clock(), lease_id(headers))
+    check_lease(blob.lease, call.context.present(), lease_id(headers))
     if blob.type is not BlobType.PAGE:
         raise ServiceError("InvalidBlobType")
     previous = await _previous(call, container.space, blob)

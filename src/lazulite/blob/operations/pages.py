@@ -287,7 +287,7 @@ def _allow(call: Call, draft: Draft, stop: int) -> Blob:
     headers, found = call.request.headers, present(draft)
     if found.type is not BlobType.PAGE:
         raise ServiceError("InvalidBlobType")
-    lease = lease_for_write(found.lease, draft.now, lease_id(headers))
+    lease = lease_for_write(found.lease, draft.present, lease_id(headers))
     require_met(conditions_of(headers, writes=True).write(found.conditions))
     for name, holds in _SEQUENCE_TESTS.items():
         number = read_number(headers, name)

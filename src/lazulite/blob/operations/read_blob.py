@@ -38,7 +38,7 @@ async def get_blob(call: Call) -> Response:
     online(blob)
     found = read_range(call.request.headers)
     start, stop = (0, blob.length) if found is None else found.within(blob.length)
-    headers = describe(blob, call.context.clock(), is_current=row == CURRENT, is_range=found is not None)
+    headers = describe(blob, call.context.present(), is_current=row == CURRENT, is_range=found is not None)
     if call.version >= TIER_ON_GET_SINCE:
         headers += tier_of(blob)
     if found is not None:
@@ -95,7 +95,7 @@ async def get_properties(call: Call) -> Response:
     """Return everything about a blob but its bytes; their number is the Content-Length."""
     container, row = await call.container(), call.row
     blob = await _readable(call, container, row)
-    headers = describe(blob, call.context.clock(), is_current=row == CURRENT, is_range=False) + tier_of(blob)
+    headers = describe(blob, call.context.present(), is_current=row == CURRENT, is_range=False) + tier_of(blob)
     content = BlobContent(call.context, (container.space, call.resource.blob), blob, 0, blob.length)
     return Response(200, headers, content=content)
 
@@ -112,6 +112,6 @@ async def _readable(call: Call, container: Container, row: str) -> Blob:
     given, conditions = lease_id(headers), conditions_of(headers, writes=False)
     blob = await call.find(container, row)
     require_met(conditions.read(blob.conditions))
-    check_lease(blob.lease, call.context.clock(), given)
+    check_lease(blob.lease, call.context.present(), given)
     wanted = {_OVERRIDES[name]: value for name, value in call.grant.response_headers}
     return replace(blob, headers=blob.headers._replace(**wanted)) if wanted else blob

@@ -29,7 +29,7 @@ async def snapshot_blob(call: Call) -> Response:
 
     def decide(draft: Draft) -> None:
         found = present(draft)
-        check_lease(found.lease, draft.now, given)
+        check_lease(found.lease, draft.present, given)
         require_met(conditions.write(found.conditions))
         online(found)
         time = first

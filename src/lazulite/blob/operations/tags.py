@@ -24,7 +24,7 @@ async def get_tags(call: Call) -> Response:
     given, conditions = lease_id(headers), conditions_of(headers, _CONDITIONS, writes=False)
     blob = await call.find(await call.container())
     require_met(conditions.read(blob.conditions))
-    check_lease(blob.lease, call.context.clock(), given)
+    check_lease(blob.lease, call.context.present(), given)
     return Response(200, [XML_TYPE, NO_CACHE], write_tags(dict(blob.tags)))
 
 
@@ -42,7 +42,7 @@ async def set_tags(call: Call) -> Response:
         blob = None if value is None else read_blob(value)
         if blob is None or blob.deleted:
             raise ServiceError("BlobNotFound")
-        lease = lease_for_write(blob.lease, draft.now, given)
+        lease = lease_for_write(blob.lease, draft.present, given)
         require_met(conditions.write(blob.conditions))
         indexed.check(draft.now)
         draft.put(row, replace(blob, lease=lease, tags=tuple(tags.items())).to_bytes())

@@ -60,7 +60,7 @@ async def set_tier(call: Call) -> Response:
         blob = None if value is None else read_blob(value)
         if blob is None or blob.deleted:
             raise ServiceError("BlobNotFound")
-        check_lease(blob.lease, draft.now, given)
+        check_lease(blob.lease, draft.present, given)
         tier = read_tier(headers, blob.type, call.version)
         if blob.type is BlobType.PAGE:
             _check_premium(blob, tier)

@@ -1,7 +1,8 @@
 """Deletes contents, lists and uploads to which no row refers any more.
 
 The commit that takes the last reference away notes the garbage in the ledger of its partition. A task then deletes it,
-and removes it from the ledger. Each step can be repeated, so a crash only delays it.
+and removes it from the ledger. Each step can be repeated, so a crash only delays it. The rows of a list go before its
+contents, which are noted in the ledger by the same commit: so no row ever refers to a content that was deleted.
 
 The space `UNTIDY_CONTAINERS` has a row for each container that may have garbage, with the time when it was written. A
 process writes it before the first commit that makes garbage there, and relies on it for a day. After a start, those
@@ -9,6 +10,7 @@ containers are searched in the background. A search that finds nothing removes a
 """
 
 import asyncio
+from collections.abc import AsyncGenerator, Collection, Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import aclosing, suppress
 
@@ -21,7 +23,7 @@ from lazulite.blob.storage.partitions import Partitions
 from lazulite.blob.storage.readers import Partition, Readers
 from lazulite.blob.storage.tag_index import FIRST_NAME
 from lazulite.blob.storage.walk import Walk
-from lazulite.engine.compare_and_swap import CompareAndSwap, CompareAndSwapRows, RowChangedError, update_row
+from lazulite.engine.compare_and_swap import CompareAndSwap, RowChangedError, update_row
 from lazulite.engine.content.contract import ContentId, ContentStore
 from lazulite.engine.contract import Clock, Engine, EngineError, KeyRange
 from lazulite.protocol.clock import TICKS_PER_DAY
@@ -30,7 +32,9 @@ from lazulite.records.spaces import UNTIDY_CONTAINERS, Space
 UNTIDY_SPACE = Space(number=UNTIDY_CONTAINERS, owner="blob", title="the containers that may have garbage")
 ANNOUNCED_TICKS = TICKS_PER_DAY
 """How long a commit may rely on the row of its container. After twice this time, a search may remove the row."""
-_ROWS_OF_COMMIT = 500
+CONTENT = "c"
+"""How a ledger names a content."""
+_ROWS_OF_COMMIT, _CONTENTS_OF_COMMIT = 500, 1000
 _ROWS_OF_STEP = 100
 _BYTES = 8
 _PARTITION = ""
@@ -128,29 +132,66 @@ class Garbage:
         garbage = read_ledger(value).garbage
         if not garbage:
             return
-        alone = {ContentId(space, int(each[1:])) for each in garbage if each[0] == "c"}
-        prefixes = [
-            upload_rows(int(each[1:])) if each[0] == UPLOAD else list_rows(int(each[1:]))
-            for each in garbage
-            if each[0] != "c"
-        ]
+        await self._delete_contents(partition, [each for each in garbage if each[0] == CONTENT])
+        if holdings := tuple(each for each in garbage if each[0] != CONTENT):
+            live = await self._live(space, name)
+            async with aclosing(self._steps(partition, holdings)) as steps:
+                async for rows in steps:
+                    await self._delete_contents(partition, await self._delete_rows(partition, rows, live))
+            await self._sweep(partition, holdings)
+
+    async def _steps(self, partition: Partition, holdings: Iterable[str]) -> AsyncGenerator[list[str], None]:
+        """Yield the rows of lists and uploads, as many as one commit deletes."""
         rows: list[str] = []
-        for prefix in prefixes:
-            async with aclosing(self._partitions.slices(space, name, prefix)) as parts:
+        contents = 0
+        for each in holdings:
+            number = int(each[1:])
+            prefix = upload_rows(number) if each[0] == UPLOAD else list_rows(number)
+            async with aclosing(self._partitions.slices(*partition, prefix)) as parts:
                 async for part in parts:
                     for index, stored in enumerate(part.values):
                         rows.append(part.key(index)[1])
-                        alone.update(contents_of_row(space, rows[-1], stored))
-        if prefixes:
-            alone -= await self._live(space, name)
-        await self._contents.delete(alone)
-        for start in range(0, len(rows), _ROWS_OF_COMMIT):
-            await self._delete_rows(space, name, rows[start : start + _ROWS_OF_COMMIT])
+                        contents += len(contents_of_row(partition[0], rows[-1], stored))
+                        if len(rows) >= _ROWS_OF_COMMIT or contents >= _CONTENTS_OF_COMMIT:
+                            yield rows
+                            rows, contents = [], 0
+        if rows:
+            yield rows
+
+    async def _delete_rows(
+        self, partition: Partition, rows: Sequence[str], live: AbstractSet[ContentId]
+    ) -> Collection[str]:
+        """Delete rows. Their contents, but those that live, become garbage by themselves; return them."""
+        deleted: dict[str, None] = {}
+
+        def delete(draft: Draft) -> None:
+            deleted.clear()
+            for row in rows:
+                value = draft.value(row)
+                if value is None:
+                    continue  # Another process was here.
+                draft.put(row, None)
+                alone = [each for each in contents_of_row(partition[0], row, value) if each not in live]
+                deleted.update((f"{CONTENT}{each.number}", None) for each in alone)
+            for content in deleted:
+                draft.ledger = draft.ledger.discard(content)
+
+        await self._partitions.commit(*partition, delete, rows)
+        return deleted
+
+    async def _delete_contents(self, partition: Partition, contents: Collection[str]) -> None:
+        """Delete contents that are garbage by themselves."""
+        if contents:
+            await self._contents.delete({ContentId(partition[0], int(each[1:])) for each in contents})
+            await self._sweep(partition, tuple(contents))
+
+    async def _sweep(self, partition: Partition, deleted: tuple[str, ...]) -> None:
+        """Remove from the ledger what was deleted."""
 
         def sweep(draft: Draft) -> None:
-            draft.ledger = draft.ledger.swept(garbage)
+            draft.ledger = draft.ledger.swept(deleted)
 
-        await self._partitions.commit(space, name, sweep)
+        await self._partitions.commit(*partition, sweep)
 
     async def _live(self, space: int, name: str) -> AbstractSet[ContentId]:
         """Return the contents of the lists and of the upload that are in use."""
@@ -174,11 +215,6 @@ class Garbage:
                     for index, value in enumerate(part.values):
                         found.update(contents_of_row(space, part.key(index)[1], value))
         return found
-
-    async def _delete_rows(self, space: int, name: str, rows: list[str]) -> None:
-        values = [await self._engine.get(space, name, row) for row in rows]
-        with suppress(RowChangedError):
-            await self._engine.commit(space, name, rows, CompareAndSwapRows(values, dict.fromkeys(rows)))
 
     async def _untidy_containers(self) -> list[tuple[str, bytes]]:
         """Return the rows of the containers that may have garbage, with their values."""

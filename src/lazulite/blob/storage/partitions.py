@@ -20,12 +20,14 @@ class Partitions:
     Args:
         engine: holds the rows.
         clock: the time, for commits that another process runs.
+        present: the time by which leases end; None: that of the commit.
         remote: whether the engine is another process, which runs only commit functions that are plain data.
     """
 
-    def __init__(self, engine: Engine, clock: Clock, *, remote: bool) -> None:
+    def __init__(self, engine: Engine, clock: Clock, *, remote: bool, present: Clock | None = None) -> None:
         self._engine = engine
         self._clock = clock
+        self._present = present
         self._remote = remote
 
     async def get(self, space: int, name: str, row: str = CURRENT) -> Blob | None:
@@ -82,7 +84,7 @@ class Partitions:
         drafts: list[Draft] = []
 
         def run(values: Sequence[bytes | None], now: int) -> Mapping[str, bytes | None]:
-            draft = Draft(named, values, now)
+            draft = Draft(named, values, now, now if self._present is None else self._present())
             decide(draft)
             drafts[:] = [draft]
             return draft.changes()
@@ -93,7 +95,8 @@ class Partitions:
     async def _swap(self, space: int, name: str, decide: Decide, named: Sequence[str]) -> Draft:
         while True:
             values = [await self._engine.get(space, name, row) for row in named]
-            draft = Draft(named, values, self._clock())
+            now = self._clock()
+            draft = Draft(named, values, now, now)
             decide(draft)
             try:
                 await self._engine.commit(space, name, named, CompareAndSwapRows(values, draft.changes()))
