@@ -1,8 +1,11 @@
 """All campaigns by name."""
 
 from .abuse.campaign import ABUSE
+from .blob.blobs_on_postgres import BLOBS_ON_POSTGRES
 from .blob.campaign import LEASES
 from .blob.crash import BLOBS
+from .blob.on_postgres import LEASES_ON_POSTGRES
+from .blob.power import BLOB_POWER
 from .campaign import Campaign
 from .citus.campaign import CITUS
 from .clock import CLOCK
@@ -33,6 +36,9 @@ CAMPAIGNS: dict[str, Campaign] = {
     "queue-failover": QUEUE_FAILOVER,
     "queue-power": QUEUE_POWER,
     "leases": LEASES,
+    "leases-postgres": LEASES_ON_POSTGRES,
     "blobs": BLOBS,
     "citus": CITUS,
+    "blobs-postgres": BLOBS_ON_POSTGRES,
+    "blob-power": BLOB_POWER,
 }

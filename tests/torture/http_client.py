@@ -88,6 +88,16 @@ class Connection:
             raise LostConnectionError(f"no answer in {ANSWER_SECONDS_MAX} s") from error
         return Answer(int(status.split()[1]), headers, body)
 
+    async def leave(self, request: bytes) -> None:
+        """Send a part of a request, or all of it, and end the connection at once. Raises `LostConnectionError`."""
+        try:
+            self.writer.write(request)
+            await self.writer.drain()
+        except ConnectionError as error:
+            raise LostConnectionError(str(error)) from error
+        finally:
+            self.writer.transport.abort()
+
     async def close(self) -> None:
         """Let go of the connection."""
         self.writer.close()

@@ -5,8 +5,9 @@ import time
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from lazulite.app import worker
+from lazulite.app import services, worker
 from lazulite.cli import main
+from lazulite.engine.postgres.contents import statements
 from lazulite.engine.postgres.settings import PostgresSettings
 from lazulite.engine.rocksdb import engine as rocksdb
 from lazulite.engine.rocksdb.database import OpenDatabase
@@ -17,6 +18,8 @@ from lazulite.settings import database as database_settings
 from . import stepping_clock
 
 SYNC_SECONDS = 0.1
+HASTY_SECONDS = 20
+"""More than any commit takes, on a busy machine too."""
 
 
 def small_buffers() -> None:
@@ -41,6 +44,15 @@ def scripts() -> None:
     stepping_clock.install()
 
 
+def hasty_sweeps() -> None:
+    """Sweep contents every second, and after seconds where it would be an hour; with a stepping clock."""
+    for name, statement in vars(statements).items():
+        if name.isupper():
+            vars(statements)[name] = statement.replace("'1 hour'", f"'{HASTY_SECONDS} seconds'")
+    vars(services)["TAKE_OVER_SECONDS"] = 1
+    stepping_clock.install()
+
+
 def in_workers() -> None:
     """Let the workers of `tests.torture.mutations` differ as their primary does."""
     command, (_, names, *_) = worker.command, sys.argv
@@ -58,6 +70,7 @@ VARIANTS: dict[str, Callable[[], None]] = {
     "stepping_clock": stepping_clock.install,
     "slow_syncs": slow_syncs,
     "scripts": scripts,
+    "hasty_sweeps": hasty_sweeps,
     "in_workers": in_workers,
 }
 

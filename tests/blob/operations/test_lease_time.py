@@ -5,7 +5,6 @@ import pytest
 from lazulite.protocol.clock import system_clock
 from tests.blob.world import CONTAINER, World
 
-ID = "00000000-0000-0000-0000-000000000001"
 LEASED = {"": f"{CONTAINER}/blob", "restype=container&": CONTAINER}
 
 
@@ -17,8 +16,8 @@ async def leased(request: pytest.FixtureRequest) -> tuple[World, str, str]:
     world.restart()
     await world.ask("PUT", CONTAINER, "restype=container")
     await world.ask("PUT", body=b"1", x_ms_blob_type="BlockBlob")
-    acquired = {"x_ms_lease_duration": "60", "x_ms_proposed_lease_id": ID}
-    answer = await world.ask("PUT", LEASED[kind], f"{kind}comp=lease", x_ms_lease_action="acquire", **acquired)
+    query = f"{kind}comp=lease"
+    answer = await world.ask("PUT", LEASED[kind], query, x_ms_lease_action="acquire", x_ms_lease_duration="60")
     assert answer.status == 201
     world.days = 1
     world.restart()

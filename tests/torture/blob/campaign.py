@@ -78,7 +78,8 @@ class LeasesRun:
     async def _round(self) -> list[str]:
         """Let the clients work, perhaps kill a worker, and end the server; return what they found by themselves."""
         over, wire = asyncio.Event(), self._wire
-        clients = [Client(wire, Random(self._random.random()), self._now, self._counts) for _ in range(CLIENTS)]
+        randoms = [Random(self._random.random()) for _ in range(CLIENTS)]
+        clients = [Client(lambda: [wire], each, self._now, self._counts) for each in randoms]
         for client in clients:
             client.pause_seconds = self.pause_seconds
         runs = asyncio.gather(*(each.run(self._recorders.choose, over) for each in clients), return_exceptions=True)

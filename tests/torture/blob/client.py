@@ -2,14 +2,14 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from random import Random
 from typing import TypeVar
 
 from tests.torture.http_client import Answer, Connection, LostConnectionError
 
 from .model import ABSENT, ANY, Action, Blob, LeaseChange, Read, Verb, Write
-from .recorder import Recorder
+from .recorder import UNANSWERED_MAX, Recorder
 from .wire import Wire, read_blob, read_code
 
 IDS = 2
@@ -24,10 +24,13 @@ T = TypeVar("T")
 
 
 class Client:
-    """Sends one operation at a time. Two clients share `now`, which returns another moment each time."""
+    """Sends one operation at a time, to any of `wires`. Clients share `now`, which never returns a moment twice."""
 
-    def __init__(self, wire: Wire, random: Random, now: Callable[[], int], counts: Counter[str]) -> None:
-        self._wire = wire
+    def __init__(
+        self, wires: Callable[[], Sequence[Wire]], random: Random, now: Callable[[], int], counts: Counter[str]
+    ) -> None:
+        self._wires = wires
+        self._wire: Wire | None = None
         self._random = random
         self._now = now
         self._counts = counts
@@ -43,10 +46,16 @@ class Client:
         """
         kinds = {"reads": self._read, "writes": self._write, "lease actions": self._lease}
         while not over.is_set():
-            recorder, kind = choose(self._random), self._one_of(_KINDS)
+            wires = self._wires()
+            if not wires:
+                await asyncio.sleep(self.pause_seconds)
+                continue
+            recorder = choose(self._random)
+            kind = "reads" if recorder.unanswered >= UNANSWERED_MAX else self._one_of(_KINDS)
             recorder.running += 1
             try:
                 if self._connection is None:
+                    self._wire = self._random.choice(wires)
                     self._connection = await Connection.open(self._wire.host)
                 await kinds[kind](recorder)
                 self._counts[kind] += 1
@@ -77,6 +86,7 @@ class Client:
         return answer
 
     async def _read(self, recorder: Recorder) -> None:
+        assert self._wire is not None
         given, invoked = self._given(recorder), self._now()
         answer = await self._ask(self._wire.read(recorder.name, given))
         code = read_code(answer)
@@ -88,6 +98,7 @@ class Client:
             recorder.see(None)
 
     async def _write(self, recorder: Recorder) -> None:
+        assert self._wire is not None
         verb, invoked = self._one_of(_VERBS), self._now()
         condition = None if verb is Verb.BLOCK else self._condition(recorder, absent=verb.creates)
         given = self._given(recorder)
@@ -103,6 +114,7 @@ class Client:
             recorder.see(Blob(invoked, 0), answer.headers["etag"])
 
     async def _lease(self, recorder: Recorder) -> None:
+        assert self._wire is not None
         invoked, random = self._now(), self._random
         ids = range(1, IDS + 1)
         change = LeaseChange(
@@ -122,6 +134,7 @@ class Client:
             answer = await self._ask(request)
         except LostConnectionError:
             recorder.history.append(change)
+            recorder.unanswered += 1
             self._counts["unanswered"] += 1
             raise
         code = read_code(answer)

@@ -10,7 +10,7 @@ from random import Random
 
 from tests.torture.http_client import Answer, Connection, LostConnectionError
 
-from .expected import Account, Content, Facts, Piece, bytes_of
+from .expected import Account, Content, Facts, Pages, PageWrite, Piece, bytes_of
 from .wire import CONTAINER, Wire
 
 NAMES = 5
@@ -19,46 +19,66 @@ LENGTHS = (0, 100, 20_000, 300_000, 1_500_000)
 """Of pieces: in a row, in one window, in several."""
 BLOCKS_MAX = 5
 PIECES_MAX = 12
+SIZES = (512, 100 * 512, 2000 * 512, 9000 * 512)
+"""Of page blobs: the last one has two segments."""
+PAGE = 512
 _ENTRY = re.compile(rb"<Blob><Name>([^<]*)</Name>(?:<Snapshot>([^<]*)</Snapshot>)?")
 _UNAVAILABLE = 500
 _PAUSE_SECONDS = 0.02
 PROBLEMS_REPORTED_MAX = 20
 
 
+class UnavailableError(LostConnectionError):
+    """The server answered that it cannot do it now."""
+
+
 class Client:
     """One client, with names of its own."""
 
-    def __init__(self, number: int, counts: Counter[str]) -> None:
-        self.accounts = [Account(f"client{number}/blob{each}") for each in range(NAMES)]
+    def __init__(self, number: int, counts: Counter[str], now: Callable[[], int]) -> None:
+        self.accounts = [Account(f"client{number}/blob{each}", now) for each in range(NAMES)]
         self._counts = counts
         self._written = number * 10_000_000
         self._random = Random(number)
         self._wire: Wire | None = None
         self._connection: Connection | None = None
 
-    async def run(self, wire: Wire, gone: Callable[[], bool]) -> None:
-        """Work until the server is gone.
+    async def run(self, wires: Sequence[Wire], gone: Callable[[], bool]) -> None:
+        """Work on any of the servers until they are gone. What may be done later is not touched meanwhile.
 
         Raises:
             AssertionError: a promise was broken.
         """
-        self._wire = wire
-        moves = [self._put] * 3 + [self._put_blocks] * 4 + [self._append] * 3 + [self._copy] * 2
-        moves += [self._delete, self._snapshot, self._read, self._read]
+        moves = [self._put] * 3 + [self._put_blocks] * 4 + [self._append] * 3 + [self._copy] * 2 + [self._put_pages] * 5
+        moves += [self._delete, self._snapshot, self._read, self._read, self._leave]
         while True:
-            account = self._random.choice(self.accounts)
+            idle = [account for account in self.accounts if not account.pending]
+            if not idle:
+                return
+            account = self._random.choice(idle)
             try:
-                self._connection = self._connection or await Connection.open(wire.host)
+                if self._connection is None:
+                    self._wire = self._random.choice(wires)
+                    self._connection = await Connection.open(self._wire.host)
                 if account.after is not None:
                     await self._look(account)
                 await self._random.choice(moves)(account)
+            except UnavailableError:
+                pass
             except LostConnectionError:
-                connection, self._connection = self._connection, None
-                if connection is not None:
-                    await connection.close()
-                if gone():
-                    return
-                await asyncio.sleep(_PAUSE_SECONDS)
+                account.pending = account.after is not None
+                await self._hang_up()
+            else:
+                continue
+            if gone():
+                await self._hang_up()
+                return
+            await asyncio.sleep(_PAUSE_SECONDS)
+
+    async def _hang_up(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            await connection.close()
 
     def _piece(self) -> Piece:
         self._written += 1
@@ -66,17 +86,39 @@ class Client:
 
     async def _put(self, account: Account) -> None:
         pieces = (self._piece(),) if self._random.random() < 0.9 else ()
-        content = Content(pieces, appends=self._random.random() < 0.4)
-        if content.appends:
-            content = content._replace(pieces=())
-        kind = "AppendBlob" if content.appends else "BlockBlob"
+        kind = self._random.choice(["AppendBlob", "BlockBlob", "PageBlob"])
+        if kind == "PageBlob":
+            pages = Pages(self._random.choice(SIZES))
+            headers = {"x-ms-blob-type": kind, "x-ms-blob-content-length": str(pages.size)}
+            await self._change(account, "put pages", pages, headers)
+            return
+        content = Content((), appends=True) if kind == "AppendBlob" else Content(pieces)
         await self._change(account, "put", content, {"x-ms-blob-type": kind}, body=content.read())
+
+    async def _put_pages(self, account: Account) -> None:
+        """Write, clear or resize."""
+        known, random = account.known.content, self._random
+        if not isinstance(known, Pages) or len(known.writes) >= PIECES_MAX:
+            return
+        size, kind = known.size_now, random.choice(["update", "update", "update", "clear", "resize"])
+        if kind == "resize":
+            write, body = PageWrite(random.choice(SIZES), (0, 0), resizes=True), b""
+            headers, query = {"x-ms-blob-content-length": str(write.at)}, "comp=properties"
+        else:
+            at = random.randrange(size // PAGE) * PAGE
+            number, length = self._piece()
+            length = min(-(-length // PAGE) * PAGE, size - at)
+            write = PageWrite(at, (number if kind == "update" else 0, length))
+            body = bytes_of(number, length) if kind == "update" else b""
+            headers, query = {"x-ms-page-write": kind, "x-ms-range": f"bytes={at}-{at + length - 1}"}, "comp=page"
+        content = known._replace(writes=(*known.writes, write))
+        await self._change(account, f"page {kind}", content, headers, query, body)
 
     async def _put_blocks(self, account: Account) -> None:
         """Put blocks, and commit them with some blocks of the blob."""
         known = account.known.content
-        kept = known.pieces if known is not None and known.by_blocks else ()
-        if known is not None and known.appends:
+        kept = known.pieces if isinstance(known, Content) and known.by_blocks else ()
+        if known is not None and known.kind != "BlockBlob":
             return
         new = tuple(self._piece() for _ in range(self._random.randint(1, BLOCKS_MAX)))
         for number, length in new:
@@ -90,7 +132,7 @@ class Client:
 
     async def _append(self, account: Account) -> None:
         known = account.known.content
-        if known is None or not known.appends:
+        if not isinstance(known, Content) or not known.appends:
             return
         piece = self._piece()
         content = known._replace(pieces=(*known.pieces, piece))
@@ -100,14 +142,14 @@ class Client:
     async def _copy(self, account: Account) -> None:
         """Copy another blob, over one of the same type if there is one."""
         source, known = self._random.choice(self.accounts), account.known.content
-        if source is account or source.after is not None or source.known.content is None:
+        content = source.known.content
+        if source is account or source.after is not None or not isinstance(content, Content):
             return
-        if known is not None and known.appends != source.known.content.appends:
+        if known is not None and known.kind != content.kind:
             return
         assert self._wire is not None
         headers = {"x-ms-copy-source": self._wire.url(source.name), "x-ms-requires-sync": "true"}
-        content = source.known.content._replace(by_blocks=False)
-        await self._change(account, "copy", content, headers)
+        await self._change(account, "copy", content._replace(by_blocks=False), headers)
 
     async def _delete(self, account: Account) -> None:
         if account.known.content is not None:
@@ -121,20 +163,37 @@ class Client:
     async def _read(self, account: Account) -> None:
         """Read any range."""
         content = account.known.content
-        if content is None or not content.pieces:
+        expected = b"" if content is None else content.read()
+        if not expected:
             return
-        expected = content.read()
         start = self._random.randrange(len(expected))
         stop = self._random.randrange(start, len(expected)) + 1
         answer = await self._ask("GET", account, {"x-ms-range": f"bytes={start}-{stop - 1}"})
         assert answer.body == expected[start:stop], f"{account.name}: bytes {start} to {stop} of {content}"
         self._counts["read"] += 1
 
+    async def _leave(self, account: Account) -> None:
+        """Leave half-way in a request, which must change nothing then, or in its response."""
+        assert self._wire is not None
+        assert self._connection is not None
+        number, length = self._piece()
+        method, headers, query, body = "PUT", {"x-ms-blob-type": "BlockBlob"}, "", bytes_of(number, length)
+        known = account.known.content
+        if self._random.random() < 0.3:
+            method, headers, body = "GET", {}, b""
+        elif known is None or known.kind == "BlockBlob":
+            query = self._random.choice(["", f"comp=block&blockid={_id(number)}"])
+        request = self._wire.request(method, f"{CONTAINER}/{account.name}", headers, query, body)
+        sent = len(request) if method == "GET" else self._random.randrange(len(request))
+        await self._connection.leave(request[:sent])
+        self._connection = None
+        self._counts["left half-way"] += 1
+
     async def _change(
         self,
         account: Account,
         what: str,
-        content: Content | None,
+        content: Content | Pages | None,
         headers: Mapping[str, str],
         query: str = "",
         body: bytes = b"",
@@ -150,7 +209,8 @@ class Client:
         """Send a request that must succeed.
 
         Raises:
-            LostConnectionError: there is no response, or it is a 5xx.
+            LostConnectionError: there is no response.
+            UnavailableError: it is a 5xx. The request was done, or never will be.
         """
         assert self._wire is not None
         assert self._connection is not None
@@ -159,7 +219,7 @@ class Client:
         answer = await self._connection.ask(request)
         if answer.status >= _UNAVAILABLE:
             self._counts[f"answered with {answer.status}"] += 1
-            raise LostConnectionError(str(answer.status))
+            raise UnavailableError(str(answer.status))
         assert answer.status < 400, f"{account.name}: {method} {query}: {answer.status} {answer.body!r}"
         return answer
 
@@ -214,18 +274,23 @@ async def judged(connection: Connection, wire: Wire, account: Account, times: Se
 class Clients:
     """Clients that work at the same time, and the judgement of a store by what they know."""
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, now: Callable[[], int] = lambda: 0) -> None:
         self._counts = Counter[str]()
-        self._clients = [Client(number, self._counts) for number in range(size)]
+        self._clients = [Client(number, self._counts, now) for number in range(size)]
         self._new = True
 
     def counts(self) -> dict[str, int]:
         """Return what the clients did, as far as it was answered."""
         return dict(sorted(self._counts.items()))
 
+    @property
+    def accounts(self) -> Sequence[Account]:
+        """The names of all clients."""
+        return [account for client in self._clients for account in client.accounts]
+
     async def verify(self, wire: Wire) -> list[str]:
-        """Compare all that is there with what all clients know."""
-        accounts = [account for client in self._clients for account in client.accounts]
+        """Compare all that is there with what all clients know. What was sent before is settled then."""
+        accounts = self.accounts
         try:
             connection = await Connection.open(wire.host)
             try:
@@ -240,11 +305,26 @@ class Clients:
             return [f"the blobs cannot be read: {error}"]
         problems = [problem for problem in problems if problem] + [f"{name} is there" for name in there]
         self._counts["verified"] += len(accounts)
+        for account in accounts:
+            account.changes.clear()
         return problems[:PROBLEMS_REPORTED_MAX]
 
-    async def load(self, wire: Wire, gone: Callable[[], bool]) -> list[str]:
-        """Let all clients work until the server is gone; return what was wrong."""
-        results = await asyncio.gather(*(each.run(wire, gone) for each in self._clients), return_exceptions=True)
+    async def delete_all(self, wire: Wire) -> list[str]:
+        """Delete every blob with its snapshots; return what is wrong."""
+        connection = await Connection.open(wire.host)
+        try:
+            for name in await listed(connection, wire):
+                headers = {"x-ms-delete-snapshots": "include"}
+                answer = await connection.ask(wire.request("DELETE", f"{CONTAINER}/{name}", headers))
+                if answer.status != 202:
+                    return [f"{name} cannot be deleted: {answer.status} {answer.body!r}"]
+        finally:
+            await connection.close()
+        return []
+
+    async def load(self, wires: Sequence[Wire], gone: Callable[[], bool]) -> list[str]:
+        """Let all clients work until the servers are gone; return what was wrong."""
+        results = await asyncio.gather(*(each.run(wires, gone) for each in self._clients), return_exceptions=True)
         for result in results:
             if result is not None and not isinstance(result, AssertionError):
                 raise result

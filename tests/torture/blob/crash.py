@@ -5,6 +5,7 @@ and now and then before, the store is checked, and its files are counted: conten
 """
 
 import asyncio
+import os
 import re
 import signal
 import subprocess
@@ -13,6 +14,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from random import Random
 
@@ -20,6 +22,7 @@ from tests.server_process import LAZULITE, Program, ServerProcess, starting
 from tests.torture.campaign import Budget, Campaign, Report
 from tests.torture.crash import SMALL_BUFFERS
 from tests.torture.faults.faulty_disk import FaultyDisk, Rule
+from tests.torture.linearizability.on_workers import workers_of
 
 from .clients import Clients
 from .wire import Wire
@@ -27,8 +30,9 @@ from .wire import Wire
 CLIENTS = 6
 LOAD_SECONDS = (0.1, 1.2)
 DRAIN_SECONDS = (0.0, 0.06)
-IN_START, IN_DRAIN, FULL, COUNTED = 0.1, 0.15, 0.3, 0.15
-"""How many of the kills come then, in how many rounds the disk is full, and after how many the files are counted."""
+IN_START, IN_DRAIN, FULL, COUNTED, WITH_WORKERS = 0.1, 0.15, 0.3, 0.15, 0.3
+"""How many of the kills come then, in how many rounds the disk is full, after how many the files are counted, and how
+many servers have workers, one of which is killed."""
 FULL_SECONDS = 0.3
 FLAGS = ("--services", "table,blob")
 STARTS_MAX = 10
@@ -87,7 +91,9 @@ class BlobCrash:
     def _start(self) -> ServerProcess:
         began = time.monotonic()
         program = self._random.choice(self._programs)
-        server = ServerProcess.start(self._location, *FLAGS, program=program, **self._disk.variables)
+        workers = "2" if self._random.random() < WITH_WORKERS else "1"
+        flags = (*FLAGS, "--workers", workers)
+        server = ServerProcess.start(self._location, *flags, program=program, **self._disk.variables)
         self._start_seconds = time.monotonic() - began
         return server
 
@@ -114,12 +120,17 @@ class BlobCrash:
                 time.sleep(drain_seconds)
             server.kill()
 
-        load = asyncio.create_task(self._clients.load(Wire(server.account), gone.is_set))
+        load = asyncio.create_task(self._clients.load([Wire(server.account)], gone.is_set))
         if full:
             await self._fill_disk()
         # A thread of its own kills, so that it does not wait for the clients to be between two responses.
         fuse = threading.Timer(load_seconds, fire)
         fuse.start()
+        if workers := workers_of(server):
+            await asyncio.sleep(load_seconds / 2)
+            with suppress(ProcessLookupError):
+                os.kill(self._random.choice(workers), signal.SIGKILL)
+                self.counts["kills of workers"] += 1
         try:
             self.problems += await load
         finally:

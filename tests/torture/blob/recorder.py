@@ -7,6 +7,8 @@ from tests.torture.linearizability.checker import check
 from .model import Blob, Event, State
 
 BLOBS = 3
+UNANSWERED_MAX = 6
+"""After so many changes without a response a blob is only read: each more may double the orders, too."""
 RUNNING_MAX = 5
 """So many operations run at once on a blob, or fewer: each more may double the orders to be tried."""
 
@@ -23,6 +25,8 @@ class Recorder:
         self.running = 0
         """How many operations on it are under way."""
         self.history: list[Event] = []
+        self.unanswered = 0
+        """How many changes of the history have no response."""
         self.blocks: list[int] = []
         """Those that were put last."""
         self.writer: int | None = None
@@ -53,7 +57,7 @@ class Recorder:
         if verdict.culprit is not None:
             some = "; ".join(str(state) for state in list(verdict.before)[:3])
             problems.append(f"{self.name}: no order explains {self.history[verdict.culprit]}; before it, one of {some}")
-        self._states, self.history = verdict.states, []
+        self._states, self.history, self.unanswered = verdict.states, [], 0
         return problems
 
 

@@ -10,7 +10,9 @@ from collections.abc import Callable
 
 from lazulite.cli import main
 from tests.torture.blob import crash_mutations as blob_crash
+from tests.torture.blob import database_mutations as blob_database
 from tests.torture.blob import mutations as blob
+from tests.torture.blob import power_mutations as blob_power
 from tests.torture.linearizability import mutations as linearizability
 from tests.torture.linearizability import worker_mutations as linearizability_on_workers
 from tests.torture.queue import mutations as queue
@@ -28,6 +30,8 @@ MUTATIONS: dict[str, Callable[[], None]] = {
     **queue.MUTATIONS,
     **blob.MUTATIONS,
     **blob_crash.MUTATIONS,
+    **blob_database.MUTATIONS,
+    **blob_power.MUTATIONS,
     **linearizability.MUTATIONS,
     **linearizability.MUTATIONS_ON_POSTGRES,
     **linearizability_on_workers.MUTATIONS,

@@ -13,7 +13,7 @@ from random import Random
 
 from tests.postgres.engine_under_test import DATABASE
 from tests.postgres.server import PostgresServer, until
-from tests.server_process import Program, ServerProcess
+from tests.server_process import Account, Program, ServerProcess
 from tests.torture.campaign import Budget, Campaign, Report
 from tests.torture.stepping_clock import VARIABLE as CLOCK
 from tests.torture.stepping_clock import SteppingClock
@@ -45,6 +45,7 @@ class OnDatabase:
         counts: counts what was done.
         processes: as `PROCESSES`.
         mutation: names what the processes break; "": nothing.
+        flags: of the command.
     """
 
     timeouts: Sequence[int] = (1, 1, 2, 3)
@@ -57,8 +58,10 @@ class OnDatabase:
         counts: Counter[str],
         processes: Mapping[int, str] = PROCESSES,
         mutation: str = "",
+        flags: Sequence[str] = (),
     ) -> None:
         self._database = database
+        self._flags = (*SERVICES, *flags)
         self._directory = directory
         self._random = random
         self._counts = counts
@@ -77,6 +80,10 @@ class OnDatabase:
     def wires(self) -> Sequence[Wire]:
         """See `Servers`."""
         return list(self._wires.values())
+
+    def accounts(self) -> Sequence[Account]:
+        """Return how the processes that run are reached."""
+        return [self._running[seconds].account for seconds in self._wires]
 
     async def begin(self) -> Time:
         """See `Servers`."""
@@ -144,7 +151,7 @@ class OnDatabase:
         clock.close()
         variables = {DATABASE: self._dsn, CLOCK: str(clock.path)}
         place, program = self._directory / f"process {seconds}", self._programs[seconds]
-        server = await asyncio.to_thread(_started, place, program, variables)
+        server = await asyncio.to_thread(_started, place, program, self._flags, variables)
         self._running[seconds] = server
         self._wires[seconds] = Wire(server.account)
 
@@ -161,8 +168,8 @@ class OnDatabase:
         return not self._database.execute(f"SELECT {SESSIONS}")
 
 
-def _started(place: Path, program: Program, variables: Mapping[str, str]) -> ServerProcess:
-    return ServerProcess.start(place, *SERVICES, program=program, **variables)
+def _started(place: Path, program: Program, flags: Sequence[str], variables: Mapping[str, str]) -> ServerProcess:
+    return ServerProcess.start(place, *flags, program=program, **variables)
 
 
 def run(

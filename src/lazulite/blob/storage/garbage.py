@@ -161,7 +161,7 @@ class Garbage:
     async def _delete_rows(
         self, partition: Partition, rows: Sequence[str], live: AbstractSet[ContentId]
     ) -> Collection[str]:
-        """Delete rows. Their contents, but those that live, become garbage by themselves; return them."""
+        """Delete rows. Their contents become garbage by themselves, except live ones; return them."""
         deleted: dict[str, None] = {}
 
         def delete(draft: Draft) -> None:

@@ -1,0 +1,127 @@
+"""The campaign `blobs` on PostgreSQL: several processes, while processes and the database fail.
+
+The processes sweep all the time, and what is undecided for seconds is swept. After each round a new process is asked
+for each blob. At the end all blobs are deleted: then nothing may be left of any content.
+"""
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from random import Random
+
+from tests.postgres.server import PostgresServer
+from tests.torture.campaign import Budget, Campaign, Report
+from tests.torture.http_client import LostConnectionError
+from tests.torture.queue.on_postgres import OnDatabase
+from tests.torture.variants import HASTY_SECONDS
+
+from .clients import Clients
+from .crash import FLAGS
+from .wire import Wire
+
+CLIENTS = 5
+PROCESSES: Mapping[int, str] = {0: "hasty_sweeps", 2: "hasty_sweeps", -3: "hasty_sweeps+scripts"}
+"""As those of `tests.torture.queue.on_postgres`."""
+SWEPT_WITHIN_SECONDS = 3 * HASTY_SECONDS
+_UNDECIDED = "SELECT state, count(*) FROM lazulite.contents GROUP BY state"
+_WINDOWS = "SELECT count(*) FROM lazulite.content_windows"
+
+
+class BlobsOnDatabase:
+    """A campaign at work.
+
+    Args:
+        database: the server.
+        servers: the processes.
+        counts: counts what was done.
+    """
+
+    def __init__(self, database: PostgresServer, servers: OnDatabase, counts: Counter[str]) -> None:
+        self._database = database
+        self._servers = servers
+        self._counts = counts
+        self._clients = Clients(CLIENTS)
+
+    async def work(self, budget: Budget) -> Report:
+        """Work until the budget is spent or something is wrong."""
+        problems: list[str] = []
+        try:
+            await self._servers.again()
+            while not problems:
+                problems += await self._clients.verify(self._wires()[0])
+                if problems or (self._counts["rounds"] and not budget.more(self._counts["rounds"])):
+                    break
+                problems += await self._round()
+                await self._servers.again()
+            problems = problems or await self._emptied()
+        except (AssertionError, LostConnectionError) as error:
+            problems.append(f"{type(error).__name__}: {error}")
+        finally:
+            await self._servers.close()
+        return Report({**dict(sorted(self._counts.items())), **self._clients.counts()}, tuple(problems))
+
+    def _wires(self) -> Sequence[Wire]:
+        return [Wire(account) for account in self._servers.accounts()]
+
+    async def _round(self) -> list[str]:
+        """Let the clients work while things fail; return what is wrong."""
+        over = asyncio.Event()
+        load = asyncio.create_task(self._load(over))
+        try:
+            await self._servers.disturb()
+        finally:
+            over.set()
+            await self._servers.end()
+        self._counts["rounds"] += 1
+        return await load
+
+    async def _load(self, over: asyncio.Event) -> list[str]:
+        """Let the clients work until it is over. They look for the processes anew now and then."""
+        problems: list[str] = []
+        while not over.is_set() and not problems:
+            wires = self._wires()
+            problems = await self._clients.load(wires, partial(self._changed, wires, over))
+            await asyncio.sleep(0.05)
+        return problems
+
+    def _changed(self, wires: Sequence[Wire], over: asyncio.Event) -> bool:
+        return over.is_set() or {wire.host for wire in wires} != {wire.host for wire in self._wires()}
+
+    async def _emptied(self) -> list[str]:
+        """Delete all; return what is left of the contents when its time is over."""
+        self._counts["contents deleted"] = sum(await self._contents())
+        problems = await self._clients.delete_all(self._wires()[0])
+        deadline = time.monotonic() + SWEPT_WITHIN_SECONDS
+        while not problems and any(await self._contents()):
+            if time.monotonic() > deadline:
+                states = await asyncio.to_thread(self._database.execute, _UNDECIDED)
+                return [f"no blob is there, and contents are: {dict(map(tuple, states))}"]
+            await asyncio.sleep(0.5)
+        return problems
+
+    async def _contents(self) -> tuple[int, int]:
+        """Return how many contents and windows there are."""
+        states = await asyncio.to_thread(self._database.execute, _UNDECIDED)
+        [windows] = await asyncio.to_thread(self._database.execute, _WINDOWS)
+        return sum(each[1] for each in states), windows[0]
+
+
+def run(
+    budget: Budget, seed: int, directory: Path, processes: Mapping[int, str] = PROCESSES, mutation: str = ""
+) -> Report:
+    """Run the campaign; see `Campaign.run`. `processes` and `mutation` are those of `OnDatabase`."""
+    counts = Counter[str]()
+    with PostgresServer.make() as database:
+        servers = OnDatabase(database, directory, Random(seed), counts, processes, mutation, FLAGS)
+        return asyncio.run(BlobsOnDatabase(database, servers, counts).work(budget))
+
+
+BLOBS_ON_POSTGRES = Campaign(
+    "a blob is the old or the new one whichever process serves it and whatever fails, and each content has a row",
+    "rounds",
+    2,
+    run,
+)
