@@ -13,7 +13,7 @@ from azure.storage.blob import ContainerClient
 from azure.storage.queue import QueueClient
 
 from company import archive, claims, employees, logins, payslips, photos, reviews, visits
-from company.model import TABLES, former_staff, records, staff
+from company.model import CONTAINER, TABLES, former_staff, records, staff
 from lazulite_patterns.audit.run import audit
 
 
@@ -26,8 +26,8 @@ def show(service: TableServiceClient, queue: QueueClient, container: ContainerCl
     photos.show(service, container)
     visits.show(container)
     payslips.show(queue, container)
-    archive.show(service, queue)
-    audited = (staff(service), former_staff(service), records(service), photos.opened(service, container))
+    archive.show(service, queue, container)
+    audited = (staff(service), former_staff(service, container), records(service), photos.opened(service, container))
     findings = list(audit(*audited))
     print("the auditor found", len(findings), "faults")
     for finding in findings:
@@ -40,7 +40,7 @@ def main() -> None:
     with (
         TableServiceClient.from_connection_string(connection_string) as service,
         QueueClient.from_connection_string(connection_string, archive.QUEUE) as queue,
-        ContainerClient.from_connection_string(connection_string, photos.CONTAINER) as container,
+        ContainerClient.from_connection_string(connection_string, CONTAINER) as container,
     ):
         for name in TABLES:
             service.create_table(name)

@@ -9,9 +9,10 @@ import sys
 from pathlib import Path
 
 from azure.data.tables import TableServiceClient
+from azure.storage.blob import ContainerClient
 from azure.storage.queue import QueueClient
 
-from company.model import Employee, former_staff, staff
+from company.model import CONTAINER, Employee, former_staff, staff
 from lazulite_patterns.effects.ambient import Ambient
 from lazulite_patterns.effects.effect import Effect
 from lazulite_patterns.effects.tables import EntityKey, Write
@@ -37,28 +38,32 @@ class Killed:
 
 
 def opened(
-    service: TableServiceClient, queue: QueueClient, ambient: Ambient | None = None
+    service: TableServiceClient, queue: QueueClient, container: ContainerClient, ambient: Ambient | None = None
 ) -> tuple[Tasks, Move[Employee]]:
     """Return the tasks of a queue, and the move that it carries on."""
-    move: Move[Employee] = Move("archive", source=staff(service), target=former_staff(service))
+    move: Move[Employee] = Move("archive", source=staff(service), target=former_staff(service, container))
     return Tasks(queue, [move], ambient=ambient), move
 
 
-def where(service: TableServiceClient) -> str:
+def where(service: TableServiceClient, container: ContainerClient) -> str:
     """Return the tables in which the employee is."""
-    tables = {"Staff": staff(service), "FormerStaff": former_staff(service)}
+    tables = {"Staff": staff(service), "FormerStaff": former_staff(service, container)}
     return " and ".join(name for name, table in tables.items() if table.get(KEY) is not None)
 
 
-def show(service: TableServiceClient, queue: QueueClient) -> None:
+def show(service: TableServiceClient, queue: QueueClient, container: ContainerClient) -> None:
     """Start a move, let a worker be killed, and let another one finish."""
-    tasks, move = opened(service, queue)
+    tasks, move = opened(service, queue, container)
     with tasks:
         tasks.start(move, KEY)
         worker = subprocess.run([sys.executable, "-m", "company.archive"], cwd=Path(__file__).parents[1], check=False)
-        print("the worker ended with", worker.returncode, "and the employee is in", where(service))
-        tasks.work(visibility=VISIBILITY_SECONDS, idle_seconds=0.2, stop=lambda: where(service) == "FormerStaff")
-        print("another worker went on, and the employee is in", where(service))
+        print("the worker ended with", worker.returncode, "and the employee is in", where(service, container))
+        tasks.work(
+            visibility=VISIBILITY_SECONDS, idle_seconds=0.2, stop=lambda: where(service, container) == "FormerStaff"
+        )
+        print("another worker went on, and the employee is in", where(service, container))
+    found = former_staff(service, container).by("name", "Jo", prefix=True)
+    print("former employees by name:", [each.id for each in found])
 
 
 def main() -> None:
@@ -67,8 +72,9 @@ def main() -> None:
     with (
         TableServiceClient.from_connection_string(connection_string) as service,
         QueueClient.from_connection_string(connection_string, QUEUE) as queue,
+        ContainerClient.from_connection_string(connection_string, CONTAINER) as container,
     ):
-        tasks, _ = opened(service, queue, Ambient(failpoints=Killed()))
+        tasks, _ = opened(service, queue, container, Ambient(failpoints=Killed()))
         tasks.drain(visibility=VISIBILITY_SECONDS)
 
 

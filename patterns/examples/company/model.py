@@ -4,14 +4,16 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from azure.data.tables import TableClient, TableServiceClient
+from azure.storage.blob import ContainerClient
 
 from lazulite_patterns.entities import Json, Partition, Row, entity
-from lazulite_patterns.indexes import Index
+from lazulite_patterns.indexes import Index, Listing
 from lazulite_patterns.keys import integer, literal
 from lazulite_patterns.shapes import BlobReference
 from lazulite_patterns.table.table import Table
 
 TABLES = ("Staff", "StaffByAge", "FormerStaff", "Records", "Claims")
+CONTAINER = "company"
 
 
 @entity()
@@ -64,9 +66,10 @@ def staff(service: TableServiceClient) -> Table[Employee]:
     return Table(client(service, "Staff"), Employee, indexes=indexes, clients=[client(service, "StaffByAge")])
 
 
-def former_staff(service: TableServiceClient) -> Table[Employee]:
-    """Return the former employees."""
-    return Table(client(service, "FormerStaff"), Employee)
+def former_staff(service: TableServiceClient, container: ContainerClient) -> Table[Employee]:
+    """Return the former employees. A blob for each last name lists them."""
+    names = Listing("name", "last_name", place="blob", container=CONTAINER)
+    return Table(client(service, "FormerStaff"), Employee, indexes=[names], clients=[container])
 
 
 def records(service: TableServiceClient) -> Table[Department | Review]:

@@ -12,7 +12,6 @@ from lazulite_patterns.effects.tables import EntityKey
 from lazulite_patterns.shapes import Large
 from lazulite_patterns.simulation import Crash, Fault, FaultAt
 
-CONTAINER = "company-photos"
 KEY = EntityKey("IT", "000102")
 AFTER_UPLOAD = 2
 """The effect after the read of the entity and the upload: the write of the entity."""
