@@ -116,18 +116,21 @@ class Messages:
     async def get(self, queue: Queue, count: int, timeout_seconds: int) -> list[Message]:
         """Claim up to so many messages, and make them invisible for so long.
 
-        It ends when it meets one of its own, which became visible again meanwhile: a get delivers a message once.
+        It passes over its own, which become visible again if it is slow: a get delivers a message once.
         """
         ahead = self._known(queue).ahead
         claimed: dict[UUID, Message] = {}
-        while len(claimed) < count:
-            taken = await ahead.take(count - len(claimed))
-            try:
-                if not taken or any(message.id in claimed for message in taken):
-                    break
-                claimed |= {message.id: message for message in await self._claim(queue, taken, timeout_seconds)}
-            finally:
-                ahead.release(taken)
+        own: list[Message] = []
+        try:
+            while len(claimed) < count and (taken := await ahead.take(count - len(claimed))):
+                own += [message for message in taken if message.id in claimed]
+                others = [message for message in taken if message.id not in claimed]
+                try:
+                    claimed |= {message.id: message for message in await self._claim(queue, others, timeout_seconds)}
+                finally:
+                    ahead.release(others)
+        finally:
+            ahead.release(own)
         return list(claimed.values())
 
     async def _claim(self, queue: Queue, taken: Sequence[Message], timeout_seconds: int) -> list[Message]:
