@@ -2,14 +2,16 @@
 
 from lazulite.blob.model.blob import Blob
 from lazulite.blob.model.draft import Draft
+from lazulite.blob.model.rows import CURRENT
 from lazulite.protocol.errors import ServiceError
 
 
-def present(draft: Draft) -> Blob:
-    """Return the current blob. Raises `BlobNotFound`."""
-    if draft.found is None or draft.found.deleted:
+def present(draft: Draft, row: str = CURRENT) -> Blob:
+    """Return the current blob, or the snapshot or version of a row. Raises `BlobNotFound`."""
+    found = draft.blob(row)
+    if found is None or found.deleted:
         raise ServiceError("BlobNotFound")
-    return draft.found
+    return found
 
 
 def online(blob: Blob) -> None:

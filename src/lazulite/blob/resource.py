@@ -71,12 +71,3 @@ def parse_resource(path: str) -> Resource:
     if not slash or not rest:
         return Resource(Kind.CONTAINER, container)
     return Resource(Kind.BLOB, container, percent_decode(rest))
-
-
-def container_of(path: str) -> str:
-    """Return the name of the container that a path below the account addresses, well formed or not; "" for none.
-
-    Raises:
-        ServiceError: `RequestUrlFailedToParse`.
-    """
-    return percent_decode(path.partition("/")[0])

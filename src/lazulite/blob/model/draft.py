@@ -56,6 +56,13 @@ class Draft:
         self._need(row)
         return self._values[row]
 
+    def blob(self, row: str) -> Blob | None:
+        """Return the blob, snapshot or version that is stored in a row. Raises `RowNeededError`."""
+        if row == CURRENT:
+            return self.found
+        value = self.value(row)
+        return None if value is None else read_blob(value)
+
     def put(self, row: str, value: bytes | None) -> None:
         """Write a row; None deletes it. Raises `RowNeededError`."""
         self._need(row)

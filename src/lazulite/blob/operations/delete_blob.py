@@ -7,7 +7,7 @@ from lazulite.blob.auth.requirements import is_permanent
 from lazulite.blob.call import Call
 from lazulite.blob.headers.request import conditions_of, invalid_header, lease_id, require_met
 from lazulite.blob.leasing import lease_for_write
-from lazulite.blob.model.blob import Blob, read_blob
+from lazulite.blob.model.blob import Blob
 from lazulite.blob.model.draft import Draft
 from lazulite.blob.model.replacement import delete_current, remove_row
 from lazulite.blob.model.retention import Retention
@@ -68,8 +68,7 @@ async def undelete_blob(call: Call) -> Response:
     rows = await call.context.partitions.kept_rows(container.space, call.resource.blob, SNAPSHOT, VERSION)
 
     def decide(draft: Draft) -> None:
-        stored = [(row, read_blob(value)) for row in rows if (value := draft.value(row)) is not None]
-        deleted = [(row, blob) for row, blob in stored if blob.deleted]
+        deleted = [(row, blob) for row in rows if (blob := draft.blob(row)) is not None and blob.deleted]
         found = draft.found
         if found is None and not deleted:
             raise ServiceError("BlobNotFound")
@@ -98,9 +97,7 @@ async def _delete_row(call: Call, row: str, mode: str) -> Response:
 
     def decide(draft: Draft) -> None:
         nonlocal kept
-        value = draft.value(row)
-        blob = None if value is None else read_blob(value)
-        found = draft.found
+        blob, found = draft.blob(row), draft.found
         if found is not None and found.version and not found.deleted and row == version_row(found.version):
             raise ServiceError("OperationNotAllowedOnRootBlob")
         if blob is None or (blob.deleted and not permanently):
@@ -117,8 +114,7 @@ async def _delete_row(call: Call, row: str, mode: str) -> Response:
 
 def _delete_snapshots(draft: Draft, rows: Sequence[str], retention: Retention) -> None:
     for row in rows:
-        value = draft.value(row)
-        blob = None if value is None else read_blob(value)
+        blob = draft.blob(row)
         if blob is not None and not blob.deleted:
             _delete_one(draft, row, blob, retention)
     if draft.ledger.snapshots:

@@ -17,11 +17,11 @@ from lazulite.blob.headers.request import (
 from lazulite.blob.headers.response import version_of
 from lazulite.blob.leasing import leased
 from lazulite.blob.model.blob import Blob
-from lazulite.blob.model.conditions import Conditions
 from lazulite.blob.model.draft import Draft
 from lazulite.blob.model.lease import BREAK_SECONDS, DURATIONS, INFINITE, Lease, acquire, break_, change, release, renew
 from lazulite.blob.model.rows import CURRENT
 from lazulite.blob.operations.containers import version_headers
+from lazulite.blob.presence import present
 from lazulite.blob.storage.catalog import Container
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import Response
@@ -67,7 +67,8 @@ async def lease_blob(call: Call) -> Response:
     last: list[tuple[_Outcome, Blob]] = []
 
     def decide(draft: Draft) -> None:
-        blob = _leasable(draft, conditions)
+        blob = present(draft)
+        require_met(conditions.write(blob.conditions))
         outcome = leased(lambda: action(blob.lease, draft.present))
         last[:] = [(outcome, replace(blob, lease=outcome.lease))]
         draft.put_blob(last[0][1])
@@ -75,13 +76,6 @@ async def lease_blob(call: Call) -> Response:
     await call.commit(await call.container(), decide)
     outcome, blob = last[0]
     return Response(outcome.status, [*version_of(blob), *outcome.headers])
-
-
-def _leasable(draft: Draft, conditions: Conditions) -> Blob:
-    if draft.found is None or draft.found.deleted:
-        raise ServiceError("BlobNotFound")
-    require_met(conditions.write(draft.found.conditions))
-    return draft.found
 
 
 def _read_action(call: Call) -> Action:

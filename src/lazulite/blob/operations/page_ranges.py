@@ -40,7 +40,6 @@ async def get_page_ranges(call: Call) -> Response:
     most = read_number(parameters, "maxresults", RANGES_MAX, 1, RANGES_MAX)
     start = max(start, _marker(parameters.get("marker", "")))
     partition = container.space, call.resource.blob
-    found: list[PageRange] = []
     segments: list[tuple[int, Iterator[PageRange]]] = []
     async with aclosing(stored_segments(call.context.engine, partition, blob, start, stop)) as stored:
         async for segment in stored:

@@ -5,12 +5,11 @@ from dataclasses import replace
 from lazulite.blob.call import Call
 from lazulite.blob.headers.request import conditions_of, lease_id, require_met
 from lazulite.blob.leasing import check_lease, lease_for_write
-from lazulite.blob.model.blob import read_blob
 from lazulite.blob.model.draft import Draft
 from lazulite.blob.model.rows import CURRENT, SNAPSHOT
 from lazulite.blob.payload.tags import read_tags, write_tags
+from lazulite.blob.presence import present
 from lazulite.blob.storage.tag_index import NOT_INDEXED, index_tags
-from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import Response
 from lazulite.service.responses import NO_CACHE, XML_TYPE
 
@@ -38,10 +37,7 @@ async def set_tags(call: Call) -> Response:
     indexed, rows = NOT_INDEXED, [] if row == CURRENT else [row]
 
     def decide(draft: Draft) -> None:
-        value = draft.value(row)
-        blob = None if value is None else read_blob(value)
-        if blob is None or blob.deleted:
-            raise ServiceError("BlobNotFound")
+        blob = present(draft, row)
         lease = lease_for_write(blob.lease, draft.present, given)
         require_met(conditions.write(blob.conditions))
         indexed.check(draft.now)

@@ -6,9 +6,10 @@ from dataclasses import replace
 from lazulite.blob.call import Call
 from lazulite.blob.headers.request import invalid_header, lease_id, missing_header
 from lazulite.blob.leasing import check_lease
-from lazulite.blob.model.blob import Blob, BlobType, read_blob
+from lazulite.blob.model.blob import Blob, BlobType
 from lazulite.blob.model.draft import Draft
 from lazulite.blob.model.rows import CURRENT
+from lazulite.blob.presence import present
 from lazulite.blob.versions import COLD_SINCE, SMART_SINCE
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import Response
@@ -19,6 +20,8 @@ _BLOCK_TIERS = {"Hot": "", "Cool": "", "Archive": "", "Cold": COLD_SINCE, "Smart
 """Each with the first version that has it."""
 _PREMIUM_GIB = {"P4": 32, "P6": 64, "P10": 128, "P15": 256, "P20": 512, "P30": 1024, "P40": 2048, "P50": 4096}
 _PREMIUM_GIB |= {"P60": 8192, "P70": 16384, "P80": 32767}
+_BLOCK_NAMES = {name.lower(): name for name in _BLOCK_TIERS}
+_PREMIUM_NAMES = {name.lower(): name for name in _PREMIUM_GIB}
 _GIB = 1024**3
 _PRIORITIES = ("Standard", "High")
 
@@ -34,8 +37,7 @@ def read_tier(headers: Mapping[str, str], type_: BlobType, version: str) -> str:
         return ""
     if type_ is BlobType.APPEND:
         raise ServiceError("AccessTierNotSupportedForBlobType")
-    known = {name.lower(): name for name in (_PREMIUM_GIB if type_ is BlobType.PAGE else _BLOCK_TIERS)}
-    tier = known.get(text.lower())
+    tier = (_PREMIUM_NAMES if type_ is BlobType.PAGE else _BLOCK_NAMES).get(text.lower())
     if tier is None or _BLOCK_TIERS.get(tier, "") > version:
         raise ServiceError("InvalidBlobTier") if type_ is BlobType.PAGE else invalid_header(TIER, text)
     return tier
@@ -56,10 +58,7 @@ async def set_tier(call: Call) -> Response:
     last: list[int] = []
 
     def decide(draft: Draft) -> None:
-        value = draft.value(row)
-        blob = None if value is None else read_blob(value)
-        if blob is None or blob.deleted:
-            raise ServiceError("BlobNotFound")
+        blob = present(draft, row)
         check_lease(blob.lease, draft.present, given)
         tier = read_tier(headers, blob.type, call.version)
         if blob.type is BlobType.PAGE:

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from contextlib import aclosing, suppress
 from functools import partial
 
-from lazulite.blob.model.blob import read_blob
 from lazulite.blob.model.draft import Draft
 from lazulite.blob.model.replacement import remove_row
 from lazulite.blob.model.rows import SNAPSHOT, VERSION
@@ -41,7 +40,6 @@ def _expire(draft: Draft, rows: Sequence[str], today: int) -> None:
         draft.ledger = draft.ledger.release(found.holding)
         draft.put_blob(None)
     for row in rows:
-        value = draft.value(row)
-        blob = None if value is None else read_blob(value)
+        blob = draft.blob(row)
         if blob is not None and blob.deleted and blob.expires <= draft.now:
             remove_row(draft, row, blob)
