@@ -145,6 +145,17 @@ def test_records_wait_until_a_flush_is_due() -> None:
     assert everything(simulation) == [0, 1], "5 seconds are over"
     simulation.run(log.append(2))
     assert everything(simulation) == [0, 1, "x" * 100], "there were 100 octets"
+    simulation.run(log.append(3))
+    assert len(everything(simulation)) == 3, "those that were flushed do not count"
+
+
+def test_records_that_wait_are_of_two_periods() -> None:
+    simulation, log = Clock(), writer()
+    simulation.run(log.append(1))
+    simulation.time += timedelta(seconds=3)
+    simulation.run(log.append(2))
+    simulation.run(log.flush())
+    assert [each.record for each in read(simulation, simulation.time, simulation.time)] == [2]
 
 
 def test_a_clock_that_goes_back_leaves_the_order() -> None:
@@ -253,6 +264,18 @@ class Silent:
     def after(self, effect: Effect[object]) -> None:
         if isinstance(effect, Append):
             raise ResultUnknown
+
+
+def test_a_block_whose_result_is_unknown_stays_as_it_is() -> None:
+    simulation, log = Clock(), writer()
+    simulation.run(log.append(1))
+    simulation.ambient.failpoints, log.policy = Silent(done=True), Policy(deadline_seconds=0)
+    with pytest.raises(Unavailable):
+        simulation.run(log.flush())
+    simulation.ambient.failpoints, log.policy = Reads(), Policy()
+    simulation.run(log.append(2))
+    simulation.run(log.flush())
+    assert everything(simulation) == [1, 2]
 
 
 @pytest.mark.parametrize("done", [True, False])
