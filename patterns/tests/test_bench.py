@@ -2,10 +2,12 @@
 
 import pytest
 from azure.data.tables import TableClient
+from azure.storage.blob import ContainerClient
 
 from lazulite_patterns.bench import campaign, compare, writers
 from lazulite_patterns.bench.turns import Seconds, Turns
 from lazulite_patterns.indexes.check import NO_ENTRY, OTHER_COPY
+from lazulite_patterns.indexes.list_blobs import name
 
 SMALL = campaign.Settings(rows=1500, partitions=20, faults=0.05, kills=1, seed=0)
 
@@ -46,9 +48,9 @@ def test_writers_that_are_killed_leave_each_entity_to_be_found(
     assert "2 writers, 2 killed" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("beginning", ["_Index!city", "_Index!teams"])
-def test_a_lost_entry_is_found(table_client: TableClient, beginning: str) -> None:
-    rows = writers.staff(table_client)
+@pytest.mark.parametrize("beginning", ["_Index!city", "_Index!teams", "_Index!squads"])
+def test_a_lost_entry_is_found(table_client: TableClient, container_client: ContainerClient, beginning: str) -> None:
+    rows = writers.staff(writers.Clients(table_client, container_client))
     for each in writers.everyone(2):
         rows.insert(each)
     assert writers.look(rows, 2).wrong == {}
@@ -56,11 +58,13 @@ def test_a_lost_entry_is_found(table_client: TableClient, beginning: str) -> Non
     for row in list(table_client.list_entities()):
         if row["PartitionKey"].startswith(beginning):
             table_client.delete_entity(row)
+    for blob in list(container_client.list_blobs(name_starts_with=name(table_client.table_name, beginning))):
+        container_client.delete_blob(blob.name)
     assert writers.look(rows, 2).wrong == {NO_ENTRY: 2}, "the audit repairs it before the look"
 
 
-def test_a_wrong_copy_is_found(table_client: TableClient) -> None:
-    rows = writers.staff(table_client)
+def test_a_wrong_copy_is_found(table_client: TableClient, container_client: ContainerClient) -> None:
+    rows = writers.staff(writers.Clients(table_client, container_client))
     rows.insert(writers.everyone(1)[0])
     table_client.update_entity({"PartitionKey": "IT", "RowKey": "0000", "salary": 3})
     assert set(writers.look(rows, 1).wrong) >= {OTHER_COPY}

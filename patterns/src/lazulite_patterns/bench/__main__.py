@@ -32,7 +32,7 @@ def main() -> int:
         return 0 if writers.run(connection_string, writers.Settings(*chosen)) else 1
     if given.command == "write":
         with TableClient.from_connection_string(connection_string, given.table) as client:
-            writers.write(client, given.people, given.seed)
+            writers.write(writers.Clients.of(connection_string, client), given.people, given.seed)
     settings = campaign.Settings(given.rows, given.partitions, given.faults, given.kills, given.seed)
     if given.command == "load":
         return 0 if campaign.run(connection_string, settings) else 1

@@ -21,6 +21,7 @@ from random import Random
 from typing import Annotated, NamedTuple
 
 from azure.data.tables import TableClient
+from azure.storage.blob import ContainerClient
 
 from lazulite_patterns.audit.run import audit
 from lazulite_patterns.bench.compare import table
@@ -85,9 +86,23 @@ INDEXES = [
 ]
 
 
-def staff(client: TableClient, ambient: Ambient | None = None) -> Table[Worker]:
+class Clients(NamedTuple):
+    """The SDK's clients of the table of workers, and of the container of a list."""
+
+    table: TableClient
+    container: ContainerClient
+
+    @classmethod
+    def of(cls, connection_string: str, client: TableClient) -> "Clients":
+        """Return both by the client of the table. The container has its name, in small letters."""
+        name = client.table_name.lower()
+        return cls(client, ContainerClient.from_connection_string(connection_string, name))
+
+
+def staff(clients: Clients, ambient: Ambient | None = None) -> Table[Worker]:
     """Return the table of workers."""
-    return Table(client, Worker, indexes=INDEXES, ambient=ambient)
+    squads = Listing("squads", "team", place="blob", container=clients.container.container_name)
+    return Table(clients.table, Worker, indexes=[*INDEXES, squads], clients=[clients.container], ambient=ambient)
 
 
 def everyone(people: int) -> list[Worker]:
@@ -95,9 +110,9 @@ def everyone(people: int) -> list[Worker]:
     return [Worker("Sales" if number % 2 else "IT", number) for number in range(people)]
 
 
-def write(client: TableClient, people: int, seed: int) -> None:
+def write(clients: Clients, people: int, seed: int) -> None:
     """Change workers until the process is killed."""
-    random, workers, rows = Random(seed), everyone(people), staff(client)  # noqa: S311 - a seed repeats the changes
+    random, workers, rows = Random(seed), everyone(people), staff(clients)  # noqa: S311 - a seed repeats the changes
     while True:
         city, team = random.choice(["Rome", "Oslo", "Bonn"]), random.choice(["red", "blue"])
         change = partial(replace, city=city, team=team, salary=random.randrange(4))
@@ -121,6 +136,7 @@ def look(rows: Table[Worker], people: int) -> Found:
             "city": list(rows.by("city", before.city)),
             "pay": list(rows.by("pay", before.salary, partition_key=before.department)),
             "teams": list(rows.by("teams", before.team)),
+            "squads": list(rows.by("squads", before.team)),
             "cities": list(rows.by("cities", before.city, partition_key=before.department)),
         }
         copies = {one.key: one.fields for one in rows.copied("city", before.city)}
@@ -137,8 +153,8 @@ def look(rows: Table[Worker], people: int) -> Found:
 def run(connection_string: str, settings: Settings) -> bool:
     """Let processes write and kill them; print what was found, and return whether it is right."""
     random, started = Random(settings.seed), time.monotonic()  # noqa: S311 - it decides when to kill
-    with table(connection_string) as client:
-        rows = staff(client)
+    with _created(connection_string) as clients:
+        client, rows = clients.table, staff(clients)
         for each in everyone(settings.people):
             rows.insert(each)
         total = Found(0, Counter())
@@ -155,7 +171,7 @@ def run(connection_string: str, settings: Settings) -> bool:
                         raise TimeoutError("no process writes")
                 processes.replace(random.randrange(settings.writers))
         left = Counter(each.kind for each in audit(rows))
-        repaired = _repaired(client)
+        repaired = _repaired(clients)
         seen = look(rows, settings.people)
         looked, wrong = total.looked + seen.looked, total.wrong + seen.wrong
         wrong.update({kind: number for kind, number in left.items() if kind not in SUPERFLUOUS})
@@ -165,15 +181,25 @@ def run(connection_string: str, settings: Settings) -> bool:
     return not wrong and not repaired and looked > 0
 
 
+@contextmanager
+def _created(connection_string: str) -> Iterator[Clients]:
+    with table(connection_string) as client, Clients.of(connection_string, client).container as container:
+        container.create_container()
+        try:
+            yield Clients(client, container)
+        finally:
+            container.delete_container()
+
+
 def _etags(client: TableClient) -> set[str]:
     """Return the ETags of the workers: other ones tell that a process writes."""
     return {str(each.metadata["etag"]) for each in client.query_entities("_Type eq 'BenchWorker'")}
 
 
-def _repaired(client: TableClient) -> int:
+def _repaired(clients: Clients) -> int:
     """Repair after the grace; return the number of findings that stay."""
     ambient = Ambient(utc_now=lambda: datetime.now(UTC) + timedelta(seconds=GRACE_SECONDS + 100))
-    rows = staff(client, ambient)
+    rows = staff(clients, ambient)
     for _ in range(_REPAIRS_MAX):
         list(audit(rows, repair=True))
     return len(list(audit(rows)))
