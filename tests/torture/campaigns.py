@@ -1,9 +1,11 @@
 """All campaigns by name."""
 
 from .abuse.campaign import ABUSE
+from .blob.backups import BLOB_BACKUPS
 from .blob.blobs_on_postgres import BLOBS_ON_POSTGRES
 from .blob.campaign import LEASES
 from .blob.crash import BLOBS
+from .blob.damage import DAMAGE, DAMAGE_ON_POSTGRES
 from .blob.on_postgres import LEASES_ON_POSTGRES
 from .blob.power import BLOB_POWER
 from .campaign import Campaign
@@ -41,4 +43,7 @@ CAMPAIGNS: dict[str, Campaign] = {
     "citus": CITUS,
     "blobs-postgres": BLOBS_ON_POSTGRES,
     "blob-power": BLOB_POWER,
+    "blob-backups": BLOB_BACKUPS,
+    "damage": DAMAGE,
+    "damage-postgres": DAMAGE_ON_POSTGRES,
 }

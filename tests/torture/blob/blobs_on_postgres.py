@@ -18,8 +18,8 @@ from tests.torture.http_client import LostConnectionError
 from tests.torture.queue.on_postgres import OnDatabase
 from tests.torture.variants import HASTY_SECONDS
 
+from .campaign import FLAGS
 from .clients import Clients
-from .crash import FLAGS
 from .wire import Wire
 
 CLIENTS = 5

@@ -5,7 +5,7 @@ import base64
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from random import Random
 
 from tests.torture.http_client import Answer, Connection, LostConnectionError
@@ -42,6 +42,8 @@ class Client:
         self._random = Random(number)
         self._wire: Wire | None = None
         self._connection: Connection | None = None
+        self.noted: Callable[[Account], Awaitable[None]] | None = None
+        """Called with the name after each change that was acknowledged."""
 
     async def run(self, wires: Sequence[Wire], gone: Callable[[], bool]) -> None:
         """Work on any of the servers until they are gone. What may be done later is not touched meanwhile.
@@ -202,6 +204,8 @@ class Client:
         answer = await self._ask("DELETE" if what == "delete" else "PUT", account, headers, query, body)
         account.acknowledge(answer.headers.get("x-ms-snapshot", ""))
         self._counts[what] += 1
+        if self.noted is not None:
+            await self.noted(account)
 
     async def _ask(
         self, method: str, account: Account, headers: Mapping[str, str], query: str = "", body: bytes = b""
@@ -283,6 +287,11 @@ class Clients:
         """Return what the clients did, as far as it was answered."""
         return dict(sorted(self._counts.items()))
 
+    def tell(self, noted: Callable[[Account], Awaitable[None]] | None) -> None:
+        """Call a function after each change from now on that was acknowledged."""
+        for client in self._clients:
+            client.noted = noted
+
     @property
     def accounts(self) -> Sequence[Account]:
         """The names of all clients."""
@@ -310,14 +319,16 @@ class Clients:
         return problems[:PROBLEMS_REPORTED_MAX]
 
     async def delete_all(self, wire: Wire) -> list[str]:
-        """Delete every blob with its snapshots; return what is wrong."""
+        """Delete every blob with its snapshots and uncommitted blocks; return what is wrong."""
         connection = await Connection.open(wire.host)
         try:
-            for name in await listed(connection, wire):
-                headers = {"x-ms-delete-snapshots": "include"}
-                answer = await connection.ask(wire.request("DELETE", f"{CONTAINER}/{name}", headers))
-                if answer.status != 202:
-                    return [f"{name} cannot be deleted: {answer.status} {answer.body!r}"]
+            for account in self.accounts:
+                # A blob that is replaced ends the upload of blocks, even if no blob was there.
+                steps = ("PUT", {"x-ms-blob-type": "BlockBlob"}), ("DELETE", {"x-ms-delete-snapshots": "include"})
+                for method, headers in steps:
+                    answer = await connection.ask(wire.request(method, f"{CONTAINER}/{account.name}", headers))
+                    if answer.status not in (201, 202):
+                        return [f"{method} of {account.name}: {answer.status} {answer.body!r}"]
         finally:
             await connection.close()
         return []

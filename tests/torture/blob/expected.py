@@ -138,6 +138,28 @@ class Account:
             elif change.came is None or change.came > moment:
                 self.known, self.after, self.snapshot = change.before, change.after, change.snapshot
 
+    @property
+    def answered(self) -> int:
+        """How many changes there were up to the last one that was answered."""
+        return max((index + 1 for index, change in enumerate(self.changes) if change.came is not None), default=0)
+
+    def as_of(self, began: int, ended: int, changes: int) -> "list[Account]":
+        """Return what a copy may know that was made between two moments, and has so many changes at the least."""
+        found: list[Account] = []
+        for index, change in enumerate(self.changes):
+            if change.sent > ended:
+                break
+            if change.came is not None and (change.came <= began or index < changes):
+                found = [Account(self.name)]
+                found[0].known = change.acknowledged or change.after
+            else:
+                found.append(Account(self.name))
+                found[-1].known, found[-1].after, found[-1].snapshot = change.before, change.after, change.snapshot
+        if not found:
+            found = [Account(self.name)]
+            found[0].known = self.changes[0].before if self.changes else self.known
+        return found
+
     def judge(self, blob: bytes | None, snapshots: Mapping[str, bytes]) -> str:
         """Compare what was read; note what it says of the request in flight, or return what is wrong."""
         for facts in self._possible(snapshots):

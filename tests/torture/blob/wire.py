@@ -29,6 +29,7 @@ class Wire:
 
     def __init__(self, account: Account) -> None:
         self.host = urlsplit(account.blob_endpoint).netloc
+        self.table_host = account.host
         endpoint = Endpoint.parse(account.blob_endpoint, account.name, account.key)
         self._prefix = endpoint.prefix
         self._sas = account_sas(endpoint, {"ss": "b", "se": _FAR})

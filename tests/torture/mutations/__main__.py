@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from lazulite.cli import main
 from tests.torture.blob import crash_mutations as blob_crash
+from tests.torture.blob import damage_mutations as blob_damage
 from tests.torture.blob import database_mutations as blob_database
 from tests.torture.blob import mutations as blob
 from tests.torture.blob import power_mutations as blob_power
@@ -31,6 +32,7 @@ MUTATIONS: dict[str, Callable[[], None]] = {
     **blob.MUTATIONS,
     **blob_crash.MUTATIONS,
     **blob_database.MUTATIONS,
+    **blob_damage.MUTATIONS,
     **blob_power.MUTATIONS,
     **linearizability.MUTATIONS,
     **linearizability.MUTATIONS_ON_POSTGRES,

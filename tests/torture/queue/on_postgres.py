@@ -112,7 +112,7 @@ class OnDatabase:
 
     async def close(self) -> None:
         """See `Servers`."""
-        for server in self._running.values():
+        for server in list(self._running.values()):
             server.kill()
             await asyncio.to_thread(server.join)
 

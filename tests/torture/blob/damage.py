@@ -1,0 +1,200 @@
+"""Bytes of stored contents change, in files and in a database: a read fails then, and never returns other bytes.
+
+A server writes blobs of every kind. Then one byte of one content is changed at a time, each blob is read, and the byte
+is put back. Of files, `lazulite check` must name the content, whichever byte of the file it is.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from random import Random
+
+from lazulite.cli.check import verify_location
+from lazulite.cli.errors import CommandError
+from tests.postgres.engine_under_test import DATABASE
+from tests.postgres.server import PostgresServer
+from tests.server_process import LAZULITE, Program, ServerProcess
+from tests.torture.campaign import Budget, Campaign, Report
+from tests.torture.http_client import Connection, LostConnectionError
+
+from .clients import Clients, listed
+from .wire import CONTAINER, Wire
+
+CLIENTS = 4
+LOAD_SECONDS = 2.0
+DAMAGES_MIN = 10
+FLAGS = ("--services", "table,blob")
+FLIPPED = 255
+"""Each bit of a byte."""
+
+
+class InFiles:
+    """Contents as files of a location."""
+
+    def __init__(self, location: Path) -> None:
+        self._directory = location / "content"
+
+    @contextmanager
+    def damaged(self, random: Random) -> Iterator[str]:
+        """Change any byte of a file of a content."""
+        paths = (path for path in sorted(self._directory.rglob("*")) if path.is_file() and not path.suffix)
+        path = random.choice(list(paths))
+        at = random.randrange(path.stat().st_size)
+        _flip(path, at)
+        try:
+            yield f"byte {at} of {path}"
+        finally:
+            _flip(path, at)
+
+
+def _flip(path: Path, at: int) -> None:
+    with path.open("r+b") as file:
+        file.seek(at)
+        byte = file.read(1)
+        file.seek(at)
+        file.write(bytes([byte[0] ^ FLIPPED]))
+
+
+class InDatabase:
+    """Contents as rows."""
+
+    def __init__(self, database: PostgresServer) -> None:
+        self._database = database
+
+    @contextmanager
+    def damaged(self, random: Random) -> Iterator[str]:
+        """Change any byte of a window, or its checksum."""
+        rows = self._database.execute(
+            "SELECT space, content, number, length(data) FROM lazulite.content_windows ORDER BY 1, 2, 3"
+        )
+        *key, length = random.choice(rows)
+        at = random.randrange(length + 1)
+        flipped = f"data = set_byte(data, {at}, get_byte(data, {at}) # {FLIPPED})"
+        changed = flipped if at < length else "checksum = checksum # 1"
+        statement = f"UPDATE lazulite.content_windows SET {changed} WHERE space = $1 AND content = $2 AND number = $3"
+        self._database.execute(statement, *key)
+        try:
+            yield f"byte {at} of window {key}"
+        finally:
+            self._database.execute(statement, *key)
+
+
+class Damages:
+    """A campaign at work.
+
+    Args:
+        random: the source of all choices.
+        start: starts a server.
+        contents: what is damaged.
+    """
+
+    def __init__(self, random: Random, start: Callable[[], ServerProcess], contents: InFiles | InDatabase) -> None:
+        self.counts = Counter[str]()
+        self._random = random
+        self._start = start
+        self._contents = contents
+        self._clients = Clients(CLIENTS)
+
+    async def work(self, budget: Budget) -> list[str]:
+        """Write blobs, then damage contents until the budget is spent, and ten times at the least."""
+        server = await asyncio.to_thread(self._start)
+        try:
+            wire, over = Wire(server.account), asyncio.Event()
+            problems = await self._clients.verify(wire)
+            asyncio.get_running_loop().call_later(LOAD_SECONDS, over.set)
+            load = asyncio.create_task(self._clients.load([wire], over.is_set))
+            await over.wait()
+        finally:
+            # Ends the clients, too.
+            code = await asyncio.to_thread(server.terminate)
+        problems += await load
+        if code:
+            problems.append(f"the server ended with {code}")
+        server = await asyncio.to_thread(self._start)
+        try:
+            wire = Wire(server.account)
+            problems += await self._clients.verify(wire)
+            while not problems and (self.counts["damages"] < DAMAGES_MIN or budget.more(self.counts["damages"])):
+                with self._contents.damaged(self._random) as where:
+                    problems += await self._read(wire, where)
+                self.counts["damages"] += 1
+            problems = problems or await self._clients.verify(wire)
+        finally:
+            await asyncio.to_thread(server.terminate)
+        return problems
+
+    async def _read(self, wire: Wire, where: str) -> list[str]:
+        """Read each blob and snapshot; return what is wrong."""
+        connection = await Connection.open(wire.host)
+        noticed = 0
+        try:
+            known = {account.name: account.known for account in self._clients.accounts}
+            for name, times in (await listed(connection, wire)).items():
+                for time in times:
+                    content = known[name].snapshots[time] if time else known[name].content
+                    assert content is not None
+                    query = f"snapshot={time}" if time else ""
+                    try:
+                        answer = await connection.ask(wire.request("GET", f"{CONTAINER}/{name}", {}, query))
+                    except LostConnectionError:
+                        noticed += 1
+                        self.counts["reads broken off"] += 1
+                        await connection.close()
+                        connection = await Connection.open(wire.host)
+                        continue
+                    if answer.status == 200 and answer.body != content.read():
+                        return [f"{where}: a read of {name} returned other bytes"]
+                    if answer.status != 200:
+                        noticed += 1
+                        self.counts[f"{answer.status} {answer.headers.get('x-ms-error-code', '')}"] += 1
+        finally:
+            await connection.close()
+        self.counts["damages of uncommitted blocks"] += not noticed
+        return []
+
+
+def on_files(budget: Budget, seed: int, directory: Path, program: Program = LAZULITE) -> Report:
+    """Damage files; see `Campaign.run`. `program` is what serves."""
+    location, random = directory / "data", Random(seed)
+    contents = InFiles(location)
+    damages = Damages(random, lambda: ServerProcess.start(location, *FLAGS, program=program), contents)
+    problems: list[str] = []
+    for share in budget.shares(2):
+        if damages.counts["damages"] == 0:
+            problems += asyncio.run(damages.work(share))
+            continue
+        while not problems and share.more(damages.counts["checks"]):
+            with contents.damaged(random) as where:
+                problems += _checked(location, where)
+            damages.counts["checks"] += 1
+    return Report(dict(sorted(damages.counts.items())), tuple(problems))
+
+
+def _checked(location: Path, where: str) -> list[str]:
+    """Return what is wrong with the verdict of `lazulite check` on a location with a damage."""
+    said: list[str] = []
+    try:
+        list(verify_location(location, said.append))
+    except CommandError:
+        return [] if any("content " in line for line in said) else [f"{where}: lazulite check names no content: {said}"]
+    return [f"{where}: lazulite check finds no damage"]
+
+
+def on_postgres(budget: Budget, seed: int, directory: Path, program: Program = LAZULITE) -> Report:
+    """Damage rows; see `Campaign.run`. `program` is what serves."""
+    with PostgresServer.make() as database:
+        variables = {DATABASE: database.dsn()}
+        damages = Damages(
+            Random(seed),
+            lambda: ServerProcess.start(directory / "process", *FLAGS, program=program, **variables),
+            InDatabase(database),
+        )
+        problems = asyncio.run(damages.work(budget))
+    return Report(dict(sorted(damages.counts.items())), tuple(problems))
+
+
+PROMISE = "a read of damaged content fails, and returns no other bytes"
+DAMAGE = Campaign(f"{PROMISE}; lazulite check names the content", "damages", 1, on_files)
+DAMAGE_ON_POSTGRES = Campaign(PROMISE, "damages", 1, on_postgres)

@@ -1,0 +1,63 @@
+"""What clients know of a blob, at any moment."""
+
+from itertools import count
+
+from .expected import Account, Content, Facts, Pages, PageWrite, bytes_of
+
+ONE, TWO = Facts(Content(((1, 10),))), Facts(Content(((2, 10),)))
+
+
+def content_of(facts: Facts) -> bytes:
+    assert facts.content is not None
+    return facts.content.read()
+
+
+def changed() -> Account:
+    """Return an account with changes from 1 to 2, and from 3 on without a response."""
+    account = Account("blob", count(1).__next__)
+    account.intend(ONE)
+    account.acknowledge()
+    account.intend(TWO)
+    return account
+
+
+def test_pages_are_those_of_the_last_write() -> None:
+    writes = (PageWrite(0, (1, 1024)), PageWrite(512, (0, 512)), PageWrite(512, (0, 0), resizes=True))
+    assert Pages(2048, writes).read() == bytes_of(1, 1024)[:512]
+    grown = Pages(2048, (*writes, PageWrite(1024, (0, 0), resizes=True)))
+    assert grown.read() == bytes_of(1, 1024)[:512] + bytes(512)
+    assert grown.size_now == 1024
+
+
+def test_an_unanswered_change_is_there_or_not_but_the_one_before_is() -> None:
+    assert changed().judge(content_of(ONE), {}) == ""
+    assert changed().judge(content_of(TWO), {}) == ""
+    assert changed().judge(None, {}) != ""
+    assert changed().judge(content_of(ONE)[:5], {}) != ""
+
+
+def test_going_back_forgets_what_came_later() -> None:
+    account = changed()
+    account.go_back(1)
+    assert (account.known, account.after) == (Facts(), ONE)
+    account.go_back(0)
+    assert (account.known, account.after) == (Facts(), None)
+    account = changed()
+    account.go_back(2)
+    assert (account.known, account.after) == (ONE, None)
+
+
+def judged(account: Account, began: int, ended: int, changes: int, blob: bytes | None) -> bool:
+    return any(each.judge(blob, {}) == "" for each in account.as_of(began, ended, changes))
+
+
+def test_a_copy_has_what_was_answered_before_it_and_nothing_later() -> None:
+    old, one, two = None, content_of(ONE), content_of(TWO)
+    assert [judged(changed(), 0, 0, 0, blob) for blob in (old, one, two)] == [True, False, False]
+    assert [judged(changed(), 1, 1, 0, blob) for blob in (old, one, two)] == [True, True, False]
+    assert [judged(changed(), 2, 2, 0, blob) for blob in (old, one, two)] == [False, True, False]
+    assert [judged(changed(), 1, 3, 0, blob) for blob in (old, one, two)] == [True, True, True]
+
+
+def test_a_copy_with_a_row_has_the_change_that_the_row_tells_of() -> None:
+    assert [judged(changed(), 1, 1, 1, blob) for blob in (None, content_of(ONE))] == [False, True]
