@@ -34,6 +34,7 @@ from lazulite.service.call import ServiceCall
 from lazulite.service.catalog_context import CatalogContext
 from lazulite.service.definition import ServiceDependencies
 from lazulite.service.fetching import FetchSource
+from lazulite.service.routing import component_of
 from lazulite.service.time_slice import TimeSlice
 
 T = TypeVar("T")
@@ -201,7 +202,7 @@ def make_call(
     Raises:
         ServiceError: `InvalidResourceName`, `OutOfRangeInput`, `UnsupportedHeader`.
     """
-    reject_unsupported(request.headers)
+    reject_unsupported(request.headers, component_of(parameters))
     if resource.kind is Kind.CONTAINER and "restype" not in parameters:
         resource = resource.as_root_blob()
     return Call(context, request, address, parameters, version, grant, resource.checked(), method)

@@ -210,19 +210,24 @@ def test_headers_that_are_required(missing: Resource) -> None:
     assert missing.send("PUT", headers={"x-ms-blob-type": "Tape"}).code == (400, "InvalidHeaderValue")
 
 
-UNBUILT: dict[str, tuple[str, str]] = {
-    "query": ("POST", "comp=query"),
-    "expiry": ("PUT", "comp=expiry"),
-    "immutability": ("PUT", "comp=immutabilityPolicies"),
-    "legal hold": ("PUT", "comp=legalhold"),
-    "incremental copy": ("PUT", "comp=incrementalcopy"),
+UNBUILT: dict[str, tuple[str, str, dict[str, str]]] = {
+    "query": ("POST", "comp=query", {}),
+    "expiry": ("PUT", "comp=expiry", {"x-ms-expiry-option": "NeverExpire"}),
+    "immutability": (
+        "PUT",
+        "comp=immutabilityPolicies",
+        {"x-ms-immutability-policy-until-date": "Thu, 01 Jan 2099 00:00:00 GMT"},
+    ),
+    "legal hold": ("PUT", "comp=legalhold", {"x-ms-legal-hold": "true"}),
+    "incremental copy": ("PUT", "comp=incrementalcopy", {}),
 }
+"""Operations as clients request them: method, query and headers."""
 
 
 @pytest.mark.parametrize("operation", UNBUILT)
 def test_operations_that_are_not_there(blob: Resource, operation: str) -> None:
-    method, query = UNBUILT[operation]
-    assert blob.send(method, query).code == (501, "NotImplemented")
+    method, query, headers = UNBUILT[operation]
+    assert blob.send(method, query, headers).code == (501, "NotImplemented")
 
 
 def test_protections_that_are_not_there(missing: Resource) -> None:

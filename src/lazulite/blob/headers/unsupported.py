@@ -26,13 +26,21 @@ _ACCOUNT_KEY = "$account-encryption-key"
 """The scope that every account has: to name it asks for nothing."""
 
 
-def reject_unsupported(headers: Mapping[str, str]) -> None:
+_OPERATIONS = frozenset({"expiry", "immutabilitypolicies", "legalhold"})
+"""The components whose operations set such a header's property. They are rejected as operations that are not built."""
+
+
+def reject_unsupported(headers: Mapping[str, str], component: str) -> None:
     """Reject a request with such a header.
+
+    Args:
+        headers: of the request.
+        component: that the request addresses, as `component_of` returns it.
 
     Raises:
         ServiceError: `UnsupportedHeader`.
     """
-    if HEADERS.isdisjoint(headers):
+    if HEADERS.isdisjoint(headers) or component in _OPERATIONS:
         return
     for name in sorted(HEADERS.intersection(headers)):
         if headers[name] != _ACCOUNT_KEY:
