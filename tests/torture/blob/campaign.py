@@ -17,7 +17,7 @@ from tests.torture.linearizability.on_workers import workers_of
 from tests.torture.queue.history import SECOND
 from tests.torture.queue.servers import OneServer
 
-from .client import PAUSE_SECONDS, Client, created
+from .client import Client, created
 from .recorder import Recorders
 from .wire import UnexpectedAnswerError, Wire
 
@@ -39,9 +39,6 @@ class LeasesRun:
         servers: what serves.
         counts: counts what was done.
     """
-
-    pause_seconds = PAUSE_SECONDS
-    """Of a client, see there."""
 
     def __init__(self, random: Random, servers: OneServer, counts: Counter[str]) -> None:
         self._random = random
@@ -80,8 +77,6 @@ class LeasesRun:
         over, wire = asyncio.Event(), self._wire
         randoms = [Random(self._random.random()) for _ in range(CLIENTS)]
         clients = [Client(lambda: [wire], each, self._now, self._counts) for each in randoms]
-        for client in clients:
-            client.pause_seconds = self.pause_seconds
         runs = asyncio.gather(*(each.run(self._recorders.choose, over) for each in clients), return_exceptions=True)
         try:
             await self._disturb()

@@ -19,7 +19,7 @@ from tests.torture.http_client import LostConnectionError
 from tests.torture.queue.on_postgres import PROCESSES, OnDatabase
 
 from .campaign import FLAGS
-from .client import Client, created
+from .client import PAUSE_SECONDS, Client, created
 from .recorder import BLOBS, Recorders
 from .wire import UnexpectedAnswerError, Wire
 
@@ -36,12 +36,16 @@ class LeasesOnDatabase:
         random: the source of all choices.
         servers: the processes.
         counts: counts what was done.
+        pause_seconds: of a client, see there.
     """
 
-    def __init__(self, random: Random, servers: OnDatabase, counts: Counter[str]) -> None:
+    def __init__(
+        self, random: Random, servers: OnDatabase, counts: Counter[str], pause_seconds: float = PAUSE_SECONDS
+    ) -> None:
         self._random = random
         self._servers = servers
         self._counts = counts
+        self._pause_seconds = pause_seconds
         self._recorders = Recorders()
         self._now = itertools.count(1).__next__
 
@@ -73,6 +77,8 @@ class LeasesOnDatabase:
         over, began = asyncio.Event(), time.monotonic()
         randoms = [Random(self._random.random()) for _ in range(CLIENTS)]
         clients = [Client(self._wires, each, self._now, self._counts) for each in randoms]
+        for client in clients:
+            client.pause_seconds = self._pause_seconds
         runs = asyncio.gather(*(each.run(self._recorders.choose, over) for each in clients), return_exceptions=True)
         try:
             await self._servers.disturb()

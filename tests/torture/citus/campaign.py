@@ -12,18 +12,15 @@ from functools import partial
 from pathlib import Path
 from random import Random
 
-from tests.postgres.engine_under_test import DATABASE
-from tests.postgres.server import until
-from tests.torture.blob.campaign import FLAGS, LeasesRun
+from tests.torture.blob.campaign import FLAGS
+from tests.torture.blob.on_postgres import LeasesOnDatabase
 from tests.torture.campaign import Budget, Campaign, Report
 from tests.torture.linearizability.campaign import Run, linearizability
 from tests.torture.linearizability.on_postgres import PROCESSES as TABLE_PROCESSES
 from tests.torture.linearizability.on_postgres import Starts
 from tests.torture.linearizability.wire import Wire
 from tests.torture.queue.campaign import QueueRun
-from tests.torture.queue.on_postgres import PROCESSES as QUEUE_PROCESSES
 from tests.torture.queue.on_postgres import OnDatabase
-from tests.torture.queue.servers import OneServer
 
 from .cluster import Cluster, is_installed
 
@@ -98,11 +95,11 @@ class ClusterStarts(Starts):
         return self._cluster.settled()
 
 
-class QueueServers(OnDatabase):
-    """Processes that serve queues on a cluster."""
+class Servers(OnDatabase):
+    """Processes that serve queues and blobs on a cluster."""
 
     def __init__(self, cluster: Cluster, faults: Faults, directory: Path, random: Random, counts: Counter[str]) -> None:
-        super().__init__(cluster.coordinator, directory, random, counts, QUEUE_PROCESSES)
+        super().__init__(cluster.coordinator, directory, random, counts, flags=FLAGS)
         self._cluster = cluster
         self._faults = faults
 
@@ -112,34 +109,6 @@ class QueueServers(OnDatabase):
 
     def _settled(self) -> bool:
         return self._cluster.settled()
-
-
-class BlobServer(OneServer):
-    """A process that serves blobs on a cluster."""
-
-    def __init__(self, cluster: Cluster, location: Path, random: Random, counts: Counter[str]) -> None:
-        super().__init__(location, random, counts, flags=FLAGS, variables={DATABASE: cluster.coordinator.dsn()})
-        self._cluster = cluster
-
-    async def end(self) -> None:
-        """See `Servers`: kill it, and wait for its statements."""
-        await super().end()
-        await asyncio.to_thread(until, self._cluster.settled, "the cluster to finish")
-
-
-class BlobsRun(LeasesRun):
-    """A run of leases whose cluster fails while clients work."""
-
-    pause_seconds = PAUSE_SECONDS
-
-    def __init__(self, faults: Faults, random: Random, servers: OneServer, counts: Counter[str]) -> None:
-        super().__init__(random, servers, counts)
-        self._faults = faults
-
-    async def _disturb(self) -> None:
-        await asyncio.sleep(self._random.uniform(*BETWEEN_SECONDS))
-        await self._faults.any()
-        await asyncio.sleep(self._random.uniform(*BETWEEN_SECONDS))
 
 
 def tables(cluster: Cluster, budget: Budget, seed: int, directory: Path) -> Report:
@@ -155,15 +124,15 @@ def tables(cluster: Cluster, budget: Budget, seed: int, directory: Path) -> Repo
 def queues(cluster: Cluster, budget: Budget, seed: int, directory: Path) -> Report:
     """Run the part of queues."""
     counts, random = Counter[str](), Random(seed)
-    servers = QueueServers(cluster, Faults(cluster, random, counts), directory, random, counts)
+    servers = Servers(cluster, Faults(cluster, random, counts), directory, random, counts)
     return asyncio.run(QueueRun(seed, servers, counts, directory).work(budget, "silent workers"))
 
 
 def blobs(cluster: Cluster, budget: Budget, seed: int, directory: Path) -> Report:
     """Run the part of blobs."""
     counts, random = Counter[str](), Random(seed)
-    servers = BlobServer(cluster, directory / "data", random, counts)
-    problems = asyncio.run(BlobsRun(Faults(cluster, random, counts), random, servers, counts).work(budget))
+    servers = Servers(cluster, Faults(cluster, random, counts), directory, random, counts)
+    problems = asyncio.run(LeasesOnDatabase(random, servers, counts, PAUSE_SECONDS).work(budget))
     return Report(dict(sorted(counts.items())), tuple(problems))
 
 
@@ -188,7 +157,7 @@ def run(budget: Budget, seed: int, directory: Path) -> Report:
 
 CITUS = Campaign(
     "tables, queues and blobs on a cluster keep their promises while workers die, hang, and hand over shards",
-    "operations, silent workers, kills",
+    "operations, silent workers, rounds",
     2,
     run,
 )

@@ -4,7 +4,7 @@ import asyncio
 import os
 import signal
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 from typing import Protocol
@@ -78,7 +78,6 @@ class OneServer:
         mutation: names what the server breaks, see `tests.torture.mutations`; "": nothing.
         flags: of the command.
         clock: the file of its clock; None: beside the location.
-        variables: of its environment, beside that of the clock.
     """
 
     timeouts: Sequence[int] = TIMEOUTS
@@ -91,7 +90,6 @@ class OneServer:
         mutation: str = "",
         flags: Sequence[str] = (),
         clock: Path | None = None,
-        variables: Mapping[str, str] | None = None,
     ) -> None:
         self._location = location
         self._random = random
@@ -99,7 +97,6 @@ class OneServer:
         self._mutation = mutation
         self._flags = flags
         self._clock = SteppingClock(clock or location.with_name("clock"))
-        self._variables = variables or {}
         self.time = Time()
         self.server: ServerProcess | None = None
         self._wire: Wire | None = None
@@ -147,7 +144,7 @@ class OneServer:
     async def _start(self) -> None:
         workers = self._random.choices((1, 2), (1 - WITH_WORKERS, WITH_WORKERS))[0]
         flags = (*SERVICES, *self._flags, "--accept-clock-jump", "--workers", str(workers))
-        variables = {CLOCK: str(self._clock.path), **self._variables}
+        variables = {CLOCK: str(self._clock.path)}
         self.server = await asyncio.to_thread(
             ServerProcess.start, self._location, *flags, program=self._program(), **variables
         )
