@@ -155,6 +155,7 @@ async def test_while_the_database_is_away_most_are_reported_at_once(
     [
         ("08006", "connection to the remote node failed"),
         ("XX000", "could not commit transaction for shard 102062 on at least one active node"),
+        ("XX000", "postmaster was shut down, exiting"),
     ],
 )
 async def test_a_coordinator_that_cannot_reach_a_worker_is_not_lost(

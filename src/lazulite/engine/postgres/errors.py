@@ -44,8 +44,13 @@ _LOST_BY_LIBPQ = re.compile(
     r"|no connection to the server|connection not open|SSL (SYSCALL error|connection has been closed)|$"
 )
 """The start of the message if libpq lost that connection, and so has no SQLSTATE. The message may be empty."""
-_LOST_BY_CITUS = ("failure on connection marked as essential: ", "could not commit transaction for shard ")
-"""The start of the message if a statement or a commit failed on a worker, with an unknown outcome."""
+_LOST_BY_CITUS = (
+    "failure on connection marked as essential: ",
+    "could not commit transaction for shard ",
+    "postmaster was shut down, exiting",
+)
+"""The start of the message if a statement or a commit failed on a worker, with an unknown outcome, or if the coordinator
+was killed while it waited for one."""
 
 
 @contextmanager
