@@ -49,8 +49,8 @@ _LOST_BY_CITUS = (
     "could not commit transaction for shard ",
     "postmaster was shut down, exiting",
 )
-"""The start of the message if a statement or a commit failed on a worker, with an unknown outcome, or if the coordinator
-was killed while it waited for one."""
+"""The start of the message if a statement or a commit failed on a worker, with an unknown outcome. The last one: the
+coordinator was killed while it waited for a worker."""
 
 
 @contextmanager
