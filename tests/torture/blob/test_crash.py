@@ -26,5 +26,6 @@ def test_blobs_survive_kills_and_full_disks(tmp_path: Path) -> None:
 @pytest.mark.campaign
 @pytest.mark.parametrize("mutation", [*MUTATIONS, "answer_from_memory"])
 def test_mutation_is_found(mutation: str, tmp_path: Path) -> None:
-    report = run(Budget(SECONDS_MAX, FOUND_WITHIN), 1, tmp_path, [("tests.torture.mutations", mutation)])
+    program = ("tests.torture.mutations", f"{mutation}+in_workers")
+    report = run(Budget(SECONDS_MAX, FOUND_WITHIN), 1, tmp_path, [program])
     assert report.problems != ()
