@@ -44,6 +44,8 @@ class Plan:
     big: int = _option(10_000_000, "entities in the big table; 0: none")
     postgres: int = _option(10_000_000, "entities on PostgreSQL, beside 10,000; 0: none")
     messages: int = _option(10_000_000, "in the longest queue; section queue_growth")
+    blobs: int = _option(1_000_000, "in the larger container, and as many below one prefix; section blob_growth")
+    blocks: int = _option(50_000, "of one list; section blob")
     stream_mb: int = _option(5120, "MiB of an upload or a download; section streams")
     ingest_seconds: float = _option(600.0, "of reads beside ingest")
     max_requests: int = _option(10_000_000, "of one run")
@@ -85,14 +87,16 @@ class Bench:
         """Report progress."""
         print(f"{self.section}: {text}", file=sys.stderr, flush=True)
 
+    def present(self, *subjects: str) -> list[str]:
+        """Return the subjects that take part."""
+        return [each for each in subjects if each != AZURITE or self.plan.azurite]
+
     @contextmanager
     def stages(self, *subjects: str, options: Sequence[str] = ()) -> Iterator[list[tuple[str, Server, Catalogue]]]:
         """Run these subjects, Lazulite with options; yield each with workloads on the plan's entities."""
         with ExitStack() as stack:
             found = []
-            for subject in subjects:
-                if subject == AZURITE and not self.plan.azurite:
-                    continue
+            for subject in self.present(*subjects):
                 location = Path(tempfile.mkdtemp(prefix=f"{self.section}-{subject}-", dir=self.location))
                 more = options if subject == LAZULITE else ()
                 server = stack.enter_context(start(subject, "--location", location, *more, pin=self.plan.pin))
@@ -111,7 +115,7 @@ class Bench:
     def store(self, server: Server, workload: Workload, count: int = 0, seconds: float = FILL_SECONDS_MAX) -> Row:
         """Send each of `count` (or all) transactions once, or raise a `BenchmarkError`; do not add the row returned."""
         count = count or len(workload.requests)
-        row = self._run(Contender(LAZULITE, server, workload, run_asyncio), Limits(seconds, count), 0)
+        row = self.run(Contender(LAZULITE, server, workload, run_asyncio), Limits(seconds, count), 0)
         if row.requests != count or row.errors:
             raise BenchmarkError(f"{workload.name}: only {row.requests - row.errors} of {count} could be stored")
         return row
@@ -147,7 +151,7 @@ class Bench:
     def warm(self, contender: Contender, seconds: float) -> None:
         """Send each request of a workload that reads once, unmeasured, and give up after so many seconds."""
         if count := min(len(contender.workload.requests), self.plan.max_requests):
-            self._run(contender._replace(load=run_asyncio), Limits(seconds, count), 0)
+            self.run(contender._replace(load=run_asyncio), Limits(seconds, count), 0)
 
     def measure(self, contender: Contender, seconds: float, number: int = 0, rate: float | None = None) -> Row:
         """Measure one subject in a closed loop, or at a fixed rate of requests a second, in a round of this number."""
@@ -157,14 +161,15 @@ class Bench:
         if rate is not None:
             nap_s = 0.0 if self.plan.pin and not self.shared else SHARED_NAP_S
             contender = contender._replace(load=partial(run_asyncio, rate=rate, nap_s=nap_s))
-        row = self._run(contender, Limits(seconds, self.plan.max_requests), self.next_first())
+        row = self.run(contender, Limits(seconds, self.plan.max_requests), self.next_first())
         if row.received_bytes < 0.9 * (row.requests - row.errors) * length:
             raise BenchmarkError(f"{workload.name}: the responses under load are shorter than the first one")
         row = replace(row, mode=CLOSED if rate is None else FIXED, asked_rate=rate, round=number)
         self.rows.append(row)
         return row
 
-    def _run(self, contender: Contender, limits: Limits, first: int) -> Row:
+    def run(self, contender: Contender, limits: Limits, first: int = 0) -> Row:
+        """Run one load, and do not add the row returned."""
         workload, load = contender.workload, contender.load or self.plan.load
         before = contender.spent()
         with pinned(CLIENT_CPU, pin=self.plan.pin):

@@ -34,6 +34,8 @@ def delete_request(requests: Requests, response: bytes) -> bytes | None:
 class Queues:
     """Builds the workloads for a server."""
 
+    service = "queue"
+
     def __init__(self, server: Server) -> None:
         self.requests = Requests(server.host, datetime.now(UTC), "q", "rwdlacup")
         self.entities = 0  # in the queue before the run

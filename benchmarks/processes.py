@@ -109,7 +109,7 @@ def running(command: Sequence[str], variables: Mapping[str, str], *, pin: bool) 
     with process:
         assert process.stdout is not None
         try:
-            announcement = r"(?:listens on|successfully started on) .*?127\.0\.0\.1:(\d+)"
+            announcement = r"(?:listens on|successfully started on|Running on) .*?127\.0\.0\.1:(\d+)"
             ports = (found[1] for line in process.stdout if (found := re.search(announcement, line)))
             port = next(ports, None)
             if port is None:

@@ -1,74 +1,98 @@
-"""A load generator of large bodies: uploads at full speed, and downloads that are read slowly meanwhile."""
+"""Load generators of large bodies: one at full speed, or many that are sent and read slowly."""
 
 import threading
 import time
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from http.client import HTTPResponse
-from socket import create_connection
-
-from tests.service.world import ACCOUNT, account_sas
+from socket import create_connection, socket
 
 from benchmarks.workload import BenchmarkError, Limits, Measurement, Workload, quantiles
 
 MIB = 1 << 20
 _BLOCK = bytes(MIB)
 _SIP_BYTES, _SIP_SECONDS = 64 * 1024, 1 / 16
-"""A download is read this much at a time, so often: 1 MiB a second."""
+"""A slow body is sent or read this much at a time, so often: 1 MiB a second."""
 
 
-def streams(host: str, mebibytes: int, count: int) -> Workload:
-    """Return so many uploads at once of so many MiB, and as many downloads of as much."""
-    target = f"/{ACCOUNT}/{mebibytes * MIB}?{account_sas()} HTTP/1.1\r\nHost: {host}\r\n"
-    heads = [f"PUT {target}Content-Length: {mebibytes * MIB}\r\n\r\n".encode(), f"GET {target}\r\n".encode()]
-    return Workload("uploads beside table requests", mebibytes, 2 * count, 201, heads, variant=f"of {mebibytes:,} MiB")
-
-
-def run_streams(workload: Workload, port: int, _: int, limits: Limits) -> Measurement:
-    """Upload bodies of `workload.units` MiB, and begin another while there is time; see `workload.Load`.
-
-    Each upload goes on to its end, and is one request. The downloads go on until the last upload ends.
-    """
-    upload, download = workload.requests
-    half, ends, over = workload.connections // 2, time.perf_counter() + limits.seconds, threading.Event()
+def run_upload(workload: Workload, port: int, _: int, __: Limits) -> Measurement:
+    """Send one body of `workload.units` MiB after the head; see `workload.Load`."""
     began = time.perf_counter()
-    with ThreadPoolExecutor(workload.connections) as pool:
-        readers = [pool.submit(_download, port, download, over) for _ in range(half)]
-        writers = [pool.submit(_upload, port, upload, workload, ends) for _ in range(half)]
-        try:
-            took = [seconds for writer in writers for seconds in writer.result()]
-            elapsed = time.perf_counter() - began
-        finally:
-            over.set()
-        received = sum(reader.result() for reader in readers)
-    return Measurement(len(took), 0, elapsed, received, *quantiles(took))
-
-
-def _upload(port: int, head: bytes, workload: Workload, ends: float) -> list[float]:
-    """Return the seconds of each upload, at least one."""
-    took: list[float] = []
     with create_connection(("127.0.0.1", port)) as connection:
-        while not took or time.perf_counter() < ends:
-            began = time.perf_counter()
+        connection.sendall(workload.requests[0])
+        for _ in range(workload.units):
+            connection.sendall(_BLOCK)
+        with _response(connection, workload.status):
+            return _one(began, 0)
+
+
+def run_download(workload: Workload, port: int, _: int, __: Limits) -> Measurement:
+    """Read one body of `workload.units` MiB; see `workload.Load`."""
+    began, received = time.perf_counter(), 0
+    with create_connection(("127.0.0.1", port)) as connection:
+        connection.sendall(workload.requests[0])
+        with _response(connection, workload.status) as response:
+            while chunk := response.read(MIB):
+                received += len(chunk)
+    if received != workload.units * MIB:
+        raise BenchmarkError(f"{workload.name}: {received:,} bytes came")
+    return _one(began, received)
+
+
+def _one(began: float, received: int) -> Measurement:
+    took = time.perf_counter() - began
+    return Measurement(1, 0, took, received, *quantiles([took]))
+
+
+def run_slow(workload: Workload, port: int, _: int, limits: Limits) -> Measurement:
+    """Send each request on a connection of its own, and its body or that of its response slowly, while there is time.
+
+    A head that announces a body is followed by zeros. What is counted are the pieces; their latencies are the
+    times for which the server kept the connection waiting. See `workload.Load`.
+    """
+    began, over = time.perf_counter(), threading.Event()
+
+    def run(head: bytes) -> list[float]:
+        with create_connection(("127.0.0.1", port)) as connection:
             connection.sendall(head)
-            for _ in range(workload.units):
-                connection.sendall(_BLOCK)
-            with HTTPResponse(connection) as response:
-                response.begin()
-                found = response.status, response.getheader("x-received")
-            if found != (workload.status, str(workload.units * MIB)):
-                raise BenchmarkError(f"an upload of {workload.units} MiB got {found}")
-            took.append(time.perf_counter() - began)
-    return took
+            move = _send if head.startswith(b"PUT") else _receive
+            with move(connection, workload.status) as step:
+                took: list[float] = []
+                while not over.wait(_SIP_SECONDS):
+                    since = time.perf_counter()
+                    step()
+                    took.append(time.perf_counter() - since)
+                return took
+
+    with ThreadPoolExecutor(len(workload.requests)) as pool:
+        running = [pool.submit(run, head) for head in workload.requests]
+        over.wait(limits.seconds)
+        over.set()
+        took = [seconds for each in running for seconds in each.result()]
+    return Measurement(len(took), 0, time.perf_counter() - began, 0, *quantiles(took))
 
 
-def _download(port: int, head: bytes, over: threading.Event) -> int:
-    """Return the bytes that came of a download, as slowly as they were taken."""
-    received = 0
-    with create_connection(("127.0.0.1", port)) as connection, HTTPResponse(connection) as response:
-        connection.sendall(head)
+@contextmanager
+def _send(connection: socket, _: int) -> Iterator[Callable[[], object]]:
+    yield lambda: connection.sendall(_BLOCK[:_SIP_BYTES])
+
+
+@contextmanager
+def _receive(connection: socket, status: int) -> Iterator[Callable[[], object]]:
+    with _response(connection, status) as response:
+
+        def step() -> None:
+            if not response.read(_SIP_BYTES):
+                raise BenchmarkError("a slow download came to its end")
+
+        yield step
+
+
+@contextmanager
+def _response(connection: socket, status: int) -> Iterator[HTTPResponse]:
+    with HTTPResponse(connection) as response:
         response.begin()
-        while response.status == 200 and not over.wait(_SIP_SECONDS) and (chunk := response.read(_SIP_BYTES)):
-            received += len(chunk)
-        if not received:
-            raise BenchmarkError(f"a download got {response.status}")
-    return received
+        if response.status != status:
+            raise BenchmarkError(f"a body got {response.status}: {response.read(500)!r}")
+        yield response

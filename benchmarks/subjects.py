@@ -14,12 +14,12 @@ from benchmarks.workload import BenchmarkError
 LAZULITE, AZURITE, BASELINE, MINIMAL, PGBENCH = "lazulite", "azurite", "baseline", "minimal", "pgbench"
 PLAIN = "lazulite, PostgreSQL"  # beside one on a Citus cluster
 EMPTY = "lazulite, empty queue"  # beside one whose queue is not
-STREAMS = "lazulite, streams"  # the Table service with a stream service beside it
+FILES = "file server"
 TWO, HELD, TWO_HELD = "lazulite × 2", "lazulite, ¼ CPU", "lazulite × 2, ¼ CPU each"
 """Two processes on one database; one, and two, each held to a quarter of a CPU (see `throttle`)."""
 WORKERS = {"lazulite, 2 workers": 2, "lazulite, 3 workers": 3}
 """By subject: the number of workers on one store."""
-DISK = "disk"  # the subject of rows that measure `fdatasync`
+DISK = "disk"  # the subject of rows that measure the disk alone
 
 _AZURITE = Path(__file__).with_name("azurite")
 _AZURITE_SERVICES = _AZURITE / "node_modules" / "azurite" / "dist" / "src"
@@ -29,7 +29,7 @@ _COMMANDS = {
     AZURITE: ["node", f"{_AZURITE_SERVICES}/SERVICE/main.js", "--silent", "--disableTelemetry", "--SERVICEPort"],
     BASELINE: [sys.executable, "-m", "benchmarks.baseline_server", "--port"],
     MINIMAL: [sys.executable, "-m", "benchmarks.minimal_server", "--port"],
-    STREAMS: [sys.executable, "-m", "benchmarks.stream_server", *_SERVE],
+    FILES: [sys.executable, "-m", "benchmarks.file_server"],
 }
 """SERVICE stands for the name of a service. Each takes a port as the next argument, and prints its endpoint when it is
 ready."""
@@ -39,7 +39,7 @@ def start(
     subject: str, *options: str | Path, pin: bool, service: str = "table", **variables: str
 ) -> AbstractContextManager[Server]:
     """Run a subject with these options, and with these variables in its environment, until the block ends."""
-    port = _free_port() if subject == AZURITE else 0  # Azurite does not print which free port it took.
+    port = free_port() if subject in (AZURITE, FILES) else 0  # These do not print which free port they took.
     command = [part.replace("SERVICE", service) for part in _COMMANDS[subject]]
     return running([*command, str(port), *map(str, options)], variables, pin=pin)
 
@@ -49,7 +49,8 @@ def baseline(status: int, body_bytes: int, *, pin: bool) -> AbstractContextManag
     return start(BASELINE, f"--status={status}", f"--body-bytes={body_bytes}", pin=pin)
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """Return a port that no server has."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

@@ -16,6 +16,7 @@ from benchmarks.entities import PAYLOAD_BYTES, TRANSACTION_ROWS
 from benchmarks.exchange import exchange
 from benchmarks.load import run_asyncio
 from benchmarks.processes import CLIENT_CPU, Server, pinned
+from benchmarks.rows import Row
 from benchmarks.subjects import LAZULITE, start
 from benchmarks.workload import BenchmarkError, Limits
 
@@ -133,8 +134,12 @@ def load_beside(bench: Bench, beside: Contender, seconds: float) -> Iterator[Non
         bench.shared = True
         yield
         found, bench.shared = load.result(), False
-    row = bench.row(workload, subject, found, server)
-    bench.rows.append(replace(row, grown_mb=row.peak_mb - before[0] if before and row.peak_mb else None))
+    bench.rows.append(grown(bench.row(workload, subject, found, server), before))
+
+
+def grown(row: Row, before: tuple[float, float] | None) -> Row:
+    """Return a row with the growth of the server's memory, which was so much before."""
+    return replace(row, grown_mb=row.peak_mb - before[0] if before and row.peak_mb else None)
 
 
 def measure_how(bench: Bench, contender: Contender, seconds: float, how: str, number: int = 0) -> None:

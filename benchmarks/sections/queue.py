@@ -8,11 +8,13 @@ import time
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar
 
 from tests.postgres.server import PostgresServer
 
 from benchmarks import pgbench
 from benchmarks.bench import Bench, Contender
+from benchmarks.blobs import Blobs
 from benchmarks.cycles import TEXT_BYTES, Queues
 from benchmarks.database import SETTINGS, Database, conditions
 from benchmarks.exchange import exchange
@@ -25,13 +27,13 @@ ON_DATABASE = "PostgreSQL"
 PGBENCH_CONNECTIONS = 16
 CONSUMERS, NUMBERS_OF_CONSUMERS = "consumers", (1, 4, 16, 64)
 _ANNOUNCED_SECONDS = 6  # Until both processes know of each other.
+Built = TypeVar("Built", Queues, Blobs)
 
 
 def run(bench: Bench) -> None:
     """Measure Lazulite and Azurite in turn, one put at a time, consumers by number, and two processes on PostgreSQL."""
     with ExitStack() as stack:
-        subjects = [LAZULITE, AZURITE] if bench.plan.azurite else [LAZULITE]
-        stages = [(subject, *started(bench, stack, subject)) for subject in subjects]
+        stages = [(subject, *started(bench, stack, subject, Queues)) for subject in bench.present(LAZULITE, AZURITE)]
         bench.compare([Contender(subject, server, queues.put()) for subject, server, queues in stages])
         [(_, server, queues), *others] = stages
         bench.compare([Contender(LAZULITE, server, *queues.cycle())], with_baseline=False)
@@ -48,15 +50,16 @@ def run(bench: Bench) -> None:
         _on_postgres(bench)
 
 
-def started(bench: Bench, stack: ExitStack, subject: str, location: Path | None = None) -> tuple[Server, Queues]:
-    """Start a subject, with a queue."""
-    location = location or Path(tempfile.mkdtemp(prefix=f"queue-{subject}-", dir=bench.location))
-    server = stack.enter_context(start(subject, "--location", location, pin=bench.plan.pin, service="queue"))
-    queues = Queues(server)
-    reply = exchange(server.port, queues.create())
-    if reply.status != 204:
-        reply.must("creating the queue", 201)
-    return server, queues
+def started(
+    bench: Bench, stack: ExitStack, subject: str, build: type[Built], location: Path | None = None
+) -> tuple[Server, Built]:
+    """Start a subject, with a queue or a container for workloads; the one of a location may be there."""
+    found = location or Path(tempfile.mkdtemp(prefix=f"{bench.section}-{subject}-", dir=bench.location))
+    server = stack.enter_context(start(subject, "--location", found, pin=bench.plan.pin, service=build.service))
+    workloads = build(server)
+    if location is None:
+        exchange(server.port, workloads.create()).must("creating what is measured", 201)
+    return server, workloads
 
 
 def _on_postgres(bench: Bench) -> None:

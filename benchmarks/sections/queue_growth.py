@@ -66,7 +66,7 @@ def run(bench: Bench) -> None:
     ]
     others = [_Stage("held", many, many, held=True)], [_Stage("expired", many, many, expired=True)]
     with ExitStack() as stack:
-        empty = started(bench, stack, LAZULITE)
+        empty = started(bench, stack, LAZULITE, Queues)
         for stages in (growing, *others):
             with tempfile.TemporaryDirectory(prefix="queue-", dir=bench.location) as temporary:
                 for stage in stages:
@@ -78,7 +78,7 @@ def _measure(bench: Bench, location: Path, stage: _Stage, empty: Server, its_que
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:  # Its memory ends with it.
         pool.submit(_prepare, location, stage).result()
     with ExitStack() as stack:
-        server, queues = started(bench, stack, LAZULITE, location)
+        server, queues = started(bench, stack, LAZULITE, Queues, location)
         if not stage.expired:
             settle(bench, server)
         queues.entities = stage.entities

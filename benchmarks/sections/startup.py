@@ -31,9 +31,8 @@ def run(bench: Bench) -> None:
             seconds = timeit.repeat(lambda: stack.enter_context(embedded()), number=1, repeat=ATTEMPTS)
         bench.note("lazulite.testing.server", LAZULITE, seconds)
     bench.say("idle servers")
-    servers = {LAZULITE: ("--location", bench.location / "idle"), BASELINE: ()}
-    servers |= {AZURITE: ("--location", bench.location)} if bench.plan.azurite else {}
     with ExitStack() as stack:
-        for subject, options in servers.items():
+        for subject in bench.present(LAZULITE, BASELINE, AZURITE):
+            options = () if subject == BASELINE else ("--location", bench.location / subject)
             server = stack.enter_context(start(subject, *options, pin=bench.plan.pin))
             bench.note("idle", subject, server=server)

@@ -56,9 +56,9 @@ def listed_blob(name: str, blob: Blob, version: str, now: int, *, is_base: bool,
     found["Last-Modified"] = format_http_date(blob.modified)
     found["Etag"] = blob.etag
     found["Content-Length"] = str(blob.length)
-    found.update((name, text) for name, text in zip(_CONTENT, blob.headers, strict=True) if text)
+    found |= {element: text for element, text in zip(_CONTENT, blob.headers, strict=True) if text}
     found["BlobType"] = blob.type.value
-    found.update((_TIER[name], text) for name, text in tier_of(blob))
+    found |= {_TIER[header]: text for header, text in tier_of(blob)}
     found["ServerEncrypted"] = "true"
     if blob.type is BlobType.PAGE:
         found["x-ms-blob-sequence-number"] = str(blob.sequence)
@@ -72,7 +72,7 @@ def listed_blob(name: str, blob: Blob, version: str, now: int, *, is_base: bool,
         found["DeletedTime"] = format_http_date(blob.deleted)
         found["RemainingRetentionDays"] = str(max(blob.expires - now, 0) // TICKS_PER_DAY)
     elif is_base:
-        found.update((_LEASE[name], text) for name, text in lease_facts(blob.lease, now))
+        found |= {_LEASE[fact]: text for fact, text in lease_facts(blob.lease, now)}
     return ListedBlob(name, found, is_deleted=bool(blob.deleted))
 
 

@@ -25,6 +25,8 @@ from lazulite.engine.ordinal import after_prefix, ordinal
 from lazulite.service.time_slice import TimeSlice
 
 _FIRST_TIME = write_time(0)
+_DELETED = b'"deleted":'
+"""Is in the stored form of each blob that is deleted but kept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,15 +108,16 @@ class _PageReader:
                 return
             is_first = False
             common = self._common_prefix(name)
-            entries = await self._entries(name)
-            if common and entries:
-                entries = [_Entry(_FIRST_TIME, ListedPrefix(common))]  # Of any name with the prefix.
+            entries = await (self._prefix_entry(name, common) if common else self._entries(name))
             if not self._add(common if common and entries else name, entries):
                 return
             await self._leave(common if entries else "", name)
 
     async def _leave(self, common: str, name: str) -> None:
         """Go to the next name; behind all names with a common prefix, if there is one."""
+        key = self._walk.key
+        if key is None or not key[0].startswith(common or name):
+            return  # It is often there.
         if not common:
             await self._walk.jump((name + "\0", ""))
             return
@@ -123,6 +126,13 @@ class _PageReader:
             await self._walk.aclose()
         else:
             await self._walk.jump((following, ""))
+
+    async def _prefix_entry(self, name: str, common: str) -> list[_Entry]:
+        """Return the entry of a common prefix, if anything of a name with it is shown."""
+        walk = self._walk
+        # A blob that is not deleted is shown, whatever is included: the rest of its row need not be read.
+        is_shown = walk.key == (name, CURRENT) and _DELETED not in walk.value
+        return [_Entry(_FIRST_TIME, ListedPrefix(common))] if is_shown or await self._entries(name) else []
 
     def _common_prefix(self, name: str) -> str:
         """Return a name up to the delimiter; "" if it has none behind the prefix."""

@@ -145,7 +145,7 @@ def read_blob(value: bytes) -> Blob:
         ValueError, TypeError, KeyError: it is malformed.
     """
     line, _, inline = value.partition(b"\n")
-    found = json.loads(line)
+    found, _ = _read_json(line.decode())
     for name, decode in _DECODERS.items():
         if name in found:
             found[name] = decode(found[name])
@@ -169,5 +169,7 @@ _DECODERS: Mapping[str, Callable[[Any], object]] = {
     "archive": lambda given: Archive(*given),
     "copy": lambda given: Copy(*given),
 }
+_read_json = json.JSONDecoder().raw_decode
+"""Reads a line without white space at its beginning, as `to_bytes` makes it."""
 _NAMES = tuple(field.name for field in fields(Blob) if field.name not in ("inline", "lease"))
 _DEFAULTS = {field.name: field.default for field in fields(Blob)}

@@ -39,6 +39,10 @@ def write_blocks(start: int, blocks: Sequence[Block]) -> bytes:
     return json.dumps(head, separators=(",", ":")).encode() + b"\n" + b"".join(block.inline for block in blocks)
 
 
+_read_json = json.JSONDecoder().raw_decode
+"""Reads a line without white space at its beginning, as `write_blocks` makes it."""
+
+
 class StoredBlock(NamedTuple):
     """A block as its row has it, without its bytes."""
 
@@ -52,7 +56,7 @@ class StoredBlock(NamedTuple):
 def read_heads(value: bytes) -> tuple[int, list[StoredBlock]]:
     """Return the offset of the first block of a row, and the blocks without their bytes. Raises as `read_blocks`."""
     at = value.index(b"\n") + 1
-    start, *heads = json.loads(value[:at])
+    (start, *heads), _ = _read_json(value[:at].decode())
     found = []
     for id_, length, content in heads:
         found.append(StoredBlock(id_, length, content, at))

@@ -4,7 +4,7 @@ A list of one row is written by the commit that makes it the blob's. Rows of a l
 of their own; meanwhile the list is pending (`model.ledger`).
 """
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing, suppress
 from dataclasses import replace
 from functools import partial
@@ -29,6 +29,8 @@ from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import Response
 from lazulite.protocol.steps import Steps
 
+_COMMIT_BYTES = 512 * 1024
+"""A commit of rows of a list waits for one sync: so several rows share it."""
 _TRIES_MAX = 10
 """How often a list is made while other requests change its blocks."""
 
@@ -68,6 +70,23 @@ def _content_headers(call: Call) -> ContentHeaders:
     return headers if headers.type else headers._replace(type=DEFAULT_TYPE)
 
 
+async def _several(rows: AsyncIterator[tuple[str, bytes]]) -> AsyncIterator[Mapping[str, bytes]]:
+    """Yield rows as one commit takes them: with so many bytes at least, unless they are the last."""
+    several: dict[str, bytes] = {}
+    async for row, value in rows:
+        several[row] = value
+        if sum(map(len, several.values())) >= _COMMIT_BYTES:
+            yield several
+            several = {}
+    if several:
+        yield several
+
+
+def _put_rows(draft: Draft, rows: Mapping[str, bytes]) -> None:
+    for row, value in rows.items():
+        draft.put(row, value)
+
+
 class _Writing:
     """The writing of a list, and of the blob that has it.
 
@@ -105,8 +124,8 @@ class _Writing:
                 return await self._finish(container, new, dict([row async for row in rows]))
             await self._begin(container, new)
             try:
-                async for row, value in rows:
-                    await self._call.commit(container, partial(Draft.put, row=row, value=value), row)
+                async for several in _several(rows):
+                    await self._call.commit(container, partial(_put_rows, rows=several), *several)
                 return await self._finish(container, new, {})
             except (ServiceError, BlocksChangedError):
                 with suppress(EngineError):
@@ -132,8 +151,7 @@ class _Writing:
             if not is_written or not new.is_current(draft.ledger, draft.found):
                 raise BlocksChangedError
             draft.ledger = draft.ledger.end_list(new.holding)
-            for row, value in rows.items():
-                draft.put(row, value)
+            _put_rows(draft, rows)
             number = new.number if new.blocks else 0
             blob = replace(blob, list=number, blocks=len(new.blocks), length=new.length)
             last[:] = [self._creation.put(draft, blob)]
