@@ -172,6 +172,14 @@ async def test_a_prefix_costs_the_same_for_many_names() -> None:
         assert page.scanned == first
 
 
+async def test_a_prefix_is_shown_for_what_is_shown_below_it() -> None:
+    async with opened() as world:
+        await fill(world, {"a/1": Stored(DELETED, {}, {}, upload=False, noise=0)})
+        for include in ("", "deleted"):
+            page = await read_page(world.context, request(delimiter="/", include=frozenset([include])))
+            assert [name for name, _, _ in shown(page)] == (["prefix a/"] if include else [])
+
+
 async def test_rows_that_are_not_shown_are_jumped_over() -> None:
     async with opened() as world:
         await fill(world, {name: Stored(BLOB, {}, {}, upload=True, noise=999) for name in "abcde"})
