@@ -1,8 +1,9 @@
 """Point reads, coalesced.
 
 Reads that wait share a statement, if the database can read rows of several partitions in one. A Citus coordinator would
-plan such a statement anew for all of its shards. So it gets a statement for each row that is routed to one shard, and
-reads that wait for one node share a round trip.
+plan such a statement anew for all of its shards. So it gets a statement for each row that is routed to one shard. The
+first read of a node goes alone, which costs this process less. Those that wait for the node meanwhile share a round
+trip.
 """
 
 from collections.abc import Awaitable, Sequence
@@ -32,12 +33,25 @@ class PointReads:
 
     def __init__(self, pool: Pool, shards: ShardMap, *, each: bool) -> None:
         self._pool = pool
+        self._each = each
+        self._alone: set[RequestBatcher[_Key, bytes | None]] = set()
+        """The batchers of the nodes for which a read is in flight alone."""
         send = self._get_each if each else self._get_all
         self._batchers = NodeBatchers(shards, lambda: RequestBatcher(send, linger_seconds=_LINGER_SECONDS))
 
     def get(self, space: int, partition_key: bytes, row_key: bytes) -> Awaitable[bytes | None]:
         """Return an awaitable of a row's value, by index keys."""
-        return self._batchers.of(partition_key)((space, partition_key, row_key))
+        batcher, key = self._batchers.of(partition_key), (space, partition_key, row_key)
+        if not self._each or batcher in self._alone:
+            return batcher(key)
+        self._alone.add(batcher)
+        return self._get_alone(batcher, key)
+
+    async def _get_alone(self, batcher: RequestBatcher[_Key, bytes | None], key: _Key) -> bytes | None:
+        try:
+            return (await self._get_each([key]))[0]
+        finally:
+            self._alone.discard(batcher)
 
     async def finished(self) -> None:
         """Return when no read is in flight."""
