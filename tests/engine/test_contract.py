@@ -1,6 +1,7 @@
 """What every engine promises. Nothing here may know which engine it is."""
 
 import asyncio
+import itertools
 from collections.abc import Mapping, Sequence
 
 import pytest
@@ -189,6 +190,17 @@ async def test_a_scan_keeps_to_its_snapshot_and_gives_the_loop_iterations(engine
         values += part.values
     assert values == [b"old"] * 2000
     assert await engine.get(1, "p", rows[-1]) == b"new"
+
+
+async def test_a_row_of_a_slice_is_found_by_its_key(engine: Engine) -> None:
+    for partition in ODD:
+        await engine.commit(1, partition, ODD, write(dict.fromkeys(ODD, b"")))
+    async for part in engine.scan(1, [ALL]):
+        keys = [part.key(index) for index in range(len(part.values))]
+        for sought in itertools.product([*ODD, "b"], [*ODD, "b"]):
+            behind = [index for index, key in enumerate(keys) if (*map(ordinal, key),) >= (*map(ordinal, sought),)]
+            assert part.find(sought, 0) == min(behind, default=len(keys))
+            assert part.find(sought, len(keys) - 1) == max(min(behind, default=len(keys)), len(keys) - 1)
 
 
 async def test_large_values_make_small_slices(engine: Engine) -> None:

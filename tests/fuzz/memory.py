@@ -5,6 +5,7 @@ the engines that the tests of the contract run against.
 """
 
 import asyncio
+from bisect import bisect_left
 from collections.abc import AsyncGenerator, Sequence
 from typing import NamedTuple
 
@@ -18,7 +19,7 @@ from lazulite.engine.contract import (
     SpaceDroppedError,
     Unknown,
 )
-from lazulite.engine.key_encoding import decode_key, encode_key, range_bounds, space_end, space_prefix
+from lazulite.engine.key_encoding import decode_key, encode_key, range_bounds, space_end, space_of, space_prefix
 
 
 class State(NamedTuple):
@@ -37,6 +38,10 @@ class Run(NamedTuple):
 
     def key(self, index: int) -> Key:
         return decode_key(self.keys[index])
+
+    def find(self, key: Key, start: int) -> int:
+        """See `Slice`."""
+        return bisect_left(self.keys, encode_key(space_of(self.keys[start]), *key), start)
 
 
 class MemoryEngine:

@@ -56,6 +56,10 @@ class Slice(Protocol):
         """Return the key of the row `values[index]`."""
         ...
 
+    def find(self, key: Key, start: int) -> int:
+        """Return the index of the first row from `start` on whose key is not before `key`; `len(values)` if none is."""
+        ...
+
 
 class Unknown(Enum):
     """The type of `UNKNOWN`."""

@@ -48,6 +48,11 @@ def space_end(space: int) -> bytes:
     return (space + 1).to_bytes(_SPACE_BYTES, "big")
 
 
+def space_of(key: bytes) -> int:
+    """Return the space of a key that `encode_key` made."""
+    return int.from_bytes(key[:_SPACE_BYTES], "big")
+
+
 def partition_prefix(space: int, partition: str) -> bytes:
     """Return the prefix of the keys of one partition; a row's key is that and `encode_text(row)`."""
     return space_prefix(space) + encode_text(partition).replace(_END, _ESCAPED_NUL) + _END

@@ -150,6 +150,9 @@ class _Slice(NamedTuple):
     def key(self, index: int) -> Key:
         return "p", f"{self.first + index:04}"
 
+    def find(self, key: Key, start: int) -> int:
+        raise NotImplementedError  # Pages of tables read all rows of a slice.
+
 
 async def _sliced(rows: Sequence[bytes], first: int, sizes: Sequence[int]) -> AsyncGenerator[Slice, None]:
     for size in cycle(sizes):

@@ -93,6 +93,9 @@ class _Rows:
     def key(self, index: int) -> tuple[str, str]:
         return self._keys[index]
 
+    def find(self, key: tuple[str, str], start: int) -> int:
+        return next((index for index in range(start, len(self._keys)) if self._keys[index] >= key), len(self._keys))
+
 
 def scan_without_snapshot() -> None:
     """Read the second half of a scan later than the first."""

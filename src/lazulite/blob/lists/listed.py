@@ -52,10 +52,10 @@ def listed_blob(name: str, blob: Blob, version: str, now: int, *, is_base: bool,
         is_base: whether it is the blob itself.
         with_copy: whether the facts of its last copy are shown.
     """
-    found = {"Creation-Time": format_http_date(blob.created)} if version >= CREATION_SINCE else {}
-    found["Last-Modified"] = format_http_date(blob.modified)
-    found["Etag"] = blob.etag
-    found["Content-Length"] = str(blob.length)
+    modified = format_http_date(blob.modified)
+    found = {"Last-Modified": modified, "Etag": blob.etag, "Content-Length": str(blob.length)}
+    if version >= CREATION_SINCE:
+        found["Creation-Time"] = modified if blob.created == blob.modified else format_http_date(blob.created)
     found |= {element: text for element, text in zip(_CONTENT, blob.headers, strict=True) if text}
     found["BlobType"] = blob.type.value
     found |= {_TIER[header]: text for header, text in tier_of(blob)}

@@ -111,13 +111,13 @@ class _PageReader:
             entries = await (self._prefix_entry(name, common) if common else self._entries(name))
             if not self._add(common if common and entries else name, entries):
                 return
-            await self._leave(common if entries else "", name)
+            if not entries:
+                common = ""
+            if walk.key is not None and walk.key[0].startswith(common or name):  # It is often behind them.
+                await self._leave(common, name)
 
     async def _leave(self, common: str, name: str) -> None:
         """Go to the next name; behind all names with a common prefix, if there is one."""
-        key = self._walk.key
-        if key is None or not key[0].startswith(common or name):
-            return  # It is often there.
         if not common:
             await self._walk.jump((name + "\0", ""))
             return
@@ -151,11 +151,10 @@ class _PageReader:
 
     async def _entries(self, name: str) -> list[_Entry]:
         """Return what is shown of a name; no more than one entry beyond the page."""
-        marker, include = self._request.marker, self._include
+        marker, include, walk = self._request.marker, self._include, self._walk
         first = read_time("marker", marker.time) if marker is not None and marker.name == name else 0
-        ledger = read_ledger(await self._value(name, LEDGER))
-        value = await self._value(name, CURRENT)
-        base = None if value is None else read_blob(value)
+        ledger = read_ledger(await self._value() if walk.key == (name, LEDGER) else None)
+        base = read_blob(await self._value()) if walk.key == (name, CURRENT) else None
         found: list[tuple[int, ListedBlob]] = []
         if "snapshots" in include:
             found = await self._kept(name, SNAPSHOT, first)
@@ -173,13 +172,10 @@ class _PageReader:
         shown = self._base(name, base, ledger)
         return entries if shown is None else [*entries, _Entry(LAST_TIME, shown)]
 
-    async def _value(self, name: str, row: str) -> bytes | None:
-        """Return the value of a row, and step over it; None: the walk is not there."""
-        walk = self._walk
-        if walk.key != (name, row):
-            return None
-        value = walk.value
-        await walk.step()
+    async def _value(self) -> bytes:
+        """Return the value of the row at the position, and step over it."""
+        value = self._walk.value
+        await self._walk.step()
         return value
 
     async def _kept(self, name: str, kind: str, first: int) -> list[tuple[int, ListedBlob]]:

@@ -50,46 +50,40 @@ class Walk:
         """Go to the first row that is not before a key."""
         await self._open(start)
 
+    def advance(self) -> bool:
+        """Go to the next row if it was read already; return whether it was. Else `step` goes there."""
+        rows, index = self._slice, self._index + 1
+        if rows is None or index == len(rows.values):
+            return False
+        self._visit(rows, index)
+        return True
+
     async def step(self) -> None:
         """Go to the next row."""
-        await self._go_to(self._index + 1)
+        if not self.advance():
+            await self._read_on()
 
     async def jump(self, key: Key) -> None:
         """Go to the first row that is not before a key; stay if that is here or behind."""
         rows = self._slice
         if self.key is None or rows is None:
             return
-        target = _order(key)
-        if not _order(self.key) < target:
-            return
-        last = len(rows.values) - 1
-        # The row is often the next one.
-        width = 1
-        while self._index + width <= last and _order(rows.key(self._index + width)) < target:
-            width *= 2
-        if self._index + width > last and _order(rows.key(last)) < target:
+        index = rows.find(key, self._index)
+        if index == len(rows.values):
             await self._close()
             self._limit = min(max(_GROWTH * self._visited, _ROWS_MIN), _ROWS_MAX)
             await self._open(key)
-            return
-        low, high = self._index + width // 2, min(self._index + width, last)
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (middle, high) if _order(rows.key(middle)) < target else (low, middle)
-        await self._go_to(high)
+        elif index != self._index:
+            self._visit(rows, index)
 
     async def aclose(self) -> None:
         """End the walk."""
         self.key = None
         await self._close()
 
-    async def _go_to(self, index: int) -> None:
-        rows = self._slice
-        if rows is not None and index < len(rows.values):
-            self._index, self.key, self.value = index, rows.key(index), rows.values[index]
-            self._visited += 1
-        else:
-            await self._read_on()
+    def _visit(self, rows: Slice, index: int) -> None:
+        self._index, self.key, self.value = index, rows.key(index), rows.values[index]
+        self._visited += 1
 
     async def _open(self, start: Key) -> None:
         self._begin_scan(start)
@@ -111,7 +105,7 @@ class Walk:
                 self.scanned += len(rows.values)
                 self._left -= len(rows.values)
                 self._slice = rows
-                await self._go_to(0)
+                self._visit(rows, 0)
                 return
         self.key = None
 

@@ -12,6 +12,7 @@ page is in one partition where these keys are, and then goes to one shard.
 """
 
 import asyncio
+from bisect import bisect_left
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 
 import asyncpg
@@ -56,6 +57,10 @@ class PageSlice:
         """See `Slice`."""
         partition_key, row_key = self._keys[index]
         return decode_text(partition_key), decode_text(row_key)
+
+    def find(self, key: Key, start: int) -> int:
+        """See `Slice`."""
+        return bisect_left(self._keys, (encode_text(key[0]), encode_text(key[1])), start)
 
 
 class _Walk:

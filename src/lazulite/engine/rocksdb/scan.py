@@ -7,12 +7,13 @@ moment. The argument `durable` holds the durable values of their keys, which rep
 An iterator keeps its database open, so all cursors must be closed before the database.
 """
 
+from bisect import bisect_left
 from collections.abc import Callable, Generator, Mapping, Sequence
 
 from rocksdict import Rdict, RdictIter, ReadOptions
 
 from lazulite.engine.contract import EngineUnavailableError, Key
-from lazulite.engine.key_encoding import decode_key
+from lazulite.engine.key_encoding import decode_key, encode_key, space_of
 from lazulite.engine.rocksdb.errors import STORE_ERRORS
 from lazulite.engine.rocksdb.group_commit import Bounds
 from lazulite.engine.rocksdb.options import RocksSettings
@@ -39,6 +40,10 @@ class RowSlice:
     def key(self, index: int) -> Key:
         """Return (partition, row) of `values[index]`."""
         return decode_key(self.keys[index])
+
+    def find(self, key: Key, start: int) -> int:
+        """See `Slice`."""
+        return bisect_left(self.keys, encode_key(space_of(self.keys[start]), *key), start)
 
 
 class Cursor:
