@@ -6,15 +6,16 @@ from random import Random
 
 import pytest
 
-from lazulite.engine.contract import SpaceDroppedError
+from lazulite.engine.contract import EngineUnavailableError, SpaceDroppedError
 from lazulite.protocol.clock import TICKS_PER_SECOND
 from lazulite.queue.catalog import Queue
 from lazulite.queue.messages import QUEUES_MAX, ExpiryError, Messages
 from lazulite.queue.model.expirations import SLOT_TICKS
 from lazulite.queue.model.lookahead import ROWS_MAX
 from lazulite.queue.model.message import Message
-from lazulite.queue.model.shard import EXPIRED_MAX
+from lazulite.queue.model.shard import EXPIRED_MAX, close_shard
 
+from .engines import CountingEngine
 from .world import START, World, opened, receipt
 
 SLOT = SLOT_TICKS // TICKS_PER_SECOND
@@ -236,6 +237,48 @@ async def test_messages_of_a_dropped_queue(world: World) -> None:
         await world.put()
     assert await world.get() == []
     assert not await world.delete(put)
+
+
+async def test_a_get_returns_what_it_claimed_before_a_clear(shared: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = shared
+    await world.put()
+    claim = world.messages._claim
+
+    async def then_clear(queue: Queue, taken: Sequence[Message], seconds: int) -> list[Message]:
+        claimed = await claim(queue, taken, seconds)
+        await asyncio.gather(*(close_shard(world.engine, queue.space, each) for each in range(queue.shards)))
+        return claimed
+
+    monkeypatch.setattr(world.messages, "_claim", then_clear)
+    assert await world.texts(2) == ["a"]
+    with pytest.raises(SpaceDroppedError):
+        await world.put()
+
+
+async def test_a_get_during_a_clear_returns_the_messages_of_open_shards() -> None:
+    async with opened(3) as world:
+        put = [await world.put() for _ in range(32)]
+        ahead = world.messages._known(world.queue).ahead
+        ahead.release(await ahead.take(0))
+        await close_shard(world.engine, world.queue.space, 1)
+        got = await world.get(32)
+        assert {each.id for each in got} == {each.id for each in put if each.id.int % 3 != 1}
+        await asyncio.gather(*(close_shard(world.engine, world.queue.space, each) for each in (0, 2)))
+        world.restart()
+        with pytest.raises(SpaceDroppedError):
+            await world.get()
+
+
+@pytest.mark.parametrize("applied", [True, False])
+async def test_a_get_with_a_claim_of_unknown_outcome_fails(*, applied: bool) -> None:
+    async with opened(3) as world:
+        for _ in range(32):
+            await world.put()
+        engine = CountingEngine(world.engine)
+        messages = Messages(engine, lambda: world.now, Random(0))
+        engine.fail_at, engine.applied = 2, applied
+        with pytest.raises(EngineUnavailableError):
+            await messages.get(world.queue, 32, 30)
 
 
 async def test_idle_queues_are_forgotten(world: World) -> None:

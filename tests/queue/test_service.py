@@ -4,12 +4,18 @@ from collections.abc import Callable
 from functools import partial
 from unittest.mock import AsyncMock, Mock
 
+import pytest
+
 from lazulite.auth.accounts.account import DEVELOPMENT_ACCOUNT, AccountDirectory
 from lazulite.auth.bearer.authentication import BearerAuthentication
 from lazulite.auth.bearer.jwks import parse_jwks
 from lazulite.auth.bearer.rules import BearerConventions, BearerRules
 from lazulite.protocol.clock import unix_seconds
+from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import Request
+from lazulite.queue.call import Call
+from lazulite.queue.catalog import Queue
+from lazulite.queue.model.message import Message
 from lazulite.queue.service import QUEUE, QueueService
 from lazulite.service.definition import ServiceDependencies
 from tests.tokens import ISSUER, jwks, signing_key
@@ -69,3 +75,32 @@ async def test_maintenance_removes_expired_messages() -> None:
         assert await context.messages.count(dropped) == 1
         await world.engine.drop(dropped.space)
         await context.maintain()
+
+
+@pytest.mark.parametrize("clears", [1, 3])
+async def test_an_operation_runs_again_each_time_that_its_queue_is_cleared(clears: int) -> None:
+    async with opened() as world:
+        dependencies = ServiceDependencies(
+            engine=world.engine, accounts=AccountDirectory({}), clock=lambda: world.now, cache_ttl_seconds=1
+        )
+        context = QUEUE.make_context(dependencies)
+        await context.catalog.create("acct", "jobs", ())
+        call = Mock(context=context, account="acct", resource=Mock(queue="jobs"))
+        spaces = []
+
+        async def run(queue: Queue) -> Message:
+            spaces.append(queue.space)
+            if len(spaces) <= clears:
+                await context.catalog.clear("acct", "jobs")
+            return await context.messages.put(queue, b"a", 0, None)
+
+        await Call.with_queue(call, run)
+        assert len(set(spaces)) == clears + 1
+        assert await context.messages.count(await context.catalog.require("acct", "jobs")) == 1
+
+        async def run_without(queue: Queue) -> Message:
+            await context.catalog.delete("acct", "jobs")
+            return await context.messages.put(queue, b"a", 0, None)
+
+        with pytest.raises(ServiceError, match="QueueNotFound"):
+            await Call.with_queue(call, run_without)

@@ -86,17 +86,18 @@ class Call(ServiceCall[Context, Resource]):
         return await TimeSlice(self.context.limits.slice_seconds, self.context.monotonic).run(steps)
 
     async def with_queue(self, run: Callable[[Queue], Awaitable[T]]) -> T:
-        """Run an operation on the addressed queue, once more if the queue was cleared meanwhile.
+        """Run an operation on the addressed queue, and again each time that the queue was cleared meanwhile.
 
         Raises:
             ServiceError: `QueueNotFound`, or an error of the operation.
         """
         catalog, name = self.context.catalog, self.resource.queue
         queue = catalog.cached(self.account, name) or await catalog.require(self.account, name)
-        try:
-            return await run(queue)
-        except SpaceDroppedError:
-            cleared = await catalog.read(self.account, name)
-        if cleared is None or cleared.space == queue.space:
-            raise ServiceError("QueueNotFound")
-        return await run(cleared)
+        while True:
+            try:
+                return await run(queue)
+            except SpaceDroppedError:
+                cleared = await catalog.read(self.account, name)
+            if cleared is None or cleared.space == queue.space:
+                raise ServiceError("QueueNotFound")
+            queue = cleared

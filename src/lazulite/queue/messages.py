@@ -116,7 +116,8 @@ class Messages:
     async def get(self, queue: Queue, count: int, timeout_seconds: int) -> list[Message]:
         """Claim up to so many messages, and make them invisible for so long.
 
-        It passes over its own, which become visible again if it is slow: a get delivers a message once.
+        It passes over its own, which become visible again if it is slow: a get delivers a message once. If the queue is
+        deleted or cleared meanwhile, it returns what it has claimed before: its receipts are the latest ones.
         """
         ahead = self._known(queue).ahead
         claimed: dict[UUID, Message] = {}
@@ -129,12 +130,19 @@ class Messages:
                     claimed |= {message.id: message for message in await self._claim(queue, others, timeout_seconds)}
                 finally:
                     ahead.release(others)
+        except SpaceDroppedError:
+            if not claimed:
+                raise
         finally:
             ahead.release(own)
         return list(claimed.values())
 
     async def _claim(self, queue: Queue, taken: Sequence[Message], timeout_seconds: int) -> list[Message]:
-        """Claim those of some messages that are still there, a commit for each shard."""
+        """Claim those of some messages that are still there, a commit for each shard.
+
+        Raises:
+            SpaceDroppedError: all shards are closed. While a queue is being cleared, some are.
+        """
         shards: dict[Shard, list[Message]] = {}
         for message in taken:
             shards.setdefault(self._shard(queue, message.id), []).append(message)
@@ -142,7 +150,12 @@ class Messages:
             [shard] = shards
             return await self._claim_in(shard, taken, timeout_seconds)
         claims = (self._claim_in(shard, messages, timeout_seconds) for shard, messages in shards.items())
-        claimed = {message.id: message for each in await asyncio.gather(*claims) for message in each}
+        outcomes = await asyncio.gather(*claims, return_exceptions=True)
+        errors = [each for each in outcomes if isinstance(each, BaseException)]
+        errors.sort(key=lambda error: isinstance(error, SpaceDroppedError))
+        if errors and (len(errors) == len(outcomes) or not isinstance(errors[0], SpaceDroppedError)):
+            raise errors[0]
+        claimed = {message.id: message for each in outcomes if isinstance(each, list) for message in each}
         return [claimed[message.id] for message in taken if message.id in claimed]
 
     async def _claim_in(self, shard: Shard, messages: Sequence[Message], timeout_seconds: int) -> list[Message]:

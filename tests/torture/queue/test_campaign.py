@@ -36,10 +36,6 @@ def test_messages_of_several_processes_are_accounted_for(tmp_path: Path) -> None
     assert int(report.counts["deletes"]) > 0
 
 
-@pytest.mark.xfail(
-    strict=False,
-    reason="an open fault: on a pair of servers, a change with the latest receipt may get 404 (docs/reliability.md)",
-)
 def test_messages_are_accounted_for_through_a_failover(tmp_path: Path) -> None:
     report = failover.run(Budget(SECONDS_MAX, 1), 1, tmp_path, {0: STEPPING, 1: "scripts"})
     assert report.problems == ()
