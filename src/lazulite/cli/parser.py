@@ -192,8 +192,8 @@ def _add_blob(commands: Commands) -> None:
 
 
 def _add_store(commands: Commands) -> None:
-    parser = _command(commands, "check", "check", "verify a backup, or a location that no process uses")
-    _location_flag(parser, database=False)
+    text = "verify a backup, a location that no process uses, or a database"
+    _location_flag(_command(commands, "check", "check", text))
     parser = _command(commands, "backup", "backup", "back up a location, also while the server runs")
     parser.add_argument("destination", type=Path, metavar="DEST", help="target directory; must be missing or empty")
     parser.add_argument("--verify", action="store_true", help="verify the backup and print a summary")

@@ -13,7 +13,7 @@ are not in it, as those of a location are in a file beside.
 """
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -56,6 +56,20 @@ class Findings:
             self.problems.append(problem)
 
 
+class Reference(NamedTuple):
+    """The first row that was found to refer to a content."""
+
+    content: ContentId
+    space: int
+    key: Key
+    place: str
+    """The row in messages."""
+
+    def complaint(self, error: Exception) -> str:
+        """Say that the content cannot be read."""
+        return f"{self.place}: content {self.content.number} of space {self.content.space}: {error}"
+
+
 def verify(
     rows: Iterable[tuple[bytes, bytes]],
     timestamp_max: int,
@@ -70,7 +84,17 @@ def verify(
         spaces: the registry of all services.
         read_content: reads a whole content and returns its bytes, once for each; raises `EngineError` or `OSError`.
     """
-    return _Verification(timestamp_max, spaces, read_content).run(rows)
+    verification = Verification(timestamp_max, spaces)
+    findings = verification.findings
+    for raw, value in rows:
+        for reference in verification.look(raw, value):
+            try:
+                findings.content_bytes += read_content(reference.content)
+            except (EngineError, OSError) as error:
+                findings.note(reference.complaint(error))
+        yield findings
+    verification.finish()
+    yield findings
 
 
 class _Owned(NamedTuple):
@@ -80,44 +104,65 @@ class _Owned(NamedTuple):
     catalog: CatalogFormat
 
 
-class _Verification:
-    def __init__(self, timestamp_max: int, spaces: Spaces, read_content: Callable[[ContentId], int]) -> None:
+class Verification:
+    """Verify one row after the other: those of the services' own spaces, then those of the spaces that these name.
+
+    Args:
+        timestamp_max: the greatest timestamp that the store ever gave, in ticks.
+        spaces: the registry of all services.
+    """
+
+    def __init__(self, timestamp_max: int, spaces: Spaces) -> None:
+        self.findings = Findings({noun: 0 for nouns in spaces.nouns for noun in (nouns.spaces, nouns.rows)})
         self._timestamp_max = timestamp_max
         self._spaces = spaces
-        self._read_content = read_content
         self._seen = ContentSet()
-        self._findings = Findings({noun: 0 for nouns in spaces.nouns for noun in (nouns.spaces, nouns.rows)})
         self._digest = hashlib.sha256()
         self._owned: dict[int, _Owned] = {}
         self._dropped: set[int] = set()
         self._next_space = FIRST_FREE_SPACE
 
-    def run(self, rows: Iterable[tuple[bytes, bytes]]) -> Iterator[Findings]:
-        for key, value in rows:
-            self._findings.rows += 1
-            try:
-                self._look(key, value)
-            except _MALFORMED as error:
-                self._findings.note(f"row {key.hex()}: {type(error).__name__}: {error}")
-            yield self._findings
-        self._findings.checksum = self._digest.hexdigest()
-        yield self._findings
+    @property
+    def owned(self) -> list[int]:
+        """The spaces that the catalogs name, in order."""
+        return sorted(self._owned)
 
-    def _look(self, raw: bytes, value: bytes) -> None:
+    def look(self, raw: bytes, value: bytes) -> Sequence[Reference]:
+        """Verify the next row; return the contents that no row before it refers to."""
+        self.findings.rows += 1
+        try:
+            return self._look(raw, value)
+        except _MALFORMED as error:
+            self.findings.note(f"row {raw.hex()}: {type(error).__name__}: {error}")
+            return ()
+
+    def finish(self) -> None:
+        """Note what only all rows show."""
+        self.findings.checksum = self._digest.hexdigest()
+        for number, owned in self._owned.items():
+            if number >= self._next_space:
+                self.findings.note(f"{owned.catalog.nouns.space} {owned.name} has space {number}, which is not its own")
+
+    def _look(self, raw: bytes, value: bytes) -> Sequence[Reference]:
         space = int.from_bytes(raw[:8], "big")
         key = decode_key(raw)
         if encode_key(space, *key) != raw:
             raise ValueError("the key is encoded in no way that Lazulite has")
-        look = self._owned_row if space >= FIRST_FREE_SPACE else self._own_row
-        if look(space, key, value):
-            for part in (raw, value):
-                self._digest.update(len(part).to_bytes(4, "big"))
-                self._digest.update(part)
+        if space >= FIRST_FREE_SPACE:
+            return self._owned_row(space, key, raw, value)
+        if self._own_row(space, key, value):
+            self._digest_row(raw, value)
+        return ()
 
-    def _owned_row(self, number: int, key: Key, value: bytes) -> bool:
-        """Verify a row of a space that a catalog names; tell whether it is content."""
+    def _digest_row(self, raw: bytes, value: bytes) -> None:
+        for part in (raw, value):
+            self._digest.update(len(part).to_bytes(4, "big"))
+            self._digest.update(part)
+
+    def _owned_row(self, number: int, key: Key, raw: bytes, value: bytes) -> Sequence[Reference]:
+        """Verify a row of a space that a catalog names."""
         if number in self._dropped:
-            return False
+            return ()
         owned = self._owned.get(number)
         if owned is None:
             raise ValueError(f"no catalog names space {number}")
@@ -126,20 +171,20 @@ class _Verification:
             owned.catalog.verify(key, value, self._timestamp_max)
         except ValueError as error:
             raise ValueError(f"{nouns.space} {owned.name}, {key}: {error}") from None
-        self._findings.counts[nouns.rows] += owned.catalog.counted(key)
+        self.findings.counts[nouns.rows] += owned.catalog.counted(key)
+        self._digest_row(raw, value)
         contents_of = owned.catalog.contents
-        for content in contents_of(number, key, value) if contents_of is not None else ():
-            if self._seen.add(content):
-                self._look_at(content, f"{nouns.space} {owned.name}, {key}")
-        return True
+        if contents_of is None:
+            return ()
+        new = [content for content in contents_of(number, key, value) if self._seen.add(content)]
+        self.findings.contents += len(new)
+        return [Reference(content, number, key, f"{nouns.space} {owned.name}, {key}") for content in new]
 
-    def _look_at(self, content: ContentId, place: str) -> None:
-        """Verify a content to which a row refers."""
-        self._findings.contents += 1
-        try:
-            self._findings.content_bytes += self._read_content(content)
-        except (EngineError, OSError) as error:
-            self._findings.note(f"{place}: content {content.number} of space {content.space}: {error}")
+    def refers(self, reference: Reference, value: bytes) -> bool:
+        """Tell whether a row, of which this is the value now, still refers to a content."""
+        owned = self._owned[reference.space]
+        assert owned.catalog.contents is not None
+        return reference.content in owned.catalog.contents(reference.space, reference.key, value)
 
     def _own_row(self, number: int, key: Key, value: bytes) -> bool:
         """Verify a row of the services' own spaces; tell whether it is content."""
@@ -159,7 +204,7 @@ class _Verification:
 
     def _name(self, catalog: CatalogFormat, key: Key, value: bytes) -> None:
         number, name = catalog.read(key[1], value)
-        if not FIRST_FREE_SPACE <= number < self._next_space or number in self._owned:
+        if number < FIRST_FREE_SPACE or number in self._owned:
             raise ValueError(f"{catalog.nouns.space} {name} has space {number}, which is not its own")
         self._owned[number] = _Owned(name, catalog)
-        self._findings.counts[catalog.nouns.spaces] += 1
+        self.findings.counts[catalog.nouns.spaces] += 1

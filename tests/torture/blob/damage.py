@@ -1,18 +1,22 @@
 """Bytes of stored contents change, in files and in a database: a read fails then, and never returns other bytes.
 
 A server writes blobs of every kind. Then one byte of one content is changed at a time, each blob is read, and the byte
-is put back. Of files, `lazulite check` must name the content, whichever byte of the file it is.
+is put back. `lazulite check` must name the content, too, whichever byte of it was changed.
 """
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from random import Random
 
+from lazulite.app.registry import SPACES
 from lazulite.cli.check import verify_location
+from lazulite.cli.check_database import verify_database
 from lazulite.cli.errors import CommandError
+from lazulite.engine.postgres.settings import PostgresSettings
 from tests.postgres.engine_under_test import DATABASE
 from tests.postgres.server import PostgresServer
 from tests.server_process import LAZULITE, Program, ServerProcess
@@ -26,6 +30,8 @@ CLIENTS = 4
 LOAD_SECONDS = 2.0
 DAMAGES_MIN = 10
 FLAGS = ("--services", "table,blob")
+Check = Callable[[Callable[[str], None]], Iterable[str]]
+"""Verifies a store as `lazulite check` does. Its argument takes a line for each problem."""
 FLIPPED = 255
 """Each bit of a byte."""
 
@@ -125,6 +131,13 @@ class Damages:
             await asyncio.to_thread(server.terminate)
         return problems
 
+    def check(self, check: Check) -> list[str]:
+        """Damage a content, and return what is wrong with the verdict of `lazulite check`."""
+        with self._contents.damaged(self._random) as where:
+            problems = _checked(check, where)
+        self.counts["checks"] += 1
+        return problems
+
     async def _read(self, wire: Wire, where: str) -> list[str]:
         """Read each blob and snapshot; return what is wrong."""
         connection = await Connection.open(wire.host)
@@ -160,26 +173,7 @@ def on_files(budget: Budget, seed: int, directory: Path, program: Program = LAZU
     location, random = directory / "data", Random(seed)
     contents = InFiles(location)
     damages = Damages(random, lambda: ServerProcess.start(location, *FLAGS, program=program), contents)
-    problems: list[str] = []
-    for share in budget.shares(2):
-        if damages.counts["damages"] == 0:
-            problems += asyncio.run(damages.work(share))
-            continue
-        while not problems and share.more(damages.counts["checks"]):
-            with contents.damaged(random) as where:
-                problems += _checked(location, where)
-            damages.counts["checks"] += 1
-    return Report(dict(sorted(damages.counts.items())), tuple(problems))
-
-
-def _checked(location: Path, where: str) -> list[str]:
-    """Return what is wrong with the verdict of `lazulite check` on a location with a damage."""
-    said: list[str] = []
-    try:
-        list(verify_location(location, said.append))
-    except CommandError:
-        return [] if any("content " in line for line in said) else [f"{where}: lazulite check names no content: {said}"]
-    return [f"{where}: lazulite check finds no damage"]
+    return _report(budget, damages, partial(verify_location, location))
 
 
 def on_postgres(budget: Budget, seed: int, directory: Path, program: Program = LAZULITE) -> Report:
@@ -191,10 +185,32 @@ def on_postgres(budget: Budget, seed: int, directory: Path, program: Program = L
             lambda: ServerProcess.start(directory / "process", *FLAGS, program=program, **variables),
             InDatabase(database),
         )
-        problems = asyncio.run(damages.work(budget))
+        settings = PostgresSettings(dsn=database.dsn())
+        return _report(budget, damages, lambda report: verify_database(settings, SPACES, report))
+
+
+def _report(budget: Budget, damages: Damages, check: Check) -> Report:
+    """Damage contents for half of the budget while a server reads them, and for the other half before a check."""
+    problems: list[str] = []
+    for share in budget.shares(2):
+        if damages.counts["damages"] == 0:
+            problems += asyncio.run(damages.work(share))
+            continue
+        while not problems and share.more(damages.counts["checks"]):
+            problems += damages.check(check)
     return Report(dict(sorted(damages.counts.items())), tuple(problems))
 
 
-PROMISE = "a read of damaged content fails, and returns no other bytes"
-DAMAGE = Campaign(f"{PROMISE}; lazulite check names the content", "damages", 1, on_files)
-DAMAGE_ON_POSTGRES = Campaign(PROMISE, "damages", 1, on_postgres)
+def _checked(check: Check, where: str) -> list[str]:
+    """Return what is wrong with the verdict of `lazulite check` on a store with a damage."""
+    said: list[str] = []
+    try:
+        list(check(said.append))
+    except CommandError:
+        return [] if any("content " in line for line in said) else [f"{where}: lazulite check names no content: {said}"]
+    return [f"{where}: lazulite check finds no damage"]
+
+
+_PROMISE = "a read of damaged content fails, and returns no other bytes; lazulite check names the content"
+DAMAGE = Campaign(_PROMISE, "damages", 1, on_files)
+DAMAGE_ON_POSTGRES = Campaign(_PROMISE, "damages", 1, on_postgres)

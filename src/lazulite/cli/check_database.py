@@ -1,0 +1,52 @@
+"""`lazulite check` of a database, which processes may serve meanwhile."""
+
+from collections.abc import Callable, Iterator
+
+from lazulite.app.database import open_database
+from lazulite.auth.accounts.document import AccountsError
+from lazulite.auth.accounts.engine_store import AccountRow
+from lazulite.cli.check_report import Progress, reject_damaged, summary
+from lazulite.cli.errors import CommandError
+from lazulite.cli.summary import labelled
+from lazulite.engine.contract import EngineError
+from lazulite.engine.postgres.settings import PostgresSettings
+from lazulite.migration.verification import StoreVerifier
+from lazulite.records.spaces import Spaces
+from lazulite.records.verification import Findings
+from lazulite.server import lifecycle
+
+
+def verify_database(settings: PostgresSettings, spaces: Spaces, report: Callable[[str], None]) -> Iterator[str]:
+    """Verify every row of a database, and every content. Yield the lines to print.
+
+    Args:
+        settings: of the database.
+        spaces: the registry of all services.
+        report: called with a line of progress now and then, and with each problem.
+
+    Raises:
+        CommandError: the database cannot be read, has no store or is damaged.
+    """
+    try:
+        name, accounts, size_bytes, findings = lifecycle.run(_verified(settings, spaces, report))
+    except (EngineError, AccountsError) as error:
+        raise CommandError(error) from error
+    reject_damaged(findings, name, report)
+    yield labelled("database", name)
+    yield labelled("accounts", accounts)
+    yield from summary(findings, size_bytes)
+
+
+async def _verified(
+    settings: PostgresSettings, spaces: Spaces, report: Callable[[str], None]
+) -> tuple[str, int, int, Findings]:
+    """Return the name, the number of accounts, the bytes of the rows, and what was found."""
+    async with open_database(settings, report, must_exist=True) as engine:
+        accounts = await AccountRow(engine, engine.name).load()
+        contents = await engine.contents()
+        try:
+            verifier = StoreVerifier(engine, contents, spaces)
+            findings = await verifier.run(Progress(report).show)
+        finally:
+            await contents.close()
+    return engine.name, len(accounts), verifier.size_bytes, findings

@@ -1,0 +1,50 @@
+"""What `lazulite check` reports while it reads, and of what it found."""
+
+import time
+from collections.abc import Callable, Iterator
+
+from lazulite.cli.errors import CommandError
+from lazulite.cli.summary import labelled
+from lazulite.records.verification import Findings
+
+PROGRESS_SECONDS = 5.0
+_PROGRESS_ROWS = 4096
+"""The number of rows between two looks at the clock."""
+
+
+class Progress:
+    """Reports how far a verification is, every `PROGRESS_SECONDS`."""
+
+    def __init__(self, report: Callable[[str], None]) -> None:
+        self._report = report
+        self._reported_at = time.monotonic()
+
+    def show(self, findings: Findings) -> None:
+        """Report a line of progress if one is due."""
+        is_slow = findings.contents or findings.rows % _PROGRESS_ROWS == 0
+        if is_slow and time.monotonic() >= self._reported_at + PROGRESS_SECONDS:
+            self._reported_at = time.monotonic()
+            self._report(f"{findings.rows:,} rows read")
+
+
+def reject_damaged(findings: Findings, name: str, report: Callable[[str], None]) -> None:
+    """Report each problem.
+
+    Raises:
+        CommandError: there is one.
+    """
+    for problem in findings.problems:
+        report(problem)
+    if findings.problem_count:
+        raise CommandError(f"{name} is damaged: {findings.problem_count} problems; restore it from a backup")
+
+
+def summary(findings: Findings, size_bytes: int) -> Iterator[str]:
+    """Yield the lines about an undamaged store; `size_bytes` is that of its rows."""
+    for noun, count in findings.counts.items():
+        yield labelled(noun, count)
+    if findings.contents:
+        yield labelled("contents", findings.contents)
+    yield labelled("bytes", size_bytes + findings.content_bytes)
+    yield labelled("checksum", findings.checksum)
+    yield "no damage found"
