@@ -12,8 +12,10 @@ from lazulite.blob.limits import (
     PUT_BLOCK_BYTES_MAX,
     PUT_PAGE_BYTES_MAX,
 )
+from lazulite.blob.transfers import crc64 as crc64_module
+from lazulite.blob.transfers import digests
 from lazulite.blob.transfers.crc64 import crc64, write_crc64
-from lazulite.blob.transfers.structured_body import FORMAT, StructuredContent, decoded, encoded_bytes
+from lazulite.blob.transfers.structured_body import FORMAT, StructuredContent, StructuredDecoder, decoded, encoded_bytes
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.joined_content import JoinedContent
 from lazulite.protocol.message import ClientDisconnectedError, Request
@@ -162,6 +164,26 @@ async def test_a_structured_body_is_stored_without_its_frame(world: World, opera
     assert (await write(world, operation, body, NEW, x_ms_structured_body="XSM/2.0")).code == "UnsupportedHeader"
 
 
+async def test_each_byte_of_a_structured_body_is_taken_in_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    taken: list[int] = []
+
+    def counted(data: bytes, previous: int = 0) -> int:
+        taken.append(len(data))
+        return crc64(data, previous)
+
+    data = bytes(3 << 20)
+    body = await structured(data)
+    for module in (crc64_module, digests):
+        monkeypatch.setattr(module, "crc64", counted)
+    headers = {"x_ms_structured_body": FORMAT, "x_ms_structured_content_length": str(len(data))}
+    answer = await write(world, "PutBlob", body, NEW, **headers)
+    assert answer.headers["x-ms-content-crc64"] == crc64_of(data)
+    assert sum(taken) == len(data)
+    taken.clear()
+    answer = await world.ask("GET", version=NEW, x_ms_structured_body=FORMAT)
+    assert (answer.body, sum(taken)) == (body, len(data))
+
+
 @pytest.mark.parametrize("data", [b"0123456789", DATA])
 async def test_a_read_can_be_structured(world: World, data: bytes) -> None:
     await write(world, "PutBlob", data)
@@ -173,7 +195,7 @@ async def test_a_read_can_be_structured(world: World, data: bytes) -> None:
     async def chunks() -> AsyncIterator[bytes]:
         yield answer.body
 
-    assert b"".join([piece async for piece in decoded(chunks(), 4, len(answer.body))]) == data[2:6]
+    assert b"".join([piece async for piece in decoded(chunks(), StructuredDecoder(4, len(answer.body)))]) == data[2:6]
 
 
 class _AbandonedBody:

@@ -8,7 +8,14 @@ from awscrt.checksums import crc64nvme  # type: ignore[import-untyped]  # The pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lazulite.blob.transfers.crc64 import combine_crc64, crc64, crc64_in_python, read_crc64, write_crc64
+from lazulite.blob.transfers.crc64 import (
+    SegmentedCrc64,
+    combine_crc64,
+    crc64,
+    crc64_in_python,
+    read_crc64,
+    write_crc64,
+)
 
 LENGTHS = [0, 1, 8, 255, 256, 257, 263, 264, 265, 512, 513, 520, 1000, 65_536, 65_537, 262_145]
 
@@ -44,6 +51,18 @@ def test_joined_data(first: bytes, second: bytes) -> None:
 def test_long_data_is_joined_by_its_length() -> None:
     zeros = bytes(3_000_001)
     assert combine_crc64(5, crc64nvme(zeros), len(zeros)) == crc64nvme(zeros, 5)
+
+
+def test_segments_of_any_length() -> None:
+    checksum, whole = SegmentedCrc64(), b""
+    for length in (0, 1, 2 << 20, 5, (1 << 20) + 7, 1 << 20, 0):
+        data = bytes([length % 251]) * length
+        checksum.begin(length)
+        for at in range(0, length, 100_000):
+            checksum.update(data[at : at + 100_000])
+        whole += data
+        assert checksum.end() == crc64nvme(data)
+        assert checksum.whole == crc64nvme(whole)
 
 
 @given(st.integers(0, 2**64 - 1))

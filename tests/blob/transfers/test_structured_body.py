@@ -139,9 +139,9 @@ async def test_a_body_is_read_while_it_comes() -> None:
         for chunk in cut(body, 5):
             yield chunk
 
-    assert b"".join([piece async for piece in decoded(chunks(), 7, len(body))]) == b"abcdefg"
+    assert b"".join([piece async for piece in decoded(chunks(), StructuredDecoder(7, len(body)))]) == b"abcdefg"
     with pytest.raises(ServiceError, match="InvalidInput"):
-        assert [piece async for piece in decoded(chunks(), 6, len(body))]
+        assert [piece async for piece in decoded(chunks(), StructuredDecoder(6, len(body)))]
 
 
 def test_headers_are_read() -> None:

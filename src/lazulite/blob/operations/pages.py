@@ -101,7 +101,7 @@ async def put_page(call: Call) -> Response:
     if text == "clear":
         return await clear_pages(call, start, stop)
     digests = digests_of(call)
-    data = b"".join([chunk async for chunk in content_of(call)])
+    data = b"".join([chunk async for chunk in content_of(call, digests)])
     digests.update(data)
     digests.check()
     return Response(201, await write_pages(call, start, stop, data, checked_headers(call, digests)))

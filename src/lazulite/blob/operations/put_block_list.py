@@ -38,7 +38,7 @@ _TRIES_MAX = 10
 async def put_block_list(call: Call) -> Response:
     """Make a blob of uncommitted blocks, and of blocks that it has. All other uncommitted blocks are discarded."""
     digests = digests_of_write(read_sent_digests(call.request.headers, call.version), call.version, both=False)
-    body = await whole_content_of(call)
+    body = await whole_content_of(call, digests)
     await call.in_slices(_take_in(digests, body))
     entries = await call.in_slices(read_block_list(body))
     creation = Creation(call, BlobType.BLOCK, _content_headers(call), await call.retention())

@@ -21,6 +21,8 @@ _ONE = 1 << 63
 _BYTES = 8
 _FOLDED_BITS = 2048
 """Shorter data is not worth folding."""
+_COMBINED_BYTES = 1024 * 1024
+"""The checksums of shorter data are not worth combining, which takes up to half a millisecond."""
 
 
 def _table() -> list[int]:
@@ -111,6 +113,33 @@ else:
         """Return the checksum of data, given that of the data before it."""
         checksum: int = crc64nvme(data, previous)
         return checksum
+
+
+class SegmentedCrc64:
+    """The checksum of each segment of some data, and of all of them. The bytes of a long segment are taken in once."""
+
+    def __init__(self) -> None:
+        self.whole = 0
+        """Of all segments that ended."""
+        self._segment = self._running = 0
+        self._length = 0
+        self._combines = False
+
+    def begin(self, length: int) -> None:
+        """Begin a segment of so many bytes."""
+        self._segment, self._running, self._length = 0, self.whole, length
+        self._combines = length >= _COMBINED_BYTES
+
+    def update(self, piece: bytes) -> None:
+        """Take in the next bytes of the segment."""
+        self._segment = crc64(piece, self._segment)
+        if not self._combines:
+            self._running = crc64(piece, self._running)
+
+    def end(self) -> int:
+        """End the segment, and return its checksum."""
+        self.whole = combine_crc64(self.whole, self._segment, self._length) if self._combines else self._running
+        return self._segment
 
 
 def write_crc64(checksum: int) -> str:

@@ -10,7 +10,7 @@ from binascii import a2b_base64
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from lazulite.blob.transfers.crc64 import crc64, read_crc64, write_crc64
+from lazulite.blob.transfers.crc64 import SegmentedCrc64, crc64, read_crc64, write_crc64
 from lazulite.blob.versions import BOTH_DIGESTS_SINCE, CRC64_SINCE
 from lazulite.protocol.errors import ServiceError
 
@@ -80,14 +80,19 @@ class Digests:
         self._sent = sent
         self._md5 = hashlib.md5(usedforsecurity=False) if md5 or sent.md5 is not None else None
         self._crc64 = 0 if crc64 or sent.crc64 is not None else None
+        self._of_reader: SegmentedCrc64 | None = None
         self.length = 0
+
+    def take_crc64(self, of_reader: SegmentedCrc64) -> None:
+        """Take the CRC-64 of the reader of a structured body, which computes it in any case, before the first byte."""
+        self._of_reader = of_reader
 
     def update(self, chunk: bytes) -> None:
         """Take in the next bytes."""
         self.length += len(chunk)
         if self._md5 is not None:
             self._md5.update(chunk)
-        if self._crc64 is not None:
+        if self._crc64 is not None and self._of_reader is None:
             self._crc64 = crc64(chunk, self._crc64)
 
     @property
@@ -98,7 +103,7 @@ class Digests:
     @property
     def crc64(self) -> int | None:
         """The CRC-64 so far; None: it is not computed."""
-        return self._crc64
+        return self._crc64 if self._crc64 is None or self._of_reader is None else self._of_reader.whole
 
     def check(self) -> None:
         """Reject content that is not what the client sent.
@@ -106,7 +111,7 @@ class Digests:
         Raises:
             ServiceError: `Md5Mismatch`, `Crc64Mismatch`.
         """
-        sent, md5, crc = self._sent, self.md5, self._crc64
+        sent, md5, crc = self._sent, self.md5, self.crc64
         if sent.md5 is not None and md5 is not None and sent.md5 != md5:
             details = [("UserSpecifiedMd5", _base64(sent.md5)), ("ServerCalculatedMd5", _base64(md5))]
             raise ServiceError("Md5Mismatch", details=details)
@@ -115,7 +120,7 @@ class Digests:
 
     def headers(self) -> list[tuple[str, str]]:
         """Return the headers of a response, one for each digest that was computed."""
-        md5, crc = self.md5, self._crc64
+        md5, crc = self.md5, self.crc64
         found = [] if md5 is None else [(MD5_HEADER, _base64(md5))]
         return found if crc is None else [*found, (CRC64_HEADER, write_crc64(crc))]
 

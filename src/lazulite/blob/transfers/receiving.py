@@ -11,7 +11,7 @@ from lazulite.blob.call import Call
 from lazulite.blob.model.blob import INLINE_BYTES_MAX
 from lazulite.blob.transfers.digests import OWN_HEADERS, SOURCE_HEADERS, Digests, digests_of_write, read_sent_digests
 from lazulite.blob.transfers.sources import SOURCE, source_bytes
-from lazulite.blob.transfers.structured_body import BODY_HEADER, decoded, read_structured_length
+from lazulite.blob.transfers.structured_body import BODY_HEADER, StructuredDecoder, decoded, read_structured_length
 from lazulite.engine.content.contract import ContentId, ContentStore, ContentWriter, Owner
 from lazulite.engine.contract import EngineError, SpaceDroppedError
 from lazulite.protocol.body import pieces
@@ -63,8 +63,9 @@ async def receive(
         ClientDisconnectedError: it never became whole. Likewise.
         EngineUnavailableError: the content cannot be stored.
     """
-    chunks = content_of(call) if content is None else content
-    return await store(call.context.contents, owner, chunks, digests_of(call, both=both_digests))
+    digests = digests_of(call, both=both_digests)
+    chunks = content_of(call, digests) if content is None else content
+    return await store(call.context.contents, owner, chunks, digests)
 
 
 def digests_of(call: Call, *, both: bool = False) -> Digests:
@@ -83,22 +84,31 @@ def length_of(call: Call) -> int:
     return encoded if structured is None else structured
 
 
-def content_of(call: Call) -> AsyncIterator[bytes]:
-    """Accept the body of a request, or what stands for it, and yield its content in chunks. Raises as `receive`."""
+def content_of(call: Call, digests: Digests) -> AsyncIterator[bytes]:
+    """Accept the body of a request, or what stands for it, and yield its content in chunks. Raises as `receive`.
+
+    The digests are to take in the content.
+    """
     if SOURCE in call.request.headers:
         return source_bytes(call)
     length, encoded = read_structured_length(call.request.headers), _encoded_length(call)
     body = call.request.body_to_come
     call.request.body_to_come = None
     chunks = _whole(call.request.body) if body is None else body.chunks()
-    return chunks if length is None else decoded(chunks, length, encoded)
+    return chunks if length is None else _decoded(chunks, StructuredDecoder(length, encoded), digests)
 
 
-async def whole_content_of(call: Call) -> bytes:
-    """Return the content of a request whose body was received whole. Raises as `decoded`."""
+async def whole_content_of(call: Call, digests: Digests) -> bytes:
+    """Return the content of a request whose body was received whole. Raises as `decoded`.
+
+    The digests are to take in the content.
+    """
     body = call.request.body
     length = read_structured_length(call.request.headers)
-    return body if length is None else b"".join([chunk async for chunk in decoded(_whole(body), length, len(body))])
+    if length is None:
+        return body
+    decoder = StructuredDecoder(length, len(body))
+    return b"".join([chunk async for chunk in _decoded(_whole(body), decoder, digests)])
 
 
 def checked_headers(call: Call, digests: Digests) -> list[tuple[str, str]]:
@@ -172,6 +182,11 @@ async def _delete(contents: ContentStore, content: ContentId) -> None:
 def _encoded_length(call: Call) -> int | None:
     coming = call.request.body_to_come
     return len(call.request.body) if coming is None else coming.length
+
+
+def _decoded(chunks: AsyncIterator[bytes], decoder: StructuredDecoder, digests: Digests) -> AsyncIterator[bytes]:
+    digests.take_crc64(decoder.checksum)
+    return decoded(chunks, decoder)
 
 
 async def _whole(body: bytes) -> AsyncIterator[bytes]:

@@ -10,7 +10,7 @@ The decoder holds a few bytes of a frame at most. What it yields is to be discar
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from struct import Struct
 
-from lazulite.blob.transfers.crc64 import crc64
+from lazulite.blob.transfers.crc64 import SegmentedCrc64
 from lazulite.blob.transfers.digests import crc64_mismatch
 from lazulite.protocol.body import ResponseContent
 from lazulite.protocol.errors import ServiceError
@@ -78,14 +78,17 @@ class StructuredDecoder:
     Args:
         length: the announced bytes of the content.
         encoded: the announced bytes of the body; None: the body is chunked.
+
+    Attributes:
+        checksum: of the content in the segments that ended.
     """
 
     def __init__(self, length: int, encoded: int | None) -> None:
+        self.checksum = SegmentedCrc64()
         self._content_left = length
         self._encoded = encoded
         self._received = 0
         self._segments = self._number = 0
-        self._segment_crc64 = self._crc64 = 0
         self._data_left = 0
         self._frame = bytearray()
         self._next: tuple[Struct, Callable[..., None]] | None = (_HEAD, self._on_head)
@@ -114,8 +117,7 @@ class StructuredDecoder:
 
     def _take(self, piece: bytes) -> None:
         self._data_left -= len(piece)
-        self._segment_crc64 = crc64(piece, self._segment_crc64)
-        self._crc64 = crc64(piece, self._crc64)
+        self.checksum.update(piece)
 
     def _fill(self, chunk: bytes, at: int) -> int:
         """Take bytes of the next frame, and read it if it is whole; return the offset behind them."""
@@ -144,12 +146,13 @@ class StructuredDecoder:
             raise _malformed("a segment is out of place")
         self._content_left -= length
         self._data_left = length
-        self._segment_crc64 = 0
+        self.checksum.begin(length)
         self._next = (_CRC64, self._on_segment_end)
 
     def _on_segment_end(self, sent: int) -> None:
-        if sent != self._segment_crc64:
-            raise crc64_mismatch(sent, self._segment_crc64)
+        computed = self.checksum.end()
+        if sent != computed:
+            raise crc64_mismatch(sent, computed)
         if self._number < self._segments:
             self._next = (_SEGMENT, self._on_segment)
         elif self._content_left:
@@ -158,8 +161,8 @@ class StructuredDecoder:
             self._next = (_CRC64, self._on_end)
 
     def _on_end(self, sent: int) -> None:
-        if sent != self._crc64:
-            raise crc64_mismatch(sent, self._crc64)
+        if sent != self.checksum.whole:
+            raise crc64_mismatch(sent, self.checksum.whole)
         self._next = None
 
 
@@ -167,18 +170,12 @@ def _malformed(reason: str) -> ServiceError:
     return ServiceError("InvalidInput", details=[("Reason", f"The structured body is malformed: {reason}.")])
 
 
-async def decoded(chunks: AsyncIterator[bytes], length: int, encoded: int | None) -> AsyncIterator[bytes]:
+async def decoded(chunks: AsyncIterator[bytes], decoder: StructuredDecoder) -> AsyncIterator[bytes]:
     """Yield the content of a structured body that comes in chunks.
 
-    Args:
-        chunks: of the body.
-        length: the announced bytes of the content.
-        encoded: the announced bytes of the body; None: the body is chunked.
-
     Raises:
-        ServiceError: as `StructuredDecoder`, also behind the last piece. What was yielded is to be discarded.
+        ServiceError: as the decoder, also behind the last piece. What was yielded is to be discarded.
     """
-    decoder = StructuredDecoder(length, encoded)
     async for chunk in chunks:
         for piece in decoder.feed(chunk):
             yield piece
@@ -210,7 +207,7 @@ class StructuredContent:
     async def chunks(self) -> AsyncIterator[bytes]:
         """See `ResponseContent`. Raises `ValueError`, the content is longer than it says."""
         yield _HEAD.pack(_VERSION, self.length, _WITH_CRC64, self._segments)
-        number = checksum = whole = 0
+        number, checksum = 0, SegmentedCrc64()
         to_come, left = self._content.length, 0
         if not to_come:
             yield _SEGMENT.pack(1, 0) + _CRC64.pack(0)
@@ -218,18 +215,19 @@ class StructuredContent:
             at = 0
             while at < len(chunk):
                 if not left:
-                    number, left, checksum = number + 1, min(self._segment_bytes, to_come), 0
+                    number, left = number + 1, min(self._segment_bytes, to_come)
                     to_come -= left
                     if not left:
                         raise ValueError("the content is longer than it says")
+                    checksum.begin(left)
                     yield _SEGMENT.pack(number, left)
                 piece = chunk[at : at + left]
                 at, left = at + len(piece), left - len(piece)
-                checksum, whole = crc64(piece, checksum), crc64(piece, whole)
+                checksum.update(piece)
                 yield piece
                 if not left:
-                    yield _CRC64.pack(checksum)
-        yield _CRC64.pack(whole)
+                    yield _CRC64.pack(checksum.end())
+        yield _CRC64.pack(checksum.whole)
 
     async def aclose(self) -> None:
         """See `ResponseContent`."""
