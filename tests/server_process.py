@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
+from base64 import b64encode
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +19,7 @@ from typing import IO, NamedTuple, Self
 from azure.core.credentials import AzureNamedKeyCredential
 
 import lazulite.testing
+from lazulite.auth.accounts.account import DEVELOPMENT_ACCOUNT
 from lazulite.settings.addresses import SERVICES
 from lazulite.settings.config import ACCOUNT_VARIABLES
 from lazulite.settings.database import DATABASE_VARIABLES
@@ -223,14 +225,24 @@ def serving(location: Path, *arguments: str, **variables: str) -> Iterator[Serve
 
 
 @contextmanager
-def emulator(location: Path) -> Iterator[Account]:
-    """Serve the development account: in this process, in memory, or by a process where `engine_under_test` says so."""
+def emulator(location: Path, name: str = DEVELOPMENT_ACCOUNT.name) -> Iterator[Account]:
+    """Serve an account with all services: in this process and in memory, or as `engine_under_test` says.
+
+    A process serves the development account, too, as it prints the connection string of that one only.
+    """
+    development = name == DEVELOPMENT_ACCOUNT.name
     if in_process():
         with lazulite.testing.server() as storage:
-            yield Account.parse(storage.connection_string)
-    else:
-        with serving(location) as server:
-            yield server.account
+            account = storage.development if development else storage.account(name)
+            yield Account.parse(account.connection_string)
+        return
+    keys = {name: bytes(64)} | {DEVELOPMENT_ACCOUNT.name: DEVELOPMENT_ACCOUNT.keys[0]}
+    texts = {each: b64encode(key).decode() for each, key in keys.items()}
+    accounts = ";".join(f"{each}:{key}" for each, key in texts.items())
+    with serving(location, "--services", ",".join(SERVICES), LAZULITE_ACCOUNTS=accounts) as server:
+        printed = server.account
+        named = printed.connection_string.replace(printed.key, texts[name]).replace(printed.name, name)
+        yield Account.parse(named)
 
 
 @contextmanager

@@ -17,8 +17,7 @@ from azure.storage.blob.aio import BlobServiceClient as AsyncBlobServiceClient
 from azure.storage.queue import QueueClient, QueueServiceClient
 from azure.storage.queue.aio import QueueServiceClient as AsyncQueueServiceClient
 from tests.certificates import Authority
-from tests.postgres.engine_under_test import in_process
-from tests.server_process import Account, emulator, serving
+from tests.server_process import Account, emulator
 
 import lazulite.testing
 
@@ -38,10 +37,10 @@ def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Account]:
 
 
 @pytest.fixture(scope="session")
-def named_account() -> Iterator[Account]:
+def named_account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Account]:
     """An account of another name than the emulator's, which SDKs know by heart, on a server of its own."""
-    with lazulite.testing.server() as storage:
-        yield Account.parse(storage.account("contoso").connection_string)
+    with emulator(tmp_path_factory.mktemp("named") / "data", "contoso") as served:
+        yield served
 
 
 @pytest.fixture(scope="module")
@@ -86,16 +85,7 @@ def queue_account(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[lazulite.testing.Account]:
     """The emulator's account, which SDKs know by heart, and one of another name: each on a server of its own."""
-    name = request.param
-    if in_process():
-        with lazulite.testing.server() as storage:
-            yield storage.development if name == "devstoreaccount1" else storage.account(name)
-        return
-    if name != "devstoreaccount1":
-        pytest.skip("a server prints the connection string of the development account only")
-    flags = ("--services", "table,queue,blob")
-    with serving(tmp_path_factory.mktemp("queue") / "data", *flags) as server:
-        found = server.account
+    with emulator(tmp_path_factory.mktemp("queue") / "data", request.param) as found:
         yield lazulite.testing.Account(
             found.name, found.key, found.endpoint, found.connection_string, found.queue_endpoint, found.blob_endpoint
         )

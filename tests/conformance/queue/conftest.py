@@ -7,10 +7,7 @@ import pytest
 from tests.conformance.client import Client
 from tests.conformance.conftest import DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY
 from tests.conformance.signing import Endpoint
-from tests.postgres.engine_under_test import in_process
-from tests.server_process import serving
-
-import lazulite.testing
+from tests.server_process import emulator
 
 from .queues import Queue, Queues, new_name
 
@@ -23,14 +20,9 @@ def queue_endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoin
     url = os.environ.get("LAZULITE_TEST_QUEUE_ENDPOINT")
     if url:
         yield Endpoint.parse(url, account, key)
-    elif in_process():
-        with lazulite.testing.server() as storage:
-            yield Endpoint.parse(storage.development.queue_endpoint, account, key)
-    else:
-        flags = ("--services", "table,queue", "--queue-port", "0")
-        with serving(tmp_path_factory.mktemp("queue") / "data", *flags) as server:
-            found = server.account
-            yield Endpoint.parse(found.queue_endpoint, found.name, found.key)
+        return
+    with emulator(tmp_path_factory.mktemp("queue") / "data") as served:
+        yield Endpoint.parse(served.queue_endpoint, served.name, served.key)
 
 
 @pytest.fixture(scope="session")
