@@ -18,8 +18,9 @@ from tests.server_process import LAZULITE, Program, ServerProcess
 from tests.torture.campaign import Budget, Campaign, Report
 from tests.torture.http_client import Connection, LostConnectionError, Operation, create_table, entity_path, raw, write
 
-from .clients import Clients, judged, listed
+from .clients import Clients
 from .expected import Account
+from .observed import judged, listed
 from .wire import Wire
 
 CLIENTS = 4

@@ -1,278 +1,17 @@
-"""Clients that write blobs of every kind, each its own, and compare what they read with what they know."""
+"""Clients that work at the same time, and the judgement of a store by what they know."""
 
 import asyncio
-import base64
-import hashlib
-import re
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from random import Random
+from collections.abc import Awaitable, Callable, Sequence
 
-from tests.torture.http_client import Answer, Connection, LostConnectionError
+from tests.torture.http_client import Connection, LostConnectionError
 
-from .expected import Account, Content, Facts, Pages, PageWrite, Piece, bytes_of
+from .expected import Account
+from .observed import judged, listed
 from .wire import CONTAINER, Wire
+from .writer import Writer
 
-NAMES = 5
-"""Of each client."""
-LENGTHS = (0, 100, 20_000, 300_000, 1_500_000)
-"""Of pieces: in a row, in one window, in several."""
-BLOCKS_MAX = 5
-PIECES_MAX = 12
-SIZES = (512, 100 * 512, 2000 * 512, 9000 * 512)
-"""Of page blobs: the last one has two segments."""
-PAGE = 512
-_ENTRY = re.compile(rb"<Blob><Name>([^<]*)</Name>(?:<Snapshot>([^<]*)</Snapshot>)?")
-_UNAVAILABLE = 500
-_PAUSE_SECONDS = 0.02
 PROBLEMS_REPORTED_MAX = 20
-
-
-class UnavailableError(LostConnectionError):
-    """The server answered that it cannot do it now."""
-
-
-class Client:
-    """One client, with names of its own."""
-
-    def __init__(self, number: int, counts: Counter[str], now: Callable[[], int]) -> None:
-        self.accounts = [Account(f"client{number}/blob{each}", now) for each in range(NAMES)]
-        self._counts = counts
-        self._written = number * 10_000_000
-        self._random = Random(number)
-        self._wire: Wire | None = None
-        self._connection: Connection | None = None
-        self.noted: Callable[[Account], Awaitable[None]] | None = None
-        """Called with the name after each change that was acknowledged."""
-
-    async def run(self, wires: Sequence[Wire], gone: Callable[[], bool]) -> None:
-        """Work on any of the servers until they are gone. What may be done later is not touched meanwhile.
-
-        Raises:
-            AssertionError: a promise was broken.
-        """
-        moves = [self._put] * 3 + [self._put_blocks] * 4 + [self._append] * 3 + [self._copy] * 2 + [self._put_pages] * 5
-        moves += [self._delete, self._snapshot, self._read, self._read, self._leave]
-        while True:
-            idle = [account for account in self.accounts if not account.pending]
-            if not idle:
-                return
-            account = self._random.choice(idle)
-            try:
-                if self._connection is None:
-                    self._wire = self._random.choice(wires)
-                    self._connection = await Connection.open(self._wire.host)
-                if account.after is not None:
-                    await self._look(account)
-                await self._random.choice(moves)(account)
-            except UnavailableError:
-                pass
-            except LostConnectionError:
-                account.pending = account.after is not None
-                await self._hang_up()
-            else:
-                continue
-            if gone():
-                await self._hang_up()
-                return
-            await asyncio.sleep(_PAUSE_SECONDS)
-
-    async def _hang_up(self) -> None:
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            await connection.close()
-
-    def _piece(self) -> Piece:
-        self._written += 1
-        return self._written, self._random.randrange(1, self._random.choice(LENGTHS[1:]))
-
-    async def _put(self, account: Account) -> None:
-        pieces = (self._piece(),) if self._random.random() < 0.9 else ()
-        kind = self._random.choice(["AppendBlob", "BlockBlob", "PageBlob"])
-        if kind == "PageBlob":
-            pages = Pages(self._random.choice(SIZES))
-            headers = {"x-ms-blob-type": kind, "x-ms-blob-content-length": str(pages.size)}
-            await self._change(account, "put pages", pages, headers)
-            return
-        content = Content((), appends=True) if kind == "AppendBlob" else Content(pieces)
-        await self._change(account, "put", content, {"x-ms-blob-type": kind}, body=content.read())
-
-    async def _put_pages(self, account: Account) -> None:
-        """Write, clear or resize."""
-        known, random = account.known.content, self._random
-        if not isinstance(known, Pages) or len(known.writes) >= PIECES_MAX:
-            return
-        size, kind = known.size_now, random.choice(["update", "update", "update", "clear", "resize"])
-        if kind == "resize":
-            write, body = PageWrite(random.choice(SIZES), (0, 0), resizes=True), b""
-            headers, query = {"x-ms-blob-content-length": str(write.at)}, "comp=properties"
-        else:
-            at = random.randrange(size // PAGE) * PAGE
-            number, length = self._piece()
-            length = min(-(-length // PAGE) * PAGE, size - at)
-            write = PageWrite(at, (number if kind == "update" else 0, length))
-            body = bytes_of(number, length) if kind == "update" else b""
-            headers, query = {"x-ms-page-write": kind, "x-ms-range": f"bytes={at}-{at + length - 1}"}, "comp=page"
-        content = known._replace(writes=(*known.writes, write))
-        await self._change(account, f"page {kind}", content, headers, query, body)
-
-    async def _put_blocks(self, account: Account) -> None:
-        """Put blocks, and commit them with some blocks of the blob."""
-        known = account.known.content
-        kept = known.pieces if isinstance(known, Content) and known.by_blocks else ()
-        if known is not None and known.kind != "BlockBlob":
-            return
-        new = tuple(self._piece() for _ in range(self._random.randint(1, BLOCKS_MAX)))
-        for number, length in new:
-            await self._ask("PUT", account, {}, f"comp=block&blockid={_id(number)}", bytes_of(number, length))
-        chosen = [piece for piece in kept if self._random.random() < 0.7] + list(new)
-        self._random.shuffle(chosen)
-        pieces = tuple(chosen[-PIECES_MAX:])
-        body = "".join(f"<Latest>{_id(number)}</Latest>" for number, _ in pieces)
-        content = Content(pieces, by_blocks=True)
-        await self._change(account, "list", content, {}, "comp=blocklist", f"<BlockList>{body}</BlockList>".encode())
-
-    async def _append(self, account: Account) -> None:
-        known = account.known.content
-        if not isinstance(known, Content) or not known.appends:
-            return
-        piece = self._piece()
-        content = known._replace(pieces=(*known.pieces, piece))
-        headers = {"x-ms-blob-condition-appendpos": str(sum(length for _, length in known.pieces))}
-        await self._change(account, "append", content, headers, "comp=appendblock", bytes_of(*piece))
-
-    async def _copy(self, account: Account) -> None:
-        """Copy another blob, over one of the same type if there is one."""
-        source, known = self._random.choice(self.accounts), account.known.content
-        content = source.known.content
-        if source is account or source.after is not None or not isinstance(content, Content):
-            return
-        if known is not None and known.kind != content.kind:
-            return
-        assert self._wire is not None
-        headers = {"x-ms-copy-source": self._wire.url(source.name), "x-ms-requires-sync": "true"}
-        await self._change(account, "copy", content._replace(by_blocks=False), headers)
-
-    async def _delete(self, account: Account) -> None:
-        if account.known.content is not None:
-            await self._change(account, "delete", None, {"x-ms-delete-snapshots": "include"})
-
-    async def _snapshot(self, account: Account) -> None:
-        if account.known.content is not None:
-            account.snapshot = True
-            await self._change(account, "snapshot", account.known.content, {}, "comp=snapshot")
-
-    async def _read(self, account: Account) -> None:
-        """Read any range."""
-        content = account.known.content
-        expected = b"" if content is None else content.read()
-        if not expected:
-            return
-        start = self._random.randrange(len(expected))
-        stop = self._random.randrange(start, len(expected)) + 1
-        answer = await self._ask("GET", account, {"x-ms-range": f"bytes={start}-{stop - 1}"})
-        assert answer.body == expected[start:stop], f"{account.name}: bytes {start} to {stop} of {content}"
-        self._counts["read"] += 1
-
-    async def _leave(self, account: Account) -> None:
-        """Leave half-way in a request, which must change nothing then, or in its response."""
-        assert self._wire is not None
-        assert self._connection is not None
-        number, length = self._piece()
-        method, headers, query, body = "PUT", {"x-ms-blob-type": "BlockBlob"}, "", bytes_of(number, length)
-        known = account.known.content
-        if self._random.random() < 0.3:
-            method, headers, body = "GET", {}, b""
-        elif known is None or known.kind == "BlockBlob":
-            query = self._random.choice(["", f"comp=block&blockid={_id(number)}"])
-        request = self._wire.request(method, f"{CONTAINER}/{account.name}", headers, query, body)
-        sent = len(request) if method == "GET" else self._random.randrange(len(request))
-        await self._connection.leave(request[:sent])
-        self._connection = None
-        self._counts["left half-way"] += 1
-
-    async def _change(
-        self,
-        account: Account,
-        what: str,
-        content: Content | Pages | None,
-        headers: Mapping[str, str],
-        query: str = "",
-        body: bytes = b"",
-    ) -> None:
-        account.intend(Facts() if what == "delete" else Facts(content, account.known.snapshots))
-        answer = await self._ask("DELETE" if what == "delete" else "PUT", account, headers, query, body)
-        account.acknowledge(answer.headers.get("x-ms-snapshot", ""))
-        self._counts[what] += 1
-        if self.noted is not None:
-            await self.noted(account)
-
-    async def _ask(
-        self, method: str, account: Account, headers: Mapping[str, str], query: str = "", body: bytes = b""
-    ) -> Answer:
-        """Send a request that must succeed.
-
-        Raises:
-            LostConnectionError: there is no response.
-            UnavailableError: it is a 5xx. The request was done, or never will be.
-        """
-        assert self._wire is not None
-        assert self._connection is not None
-        digest = {"Content-MD5": base64.b64encode(hashlib.md5(body).digest()).decode()} if body else {}
-        request = self._wire.request(method, f"{CONTAINER}/{account.name}", {**headers, **digest}, query, body)
-        answer = await self._connection.ask(request)
-        if answer.status >= _UNAVAILABLE:
-            self._counts[f"answered with {answer.status}"] += 1
-            raise UnavailableError(str(answer.status))
-        assert answer.status < 400, f"{account.name}: {method} {query}: {answer.status} {answer.body!r}"
-        return answer
-
-    async def _look(self, account: Account) -> None:
-        """Find out what became of a request without a response."""
-        assert self._wire is not None
-        assert self._connection is not None
-        times = (await listed(self._connection, self._wire, account.name)).get(account.name, [])
-        problem = await judged(self._connection, self._wire, account, times)
-        assert not problem, problem
-        self._counts["looked at"] += 1
-
-
-def _id(number: int) -> str:
-    return base64.b64encode(f"{number:012}".encode()).decode()
-
-
-async def listed(connection: Connection, wire: Wire, prefix: str = "") -> dict[str, list[str]]:
-    """Return the times of snapshots by name, "" for the blob itself.
-
-    Raises:
-        LostConnectionError: there is no response, or it is not a success.
-    """
-    query = f"restype=container&comp=list&include=snapshots&prefix={prefix}"
-    answer = await connection.ask(wire.request("GET", CONTAINER, {}, query))
-    if answer.status != 200:
-        raise LostConnectionError(str(answer.status))
-    found: dict[str, list[str]] = {}
-    for name, time in _ENTRY.findall(answer.body):
-        found.setdefault(name.decode(), []).append(time.decode())
-    return found
-
-
-async def judged(connection: Connection, wire: Wire, account: Account, times: Sequence[str]) -> str:
-    """Read a blob and its snapshots; return what is wrong with them.
-
-    Raises:
-        LostConnectionError: there is no response, or it is a 5xx.
-    """
-    found: dict[str, bytes] = {}
-    for time in times:
-        query = f"snapshot={time}" if time else ""
-        answer = await connection.ask(wire.request("GET", f"{CONTAINER}/{account.name}", {}, query))
-        if answer.status >= _UNAVAILABLE:
-            raise LostConnectionError(f"{answer.status} {answer.body!r}")
-        if answer.status != 200:
-            return f"{account.name} of {time or 'now'} was listed, and a read gets {answer.status}"
-        found[time] = answer.body
-    return account.judge(found.pop("", None), found)
 
 
 class Clients:
@@ -280,7 +19,7 @@ class Clients:
 
     def __init__(self, size: int, now: Callable[[], int] = lambda: 0) -> None:
         self._counts = Counter[str]()
-        self._clients = [Client(number, self._counts, now) for number in range(size)]
+        self._writers = [Writer(number, self._counts, now) for number in range(size)]
         self._new = True
 
     def counts(self) -> dict[str, int]:
@@ -289,13 +28,13 @@ class Clients:
 
     def tell(self, noted: Callable[[Account], Awaitable[None]] | None) -> None:
         """Call a function after each change from now on that was acknowledged."""
-        for client in self._clients:
+        for client in self._writers:
             client.noted = noted
 
     @property
     def accounts(self) -> Sequence[Account]:
         """The names of all clients."""
-        return [account for client in self._clients for account in client.accounts]
+        return [account for client in self._writers for account in client.accounts]
 
     async def verify(self, wire: Wire) -> list[str]:
         """Compare all that is there with what all clients know. What was sent before is settled then."""
@@ -335,7 +74,7 @@ class Clients:
 
     async def load(self, wires: Sequence[Wire], gone: Callable[[], bool]) -> list[str]:
         """Let all clients work until the servers are gone; return what was wrong."""
-        results = await asyncio.gather(*(each.run(wires, gone) for each in self._clients), return_exceptions=True)
+        results = await asyncio.gather(*(each.run(wires, gone) for each in self._writers), return_exceptions=True)
         for result in results:
             if result is not None and not isinstance(result, AssertionError):
                 raise result

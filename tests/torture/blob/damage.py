@@ -23,7 +23,8 @@ from tests.server_process import LAZULITE, Program, ServerProcess
 from tests.torture.campaign import Budget, Campaign, Report
 from tests.torture.http_client import Connection, LostConnectionError
 
-from .clients import Clients, listed
+from .clients import Clients
+from .observed import listed
 from .wire import CONTAINER, Wire
 
 CLIENTS = 4
