@@ -12,6 +12,8 @@ from functools import partial
 from pathlib import Path
 from random import Random
 
+from lazulite.app.database import DatabaseAccounts
+from lazulite.engine.postgres.settings import PostgresSettings
 from tests.postgres.server import PostgresServer
 from tests.torture.campaign import Budget, Campaign, Report
 from tests.torture.http_client import LostConnectionError
@@ -20,6 +22,7 @@ from tests.torture.variants import HASTY_SECONDS
 
 from .campaign import FLAGS
 from .clients import Clients
+from .keeping import add_accounts
 from .wire import Wire
 
 CLIENTS = 5
@@ -43,7 +46,7 @@ class BlobsOnDatabase:
         self._database = database
         self._servers = servers
         self._counts = counts
-        self._clients = Clients(CLIENTS)
+        self._clients = Clients(CLIENTS, keeping=True)
 
     async def work(self, budget: Budget) -> Report:
         """Work until the budget is spent or something is wrong."""
@@ -115,6 +118,7 @@ def run(
     """Run the campaign; see `Campaign.run`. `processes` and `mutation` are those of `OnDatabase`."""
     counts = Counter[str]()
     with PostgresServer.make() as database:
+        add_accounts(DatabaseAccounts(PostgresSettings(dsn=database.dsn())))
         servers = OnDatabase(database, directory, Random(seed), counts, processes, mutation, FLAGS)
         return asyncio.run(BlobsOnDatabase(database, servers, counts).work(budget))
 

@@ -2,12 +2,13 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 
 from tests.torture.http_client import Connection, LostConnectionError
 
-from .expected import Account
-from .observed import judged, listed
+from .expected import Account, Keeps
+from .keeping import KEEPING, KeepingWriter, prepare
+from .observed import judged, listed, restored
 from .wire import CONTAINER, Wire
 from .writer import Writer
 
@@ -15,11 +16,20 @@ PROBLEMS_REPORTED_MAX = 20
 
 
 class Clients:
-    """Clients that work at the same time, and the judgement of a store by what they know."""
+    """Clients that work at the same time, and the judgement of a store by what they know.
 
-    def __init__(self, size: int, now: Callable[[], int] = lambda: 0) -> None:
+    Args:
+        size: the number of clients of the development account.
+        now: the present moment.
+        keeping: whether the accounts that keep what is deleted are there, and have a client each.
+    """
+
+    def __init__(self, size: int, now: Callable[[], int] = lambda: 0, *, keeping: bool = False) -> None:
         self._counts = Counter[str]()
-        self._writers = [Writer(number, self._counts, now) for number in range(size)]
+        self._by_account = {Keeps.NOTHING: [Writer(number, self._counts, now) for number in range(size)]}
+        for number, keeps in enumerate(KEEPING if keeping else (), size):
+            self._by_account[keeps] = [KeepingWriter(number, self._counts, keeps, now)]
+        self._writers = [writer for writers in self._by_account.values() for writer in writers]
         self._new = True
 
     def counts(self) -> dict[str, int]:
@@ -38,36 +48,43 @@ class Clients:
 
     async def verify(self, wire: Wire) -> list[str]:
         """Compare all that is there with what all clients know. What was sent before is settled then."""
-        accounts = self.accounts
+        problems: list[str] = []
+        for account in self.accounts:
+            account.changes.clear()
         try:
             connection = await Connection.open(wire.host)
             try:
-                if self._new:
-                    await connection.ask(wire.create_container())
-                    self._new = False
-                there = await listed(connection, wire)
-                problems = [await judged(connection, wire, each, there.pop(each.name, [])) for each in accounts]
+                for keeps, writers in self._by_account.items():
+                    own = writers[0].wire_of(wire)
+                    if self._new:
+                        await prepare(connection, own, keeps)
+                        await connection.ask(own.create_container())
+                    accounts = [account for writer in writers for account in writer.accounts]
+                    problems += await _compared(connection, own, accounts)
+                self._new = False
             finally:
                 await connection.close()
         except LostConnectionError as error:
             return [f"the blobs cannot be read: {error}"]
-        problems = [problem for problem in problems if problem] + [f"{name} is there" for name in there]
-        self._counts["verified"] += len(accounts)
-        for account in accounts:
-            account.changes.clear()
+        self._counts["verified"] += len(self.accounts)
         return problems[:PROBLEMS_REPORTED_MAX]
 
     async def delete_all(self, wire: Wire) -> list[str]:
-        """Delete every blob with its snapshots and uncommitted blocks; return what is wrong."""
+        """Delete every blob with its snapshots and uncommitted blocks; return what is wrong.
+
+        Where blobs are kept, the container is deleted.
+        """
         connection = await Connection.open(wire.host)
         try:
-            for account in self.accounts:
-                # A blob that is replaced ends the upload of blocks, even if no blob was there.
-                steps = ("PUT", {"x-ms-blob-type": "BlockBlob"}), ("DELETE", {"x-ms-delete-snapshots": "include"})
-                for method, headers in steps:
-                    answer = await connection.ask(wire.request(method, f"{CONTAINER}/{account.name}", headers))
+            for keeps, writers in self._by_account.items():
+                own = writers[0].wire_of(wire)
+                requests = [own.delete_container()]
+                if keeps is Keeps.NOTHING:
+                    requests = [each for writer in writers for each in _deletions(own, writer.accounts)]
+                for request in requests:
+                    answer = await connection.ask(request)
                     if answer.status not in (201, 202):
-                        return [f"{method} of {account.name}: {answer.status} {answer.body!r}"]
+                        return [f"{request[:100]!r}: {answer.status} {answer.body!r}"]
         finally:
             await connection.close()
         return []
@@ -79,3 +96,19 @@ class Clients:
             if result is not None and not isinstance(result, AssertionError):
                 raise result
         return [str(result) for result in results if result is not None]
+
+
+async def _compared(connection: Connection, wire: Wire, accounts: Sequence[Account]) -> list[str]:
+    """Read all that an account has; return what is wrong with it."""
+    problems = [await restored(connection, wire, each) for each in accounts]
+    there = await listed(connection, wire)
+    problems += [await judged(connection, wire, each, there.pop(each.name, [])) for each in accounts]
+    return [problem for problem in problems if problem] + [f"{name} is there" for name in there]
+
+
+def _deletions(wire: Wire, accounts: Sequence[Account]) -> Iterator[bytes]:
+    """Yield the requests that delete blobs. One that is replaced ends its upload of blocks, even if none was there."""
+    for account in accounts:
+        path = f"{CONTAINER}/{account.name}"
+        yield wire.request("PUT", path, {"x-ms-blob-type": "BlockBlob"})
+        yield wire.request("DELETE", path, {"x-ms-delete-snapshots": "include"})

@@ -18,6 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 from random import Random
 
+from lazulite.settings.config import account_file
 from tests.server_process import LAZULITE, Program, ServerProcess, starting
 from tests.torture.campaign import Budget, Campaign, Report
 from tests.torture.crash import SMALL_BUFFERS
@@ -25,6 +26,7 @@ from tests.torture.faults.faulty_disk import FaultyDisk, Rule
 from tests.torture.linearizability.on_workers import workers_of
 
 from .clients import Clients
+from .keeping import add_accounts
 from .wire import Wire
 
 CLIENTS = 6
@@ -56,7 +58,8 @@ class BlobCrash:
         self._disk = FaultyDisk(directory, home)
         self._random = Random(seed)
         self._programs = programs
-        self._clients = Clients(CLIENTS)
+        add_accounts(account_file(self._location))
+        self._clients = Clients(CLIENTS, keeping=True)
         self._start_seconds = 1.0
         self.counts = Counter[str]()
         self.problems: list[str] = []

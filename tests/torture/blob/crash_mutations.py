@@ -2,7 +2,12 @@
 
 from collections.abc import Callable, Collection
 
+from lazulite.blob.model import replacement
+from lazulite.blob.model.blob import Blob
+from lazulite.blob.model.draft import Draft
 from lazulite.blob.model.ledger import Ledger
+from lazulite.blob.model.retention import Retention
+from lazulite.blob.operations import delete_blob
 from lazulite.blob.storage.garbage import Garbage
 from lazulite.blob.storage.readers import Partition
 from lazulite.engine.content.contract import ContentId, References
@@ -58,7 +63,44 @@ def unkept_copies() -> None:
     ContentFiles.copy = copy  # type: ignore[method-assign, assignment]
 
 
+def released_versions() -> None:
+    """Delete contents that a past version still has."""
+    keep = replacement.keep_version
+
+    def keep_and_release(draft: Draft, blob: Blob) -> None:
+        keep(draft, blob)
+        draft.ledger = draft.ledger.release(blob.holding)
+
+    vars(replacement)["keep_version"] = keep_and_release
+
+
+def released_deleted() -> None:
+    """Delete contents of blobs that were deleted and are kept."""
+    retire = replacement._retire
+
+    def retire_and_release(draft: Draft, retention: Retention) -> Blob | None:
+        found = draft.found
+        kept = retire(draft, retention)
+        if kept is not None and kept is not found:
+            draft.ledger = draft.ledger.release(kept.holding)
+        return kept
+
+    vars(replacement)["_retire"] = retire_and_release
+
+
+def kept_contents_of_versions() -> None:
+    """Keep the contents of snapshots and versions that are deleted for ever."""
+
+    def remove(draft: Draft, row: str, _: Blob) -> None:
+        draft.put(row, None)
+
+    vars(delete_blob)["remove_row"] = remove
+
+
 MUTATIONS: dict[str, Callable[[], None]] = {
     f"blob-{each.__name__.replace('_', '-')}": each
-    for each in (kept_garbage, kept_orphans, swept_all, shared_garbage, unkept_copies)
+    for each in (
+        *(kept_garbage, kept_orphans, swept_all, shared_garbage, unkept_copies),
+        *(released_versions, released_deleted, kept_contents_of_versions),
+    )
 }

@@ -145,11 +145,11 @@ class Damages:
         noticed = 0
         try:
             known = {account.name: account.known for account in self._clients.accounts}
-            for name, times in (await listed(connection, wire)).items():
-                for time in times:
+            for name, queries in (await listed(connection, wire)).items():
+                for query in queries:
+                    time = query.partition("=")[2]
                     content = known[name].snapshots[time] if time else known[name].content
                     assert content is not None
-                    query = f"snapshot={time}" if time else ""
                     try:
                         answer = await connection.ask(wire.request("GET", f"{CONTAINER}/{name}", {}, query))
                     except LostConnectionError:

@@ -1,7 +1,13 @@
-"""What is known of a name: the blob and its snapshots, and what the request in flight would make of them."""
+"""What is known of a name: the blob and its snapshots, and what the request in flight would make of them.
 
+In an account that keeps what was overwritten or deleted, all such states are known, too. They are compared once the
+blob was undeleted, as only then each of them can be read.
+"""
+
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from enum import Enum, auto
 from functools import lru_cache
 from random import Random
 from typing import NamedTuple
@@ -73,12 +79,45 @@ def bytes_of(number: int, length: int) -> bytes:
     return Random(number).randbytes(length)
 
 
+class Keeps(Enum):
+    """What becomes of the blob that is overwritten or deleted."""
+
+    NOTHING = auto()
+    DELETED = auto()
+    """It is kept as a deleted snapshot or a deleted blob."""
+    VERSIONS = auto()
+    """It is kept as a version. A version that is deleted is kept, too."""
+
+
 class Facts(NamedTuple):
     """A state of a name."""
 
     content: Content | Pages | None = None
     snapshots: Mapping[str, Content | Pages] = {}
     """By their times."""
+    kept: tuple[Content | Pages, ...] = ()
+    """The versions, or the deleted and other snapshots, of an account that keeps such."""
+    restorable: bool = False
+    """Whether the last one that is kept is the deleted blob, which becomes the blob again when it is undeleted."""
+
+    def replaced(self, content: Content | Pages | None, keeps: Keeps) -> "Facts":
+        """Return what there is after a blob took the place of this one, or none did and the snapshots went, too."""
+        if keeps is Keeps.NOTHING:
+            return Facts() if content is None else Facts(content, self.snapshots)
+        kept = self.kept if self.content is None else (*self.kept, self.content)
+        return Facts(content, {}, kept, restorable=content is None and keeps is Keeps.DELETED)
+
+    def undeleted(self) -> "Facts":
+        """Return what there is after Undelete Blob."""
+        return Facts(self.kept[-1], {}, self.kept[:-1]) if self.restorable else self
+
+    def has(self, blob: bytes | None, others: Mapping[str, bytes], keeps: Keeps) -> bool:
+        """Tell whether this is what was read. `others` are the snapshots and versions by their times."""
+        if (None if self.content is None else self.content.read()) != blob:
+            return False
+        if keeps is Keeps.NOTHING:
+            return {time: each.read() for time, each in self.snapshots.items()} == others
+        return Counter(each.read() for each in self.kept) == Counter(others.values())
 
 
 @dataclass
@@ -100,10 +139,12 @@ class Account:
     Args:
         name: of the blob.
         now: the present moment.
+        keeps: what the store keeps of it.
     """
 
-    def __init__(self, name: str, now: Callable[[], int] = lambda: 0) -> None:
+    def __init__(self, name: str, now: Callable[[], int] = lambda: 0, keeps: Keeps = Keeps.NOTHING) -> None:
         self.name = name
+        self.keeps = keeps
         self.known = Facts()
         self.changes: list[Change] = []
         """Since the store was last compared with what is known."""
@@ -160,23 +201,27 @@ class Account:
             found[0].known = self.changes[0].before if self.changes else self.known
         return found
 
-    def judge(self, blob: bytes | None, snapshots: Mapping[str, bytes]) -> str:
-        """Compare what was read; note what it says of the request in flight, or return what is wrong."""
-        for facts in self._possible(snapshots):
-            content = None if facts.content is None else facts.content.read()
-            if (content, {time: each.read() for time, each in facts.snapshots.items()}) == (blob, snapshots):
+    def judge(self, blob: bytes | None, others: Mapping[str, bytes]) -> str:
+        """Compare what was read; note what it says of the request in flight, or return what is wrong.
+
+        Args:
+            blob: its bytes; None: there is none.
+            others: the bytes of its snapshots and versions, by their times. What was deleted and kept was restored.
+        """
+        for facts in self._possible(others):
+            if facts.has(blob, others, self.keeps):
                 self.known, self.after, self.snapshot, self.pending = facts, None, False, False
                 return ""
         size = None if blob is None else len(blob)
-        sizes = {time: len(each) for time, each in snapshots.items()}
-        return f"{self.name}: has {size} bytes and the snapshots {sizes}; known is {self.known}, after it {self.after}"
+        sizes = {time: len(each) for time, each in others.items()}
+        return f"{self.name}: has {size} bytes and the others {sizes}; known is {self.known}, after it {self.after}"
 
     def _possible(self, found: Mapping[str, bytes]) -> Iterator[Facts]:
         """Yield the states that may be there. The time of a snapshot in flight is not known."""
-        yield self.known
+        yield self.known.undeleted()
         if self.after is None:
             return
-        yield self.after
+        yield self.after.undeleted()
         if self.snapshot and self.known.content is not None:
             for time in found:
                 yield self.known._replace(snapshots={**self.known.snapshots, time: self.known.content})

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from lazulite.cli.check import verify_location
 from lazulite.cli.errors import CommandError
+from lazulite.settings.config import account_file
 from tests.server_process import LAZULITE, Account, Program
 from tests.torture.campaign import Budget, Campaign, Report
 from tests.torture.power.disk import Disk, read_tree, write_tree
@@ -23,6 +24,7 @@ from tests.torture.power.processes import Processes
 from tests.torture.power.recorder import COMPILER, Record, Recorder, compiled, compiler_missing
 
 from .clients import Clients
+from .keeping import add_accounts
 from .wire import Wire
 
 CLIENTS = 4
@@ -63,7 +65,8 @@ class BlobCuts:
         chance = random.Random(f"{self._seed}/{number}")
         shutil.rmtree(self._root, ignore_errors=True)
         self._root.mkdir()
-        self._clients = Clients(CLIENTS, lambda: 0 if self._recorder is None else self._recorder.calls)
+        add_accounts(account_file(self._root / "data"))
+        self._clients = Clients(CLIENTS, self._now, keeping=True)
         try:
             for _ in range(CUTS_OF_DISK):
                 if problems := self._life(chance):
@@ -73,6 +76,9 @@ class BlobCuts:
         finally:
             self.counts += Counter(self._clients.counts())
         return []
+
+    def _now(self) -> int:
+        return 0 if self._recorder is None else self._recorder.calls
 
     def _life(self, chance: random.Random) -> list[str]:
         """Serve, work and cut; then go on with a disk that the cut may have left."""
@@ -136,7 +142,7 @@ class BlobCuts:
         self.counts["calls to the disk"] += len(records)
         changes = [change for account in self._clients.accounts for change in account.changes]
         answered = [(change.sent, change.came) for change in changes if change.came]
-        if life.hindsight and answered:
+        if life.hindsight and answered and not life.early:  # After an early cut, they are of an earlier life.
             moment = self._moment(again, records, answered, chance)
             disk = untouched
             disk.replay(records[:moment])

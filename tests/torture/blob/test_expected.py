@@ -2,9 +2,10 @@
 
 from itertools import count
 
-from .expected import Account, Content, Facts, Pages, PageWrite, bytes_of
+from .expected import Account, Content, Facts, Keeps, Pages, PageWrite, bytes_of
 
-ONE, TWO = Facts(Content(((1, 10),))), Facts(Content(((2, 10),)))
+FIRST, SECOND = Content(((1, 10),)), Content(((2, 10),))
+ONE, TWO = Facts(FIRST), Facts(SECOND)
 
 
 def content_of(facts: Facts) -> bytes:
@@ -45,6 +46,23 @@ def test_going_back_forgets_what_came_later() -> None:
     account = changed()
     account.go_back(2)
     assert (account.known, account.after) == (ONE, None)
+
+
+def replaced(keeps: Keeps) -> Facts:
+    """Return what there is after one blob was overwritten by another one, and that was deleted."""
+    return ONE.replaced(SECOND, keeps).replaced(None, keeps)
+
+
+def test_what_was_overwritten_or_deleted_is_kept() -> None:
+    assert replaced(Keeps.NOTHING) == Facts()
+    assert replaced(Keeps.VERSIONS) == Facts(kept=(FIRST, SECOND))
+    assert replaced(Keeps.VERSIONS).undeleted() == replaced(Keeps.VERSIONS)
+    assert replaced(Keeps.DELETED).undeleted() == Facts(SECOND, kept=(FIRST,))
+    account = Account("blob", keeps=Keeps.DELETED)
+    account.known = replaced(Keeps.DELETED)
+    assert account.judge(content_of(TWO), {}) != ""
+    assert account.judge(content_of(TWO), {"later": content_of(TWO)}) != ""
+    assert account.judge(content_of(TWO), {"later": content_of(ONE)}) == ""
 
 
 def judged(account: Account, began: int, ended: int, changes: int, blob: bytes | None) -> bool:

@@ -25,18 +25,34 @@ class UnexpectedAnswerError(Exception):
 
 
 class Wire:
-    """Spells requests to one server."""
+    """Spells requests to one account of a server."""
 
     def __init__(self, account: Account) -> None:
+        self._account = account
         self.host = urlsplit(account.blob_endpoint).netloc
         self.table_host = account.host
         endpoint = Endpoint.parse(account.blob_endpoint, account.name, account.key)
         self._prefix = endpoint.prefix
-        self._sas = account_sas(endpoint, {"ss": "b", "se": _FAR})
+        self._sas = account_sas(endpoint, {"ss": "b", "se": _FAR, "sp": "rwdxylacut"})
+
+    def of(self, name: str) -> "Wire":
+        """Return what spells requests to another account, which has the same key."""
+        return Wire(Account.parse(self._account.connection_string.replace(self._account.name, name)))
+
+    def keep_deleted(self) -> bytes:
+        """Spell the service properties by which deleted blobs are kept, until they are deleted for ever."""
+        policy = "<Enabled>true</Enabled><Days>1</Days><AllowPermanentDelete>true</AllowPermanentDelete>"
+        properties = f"<DeleteRetentionPolicy>{policy}</DeleteRetentionPolicy>"
+        body = f"<StorageServiceProperties>{properties}</StorageServiceProperties>".encode()
+        return self.request("PUT", "", {}, "restype=service&comp=properties", body)
 
     def create_container(self) -> bytes:
         """Spell the creation of the container."""
         return self.request("PUT", CONTAINER, {}, "restype=container")
+
+    def delete_container(self) -> bytes:
+        """Spell the deletion of the container."""
+        return self.request("DELETE", CONTAINER, {}, "restype=container")
 
     def read(self, name: str, given: int | None) -> bytes:
         """Spell a Get Blob."""

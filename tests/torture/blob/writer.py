@@ -9,8 +9,8 @@ from random import Random
 
 from tests.torture.http_client import Answer, Connection, LostConnectionError
 
-from .expected import Account, Content, Facts, Pages, PageWrite, Piece, bytes_of
-from .observed import UNAVAILABLE, judged, listed
+from .expected import Account, Content, Facts, Keeps, Pages, PageWrite, Piece, bytes_of
+from .observed import UNAVAILABLE, judged, listed, restored
 from .wire import CONTAINER, Wire
 
 NAMES = 5
@@ -30,10 +30,25 @@ class UnavailableError(LostConnectionError):
 
 
 class Writer:
-    """One client, with names of its own."""
+    """One client, with names of its own.
 
-    def __init__(self, number: int, counts: Counter[str], now: Callable[[], int]) -> None:
-        self.accounts = [Account(f"client{number}/blob{each}", now) for each in range(NAMES)]
+    Args:
+        number: of the client.
+        counts: counts what was done.
+        now: the present moment.
+        keeps: what the account keeps.
+        names: how many blobs there are.
+    """
+
+    def __init__(
+        self,
+        number: int,
+        counts: Counter[str],
+        now: Callable[[], int],
+        keeps: Keeps = Keeps.NOTHING,
+        names: int = NAMES,
+    ) -> None:
+        self.accounts = [Account(f"client{number}/blob{each}", now, keeps) for each in range(names)]
         self._counts = counts
         self._written = number * 10_000_000
         self._random = Random(number)
@@ -48,8 +63,8 @@ class Writer:
         Raises:
             AssertionError: a promise was broken.
         """
-        moves = [self._put] * 3 + [self._put_blocks] * 4 + [self._append] * 3 + [self._copy] * 2 + [self._put_pages] * 5
-        moves += [self._delete, self._snapshot, self._read, self._read, self._leave]
+        wires = [self.wire_of(wire) for wire in wires]
+        moves = self._moves()
         while True:
             idle = [account for account in self.accounts if not account.pending]
             if not idle:
@@ -74,6 +89,15 @@ class Writer:
                 return
             await asyncio.sleep(_PAUSE_SECONDS)
 
+    def wire_of(self, wire: Wire) -> Wire:
+        """Return the way to the client's account."""
+        return wire
+
+    def _moves(self) -> Sequence[Callable[[Account], Awaitable[None]]]:
+        """Return what the client may do next, one as likely as the other."""
+        moves = [self._put] * 3 + [self._put_blocks] * 4 + [self._append] * 3 + [self._copy] * 2 + [self._put_pages] * 5
+        return [*moves, self._delete, self._snapshot, self._read, self._read, self._leave]
+
     async def _hang_up(self) -> None:
         connection, self._connection = self._connection, None
         if connection is not None:
@@ -89,10 +113,11 @@ class Writer:
         if kind == "PageBlob":
             pages = Pages(self._random.choice(SIZES))
             headers = {"x-ms-blob-type": kind, "x-ms-blob-content-length": str(pages.size)}
-            await self._change(account, "put pages", pages, headers)
+            await self._change(account, "put pages", self._replaced(account, pages), headers)
             return
         content = Content((), appends=True) if kind == "AppendBlob" else Content(pieces)
-        await self._change(account, "put", content, {"x-ms-blob-type": kind}, body=content.read())
+        after = self._replaced(account, content)
+        await self._change(account, "put", after, {"x-ms-blob-type": kind}, body=content.read())
 
     async def _put_pages(self, account: Account) -> None:
         """Write, clear or resize."""
@@ -110,8 +135,8 @@ class Writer:
             write = PageWrite(at, (number if kind == "update" else 0, length))
             body = bytes_of(number, length) if kind == "update" else b""
             headers, query = {"x-ms-page-write": kind, "x-ms-range": f"bytes={at}-{at + length - 1}"}, "comp=page"
-        content = known._replace(writes=(*known.writes, write))
-        await self._change(account, f"page {kind}", content, headers, query, body)
+        after = account.known._replace(content=known._replace(writes=(*known.writes, write)))
+        await self._change(account, f"page {kind}", after, headers, query, body)
 
     async def _put_blocks(self, account: Account) -> None:
         """Put blocks, and commit them with some blocks of the blob."""
@@ -126,17 +151,17 @@ class Writer:
         self._random.shuffle(chosen)
         pieces = tuple(chosen[-PIECES_MAX:])
         body = "".join(f"<Latest>{_id(number)}</Latest>" for number, _ in pieces)
-        content = Content(pieces, by_blocks=True)
-        await self._change(account, "list", content, {}, "comp=blocklist", f"<BlockList>{body}</BlockList>".encode())
+        after = self._replaced(account, Content(pieces, by_blocks=True))
+        await self._change(account, "list", after, {}, "comp=blocklist", f"<BlockList>{body}</BlockList>".encode())
 
     async def _append(self, account: Account) -> None:
         known = account.known.content
         if not isinstance(known, Content) or not known.appends:
             return
         piece = self._piece()
-        content = known._replace(pieces=(*known.pieces, piece))
+        after = account.known._replace(content=known._replace(pieces=(*known.pieces, piece)))
         headers = {"x-ms-blob-condition-appendpos": str(sum(length for _, length in known.pieces))}
-        await self._change(account, "append", content, headers, "comp=appendblock", bytes_of(*piece))
+        await self._change(account, "append", after, headers, "comp=appendblock", bytes_of(*piece))
 
     async def _copy(self, account: Account) -> None:
         """Copy another blob, over one of the same type if there is one."""
@@ -148,16 +173,17 @@ class Writer:
             return
         assert self._wire is not None
         headers = {"x-ms-copy-source": self._wire.url(source.name), "x-ms-requires-sync": "true"}
-        await self._change(account, "copy", content._replace(by_blocks=False), headers)
+        await self._change(account, "copy", self._replaced(account, content._replace(by_blocks=False)), headers)
 
     async def _delete(self, account: Account) -> None:
         if account.known.content is not None:
-            await self._change(account, "delete", None, {"x-ms-delete-snapshots": "include"})
+            headers = {"x-ms-delete-snapshots": "include"}
+            await self._change(account, "delete", self._replaced(account, None), headers)
 
     async def _snapshot(self, account: Account) -> None:
         if account.known.content is not None:
             account.snapshot = True
-            await self._change(account, "snapshot", account.known.content, {}, "comp=snapshot")
+            await self._change(account, "snapshot", account.known, {}, "comp=snapshot")
 
     async def _read(self, account: Account) -> None:
         """Read any range."""
@@ -192,17 +218,20 @@ class Writer:
         self,
         account: Account,
         what: str,
-        content: Content | Pages | None,
+        after: Facts,
         headers: Mapping[str, str],
         query: str = "",
         body: bytes = b"",
     ) -> None:
-        account.intend(Facts() if what == "delete" else Facts(content, account.known.snapshots))
+        account.intend(after)
         answer = await self._ask("DELETE" if what == "delete" else "PUT", account, headers, query, body)
         account.acknowledge(answer.headers.get("x-ms-snapshot", ""))
         self._counts[what] += 1
         if self.noted is not None:
             await self.noted(account)
+
+    def _replaced(self, account: Account, content: Content | Pages | None) -> Facts:
+        return account.known.replaced(content, account.keeps)
 
     async def _ask(
         self, method: str, account: Account, headers: Mapping[str, str], query: str = "", body: bytes = b""
@@ -228,8 +257,9 @@ class Writer:
         """Find out what became of a request without a response."""
         assert self._wire is not None
         assert self._connection is not None
-        times = (await listed(self._connection, self._wire, account.name)).get(account.name, [])
-        problem = await judged(self._connection, self._wire, account, times)
+        problem = await restored(self._connection, self._wire, account)
+        queries = (await listed(self._connection, self._wire, account.name)).get(account.name, [])
+        problem = problem or await judged(self._connection, self._wire, account, queries)
         assert not problem, problem
         self._counts["looked at"] += 1
 
