@@ -1,5 +1,7 @@
 """The operations of the Blob service as a table, read like the reference's own."""
 
+from dataclasses import replace
+
 from lazulite.blob.auth import requirements as may
 from lazulite.blob.auth.addressed import LIST_COMPONENT
 from lazulite.blob.auth.versions import CROSS_TENANT_SINCE, DELEGATION_SINCE
@@ -45,9 +47,10 @@ from lazulite.blob.resource import Kind
 from lazulite.blob.transfers.sources import SOURCE
 from lazulite.blob.transfers.structured_body import framing_bytes
 from lazulite.blob.versions import CONTAINER_FIND_SINCE, TAGS_SINCE
+from lazulite.protocol.errors import ServiceError
 from lazulite.service.account_operations import AccountOperations
 from lazulite.service.responses import NO_CACHE, XML_TYPE
-from lazulite.service.routing import PAGE, XML_BODY, Route, Routes, component_of
+from lazulite.service.routing import PAGE, XML_BODY, Operation, Route, Routes, component_of
 from lazulite.service.user_delegation import UserDelegation
 
 _SERVICE, _CONTAINER, _BLOB = Kind
@@ -71,7 +74,7 @@ _UNBUILT = (
 )
 """The operations of Azure that are rejected with 501."""
 
-ROUTES: Routes[Call] = Routes(
+_TABLE: tuple[Route[Call], ...] = (
     *_ACCOUNT.routes(_SERVICE),
     *(
         Route(
@@ -251,6 +254,26 @@ ROUTES: Routes[Call] = Routes(
         requires_of=lambda call: may.lease_requirement(call.request.headers),
     ),
 )
+
+_SELECTING = frozenset({"tags", "tier"})
+"""The components of writes that can be for a snapshot or a version."""
+
+
+def _of_current(route: Route[Call]) -> Route[Call]:
+    """Let a write that changes only current blobs reject a request for a snapshot or a version."""
+    if route.kind is not _BLOB or route.method != "PUT" or route.component in _SELECTING or route.run is reject_unbuilt:
+        return route
+
+    def run(call: Call) -> Operation:
+        for name in ("snapshot", "versionid"):
+            if call.parameters.get(name):
+                raise ServiceError("InvalidQueryParameterValue", details=[("QueryParameterName", name)])
+        return route.run(call)
+
+    return replace(route, run=run)
+
+
+ROUTES: Routes[Call] = Routes(*map(_of_current, _TABLE))
 
 
 def component(call: Call) -> str:

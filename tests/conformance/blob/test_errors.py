@@ -49,6 +49,23 @@ def test_snapshots_keep_their_blob(blob: Resource) -> None:
     blob.send("DELETE", headers={"x-ms-delete-snapshots": "include"}).expect(202)
 
 
+@pytest.mark.unverified
+@pytest.mark.parametrize("selection", ["snapshot", "versionid"])
+@pytest.mark.parametrize("component", ["", "block&blockid=YQ%3D%3D", "blocklist", "metadata", "properties", "snapshot"])
+def test_a_snapshot_or_version_is_not_written(blob: Resource, component: str, selection: str) -> None:
+    past = blob.send("PUT", "comp=snapshot").expect(201).required("x-ms-snapshot")
+    query = f"{selection}={past}&comp={component}" if component else f"{selection}={past}"
+    headers = {"x-ms-blob-type": "BlockBlob", "x-ms-meta-a": "b"}
+    assert blob.send("PUT", query, headers, body="<BlockList />").code == (400, "InvalidQueryParameterValue")
+    answer = blob.send("GET").expect(200)
+    assert (answer.body, answer.header("x-ms-meta-a")) == (b"0123456789", None)
+
+
+def test_nothing_but_the_past_is_deleted_for_ever(blob: Resource) -> None:
+    assert blob.send("DELETE", "deletetype=permanent").status == 409
+    blob.send("HEAD").expect(200)
+
+
 def test_containers_that_exist(own: Resource) -> None:
     message = "The specified container already exists."
     assert own.send("PUT").rejection == (409, "ContainerAlreadyExists", message)
@@ -138,6 +155,9 @@ def test_archived_blobs(blob: Resource) -> None:
     message = "This operation is not permitted on an archived blob."
     assert blob.send("GET").rejection == (409, "BlobArchived", message)
     blob.send("HEAD").expect(200)
+    for query in ("comp=block&blockid=YQ%3D%3D", "comp=blocklist", "comp=metadata", "comp=properties", "comp=snapshot"):
+        body = "<BlockList />" if "list" in query else "x"
+        assert blob.send("PUT", query, body=body).code == (409, "BlobArchived"), query
     blob.send("PUT", "comp=tier", {"x-ms-access-tier": "Hot"}).expect(202)
     assert blob.send("PUT", "comp=tier", {"x-ms-access-tier": "Warm"}).code == (400, "InvalidHeaderValue")
 

@@ -18,6 +18,7 @@ from lazulite.blob.model.ledger import UPLOAD_DAYS, Ledger, new_number, read_led
 from lazulite.blob.model.rows import CURRENT, LEDGER, list_rows, upload_rows
 from lazulite.blob.operations.put_blob import check_length
 from lazulite.blob.payload import block_list
+from lazulite.blob.presence import online
 from lazulite.blob.storage.readers import Partition
 from lazulite.blob.storage.uploads import day_of
 from lazulite.blob.transfers.receiving import NOTHING, Received, checked_headers, commit_received, receive
@@ -105,6 +106,7 @@ class _Putting:
         if not self._overwrites:
             raise ServiceError("UnauthorizedBlobOverwrite")
         require_block_blob(found)
+        online(found)
         lease = lease_for_write(found.lease, draft.present, self._given)
         if lease is not found.lease:
             draft.put_blob(replace(found, lease=lease))

@@ -24,6 +24,8 @@ _PERMANENT = "x-ms-delete-type-permanent"
 async def delete_blob(call: Call) -> Response:
     """Delete the current blob, perhaps with its snapshots, or one snapshot or version."""
     headers, row = call.request.headers, call.row
+    if row == CURRENT and is_permanent(call.parameters):
+        raise ServiceError("InvalidOperation", status=409)  # *Unverified*: the code; documented is 409.
     mode = headers.get(_SNAPSHOTS, "").lower()
     if mode not in ("", _INCLUDE, _ONLY):
         raise invalid_header(_SNAPSHOTS, mode)

@@ -19,11 +19,9 @@ from lazulite.blob.leasing import leased
 from lazulite.blob.model.blob import Blob
 from lazulite.blob.model.draft import Draft
 from lazulite.blob.model.lease import BREAK_SECONDS, DURATIONS, INFINITE, Lease, acquire, break_, change, release, renew
-from lazulite.blob.model.rows import CURRENT
 from lazulite.blob.operations.containers import version_headers
 from lazulite.blob.presence import present
 from lazulite.blob.storage.catalog import Container
-from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import Response
 
 _ACTION, _ID, _PROPOSED = "x-ms-lease-action", "x-ms-lease-id", "x-ms-proposed-lease-id"
@@ -60,8 +58,6 @@ async def lease_container(call: Call) -> Response:
 
 async def lease_blob(call: Call) -> Response:
     """Do an action to the lease of a blob. Its ETag and Last-Modified stay."""
-    if call.row != CURRENT:
-        raise ServiceError("InvalidQueryParameterValue", details=[("QueryParameterName", "snapshot")])
     action = _read_action(call)
     conditions = conditions_of(call.request.headers, writes=True)
     last: list[tuple[_Outcome, Blob]] = []

@@ -19,6 +19,7 @@ from lazulite.blob.operations.blocks import require_block_blob
 from lazulite.blob.operations.creation import Creation
 from lazulite.blob.operations.new_list import BlocksChangedError, NewList, list_row_values, make_list, stretches
 from lazulite.blob.payload.block_list import read_block_list
+from lazulite.blob.presence import online
 from lazulite.blob.storage.catalog import Container
 from lazulite.blob.storage.uploads import day_of
 from lazulite.blob.transfers.digests import Digests, digests_of_write, read_sent_digests
@@ -108,6 +109,7 @@ class _Writing:
         blob = self._creation.allow(draft)
         if draft.found is not None and not draft.found.deleted:
             require_block_blob(draft.found)
+            online(draft.found)
             blob = replace(blob, created=draft.found.created)
         return blob
 
