@@ -108,7 +108,7 @@ def blob_fields(given: dict[str, str], path: str, **selected: str) -> BlobSas:
 def test_a_container_token() -> None:
     given = token("container", "photos", "--sp", "lftyxdwcar", "--se", "1h", "--rsct", "text/plain")
     signature = given.pop("sig")
-    expected = {"sv": "2019-02-02", "sr": "c", "sp": "racwdxyltf", "se": "2024-02-29T00:30:00Z", "rsct": "text/plain"}
+    expected = {"sv": "2021-12-02", "sr": "c", "sp": "racwdxyltf", "se": "2024-02-29T00:30:00Z", "rsct": "text/plain"}
     assert given == expected
     assert blob_fields(given | {"sig": signature}, "photos/a").is_signed_by(ACCOUNT)
     assert not blob_fields(given | {"sig": signature}, "others/a").is_signed_by(ACCOUNT)

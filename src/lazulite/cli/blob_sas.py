@@ -4,12 +4,14 @@ from argparse import Namespace
 from collections.abc import Mapping
 from urllib.parse import quote
 
-from lazulite.auth.sas.terms import SIGNED_VERSION, MalformedSasError, write_query
+from lazulite.auth.sas.terms import MalformedSasError, write_query
 from lazulite.blob.auth.sas import BlobSas
-from lazulite.blob.auth.versions import DIRECTORY_SAS_SINCE, VERSION_SAS_SINCE
+from lazulite.blob.auth.versions import DIRECTORY_SAS_SINCE
 from lazulite.blob.names import check_blob_name, check_container_name
 from lazulite.protocol.errors import ServiceError
 
+SIGNED_VERSION = "2021-12-02"
+"""The version that tokens are signed with, which requests without `x-ms-version` have. It has tags and long uploads."""
 CONTAINER_PERMISSIONS = "racwdxyltf"
 BLOB_PERMISSIONS = "racwdxyt"
 """The letters, in the documented order."""
@@ -32,6 +34,7 @@ def container_sas(args: Namespace, permission: str, common: Mapping[str, str]) -
         container=args.container,
         permission=permission,
         policy_id=args.policy,
+        version=SIGNED_VERSION,
         overrides=_overrides(args),
         **common,
     )
@@ -66,9 +69,8 @@ def _kind_of(args: Namespace) -> tuple[str, str]:
     """Return `sr`, and the version to sign with."""
     if args.directory:
         return "d", DIRECTORY_SAS_SINCE
-    if args.version_id:
-        return "bv", VERSION_SAS_SINCE
-    return "bs" if args.snapshot else "b", SIGNED_VERSION
+    selected = "bv" if args.version_id else "bs"
+    return selected if args.version_id or args.snapshot else "b", SIGNED_VERSION
 
 
 def _overrides(args: Namespace) -> tuple[str, str, str, str, str]:
