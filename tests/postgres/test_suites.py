@@ -29,7 +29,7 @@ SUITES = {
         "stored_policies",
         "tables",
     ),
-    "sdk": ("python_entities", "python_queries", "python_service", "python_transactions"),
+    "sdk": ("python_blobs", "python_entities", "python_queries", "python_service", "python_transactions"),
 }
 
 

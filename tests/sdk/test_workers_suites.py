@@ -15,7 +15,7 @@ TESTS = Path(__file__).parent.parent
 SUITES = {
     "conformance": ("batch_rules", "continuation", "entity_writes", "if_match", "query_classes", "stored_policies"),
     "conformance/queue": ("authorization", "messages", "queues"),
-    "sdk": ("python_queues", "python_service", "python_transactions"),
+    "sdk": ("python_blobs", "python_queues", "python_service", "python_transactions"),
 }
 
 
