@@ -25,7 +25,7 @@ from lazulite.protocol.clock import system_clock
 from lazulite.settings.config import store_path
 
 FEW, SKIPPED_FEW, SKIPPED_MAX = 10_000, 2, 1_000_000
-DISK_BYTES_PER_BLOB = 4 * BLOB_BYTES
+DISK_BYTES_PER_BLOB = 3 * BLOB_BYTES
 _COMMITS_AT_ONCE = 1000
 
 
