@@ -1,11 +1,15 @@
 """The examples of the pages run, each page in one namespace, and print what the pages say."""
 
 import contextlib
+import importlib
 import io
+import pkgutil
 import re
 from pathlib import Path
 
 import pytest
+
+import lazulite_patterns
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted(page.relative_to(ROOT).as_posix() for page in (ROOT / "README.md", *(ROOT / "docs").glob("*.md")))
@@ -36,6 +40,16 @@ def test_a_page_prints_what_it_says(page: str, connection_string: str, monkeypat
 @pytest.mark.parametrize("page", PAGES)
 def test_every_fence_is_of_a_known_kind(page: str) -> None:
     assert {language for language, _ in fences(page)} <= {"python", "output", "sh", "text"}
+
+
+def test_every_kind_of_finding_is_on_the_page_of_audits() -> None:
+    names = [each.name for each in pkgutil.walk_packages(lazulite_patterns.__path__, "lazulite_patterns.")]
+    modules = [module for name in names if hasattr(module := importlib.import_module(name), "Finding")]
+    constants = {value for each in modules for name, value in vars(each).items() if name.isupper()}
+    kinds = {value for value in constants if isinstance(value, str) and " " in value}
+    page = (ROOT / "docs" / "audit.md").read_text(encoding="utf-8")
+    assert len(kinds) > 30
+    assert sorted(kind for kind in kinds if f"| {kind} |" not in page) == []
 
 
 def test_every_page_is_linked_from_the_readme() -> None:

@@ -88,7 +88,7 @@ class Writer(PointerIndex):
 
 
 INDEX: Any = SimpleNamespace(
-    index=None, table="mails", has=lambda _: True, at=lambda key: Entry("mails", key, unique=True)
+    index=None, source="mails", has=lambda _: True, at=lambda key: Entry("mails", key, unique=True)
 )
 
 

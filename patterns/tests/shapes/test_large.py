@@ -29,7 +29,7 @@ from lazulite_patterns.indexes import Index
 from lazulite_patterns.outcomes import Absent, Conflict, Exists, Policy, Unavailable
 from lazulite_patterns.shapes import BlobReference, Inconsistent, Large
 from lazulite_patterns.shapes.protocols.large import LargeProtocol, Upload
-from lazulite_patterns.shapes.protocols.orphans import ABSENT, CHANGED, UNREADABLE, Collector
+from lazulite_patterns.shapes.protocols.orphans import ABSENT, CHANGED, ORPHAN, UNREADABLE, Collector
 from lazulite_patterns.shapes.protocols.references import Owner
 from lazulite_patterns.simulation import Crash, Fault, FaultAt, every_fault
 from lazulite_patterns.table.table import Table
@@ -313,6 +313,25 @@ def test_damage_is_named(table_client: TableClient, container_client: ContainerC
         photos.get(KEY)
     photos.put(KEY, b"photo")
     assert list(audit(photos)) == []
+
+
+def test_the_auditor_finds_blobs_that_no_entity_names(
+    table_client: TableClient, container_client: ContainerClient
+) -> None:
+    staff = Table(table_client)
+    photos, scans = (Large(staff, container_client, name) for name in ("Photo", "Scan"))
+    orphan = photos.insert(Bag(PartitionKey="p", RowKey="r"), b"photo")
+    photos.insert(Bag(PartitionKey="p", RowKey="s"), b"photo")
+    container_client.upload_blob(f"{table_client.table_name}/none", b"")
+    table_client.delete_entity("p", "r")
+    assert list(audit(scans)) == [], "blobs of another property"
+    (young,) = audit(photos, repair=True)
+    place = f"{container_client.container_name}/{table_client.table_name}"
+    assert (young.kind, young.table, young.key.partition_key, young.repaired) == (ORPHAN, place, orphan.name, False)
+    old = Large(staff, container_client, "Photo", ambient=Ambient(utc_now=later))
+    assert [each.repaired for each in audit(old, repair=True)] == [True]
+    assert list(audit(photos)) == []
+    assert len(names(container_client)) == 2
 
 
 def test_bad_input_is_rejected_before_it_is_sent(table_client: TableClient, container_client: ContainerClient) -> None:

@@ -112,6 +112,40 @@ def test_the_auditor_puts_an_entity_into_its_list(table_client: TableClient, con
     assert names(staff.by("city", "Rome")) == ["ann"]
 
 
+def test_the_auditor_takes_entities_out_of_lists(table_client: TableClient, container_client: ContainerClient) -> None:
+    staff, later = table(table_client, container_client), table(table_client, container_client, LATER)
+    for each in (ANN, BOB, CAT):
+        staff.insert(each)
+    for each in (ANN, CAT):  # By another program, which keeps no lists.
+        table_client.delete_entity(each.department, each.name)
+    container_client.upload_blob("other/blob", b"")
+    container_client.upload_blob(f"{table_client.table_name}/other", b"")
+    found = list(audit(staff, repair=True))
+    assert [(each.kind, each.repaired) for each in found] == [(kinds.NO_FIT_LISTED, False)] * 2, "they may be new"
+    assert {each.table for each in found} == {f"{container_client.container_name}/{table_client.table_name}/_Index"}
+    assert [each.detail for each in found] == ["('IT', 'cat')", "('Sales', 'ann')"]
+    assert [each.repaired for each in audit(later, repair=True)] == [True, True]
+    assert list(audit(staff)) == []
+    assert names(staff.by("city", "Rome")) == ["bob"]
+    assert len([each for each in container_client.list_blobs() if "_Index" in each.name]) == 1, "Oslo has no list"
+
+
+def test_a_damaged_list_is_deleted_and_written_anew(
+    table_client: TableClient, container_client: ContainerClient
+) -> None:
+    staff, later = table(table_client, container_client), table(table_client, container_client, LATER)
+    staff.insert(ANN)
+    (blob,) = container_client.list_blobs()
+    container_client.upload_blob(blob.name, b"[", overwrite=True)
+    with pytest.raises(EntityFormatError):
+        names(staff.by("city", "Rome"))
+    assert [(each.kind, each.repaired) for each in audit(staff, repair=True)] == [(kinds.DAMAGED_LIST, False)]
+    found = [*audit(later, repair=True), *audit(later, repair=True)]
+    assert [(each.kind, each.repaired) for each in found] == [(kinds.DAMAGED_LIST, True), (kinds.NO_ENTRY, True)]
+    assert list(audit(staff)) == []
+    assert names(staff.by("city", "Rome")) == ["ann"]
+
+
 def test_wrong_listings_and_values_are_rejected(table_client: TableClient, container_client: ContainerClient) -> None:
     for wrong in ({"place": "blob"}, {"container": "c"}, {"place": "blob", "container": "c", "table": "T"}):
         with pytest.raises(SchemaError):
@@ -176,13 +210,27 @@ def test_a_list_of_several_parts_is_read_as_it_was_at_one_time(monkeypatch: pyte
     assert {item.key for item in lists.items(row)} == set(KEYS[:13])
 
 
-def test_a_blob_that_is_no_list_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+NO_LISTS = [b"\xff", b"", b"7", b"[7]", b'[["p"]]', b'[["p", "r", 1]]', b'[["p", "r", "", ""]]']
+
+
+@pytest.mark.parametrize("octets", NO_LISTS)
+def test_a_blob_that_is_no_list_is_not_changed(octets: bytes) -> None:
     simulation = Simulation()
-    simulation.run(perform(BlobPut("c", "t/v", b"\xff")))
-    with pytest.raises(EntityFormatError, match="t/v is no list"):
-        simulation.run(lists.rows(PLACE, Policy()))
+    simulation.run(perform(BlobPut("c", "t/v", octets)))
+    before = simulation.world.state
+    for change in (lists.find(PLACE, Policy()), lists.put(PLACE, KEYS[0], Policy())):
+        with pytest.raises(EntityFormatError, match=r"'v'.* is no list"):
+            simulation.run(change)
+    assert simulation.world.state == before
+
+
+def test_a_list_of_more_than_64_mib_is_neither_read_nor_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    simulation = Simulation()
+    simulation.run(lists.put(PLACE, KEYS[0], Policy()))
+    monkeypatch.setattr(list_blobs, "PART_BYTES", 1)
+    monkeypatch.setattr(list_blobs, "LIST_BYTES_MAX", 1)
+    with pytest.raises(EntityFormatError, match="is no list"):
+        simulation.run(lists.find(PLACE, Policy()))
     monkeypatch.setattr(list_blobs, "LIST_BYTES_MAX", 0)
-    with pytest.raises(EntityFormatError, match="1 bytes"):
-        simulation.run(lists.rows(PLACE, Policy()))
     with pytest.raises(EntityValueError, match="0 fit"):
         simulation.run(lists.put(PLACE._replace(key=EntityKey("w", "d")), KEYS[0], Policy()))

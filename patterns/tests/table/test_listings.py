@@ -200,6 +200,21 @@ def test_the_auditor_finds_what_other_programs_changed(table_client: TableClient
     check(staff, cities, replace(ANN, surname="Smith", city="Oslo"), BOB)
 
 
+def test_a_damaged_list_is_deleted_and_written_anew(table_client: TableClient, cities: TableClient) -> None:
+    staff, later = table(table_client, cities), table(table_client, cities, LATER)
+    staff.insert(ANN)
+    staff.insert(BOB)
+    for client in (table_client, cities):
+        for row in list(client.list_entities()):
+            if row.get("_Type") == "_Index":
+                client.update_entity({**row, "List00": "["})
+    assert {each.kind for each in audit(staff)} == {kinds.DAMAGED_LIST}
+    found = [*audit(later, repair=True), *audit(later, repair=True)]
+    assert {each.kind for each in found} == {kinds.DAMAGED_LIST, kinds.NO_ENTRY}
+    assert all(each.repaired for each in found)
+    check(staff, cities, ANN, BOB)
+
+
 def test_wrong_listings_are_rejected() -> None:
     with pytest.raises(SchemaError):
         Listing("a")

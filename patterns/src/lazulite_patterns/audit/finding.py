@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from lazulite_patterns.audit.source import Source
 from lazulite_patterns.effects.effect import Protocol
 from lazulite_patterns.effects.tables import EntityKey, Kind, Operation, Properties, Stored
 from lazulite_patterns.outcomes.errors import Conflict
@@ -24,7 +25,7 @@ class Finding:
 
     Attributes:
         kind: what is wrong, the same words for each finding of this kind.
-        table: of the row.
+        table: of the row; another place has a name such as `container/table/_Index`, the blobs that are lists.
         key: of the row that was examined.
         age_seconds: since that row was written.
         proposal: what a repair does; empty if only a person can decide.
@@ -63,14 +64,14 @@ class Check(typing.Protocol):
     """
 
     @property
-    def tables(self) -> Sequence[str]:
-        """The names of the tables whose rows are examined."""
+    def tables(self) -> Sequence[str | Source]:
+        """The names of the tables whose rows are examined, and other places of rows."""
 
     def examine(self, table: str, row: Stored, now: datetime) -> Protocol[Sequence[Finding]]:
         """Return what is wrong with a row; nothing for a row that is not of this pattern.
 
         Args:
-            table: where the row is.
+            table: where the row is; the name of another place.
             row: with all of its properties.
             now: a time before the row was read, to which ages are related.
         """

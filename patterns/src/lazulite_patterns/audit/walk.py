@@ -7,11 +7,12 @@ from datetime import datetime
 from typing import NamedTuple
 
 from lazulite_patterns.audit.finding import Check, Finding
+from lazulite_patterns.audit.source import Source, name_of, source_of
 from lazulite_patterns.effects.ambient import Together, UtcNow
 from lazulite_patterns.effects.effect import Protocol, perform
-from lazulite_patterns.effects.tables import Continuation, Page, Read, Stored
+from lazulite_patterns.effects.tables import Continuation, Stored
 from lazulite_patterns.outcomes.grace import GRACE_SECONDS
-from lazulite_patterns.outcomes.retries import Policy, begin, read
+from lazulite_patterns.outcomes.retries import Policy
 
 _LOOKS_MAX = 5
 """A row that changes at each look is examined by a later run."""
@@ -68,29 +69,30 @@ class Walk:
 
     def step(self, place: Place) -> Protocol[Step]:
         """Examine one page of rows."""
-        tables = sorted({table for check in self.checks for table in check.tables})
-        if place.table >= len(tables):
+        sources = {name_of(each): source_of(each) for check in self.checks for each in check.tables}
+        if place.table >= len(sources):
             return Step((), None)
-        table = tables[place.table]
+        source = sources[sorted(sources)[place.table]]
         now = yield from perform(UtcNow())
-        page = yield from read(Page(table, continuation=place.continuation), (yield from begin(self.policy)))
-        checks = [each for each in self.checks if table in each.tables]
-        looks = tuple(self.look(check, table, row, now) for row in page.entities for check in checks)
+        page = yield from source.page(place.continuation, self.policy)
+        checks = [each for each in self.checks if source.name in map(name_of, each.tables)]
+        looks = tuple(self.look(check, source, row, now) for row in page.entities for check in checks)
         found = (yield from perform(Together(looks, self.workers))) if looks else []
         following = place._replace(continuation=page.continuation)
         if page.continuation is None:
             following = Place(place.audited, place.table + 1)
-        end = following.table >= len(tables)
+        end = following.table >= len(sources)
         return Step(tuple(each for one in found for each in one), None if end else following)
 
-    def look(self, check: Check, table: str, row: Stored, now: datetime) -> Protocol[list[Finding]]:
-        """Examine a row, confirm what is found, and repair it if that is wanted."""
+    def look(self, check: Check, place: str | Source, row: Stored, now: datetime) -> Protocol[list[Finding]]:
+        """Examine a row of a table or another place, confirm what is found, and repair it if that is wanted."""
+        source = source_of(place)
         for _ in range(_LOOKS_MAX):
-            findings = yield from check.examine(table, row, now)
+            findings = yield from check.examine(source.name, row, now)
             if not findings:
                 return []
             now = yield from perform(UtcNow())
-            again = yield from read(Read(table, row.key), (yield from begin(self.policy)))
+            again = yield from source.row(row.key, self.policy)
             if again is None:
                 return []
             if again.etag == row.etag:

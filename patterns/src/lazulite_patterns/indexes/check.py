@@ -5,8 +5,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from lazulite_patterns.audit.finding import Finding, correction, deletion
+from lazulite_patterns.audit.source import Source, name_of
 from lazulite_patterns.effects.effect import Protocol
 from lazulite_patterns.effects.tables import EntityKey, Kind, Operation, Read, Stored
+from lazulite_patterns.entities.errors import EntityFormatError
 from lazulite_patterns.indexes import lists
 from lazulite_patterns.indexes.entries import PARTITION, PENDING, ROW, Entry, contents, pointing_to, target
 from lazulite_patterns.indexes.index import BoundIndex, Listing
@@ -25,6 +27,7 @@ TWICE = "two entities with a unique value"
 OLD_MARK = "index entry with a mark and no copies"
 OTHER_COPY = "index entry whose copies differ from the entity"
 DAMAGED = "index entry that names no entity"
+DAMAGED_LIST = "list that cannot be read"
 
 
 @dataclass(frozen=True)
@@ -35,65 +38,77 @@ class IndexCheck:
     indexes: tuple[BoundIndex, ...]
 
     @property
-    def tables(self) -> Sequence[str]:
-        """The tables of the entities and of the entries."""
-        return sorted({self.pointers.table, *(each.table for each in self.indexes)})
+    def tables(self) -> Sequence[str | Source]:
+        """The tables of the entities and of the entries, and the containers of lists."""
+        return [self.pointers.table, *(each.source for each in self.indexes)]
 
     def examine(self, table: str, row: Stored, now: datetime) -> Protocol[Sequence[Finding]]:
         """Return what is wrong with an entry, or with the entries of an entity."""
         for index in self.indexes:
-            if table == index.table and index.has(row.key):
+            if table == name_of(index.source) and index.has(row.key):
                 look = self._list if isinstance(index.index, Listing) else self._entry
-                return (yield from look(index.at(row.key), row, now))
+                return (yield from look(index.at(row.key), table, row, now))
         if table != self.pointers.table:
             return []
         findings = []
         for entry in sorted(self.pointers.entries(row.properties)):
             if entry.eventual and age_seconds(row, now) <= GRACE_SECONDS:
                 continue  # A worker writes it.
-            findings += yield from self._entity(entry, row, now)
+            findings += yield from (self._listed if entry.listed else self._entity)(entry, row, now)
         return findings
 
-    def _entry(self, entry: Entry, row: Stored, now: datetime) -> Protocol[list[Finding]]:
+    def _entry(self, entry: Entry, table: str, row: Stored, now: datetime) -> Protocol[list[Finding]]:
         if PARTITION not in row.properties or ROW not in row.properties:
-            return [deletion(DAMAGED, entry.table, row, now)]
+            return [deletion(DAMAGED, table, row, now)]
         entity = yield from self._read(self.pointers.table, target(row))
         if entity is None:
-            return [deletion(NO_ENTITY, entry.table, row, now)]
+            return [deletion(NO_ENTITY, table, row, now)]
         if entry not in self.pointers.entries(entity.properties):
-            return [deletion(NO_FIT, entry.table, row, now)]
+            return [deletion(NO_FIT, table, row, now)]
         right = contents(entry, entity.key, entity.properties)
         if PENDING in row.properties:
             # The writer of the mark may be about to commit other values.
-            found = correction(OLD_MARK, entry.table, row, now, "copy from the entity", right)
+            found = correction(OLD_MARK, table, row, now, "copy from the entity", right)
             return [found.waiting(age_seconds(row, now))]
         if any(row.properties.get(name) != right.get(name) for name in entry.copy):
-            return [correction(OTHER_COPY, entry.table, row, now, "copy from the entity", right)]
+            return [correction(OTHER_COPY, table, row, now, "copy from the entity", right)]
         return []
 
-    def _list(self, entry: Entry, row: Stored, now: datetime) -> Protocol[list[Finding]]:
+    def _list(self, entry: Entry, table: str, row: Stored, now: datetime) -> Protocol[list[Finding]]:
         """Return the finding of all items in a row that do not fit, as one repair removes them."""
-        wrong = []
-        for item in lists.entries(row):
+        found, wrong = Finding(NO_FIT_LISTED, table, row.key, age_seconds(row, now), deletes=True), []
+        try:
+            items = lists.entries(row)
+        except EntityFormatError as error:
+            deleted = Planned(Operation(Kind.DELETE, row.key, etag=row.etag), Ring.of(row.properties))
+            repair = lists.writing(entry, deleted)
+            return [replace(found, kind=DAMAGED_LIST, proposal="delete the list", detail=str(error), repair=repair)]
+        for item in items:
             if (yield from self.pointers.follow(entry._replace(key=item.key), item)) is None:
                 wrong.append(item)
         if not wrong:
             return []
         take = tuple((target(item), frozenset({item.etag})) for item in wrong)
-        planned = lists.changed(entry, [row], lists.Change(take=take))
+        (planned,) = lists.changed(entry, [row], lists.Change(take=take))
         keys = ", ".join(str(tuple(target(item))) for item in wrong)
-        found = correction(NO_FIT_LISTED, entry.table, row, now, "take them out", (entry.table, planned[0]))
-        youngest = min(lists.age_seconds(item, row, now) for item in wrong)
-        return [replace(found.waiting(youngest), detail=keys)]
+        found = found.waiting(min(lists.age_seconds(item, row, now) for item in wrong))
+        return [replace(found, proposal="take them out", detail=keys, repair=lists.writing(entry, planned))]
+
+    def _listed(self, entry: Entry, row: Stored, now: datetime) -> Protocol[list[Finding]]:
+        """Return a finding for an entity that is not in its list. A list that cannot be read is a finding by itself."""
+        table = self.pointers.table
+        try:
+            found = yield from lists.find(entry, self.pointers.policy)
+        except EntityFormatError:
+            return []
+        if found is not None:
+            return []
+        inside = entry.table == table and entry.key.partition_key == row.key.partition_key
+        absent = Finding(NO_ENTRY, table, row.key, age_seconds(row, now), f"put it into the list of {entry.key}")
+        return [replace(absent, repair=lists.putting(entry, row.key, versioned=not inside))]
 
     def _entity(self, entry: Entry, row: Stored, now: datetime) -> Protocol[list[Finding]]:
         table = self.pointers.table
-        if entry.listed:
-            if (yield from lists.find(entry, self.pointers.policy)) is not None:
-                return []
-            inside = entry.table == table and entry.key.partition_key == row.key.partition_key
-            found = Finding(NO_ENTRY, table, row.key, age_seconds(row, now), f"put it into the list of {entry.key}")
-            return [replace(found, repair=lists.putting(entry, row.key, versioned=not inside))]
         pointer = yield from self._read(entry.table, entry.key)
         if pointer is None:
             insert = Planned(Operation(Kind.INSERT, entry.key, contents(entry, row.key, row.properties)))

@@ -157,6 +157,12 @@ class BoundIndex:
         stored = {each.field.name: each.name for each in self.schema.shape.properties}
         return tuple(stored[name] for name in self.index.copy)
 
+    @property
+    def source(self) -> str | list_blobs.BlobLists:
+        """Where its entries are, as the auditor reads them."""
+        container = self.index.container
+        return list_blobs.BlobLists(self.table, container) if container else self.table
+
     def at(self, key: EntityKey) -> Entry:
         """Return the entry with these keys."""
         listed = isinstance(self.index, Listing)

@@ -5,7 +5,7 @@ their values do. The blob has the items as JSON. Each write is conditional: the 
 absent.
 """
 
-from collections.abc import Sequence
+from dataclasses import dataclass
 
 from lazulite_patterns.effects.blobs import (
     PART_BYTES,
@@ -21,8 +21,8 @@ from lazulite_patterns.effects.blobs import (
 from lazulite_patterns.effects.effect import Protocol, perform
 from lazulite_patterns.effects.errors import Rejected, ResultUnknown
 from lazulite_patterns.effects.tables import Continuation, EntityKey, Found, Kind, Operation, Stored
-from lazulite_patterns.entities.errors import EntityFormatError, EntityValueError
-from lazulite_patterns.indexes.entries import Entry
+from lazulite_patterns.entities.errors import EntityValueError
+from lazulite_patterns.indexes.entries import ENTRIES, ENTRY, Entry
 from lazulite_patterns.keys.key_range import KeyRange
 from lazulite_patterns.outcomes.errors import Conflict, OutcomeUnknown
 from lazulite_patterns.outcomes.retries import Policy, begin, read
@@ -76,6 +76,27 @@ def page(table: str, container: str, keys: KeyRange, go_on: Continuation | None,
     return Found(tuple(out), None if found.continuation is None else (found.continuation, ""))
 
 
+@dataclass(frozen=True)
+class BlobLists:
+    """The lists of a table in a container, as the auditor reads them."""
+
+    table: str
+    container: str
+
+    @property
+    def name(self) -> str:
+        """The beginning of the blobs' names, with the container."""
+        return f"{self.container}/{self.table}/{ENTRY}"
+
+    def page(self, go_on: Continuation | None, policy: Policy) -> Protocol[Found]:
+        """Read one page of lists."""
+        return page(self.table, self.container, ENTRIES, go_on, policy)
+
+    def row(self, key: EntityKey, policy: Policy) -> Protocol[Stored | None]:
+        """Read a list again; None if it is absent."""
+        return next(iter((yield from rows(Entry(self.table, key, container=self.container), policy))), None)
+
+
 def write(entry: Entry, operation: Operation, items: bytes, policy: Policy) -> Protocol[None]:
     """Write a list, or delete it.
 
@@ -111,11 +132,9 @@ def write(entry: Entry, operation: Operation, items: bytes, policy: Policy) -> P
 
 
 def _row(container: str, facts: BlobFacts, partition_key: str, policy: Policy) -> Protocol[Stored | None]:
-    """Read a list; None if it was changed meanwhile."""
-    if facts.length > LIST_BYTES_MAX:
-        raise EntityFormatError(f"the blob {facts.name} is no list: it has {facts.length:,} bytes")
+    """Read a list; None if it was changed meanwhile. A blob that is too long for a list is not read to its end."""
     parts: list[bytes] = []
-    for start in range(0, facts.length, PART_BYTES):
+    for start in range(0, min(facts.length, LIST_BYTES_MAX), PART_BYTES):
         effect = BlobGet(container, facts.name, start, PART_BYTES, facts.etag)
         try:
             part = yield from read(effect, (yield from begin(policy)))
@@ -127,11 +146,4 @@ def _row(container: str, facts: BlobFacts, partition_key: str, policy: Policy) -
             return None
         parts.append(part)
     keys = {"PartitionKey": partition_key, "RowKey": _FIRST}
-    return Stored({**keys, "List": _text(facts.name, parts)}, facts.etag)
-
-
-def _text(blob: str, parts: Sequence[bytes]) -> str:
-    try:
-        return b"".join(parts).decode("utf-8", "surrogatepass") or "[]"
-    except UnicodeDecodeError as error:
-        raise EntityFormatError(f"the blob {blob} is no list: {error}") from error
+    return Stored({**keys, "List": b"".join(parts)}, facts.etag, facts.last_modified)

@@ -10,12 +10,14 @@ items as they do for entries of their own, though other writers change the same 
 import json
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
+from lazulite_patterns.audit.finding import Repair
 from lazulite_patterns.effects.ambient import Draw, NewId, Sleep, UtcNow
 from lazulite_patterns.effects.effect import Protocol, perform
 from lazulite_patterns.effects.tables import Continuation, EntityKey, Kind, Operation, Page, Stored
 from lazulite_patterns.entities import limits
+from lazulite_patterns.entities.errors import EntityFormatError
 from lazulite_patterns.entities.schema import TYPE
 from lazulite_patterns.filters import Filter, in_partition, in_range
 from lazulite_patterns.indexes import list_blobs
@@ -57,9 +59,19 @@ class Change(NamedTuple):
 
 
 def items(row: Stored) -> list[Item]:
-    """Return the items of a row."""
+    """Return the items of a row.
+
+    Raises:
+        EntityFormatError: it is no list; another program changed it.
+    """
     names = sorted(name for name in row.properties if name.startswith(_LIST))
-    return [Item(*each) for name in names for each in json.loads(str(row.properties[name]))]
+    try:
+        found = [Item(*each) for name in names for each in json.loads(cast("str | bytes", row.properties[name]))]
+    except (TypeError, ValueError) as error:
+        raise EntityFormatError(f"{row.key} is no list of entities: {error}") from error
+    if not all(isinstance(part, str) for each in found for part in each):
+        raise EntityFormatError(f"{row.key} is no list of entities: an item has other parts than texts")
+    return found
 
 
 def entries(row: Stored) -> list[Stored]:
@@ -165,18 +177,25 @@ def apply(entry: Entry, change: Change, policy: Policy) -> Protocol[None]:
         if not planned:
             return
         try:
-            if entry.container:
-                (operation,) = (each.operation for each in planned)
-                inside = json.dumps(items(Stored(operation.properties, "")), ensure_ascii=False)
-                yield from list_blobs.write(entry, operation, inside.encode("utf-8", "surrogatepass"), policy)
-            else:
-                yield from write(entry.table, planned, policy)
+            yield from _written(entry, planned, policy)
         except Conflict:
             if number == _ATTEMPTS_MAX - 1:
                 raise
             yield from perform(Sleep((yield from perform(Draw())) * min(0.01 * 2**number, 1)))
         else:
             return
+
+
+def _written(entry: Entry, planned: Sequence[Planned], policy: Policy) -> Protocol[None]:
+    """Write rows of a list, or its blob."""
+    if not entry.container:
+        yield from write(entry.table, planned, policy)
+        return
+    (operation,) = (each.operation for each in planned)
+    found = items(Stored({**_keys(operation.key), **operation.properties}, ""))
+    yield from list_blobs.write(
+        entry, operation, json.dumps(found, ensure_ascii=False).encode("utf-8", "surrogatepass"), policy
+    )
 
 
 def put(entry: Entry, key: EntityKey, policy: Policy, *, versioned: bool = True) -> Protocol[None]:
@@ -188,12 +207,21 @@ def put(entry: Entry, key: EntityKey, policy: Policy, *, versioned: bool = True)
     yield from apply(entry, Change(put=(Item(*key, version),)), policy)
 
 
-def putting(entry: Entry, key: EntityKey, *, versioned: bool) -> Callable[[Policy], Protocol[bool]]:
+def putting(entry: Entry, key: EntityKey, *, versioned: bool) -> Repair:
     """Return a repair that puts an entity into a list."""
+    return _repair(lambda policy: put(entry, key, policy, versioned=versioned))
 
+
+def writing(entry: Entry, planned: Planned) -> Repair:
+    """Return a repair that writes a row of a list, or its blob, if it is still the one that was examined."""
+    assert planned.conditional, "a repair must not overwrite what another program wrote"
+    return _repair(lambda policy: _written(entry, [planned], policy))
+
+
+def _repair(attempt: Callable[[Policy], Protocol[None]]) -> Repair:
     def repair(policy: Policy) -> Protocol[bool]:
         try:
-            yield from put(entry, key, policy, versioned=versioned)
+            yield from attempt(policy)
         except Conflict:
             return False
         return True

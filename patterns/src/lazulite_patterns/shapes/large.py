@@ -130,8 +130,8 @@ class Large(Generic[E]):
         return self.driver.run(self._collector.collect())
 
     def checks(self) -> Sequence[Check]:
-        """Return what `audit` examines: entities whose blob is absent, or has another length or hash."""
-        return [self._check]
+        """Return what `audit` examines: entities whose blob is absent or another one, and blobs that none names."""
+        return [self._check, self._collector]
 
     def _key(self, key: E | EntityKey) -> EntityKey:
         return self.table.session.key(key)

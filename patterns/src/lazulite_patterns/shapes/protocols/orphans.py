@@ -2,24 +2,27 @@
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from lazulite_patterns.audit.finding import Finding
+from lazulite_patterns.audit.source import Source
 from lazulite_patterns.effects.ambient import UtcNow
 from lazulite_patterns.effects.blobs import PART_BYTES, BlobFacts, BlobGet, BlobHead, BlobPage
 from lazulite_patterns.effects.effect import Protocol, perform
-from lazulite_patterns.effects.tables import Read, Stored
+from lazulite_patterns.effects.tables import Continuation, EntityKey, Found, Read, Stored
 from lazulite_patterns.entities.errors import EntityFormatError
 from lazulite_patterns.outcomes.discards import discard
-from lazulite_patterns.outcomes.grace import GRACE_SECONDS, age_seconds, blob_age_seconds
+from lazulite_patterns.outcomes.grace import GRACE_SECONDS, age_seconds
 from lazulite_patterns.outcomes.retries import Policy, begin, read
 from lazulite_patterns.shapes.protocols.references import BlobReference, Owner, reference_of
 
 ABSENT = "entity whose blob is absent"
 CHANGED = "entity whose blob has other octets"
 UNREADABLE = "entity whose reference to a blob cannot be read"
+ORPHAN = "blob that no entity names"
 _KEYS = ("PartitionKey", "RowKey")
+_OWNER = "Owner"
 
 
 @dataclass(frozen=True)
@@ -61,8 +64,37 @@ class LargeCheck:
 
 
 @dataclass(frozen=True)
+class LargeBlobs:
+    """The blobs of a table in a container, as the auditor reads them: rows whose PartitionKey is the name."""
+
+    table: str
+    container: str
+
+    @property
+    def name(self) -> str:
+        """The beginning of the blobs' names, with the container."""
+        return f"{self.container}/{self.table}"
+
+    def page(self, go_on: Continuation | None, policy: Policy) -> Protocol[Found]:
+        """Read one page of the list of blobs."""
+        page = BlobPage(self.container, f"{self.table}/", None if go_on is None else go_on[0])
+        found = yield from read(page, (yield from begin(policy)))
+        return Found(tuple(map(_row, found.blobs)), None if found.continuation is None else (found.continuation, ""))
+
+    def row(self, key: EntityKey, policy: Policy) -> Protocol[Stored | None]:
+        """Read again what the service knows of a blob; None if it is absent."""
+        facts = yield from read(BlobHead(self.container, key.partition_key), (yield from begin(policy)))
+        return None if facts is None else _row(facts)
+
+
+def _row(facts: BlobFacts) -> Stored:
+    properties = {"PartitionKey": facts.name, "RowKey": "", _OWNER: Owner.of(facts.metadata)}
+    return Stored(properties, facts.etag, facts.last_modified)
+
+
+@dataclass(frozen=True)
 class Collector:
-    """Deletes blobs that no entity names.
+    """Finds or deletes blobs that no entity names.
 
     Attributes:
         table: of the entities. Blobs of other tables stay.
@@ -78,24 +110,35 @@ class Collector:
     policy: Policy = Policy()  # noqa: RUF009 - it is frozen
     grace_seconds: float = GRACE_SECONDS
 
+    @property
+    def tables(self) -> Sequence[Source]:
+        """The blobs."""
+        return [LargeBlobs(self.table, self.container)]
+
+    def examine(self, table: str, row: Stored, now: datetime) -> Protocol[Sequence[Finding]]:
+        """Return a finding for a blob that no entity names. A writer may be about to name a new one."""
+        if not (yield from self._is_orphan(row)):
+            return []
+        found = Finding(ORPHAN, table, row.key, age_seconds(row, now), "delete the blob", deletes=True)
+        return [replace(found, repair=lambda policy: discard(self.container, row.key.partition_key, policy, row.etag))]
+
     def collect(self) -> Protocol[int]:
         """Delete blobs that are older than the grace and that no entity names; return their number."""
-        continuation: str | None = None
+        go_on: Continuation | None = None
         count = 0
         while True:
             now = yield from perform(UtcNow())
-            page = BlobPage(self.container, f"{self.table}/", continuation)
-            found = yield from read(page, (yield from begin(self.policy)))
-            for facts in found.blobs:
-                if blob_age_seconds(facts, now) > self.grace_seconds and (yield from self._is_orphan(facts)):
-                    count += yield from discard(self.container, facts.name, self.policy, facts.etag)
-            if (continuation := found.continuation) is None:
+            found = yield from LargeBlobs(self.table, self.container).page(go_on, self.policy)
+            for row in found.entities:
+                if age_seconds(row, now) > self.grace_seconds and (yield from self._is_orphan(row)):
+                    count += yield from discard(self.container, row.key.partition_key, self.policy, row.etag)
+            if (go_on := found.continuation) is None:
                 return count
 
-    def _is_orphan(self, facts: BlobFacts) -> Protocol[bool]:
+    def _is_orphan(self, blob: Stored) -> Protocol[bool]:
         """Tell whether the entity of a blob does not name it. A property that cannot be read may name it."""
-        owner = Owner.of(facts.metadata)
-        if owner is None or (owner.table, owner.field) != (self.table, self.field):
+        owner = blob.properties[_OWNER]
+        if not isinstance(owner, Owner) or (owner.table, owner.field) != (self.table, self.field):
             return False
         effect = Read(self.table, owner.key, (*_KEYS, self.field))
         row = yield from read(effect, (yield from begin(self.policy)))
@@ -103,4 +146,4 @@ class Collector:
             reference = None if row is None else reference_of(row.properties, self.field)
         except EntityFormatError:
             return False
-        return reference is None or reference.name != facts.name
+        return reference is None or reference.name != blob.key.partition_key

@@ -1,0 +1,120 @@
+"""A repair takes an entity out of a list only if no writer put it there since, in rows and in blobs."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from lazulite_patterns.audit.finding import Finding
+from lazulite_patterns.audit.walk import Walk
+from lazulite_patterns.effects.effect import Protocol, perform
+from lazulite_patterns.effects.tables import EntityKey, Read, Stored
+from lazulite_patterns.indexes import Listing, lists
+from lazulite_patterns.indexes.check import IndexCheck
+from lazulite_patterns.indexes.entries import Entry
+from lazulite_patterns.indexes.list_blobs import BlobLists
+from lazulite_patterns.indexes.lists import Change, Item
+from lazulite_patterns.indexes.pointers import PointerIndex
+from lazulite_patterns.outcomes import Policy
+from lazulite_patterns.simulation import InvariantError, Simulation, World, explore
+
+from .test_lists_model import ANN, BOB, PLACES, UNMARKED, entries_in, entry, listed_in
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+OLD = "1.old"
+"""A version that was put long ago."""
+
+
+class New(PointerIndex):
+    """Takes versions of now: a writer that runs is younger than the grace."""
+
+    process = 0
+
+    def _put(self, place: Any, key: EntityKey) -> Protocol[None]:
+        before = yield from lists.find(place, self.policy)
+        version = f"{int(NOW.timestamp())}.{self.process}<{'' if before is None else before.etag}>"
+        yield from lists.apply(place, Change(put=(Item(*key, version),)), self.policy)
+
+
+class Careless(IndexCheck):
+    """Takes an entity out whatever its version is now."""
+
+    def examine(self, table: str, row: Stored, now: datetime) -> Protocol[Sequence[Finding]]:
+        found = yield from super().examine(table, row, now)
+
+        def repair(policy: Policy) -> Protocol[bool]:
+            yield from lists.apply(self.indexes[0].at(row.key), Change(take=((ANN, None),)), policy)
+            return True
+
+        return [replace(each, repair=repair) if each.key == row.key else each for each in found]
+
+
+def writer(process: int, key: EntityKey, name: str | None, container: str) -> Callable[[], Protocol[object]]:
+    kind = type("Numbered", (New,), {"process": process})
+    index: PointerIndex = kind("t", entries_in(container), UNMARKED)
+    return lambda: index.change(key, lambda _: None if name is None else {"Name": name}, 2)
+
+
+def auditor(kind: type[IndexCheck], grace: float, container: str) -> Callable[[], Protocol[object]]:
+    """Examine the list of the name `b`, then the entity."""
+    index: Any = SimpleNamespace(
+        index=Listing("name", "Name", place="table"),
+        source=BlobLists("names", container) if container else "names",
+        has=lambda _: True,
+        at=lambda key: Entry("names", key, listed=True, container=container),
+    )
+    check = kind(PointerIndex("t", entries_in(container), UNMARKED), (index,))
+    walk = Walk([check], repair=True, grace_seconds=grace, policy=UNMARKED)
+
+    def run() -> Protocol[object]:
+        for row in (yield from lists.rows(entry("b", ANN, container), UNMARKED)):
+            yield from walk.look(check, index.source, row, NOW)
+        entity = yield from perform(Read("t", ANN))
+        if entity is not None:
+            yield from walk.look(check, "t", entity, NOW)
+        return None
+
+    return run
+
+
+def start(container: str) -> World:
+    """Return a world in which Ann is in the list of her name, and was left behind in another one."""
+    simulation = Simulation()
+    simulation.run(writer(0, ANN, "a", container)())
+    simulation.run(lists.apply(entry("b", ANN, container), Change(put=(Item(*ANN, OLD),)), UNMARKED))
+    return simulation.world
+
+
+SCENARIOS: list[list[tuple[EntityKey, str | None]]] = [
+    [(ANN, "b")],
+    [(ANN, "b"), (ANN, "a")],
+    [(ANN, None), (BOB, "b")],
+]
+
+
+@PLACES
+@pytest.mark.parametrize("writers", SCENARIOS)
+def test_a_repair_takes_no_entity_from_its_list(writers: list[tuple[EntityKey, str | None]], container: str) -> None:
+    processes = [writer(number, *each, container) for number, each in enumerate(writers, 1)]
+    processes.append(auditor(IndexCheck, 600, container))
+    assert explore(start(container), processes, listed_in(container)).ends_count > 10
+
+
+@PLACES
+@pytest.mark.parametrize(("kind", "grace"), [(IndexCheck, -1), (Careless, 600)])
+def test_each_rule_of_a_repair_is_needed(kind: type[IndexCheck], grace: float, container: str) -> None:
+    processes = [writer(1, ANN, "b", container), auditor(kind, grace, container)]
+    with pytest.raises(InvariantError):
+        explore(start(container), processes, listed_in(container))
+
+
+@PLACES
+def test_what_was_left_behind_is_taken_out(container: str) -> None:
+    simulation = Simulation()
+    simulation.world = start(container)
+    simulation.run(auditor(IndexCheck, 600, container)())
+    assert simulation.run(lists.find(entry("b", ANN, container), UNMARKED)) is None
+    listed_in(container)(simulation.world)
