@@ -93,7 +93,7 @@ class Driver:
                 page = await anext(iterator, None)
                 entities = [] if page is None else [each async for each in page]
                 return sdk.found(entities, iterator.continuation_token)
-            if not isinstance(effect, Read) and (request := sdk.request_of(effect, client)) is not None:
+            if (request := sdk.request_of(effect, client)) is not None:
                 answer = await cast(Any, client)._client.send_request(request, stream=True, **sdk.NO_RETRIES)
                 return sdk.result_of(effect, answer.status_code, answer.headers, await answer.read())
             made = sdk.call(effect)

@@ -80,7 +80,7 @@ class Driver:
                 iterator = sdk.pages(effect, client.query_entities, client.list_entities)
                 entities = list(next(iterator, ()))
                 return sdk.found(entities, iterator.continuation_token)
-            if not isinstance(effect, Read) and (request := sdk.request_of(effect, client)) is not None:
+            if (request := sdk.request_of(effect, client)) is not None:
                 answer = cast(Any, client)._client.send_request(request, stream=True, **sdk.NO_RETRIES)
                 return sdk.result_of(effect, answer.status_code, answer.headers, answer.read())
             made = sdk.call(effect)

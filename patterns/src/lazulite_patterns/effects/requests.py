@@ -12,7 +12,7 @@ from urllib.parse import quote
 from azure.core.rest import HttpRequest
 
 from lazulite_patterns.effects.errors import Rejected, ResultUnknown
-from lazulite_patterns.effects.tables import Kind, Operation, Write
+from lazulite_patterns.effects.tables import EntityKey, Kind, Operation, Write
 from lazulite_patterns.effects.wire import entity_json
 
 METHODS = {
@@ -55,9 +55,13 @@ def request_of(effect: Write, client: Any) -> HttpRequest | None:
 
 def place(operation: Operation, table_url: str) -> str:
     """Return the URL that an operation is sent to."""
-    if operation.kind is Kind.INSERT:
-        return table_url
-    return f"{table_url}(PartitionKey='{_key(operation.key.partition_key)}',RowKey='{_key(operation.key.row_key)}')"
+    return table_url if operation.kind is Kind.INSERT else entity_url(operation.key, table_url)
+
+
+def entity_url(key: EntityKey, table_url: str) -> str:
+    """Return the URL of an entity."""
+    partition_key, row_key = map(_key, key)
+    return f"{table_url}(PartitionKey='{partition_key}',RowKey='{row_key}')"
 
 
 def headers(operation: Operation) -> dict[str, str]:

@@ -4,7 +4,6 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
-from email.utils import parsedate_to_datetime
 from typing import Any, NamedTuple
 
 from azure.core import MatchConditions
@@ -12,7 +11,7 @@ from azure.core.exceptions import AzureError, HttpResponseError
 from azure.core.rest import HttpRequest
 from azure.data.tables import TableEntity, TableTransactionError, UpdateMode
 
-from lazulite_patterns.effects import changesets, requests
+from lazulite_patterns.effects import changesets, point_reads, requests
 from lazulite_patterns.effects.errors import Rejected, ResultUnknown
 from lazulite_patterns.effects.tables import Batch, Found, Kind, Operation, Page, Read, Stored, Write
 
@@ -21,7 +20,6 @@ NO_RETRIES = {"retry_total": 0}
 _UNKNOWN = frozenset({408, 429})
 """Statuses below 500 after which the same request may succeed."""
 _NOT_FOUND = 404
-_ENTITY_CODES = frozenset({"ResourceNotFound", "EntityNotFound"})
 
 
 class Call(NamedTuple):
@@ -52,17 +50,10 @@ class _DateHook:
     """Keeps the service's time of an answer."""
 
     def __init__(self) -> None:
-        self._text: str | None = None
+        self.date: datetime | None = None
 
     def __call__(self, response: Any) -> None:
-        self._text = response.http_response.headers.get("Date")
-
-    @property
-    def date(self) -> datetime | None:
-        try:
-            return None if self._text is None else parsedate_to_datetime(self._text)
-        except ValueError:
-            return None
+        self.date = point_reads.date_of(response.http_response.headers)
 
 
 def _code(text: str) -> str:
@@ -122,25 +113,28 @@ def _write_call(operation: Operation) -> Call:
     return Call("update_entity", (entity,), {**NO_RETRIES, **_condition(operation), "mode": _mode(operation.kind)})
 
 
-def request_of(effect: Write | Batch, client: Any) -> HttpRequest | None:
-    """Return the request of a write; None if the client's own methods must make it.
+def request_of(effect: Read | Write | Batch, client: Any) -> HttpRequest | None:
+    """Return the request of an effect; None if the client's own methods must make it.
 
     Raises:
         TypeError: a value has no type of the service.
         Rejected: the service would reject the request for its size. Nothing was sent.
     """
+    if isinstance(effect, Read):
+        return point_reads.request_of(effect, client)
     return changesets.request_of(effect, client) if isinstance(effect, Batch) else requests.request_of(effect, client)
 
 
-def result_of(effect: Write | Batch, status: int, headers: Any, content: bytes) -> object:
+def result_of(effect: Read | Write | Batch, status: int, headers: Any, content: bytes) -> object:
     """Return an effect's result from the answer to its own request.
 
     Raises:
         Rejected: the service rejected it.
         ResultUnknown: the answer does not tell.
     """
-    read = changesets.etags_of if isinstance(effect, Batch) else requests.etag_of
-    return read(status, headers, content)
+    if isinstance(effect, Read):
+        return point_reads.stored_of(status, headers, content)
+    return (changesets.etags_of if isinstance(effect, Batch) else requests.etag_of)(status, headers, content)
 
 
 def call(effect: Read | Write | Batch) -> Call:
@@ -226,4 +220,4 @@ def _seconds(text: str | None) -> float | None:
 def is_absent(error: HttpResponseError) -> bool:
     """Tell whether a read failed as the entity is absent; a table that is absent is an error."""
     found = rejection(error)
-    return isinstance(found, Rejected) and found.status == _NOT_FOUND and found.code in _ENTITY_CODES
+    return isinstance(found, Rejected) and found.status == _NOT_FOUND and found.code in point_reads.ENTITY_CODES

@@ -1,4 +1,4 @@
-"""Values of properties as JSON, as the SDK writes them. Its own functions for this are not public."""
+"""Values of properties as JSON, as the SDK writes and reads them. Its own functions for this are not public."""
 
 import base64
 import json
@@ -9,6 +9,13 @@ from typing import Any
 from uuid import UUID
 
 from azure.data.tables import EdmType, EntityProperty
+
+
+class ServiceTime(datetime):
+    """A time that keeps its text, with seven digits, as the times of the SDK do."""
+
+    tables_service_value: str
+
 
 Written = tuple[str | None, object]
 """The type to name beside the value, None for a type that JSON tells; and the value."""
@@ -78,6 +85,41 @@ def _writer(value: object) -> Callable[[Any], Written]:
         if isinstance(value, kind):
             return _EDM[edm]
     raise TypeError(f"{type(value).__name__} is no type of a property")
+
+
+def time_of(text: str) -> ServiceTime:
+    """Return the time that a text of the service is."""
+    found = ServiceTime.fromisoformat(text)
+    if found.tzinfo is None:
+        found = found.replace(tzinfo=UTC)
+    found.tables_service_value = text
+    return found
+
+
+_READERS: dict[str, Callable[[Any], object]] = {
+    "Edm.Int64": lambda value: EntityProperty(int(value), EdmType.INT64),
+    "Edm.Double": float,
+    "Edm.DateTime": time_of,
+    "Edm.Guid": UUID,
+    "Edm.Binary": base64.b64decode,
+}
+"""Types that JSON does not tell; values of the other ones are those of JSON."""
+_TYPE = "@odata.type"
+
+
+def properties_of(found: Mapping[str, object]) -> dict[str, object]:
+    """Return the properties of an entity that was read as JSON with minimal metadata, with its `Timestamp`.
+
+    Raises:
+        ValueError: a value is none of its type.
+    """
+    read: dict[str, object] = {}
+    for name, value in found.items():
+        if name.startswith("odata.") or name.endswith(_TYPE):
+            continue
+        reader = _READERS.get(str(found.get(name + _TYPE)))
+        read[name] = value if reader is None else reader(value)
+    return read
 
 
 def entity_json(properties: Mapping[str, object]) -> str:

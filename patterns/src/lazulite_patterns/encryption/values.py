@@ -8,16 +8,11 @@ from uuid import UUID
 
 from azure.data.tables import EdmType, EntityProperty
 
+from lazulite_patterns.effects.wire import time_of
 from lazulite_patterns.encryption.errors import Undecryptable
 from lazulite_patterns.entities.errors import EntityValueError
 
 _INT32, _INT64 = range(-(2**31), 2**31), range(-(2**63), 2**63)
-
-
-class _Time(datetime):
-    """A time that keeps its text, with seven digits, as the times of the SDK do."""
-
-    tables_service_value: str
 
 
 class _Code(NamedTuple):
@@ -33,15 +28,6 @@ def _time_text(value: Any) -> bytes:
         return str(text).encode()
     utc = value.astimezone(UTC) if value.tzinfo is not None else value
     return cast(bytes, utc.strftime("%Y-%m-%dT%H:%M:%S.%fZ").encode())
-
-
-def _time(octets: bytes) -> _Time:
-    text = octets.decode()
-    whole, _, fraction = text.rstrip("Z").partition(".")
-    read = datetime.strptime(whole, "%Y-%m-%dT%H:%M:%S").replace(tzinfo=UTC)
-    found = _Time(*read.timetuple()[:6], int(fraction[:6].ljust(6, "0") or 0), UTC)
-    found.tables_service_value = text
-    return found
 
 
 def _number(layout: str, numbers: range) -> Callable[[Any], bytes]:
@@ -66,7 +52,7 @@ _CODES = {
     6: _Code(
         EdmType.DOUBLE, lambda value: struct.pack(">d", float(value)), lambda octets: struct.unpack(">d", octets)[0]
     ),
-    7: _Code(EdmType.DATETIME, _time_text, _time),
+    7: _Code(EdmType.DATETIME, _time_text, lambda octets: time_of(octets.decode())),
     8: _Code(EdmType.GUID, lambda value: UUID(str(value)).bytes, lambda octets: UUID(bytes=octets)),
 }
 _BY_EDM = {each.edm: code for code, each in _CODES.items()}
