@@ -42,6 +42,16 @@ def test_every_fence_is_of_a_known_kind(page: str) -> None:
     assert {language for language, _ in fences(page)} <= {"python", "output", "sh", "text"}
 
 
+SECTIONS = ["The problem", "The pattern", "What holds", "Crash points", "When not to use it", "Costs"]
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.startswith("docs/") and page != "docs/protocols.md"])
+def test_a_page_of_a_pattern_has_all_sections(page: str) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    assert [each for each in SECTIONS if f"\n## {each}\n" not in text] == []
+    assert "```python" in text
+
+
 def test_every_kind_of_finding_is_on_the_page_of_audits() -> None:
     names = [each.name for each in pkgutil.walk_packages(lazulite_patterns.__path__, "lazulite_patterns.")]
     modules = [module for name in names if hasattr(module := importlib.import_module(name), "Finding")]
