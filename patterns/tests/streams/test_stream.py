@@ -11,10 +11,12 @@ from azure.data.tables.aio import TableClient as AsyncTableClient
 
 from lazulite_patterns.aio.streams import Stream as AsyncStream
 from lazulite_patterns.audit.run import audit
+from lazulite_patterns.effects.ambient import Ambient
 from lazulite_patterns.entities import Partition, Row, entity
 from lazulite_patterns.entities.errors import EntityFormatError
 from lazulite_patterns.keys import literal, text
 from lazulite_patterns.outcomes import Conflict
+from lazulite_patterns.simulation import Fault, FaultAt
 from lazulite_patterns.streams import Event, Recorded, Stream, TooMuch, WrongVersion, checks
 from lazulite_patterns.table.transaction import Transaction
 
@@ -58,6 +60,15 @@ def test_a_stream_of_streamstone_goes_on_in_its_types(table_client: TableClient)
     ]
     found = rows(table_client)
     assert (found["SS-HEAD"]["Version"], found["SS-HEAD"]["Owner"], found["SS-UID-c"]["Version"]) == (3, "Ann", 3)
+
+
+def test_a_property_of_the_head_that_another_program_writes_meanwhile_stays(table_client: TableClient) -> None:
+    def rename() -> None:
+        table_client.update_entity({"PartitionKey": "s", "RowKey": "SS-HEAD", "Owner": "Bob"})
+
+    stream = Stream(table_client, "s", ambient=Ambient(failpoints=FaultAt(3, Fault.RIVAL, rename)))
+    assert [stream.append([Event({"Type": name})]) for name in ("Opened", "Paid")] == [1, 2]
+    assert rows(table_client)["SS-HEAD"]["Owner"] == "Bob"
     assert list(audit(stream)) == []
 
 

@@ -18,10 +18,9 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from itertools import count
 from random import Random
-from typing import Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from azure.data.tables import TableClient
-from azure.storage.blob import ContainerClient
 
 from lazulite_patterns.audit.run import audit
 from lazulite_patterns.bench.compare import table
@@ -33,6 +32,9 @@ from lazulite_patterns.keys import integer
 from lazulite_patterns.outcomes import Conflict, OutcomeUnknown, Unavailable
 from lazulite_patterns.outcomes.grace import GRACE_SECONDS
 from lazulite_patterns.table.table import Table
+
+if TYPE_CHECKING:
+    from azure.storage.blob import ContainerClient  # An extra: only these writers have lists in blobs.
 
 SUPERFLUOUS = frozenset({kinds.NO_FIT, kinds.NO_FIT_LISTED, kinds.OLD_MARK})
 """What a killed writer may leave: a reader drops it, or reads the entity."""
@@ -90,11 +92,13 @@ class Clients(NamedTuple):
     """The SDK's clients of the table of workers, and of the container of a list."""
 
     table: TableClient
-    container: ContainerClient
+    container: "ContainerClient"
 
     @classmethod
     def of(cls, connection_string: str, client: TableClient) -> "Clients":
         """Return both by the client of the table. The container has its name, in small letters."""
+        from azure.storage.blob import ContainerClient  # noqa: PLC0415 - an extra, as above
+
         name = client.table_name.lower()
         return cls(client, ContainerClient.from_connection_string(connection_string, name))
 
