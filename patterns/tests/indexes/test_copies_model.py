@@ -1,5 +1,6 @@
 """No reader sees a copy that is not committed or is old, in every interleaving; each of four rules is needed."""
 
+import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
@@ -111,6 +112,16 @@ WRITERS: list[list[Values]] = [
 def test_a_copy_is_that_of_the_entity_or_is_marked(values: Sequence[Values]) -> None:
     writers = [setting(PointerIndex, each) for each in values]
     assert explore(start(), writers, never_old, crashes_max=len(values)).ends_count > 10
+
+
+@pytest.mark.skipif("PATTERNS_CAMPAIGN" not in os.environ, reason="it takes minutes; set PATTERNS_CAMPAIGN")
+@pytest.mark.parametrize(
+    ("values", "attempts"),
+    [([("a", 2), ("a", 3), ("a", 1), ("a", 2)], 2), ([("b", 2), ("a", 3), None, ("b", 1)], 1)],
+)
+def test_four_writers(values: Sequence[Values], attempts: int) -> None:
+    writers = [setting(PointerIndex, each, attempts) for each in values]
+    assert explore(start(), writers, never_old, crashes_max=0, states_max=3_000_000).states_count > 100_000
 
 
 @pytest.mark.parametrize("mutation", [Late, Forgetful, Sparing, Blind])

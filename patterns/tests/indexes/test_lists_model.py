@@ -1,5 +1,6 @@
 """A committed entity is in its list at every instant, in every interleaving; versions are needed for that."""
 
+import os
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -65,11 +66,11 @@ class Sparing(Stamping):
 
 
 def setting(
-    kind: type[Stamping], process: int, key: EntityKey, name: str | None, container: str
+    kind: type[Stamping], process: int, key: EntityKey, name: str | None, container: str, attempts: int = 2
 ) -> Callable[[], Protocol[object]]:
     numbered = type(kind.__name__, (kind,), {"process": process})
     index: PointerIndex = numbered("t", entries_in(container), UNMARKED)
-    return lambda: index.change(key, lambda _: None if name is None else {"Name": name}, 2)
+    return lambda: index.change(key, lambda _: None if name is None else {"Name": name}, attempts)
 
 
 def start(container: str) -> World:
@@ -101,6 +102,15 @@ WRITERS: list[list[tuple[EntityKey, str | None]]] = [
 def test_an_entity_is_in_its_list_at_every_instant(writers: list[tuple[EntityKey, str | None]], container: str) -> None:
     processes = [setting(Stamping, number, *each, container) for number, each in enumerate(writers, 1)]
     assert explore(start(container), processes, listed_in(container), crashes_max=2).ends_count > 10
+
+
+@pytest.mark.skipif("PATTERNS_CAMPAIGN" not in os.environ, reason="it takes minutes; set PATTERNS_CAMPAIGN")
+@PLACES
+def test_four_writers(container: str) -> None:
+    names = ["b", "a", "b", None]
+    writers = [setting(Stamping, number, ANN, name, container, 1) for number, name in enumerate(names, 1)]
+    explored = explore(start(container), writers, listed_in(container), crashes_max=0, states_max=3_000_000)
+    assert explored.states_count > 100_000
 
 
 @PLACES

@@ -106,7 +106,7 @@ def loads(connection_string: str, rounds: int, count: int = 2000) -> list[Line]:
 
         def loop(turn: int) -> None:
             for number in range(count // 10):
-                client.upsert_entity(bag(f"loop{turn}", number))
+                client.create_entity(bag(f"loop{turn}", number))
 
         def naive(turn: int) -> None:
             for start in range(0, count, _BATCH):
