@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lazulite_patterns.aio.shapes import Periods as AsyncPeriods
+from lazulite_patterns.audit.run import audit
 from lazulite_patterns.effects.ambient import Ambient
 from lazulite_patterns.entities import Partition, Row, entity
 from lazulite_patterns.keys import integer
@@ -20,6 +21,7 @@ from lazulite_patterns.outcomes import Exists
 from lazulite_patterns.shapes import PeriodExpired, Periods
 from lazulite_patterns.shapes.protocols.periods import Every, Names
 from lazulite_patterns.simulation import Crash, FaultAt, every_fault
+from lazulite_patterns.table.check import UNREADABLE
 from lazulite_patterns.table.conditions import QueryError, columns
 
 from .support import QUICK, counting
@@ -139,6 +141,16 @@ def test_expire_drops_exactly_what_is_over(service: TableServiceClient, prefix: 
     assert logins_of(service, prefix, clock, "hour").expire() == [f"{prefix}H2014073100"]
 
 
+def test_the_rows_of_all_periods_are_audited(service: TableServiceClient, prefix: str) -> None:
+    logins = Periods(service, prefix, Login, keep=5 * DAY, ambient=Ambient(utc_now=Clock()))
+    for day in (NOON, NOON - DAY):
+        logins.insert(Login("jones", 1), day)
+    assert list(audit(*logins.tables())) == []
+    logins.at(NOON - DAY).client.create_entity({"PartitionKey": "jones", "RowKey": "no number"})
+    found = [(each.kind, each.table, each.key.row_key) for each in audit(*logins.tables())]
+    assert found == [(UNREADABLE, f"{prefix}D20140730", "no number")]
+
+
 def test_a_table_that_is_dropped_while_it_is_read_has_no_entities(service: TableServiceClient, prefix: str) -> None:
     clock = Clock()
     logins = logins_of(service, prefix, clock)
@@ -192,6 +204,7 @@ async def test_asynchronous_programs_have_the_same(connection_string: str, prefi
         await logins.insert(Login("jones", 1), NOON)
         assert await logins.prepare(0) == [f"{prefix}D20140731"] == await logins.names()
         assert [each async for each in logins.between(NOON, NOON, scan=True)] == [Login("jones", 1)]
+        assert [each.client.table_name for each in await logins.tables()] == await logins.names()
         clock.now = NOON + 2 * DAY
         assert await logins.expire() == [f"{prefix}D20140731"]
         with pytest.raises(PeriodExpired):
