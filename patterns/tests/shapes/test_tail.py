@@ -12,9 +12,10 @@ from lazulite_patterns.aio.shapes import Tail as AsyncTail
 from lazulite_patterns.effects.ambient import Ambient
 from lazulite_patterns.entities import EntityValueError
 from lazulite_patterns.shapes import Tail
-from lazulite_patterns.shapes.protocols.tail import TailProtocol
+from lazulite_patterns.shapes.protocols.tail import TailProtocol, every_time
 from lazulite_patterns.simulation import Crash, FaultAt, every_fault
 
+from ..stingy import Stingy
 from .support import QUICK, counting, driver, empty, rows
 
 NOON = datetime(2014, 7, 31, 12, tzinfo=UTC)
@@ -108,6 +109,18 @@ def test_every_fault_appends_once(table_client: TableClient) -> None:
         assert len(rows(table_client)) in ({0, 1} if crashed else {1})
 
     assert sum(1 for _ in every_fault(attempt)) >= 6
+
+
+@pytest.mark.parametrize("sizes", [[0], [0, 0, 2], [3, 0]])
+def test_empty_and_short_pages_of_the_service(sizes: list[int]) -> None:
+    simulation = Stingy(sizes)
+    protocol = TailProtocol("t")
+    for number in range(7):
+        simulation.run(protocol.append("p", {"Number": number}, NOON + timedelta(seconds=number), number))
+    found = simulation.run(protocol.page("p", every_time(), 5, None))
+    assert [each.properties["Number"] for each in found.entries] == [6, 5, 4, 3, 2]
+    assert simulation.run(protocol.trim("p", NOON + timedelta(seconds=4))) == 4
+    assert [each.properties["Number"] for each in simulation.world.entities("t")] == [6, 5, 4]
 
 
 def test_every_fault_of_a_trim_leaves_a_log_that_is_trimmed_again(table_client: TableClient) -> None:

@@ -10,7 +10,7 @@ import pytest
 from azure.core.pipeline.policies import SansIOHTTPPolicy
 from azure.data.tables import TableClient
 from azure.data.tables.aio import TableClient as AsyncTableClient
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lazulite_patterns.aio.table import Table as AsyncTable
@@ -18,12 +18,13 @@ from lazulite_patterns.effects.tables import EntityKey, Kind, Operation, Write
 from lazulite_patterns.entities import Flatten, Int32, Name, Partition, Row, Schemas, entity, schema_of
 from lazulite_patterns.keys import bucket, integer, literal, reverse_date, text
 from lazulite_patterns.outcomes import Policy
-from lazulite_patterns.simulation import Simulation
 from lazulite_patterns.table import reading
 from lazulite_patterns.table.conditions import Condition, QueryError, columns
 from lazulite_patterns.table.plan import Kind as Class
 from lazulite_patterns.table.plan import Plan, plan
 from lazulite_patterns.table.table import Table
+
+from ..stingy import Stingy
 
 
 @dataclass(frozen=True)
@@ -254,9 +255,15 @@ async def test_asynchronous_queries(table: Table[Review], connection_string: str
         assert len([each async for each in query.properties("Rating")]) == len(expected)
 
 
-@given(st.lists(st.integers(0, 30), max_size=8), st.integers(1, 4), st.integers(0, 30))
-def test_pages_in_a_simulation(numbers: list[int], size: int, least: int) -> None:
-    simulation = Simulation()
+@given(
+    st.lists(st.integers(0, 30), max_size=8),
+    st.integers(1, 4),
+    st.integers(0, 30),
+    st.lists(st.integers(0, 3), max_size=4),
+)
+@example([1, 2, 3, 4, 5, 6], 3, 0, [0, 1, 2])
+def test_empty_and_short_pages_of_the_service(numbers: list[int], size: int, least: int, sizes: list[int]) -> None:
+    simulation = Stingy(sizes)
     schemas = Schemas(Reading)
     for number in numbers:
         reading_ = Reading(f"d{number:02d}", float(number))
@@ -271,4 +278,8 @@ def test_pages_in_a_simulation(numbers: list[int], size: int, least: int) -> Non
         found += [each.key.row_key for each in page.entities]
         if (go_on := page.continuation) is None:
             break
-    assert sorted(found) == sorted({f"d{number:02d}" for number in numbers if number >= least})
+        assert len(page.entities) == size
+    expected = sorted({f"d{number:02d}" for number in numbers if number >= least})
+    assert sorted(found) == expected
+    assert simulation.run(reading.count("t", query, Policy())) == len(expected)
+    assert [each.key.row_key for each in simulation.run(reading.everything("t", query, Policy()))] == found

@@ -108,13 +108,14 @@ class TailProtocol:
         limits.check_key("Tail", EntityKey(partition_key, ""))
         place = in_partition(partition_key) & in_range("RowKey", older_than(before))
         count = 0
+        go_on: Continuation | None = None
         while True:
-            effect = Page(self.table, place, ("PartitionKey", "RowKey"), OPERATIONS_MAX)
+            effect = Page(self.table, place, ("PartitionKey", "RowKey"), OPERATIONS_MAX, go_on)
             page = yield from read(effect, (yield from begin(self.policy)))
-            if not page.entities and page.continuation is None:
-                return count
             yield from remove(self.table, [each.key for each in page.entities], self.policy)
             count += len(page.entities)
+            if (go_on := page.continuation) is None:
+                return count
 
 
 def every_time() -> KeyRange:
