@@ -49,6 +49,18 @@ def test_each_type_comes_back(value: object) -> None:
     assert entity_json(plain) == entity_json({"A": value, "C": 1}), "the SDK would write the same"
 
 
+OF_THIS_VERSION = bytes.fromhex("01010432303236755366e68871c0fd4f57b5bb314860e903d5a0803359037c1b7365ce2839920eed2e")
+BLIND_OF_THIS_VERSION = bytes.fromhex("ca6bf51e81cde63aa58a20507c50f9bd")
+
+
+def test_what_this_version_wrote_is_read_by_later_ones() -> None:
+    """The derivation of keys, the layout and the associated data are part of the format."""
+    ring = KeyRing({"2026": bytes(range(32))}, "2026", blind=bytes(range(32, 64)))
+    cipher = Cipher(ring, ["A"], blind=["A"])
+    assert cipher.decrypt(EntityKey("Sales", "j\u00f6nes"), {"A": OF_THIS_VERSION}) == {"A": "\u20ac 42"}
+    assert cipher.blind("A", "\u20ac 42") == {"A_Blind": BLIND_OF_THIS_VERSION}
+
+
 @given(VALUES, st.data())
 def test_a_changed_octet_is_rejected(value: object, data: st.DataObject) -> None:
     stored = bytearray(sealed("A", value))
