@@ -24,7 +24,7 @@ def main() -> int:
             for line in part(connection_string, given.rounds):
                 ratio = line.library.ratio(line.other)
                 times = f"{line.other.median.wall * 1000:8.3f} ms {line.library.median.wall * 1000:8.3f} ms"
-                ratios = f"ratio {ratio.wall:.2f}, of the CPU time here {ratio.cpu:.2f}"
+                ratios = f"{ratio.wall:.2f} x the SDK's time, {ratio.cpu:.2f} x its CPU time here"
                 print(f"{line.what:45} {times}  {ratios} ({line.promise})", flush=True)
         return 0
     if given.command == "writers":
