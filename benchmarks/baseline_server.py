@@ -35,19 +35,19 @@ class Responder(asyncio.Protocol):
         self._transport.write(self._response)
 
 
+async def _serve(connection: Callable[[], Responder], port: int) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGTERM, stop.set)
+    server = await loop.create_server(connection, "127.0.0.1", port)
+    print(f"It listens on http://127.0.0.1:{server.sockets[0].getsockname()[1]}/", flush=True)
+    await stop.wait()
+
+
 def serve(connection: Callable[[], Responder], port: int) -> None:
     """Serve on a loopback port until SIGTERM; print the port."""
-
-    async def run() -> None:
-        loop = asyncio.get_running_loop()
-        stop = asyncio.Event()
-        loop.add_signal_handler(signal.SIGTERM, stop.set)
-        server = await loop.create_server(connection, "127.0.0.1", port)
-        print(f"It listens on http://127.0.0.1:{server.sockets[0].getsockname()[1]}/", flush=True)
-        await stop.wait()
-
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(run())
+        runner.run(_serve(connection, port))
 
 
 def main() -> None:
@@ -55,12 +55,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=main.__doc__)
     for name, default in (("--port", 0), ("--status", 200), ("--body-bytes", 1024)):
         parser.add_argument(name, type=int, default=default)
-    arguments = parser.parse_args()
-    body = b"x" * arguments.body_bytes
-    head = f"HTTP/1.1 {arguments.status} OK\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
-    if arguments.status == 204:
-        head = "HTTP/1.1 204 No Content\r\n\r\n"
-    serve(lambda: Responder(head.encode() + body), arguments.port)
+    given = parser.parse_args()
+    head = f"HTTP/1.1 {given.status} OK\r\nContent-Type: application/json\r\nContent-Length: {given.body_bytes}\r\n\r\n"
+    response = head.encode() + b"x" * given.body_bytes
+    serve(lambda: Responder(b"HTTP/1.1 204 No Content\r\n\r\n" if given.status == 204 else response), given.port)
 
 
 if __name__ == "__main__":

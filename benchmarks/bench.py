@@ -8,18 +8,18 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import Generic, NamedTuple, TypedDict, TypeVar, Unpack
 
-from benchmarks.catalogue import Catalogue
-from benchmarks.entities import TRANSACTION_ROWS
 from benchmarks.exchange import exchange, probe
 from benchmarks.load import run_asyncio
 from benchmarks.processes import CLIENT_CPU, Server, can_pin, pinned
+from benchmarks.requests import Builder
 from benchmarks.rows import CLOSED, FIXED, Row
 from benchmarks.subjects import AZURITE, BASELINE, LAZULITE, baseline, start
 from benchmarks.workload import NUMBERS_PER_RUN, BenchmarkError, Limits, Load, Measurement, Workload, quantiles
 
 T = TypeVar("T")
+B = TypeVar("B", bound=Builder)
 
 FIXED_SHARE = 0.5  # of the same subject's rate in the closed loop before
 SHARED_NAP_S = 0.0001  # between looks at the clock, where a client of fixed rates has no CPU of its own
@@ -52,17 +52,43 @@ class Plan:
 
 
 class Contender(NamedTuple):
-    """A subject, its server, and its workload; its load generator, if it is not the plan's; the store behind it."""
+    """A subject, its server and its workload; the store behind the server."""
 
     subject: str
     server: Server
     workload: Workload
-    load: Load | None = None
     store: Server | None = None
 
     def spent(self) -> Sequence[float | None]:
         """Return processor seconds until now: of the server, of this process and its ended clients, of the store."""
         return self.server.cpu_seconds(), sum(os.times()[:4]), self.store and self.store.cpu_seconds()
+
+
+class Changes(TypedDict, total=False):
+    """Fields of a workload."""
+
+    name: str
+    connections: int
+    requests: Sequence[bytes]
+    variant: str
+    load: Load
+
+
+class Stage(NamedTuple, Generic[B]):
+    """A subject that runs, the builder of its requests, and the store behind it."""
+
+    subject: str
+    server: Server
+    build: B
+    store: Server | None = None
+
+    def asked(self, workload: Callable[[B], Workload], **changes: Unpack[Changes]) -> Contender:
+        """Return the contender for a workload of the builder, with some other fields."""
+        return Contender(self.subject, self.server, replace(workload(self.build), **changes), self.store)
+
+    def must(self, request: bytes, status: int = 201) -> bytes:
+        """Send one request that is not measured; return the body of its response."""
+        return exchange(self.server.port, request).must("preparing", status).body
 
 
 @dataclass
@@ -92,30 +118,32 @@ class Bench:
         return [each for each in subjects if each != AZURITE or self.plan.azurite]
 
     @contextmanager
-    def stages(self, *subjects: str, options: Sequence[str] = ()) -> Iterator[list[tuple[str, Server, Catalogue]]]:
-        """Run these subjects, Lazulite with options; yield each with workloads on the plan's entities."""
-        with ExitStack() as stack:
-            found = []
-            for subject in self.present(*subjects):
-                location = Path(tempfile.mkdtemp(prefix=f"{self.section}-{subject}-", dir=self.location))
-                more = options if subject == LAZULITE else ()
-                server = stack.enter_context(start(subject, "--location", location, *more, pin=self.plan.pin))
-                catalogue = self.create_table(server, self.plan.entities)
-                self.say(f"{self.plan.entities:,} entities into {subject}")
-                self.store(server, catalogue.preload(), self.plan.entities // TRANSACTION_ROWS)
-                found.append((subject, server, catalogue))
-            yield found
+    def stage(
+        self, subject: str, build: type[B], count: int = 0, *options: str, place: Path | None = None, engine: str = ""
+    ) -> Iterator[Stage[B]]:
+        """Run a subject with so many entities: on those that are at `place`, or on a database."""
+        prefix = f"{self.section}-{subject}-"
+        where = () if engine else ("--location", place or tempfile.mkdtemp(prefix=prefix, dir=self.location))
+        with start(subject, *where, *options, pin=self.plan.pin, service=build.service, engine=engine) as server:
+            stage = Stage(subject, server, build(server.host, count))
+            if place is None:
+                stage.must(stage.build.create())
+            if place is None and count and (load := stage.build.preload()):
+                self.say(f"{count:,} entities into {subject}")
+                self.store(server, load, count // load.units)
+            yield stage
 
-    def create_table(self, server: Server, entities: int) -> Catalogue:
-        """Create the table of all workloads; return the workloads for so many entities in it."""
-        catalogue = Catalogue(server.host, entities)
-        exchange(server.port, catalogue.requests.create_table()).must("creating the table", 201)
-        return catalogue
+    @contextmanager
+    def stages(self, build: type[B], *subjects: str, entities: int | None = None) -> Iterator[list[Stage[B]]]:
+        """Run these subjects, each with so many entities, or as many as the plan says."""
+        count = self.plan.entities if entities is None else entities
+        with ExitStack() as stack:
+            yield [stack.enter_context(self.stage(each, build, count)) for each in self.present(*subjects)]
 
     def store(self, server: Server, workload: Workload, count: int = 0, seconds: float = FILL_SECONDS_MAX) -> Row:
-        """Send each of `count` (or all) transactions once, or raise a `BenchmarkError`; do not add the row returned."""
+        """Send each of `count` (or all) requests once, or raise a `BenchmarkError`; do not add the row returned."""
         count = count or len(workload.requests)
-        row = self.run(Contender(LAZULITE, server, workload, run_asyncio), Limits(seconds, count), 0)
+        row = self.run(Contender(LAZULITE, server, replace(workload, load=run_asyncio)), Limits(seconds, count), 0)
         if row.requests != count or row.errors:
             raise BenchmarkError(f"{workload.name}: only {row.requests - row.errors} of {count} could be stored")
         return row
@@ -151,7 +179,8 @@ class Bench:
     def warm(self, contender: Contender, seconds: float) -> None:
         """Send each request of a workload that reads once, unmeasured, and give up after so many seconds."""
         if count := min(len(contender.workload.requests), self.plan.max_requests):
-            self.run(contender._replace(load=run_asyncio), Limits(seconds, count), 0)
+            patient = replace(contender.workload, load=run_asyncio)
+            self.run(contender._replace(workload=patient), Limits(seconds, count), 0)
 
     def measure(self, contender: Contender, seconds: float, number: int = 0, rate: float | None = None) -> Row:
         """Measure one subject in a closed loop, or at a fixed rate of requests a second, in a round of this number."""
@@ -160,8 +189,9 @@ class Bench:
             length = len(probe(workload, contender.server, self.next_first()).body)
         if rate is not None:
             nap_s = 0.0 if self.plan.pin and not self.shared else SHARED_NAP_S
-            contender = contender._replace(load=partial(run_asyncio, rate=rate, nap_s=nap_s))
-        row = self.run(contender, Limits(seconds, self.plan.max_requests), self.next_first())
+            workload = replace(workload, load=partial(run_asyncio, rate=rate, nap_s=nap_s))
+        limits = Limits(seconds, self.plan.max_requests)
+        row = self.run(contender._replace(workload=workload), limits, self.next_first())
         if row.received_bytes < 0.9 * (row.requests - row.errors) * length:
             raise BenchmarkError(f"{workload.name}: the responses under load are shorter than the first one")
         row = replace(row, mode=CLOSED if rate is None else FIXED, asked_rate=rate, round=number)
@@ -170,10 +200,9 @@ class Bench:
 
     def run(self, contender: Contender, limits: Limits, first: int = 0) -> Row:
         """Run one load, and do not add the row returned."""
-        workload, load = contender.workload, contender.load or self.plan.load
-        before = contender.spent()
+        workload, before = contender.workload, contender.spent()
         with pinned(CLIENT_CPU, pin=self.plan.pin):
-            found = load(workload, contender.server.port, first, limits)
+            found = (workload.load or self.plan.load)(workload, contender.server.port, first, limits)
         pairs = zip(before, contender.spent(), strict=True)
         server_s, client_s, store_s = (None if was is None or now is None else now - was for was, now in pairs)
         row = self.row(workload, contender.subject, found, contender.server)

@@ -1,12 +1,11 @@
 """The workloads of a container: single blobs, blocks, and pages of its list."""
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from random import Random
 
 from benchmarks.catalogue import KEYS_MAX
-from benchmarks.processes import Server
-from benchmarks.requests import Requests
+from benchmarks.load import run_asyncio
+from benchmarks.requests import Builder
 from benchmarks.workload import MARK, Workload
 from lazulite.blob.payload.marker import Marker, write_marker
 
@@ -16,7 +15,7 @@ BLOCKS_READ, UPLOADS, CONNECTIONS_OF_BLOCKS = 16, 16, 8
 PAGE = 5000
 SKIPPED, LAST = "m", "z"
 """Begin the names of blobs below one prefix, and of as many prefixes behind it as a page has."""
-_PAGES_MAX = 16
+_PAGES_MAX, _BY_PREFIX = 16, "&delimiter=/"
 _MARKED = MARK.decode()
 _CONTENT = Random(4).randbytes(BLOCK_BYTES)
 
@@ -33,14 +32,10 @@ def names(entities: int, skipped: int) -> Iterator[str]:
     yield from (f"{LAST}{number:012d}/0" for number in range(PAGE))
 
 
-class Blobs:
-    """Builds the workloads for a server whose container has so many blobs."""
+class Blobs(Builder):
+    """Builds the workloads of a container."""
 
-    service = "blob"
-
-    def __init__(self, server: Server, entities: int = 0) -> None:
-        self.requests = Requests(server.host, datetime.now(UTC), "b", "rwdlac")
-        self.entities = entities
+    service, sas = "blob", ("b", "rwdlac")
 
     def create(self) -> bytes:
         """Return the request that creates the container."""
@@ -51,15 +46,15 @@ class Blobs:
         requests = [self._put(f"{_MARKED}/{number}") for number in range(2)]
         return Workload("load", 1, 16, 201, requests, entities=self.entities, sharing=2)
 
-    def put(self, connections: int = 64) -> Workload:
+    def put(self) -> Workload:
         """Put new blobs of 1 KB."""
-        return Workload("put", 1, connections, 201, [self._put(f"new/{_MARKED}")], entities=self.entities)
+        return Workload("put", 1, 64, 201, [self._put(f"new/{_MARKED}")], entities=self.entities)
 
-    def get(self, connections: int = 32) -> Workload:
+    def get(self) -> Workload:
         """Get blobs of 1 KB, chosen over the whole container."""
         numbers = Random(1).sample(range(self.entities), min(self.entities, KEYS_MAX))
         requests = [self._raw("GET", blob_name(number)) for number in numbers]
-        return Workload("get", 1, connections, 200, requests, entities=self.entities)
+        return Workload("get", 1, 32, 200, requests, entities=self.entities)
 
     def list_names(self) -> Workload:
         """List pages of 5,000 blobs, begun at several places."""
@@ -68,17 +63,16 @@ class Blobs:
     def list_prefixes(self) -> Workload:
         """List pages of 5,000 prefixes with two blobs each, begun at several places."""
         starts = range(0, max(1, self.entities - 2 * PAGE), 2 * PAGE)
-        return self._list("list with a delimiter", min(PAGE, self.entities // 2), starts)
+        return self._list("list with a delimiter", min(PAGE, self.entities // 2), starts, _BY_PREFIX)
 
     def list_around(self) -> Workload:
         """List a page of 5,000 prefixes in whose middle one has all the blobs that `names` may skip."""
-        return self._list("list over a long prefix", PAGE, [max(0, self.entities // 2 * 2 - PAGE)], prefixes=True)
+        return self._list("list over a long prefix", PAGE, [max(0, self.entities // 2 * 2 - PAGE)], _BY_PREFIX)
 
-    def put_blocks(self, connections: int = CONNECTIONS_OF_BLOCKS, name: str = "up") -> Workload:
-        """Put blocks of 4 MiB, to several blobs in turn, or each once to the blob of a name."""
-        targets = [f"{name}{number}" for number in range(UPLOADS)] if name == "up" else [name]
-        requests = [self._block(target, _CONTENT) for target in targets]
-        return Workload("put of 4 MiB blocks", BLOCK_BYTES >> 20, connections, 201, requests)
+    def put_blocks(self, *names: str) -> Workload:
+        """Put blocks of 4 MiB to the blobs of these names in turn, or to sixteen."""
+        requests = [self._block(name, _CONTENT) for name in names or map("up{}".format, range(UPLOADS))]
+        return Workload("put of 4 MiB blocks", BLOCK_BYTES >> 20, CONNECTIONS_OF_BLOCKS, 201, requests)
 
     def put_small_blocks(self, name: str) -> Workload:
         """Put blocks of one byte to one blob."""
@@ -90,7 +84,7 @@ class Blobs:
         return self._raw("PUT", name, "comp=blocklist", f"<BlockList>{entries}</BlockList>".encode())
 
     def get_ranges(self, name: str) -> Workload:
-        """Get ranges of 4 MiB of a blob with 16 of them, as the SDKs do."""
+        """Get ranges of 4 MiB of a blob with sixteen of them, as the SDKs do."""
         starts = range(0, BLOCKS_READ * BLOCK_BYTES, BLOCK_BYTES)
         requests = [self._raw("GET", name, Range=f"bytes={start}-{start + BLOCK_BYTES - 1}") for start in starts]
         return Workload("get of 4 MiB ranges", BLOCK_BYTES >> 20, CONNECTIONS_OF_BLOCKS, 206, requests)
@@ -113,11 +107,11 @@ class Blobs:
     def _block(self, name: str, content: bytes) -> bytes:
         return self._raw("PUT", name, f"comp=block&blockid={_MARKED}", content)
 
-    def _list(self, name: str, units: int, starts: range | list[int], *, prefixes: bool = False) -> Workload:
-        delimited = prefixes or "delimiter" in name
-        query = f"restype=container&comp=list&maxresults={units}" + ("&delimiter=/" if delimited else "")
+    def _list(self, name: str, units: int, starts: range | list[int], delimiter: str = "") -> Workload:
+        """Return the workload of pages. One may take longer than wrk waits, so they are awaited."""
+        query = f"restype=container&comp=list&maxresults={units}{delimiter}"
         chosen = starts[:: max(1, len(starts) // _PAGES_MAX)]
         markers = [f"&marker={write_marker(Marker(blob_name(start)))}" if start else "" for start in chosen]
         requests = [self.requests.raw("GET", CONTAINER, query + marker) for marker in markers]
-        witness = b"<BlobPrefix>" if delimited else b"<Blob>"
-        return Workload(name, units, 4, 200, requests, witness, entities=self.entities)
+        witness = b"<BlobPrefix>" if delimiter else b"<Blob>"
+        return Workload(name, units, 4, 200, requests, witness, entities=self.entities, load=run_asyncio)

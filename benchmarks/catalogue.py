@@ -3,13 +3,12 @@
 import random
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime
 from urllib.parse import quote
 
 from benchmarks.entities import COUNT_BASE, PARTITION_ROWS, TRANSACTION_ROWS, entity
 from benchmarks.entities import partition_key as p_key
 from benchmarks.entities import row_key as r_key
-from benchmarks.requests import MINIMAL, TABLE, Requests
+from benchmarks.requests import MINIMAL, TABLE, Builder
 from benchmarks.workload import MARK, Workload
 
 PAGE = "full-page query"
@@ -32,14 +31,19 @@ _ENTITY, _INSERTED = b'"RowKey"', b" 204 No Content"
 _WRITTEN = [f"w{number:02d}" for number in range(WRITE_PARTITIONS)]
 
 
-class Catalogue:
-    """Builds workloads for a server at `host` with `entities` stored entities, a multiple of 100."""
+class Catalogue(Builder):
+    """Builds the workloads of a table; its entities are a multiple of 100."""
+
+    service = "table"
 
     def __init__(self, host: str, entities: int) -> None:
-        self.requests = Requests(host, datetime.now(UTC))
-        self.entities = entities
+        super().__init__(host, entities)
         numbers = random.Random(1)  # the same keys in every run
         self._numbers = numbers.sample(range(entities), min(entities, KEYS_MAX))
+
+    def create(self) -> bytes:
+        """Return the request that creates the table."""
+        return self.requests.create_table()
 
     def fill(self, rows: int, build: Callable[[int], bytes]) -> Workload:
         """Return transactions that store so many entities, made of their numbers; each is to be sent once."""

@@ -1,19 +1,15 @@
 """The workloads of a queue: puts, and cycles: get a message, and delete it by its receipt."""
 
 import re
-from dataclasses import replace
-from datetime import UTC, datetime
 from urllib.parse import quote
 
 from benchmarks.load import run_asyncio
-from benchmarks.processes import Server
-from benchmarks.requests import Requests
-from benchmarks.workload import BenchmarkError, Load, Workload
+from benchmarks.requests import Builder, Requests
+from benchmarks.workload import BenchmarkError, Workload
 
 QUEUE = "bench"
 TEXT_BYTES = 1024
-PUT, CYCLE = "put", "get and delete"
-CONNECTIONS = 64
+CYCLE = "get and delete"
 _MESSAGE = f"<QueueMessage><MessageText>{'x' * TEXT_BYTES}</MessageText></QueueMessage>".encode()
 _FOUND = re.compile(rb"<MessageId>(.+?)</MessageId>.*<PopReceipt>(.+?)</PopReceipt>")
 
@@ -31,14 +27,10 @@ def delete_request(requests: Requests, response: bytes) -> bytes | None:
     return requests.raw("DELETE", f"{QUEUE}/messages/{message}", f"popreceipt={quote(receipt, safe='')}")
 
 
-class Queues:
-    """Builds the workloads for a server."""
+class Queues(Builder):
+    """Builds the workloads of a queue."""
 
-    service = "queue"
-
-    def __init__(self, server: Server) -> None:
-        self.requests = Requests(server.host, datetime.now(UTC), "q", "rwdlacup")
-        self.entities = 0  # in the queue before the run
+    service, sas = "queue", ("q", "rwdlacup")
 
     def create(self) -> bytes:
         """Return the request that creates the queue."""
@@ -48,16 +40,14 @@ class Queues:
         """Return the request that deletes all messages."""
         return self.requests.raw("DELETE", f"{QUEUE}/messages")
 
-    def put(self, connections: int = CONNECTIONS, variant: str = "") -> Workload:
+    def put(self) -> Workload:
         """Put messages of 1 KB."""
-        requests = [put_request(self.requests)]
-        return Workload(PUT, 1, connections, 201, requests, variant=variant, entities=self.entities)
+        return Workload("put", 1, 64, 201, [put_request(self.requests)], entities=self.entities)
 
-    def cycle(self, connections: int = CONNECTIONS, variant: str = "") -> tuple[Workload, Load]:
-        """Get a message and delete it, as long as there is one; and the load, whose latencies are of one request."""
-        get = self.requests.raw("GET", f"{QUEUE}/messages")
-        workload = Workload(CYCLE, 1, connections, 204, [get], variant=variant, entities=self.entities)
-        return replace(workload, follow=self._delete), run_asyncio
+    def cycle(self) -> Workload:
+        """Get a message and delete it, as long as there is one; latencies are of one request."""
+        get = [self.requests.raw("GET", f"{QUEUE}/messages")]
+        return Workload(CYCLE, 1, 64, 204, get, entities=self.entities, follow=self._delete, load=run_asyncio)
 
     def _delete(self, status: int, body: bytes) -> bytes | None:
         if status != 200:

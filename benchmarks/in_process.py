@@ -1,9 +1,9 @@
 """`python -m benchmarks.in_process`: the processor time and the calls of requests, without sockets.
 
-A process of its own measures each side: this checkout, and either the same without request plans, or another
-checkout (`--against`). They take turns. Of the times of a case the first decile counts, so that other programs count
-little. The store is in memory, so no number has a sync. `whole` is from the bytes of a request to the bytes of its
-response; all other cases are the service alone, from the parsed request on.
+With `--against`, a process of its own measures each side, this checkout and the other; they take turns. Of the times
+of a case the first decile counts, so that other programs count little. The store is in memory, so no number has a
+sync. `whole` is from the bytes of a request to the bytes of its response; all other cases are the service alone, from
+the parsed request on.
 """
 
 import argparse
@@ -27,19 +27,17 @@ from lazulite.protocol.clock import system_clock
 from lazulite.protocol.fields import Fields
 from lazulite.protocol.message import Request, Service
 from lazulite.protocol.request_id import RequestIds
-from lazulite.queue.routes import ROUTES as QUEUE_ROUTES
 from lazulite.queue.service import QueueService
 from lazulite.server.admission.budgets import budgets_of
 from lazulite.server.http.connection import Connection
 from lazulite.server.http.server_state import ServerState
 from lazulite.server.limits import Limits
 from lazulite.service.definition import ServiceDependencies
-from lazulite.table.routes import ROUTES
 from lazulite.table.service import TableService
 
 _ROOT = Path(__file__).parents[1]
-_ROUNDS, _WARM_SHARE = 60, 6
-"""How often the requests of a case are sent by default, and the share of them, one in so many, that does not count."""
+_WARM_SHARE = 6
+"""Of the rounds, the first one in so many does not count."""
 
 
 class Client(asyncio.Transport):
@@ -81,72 +79,68 @@ class Side:
         self.engine = RocksEngine.open(None, system_clock)
         dependencies = ServiceDependencies(engine=self.engine, accounts=AccountDirectory({}, None))
         self._services: dict[str, Service] = {"table": TableService(dependencies), "queue": QueueService(dependencies)}
-        self._states = {name: _state(service) for name, service in self._services.items()}
 
     def connect(self, case: Case) -> list[Client]:
-        """Return the connections of a case."""
-        return [Client(self._states[case.service]) for _ in range(case.together)]
+        """Return the connections of a case, if it is measured whole."""
+        budgets, new_id = budgets_of(Limits(), time.monotonic), RequestIds(Random(1)).next
+        state = ServerState(self._services[case.service], Limits(), new_id, time.monotonic, (), budgets=budgets)
+        return [Client(state) for _ in range(case.together if case.whole else 0)]
 
-    async def whole(self, clients: Sequence[Client], raw: Sequence[bytes]) -> tuple[float, list[bytes]]:
-        """Send a request on each connection; return seconds, and the responses."""
-        began_s = time.thread_time()
-        late = [client.send(data) for client, data in zip(clients, raw, strict=True)]
-        responses = [await one for one in late]
-        return time.thread_time() - began_s, [one[9:12] + one for one in responses]
+    async def send(self, service: str, clients: Sequence[Client], raw: Sequence[bytes]) -> tuple[float, list[bytes]]:
+        """Send requests, each on its connection, or to a service as a server does; return seconds, and the responses.
 
-    async def send(self, raw: Sequence[bytes], name: str) -> tuple[float, list[bytes]]:
-        """Hand requests to a service as a server does; return seconds, and the responses, each after its status."""
-        requests, service = list(map(_request, raw)), self._services[name]
-        began_s = time.thread_time()
-        found = [service.at_once(request) for request in requests]
-        late = [service.handle(request) for request, one in zip(requests, found, strict=True) if one is None]
-        responses = [*(one for one in found if one is not None), *(await asyncio.gather(*late))]
-        took_s = time.thread_time() - began_s
-        return took_s, [b"%d" % one.status + (one.body if isinstance(one.body, bytes) else b"") for one in responses]
+        Each must succeed.
+        """
+        if clients:
+            began_s = time.thread_time()
+            late = [client.send(data) for client, data in zip(clients, raw, strict=True)]
+            responses = [await one for one in late]
+            took_s = time.thread_time() - began_s
+            statuses = [each[9:12] for each in responses]
+        else:
+            requests, handler = list(map(_request, raw)), self._services[service]
+            began_s = time.thread_time()
+            found = [handler.at_once(request) for request in requests]
+            waiting = [handler.handle(request) for request, one in zip(requests, found, strict=True) if one is None]
+            every = [*(one for one in found if one is not None), *(await asyncio.gather(*waiting))]
+            took_s = time.thread_time() - began_s
+            responses = [one.body if isinstance(one.body, bytes) else b"" for one in every]
+            statuses = [b"%d" % one.status for one in every]
+        for status, response in zip(statuses, responses, strict=True):
+            if not status.startswith(b"2") or b"HTTP/1.1 4" in response:
+                raise SystemExit(f"rejected: {response[:500]!r}")
+        return took_s, responses
 
     async def measure(self, case: Case, rounds: int) -> float:
         """Return microseconds of processor time for a unit."""
-        clients = self.connect(case) if case.whole else []
-        times = []
+        clients, times = self.connect(case), []
         for number in range(rounds):
             numbers = range(number * case.together, (number + 1) * case.together)
             if case.before is not None:
-                await self._send(case, [], list(map(case.before, numbers)))
-            seconds, responses = await self._send(case, clients, list(map(case.make, numbers)))
+                await self.send(case.service, (), list(map(case.before, numbers)))
+            seconds, responses = await self.send(case.service, clients, list(map(case.make, numbers)))
             if case.after is not None:
-                seconds += (await self._send(case, clients, [case.after(each) or b"" for each in responses]))[0]
+                after = [case.after(each) or b"" for each in responses]
+                seconds += (await self.send(case.service, clients, after))[0]
             times.append(seconds)
         for client in clients:
             client.connection.connection_lost(None)
         return sorted(times[rounds // _WARM_SHARE :])[rounds // 10] / case.together / case.units * 1e6
 
-    async def _send(self, case: Case, clients: Sequence[Client], raw: Sequence[bytes]) -> tuple[float, list[bytes]]:
-        """Send requests, whole if there are clients. Each must succeed."""
-        seconds, responses = await (self.whole(clients, raw) if clients else self.send(raw, case.service))
-        for response in responses:
-            if response[:1] != b"2" or b"HTTP/1.1 4" in response:
-                raise SystemExit(f"rejected: {response[:500]!r}")
-        return seconds, responses
-
     async def calls(self) -> dict[str, float]:
         """Return the calls of Python functions by a point GET, and the number of modules that these are in."""
-        clients, raw, calls = self.connect(GET._replace(together=1)), [GET.make(0)], list[str]()
+        clients, raw, calls = self.connect(GET._replace(together=1, whole=True)), [GET.make(0)], list[str]()
         for _ in range(9):
-            await self.whole(clients, raw)
+            await self.send("table", clients, raw)
 
         def note(frame: FrameType, event: str, _: object) -> None:
             if event == "call" and f"{os.sep}lazulite{os.sep}" in frame.f_code.co_filename:
                 calls.append(frame.f_code.co_filename)
 
         sys.setprofile(note)
-        await self.whole(clients, raw)
+        await self.send("table", clients, raw)
         sys.setprofile(None)
         return {"point GET by SAS, calls": len(calls), "point GET by SAS, modules": len(set(calls))}
-
-
-def _state(service: Service) -> ServerState:
-    budgets, new_id = budgets_of(Limits(), time.monotonic), RequestIds(Random(1)).next
-    return ServerState(service, Limits(), new_id, time.monotonic, (), budgets=budgets)
 
 
 def _request(raw: bytes) -> Request:
@@ -158,14 +152,12 @@ def _request(raw: bytes) -> Request:
     return Request(method, path, query, Fields.of(headers), body, id="0" * 36)
 
 
-async def measure(plans: bool, only: str, rounds: int) -> dict[str, float]:
+async def measure(only: str, rounds: int) -> dict[str, float]:
     """Return microseconds by case, and the calls."""
-    if not plans:
-        ROUTES.varying = QUEUE_ROUTES.varying = {}  # No method has a plan.
     side = Side()
     for service, requests in fill().items():
         for request in requests:
-            await side.send([request], service)
+            await side.send(service, (), [request])
     found = await side.calls()
     calm_collector()
     found |= {name: await side.measure(case, rounds) for name, case in CASES.items() if only in name}
@@ -173,12 +165,11 @@ async def measure(plans: bool, only: str, rounds: int) -> dict[str, float]:
     return found
 
 
-def _turn(checkout: Path, plans: bool, only: str, rounds: int) -> dict[str, float]:
+def _turn(checkout: Path, only: str, rounds: int) -> dict[str, float]:
     """Measure a checkout in a process of its own."""
-    paths = os.pathsep.join((str(checkout / "src"), str(_ROOT)))
-    command = [sys.executable, "-m", "benchmarks.in_process", "--measure", "--only", only, "--rounds", str(rounds)]
-    command += [] if plans else ["--without-plans"]
-    done = subprocess.run(command, env={**os.environ, "PYTHONPATH": paths}, cwd=_ROOT, capture_output=True, check=False)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(checkout / "src"), str(_ROOT)))}
+    command = [sys.executable, "-m", "benchmarks.in_process", "--only", only, "--rounds", str(rounds)]
+    done = subprocess.run(command, env=environment, cwd=_ROOT, capture_output=True, check=False)
     if done.returncode:
         raise SystemExit(done.stderr.decode())
     found: dict[str, float] = json.loads(done.stdout)
@@ -199,19 +190,17 @@ def table(pairs: Sequence[tuple[dict[str, float], dict[str, float]]]) -> Iterato
 def main() -> None:
     """Measure in this process, or compare by turns."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.in_process", description=__doc__)
-    parser.add_argument("--against", type=Path, metavar="CHECKOUT", help="instead of this checkout without plans")
+    parser.add_argument("--against", type=Path, metavar="CHECKOUT", help="compare by turns; without it, print JSON")
     parser.add_argument("--only", default="", metavar="TEXT", help="cases whose name contains this")
-    parser.add_argument("--rounds", type=int, default=_ROUNDS, help="of each case in a turn (%(default)s)")
+    parser.add_argument("--rounds", type=int, default=60, help="of each case in a turn (%(default)s)")
     parser.add_argument("--turns", type=int, default=5, help="of both sides (%(default)s)")
-    parser.add_argument("--measure", action="store_true", help="measure the importable checkout, and print JSON")
-    parser.add_argument("--without-plans", action="store_true", help="with --measure: requests have no plans")
     given = parser.parse_args()
-    if given.measure:
-        print(json.dumps(asyncio.run(measure(not given.without_plans, given.only, given.rounds))))
-        return
-    other, how = given.against or _ROOT, (given.only, given.rounds)
-    pairs = [(_turn(_ROOT, True, *how), _turn(other, given.against is not None, *how)) for _ in range(given.turns)]
-    print("\n".join(table(pairs)))
+    how = given.only, given.rounds
+    if given.against is None:
+        print(json.dumps(asyncio.run(measure(*how))))
+    else:
+        pairs = [(_turn(_ROOT, *how), _turn(given.against, *how)) for _ in range(given.turns)]
+        print("\n".join(table(pairs)))
 
 
 if __name__ == "__main__":

@@ -25,16 +25,11 @@ from lazulite.engine.rocksdb.options import RocksSettings, database_options, wri
 _ENTITY = re.compile(rb"/[^/]*/([^(]*)\(PartitionKey='(.*)',RowKey='(.*)'\)")
 _JSON = b"Content-Type: application/json;odata=minimalmetadata;streaming=true;charset=utf-8\r\n"
 _MIXED = b"Content-Type: multipart/mixed; boundary=r\r\n"
-_PART = b"--r\r\nContent-Type: application/http\r\n\r\nHTTP/1.1 204 No Content\r\nETag: W/\"datetime'%b'\"\r\n\r\n"
+_PART = b"--r\r\nContent-Type: application/http\r\n\r\nHTTP/1.1 204 No Content\r\nETag: W/\"datetime'%020d'\"\r\n\r\n"
 
 
 def _response(status: bytes, head: bytes = b"", body: bytes = b"") -> bytes:
     return b"HTTP/1.1 %b\r\n%bContent-Length: %d\r\n\r\n%b" % (status, head, len(body), body)
-
-
-def _row_key(entity: bytes) -> bytes:
-    properties = json.loads(entity)
-    return f"{properties['PartitionKey']}\0{properties['RowKey']}".encode()
 
 
 class _Store:
@@ -44,22 +39,20 @@ class _Store:
         options = database_options(RocksSettings(), None)
         self.database = Rdict(str(location), options, {"default": options})
         self.verified: set[bytes] = set()  # query strings whose signature is right
-        self._options = write_options()
-        self._worker = ThreadPoolExecutor(1)
-        self._batch = WriteBatch(raw_mode=True)
-        self._waiting: list[Callable[[], None]] = []
+        self._options, self._worker = write_options(), ThreadPoolExecutor(1)
+        self._batch, self._waiting = WriteBatch(raw_mode=True), list[Callable[[], None]]()
         self._flush: asyncio.Task[None] | None = None
 
     def insert(self, entities: list[bytes], done: Callable[[], None]) -> bool:
         """Insert entities, all of them or, if one is there, none and return False; call `done` once they are synced."""
-        rows = {_row_key(entity): entity for entity in entities}
+        read = [(json.loads(entity), entity) for entity in entities]
+        rows = {f"{found['PartitionKey']}\0{found['RowKey']}".encode(): entity for found, entity in read}
         if any(self.database.get(key) is not None for key in rows):
             return False
         for key, entity in rows.items():
             self._batch.put(key, b"%020d%b" % (time.time_ns(), entity[1:]))
         self._waiting.append(done)
-        if self._flush is None:
-            self._flush = asyncio.create_task(self._flush_all())
+        self._flush = self._flush or asyncio.create_task(self._flush_all())
         return True
 
     async def _flush_all(self) -> None:
@@ -77,36 +70,31 @@ class _Store:
 class _Connection(Responder):
     def __init__(self, store: _Store) -> None:
         super().__init__()
-        self._store = store
-        self._url = b""
-        self._headers: dict[bytes, bytes] = {}
-        self._body: list[bytes] = []
+        self._store, self._url, self._headers, self._body = store, b"", dict[bytes, bytes](), b""
 
     def on_url(self, url: bytes) -> None:
-        self._url = url
+        self._url, self._headers, self._body = url, {}, b""
 
     def on_header(self, name: bytes, value: bytes) -> None:
         self._headers[name.lower()] = value
 
     def on_body(self, part: bytes) -> None:
-        self._body.append(part)
+        self._body += part
 
     def on_message_complete(self) -> None:
-        body, self._body = b"".join(self._body), []
         path, _, query = self._url.partition(b"?")
         if not (query in self._store.verified or self._signs(query) or self._is_signed(path)):
             self._send(_response(b"403 Forbidden"))
         elif (entity := _ENTITY.fullmatch(path)) is not None:
             self._get(*[part if b"%" not in part else unquote_to_bytes(part) for part in entity.groups()])
         elif path.endswith(b"/$batch"):
-            entities = [part.rpartition(b"\r\n\r\n")[2] for part in body.split(b"--changeset_c")[1:-1]]
-            parts = b"".join([_PART % b"%020d" % time.time_ns() for _ in entities])
+            entities = [part.rpartition(b"\r\n\r\n")[2] for part in self._body.split(b"--changeset_c")[1:-1]]
+            parts = b"".join([_PART % time.time_ns() for _ in entities])
             self._insert(entities, _response(b"202 Accepted", _MIXED, parts))
         elif path.endswith(b"/Tables"):
-            self._send(_response(b"201 Created", _JSON, body))
+            self._send(_response(b"201 Created", _JSON, self._body))
         else:
-            self._insert([body], _response(b"204 No Content"))
-        self._headers = {}
+            self._insert([self._body], _response(b"204 No Content"))
 
     def _send(self, response: bytes) -> None:
         if not self._transport.is_closing():
@@ -114,8 +102,7 @@ class _Connection(Responder):
 
     def _signs(self, query: bytes) -> bool:
         fields = dict(parse_qsl(query.decode()))
-        good = "se" in fields and dict(parse_qsl(account_sas(fields["se"]))) == fields
-        if good:
+        if good := "se" in fields and dict(parse_qsl(account_sas(fields["se"]))) == fields:
             self._store.verified.add(query)
         return good
 

@@ -1,11 +1,14 @@
 """Raw requests for one endpoint, authorized once and for all when they are built."""
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
+from typing import ClassVar
 
 from benchmarks.signing import ACCOUNT, account_sas, shared_key
+from benchmarks.workload import Workload
 
 TABLE = "bench"
 MINIMAL = "application/json;odata=minimalmetadata"
@@ -83,3 +86,22 @@ class Requests:
         opening = b"--batch_b\r\nContent-Type: multipart/mixed; boundary=changeset_c\r\n\r\n"
         body = opening + b"".join(parts) + b"--changeset_c--\r\n\r\n--batch_b--\r\n"
         return self.raw("POST", "$batch", body=body, Content_Type="multipart/mixed; boundary=batch_b")
+
+
+class Builder(ABC):
+    """Builds the workloads of a service for a server at `host` that holds so many entities."""
+
+    service: ClassVar[str]
+    sas: ClassVar[Sequence[str]] = ()
+
+    def __init__(self, host: str, entities: int = 0) -> None:
+        self.requests = Requests(host, datetime.now(UTC), *self.sas)
+        self.entities = entities
+
+    @abstractmethod
+    def create(self) -> bytes:
+        """Return the request that creates what holds the entities."""
+
+    def preload(self) -> Workload | None:
+        """Return the requests that store entities, each of which is sent once; None if they are stored otherwise."""
+        return None

@@ -47,15 +47,13 @@ def throttling(load: Load, server: Server, share: float) -> Load:
 
     def throttled(workload: Workload, port: int, first: int, limits: Limits) -> Measurement:
         over = threading.Event()
-        threads = [threading.Thread(target=_hold, args=(each.pid, share, over)) for each in server.all]
-        for thread in threads:
-            thread.start()
-        try:
-            return load(workload, port, first, limits)
-        finally:
-            over.set()
-            for thread in threads:
-                thread.join()
+        with ThreadPoolExecutor(len(server.all)) as pool:
+            for each in server.all:
+                pool.submit(_hold, each.pid, share, over)
+            try:
+                return load(workload, port, first, limits)
+            finally:
+                over.set()
 
     return throttled
 

@@ -12,8 +12,6 @@ import asyncio
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
@@ -39,44 +37,6 @@ _FULL = "application/json;odata=fullmetadata"
 _FORMATS = (_FULL, "application/json;odata=nometadata", _ATOM)
 _OLD = "2014-02-14"
 """A version that has Atom."""
-
-
-class Request(NamedTuple):
-    """A request, the one to send before it so that it does its work each time, and those to send once."""
-
-    name: str
-    raw: bytes
-    before: bytes = b""
-    once: tuple[bytes, ...] = ()
-
-
-@dataclass
-class Stretches:
-    """What the callbacks of an event loop took, in seconds, since `begin`."""
-
-    longest_s: float = 0.0
-    total_s: float = 0.0
-
-    def begin(self) -> None:
-        """Begin again with nothing."""
-        self.longest_s = self.total_s = 0.0
-
-    @contextmanager
-    def watched(self) -> Iterator[None]:
-        """Time every callback inside the block."""
-        run = vars(asyncio.Handle)["_run"]  # There is no other way to see each callback.
-
-        def timed(handle: asyncio.Handle) -> None:
-            began_s = time.thread_time()
-            run(handle)
-            took_s = time.thread_time() - began_s
-            self.longest_s = max(self.longest_s, took_s)
-            self.total_s += took_s
-
-        with mock.patch.object(asyncio.Handle, "_run", timed):
-            yield
-
-
 _OPERATIONS = (
     ("insert", "POST", "heavy", _JSON, NEWEST, heavy_bodies.json_entities),
     ("replace", "PUT", _ENTITY, _JSON, NEWEST, heavy_bodies.json_entities),
@@ -88,6 +48,24 @@ _OPERATIONS = (
     ("batch", "POST", "$batch", BATCH_TYPE, _OLD, heavy_bodies.batches),
 )
 """Name, method, path, media type and version of each operation with a body that a SAS allows; its bodies."""
+
+
+class Request(NamedTuple):
+    """A request, and those to send before it: each time, so that it does its work again, or once."""
+
+    name: str
+    raw: bytes
+    before: bytes = b""
+    once: tuple[bytes, ...] = ()
+
+
+class Found(NamedTuple):
+    """The longest stretch, and all that a request took; its name, and the status of its response."""
+
+    longest_s: float
+    total_s: float
+    name: str
+    status: int
 
 
 def requests(build: Requests) -> Iterator[Request]:
@@ -103,37 +81,30 @@ def requests(build: Requests) -> Iterator[Request]:
         yield Request(f"properties: {name}", build.signed("PUT", "", "comp=properties&restype=service", body, _XML))
     for name, text in heavy_bodies.filters().items():
         yield Request(f"query: {name}", build.raw("GET", "heavy()", f"$filter={quote(text)}"))
-    yield from large_rows(build)
-
-
-def large_rows(build: Requests) -> Iterator[Request]:
-    """Yield the requests for entities of nearly 1 MiB: reads of each format, and a batch of merges."""
     for text, (body, count) in heavy_bodies.large_entities().items():
         paths = [f"heavy(PartitionKey='{quote(text)}',RowKey='{number}')" for number in range(count)]
         stored = tuple(build.raw("PUT", path, body=body, Content_Type=_JSON) for path in paths)
+        own = f"PartitionKey eq '{text}'"
+        reads = {"get: an entity of {}": (paths[0], "")}
+        for name, terms in {"": own, ", filtered": f"{own} and S1 ge 'b' and S14 ne 'c'"}.items():
+            reads[f"query: a page of {{}}{name}"] = ("heavy()", f"$filter={quote(terms)}&$top=10")
         for accept in _FORMATS:
-            of = f"{text} as {accept.rpartition('/')[2]}"
-            one = build.raw("GET", paths[0], accept=accept, x_ms_version=_OLD)
-            yield Request(f"get: an entity of {of}", one, b"", stored)
-            own = f"PartitionKey eq '{text}'"
-            for name, terms in {"": own, ", filtered": f"{own} and S1 ge 'b' and S14 ne 'c'"}.items():
-                options = f"$filter={quote(terms)}&$top=10"
-                page = build.raw("GET", "heavy()", options, accept=accept, x_ms_version=_OLD)
-                yield Request(f"query: a page of {of}{name}", page, b"", stored)
-        merges = heavy_bodies.small_merges(text, count)
-        name = f"batch: {count} × MERGE onto entities of {text}"
-        yield Request(name, build.raw("POST", "$batch", body=merges, Content_Type=BATCH_TYPE), b"", stored)
+            for name, target in reads.items():
+                raw = build.raw("GET", *target, accept=accept, x_ms_version=_OLD)
+                yield Request(name.format(f"{text} as {accept.rpartition('/')[2]}"), raw, once=stored)
+        merges = build.raw("POST", "$batch", body=heavy_bodies.small_merges(text, count), Content_Type=BATCH_TYPE)
+        yield Request(f"batch: {count} × MERGE onto entities of {text}", merges, once=stored)
 
 
-def measure(port: int, stretches: Stretches, only: str, repeats: int) -> Iterator[tuple[float, float, str, int]]:
-    """Yield the longest stretch and all that a request took, in seconds, its name, and the status of its answer."""
+def measure(port: int, took: list[float], only: str, repeats: int) -> Iterator[Found]:
+    """Send the requests; `took` has the seconds of the event loop's callbacks since it was emptied."""
     build = Requests(f"127.0.0.1:{port}", datetime.now(UTC))
     exchange(port, build.raw("POST", "Tables", body=b'{"TableName":"heavy"}', Content_Type=_JSON))
     sent: list[tuple[bytes, ...]] = []
     for name, raw, before, once in requests(build):
         if only not in name:
             continue
-        if once and once not in sent:
+        if once not in sent:
             sent.append(once)
             for each in once:
                 exchange(port, each)
@@ -141,23 +112,30 @@ def measure(port: int, stretches: Stretches, only: str, repeats: int) -> Iterato
         for _ in range(repeats):
             if before:
                 exchange(port, before)
-            stretches.begin()
+            took.clear()
             status = exchange(port, raw).status
-            found.append((stretches.longest_s, stretches.total_s, name, status))
+            found.append(Found(max(took, default=0.0), sum(took), name, status))
         yield min(found)
 
 
-async def run(location: Path, only: str, repeats: int) -> list[tuple[float, float, str, int]]:
+async def run(location: Path, only: str, repeats: int) -> list[Found]:
     """Serve, measure, and return what was found, the longest stretch first."""
     accounts = {DEVELOPMENT_ACCOUNT.name: DEVELOPMENT_ACCOUNT}
     settings = Settings(location=location, services=(TABLE,), accounts=accounts)
-    stretches = Stretches()
+    took: list[float] = []
+    callback = vars(asyncio.Handle)["_run"]  # There is no other way to see each callback.
+
+    def timed(handle: asyncio.Handle) -> None:
+        began_s = time.thread_time()
+        callback(handle)
+        took.append(time.thread_time() - began_s)
+
     async with open_store(settings) as store, open_servers(settings, store) as servers:
         await servers.start()
         calm_collector()
         try:
-            with stretches.watched():
-                found = await asyncio.to_thread(lambda: list(measure(servers.port, stretches, only, repeats)))
+            with mock.patch.object(asyncio.Handle, "_run", timed):
+                found = await asyncio.to_thread(lambda: list(measure(servers.port, took, only, repeats)))
         finally:
             await servers.stop()
     return sorted(found, reverse=True)
@@ -175,7 +153,7 @@ def main() -> None:
     print("longest stretch, ms | in all, ms | status | request")
     for longest_s, total_s, name, status in found[: arguments.longest]:
         print(f"{longest_s * 1000:19.1f} | {total_s * 1000:10.1f} | {status:6} | {name}")
-    slow = sum(longest_s > 0.01 for longest_s, *_ in found)
+    slow = sum(each.longest_s > 0.01 for each in found)
     print(f"{len(found)} requests, {slow} of them with a stretch of more than 10 ms")
 
 

@@ -36,12 +36,12 @@ ready."""
 
 
 def start(
-    subject: str, *options: str | Path, pin: bool, service: str = "table", **variables: str
+    subject: str, *options: str | Path, pin: bool, service: str = "table", engine: str = ""
 ) -> AbstractContextManager[Server]:
-    """Run a subject with these options, and with these variables in its environment, until the block ends."""
+    """Run a subject with these options, on its own files or on a database, until the block ends."""
     port = free_port() if subject in (AZURITE, FILES) else 0  # These do not print which free port they took.
     command = [part.replace("SERVICE", service) for part in _COMMANDS[subject]]
-    return running([*command, str(port), *map(str, options)], variables, pin=pin)
+    return running([*command, str(port), *map(str, options)], {"LAZULITE_ENGINE": engine} if engine else {}, pin=pin)
 
 
 def baseline(status: int, body_bytes: int, *, pin: bool) -> AbstractContextManager[Server]:

@@ -37,6 +37,7 @@ class Workload:
     # Returns the request that follows, of status and body of a response, or None if there is nothing left to do: both
     # together count once, and `status` is that of the second.
     follow: Callable[[int, bytes], bytes | None] | None = None
+    load: "Load | None" = None  # its load generator, if it is not the plan's
 
     def start(self, first: int) -> int:
         """Return which request a run begins with: runs spread over the list, so that a later one meets other keys."""

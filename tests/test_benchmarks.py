@@ -289,7 +289,7 @@ def test_rows_are_saved_after_each_comparison(tmp_path: Path) -> None:
 
 def test_load_beside_goes_on_until_the_end(tmp_path: Path) -> None:
     measured = bench(tmp_path, max_requests=10**6)
-    with measured.stages(LAZULITE) as [(_, server, catalogue)]:
+    with measured.stages(Catalogue, LAZULITE) as [(_, server, catalogue, _)]:
         for kind in (catalogue.table_scan(), catalogue.transaction()):
             with load_beside(measured, Contender(LAZULITE, server, kind), 0.1):
                 found = run_asyncio(catalogue.get(), server.port, 0, Limits(1, 500))

@@ -10,14 +10,13 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from benchmarks.bench import Bench, Contender
+from benchmarks.bench import Bench, Contender, Stage
 from benchmarks.catalogue import Catalogue
 from benchmarks.entities import PAYLOAD_BYTES, TRANSACTION_ROWS
-from benchmarks.exchange import exchange
 from benchmarks.load import run_asyncio
 from benchmarks.processes import CLIENT_CPU, Server, pinned
 from benchmarks.rows import Row
-from benchmarks.subjects import LAZULITE, start
+from benchmarks.subjects import LAZULITE
 from benchmarks.workload import BenchmarkError, Limits
 
 SMALL, BIG = "small", "big"  # variants of the rows for which the two tables took turns
@@ -33,20 +32,24 @@ SETTLE_SECONDS_MAX, SETTLED_SHARE = 120.0, 0.1
 
 def run(bench: Bench) -> None:
     """Measure everything that needs the big table."""
-    big, pin = bench.plan.big, bench.plan.pin
+    big, place = bench.plan.big, bench.location / "big"
     if not big:
         return
     check_space(bench, (big + bench.plan.ingest_seconds * INGEST_RATE_MAX) * DISK_BYTES_PER_ENTITY, "--big")
-    store = bench.location / "big"
-    with start(LAZULITE, "--location", store, pin=pin) as server:
-        _load(bench, server)
-    _start(bench, store)
-    with start(LAZULITE, "--location", store, pin=pin) as server:
-        catalogue = Catalogue(server.host, big)
-        bench.note("idle", LAZULITE, entities=big, server=server)
-        _compare(bench, server, catalogue)
-        _beside(bench, server, catalogue)
-        bench.note("after everything", LAZULITE, entities=big, server=server)
+    with bench.stage(LAZULITE, Catalogue, big, place=place) as stage:
+        bench.say(f"load of {big:,} entities")
+        stage.must(stage.build.create())
+        count = big // TRANSACTION_ROWS
+        bench.rows.append(bench.store(stage.server, stage.build.preload(), count, 60 + big / LOAD_RATE_MIN))
+        settle(bench, stage.server)
+    _start(bench, place)
+    with bench.stage(LAZULITE, Catalogue, big, place=place) as stage:
+        bench.note("idle", LAZULITE, entities=big, server=stage.server)
+        with bench.stage(LAZULITE, Catalogue, bench.plan.entities) as few:
+            for build in OPERATIONS:
+                bench.compare([few.asked(build, variant=SMALL), stage.asked(build, variant=BIG)], with_baseline=False)
+        _beside(bench, stage)
+        bench.note("after everything", LAZULITE, entities=big, server=stage.server)
 
 
 def check_space(bench: Bench, needed: float, option: str) -> None:
@@ -54,14 +57,6 @@ def check_space(bench: Bench, needed: float, option: str) -> None:
     free = shutil.disk_usage(bench.location).free
     if free < needed:
         raise BenchmarkError(f"{needed / 1e9:.0f} GB of disk may be needed, {free / 1e9:.0f} are free: see {option}")
-
-
-def _load(bench: Bench, server: Server) -> None:
-    big = bench.plan.big
-    bench.say(f"load of {big:,} entities")
-    load = bench.create_table(server, big).preload()
-    bench.rows.append(bench.store(server, load, big // TRANSACTION_ROWS, 60 + big / LOAD_RATE_MIN))
-    settle(bench, server)
 
 
 def settle(bench: Bench, server: Server) -> None:
@@ -76,45 +71,34 @@ def settle(bench: Bench, server: Server) -> None:
             return
 
 
-def _start(bench: Bench, store: Path) -> None:
+def _start(bench: Bench, place: Path) -> None:
     """Measure the time from starting the command to the first entity that it returns."""
     bench.say("starts")
     took = []
     for _ in range(STARTS):
         began = time.perf_counter()
-        with start(LAZULITE, "--location", store, pin=bench.plan.pin) as server:
-            workload = Catalogue(server.host, TRANSACTION_ROWS).get()
-            reply = exchange(server.port, workload.requests[0])
+        with bench.stage(LAZULITE, Catalogue, TRANSACTION_ROWS, place=place) as stage:
+            stage.must(stage.build.get().requests[0], 200)
             took.append(time.perf_counter() - began)
-        reply.must("after the start", workload.status)
     bench.note("start to first answer", LAZULITE, took, bench.plan.big)
 
 
-def _compare(bench: Bench, server: Server, catalogue: Catalogue) -> None:
-    """Measure the big table and a small one, of another server, in turn."""
-    with bench.stages(LAZULITE) as [(_, other, few)]:
-        for build in OPERATIONS:
-            tables = (SMALL, other, few), (BIG, server, catalogue)
-            contenders = [Contender(LAZULITE, its, replace(build(of), variant=size)) for size, its, of in tables]
-            bench.compare(contenders, with_baseline=False)
-
-
-def _beside(bench: Bench, server: Server, catalogue: Catalogue) -> None:
+def _beside(bench: Bench, stage: Stage[Catalogue]) -> None:
     """Measure point reads alone, beside scans of the whole table, and beside ingest.
 
     The keys are read once before: else they would come from the disk for the first reads alone, and from memory for
     the reads that are compared with them.
     """
-    reads = Contender(LAZULITE, server, catalogue.get(BESIDE_CONNECTIONS))
+    reads = stage.asked(Catalogue.get, connections=BESIDE_CONNECTIONS)
     bench.say("reads alone")
     bench.warm(reads, WARM_SECONDS_MAX)
-    settle(bench, server)
+    settle(bench, stage.server)
     measure_how(bench, reads, bench.plan.seconds, "alone")
     ingest_s = bench.plan.ingest_seconds
-    loads = {"scan": (catalogue.table_scan(), min(SCAN_SECONDS_MAX, ingest_s))}
-    for kind, (load, seconds) in (loads | {"ingest": (catalogue.transaction(), ingest_s)}).items():
+    loads = ("scan", Catalogue.table_scan, min(SCAN_SECONDS_MAX, ingest_s)), ("ingest", Catalogue.transaction, ingest_s)
+    for kind, build, seconds in loads:
         bench.say(f"reads beside {kind} for {seconds:.0f} s")
-        with load_beside(bench, reads._replace(workload=replace(load, name=f"{kind} beside point GET")), seconds):
+        with load_beside(bench, stage.asked(build, name=f"{kind} beside point GET"), seconds):
             measure_how(bench, reads, seconds, f"beside {kind}")
 
 
@@ -124,13 +108,13 @@ def load_beside(bench: Bench, beside: Contender, seconds: float) -> Iterator[Non
 
     Its row tells how much the server's memory grew.
     """
-    subject, server, workload, run = beside[:4]
+    subject, server, workload, _ = beside
     limits = Limits(seconds + SLACK_SECONDS, bench.plan.max_requests)
     before = server.memory_mb()
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
         with pinned(CLIENT_CPU, pin=bench.plan.pin):  # The process keeps that.
             pool.submit(os.getpid).result()
-        load = pool.submit(run or run_asyncio, workload, server.port, bench.next_first(), limits)
+        load = pool.submit(workload.load or run_asyncio, workload, server.port, bench.next_first(), limits)
         bench.shared = True
         yield
         found, bench.shared = load.result(), False

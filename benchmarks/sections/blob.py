@@ -3,16 +3,12 @@
 import os
 import tempfile
 import time
-from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
-from benchmarks.bench import Bench, Contender
+from benchmarks.bench import Bench, Contender, Stage
 from benchmarks.blobs import BLOCK_BYTES, BLOCKS_READ, CONTAINER, Blobs
-from benchmarks.exchange import exchange
-from benchmarks.load import run_asyncio
 from benchmarks.processes import Server
-from benchmarks.sections.queue import started
 from benchmarks.subjects import AZURITE, DISK, FILES, LAZULITE, start
 from benchmarks.workload import Limits, Load, Measurement, Workload, quantiles
 
@@ -22,39 +18,28 @@ _READ = "read"
 
 def run(bench: Bench) -> None:
     """Measure single blobs, pages of the list, blocks up and down, and the commit of many blocks."""
-    with ExitStack() as stack:
-        stages = [(subject, *started(bench, stack, subject, Blobs)) for subject in bench.present(LAZULITE, AZURITE)]
-        for subject, server, blobs in stages:
-            bench.say(f"{bench.plan.entities:,} blobs into {subject}")
-            blobs.entities = bench.plan.entities
-            bench.store(server, blobs.preload(), bench.plan.entities)
+    with bench.stages(Blobs, LAZULITE, AZURITE) as stages:
         for build in (Blobs.get, Blobs.put, Blobs.list_names, Blobs.list_prefixes):
-            contenders = [contender(subject, server, build(blobs)) for subject, server, blobs in stages]
+            contenders = [stage.asked(build) for stage in stages]
             bench.compare(contenders, with_baseline=not contenders[0].workload.witness)
-        _blocks(bench, stack, stages)
-        _commit(bench, *stages[0][1:])
+        _blocks(bench, stages)
+        _commit(bench, stages[0])
 
 
-def contender(subject: str, server: Server, workload: Workload) -> Contender:
-    """Return a contender whose pages of a list are awaited: one may take longer than a round, after which wrk ends."""
-    return Contender(subject, server, workload, run_asyncio if workload.witness else None)
-
-
-def _blocks(bench: Bench, stack: ExitStack, stages: list[tuple[str, Server, Blobs]]) -> None:
+def _blocks(bench: Bench, stages: list[Stage[Blobs]]) -> None:
     """Measure blocks of 4 MiB: up, against the disk alone, and down, against a plain file server."""
-    up = [Contender(subject, server, blobs.put_blocks()) for subject, server, blobs in stages]
-    alone = replace(up[0].workload, requests=[])
-    bench.compare([*up, Contender(DISK, Server(0, 0), alone, writing(bench.location))], with_baseline=False)
-    for _, server, blobs in stages:
-        bench.store(server, blobs.put_blocks(name=_READ), BLOCKS_READ)
-        exchange(server.port, blobs.commit(_READ, BLOCKS_READ)).must("committing the blocks", 201)
+    up = [stage.asked(Blobs.put_blocks) for stage in stages]
+    alone = replace(up[0].workload, requests=[], load=writing(bench.location))
+    bench.compare([*up, Contender(DISK, Server(0, 0), alone)], with_baseline=False)
+    for stage in stages:
+        bench.store(stage.server, stage.build.put_blocks(_READ), BLOCKS_READ)
+        stage.must(stage.build.commit(_READ, BLOCKS_READ))
     files = Path(tempfile.mkdtemp(prefix="files-", dir=bench.location))
     (files / CONTAINER).mkdir()
-    (files / CONTAINER / _READ).write_bytes(exchange(stages[0][1].port, stages[0][2].download(_READ)).body)
-    plain = stack.enter_context(start(FILES, "--location", files, pin=bench.plan.pin))
-    down = [Contender(subject, server, blobs.get_ranges(_READ)) for subject, server, blobs in stages]
-    down.append(Contender(FILES, plain, Blobs(plain).get_ranges(_READ)))
-    bench.compare(down, with_baseline=False)
+    (files / CONTAINER / _READ).write_bytes(stages[0].must(stages[0].build.download(_READ), 200))
+    with start(FILES, "--location", files, pin=bench.plan.pin) as plain:
+        down = [*stages, Stage(FILES, plain, Blobs(plain.host))]
+        bench.compare([stage.asked(lambda blobs: blobs.get_ranges(_READ)) for stage in down], with_baseline=False)
 
 
 def writing(directory: Path) -> Load:
@@ -75,14 +60,13 @@ def writing(directory: Path) -> Load:
     return write
 
 
-def _commit(bench: Bench, server: Server, blobs: Blobs) -> None:
+def _commit(bench: Bench, stage: Stage[Blobs]) -> None:
     """Measure Put Block List with as many blocks as the plan says, each of a byte."""
-    took = []
+    took, count = [], bench.plan.blocks
     for number in range(bench.plan.rounds):
-        bench.say(f"{bench.plan.blocks:,} blocks")
-        name = f"many{number}"
-        bench.store(server, blobs.put_small_blocks(name), bench.plan.blocks)
-        request, began = blobs.commit(name, bench.plan.blocks), time.perf_counter()
-        exchange(server.port, request).must(COMMIT, 201)
+        bench.say(f"{count:,} blocks")
+        bench.store(stage.server, stage.build.put_small_blocks(f"many{number}"), count)
+        request, began = stage.build.commit(f"many{number}", count), time.perf_counter()
+        stage.must(request)
         took.append(time.perf_counter() - began)
-    bench.note(COMMIT, LAZULITE, took, bench.plan.blocks)
+    bench.note(COMMIT, LAZULITE, took, count)

@@ -7,22 +7,23 @@ client that it needs, has the whole machine.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
+from typing import NamedTuple, Unpack
 
 from tests.postgres.server import PostgresServer
 
 from benchmarks import pgbench
-from benchmarks.bench import Bench, Contender
+from benchmarks.bench import Bench, Changes, Contender, Stage
 from benchmarks.catalogue import MANY_PARTITIONS, Catalogue
-from benchmarks.database import SETTINGS, Database, conditions
-from benchmarks.entities import PARTITION_ROWS, PAYLOAD_BYTES, TRANSACTION_ROWS
+from benchmarks.database import Database, served
+from benchmarks.entities import PARTITION_ROWS, PAYLOAD_BYTES
 from benchmarks.processes import Server
 from benchmarks.rows import Row
 from benchmarks.sections.big import BIG, SMALL, check_space
 from benchmarks.several import loading_all, throttling
 from benchmarks.subjects import HELD, LAZULITE, PGBENCH, TWO, TWO_HELD, start
-from benchmarks.workload import Load, Workload
+from benchmarks.workload import Workload
 from lazulite.engine.postgres.settings import PostgresSettings
 
 FEWER_CONNECTIONS = 16  # of single requests by HTTP, beside 64
@@ -33,35 +34,40 @@ HELD_TO = 0.25  # of a CPU
 SIZE = "size"
 SIZED_ENTITIES, SHARING = 20_000, (1000, 10, 1)
 """Entities whose size is measured, by the number of them that share a partition."""
+WORKLOADS: Sequence[tuple[Callable[[Catalogue], Workload], Sequence[str], str]] = (
+    (partial(Catalogue.get, connections=64), (SMALL, BIG), "point_read"),
+    (Catalogue.insert, (SMALL, BIG), "single_insert"),
+    (partial(Catalogue.insert, partitions=MANY_PARTITIONS), (BIG,), ""),
+    (Catalogue.merge, (BIG,), ""),
+    (Catalogue.transaction, (SMALL, BIG), ""),
+    (Catalogue.pages, (SMALL, BIG), ""),
+    (Catalogue.ranges, (SMALL, BIG), ""),
+)
+"""Workloads, the databases by their size, and the script of pgbench that does the same."""
 
 
-@dataclass(frozen=True)
-class Side:
-    """A database of some size, two Lazulite processes on it as one server, and the database's own processes."""
+class Side(NamedTuple):
+    """A database of some size, and two Lazulite processes on it as one server."""
 
     variant: str
     database: Database
-    server: Server
-    store: Server
-    catalogue: Catalogue
+    stage: Stage[Catalogue]
 
-    def contender(self, subject: str, workload: Workload, server: Server, load: Load | None = None) -> Contender:
-        """Return a contender with this database as the store."""
-        return Contender(subject, server, replace(workload, variant=self.variant), load, self.store)
+    def asked(self, subject: str, build: Callable[[Catalogue], Workload], **changes: Unpack[Changes]) -> Contender:
+        """Return a subject's contender: one process, or both with a load generator for each."""
+        one = self.stage.server._replace(peers=())
+        server = self.stage.server if subject in (TWO, TWO_HELD) else one
+        changes["variant"] = self.variant
+        return self.stage._replace(subject=subject, server=server).asked(build, **changes)
 
-    @property
-    def one(self) -> Server:
-        """The first of the two processes."""
-        return self.server._replace(peers=())
-
-    def pgbench(self, script: str, workload: Workload) -> Contender:
+    def pgbench(self, script: str, build: Callable[[Catalogue], Workload]) -> Contender:
         """Return pgbench with the script of a point read or a single insert."""
         space, value_bytes = self.database.stored()
-        entities = self.catalogue.entities
         reads = script == "point_read"
+        entities = self.stage.build.entities
         variables = pgbench.point_read(space, entities) if reads else pgbench.single_insert(value_bytes)
         load = pgbench.loading(self.database.dsn, script, variables)
-        return self.contender(PGBENCH, replace(workload, connections=POOL, requests=[]), Server(0, 0), load)
+        return self.asked(PGBENCH, build, connections=POOL, requests=[], load=load)._replace(server=Server(0, 0))
 
 
 def run(bench: Bench) -> None:
@@ -69,63 +75,45 @@ def run(bench: Bench) -> None:
     if not bench.plan.postgres:
         return
     check_space(bench, bench.plan.postgres * DISK_BYTES_PER_ENTITY, "--postgres")
-    bench.plan = replace(bench.plan, pin=False)
-    with ExitStack() as stack:
-        postgres = stack.enter_context(PostgresServer.make(bench.location.parent, **SETTINGS))
-        bench.conditions += [
-            f"section postgres: {conditions(postgres)}",
-            f"section postgres: {POOL // 2} connections of each Lazulite process, {POOL} of pgbench",
-            f"section postgres: {pgbench.version()}, -M prepared; nothing is held on a CPU",
-        ]
-        small = _side(bench, stack, postgres, SMALL, bench.plan.entities)
-        large = _side(bench, stack, postgres, BIG, bench.plan.postgres)
-        for contenders in _comparisons(bench, small, large):
+    with served(bench) as postgres, ExitStack() as stack:
+        connections = f"{POOL // 2} connections of each Lazulite process, {POOL} of pgbench"
+        bench.conditions.append(f"section postgres: {connections}")
+        sizes = {SMALL: bench.plan.entities, BIG: bench.plan.postgres}
+        sides = {variant: _side(bench, stack, postgres, variant, entities) for variant, entities in sizes.items()}
+        for build, variants, script in WORKLOADS:
+            contenders = list(_contenders(bench, build, [sides[each] for each in variants], script))
             bench.compare(contenders, with_baseline=False, warm_s=WARM_SECONDS_MAX)
         _sizes(bench, postgres)
 
 
 def _side(bench: Bench, stack: ExitStack, postgres: PostgresServer, variant: str, entities: int) -> Side:
     """Fill a database: the first partition, or the whole of a small table, through the service."""
-    bench.say(f"{entities:,} entities into a database")
     database, store = Database(postgres), Server(postgres.address[1], postgres.pid, tree=True)
     options = ("--engine-connections", str(POOL // 2))
-    services = [start(LAZULITE, *options, pin=False, LAZULITE_ENGINE=database.dsn) for _ in range(2)]
-    first, second = map(stack.enter_context, services)
-    catalogue = bench.create_table(first, entities)
-    through_service = PARTITION_ROWS if variant == BIG else entities
-    bench.store(first, catalogue.preload(), through_service // TRANSACTION_ROWS)
+    first = PARTITION_ROWS if variant == BIG else entities
+    stage = stack.enter_context(bench.stage(LAZULITE, Catalogue, first, *options, engine=database.dsn))
+    peer = stack.enter_context(start(LAZULITE, *options, pin=False, engine=database.dsn))
     if variant == BIG:
         bench.note("load by SQL", PGBENCH, [database.multiply(database.stored()[0], entities)], entities)
     _note_sizes(bench, SIZE, entities, database.sizes_mb())
-    return Side(variant, database, first._replace(peers=(second,)), store, catalogue)
+    both = stage.server._replace(peers=(peer,))
+    return Side(variant, database, Stage(LAZULITE, both, Catalogue(both.host, entities), store))
 
 
-def _comparisons(bench: Bench, small: Side, large: Side) -> Iterator[Sequence[Contender]]:
-    """Yield the contenders, workload by workload: the service, pgbench where it can, and two processes."""
-    workloads: Sequence[tuple[Callable[[Catalogue], Workload], Sequence[Side], str]] = (
-        (partial(Catalogue.get, connections=64), (small, large), "point_read"),
-        (Catalogue.insert, (small, large), "single_insert"),
-        (partial(Catalogue.insert, partitions=MANY_PARTITIONS), (large,), ""),
-        (Catalogue.merge, (large,), ""),
-        *((build, (small, large), "") for build in (Catalogue.transaction, Catalogue.pages, Catalogue.ranges)),
-    )
-    for build, sides, script in workloads:
-        asked = [(side, build(side.catalogue)) for side in sides]
-        fewer = [(side, replace(workload, connections=FEWER_CONNECTIONS)) for side, workload in asked if script]
-        yield [
-            *(side.contender(LAZULITE, workload, side.one) for side, workload in (*asked, *fewer)),
-            *(side.pgbench(script, workload) for side, workload in asked if script),
-            *_processes(bench, *asked[-1]),
-        ]
-
-
-def _processes(bench: Bench, side: Side, workload: Workload) -> Iterator[Contender]:
-    """Yield two processes; and one and two that are held to a share of a CPU, with twice the connections."""
-    one, both = bench.plan.load, loading_all(bench.plan.load, side.server)
-    held = replace(workload, connections=2 * workload.connections)
-    yield side.contender(TWO, workload, side.server, both)
-    yield side.contender(HELD, held, side.one, throttling(one, side.one, HELD_TO))
-    yield side.contender(TWO_HELD, held, side.server, throttling(both, side.server, HELD_TO))
+def _contenders(
+    bench: Bench, build: Callable[[Catalogue], Workload], sides: Sequence[Side], script: str
+) -> Iterator[Contender]:
+    """Yield the service, pgbench where it can, two processes; one and two that are held to a share of a CPU."""
+    yield from (side.asked(LAZULITE, build) for side in sides)
+    if script:
+        yield from (side.asked(LAZULITE, build, connections=FEWER_CONNECTIONS) for side in sides)
+        yield from (side.pgbench(script, build) for side in sides)
+    side, server = sides[-1], sides[-1].stage.server
+    one, both = bench.plan.load, loading_all(bench.plan.load, server)
+    twice = 2 * build(side.stage.build).connections
+    yield side.asked(TWO, build, load=both)
+    yield side.asked(HELD, build, connections=twice, load=throttling(one, server._replace(peers=()), HELD_TO))
+    yield side.asked(TWO_HELD, build, connections=twice, load=throttling(both, server, HELD_TO))
 
 
 def _sizes(bench: Bench, postgres: PostgresServer) -> None:
@@ -134,9 +122,9 @@ def _sizes(bench: Bench, postgres: PostgresServer) -> None:
     for sharing in SHARING:
         bench.say(f"{entities:,} entities, {sharing:,} of a partition")
         database = Database(postgres)
-        with start(LAZULITE, pin=False, LAZULITE_ENGINE=database.dsn) as server:
-            catalogue, before = bench.create_table(server, entities), database.log_mb()
-            bench.store(server, catalogue.insert(partitions=entities // sharing), entities)
+        with bench.stage(LAZULITE, Catalogue, engine=database.dsn) as stage:
+            before = database.log_mb()
+            bench.store(stage.server, stage.build.insert(partitions=entities // sharing), entities)
             sizes = database.sizes_mb() | {"log": database.log_mb() - before}
             _note_sizes(bench, f"{SIZE}, {sharing:,} to a partition", entities, sizes)
 

@@ -6,20 +6,16 @@ At each stage, a server of the queue and one of an empty queue take turns.
 import asyncio
 import multiprocessing
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import ExitStack
 from pathlib import Path
 from random import Random
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 from uuid import UUID
 
-from benchmarks.bench import Bench, Contender
+from benchmarks.bench import Bench, Stage
 from benchmarks.cycles import QUEUE, TEXT_BYTES, Queues
-from benchmarks.exchange import exchange
-from benchmarks.processes import Server
 from benchmarks.sections.big import check_space, settle
-from benchmarks.sections.queue import started
 from benchmarks.signing import ACCOUNT
 from benchmarks.subjects import EMPTY, LAZULITE
 from lazulite.engine.contract import Engine
@@ -32,25 +28,21 @@ from lazulite.queue.model.moves import Move
 from lazulite.queue.model.shard import Shard
 from lazulite.settings.config import store_path
 
+T = TypeVar("T")
+
 DISK_BYTES_PER_MESSAGE = 4 * TEXT_BYTES
 COMMIT_MESSAGES = 1000
 _NOISE = Random(2).randbytes(1 << 19).hex().encode()
+HELD, EXPIRED, DELETED = "held", "expired", "deleted"
 _HELD_SECONDS, _WEEK_SECONDS = 6 * 86_400, 7 * 86_400
 
 
-class _Stage(NamedTuple):
-    """What a queue gets before it is measured."""
+class _Part(NamedTuple):
+    """The messages that a queue gets before it is measured. The name tells what becomes of them: `HELD` and others."""
 
     name: str
-    entities: int
-    """So many messages it has then, or had."""
+    entities: int  # so many messages it has then, or had
     added: int = 0
-    expired: bool = False
-    """Those that were added have expired, and a sweep begins."""
-    held: bool = False
-    """Those that were added are claimed."""
-    emptied: bool = False
-    """All are deleted."""
 
 
 def run(bench: Bench) -> None:
@@ -58,74 +50,67 @@ def run(bench: Bench) -> None:
     most = bench.plan.messages
     few, many = most // 1000, most // 10
     check_space(bench, 2 * most * DISK_BYTES_PER_MESSAGE, "--messages")
-    growing = [
-        _Stage("few", few, few),
-        _Stage("many", many, many - few),
-        _Stage("most", most, most - many),
-        _Stage("deleted", most, emptied=True),
-    ]
-    others = [_Stage("held", many, many, held=True)], [_Stage("expired", many, many, expired=True)]
-    with ExitStack() as stack:
-        empty = started(bench, stack, LAZULITE, Queues)
-        for stages in (growing, *others):
+    growing = _Part("few", few, few), _Part("many", many, many - few), _Part("most", most, most - many)
+    with bench.stage(LAZULITE, Queues) as empty:
+        for parts in ((*growing, _Part(DELETED, most)), (_Part(HELD, many, many),), (_Part(EXPIRED, many, many),)):
             with tempfile.TemporaryDirectory(prefix="queue-", dir=bench.location) as temporary:
-                for stage in stages:
-                    _measure(bench, Path(temporary), stage, *empty)
+                for part in parts:
+                    _measure(bench, Path(temporary), part, empty._replace(subject=EMPTY))
 
 
-def _measure(bench: Bench, location: Path, stage: _Stage, empty: Server, its_queues: Queues) -> None:
-    bench.say(f"{stage.name}: {stage.entities:,} messages")
-    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:  # Its memory ends with it.
-        pool.submit(_prepare, location, stage).result()
-    with ExitStack() as stack:
-        server, queues = started(bench, stack, LAZULITE, Queues, location)
-        if not stage.expired:
-            settle(bench, server)
-        queues.entities = stage.entities
-        exchange(empty.port, its_queues.clear()).must("clearing the queue", 204)
-        both = (LAZULITE, server, queues), (EMPTY, empty, its_queues)
-        puts = [Contender(subject, its, of.put(variant=stage.name)) for subject, its, of in both]
-        cycles = [Contender(subject, its, *of.cycle(variant=stage.name)) for subject, its, of in both]
-        for contenders in (puts, cycles):
+def _measure(bench: Bench, location: Path, part: _Part, empty: Stage[Queues]) -> None:
+    bench.say(f"{part.name}: {part.entities:,} messages")
+    fill(location, _change, part)
+    with bench.stage(LAZULITE, Queues, part.entities, place=location) as stage:
+        if part.name != EXPIRED:
+            settle(bench, stage.server)
+        empty.must(empty.build.clear(), 204)
+        for workload in (Queues.put, Queues.cycle):
+            contenders = [each.asked(workload, variant=part.name) for each in (stage, empty)]
             bench.compare(contenders, with_baseline=False)
 
 
-def _prepare(location: Path, stage: _Stage) -> None:
-    asyncio.run(_change(location, stage))
+def fill(location: Path, change: Callable[[Engine, T], Awaitable[None]], argument: T) -> None:
+    """Change the store at a location in a process of its own, whose memory ends with it."""
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+        pool.submit(_fill, location, change, argument).result()
 
 
-async def _change(location: Path, stage: _Stage) -> None:
-    engine = RocksEngine.open(store_path(location), system_clock)
-    try:
-        catalog = Catalog(engine)
-        await catalog.create(ACCOUNT, QUEUE, ())
-        queue = await catalog.require(ACCOUNT, QUEUE)
-        for number in range(queue.shards):
-            await _change_shard(engine, queue.space, number, stage)
-    finally:
-        await engine.close()
+def _fill(location: Path, change: Callable[[Engine, T], Awaitable[None]], argument: T) -> None:
+    async def run() -> None:
+        engine = RocksEngine.open(store_path(location), system_clock)
+        try:
+            await change(engine, argument)
+        finally:
+            await engine.close()
+
+    asyncio.run(run())
 
 
-async def _change_shard(engine: Engine, space: int, number: int, stage: _Stage) -> None:
-    shard = Shard(engine, space, number, system_clock, Expirations(engine, Random(1)), alone=True)
-    await shard.know()
-    for added in _messages(shard, stage):
-        await shard.commit([Move(None, message) for message in added])
-        if stage.held:
-            held_until = shard.present() + _HELD_SECONDS * TICKS_PER_SECOND
-            await shard.commit([Move(message.place, message.claimed(held_until)) for message in added])
-    while stage.emptied and (head := await shard.claimable(COMMIT_MESSAGES, 1 << 30, least=COMMIT_MESSAGES)).messages:
-        await shard.commit([Move(message.place, None) for message in head.messages])
+async def _change(engine: Engine, part: _Part) -> None:
+    catalog = Catalog(engine)
+    await catalog.create(ACCOUNT, QUEUE, ())
+    queue = await catalog.require(ACCOUNT, QUEUE)
+    for number in range(queue.shards):
+        shard = Shard(engine, queue.space, number, system_clock, Expirations(engine, Random(1)), alone=True)
+        await shard.know()
+        for added in _messages(shard, part):
+            await shard.commit([Move(None, message) for message in added])
+            if part.name == HELD:
+                until = shard.present() + _HELD_SECONDS * TICKS_PER_SECOND
+                await shard.commit([Move(message.place, message.claimed(until)) for message in added])
+        if part.name == DELETED:
+            while (head := await shard.claimable(COMMIT_MESSAGES, 1 << 30, least=COMMIT_MESSAGES)).messages:
+                await shard.commit([Move(message.place, None) for message in head.messages])
 
 
-def _messages(shard: Shard, stage: _Stage) -> Iterator[list[Message]]:
+def _messages(shard: Shard, part: _Part) -> Iterator[list[Message]]:
     """Yield new messages, as many as one commit adds. Their texts do not compress together."""
-    random = Random(stage.name)
-    for begin in range(0, stage.added, COMMIT_MESSAGES):
+    random = Random(part.name)
+    for begin in range(0, part.added, COMMIT_MESSAGES):
         now = shard.present()
-        expires = now + (1 if stage.expired else _WEEK_SECONDS) * TICKS_PER_SECOND
-        starts = [random.randrange(len(_NOISE) - TEXT_BYTES) for _ in range(min(COMMIT_MESSAGES, stage.added - begin))]
-        yield [
-            Message(UUID(int=random.getrandbits(128)), now, expires, now, _NOISE[start : start + TEXT_BYTES])
-            for start in starts
-        ]
+        expires = now + (1 if part.name == EXPIRED else _WEEK_SECONDS) * TICKS_PER_SECOND
+        starts = [random.randrange(len(_NOISE) - TEXT_BYTES) for _ in range(min(COMMIT_MESSAGES, part.added - begin))]
+        ids = [UUID(int=random.getrandbits(128)) for _ in starts]
+        texts = [_NOISE[start : start + TEXT_BYTES] for start in starts]
+        yield [Message(each, now, expires, now, text) for each, text in zip(ids, texts, strict=True)]

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import timeit
+from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
 
@@ -17,22 +18,22 @@ COMMANDS = {
     "lazulite --help": ["-m", "lazulite", "--help"],
 }
 """By name: arguments of the interpreter. The time of the first one is Python's own."""
-ATTEMPTS = 10
 
 
 def run(bench: Bench) -> None:
     """Measure commands, embedded servers until they are ready, and idle servers."""
-    bench.say("commands")
-    with pinned(SERVER_CPU, pin=bench.plan.pin):
-        for name, arguments in COMMANDS.items():
-            command = partial(subprocess.run, [sys.executable, *arguments], check=True, stdout=subprocess.DEVNULL)
-            bench.note(name, LAZULITE, timeit.repeat(command, number=1, repeat=ATTEMPTS))
-        with ExitStack() as stack:
-            seconds = timeit.repeat(lambda: stack.enter_context(embedded()), number=1, repeat=ATTEMPTS)
-        bench.note("lazulite.testing.server", LAZULITE, seconds)
-    bench.say("idle servers")
+    attempts: dict[str, Callable[[], object]] = {
+        name: partial(subprocess.run, [sys.executable, *arguments], check=True, stdout=subprocess.DEVNULL)
+        for name, arguments in COMMANDS.items()
+    }
     with ExitStack() as stack:
-        for subject in bench.present(LAZULITE, BASELINE, AZURITE):
-            options = () if subject == BASELINE else ("--location", bench.location / subject)
-            server = stack.enter_context(start(subject, *options, pin=bench.plan.pin))
+        attempts["lazulite.testing.server"] = lambda: stack.enter_context(embedded())
+        with pinned(SERVER_CPU, pin=bench.plan.pin):
+            for name, attempt in attempts.items():
+                bench.say(name)
+                bench.note(name, LAZULITE, timeit.repeat(attempt, number=1, repeat=10))
+    for subject in bench.present(LAZULITE, BASELINE, AZURITE):
+        bench.say(f"idle {subject}")
+        options = () if subject == BASELINE else ("--location", bench.location / subject)
+        with start(subject, *options, pin=bench.plan.pin) as server:
             bench.note("idle", subject, server=server)

@@ -2,10 +2,9 @@
 
 from dataclasses import replace
 
-from benchmarks.bench import Bench, Contender
+from benchmarks.bench import Bench, Contender, Stage
 from benchmarks.blobs import BLOCK_BYTES, Blobs
-from benchmarks.exchange import exchange
-from benchmarks.processes import Server
+from benchmarks.catalogue import Catalogue
 from benchmarks.sections.big import BESIDE_CONNECTIONS, grown, load_beside, measure_how
 from benchmarks.streams import MIB, run_download, run_slow, run_upload
 from benchmarks.subjects import LAZULITE, free_port
@@ -21,15 +20,15 @@ WHOLE, IN_BLOCKS = "whole", "in-blocks"
 
 def run(bench: Bench) -> None:
     """Measure large blobs one at a time; then point reads and inserts alone, and while bodies move slowly."""
-    blob_port = free_port()
-    both = ("--services", "table,blob", "--blob-port", str(blob_port))
-    with bench.stages(LAZULITE, options=both) as [(subject, server, catalogue)]:
-        blob_server = server._replace(port=blob_port)
-        blobs = Blobs(blob_server)
-        exchange(blob_port, blobs.create()).must("creating the container", 201)
-        _one_at_a_time(bench, blob_server, blobs)
-        workloads = catalogue.get(BESIDE_CONNECTIONS), catalogue.insert(BESIDE_CONNECTIONS)
-        contenders = [Contender(subject, server, workload) for workload in workloads]
+    port = free_port()
+    both = ("--services", "table,blob", "--blob-port", str(port))
+    with bench.stage(LAZULITE, Catalogue, bench.plan.entities, *both) as tables:
+        server = tables.server._replace(port=port)
+        stage = Stage(LAZULITE, server, Blobs(server.host))
+        stage.must(stage.build.create())
+        _one_at_a_time(bench, stage)
+        builds = Catalogue.get, Catalogue.insert
+        contenders = [tables.asked(build, connections=BESIDE_CONNECTIONS) for build in builds]
 
         def measure(how: str) -> None:
             for number in range(bench.plan.rounds):
@@ -39,23 +38,23 @@ def run(bench: Bench) -> None:
         bench.say("table requests alone")
         measure("alone")
         bench.say(f"beside {AT_ONCE} slow uploads and as many slow downloads")
-        uploads = [blobs.upload(f"slow{number}", PUT_MB_MAX) for number in range(AT_ONCE)]
-        requests = [*uploads, *[blobs.download(IN_BLOCKS)] * AT_ONCE]
-        slow = Workload("slow uploads and downloads", 1, len(requests), 200, requests)
+        uploads = [stage.build.upload(f"slow{number}", PUT_MB_MAX) for number in range(AT_ONCE)]
+        requests = [*uploads, *[stage.build.download(IN_BLOCKS)] * AT_ONCE]
+        slow = Workload("slow uploads and downloads", 1, len(requests), 200, requests, load=run_slow)
         seconds = len(contenders) * bench.plan.rounds * bench.plan.seconds
-        with load_beside(bench, Contender(subject, blob_server, slow, run_slow), seconds):
+        with load_beside(bench, Contender(LAZULITE, server, slow), seconds):
             measure("beside streams")
 
 
-def _one_at_a_time(bench: Bench, server: Server, blobs: Blobs) -> None:
+def _one_at_a_time(bench: Bench, stage: Stage[Blobs]) -> None:
     """Measure one Put Blob and its download, then a blob of blocks and its download."""
-    whole = min(bench.plan.stream_mb, PUT_MB_MAX)
+    server, blobs, whole = stage.server, stage.build, min(bench.plan.stream_mb, PUT_MB_MAX)
 
     def move(name: str, mebibytes: int, status: int, request: bytes, load: Load) -> None:
         bench.say(f"{name} of {mebibytes:,} MiB")
         before = server.memory_mb()
-        workload = Workload(name, mebibytes, 1, status, [request], variant=f"of {mebibytes:,} MiB")
-        row = bench.run(Contender(LAZULITE, server, workload, load), Limits(UPLOAD_SECONDS_MAX, 1))
+        workload = Workload(name, mebibytes, 1, status, [request], variant=f"of {mebibytes:,} MiB", load=load)
+        row = bench.run(Contender(LAZULITE, server, workload), Limits(UPLOAD_SECONDS_MAX, 1))
         bench.rows.append(grown(row, before))
 
     move("Put Blob", whole, 201, blobs.upload(WHOLE, whole), run_upload)
@@ -63,8 +62,8 @@ def _one_at_a_time(bench: Bench, server: Server, blobs: Blobs) -> None:
     blocks = bench.plan.stream_mb * MIB // BLOCK_BYTES
     bench.say(f"{blocks:,} blocks")
     before = server.memory_mb()
-    workload = replace(blobs.put_blocks(name=IN_BLOCKS), variant=f"of {bench.plan.stream_mb:,} MiB")
+    workload = replace(blobs.put_blocks(IN_BLOCKS), variant=f"of {bench.plan.stream_mb:,} MiB")
     row = bench.store(server, workload, blocks, UPLOAD_SECONDS_MAX)
-    exchange(server.port, blobs.commit(IN_BLOCKS, blocks)).must("committing the blocks", 201)
+    stage.must(blobs.commit(IN_BLOCKS, blocks))
     bench.rows.append(grown(row, before))
     move("Get Blob of blocks", bench.plan.stream_mb, 200, blobs.download(IN_BLOCKS), run_download)

@@ -6,7 +6,7 @@ Nothing is held on a CPU: client, workers and primary share all of them. The sto
 from contextlib import ExitStack
 from dataclasses import replace
 
-from benchmarks.bench import Bench, Contender
+from benchmarks.bench import Bench
 from benchmarks.catalogue import Catalogue
 from benchmarks.subjects import LAZULITE, WORKERS
 
@@ -18,12 +18,12 @@ def run(bench: Bench) -> None:
     """Measure point reads and single inserts, many at a time and one at a time."""
     bench.plan = replace(bench.plan, pin=False)
     with ExitStack() as stack:
-        stages = {}
+        stages = []
         for subject, workers in ({LAZULITE: 1} | WORKERS).items():
-            [stages[subject]] = stack.enter_context(bench.stages(LAZULITE, options=("--workers", str(workers))))
+            options = "--workers", str(workers)
+            stage = stack.enter_context(bench.stage(LAZULITE, Catalogue, bench.plan.entities, *options))
+            if workers > 1:
+                stage = stage._replace(subject=subject, server=stage.server.workers(), store=stage.server)
+            stages.append(stage)
         for build, connections in REQUESTS:
-            contenders = []
-            for subject, (_, server, catalogue) in stages.items():
-                answering, store = (server.workers(), server) if subject in WORKERS else (server, None)
-                contenders.append(Contender(subject, answering, build(catalogue, connections), store=store))
-            bench.compare(contenders, with_baseline=False)
+            bench.compare([stage.asked(build, connections=connections) for stage in stages], with_baseline=False)
