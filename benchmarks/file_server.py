@@ -5,7 +5,7 @@ from functools import partial
 
 from aiohttp import web
 
-from benchmarks.signing import ACCOUNT
+from benchmarks.requests import ACCOUNT
 
 
 def main() -> None:

@@ -19,7 +19,7 @@ from urllib.parse import parse_qsl, unquote_to_bytes
 from rocksdict import Rdict, WriteBatch
 
 from benchmarks.baseline_server import Responder, serve
-from benchmarks.signing import account_sas, shared_key
+from benchmarks.requests import account_sas, shared_key
 from lazulite.engine.rocksdb.options import RocksSettings, database_options, write_options
 
 _ENTITY = re.compile(rb"/[^/]*/([^(]*)\(PartitionKey='(.*)',RowKey='(.*)'\)")

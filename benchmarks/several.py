@@ -1,8 +1,8 @@
 """Loads of several servers at once, and of servers that are held to a share of a CPU.
 
 A share shows the rates of several servers with CPUs enough, on a machine of few. It limits the time that a process has
-a processor. While the process waits for others it uses none of its share, as on a machine of its own: but it can save
-up `_BURST_SECONDS` only.
+a processor. A process that waits for others uses none of its share, as on a machine of its own: but it can save up
+`_BURST_SECONDS` only.
 """
 
 import os
@@ -25,13 +25,12 @@ def loading_all(load: Load, server: Server) -> Load:
     Each begins with other requests, so that they do not change the same entities at the same time. Of the latencies,
     the worse one counts.
     """
+    number = len(server.all)
 
     def together(workload: Workload, _: int, first: int, limits: Limits) -> Measurement:
-        requests, number = workload.requests, len(server.all)
-
         def run(place: int) -> Measurement:
-            begin = place * len(requests) // number
-            turned = [*requests[begin:], *requests[:begin]]
+            begin = place * len(workload.requests) // number
+            turned = [*workload.requests[begin:], *workload.requests[:begin]]
             share = replace(workload, connections=max(1, workload.connections // number), requests=turned)
             return load(share, server.all[place].port, first + place * (NUMBERS_PER_RUN // number), limits)
 
@@ -65,7 +64,8 @@ def allowance(left_s: float, share: float, passed_s: float, used_s: float) -> fl
 
 def _hold(pid: int, share: float, over: threading.Event) -> None:
     clock = ~pid << 3 | _SCHEDULED  # As clock_getcpuclockid(3) has it.
-    now_s, used_s, left_s, stopped = time.monotonic(), time.clock_gettime(clock), 0.0, False
+    now_s, used_s, left_s = time.monotonic(), time.clock_gettime(clock), 0.0
+    stopped = False
     try:
         while not over.wait(_TICK_SECONDS):
             before_s, used_before_s = now_s, used_s

@@ -26,10 +26,10 @@ from benchmarks.exchange import exchange, probe  # noqa: E402
 from benchmarks.load import run_asyncio, run_wrk, wrk_version  # noqa: E402
 from benchmarks.processes import Server  # noqa: E402
 from benchmarks.report import render  # noqa: E402
+from benchmarks.requests import account_sas, shared_key  # noqa: E402
 from benchmarks.rows import Row, read_sections, write_section  # noqa: E402
 from benchmarks.sections import SECTIONS  # noqa: E402
 from benchmarks.sections.big import load_beside  # noqa: E402
-from benchmarks.signing import account_sas, shared_key  # noqa: E402
 from benchmarks.streams import run_slow, run_upload  # noqa: E402
 from benchmarks.subjects import LAZULITE, MINIMAL, WORKERS, baseline, start  # noqa: E402
 from benchmarks.targets import TARGETS, ratio  # noqa: E402

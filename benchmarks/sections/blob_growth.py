@@ -8,9 +8,9 @@ from random import Random
 
 from benchmarks.bench import Bench
 from benchmarks.blobs import BLOB_BYTES, CONTAINER, Blobs, names
+from benchmarks.requests import ACCOUNT
 from benchmarks.sections.big import BIG, SMALL, check_space, settle
 from benchmarks.sections.queue_growth import fill
-from benchmarks.signing import ACCOUNT
 from benchmarks.subjects import LAZULITE
 from lazulite.blob.model.blob import Blob, BlobType
 from lazulite.blob.model.rows import CURRENT

@@ -15,8 +15,8 @@ from uuid import UUID
 
 from benchmarks.bench import Bench, Stage
 from benchmarks.cycles import QUEUE, TEXT_BYTES, Queues
+from benchmarks.requests import ACCOUNT
 from benchmarks.sections.big import check_space, settle
-from benchmarks.signing import ACCOUNT
 from benchmarks.subjects import EMPTY, LAZULITE
 from lazulite.engine.contract import Engine
 from lazulite.engine.rocksdb.engine import RocksEngine

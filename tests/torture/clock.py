@@ -16,7 +16,7 @@ from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
-from benchmarks.signing import ACCOUNT, account_sas, shared_key
+from benchmarks.requests import ACCOUNT, account_sas, shared_key
 
 from tests.server_process import Program, ServerProcess
 

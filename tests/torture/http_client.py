@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import NamedTuple, Self
 from urllib.parse import quote
 
-from benchmarks.signing import ACCOUNT, account_sas
+from benchmarks.requests import ACCOUNT, account_sas
 
 from tests.sdk.ledger import Content, Key
 

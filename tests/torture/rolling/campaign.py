@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 from random import Random
 
-from benchmarks.signing import ACCOUNT
+from benchmarks.requests import ACCOUNT
 
 from tests.postgres.server import shared, until
 from tests.server_process import LAZULITE, Program

@@ -6,7 +6,7 @@ from pathlib import Path
 from azure.data.tables import TableServiceClient
 from azure.storage.blob import BlobServiceClient
 from azure.storage.queue import QueueServiceClient
-from benchmarks.signing import ACCOUNT, KEY
+from benchmarks.requests import ACCOUNT, KEY
 
 from tests.postgres.server import shared
 from tests.server_process import LAZULITE
