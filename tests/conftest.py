@@ -31,8 +31,11 @@ NOT_IN_CHECK = {
         *("engine/rocksdb/test_corruption.py", "engine/test_model.py"),
     ),
     "installation": ("test_deploy.py", "test_package.py"),
-    "long searches": ("table/test_heavy_bodies.py", "table/test_service_model.py"),
-    "campaigns and benchmarks, in small": (*("torture", "fuzz", "test_benchmarks.py", "test_benchmarks_database.py"),),
+    "long searches": ("table/test_heavy_bodies.py", "table/test_service_model.py", "queue/test_schedules.py"),
+    "large data": ("service/test_large_bodies.py",),
+    "campaigns and benchmarks, in small": (
+        *("torture", "fuzz", "test_benchmarks.py", "test_benchmarks_database.py", "test_benchmarks_in_process.py"),
+    ),
 }
 """Why -> the directories and files, from this directory, that only `make test` runs."""
 ENGINE_NOT_IN_CHECK = "[postgres"

@@ -3,7 +3,6 @@
 import asyncio
 import base64
 import hashlib
-import resource
 from collections.abc import AsyncIterator
 
 import pytest
@@ -14,10 +13,6 @@ from .streams import BYTES_MAX, StreamService
 from .world import ACCOUNT, World, account_sas, serving
 
 MIB = 1 << 20
-AT_ONCE = 16
-LENGTH = 64 * MIB
-CHUNK = bytes(WINDOW_BYTES)
-GROWTH_MAX = 64 * MIB
 
 
 @pytest.fixture(name="world", params=["native", "asgi"])
@@ -55,45 +50,6 @@ async def test_exchanges_are_logged_after_the_last_byte(world: World) -> None:
     put, got = await world.logged()
     assert put["bytes_in"] == 5 * MIB
     assert got["bytes_out"] >= 5 * MIB
-
-
-async def _upload(world: World) -> bytes:
-    assert world.server is not None
-    reader, writer = await asyncio.open_connection("127.0.0.1", world.server.port)
-    head = f"PUT /{ACCOUNT}/a?{account_sas()} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: {LENGTH}\r\n\r\n"
-    writer.write(head.encode())
-    for _ in range(LENGTH // len(CHUNK)):
-        writer.write(CHUNK)
-        await writer.drain()
-    said = await reader.readuntil(b"\r\n\r\n")
-    writer.close()
-    await writer.wait_closed()
-    return said
-
-
-async def _download(world: World) -> int:
-    assert world.server is not None
-    reader, writer = await asyncio.open_connection("127.0.0.1", world.server.port)
-    writer.write(f"GET /{ACCOUNT}/{LENGTH}?{account_sas()} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode())
-    await reader.readuntil(b"\r\n\r\n")
-    count = 0
-    while count < LENGTH:
-        count += len(await reader.read(WINDOW_BYTES))
-    writer.close()
-    await writer.wait_closed()
-    return count
-
-
-def _peak_bytes() -> int:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-
-
-async def test_many_large_bodies_at_once_take_little_memory(native: World) -> None:
-    before = _peak_bytes()
-    uploads = await asyncio.gather(*(_upload(native) for _ in range(AT_ONCE)))
-    assert all(b"\r\nx-received: %d\r\n" % LENGTH in said for said in uploads)
-    assert await asyncio.gather(*(_download(native) for _ in range(AT_ONCE))) == [LENGTH] * AT_ONCE
-    assert _peak_bytes() - before < GROWTH_MAX
 
 
 async def test_a_body_over_the_bound_of_its_route_is_rejected_unread(native: World) -> None:
