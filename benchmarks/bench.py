@@ -121,7 +121,7 @@ class Bench:
     def stage(
         self, subject: str, build: type[B], count: int = 0, *options: str, place: Path | None = None, engine: str = ""
     ) -> Iterator[Stage[B]]:
-        """Run a subject with so many entities: on those that are at `place`, or on a database."""
+        """Run a subject on the store at `place`, or on a new one with so many entities: files, or a database."""
         prefix = f"{self.section}-{subject}-"
         where = () if engine else ("--location", place or tempfile.mkdtemp(prefix=prefix, dir=self.location))
         with start(subject, *where, *options, pin=self.plan.pin, service=build.service, engine=engine) as server:
