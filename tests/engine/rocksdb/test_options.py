@@ -1,5 +1,6 @@
 """What the options of a store depend on."""
 
+import re
 import resource
 from pathlib import Path
 
@@ -27,3 +28,17 @@ def test_rocksdb_is_reported(tmp_path: Path) -> None:
     home.close(home.open())
     newest = max(tmp_path.glob("OPTIONS-*"))
     assert f"max_open_files={open_files(SETTINGS)}\n" in newest.read_text()
+
+
+def test_keys_of_an_index_share_their_beginnings(tmp_path: Path) -> None:
+    home = DataDirectory(tmp_path, SETTINGS)
+    database = home.open()
+    for number in range(4000):
+        database.put(b"a partition key of ordinary length %06d" % number, b"v" * 1024)
+    database.flush()
+    properties = str(database.property_value("rocksdb.aggregated-table-properties"))
+    home.close(database)
+    blocks, index_bytes = (
+        int(re.findall(rf"{name}[^=;]*=(\d+)", properties)[0]) for name in ("data blocks", "index block size")
+    )
+    assert index_bytes < 20 * blocks

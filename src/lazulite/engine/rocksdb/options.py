@@ -28,9 +28,9 @@ class RocksSettings:
     """Tunables, with their units last in the name."""
 
     block_cache_bytes: int = 128 * MIB
-    block_bytes: int = 8 << 10
-    """The unit of a read from a file. With half of it an index is twice as large, and that of 10,000,000 entities
-    of 1 KB has no room in the cache; with twice it, single rows are read more slowly."""
+    block_bytes: int = 16 << 10
+    """The unit of a read from a file. With half of it, a range of 100 entities of 1 KB takes 1.3 times the processor
+    time, and a single row 0.95 times."""
     write_buffer_bytes: int = 32 * MIB
     write_buffers_max: int = 3
     open_files_max: int = 4096
@@ -114,6 +114,9 @@ def _tables(settings: RocksSettings) -> BlockBasedOptions:
     tables.set_index_type(BlockBasedIndexType.two_level_index_search())
     tables.set_partition_filters(True)
     tables.set_metadata_block_size(16 << 10)
+    # Keys of an index that share their beginnings are stored without it, but for one in so many: rows of a partition
+    # have long ones. An index is a sixth of what it was, and a row that is not in the cache takes 0.9 of the time.
+    tables.set_index_block_restart_interval(16)
     tables.set_pin_top_level_index_and_filter(True)
     tables.set_format_version(6)  # Checksums of footers too, and of each block at its own place.
     return tables
