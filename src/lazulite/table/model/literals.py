@@ -47,7 +47,7 @@ def parse_guid(text: str) -> Guid:
     return Guid(text.lower())
 
 
-SHORT_DIGITS = 15
+_SHORT_DIGITS = 15
 """Where so many digits give a number back, .NET writes them without trailing zeros, as Python does; else it writes
 17."""
 
@@ -55,18 +55,23 @@ SHORT_DIGITS = 15
 def format_double(value: float) -> str:
     """Return the JSON literal of a Double, digits as .NET's round-trip format writes them (`10.0`, `1E+15`)."""
     if math.isfinite(value):
-        text = repr(value)  # The shortest text that gives the number back.
-        if "e" not in text:
-            if len(text) <= 1 + SHORT_DIGITS:
-                return text
-            if text[-1] != "0" and len(text.lstrip("-0.").replace(".", "")) > SHORT_DIGITS:
-                return f"{value:.17g}"
-        text = f"{value:.15g}"
-        if float(text) != value:
-            text = f"{value:.17g}"
-        text = text.upper()
-        return text if "." in text or "E" in text else text + ".0"
+        return finite_literal(value)
     return '"NaN"' if math.isnan(value) else '"Infinity"' if value > 0 else '"-Infinity"'
+
+
+def finite_literal(value: float) -> str:
+    """Return the literal of a Double that is a number; see `format_double`."""
+    text = repr(value)  # The shortest text that gives the number back.
+    if "e" not in text:
+        if len(text) <= 1 + _SHORT_DIGITS:
+            return text
+        if text[-1] != "0" and len(text.lstrip("-0.").replace(".", "")) > _SHORT_DIGITS:
+            return f"{value:.17g}"
+    text = f"{value:.15g}"
+    if float(text) != value:
+        text = f"{value:.17g}"
+    text = text.upper()
+    return text if "." in text or "E" in text else text + ".0"
 
 
 def string_literal(value: Json) -> str:
@@ -119,7 +124,7 @@ def double_literal(value: Json) -> str:
     number = value if type(value) is float else _to_float(value)
     if not math.isfinite(number):
         raise ValueError("out of the range of a Double")
-    return format_double(number)
+    return finite_literal(number)
 
 
 def _to_float(value: Json) -> float:

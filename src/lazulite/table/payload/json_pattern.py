@@ -12,12 +12,13 @@ Matching takes time linear in the body: whatever a repetition took, it keeps.
 import re
 from collections.abc import Callable, Iterable, Mapping
 from json.encoder import encode_basestring_ascii as quote
+from math import isfinite
 from typing import NamedTuple, Self
 
 from lazulite.table.model.date_time import UTC_INSTANT, trim_instant
 from lazulite.table.model.edm import BINARY, BOOLEAN, DATETIME, DOUBLE, GUID, INT32, INT64, STRING
 from lazulite.table.model.entity import EncodedEntity
-from lazulite.table.model.literals import SHORT_DIGITS, binary_literal, double_literal
+from lazulite.table.model.literals import binary_literal, finite_literal
 from lazulite.table.names import KEY_MAX_UTF16
 from lazulite.table.payload.json_fast_path import Members, PropertySlot, shape_of
 
@@ -45,10 +46,9 @@ _NUMBER = r"-?(?:0|[1-9][0-9]{0,15}+)(?:\.[0-9]{1,20}+(?:[eE][-+]?[0-9]{1,3}+)?+
 
 def _double(number: str) -> str:
     value = float(number)
-    text = repr(value)
-    if len(text) <= 1 + SHORT_DIGITS and "." in text and "e" not in text:
-        return text
-    return double_literal(value)
+    if not isfinite(value):
+        raise ValueError("out of the range of a Double")
+    return finite_literal(value)
 
 
 _FORMS: Mapping[str | type, _Form] = {
