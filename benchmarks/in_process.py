@@ -22,6 +22,8 @@ from types import FrameType
 from benchmarks.in_process_cases import CASES, GET, Case, fill
 from lazulite.app.services import calm_collector
 from lazulite.auth.accounts.account import AccountDirectory
+from lazulite.blob.service import BlobService
+from lazulite.engine.content.memory import ContentMemory
 from lazulite.engine.rocksdb.engine import RocksEngine
 from lazulite.protocol.clock import system_clock
 from lazulite.protocol.fields import Fields
@@ -77,8 +79,14 @@ class Side:
 
     def __init__(self) -> None:
         self.engine = RocksEngine.open(None, system_clock)
-        dependencies = ServiceDependencies(engine=self.engine, accounts=AccountDirectory({}, None))
-        self._services: dict[str, Service] = {"table": TableService(dependencies), "queue": QueueService(dependencies)}
+        dependencies = ServiceDependencies(
+            engine=self.engine, accounts=AccountDirectory({}, None), contents=ContentMemory()
+        )
+        self._services: dict[str, Service] = {
+            "table": TableService(dependencies),
+            "queue": QueueService(dependencies),
+            "blob": BlobService(dependencies),
+        }
 
     def connect(self, case: Case) -> list[Client]:
         """Return the connections of a case, if it is measured whole."""
@@ -154,13 +162,13 @@ def _request(raw: bytes) -> Request:
 
 async def measure(only: str, rounds: int) -> dict[str, float]:
     """Return microseconds by case, and the calls."""
-    side = Side()
-    for service, requests in fill().items():
+    side, cases = Side(), {name: case for name, case in CASES.items() if only in name}
+    for service, requests in fill({case.service for case in cases.values()}).items():
         for request in requests:
             await side.send(service, (), [request])
     found = await side.calls()
     calm_collector()
-    found |= {name: await side.measure(case, rounds) for name, case in CASES.items() if only in name}
+    found |= {name: await side.measure(case, rounds) for name, case in cases.items()}
     await side.engine.close()
     return found
 

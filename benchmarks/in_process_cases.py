@@ -1,17 +1,20 @@
 """The cases of the benchmark without sockets: what is sent, and how much at a time."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from datetime import UTC, datetime
 from functools import partial
+from itertools import islice
 from typing import NamedTuple
 
+from benchmarks.blobs import PAGE, Blobs
 from benchmarks.cycles import QUEUE, delete_request, put_request
 from benchmarks.entities import PARTITION_ROWS, TRANSACTION_ROWS, entity, row_key
 from benchmarks.requests import MINIMAL, TABLE, Requests
 
 _BUILD = Requests("127.0.0.1:10002", datetime.now(UTC))
 _QUEUES = Requests("127.0.0.1:10001", datetime.now(UTC), "q", "rwdlacup")
+_BLOBS = Blobs("127.0.0.1:10000", 2 * PAGE)
 _POINT = f"{TABLE}(PartitionKey='p',RowKey='000000')"
 _SDK = {
     "User_Agent": "azsdk-python-data-tables/12.5.0 Python/3.11.2 (Linux)",
@@ -91,12 +94,16 @@ CASES = {
     "put of 1 KB": _PUT,
     "put of 1 KB, whole": _PUT._replace(whole=True),
     "put of 1 KB, one at a time, whole": _PUT._replace(together=1, whole=True),
+    "page of 5,000 blobs": Case(1, PAGE, lambda _: _BLOBS.list_names().requests[0], service="blob"),
+    "page of 5,000 prefixes": Case(1, PAGE, lambda _: _BLOBS.list_prefixes().requests[0], service="blob"),
     "get and delete of 1 KB": _CYCLE,
     "get and delete of 1 KB, whole": _CYCLE._replace(whole=True),
 }
 
 
-def fill() -> dict[str, list[bytes]]:
-    """Return by service the requests that come before all cases."""
+def fill(services: Set[str]) -> dict[str, list[bytes]]:
+    """Return by service the requests that come before the cases of some services."""
     table = [_BUILD.create_table(), *(_inserts("p", start) for start in range(0, PARTITION_ROWS, TRANSACTION_ROWS))]
-    return {"table": table, "queue": [_QUEUES.raw("PUT", QUEUE, Content_Length="0")]}
+    queue = [_QUEUES.raw("PUT", QUEUE, Content_Length="0")]
+    blobs = islice(_BLOBS.preload().numbered(0), _BLOBS.entities) if "blob" in services else ()
+    return {"table": table, "queue": queue, "blob": [_BLOBS.create(), *blobs]}

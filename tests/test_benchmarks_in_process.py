@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-CASES = 18
+CASES = 20
 
 
 def run(*options: str) -> str:
