@@ -192,11 +192,27 @@ async def test_a_scan_keeps_to_its_snapshot_and_gives_the_loop_iterations(engine
     assert await engine.get(1, "p", rows[-1]) == b"new"
 
 
+async def test_a_scan_of_keys_keeps_to_its_snapshot(engine: Engine) -> None:
+    rows = [f"{number:04}" for number in range(2500)]
+    for start in range(0, 2500, 500):
+        some = rows[start : start + 500]
+        await engine.commit(1, "p", some, write(dict.fromkeys(some, bytes(100))))
+    scan = engine.scan(1, [KeyRange(("p", ""), ("p", "1000")), KeyRange(("p", "1000"), None)], keys_only=True)
+    found = list((await anext(scan)).columns()[1])
+    assert 0 < len(found) < 2500
+    await put(engine, 1, "p", rows[-1], None)
+    await put(engine, 1, "p", "9999", b"new")
+    async for part in scan:
+        found += part.columns()[1] if part.values else []
+    assert found == rows
+
+
 async def test_a_row_of_a_slice_is_found_by_its_key(engine: Engine) -> None:
     for partition in ODD:
         await engine.commit(1, partition, ODD, write(dict.fromkeys(ODD, b"")))
     async for part in engine.scan(1, [ALL]):
         keys = [part.key(index) for index in range(len(part.values))]
+        assert list(zip(*part.columns(), strict=True)) == keys
         for sought in itertools.product([*ODD, "b"], [*ODD, "b"]):
             behind = [index for index, key in enumerate(keys) if (*map(ordinal, key),) >= (*map(ordinal, sought),)]
             assert part.find(sought, 0) == min(behind, default=len(keys))

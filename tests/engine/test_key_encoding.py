@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lazulite.engine.contract import KeyRange
@@ -7,6 +7,7 @@ from lazulite.engine.key_encoding import (
     META_PREFIX,
     SPACE_MAX,
     decode_key,
+    decode_keys,
     decode_text,
     encode_key,
     encode_keys,
@@ -54,6 +55,15 @@ def test_keys_of_several_rows_are_those_of_each(partition: str, rows: list[str])
 @given(keys)
 def test_keys_round_trip(key: tuple[str, str]) -> None:
     assert decode_key(encode_key(0, *key)) == key
+
+
+@given(
+    st.lists(keys, min_size=1, max_size=5), st.sampled_from([0, 5, 237, 255, 0xFF00, 0xFF0000FF, 0xED5ED, SPACE_MAX])
+)
+@example([("\0", "\0\0\0\0\0\0\x05"), ("", "")], 5)
+def test_keys_round_trip_together(found: list[tuple[str, str]], space: int) -> None:
+    partitions, rows = decode_keys([encode_key(space, *key) for key in found])
+    assert list(zip(partitions, rows, strict=True)) == found
 
 
 @given(keys, keys, keys)

@@ -92,8 +92,9 @@ class EngineMachine(RuleBasedStateMachine):
         space=spaces,
         bounds=st.lists(keys, min_size=1, max_size=4, unique=True),
         limit=st.none() | st.integers(0, 5),
+        keys_only=st.booleans(),
     )
-    def scan(self, space: int, bounds: list[Key], limit: int | None) -> None:
+    def scan(self, space: int, bounds: list[Key], limit: int | None, keys_only: bool) -> None:
         bounds.sort(key=order)
         ranges = [
             KeyRange(bounds[at], bounds[at + 1] if at + 1 < len(bounds) else None) for at in range(0, len(bounds), 2)
@@ -108,11 +109,13 @@ class EngineMachine(RuleBasedStateMachine):
 
         async def scanned() -> list[tuple[Key, bytes]]:
             found = []
-            async for part in self.engine.scan(space, ranges, limit):
+            async for part in self.engine.scan(space, ranges, limit, keys_only=keys_only):
                 found += [(part.key(at), value) for at, value in enumerate(part.values)]
             return found
 
-        assert self.run(scanned()) == expected[:limit]
+        rows = self.run(scanned())
+        assert [key for key, _ in rows] == [key for key, _ in expected[:limit]]
+        assert keys_only or rows == expected[:limit]
 
     @rule(space=spaces, key=keys)
     def get(self, space: int, key: Key) -> None:

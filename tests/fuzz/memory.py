@@ -19,7 +19,15 @@ from lazulite.engine.contract import (
     SpaceDroppedError,
     Unknown,
 )
-from lazulite.engine.key_encoding import decode_key, encode_key, range_bounds, space_end, space_of, space_prefix
+from lazulite.engine.key_encoding import (
+    decode_key,
+    decode_keys,
+    encode_key,
+    range_bounds,
+    space_end,
+    space_of,
+    space_prefix,
+)
 
 
 class State(NamedTuple):
@@ -38,6 +46,10 @@ class Run(NamedTuple):
 
     def key(self, index: int) -> Key:
         return decode_key(self.keys[index])
+
+    def columns(self) -> tuple[Sequence[str], Sequence[str]]:
+        """See `Slice`."""
+        return decode_keys(self.keys)
 
     def find(self, key: Key, start: int) -> int:
         """See `Slice`."""
@@ -75,14 +87,16 @@ class MemoryEngine:
     def get_now(self, space: int, partition: str, row: str) -> bytes | Unknown | None:
         return UNKNOWN if self._closed else self._rows.get(encode_key(space, partition, row))
 
-    async def scan(self, space: int, ranges: Sequence[KeyRange], limit: int | None = None) -> AsyncGenerator[Run, None]:
+    async def scan(
+        self, space: int, ranges: Sequence[KeyRange], limit: int | None = None, *, keys_only: bool = False
+    ) -> AsyncGenerator[Run, None]:
         self._check_open()
         keys: list[bytes] = []
         for lower, upper in [range_bounds(space, each) for each in ranges]:
             keys += sorted(key for key in self._rows if lower <= key < upper)
         found = [(key, self._rows[key]) for key in keys[:limit]]
         for key, value in found:
-            yield Run([key], [value])
+            yield Run([key], [b"" if keys_only else value])
             await asyncio.sleep(0)
 
     async def commit(self, space: int, partition: str, rows: Sequence[str], decide: CommitFunction) -> int:

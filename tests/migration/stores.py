@@ -121,8 +121,10 @@ class BreakingEngine:
     def get_now(self, space: int, partition: str, row: str) -> bytes | Unknown | None:
         return self._inner.get_now(space, partition, row)
 
-    def scan(self, space: int, ranges: Sequence[KeyRange], limit: int | None = None) -> AsyncGenerator[Slice, None]:
-        return self._inner.scan(space, ranges, limit)
+    def scan(
+        self, space: int, ranges: Sequence[KeyRange], limit: int | None = None, *, keys_only: bool = False
+    ) -> AsyncGenerator[Slice, None]:
+        return self._inner.scan(space, ranges, limit, keys_only=keys_only)
 
     async def commit(self, space: int, partition: str, rows: Sequence[str], decide: CommitFunction) -> int:
         self._left -= 1

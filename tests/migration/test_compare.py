@@ -163,8 +163,10 @@ class ScannedEngine(MemoryEngine):
     scanned = 0
     slices_max = 10**9
 
-    async def scan(self, space: int, ranges: Sequence[KeyRange], limit: int | None = None) -> AsyncGenerator[Run, None]:
-        async for piece in super().scan(space, ranges, limit):
+    async def scan(
+        self, space: int, ranges: Sequence[KeyRange], limit: int | None = None, *, keys_only: bool = False
+    ) -> AsyncGenerator[Run, None]:
+        async for piece in super().scan(space, ranges, limit, keys_only=keys_only):
             if space >= SPACE:
                 self.scanned += 1
                 if self.scanned > self.slices_max:

@@ -345,9 +345,11 @@ class EndlessEngine(MemoryEngine):
     read_bytes = 0
     row_bytes = 1 << 20
 
-    async def scan(self, space: int, ranges: Sequence[KeyRange], limit: int | None = None) -> AsyncGenerator[Run, None]:
+    async def scan(
+        self, space: int, ranges: Sequence[KeyRange], limit: int | None = None, *, keys_only: bool = False
+    ) -> AsyncGenerator[Run, None]:
         if space != SPACE:
-            async for piece in super().scan(space, ranges, limit):
+            async for piece in super().scan(space, ranges, limit, keys_only=keys_only):
                 yield piece
             return
         for number in count():

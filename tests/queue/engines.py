@@ -32,10 +32,12 @@ class CountingEngine:
         """See `Engine`."""
         return self._engine.get_now(space, partition, row)
 
-    def scan(self, space: int, ranges: Sequence[KeyRange], limit: int | None = None) -> AsyncGenerator[Slice, None]:
+    def scan(
+        self, space: int, ranges: Sequence[KeyRange], limit: int | None = None, *, keys_only: bool = False
+    ) -> AsyncGenerator[Slice, None]:
         """See `Engine`."""
         self.calls["scan"] += 1
-        return self._engine.scan(space, ranges, limit)
+        return self._engine.scan(space, ranges, limit, keys_only=keys_only)
 
     async def commit(self, space: int, partition: str, rows: Sequence[str], decide: CommitFunction) -> int:
         """See `Engine`."""

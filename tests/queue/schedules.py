@@ -60,11 +60,11 @@ class GatedEngine:
         return await self._engine.get(space, partition, row)
 
     async def scan(
-        self, space: int, ranges: Sequence[KeyRange], limit: int | None = None
+        self, space: int, ranges: Sequence[KeyRange], limit: int | None = None, *, keys_only: bool = False
     ) -> AsyncGenerator[Slice, None]:
         """See `Engine`."""
         await self._wait()
-        async for part in self._engine.scan(space, ranges, limit):
+        async for part in self._engine.scan(space, ranges, limit, keys_only=keys_only):
             yield part
 
     async def commit(self, space: int, partition: str, rows: Sequence[str], decide: CommitFunction) -> int:

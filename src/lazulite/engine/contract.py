@@ -56,6 +56,10 @@ class Slice(Protocol):
         """Return the key of the row `values[index]`."""
         ...
 
+    def columns(self) -> tuple[Sequence[str], Sequence[str]]:
+        """Return the partitions, and the rows, of all keys."""
+        ...
+
     def find(self, key: Key, start: int) -> int:
         """Return the index of the first row from `start` on whose key is not before `key`; `len(values)` if none is."""
         ...
@@ -105,8 +109,12 @@ class Engine(Protocol):
         """
         ...
 
-    def scan(self, space: int, ranges: Sequence[KeyRange], limit: int | None = None) -> AsyncGenerator[Slice, None]:
+    def scan(
+        self, space: int, ranges: Sequence[KeyRange], limit: int | None = None, *, keys_only: bool = False
+    ) -> AsyncGenerator[Slice, None]:
         """Yield the rows of `ranges` (ascending, disjoint) over one snapshot, at most `limit` rows in all.
+
+        With `keys_only`, an engine may yield empty values, where that makes the scan cheaper.
 
         Producing a slice never holds the event loop for more than a few milliseconds, and the loop runs between two
         slices. A slice may be empty. The caller must close the generator.

@@ -33,6 +33,8 @@ META_PREFIX = b"\xff" * 8
 _SPACE_BYTES = 8
 _END = b"\x00"
 _ESCAPED_NUL = b"\x00\xff"
+_SEPARATOR = b"\xff"
+"""Is in no text."""
 _ASTRAL = re.compile("[\U00010000-\U0010ffff]")
 
 
@@ -80,6 +82,20 @@ def decode_key(key: bytes) -> Key:
         end = key.index(_END, end + 2)
     partition = key[_SPACE_BYTES:end].replace(_ESCAPED_NUL, _END)
     return decode_text(partition), decode_text(key[end + 1 :])
+
+
+def decode_keys(keys: Sequence[bytes]) -> tuple[Sequence[str], Sequence[str]]:
+    """Return the partitions, and the rows, of keys of one space that `encode_key` made."""
+    if not keys:
+        return [], []
+    space = keys[0][:_SPACE_BYTES]
+    together = _SEPARATOR.join(keys)[_SPACE_BYTES:].replace(_SEPARATOR + space, _END)
+    if _SEPARATOR not in together and b"\xed" not in together:  # The common case: no escapes, no surrogates.
+        texts = together.decode().split("\0")
+        if len(texts) == 2 * len(keys):  # An escape that was taken for a separator leaves one text more.
+            return texts[::2], texts[1::2]
+    pairs = [decode_key(key) for key in keys]
+    return [partition for partition, _ in pairs], [row for _, row in pairs]
 
 
 def range_bounds(space: int, key_range: KeyRange) -> tuple[bytes, bytes]:

@@ -234,10 +234,10 @@ async def test_a_search_keeps_an_announcement_that_was_renewed_meanwhile(world: 
     world.days += 2
     searching, scan = world.process(), world.engine.scan
 
-    async def observed(*arguments: Any) -> AsyncIterator[Any]:
+    async def observed(*arguments: Any, **named: Any) -> AsyncIterator[Any]:
         if arguments[0] == SPACE:
             await world.garbage.announce(SPACE)
-        async for part in scan(*arguments):
+        async for part in scan(*arguments, **named):
             yield part
 
     with pytest.MonkeyPatch.context() as patch:
@@ -255,9 +255,9 @@ async def test_a_search_reads_the_ledgers_only(world: World) -> None:
     read = 0
     scan = world.engine.scan
 
-    async def counted(*arguments: Any) -> AsyncIterator[Any]:
+    async def counted(*arguments: Any, **named: Any) -> AsyncIterator[Any]:
         nonlocal read
-        async for part in scan(*arguments):
+        async for part in scan(*arguments, **named):
             read += len(part.values)
             yield part
 

@@ -42,6 +42,14 @@ async def found(engine: Engine, ranges: Sequence[KeyRange], limit: int | None) -
     return rows
 
 
+async def found_keys(engine: Engine, ranges: Sequence[KeyRange], limit: int | None) -> list[Key]:
+    keys: list[Key] = []
+    async for part in engine.scan(1, ranges, limit, keys_only=True):
+        assert not any(part.values)
+        keys += zip(*part.columns(), strict=True)
+    return keys
+
+
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     rows=st.dictionaries(keys, st.binary(max_size=30), max_size=12),
@@ -82,6 +90,8 @@ def test_long_keys_come_in_their_order(
                 assert await engine.get(1, partition_key, row_key) == value
             assert await found(engine, ranges, limit) == expected(ranges)
             assert await found(engine, whole, limit) == expected(whole)
+            for asked in (ranges, whole):
+                assert await found_keys(engine, asked, limit) == [key for key, _ in expected(asked)]
         finally:
             await engine.close()
 

@@ -83,9 +83,9 @@ class EngineOverChannel:
         return UNKNOWN if self._remote is None else self._remote.get_now(space, partition, row)
 
     async def scan(
-        self, space: int, ranges: Sequence[KeyRange], limit: int | None = None
+        self, space: int, ranges: Sequence[KeyRange], limit: int | None = None, *, keys_only: bool = False
     ) -> AsyncGenerator[Slice, None]:
-        slices = (await self._joined()).scan(space, ranges, limit)
+        slices = (await self._joined()).scan(space, ranges, limit, keys_only=keys_only)
         try:
             async for part in slices:
                 yield part

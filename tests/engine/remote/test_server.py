@@ -228,7 +228,7 @@ async def filled(engine: RocksEngine) -> None:
 async def test_a_scan_is_only_so_far_ahead_of_its_reader(engine: RocksEngine, parts: Parts) -> None:
     await filled(engine)
     slow = await Slow.of(parts[0])
-    slow.channel.post((messages.SCAN, 1, FREE, [(("", ""), None)], None))
+    slow.channel.post((messages.SCAN, 1, FREE, [(("", ""), None)], None, False))
     for used in range(3):
         await slow.received_times(messages.SLICE, SLICES_AHEAD + used)
         for _ in range(20):

@@ -38,6 +38,10 @@ async def served(store: Path) -> list[bytes]:
             for index, value in enumerate(part.values):
                 assert await engine.get(2000, *part.key(index)) == value
                 values.append(value)
+        keys = 0
+        async for part in engine.scan(2000, [KeyRange(("", ""), None)], keys_only=True):
+            keys += len(part.values)
+        assert keys == len(values)
         return values
     finally:
         await engine.close()

@@ -42,7 +42,15 @@ def _ranges(edges: Sequence[int]) -> list[tuple[bytes, bytes]]:
 
 
 @settings(deadline=None)
-@given(contents, undurable, edges, st.none() | st.integers(0, 40), st.sampled_from([1, 7, 256]), st.integers(1, 60_000))
+@given(
+    contents,
+    undurable,
+    edges,
+    st.none() | st.integers(0, 40),
+    st.sampled_from([1, 7, 256]),
+    st.integers(1, 60_000),
+    st.booleans(),
+)
 def test_a_cursor_reads_what_is_durable_and_no_more(
     database: Rdict,
     stored: dict[bytes, int],
@@ -51,6 +59,7 @@ def test_a_cursor_reads_what_is_durable_and_no_more(
     limit: int | None,
     slice_rows: int,
     slice_bytes: int,
+    keys_only: bool,
 ) -> None:
     batch = WriteBatch(raw_mode=True)
     batch.delete_range(space_prefix(1), space_end(1))
@@ -67,12 +76,13 @@ def test_a_cursor_reads_what_is_durable_and_no_more(
     inside = [(key, now[key]) for key in sorted(now) for start, end in ranges if start <= key < end]
     expected = [(decode_key(key), value) for key, value in inside if value is not None][:limit]
 
-    settings = RocksSettings(slice_rows_max=slice_rows, slice_bytes_max=slice_bytes)
-    cursor = Cursor(database, ranges, durable, limit, settings)
+    settings = RocksSettings(slice_rows_max=slice_rows, slice_keys_max=slice_rows, slice_bytes_max=slice_bytes)
+    cursor = Cursor(database, ranges, durable, limit, settings, keys_only=keys_only)
     ticks = count()
     found: list[tuple[Key, bytes]] = []
     while not cursor.done:
         part = cursor.next_slice(lambda: next(ticks) / 1e4)
         found += [(part.key(index), value) for index, value in enumerate(part.values)]
     cursor.close()
-    assert found == expected
+    assert [key for key, _ in found] == [key for key, _ in expected]
+    assert keys_only or found == expected

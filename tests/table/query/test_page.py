@@ -150,6 +150,9 @@ class _Slice(NamedTuple):
     def key(self, index: int) -> Key:
         return "p", f"{self.first + index:04}"
 
+    def columns(self) -> tuple[Sequence[str], Sequence[str]]:
+        raise NotImplementedError  # Nor their keys together.
+
     def find(self, key: Key, start: int) -> int:
         raise NotImplementedError  # Pages of tables read all rows of a slice.
 

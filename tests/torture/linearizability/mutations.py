@@ -93,6 +93,9 @@ class _Rows:
     def key(self, index: int) -> tuple[str, str]:
         return self._keys[index]
 
+    def columns(self) -> tuple[list[str], list[str]]:
+        return [partition for partition, _ in self._keys], [row for _, row in self._keys]
+
     def find(self, key: tuple[str, str], start: int) -> int:
         return next((index for index in range(start, len(self._keys)) if self._keys[index] >= key), len(self._keys))
 
@@ -102,9 +105,14 @@ def scan_without_snapshot() -> None:
     scan = RocksEngine.scan
 
     async def halves(
-        self: RocksEngine, space: int, ranges: Sequence[KeyRange], limit: int | None = None
+        self: RocksEngine,
+        space: int,
+        ranges: Sequence[KeyRange],
+        limit: int | None = None,
+        *,
+        keys_only: bool = False,
     ) -> AsyncGenerator[Slice, None]:
-        async for part in scan(self, space, ranges, limit):
+        async for part in scan(self, space, ranges, limit, keys_only=keys_only):
             keys = [part.key(index) for index in range(len(part.values))]
             half = len(keys) // 2
             yield _Rows(list(zip(keys, part.values, strict=True))[:half])

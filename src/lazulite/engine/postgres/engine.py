@@ -147,14 +147,16 @@ class PostgresEngine:
         return UNKNOWN
 
     async def scan(
-        self, space: int, ranges: Sequence[KeyRange], limit: int | None = None
+        self, space: int, ranges: Sequence[KeyRange], limit: int | None = None, *, keys_only: bool = False
     ) -> AsyncGenerator[PageSlice, None]:
         """Yield the rows of some ranges, see `Engine.scan`."""
         self._check_open()
         components = self._components or await self._started()
         if space in components.drops.closed:
             return
-        pages = scan(self._pool, components.pages, space, ranges, limit, keys_first=components.keys_first)
+        pages = scan(
+            self._pool, components.pages, space, ranges, limit, keys_first=components.keys_first, keys_only=keys_only
+        )
         try:
             async for page in pages:
                 yield page

@@ -26,6 +26,7 @@ from lazulite.engine.postgres.sql_pages import (
     IN_PARTITION,
     IN_SPACE,
     KEYS_IN_SPACE,
+    KEYS_ONLY,
     PARTITION_GROUP,
     ROW_GROUP,
     VALUES_IN_SPACE,
@@ -58,6 +59,11 @@ class PageSlice:
         partition_key, row_key = self._keys[index]
         return decode_text(partition_key), decode_text(row_key)
 
+    def columns(self) -> tuple[Sequence[str], Sequence[str]]:
+        """See `Slice`."""
+        pairs = [self.key(index) for index in range(len(self._keys))]
+        return [partition for partition, _ in pairs], [row for _, row in pairs]
+
     def find(self, key: Key, start: int) -> int:
         """See `Slice`."""
         return bisect_left(self._keys, (encode_text(key[0]), encode_text(key[1])), start)
@@ -66,9 +72,10 @@ class PageSlice:
 class _Walk:
     """The position of a scan in one range."""
 
-    def __init__(self, space: int, key_range: KeyRange) -> None:
+    def __init__(self, space: int, key_range: KeyRange, *, keys_only: bool) -> None:
         lower, upper = key_range
         self._space = space
+        self._keys_only = keys_only
         self._at: _Whole = encode_text(lower[0]), encode_text(lower[1])
         self._end: _Whole = (_ABOVE_ALL, b"") if upper is None else (encode_text(upper[0]), encode_text(upper[1]))
         self._stop = self._end
@@ -104,7 +111,8 @@ class _Walk:
         return self._bounded(statement, where)
 
     def _bounded(self, statement: str, where: Sequence[Argument]) -> _Asked:
-        return statement, (self._space, self._asked, PAGE_BYTES, *where)
+        page = KEYS_ONLY[statement] if self._keys_only else statement
+        return page, (self._space, self._asked, PAGE_BYTES, *where)
 
     def ask_short(self, rows: int) -> ShortPage | None:
         """Return the request for the next page; None if it is not one of short keys in one partition."""
@@ -189,7 +197,14 @@ def _index_key_end(key: bytes) -> bytes:
 
 
 async def scan(
-    pool: Pool, pages: PageReads | None, space: int, ranges: Sequence[KeyRange], limit: int | None, *, keys_first: bool
+    pool: Pool,
+    pages: PageReads | None,
+    space: int,
+    ranges: Sequence[KeyRange],
+    limit: int | None,
+    *,
+    keys_first: bool,
+    keys_only: bool = False,
 ) -> AsyncGenerator[PageSlice, None]:
     """Yield the rows of some ranges, see `Engine.scan`.
 
@@ -200,8 +215,11 @@ async def scan(
         ranges: its ranges.
         limit: the most rows; None: all.
         keys_first: whether to read the keys of a page over partitions before its values.
+        keys_only: whether to read no values.
     """
-    walks = _walks(space, ranges)
+    walks = _walks(space, ranges, keys_only=keys_only)
+    if keys_only:
+        pages, keys_first = None, False
     if not walks or limit == 0:
         return
     if len(walks) == 1:
@@ -218,7 +236,7 @@ async def scan(
             return connection.fetch(asked[0], *asked[1], timeout=pool.page_seconds)
 
         left = limit
-        for walk in _walks(space, ranges):
+        for walk in _walks(space, ranges, keys_only=keys_only):
             while not walk.over and left != 0:
                 page = await _page(fetch, walk, _rows(left), keys_first=keys_first)
                 left = None if left is None else left - len(page)
@@ -250,12 +268,13 @@ async def _page(fetch: _Fetch, walk: _Walk, rows: int, *, keys_first: bool) -> S
 def _partition_of(asked: _Asked) -> bytes | None:
     """Return the index key of the one partition that a statement reads; None if it reads several."""
     statement, arguments = asked
-    partition = arguments[3] if statement in (IN_PARTITION, ROW_GROUP) else None
+    of_one = (IN_PARTITION, ROW_GROUP, KEYS_ONLY[IN_PARTITION], KEYS_ONLY[ROW_GROUP])
+    partition = arguments[3] if statement in of_one else None
     return partition if isinstance(partition, bytes) else None
 
 
-def _walks(space: int, ranges: Sequence[KeyRange]) -> list[_Walk]:
-    return [walk for key_range in ranges if not (walk := _Walk(space, key_range)).over]
+def _walks(space: int, ranges: Sequence[KeyRange], *, keys_only: bool) -> list[_Walk]:
+    return [walk for each in ranges if not (walk := _Walk(space, each, keys_only=keys_only)).over]
 
 
 def _rows(left: int | None) -> int:

@@ -46,6 +46,12 @@ PARTITION_GROUP = _PAGE.format(
     f" AND (long_partition_key, {_WHOLE_ROW}) < ($8, $9)",
 )
 
+KEYS_ONLY = {
+    page: page.replace("AS whole_row_key, value,", "AS whole_row_key, ''::bytea AS value,")
+    for page in (IN_PARTITION, IN_SPACE, ROW_GROUP, PARTITION_GROUP)
+}
+"""By each statement, the one that returns empty values, which no bytes bound."""
+
 KEYS_IN_SPACE = """
 SELECT partition_key, row_key, octet_length(value) AS bytes FROM lazulite.rows
 WHERE space = $1 AND (partition_key, row_key) >= ($3, $4) AND (partition_key, row_key) < ($5, $6)

@@ -65,14 +65,14 @@ class RemoteEngine:
         return await self._ask(messages.CALL, procedure, arguments)
 
     async def scan(
-        self, space: int, ranges: Sequence[KeyRange], limit: int | None = None
+        self, space: int, ranges: Sequence[KeyRange], limit: int | None = None, *, keys_only: bool = False
     ) -> AsyncGenerator[Slice, None]:
         """See `Engine.scan`."""
         self._check_open()
         number = self._next()
         slices = self._scans[number] = asyncio.Queue()
         encoded: list[Plain] = [(tuple(lower), upper and tuple(upper)) for lower, upper in ranges]
-        self.channel.post((messages.SCAN, number, space, encoded, limit))
+        self.channel.post((messages.SCAN, number, space, encoded, limit, keys_only))
         over = False
         try:
             while True:

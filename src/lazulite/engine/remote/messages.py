@@ -6,7 +6,7 @@
     (DROP, n, space)                              (FAILED, n, kind of EngineError, text)
     (CHECK, n)
     (CALL, n, procedure, arguments)
-    (SCAN, n, space, ranges, limit)               (SLICE, n, keys, values), then DONE or FAILED
+    (SCAN, n, space, ranges, limit, keys_only)    (SLICE, n, keys, values), then DONE or FAILED
     (MORE, n)      one slice was used
     (STOP, n)      no more of this scan
     (ACKNOWLEDGE, m)                              (INVALIDATE, m, space, keys): evict these rows, then acknowledge

@@ -216,11 +216,11 @@ class _WorkerSession:
             self._server.passed()
 
     async def _scan(
-        self, number: int, credit: asyncio.Semaphore, space: int, encoded: Plain, limit: int | None
+        self, number: int, credit: asyncio.Semaphore, space: int, encoded: Plain, limit: int | None, keys_only: bool
     ) -> None:
         ranges = [KeyRange(lower, upper) for lower, upper in encoded]
         try:
-            async with aclosing(self._engine.scan(space, ranges, limit)) as slices:
+            async with aclosing(self._engine.scan(space, ranges, limit, keys_only=keys_only)) as slices:
                 async for part in slices:
                     await credit.acquire()
                     self.channel.post((messages.SLICE, number, part.keys, part.values))

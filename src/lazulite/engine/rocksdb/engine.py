@@ -145,7 +145,7 @@ class RocksEngine:
             return UNKNOWN
 
     async def scan(
-        self, space: int, ranges: Sequence[KeyRange], limit: int | None = None
+        self, space: int, ranges: Sequence[KeyRange], limit: int | None = None, *, keys_only: bool = False
     ) -> AsyncGenerator[RowSlice, None]:
         """Yield the rows of some ranges, see `Engine.scan`."""
         bounds = [range_bounds(space, key_range) for key_range in ranges]
@@ -154,7 +154,7 @@ class RocksEngine:
             await self._until_dropped(database.group_commit, space)
             return
         durable = database.group_commit.durable_within(bounds)
-        cursor = Cursor(database.database, bounds, durable, limit, self._settings)
+        cursor = Cursor(database.database, bounds, durable, limit, self._settings, keys_only=keys_only)
         self._cursors.add(cursor)
         del database  # A scan may outlive it.
         try:

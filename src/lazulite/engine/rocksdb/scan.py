@@ -8,12 +8,14 @@ An iterator keeps its database open, so all cursors must be closed before the da
 """
 
 from bisect import bisect_left
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from itertools import islice
+from typing import NamedTuple, cast
 
 from rocksdict import Rdict, RdictIter, ReadOptions
 
 from lazulite.engine.contract import EngineUnavailableError, Key
-from lazulite.engine.key_encoding import decode_key, encode_key, space_of
+from lazulite.engine.key_encoding import decode_key, decode_keys, encode_key, space_of
 from lazulite.engine.rocksdb.errors import STORE_ERRORS
 from lazulite.engine.rocksdb.group_commit import Bounds
 from lazulite.engine.rocksdb.options import RocksSettings
@@ -24,6 +26,7 @@ Runs = Generator[_Run, None, None]
 be empty."""
 
 _RUN_ROWS_MAX = 16
+_RUN_KEYS_MAX = 256
 _LARGE_BYTES = 16 << 10
 """A larger row ends its run."""
 
@@ -41,6 +44,10 @@ class RowSlice:
         """Return (partition, row) of `values[index]`."""
         return decode_key(self.keys[index])
 
+    def columns(self) -> tuple[Sequence[str], Sequence[str]]:
+        """See `Slice`."""
+        return decode_keys(self.keys)
+
     def find(self, key: Key, start: int) -> int:
         """See `Slice`."""
         return bisect_left(self.keys, encode_key(space_of(self.keys[start]), *key), start)
@@ -56,21 +63,26 @@ class Cursor:
         durable: Mapping[bytes, bytes | None],
         limit: int | None,
         settings: RocksSettings,
+        *,
+        keys_only: bool = False,
     ) -> None:
-        """Take the snapshot; `limit` bounds the rows in all."""
+        """Take the snapshot; `limit` bounds the rows in all. With `keys_only`, most values are empty."""
         self.done = limit == 0 or not ranges
         """Whether all rows were read."""
         self._left = limit
         self._settings = settings
+        self._keys_only = keys_only
+        self._rows_max = settings.slice_keys_max if keys_only else settings.slice_rows_max
         self._closed = False
         if self.done:
             return
-        options = ReadOptions()
-        options.set_iterate_upper_bound(ranges[-1][1])
+        run_max = _RUN_KEYS_MAX if keys_only else _RUN_ROWS_MAX
+        run_rows = run_max if limit is None else min(limit, run_max)
         with STORE_ERRORS:
-            runs = _runs_of(
-                database.iter(options), ranges, _RUN_ROWS_MAX if limit is None else min(limit, _RUN_ROWS_MAX)
-            )
+            if keys_only:
+                runs = _runs_of_keys([_key_range(database, *bounds) for bounds in ranges], run_rows)
+            else:
+                runs = _runs_of(database.iter(_options(ranges[-1][1])), ranges, run_rows)
         self._runs = replaced(runs, durable) if durable else runs
 
     def close(self) -> None:
@@ -84,7 +96,8 @@ class Cursor:
         if self._closed:
             raise EngineUnavailableError("the store was closed during a scan")
         settings = self._settings
-        rows_max = settings.slice_rows_max if self._left is None else min(self._left, settings.slice_rows_max)
+        has_values = not self._keys_only
+        rows_max = self._rows_max if self._left is None else min(self._left, self._rows_max)
         bytes_left = settings.slice_bytes_max
         deadline = timer() + settings.slice_seconds_max
         keys: list[bytes] = []
@@ -92,7 +105,7 @@ class Cursor:
         for run_keys, run_values in self._runs:
             keys += run_keys
             values += run_values
-            bytes_left -= sum(map(len, run_values))
+            bytes_left -= sum(map(len, run_values)) if has_values else 0
             if len(values) >= rows_max or bytes_left <= 0 or timer() >= deadline:
                 break
         else:
@@ -130,6 +143,45 @@ def _runs_of(iterator: RdictIter, ranges: Sequence[Bounds], rows_max: int) -> Ru
         if not iterator.valid():
             with STORE_ERRORS:
                 iterator.status()  # Otherwise a damaged block would look like the last row.
+
+
+class _Keys(NamedTuple):
+    """The keys of a range. Its two iterators see one snapshot: no write comes between them."""
+
+    start: bytes
+    end: bytes
+    keys: Iterable[bytes]
+    """Iterated over by the binding; it ends where a block cannot be read, too, and does not tell."""
+    witness: RdictIter
+    """Tells whether they ended where the range does."""
+
+
+def _key_range(database: Rdict, start: bytes, end: bytes) -> _Keys:
+    options = _options(end)
+    # The values around the keys would push out what is read by its key.
+    options.fill_cache(False)  # type: ignore[call-arg]  # the binding's stub lacks the argument
+    keys = cast("Iterable[bytes]", database.keys(from_key=start, read_opt=options))
+    return _Keys(start, end, keys, database.iter(options))
+
+
+def _runs_of_keys(ranges: Sequence[_Keys], rows_max: int) -> Runs:
+    """Yield the keys of the ranges with empty values, at most `rows_max` in a run."""
+    for start, end, keys, witness in ranges:
+        behind = start
+        while run := list(islice(keys, rows_max)):
+            behind = run[-1] + b"\0"
+            yield run, [b""] * len(run)
+        witness.seek(behind)
+        with STORE_ERRORS:
+            witness.status()
+        if (key := witness.key()) is not None and key < end:
+            raise EngineUnavailableError("the store could not be read to the end of a range")
+
+
+def _options(end: bytes) -> ReadOptions:
+    options = ReadOptions()
+    options.set_iterate_upper_bound(end)
+    return options
 
 
 def replaced(runs: Runs, durable: Mapping[bytes, bytes | None]) -> Runs:
