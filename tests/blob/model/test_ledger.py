@@ -45,6 +45,12 @@ def test_what_is_not_garbage_is_not_swept() -> None:
     assert Ledger(garbage=("c1", "c2")).swept(("c1",)).garbage == ("c2",)
 
 
+def test_a_ledger_is_read_as_it_was_written_with_or_without_a_deleted_blob() -> None:
+    for ledger in (Ledger(upload=7), Ledger(deleted=True)):
+        assert read_ledger(ledger.to_bytes()) == ledger
+    assert read_ledger(b'[7,{},0,[],[0,0,"",0],{}]') == Ledger(upload=7)
+
+
 def test_a_partition_without_a_row_has_an_empty_ledger() -> None:
     assert read_ledger(None) == Ledger()
 

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from lazulite.blob.model.blob import Blob, BlobType, read_blob
 from lazulite.blob.model.draft import Draft, RowNeededError
+from lazulite.blob.model.ledger import read_ledger
 from lazulite.blob.model.replacement import delete_current, replace_blob
 from lazulite.blob.model.retention import Retention
 from lazulite.blob.model.rows import CURRENT, LEDGER
@@ -49,6 +50,8 @@ def test_each_content_is_referred_to_or_garbage(writes: list[tuple[bool, Retenti
         made |= set() if successor is None else {successor.holding}
         rows = dict(commit(rows, now, successor, retention))
         after = blobs(rows)
+        left = after.get(CURRENT)
+        assert read_ledger(rows.get(LEDGER)).deleted == (left is not None and bool(left.deleted))
         live = {blob.holding for blob in after.values()}
         garbage = set(Draft([LEDGER, CURRENT], [rows.get(LEDGER), None], 0, 0).ledger.garbage)
         assert live | garbage == made

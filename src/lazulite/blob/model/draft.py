@@ -1,6 +1,7 @@
 """The change of a blob's partition while it is decided, in the commit that read its rows."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from lazulite.blob.model.blob import Blob, read_blob
 from lazulite.blob.model.ledger import Ledger, read_ledger
@@ -35,6 +36,8 @@ class Draft:
         stored = self._values[CURRENT]
         self.found = None if stored is None else read_blob(stored)
         """The current blob, as it is stored."""
+        self._is_deleted = self.found is not None and bool(self.found.deleted)
+        """Whether the current blob of the change is deleted but kept."""
         self.found_ledger = read_ledger(self._values[LEDGER])
         self.ledger: Ledger = self.found_ledger
         """The accounts, to be replaced by what they shall be."""
@@ -71,9 +74,12 @@ class Draft:
     def put_blob(self, blob: Blob | None) -> None:
         """Write the current blob; None deletes it. The caller accounts for what held its bytes."""
         self._changes[CURRENT] = None if blob is None else blob.to_bytes()
+        self._is_deleted = blob is not None and bool(blob.deleted)
 
     def changes(self) -> Mapping[str, bytes | None]:
         """Return the rows to write."""
+        if self.ledger.deleted != self._is_deleted:
+            self.ledger = replace(self.ledger, deleted=self._is_deleted)
         if self.ledger is not self.found_ledger:
             self._changes[LEDGER] = None if self.ledger == Ledger() else self.ledger.to_bytes()
         return self._changes

@@ -52,6 +52,9 @@ class Ledger:
     uncommitted: Uncommitted = NO_BLOCKS
     pending: Mapping[str, int] = field(default_factory=dict)
     """Lists (`x7`) that are being written, with the day when each was begun."""
+    deleted: bool = False
+    """Whether the current blob is deleted but kept. So a partition that begins with a blob shows it, whatever the blob
+    is: a list of prefixes needs no values."""
 
     def share(self, holding: str) -> Self:
         """Return the ledger after one more row refers to a content or list; "" changes nothing."""
@@ -121,7 +124,7 @@ class Ledger:
     def to_bytes(self) -> bytes:
         """Return the stored form."""
         fields = [self.upload, self.shared, self.snapshots, self.garbage, self.uncommitted, self.pending]
-        return json.dumps(fields, separators=(",", ":")).encode()
+        return json.dumps([*fields, True] if self.deleted else fields, separators=(",", ":")).encode()
 
 
 def read_ledger(value: bytes | None) -> Ledger:
@@ -132,8 +135,8 @@ def read_ledger(value: bytes | None) -> Ledger:
     """
     if value is None:
         return _FIRST
-    upload, shared, snapshots, garbage, uncommitted, pending = json.loads(value)
-    return Ledger(upload, shared, snapshots, tuple(garbage), Uncommitted(*uncommitted), pending)
+    upload, shared, snapshots, garbage, uncommitted, pending, *deleted = json.loads(value)
+    return Ledger(upload, shared, snapshots, tuple(garbage), Uncommitted(*uncommitted), pending, deleted == [True])
 
 
 _FIRST = Ledger()
