@@ -1,21 +1,27 @@
 """Pages of lists of blobs against a simple model, for any rows, names and parameters; and what a page costs."""
 
 import asyncio
+import gc
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
+from urllib.parse import unquote
+from xml.etree.ElementTree import Element, fromstring
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lazulite.blob.lists.listing import ListRequest, Page, read_page
+from lazulite.blob.lists import listing
+from lazulite.blob.lists.current_blobs import CurrentBlobs
+from lazulite.blob.lists.page import ListRequest, Page
 from lazulite.blob.model.blob import Blob, BlobType
 from lazulite.blob.model.block import Block, write_blocks
 from lazulite.blob.model.ledger import Ledger
 from lazulite.blob.model.rows import CURRENT, LEDGER, list_row, snapshot_row, upload_rows, version_row
-from lazulite.blob.payload.listing import ListedBlob
+from lazulite.blob.payload.listing import BlobPage, RowWriter
 from lazulite.blob.payload.marker import read_marker, write_marker
+from lazulite.blob.storage import walk
 from lazulite.blob.times import write_time
 from lazulite.engine.ordinal import ordinal
 from tests.blob.world import World, opened
@@ -42,8 +48,9 @@ class Stored(NamedTuple):
         found |= {version_row(time): blob.to_bytes() for time, blob in self.versions.items()}
         if self.base is not None:
             found[CURRENT] = self.base.to_bytes()
-        if self.upload:
-            found[LEDGER] = Ledger(upload=7).to_bytes()
+        ledger = Ledger(upload=7 if self.upload else 0, deleted=self.base is not None and bool(self.base.deleted))
+        if ledger != Ledger():
+            found[LEDGER] = ledger.to_bytes()
         for index in range(self.noise):
             row = f"{upload_rows(7)}{index:03}" if self.upload else list_row(7, index)
             found[row] = write_blocks(0, [Block("a", 1, None, b"a")])
@@ -98,11 +105,37 @@ def grouped(entries: Sequence[tuple[str, str, str]], prefix: str, delimiter: str
 
 def shown(page: Page) -> list[tuple[str, str, str]]:
     return [
-        (entry.name, entry.snapshot, entry.version)
-        if isinstance(entry, ListedBlob)
-        else (f"prefix {entry.name}", "", "")
-        for entry in page.entries
+        (f"prefix {name_of(entry)}", "", "")
+        if entry.tag == "BlobPrefix"
+        else (name_of(entry), entry.findtext("Snapshot", ""), entry.findtext("VersionId", ""))
+        for entry in elements(page)
     ]
+
+
+def elements(page: Page) -> list[Element]:
+    found = list(fromstring(b"<Blobs>%b</Blobs>" % b"".join(page.rows)))
+    assert len(found) == page.entries
+    return found
+
+
+def name_of(entry: Element) -> str:
+    element = entry.find("Name")
+    assert element is not None
+    assert element.text is not None
+    return unquote(element.text) if element.get("Encoded") else element.text
+
+
+def properties_of(entry: Element) -> dict[str, str | None]:
+    return {each.tag: each.text for each in entry.findall("Properties/*")}
+
+
+async def read_page(world: World, **fields: object) -> Page:
+    asked = request(**fields)
+    return await listing.read_page(world.context, asked, RowWriter(about(asked.version)))
+
+
+def about(version: str) -> BlobPage:
+    return BlobPage(base="http://127.0.0.1:10000/acc/", container="c", sent=[], version=version)
 
 
 async def fill(world: World, stored: Mapping[str, Stored]) -> None:
@@ -119,9 +152,9 @@ async def all_pages(world: World, **fields: object) -> list[tuple[str, str, str]
     found: list[tuple[str, str, str]] = []
     marker = None
     while True:
-        page = await read_page(world.context, request(marker=marker, **fields))
+        page = await read_page(world, marker=marker, **fields)
         found += shown(page)
-        assert len(page.entries) <= fields["most"]  # type: ignore[operator]
+        assert page.entries <= fields["most"]  # type: ignore[operator]
         if page.next is None:
             return found
         assert page.entries, "the page of a fast clock has room for one"
@@ -135,17 +168,28 @@ async def all_pages(world: World, **fields: object) -> list[tuple[str, str, str]
     st.sampled_from(["", "/", "b", "\uffff", "\U0010ffff", "ab"]),
     st.frozensets(st.sampled_from(WORDS)),
     st.integers(1, 5),
+    st.booleans(),
 )
 def test_pages_show_all_that_is_asked_for(
-    stored: Mapping[str, Stored], prefix: str, delimiter: str, include: frozenset[str], most: int
+    stored: Mapping[str, Stored], prefix: str, delimiter: str, include: frozenset[str], most: int, in_small_steps: bool
 ) -> None:
     async def run() -> None:
         async with opened() as world:
             await fill(world, stored)
+            if in_small_steps:
+                world.engine._settings = replace(world.engine._settings, slice_rows_max=3, slice_keys_max=2)
             pages = await all_pages(world, prefix=prefix, delimiter=delimiter, include=include, most=most)
             assert pages == grouped(expected(stored, include), prefix, delimiter)
 
-    asyncio.run(run())
+    with pytest.MonkeyPatch.context() as patch:
+        if in_small_steps:
+            patch.setattr(walk, "_KEYS", walk._Reach(least=2, most=8, patience=2))
+            patch.setattr(walk, "_VALUES", walk._Reach(least=1, most=8, patience=2))
+            patch.setattr(listing, "_ROWS_AT_ONCE", 2)
+            patch.setattr(listing, "_BYTES_AT_ONCE", 1)
+            patch.setattr(listing, "_KEYS_IN_VAIN", 3)
+            patch.setattr(listing, "_PREFIXES_IN_A_ROW", 1)
+        asyncio.run(run())
 
 
 async def put_names(world: World, names: Sequence[str]) -> None:
@@ -155,36 +199,39 @@ async def put_names(world: World, names: Sequence[str]) -> None:
 async def test_names_between_two_others() -> None:
     async with opened() as world:
         await put_names(world, ["a", "b", "c", "d"])
-        page = await read_page(world.context, request(start="b", end="d"))
+        page = await read_page(world, start="b", end="d")
         assert [name for name, _, _ in shown(page)] == ["b", "c"]
 
 
 async def test_a_prefix_costs_the_same_for_many_names() -> None:
     async with opened() as world:
         await put_names(world, [f"{folder}/{index:04}" for folder in "abc" for index in range(700)])
-        page = await read_page(world.context, request(delimiter="/"))
+        page = await read_page(world, delimiter="/", most=2)
+        assert page.scanned < 200
+        page = await read_page(world, delimiter="/")
         assert [name for name, _, _ in shown(page)] == ["prefix a/", "prefix b/", "prefix c/"]
-        first = page.scanned
-        page = await read_page(world.context, request(delimiter="/", most=2))
-        assert page.scanned < 50
-        await put_names(world, [f"b/{index:05}" for index in range(2000)])
-        page = await read_page(world.context, request(delimiter="/"))
-        assert page.scanned == first
+        await put_names(world, [f"b/{index:05}" for index in range(1500)])
+        first = (await read_page(world, delimiter="/")).scanned
+        await put_names(world, [f"b/{index:05}" for index in range(1500, 3500)])
+        assert (await read_page(world, delimiter="/")).scanned == first
 
 
 async def test_a_prefix_is_shown_for_what_is_shown_below_it() -> None:
     async with opened() as world:
-        await fill(world, {"a/1": Stored(DELETED, {}, {}, upload=False, noise=0)})
-        for include in ("", "deleted"):
-            page = await read_page(world.context, request(delimiter="/", include=frozenset([include])))
-            assert [name for name, _, _ in shown(page)] == (["prefix a/"] if include else [])
+        stored = {name: Stored(BLOB, {}, {}, upload=False, noise=0) for name in ("a/1", "c/2", "e/1", "f/1")}
+        deleted = Stored(DELETED, {}, {}, upload=False, noise=0)
+        uncommitted = Stored(None, {}, {}, upload=True, noise=1)
+        await fill(world, {**stored, "b/1": deleted, "c/1": deleted, "d/1": uncommitted})
+        for include, prefixes in (("", "acef"), ("deleted", "abcef"), ("uncommittedblobs", "acdef")):
+            page = await read_page(world, delimiter="/", include=frozenset([include]))
+            assert [name for name, _, _ in shown(page)] == [f"prefix {each}/" for each in prefixes]
 
 
 async def test_rows_that_are_not_shown_are_jumped_over() -> None:
     async with opened() as world:
         await fill(world, {name: Stored(BLOB, {}, {}, upload=True, noise=999) for name in "abcde"})
-        page = await read_page(world.context, request(most=10))
-        assert len(page.entries) == 5
+        page = await read_page(world, most=10)
+        assert page.entries == 5
         assert page.scanned < 200
 
 
@@ -192,19 +239,52 @@ async def test_few_rows_that_are_not_shown_begin_no_scans() -> None:
     async with opened() as world:
         await fill(world, {f"{index:03}": Stored(BLOB, {}, {}, upload=False, noise=2) for index in range(300)})
         scans, scan = list[int](), world.engine.scan
-        world.engine.scan = lambda *args: scans.append(1) or scan(*args)  # type: ignore[method-assign, func-returns-value]
-        assert len((await read_page(world.context, request())).entries) == 300
+        world.engine.scan = lambda *args, **named: scans.append(1) or scan(*args, **named)  # type: ignore[method-assign, func-returns-value]
+        assert (await read_page(world)).entries == 300
         assert len(scans) < 10
 
 
 async def test_a_page_ends_by_its_deadline() -> None:
     async with opened() as world:
-        await put_names(world, ["a", "b", "c"])
-        page = await read_page(world.context, request(deadline=-1e9))
-        assert [name for name, _, _ in shown(page)] == ["a"]
-        assert page.next is not None
-        page = await read_page(world.context, request(deadline=-1e9, marker=page.next))
-        assert [name for name, _, _ in shown(page)] == ["b"]
+        names = [f"{number:03}" for number in range(300)]
+        await put_names(world, [*names, *(f"{name}/x" for name in names)])
+        for fields in ({}, {"include": frozenset(["versions"])}, {"delimiter": "/"}):
+            page = await read_page(world, deadline=-1e9, **fields)
+            assert 0 < page.entries < 300
+            assert page.next is not None
+            rest = await read_page(world, deadline=-1e9, marker=page.next, **fields)
+            assert shown(rest)[0] == shown(await read_page(world, marker=page.next, **fields))[0]
+
+
+async def test_large_metadata_are_written_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes, write = list[int](), CurrentBlobs.write
+
+    def observed(self: CurrentBlobs, names: Sequence[str], lines: Sequence[bytes]) -> list[str]:
+        sizes.append(sum(map(len, lines)))
+        return write(self, names, lines)
+
+    async with opened() as world:
+        large = Stored(replace(BLOB, metadata=(("a", "b" * 8000),)), {}, {}, upload=False, noise=0)
+        await fill(world, {f"{number:02}": large for number in range(30)})
+        with monkeypatch.context() as patch:
+            patch.setattr(CurrentBlobs, "write", observed)
+            page = await read_page(world, include=frozenset(["metadata"]))
+    assert page.entries == 30
+    assert max(sizes) <= listing._BYTES_AT_ONCE
+
+
+async def test_a_page_is_freed_without_the_collector() -> None:
+    """It may have megabytes, and the collector of a server seldom runs."""
+    async with opened() as world:
+        await put_names(world, ["a", "b/1"])
+        gc.collect()
+        gc.disable()
+        try:
+            for fields in ({}, {"delimiter": "/"}, {"include": frozenset(["versions"])}):
+                await read_page(world, **fields)
+                assert gc.collect() == 0
+        finally:
+            gc.enable()
 
 
 async def test_what_is_shown_of_a_blob() -> None:
@@ -212,16 +292,13 @@ async def test_what_is_shown_of_a_blob() -> None:
         blob = replace(BLOB, metadata=(("a", "b"),), tags=(("t", "v"),), sealed=True, type=BlobType.APPEND)
         stored = Stored(blob, {5: BLOB}, {6: BLOB}, upload=False, noise=0)
         await fill(world, {"a": stored})
-        (entry,) = (await read_page(world.context, request())).entries
-        assert isinstance(entry, ListedBlob)
-        assert (entry.metadata, entry.tags) == ((), None)
-        assert {"Sealed": "true", "TagCount": "1", "LeaseState": "available"}.items() <= entry.properties.items()
+        (entry,) = elements(await read_page(world))
+        assert entry.find("Metadata") is entry.find("Tags") is None
+        assert {"Sealed": "true", "TagCount": "1", "LeaseState": "available"}.items() <= properties_of(entry).items()
         include = frozenset(["metadata", "tags", "snapshots", "versions"])
-        entries = (await read_page(world.context, request(include=include))).entries
-        last = entries[-1]
-        assert isinstance(last, ListedBlob)
-        assert (last.metadata, last.tags) == ((("a", "b"),), {"t": "v"})
-        assert not any("LeaseState" in entry.properties for entry in entries[:-1] if isinstance(entry, ListedBlob))
+        *kept, last = elements(await read_page(world, include=include))
+        assert (last.findtext("Metadata/a"), last.findtext("Tags/TagSet/Tag/Value")) == ("b", "v")
+        assert not any("LeaseState" in properties_of(each) for each in kept)
 
 
 @pytest.mark.parametrize(("expires", "days"), [(3, "2"), (1, "0"), (0, "0")])
@@ -230,8 +307,7 @@ async def test_days_that_a_deleted_blob_is_kept(expires: int, days: str) -> None
         day = 864_000_000_000
         blob = replace(DELETED, expires=world.context.clock() + expires * day - day // 2)
         await fill(world, {"a": Stored(blob, {}, {}, upload=False, noise=0)})
-        (entry,) = (await read_page(world.context, request(include=frozenset(["deleted"])))).entries
-        assert isinstance(entry, ListedBlob)
-        assert entry.is_deleted
-        assert entry.properties["RemainingRetentionDays"] == days
-        assert "LeaseState" not in entry.properties
+        (entry,) = elements(await read_page(world, include=frozenset(["deleted"])))
+        assert entry.findtext("Deleted") == "true"
+        assert properties_of(entry)["RemainingRetentionDays"] == days
+        assert "LeaseState" not in properties_of(entry)

@@ -7,9 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lazulite.blob.payload.listing import PROPERTIES, BlobPage, ListedBlob, ListedPrefix, write_blobs
-from lazulite.protocol.steps import finish
-from tests.blob.payload.steps import steps_of
+from lazulite.blob.payload.listing import PROPERTIES, BlobPage, ListedBlob, ListedPrefix, RowWriter, write_page
 
 NEWEST = "2026-10-06"
 BASE = "http://127.0.0.1:10000/acc/"
@@ -25,7 +23,8 @@ BLOCK = {
 
 def page(rows: Iterable[ListedBlob | ListedPrefix], version: str = NEWEST, marker: str = "") -> str:
     about = BlobPage(base=BASE, container="c", sent=[("Prefix", "a&b")], version=version)
-    return b"".join(finish(write_blobs(about, rows, marker))).decode("utf-8-sig")
+    writer = RowWriter(about)
+    return write_page(about, [writer.row(row).encode() for row in rows], marker).decode("utf-8-sig")
 
 
 def blob(row: ListedBlob, version: str = NEWEST) -> str:
@@ -128,6 +127,7 @@ def _element(markup: str) -> Element:
     return fromstring(markup)
 
 
-def test_a_long_page_is_written_in_steps() -> None:
-    about = BlobPage(base=BASE, container="c", sent=[], version=NEWEST)
-    assert steps_of(write_blobs(about, [ListedBlob("b", BLOCK)] * 5_000, "")) >= 50
+@given(st.lists(TEXTS, max_size=4), st.sampled_from([NEWEST, "2020-12-06", "2012-02-12"]))
+def test_prefixes_together_are_those_of_each(names: list[str], version: str) -> None:
+    writer = RowWriter(BlobPage(base=BASE, container="c", sent=[], version=version))
+    assert writer.prefixes(names) == "".join(writer.row(ListedPrefix(name)) for name in names)

@@ -3,136 +3,103 @@
 Invariants: names are in the order of their partitions. A page costs what it shows, not what there is: rows that it does
 not show, and names behind a common prefix, are jumped over (`walk`). A page that its deadline ends has a marker. So has
 one behind which there is more to show.
+
+Most pages show only current blobs, or common prefixes; several rows of a slice are then taken at a time. Keys
+alone show whether a prefix is shown: a partition that begins with the current blob shows it (`model.ledger`).
 """
 
-from collections.abc import Sequence
+from bisect import bisect_right
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field, replace
-from operator import itemgetter
-from typing import NamedTuple
+from functools import partial
+from itertools import accumulate, islice
 
 from lazulite.blob.call import Context
-from lazulite.blob.lists.listed import listed_blob, uncommitted_blob
-from lazulite.blob.model.blob import Blob, read_blob
-from lazulite.blob.model.ledger import Ledger, read_ledger
-from lazulite.blob.model.rows import CURRENT, LEDGER, SNAPSHOT, VERSION, number
-from lazulite.blob.payload.listing import ListedBlob, ListedPrefix
-from lazulite.blob.payload.marker import LAST_TIME, Marker
+from lazulite.blob.lists.current_blobs import CurrentBlobs
+from lazulite.blob.lists.named import NamedBlobs
+from lazulite.blob.lists.page import ListRequest, Page
+from lazulite.blob.model.blob import Blob
+from lazulite.blob.model.rows import CURRENT
+from lazulite.blob.payload.listing import RowWriter
+from lazulite.blob.payload.marker import Marker
 from lazulite.blob.storage.tag_index import FIRST_NAME
 from lazulite.blob.storage.walk import Walk
 from lazulite.blob.times import read_time, write_time
+from lazulite.engine.contract import Key
 from lazulite.engine.ordinal import after_prefix, ordinal
 from lazulite.service.time_slice import TimeSlice
 
 _FIRST_TIME = write_time(0)
-_DELETED = b'"deleted":'
-"""Is in the stored form of each blob that is deleted but kept."""
+_ROWS_AT_ONCE, _BYTES_AT_ONCE = 128, 48 << 10
+"""Current blobs that are written without a pause, and the bytes of their stored properties."""
+_KEYS_IN_VAIN = 64
+"""Reading so many keys of a prefix costs less than beginning a scan behind it."""
+_PREFIXES_IN_A_ROW = 4
+"""After so many, more are expected: keys are read alone."""
+_OF_OTHER_ROWS = frozenset(("snapshots", "versions", "deletedwithversions", "uncommittedblobs"))
+"""Includes that show more of a name than its current blob."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListRequest:
-    """What a list is to show."""
-
-    space: int
-    version: str
-    most: int
-    """The most entries of the page."""
-    prefix: str = ""
-    delimiter: str = ""
-    include: frozenset[str] = frozenset()
-    start: str = ""
-    """The first name."""
-    end: str | None = None
-    """The first name that is not shown; None: there is none."""
-    marker: Marker | None = None
-    deadline: float
-    """On the monotonic clock."""
-
-
-@dataclass(slots=True)
-class Page:
-    """Entries in their order."""
-
-    entries: list[ListedBlob | ListedPrefix] = field(default_factory=list)
-    next: Marker | None = None
-    scanned: int = 0
-    """The rows that were read."""
-
-
-class _Entry(NamedTuple):
-    """One entry of a name."""
-
-    time: str
-    """For the marker."""
-    listed: ListedBlob | ListedPrefix
-
-
-async def read_page(context: Context, request: ListRequest) -> Page:
+async def read_page(context: Context, request: ListRequest, writer: RowWriter) -> Page:
     """Read a page.
 
     Raises:
         ServiceError: `InvalidQueryParameterValue`, the marker is malformed.
     """
     marker = request.marker
+    if marker is not None:
+        read_time("marker", marker.time)
     starts = [FIRST_NAME, request.prefix, request.start, *([] if marker is None else [marker.name])]
     ends = [end for end in (after_prefix(request.prefix) if request.prefix else None, request.end) if end is not None]
     end = (min(ends, key=ordinal), "") if ends else None
     walk = Walk(context.engine, request.space, end, request.most + 1)
+    walk.keys_only = bool(request.delimiter)
     async with aclosing(walk):
         await walk.begin((max(starts, key=ordinal), ""))
-        page = _PageReader(context, request, walk)
-        await page.read()
-    page.page.scanned = walk.scanned
-    return page.page
+        reader = _PageReader(context, request, walk, writer)
+        await reader.read()
+    reader.page.scanned = walk.scanned
+    return reader.page
 
 
 class _PageReader:
     """A page while it is read."""
 
-    def __init__(self, context: Context, request: ListRequest, walk: Walk) -> None:
-        self.page = Page()
+    def __init__(self, context: Context, request: ListRequest, walk: Walk, writer: RowWriter) -> None:
+        self.page = Page(request.most)
         self._request = request
-        self._include = request.include
         self._walk = walk
-        self._now = context.present()
+        self._writer = writer
         self._time_slice = TimeSlice(context.limits.slice_seconds, context.monotonic)
+        self._named = NamedBlobs(request, walk, self._time_slice, context.present())
+        with_metadata = "metadata" in request.include
+        self._current = CurrentBlobs(
+            partial(_write_current, self._named, writer), request.version, with_metadata=with_metadata
+        )
+        self._shows_current_only = not request.include & _OF_OTHER_ROWS
 
     async def read(self) -> None:
         """Read the page."""
         walk = self._walk
         is_first = True
         while walk.key is not None:
-            name = walk.key[0]
+            read = self._reader_of(walk.key)
+            if read != self._read_prefixes and not walk.has_value:
+                await walk.read_value()
+                continue
             if await self._time_slice.checkpoint() > self._request.deadline and not is_first:
-                self.page.next = Marker(name, _FIRST_TIME)
+                self.page.next = Marker(walk.key[0], _FIRST_TIME)
                 return
             is_first = False
-            common = self._common_prefix(name)
-            entries = await (self._prefix_entry(name, common) if common else self._entries(name))
-            if not self._add(common if common and entries else name, entries):
+            await read()
+            if self.page.next is not None:
                 return
-            if not entries:
-                common = ""
-            if walk.key is not None and walk.key[0].startswith(common or name):  # It is often behind them.
-                await self._leave(common, name)
 
-    async def _leave(self, common: str, name: str) -> None:
-        """Go to the next name; behind all names with a common prefix, if there is one."""
-        if not common:
-            await self._walk.jump((name + "\0", ""))
-            return
-        following = after_prefix(common)
-        if following is None:
-            await self._walk.aclose()
-        else:
-            await self._walk.jump((following, ""))
-
-    async def _prefix_entry(self, name: str, common: str) -> list[_Entry]:
-        """Return the entry of a common prefix, if anything of a name with it is shown."""
-        walk = self._walk
-        # A blob that is not deleted is shown, whatever is included: the rest of its row need not be read.
-        is_shown = walk.key == (name, CURRENT) and _DELETED not in walk.value
-        return [_Entry(_FIRST_TIME, ListedPrefix(common))] if is_shown or await self._entries(name) else []
+    def _reader_of(self, key: Key) -> Callable[[], Awaitable[None]]:
+        """Return the method that reads on from a row."""
+        if self._common_prefix(key[0]):
+            return self._read_prefixes if key[1] == CURRENT else self._read_name
+        return self._read_current if self._shows_current_only else self._read_name
 
     def _common_prefix(self, name: str) -> str:
         """Return a name up to the delimiter; "" if it has none behind the prefix."""
@@ -140,96 +107,107 @@ class _PageReader:
         at = name.find(request.delimiter, len(request.prefix)) if request.delimiter else -1
         return "" if at < 0 else name[: at + len(request.delimiter)]
 
-    def _add(self, name: str, entries: Sequence[_Entry]) -> bool:
-        """Add entries; return whether the page has room for all of them."""
-        for time, listed in entries:
-            if len(self.page.entries) == self._request.most:
-                self.page.next = Marker(name, time)
-                return False
-            self.page.entries.append(listed)
-        return True
+    async def _read_prefixes(self) -> None:
+        """Add common prefixes, as long as partitions begin with their current blobs."""
+        walk, request, page = self._walk, self._request, self.page
+        names, rows, _ = walk.columns()
+        found, end = _prefixes(names, rows, walk.index, request.delimiter, len(request.prefix))
+        shown = page.fit(len(found), lambda index: Marker(found[index], _FIRST_TIME))
+        page.add(self._writer.prefixes(found[:shown]), shown)
+        if page.next is not None:
+            return
+        walk.keys_only = walk.keys_only or len(found) >= _PREFIXES_IN_A_ROW
+        await walk.move(min(end, len(names) - 1), len(found))
+        if end == len(names):
+            await self._leave(found[-1], patience=_KEYS_IN_VAIN, mattered=0)
 
-    async def _entries(self, name: str) -> list[_Entry]:
-        """Return what is shown of a name; no more than one entry beyond the page."""
-        marker, include, walk = self._request.marker, self._include, self._walk
-        first = read_time("marker", marker.time) if marker is not None and marker.name == name else 0
-        ledger = read_ledger(await self._value() if walk.key == (name, LEDGER) else None)
-        base = read_blob(await self._value()) if walk.key == (name, CURRENT) else None
-        found: list[tuple[int, ListedBlob]] = []
-        if "snapshots" in include:
-            found = await self._kept(name, SNAPSHOT, first)
-        is_gone = base is None or bool(base.deleted)
-        if "versions" in include:
-            with_only = is_gone and "deletedwithversions" in include
-            found += [
-                (time, replace(listed, has_versions_only=with_only))
-                for time, listed in await self._kept(name, VERSION, first)
-            ]
-            found.sort(key=itemgetter(0))
-        elif is_gone and "deletedwithversions" in include:
-            found += [each for each in await self._last_version(name) if each[0] >= first]
-        entries = [_Entry(write_time(time), listed) for time, listed in found]
-        shown = self._base(name, base, ledger)
-        return entries if shown is None else [*entries, _Entry(LAST_TIME, shown)]
+    async def _read_current(self) -> None:
+        """Add current blobs of names without the delimiter; pass over other rows."""
+        walk, page, delimiter, begin = self._walk, self.page, self._request.delimiter, len(self._request.prefix)
+        walk.keys_only = False
+        names, rows, values = walk.columns()
+        start, end = walk.index, min(walk.index + _ROWS_AT_ONCE, len(names))
+        if delimiter:
+            end = next((index for index in range(start, end) if names[index].find(delimiter, begin) >= 0), end)
+        picked = [index for index in range(start, end) if rows[index] == CURRENT]
+        if len(picked) > page.room:
+            del picked[page.room + 1 :]
+            end = picked[-1] + 1
+        lines = [values[index][: values[index].index(b"\n")] for index in picked]
+        if sum(map(len, lines)) > _BYTES_AT_ONCE:
+            count = max(1, bisect_right(list(accumulate(map(len, lines))), _BYTES_AT_ONCE))
+            del picked[count:], lines[count:]
+            end = picked[-1] + 1
+        texts = self._current.write([names[index] for index in picked], lines)
+        if "" in texts:
+            picked = [index for index, text in zip(picked, texts, strict=True) if text]
+            texts = [text for text in texts if text]
+        shown = page.fit(len(picked), lambda index: Marker(names[picked[index]]))
+        page.add("".join(texts[:shown]), shown)
+        if page.next is not None:
+            return
+        if rows[end - 1] <= CURRENT:
+            await walk.move(end, len(picked))
+        else:
+            await walk.move(end - 1, len(picked))
+            await walk.jump((names[end - 1] + "\0", ""), mattered=0)
 
-    async def _value(self) -> bytes:
-        """Return the value of the row at the position, and step over it."""
-        value = self._walk.value
-        await self._walk.step()
-        return value
-
-    async def _kept(self, name: str, kind: str, first: int) -> list[tuple[int, ListedBlob]]:
-        """Return the snapshots or versions of a name that are shown, from a time on."""
+    async def _read_name(self) -> None:
+        """Add what is shown of one name, or its common prefix if anything is."""
         walk = self._walk
-        found: list[tuple[int, ListedBlob]] = []
-        await walk.jump((name, kind + number(first)))
-        while (key := walk.key) is not None and key[0] == name and key[1].startswith(kind):
-            blob = read_blob(walk.value)
-            time = int(key[1][1:], 16)
-            if not blob.deleted or "deleted" in self._include:
-                listed = self._listed(name, blob)
-                if kind == SNAPSHOT:
-                    listed.snapshot = write_time(time)
-                else:
-                    listed.version = write_time(time)
-                found.append((time, listed))
-                if len(found) > self._request.most:
-                    break
-            await walk.step()
-            await self._time_slice.checkpoint()
-        return found
+        if walk.key is None:
+            return
+        name = walk.key[0]
+        found = await self._named.read(name)
+        common = self._common_prefix(name) if found else ""
+        if common:
+            shown = self.page.fit(1, lambda _: Marker(common, _FIRST_TIME))
+            self.page.add(self._writer.prefixes([common][:shown]), shown)
+        else:
+            shown = self.page.fit(len(found), lambda index: Marker(name, found[index][0]))
+            self.page.add("".join([self._writer.row(listed) for _, listed in found[:shown]]), shown)
+        if walk.key is None or self.page.next is not None:
+            return
+        if common:
+            await self._leave(common)
+        elif walk.key[0].startswith(name):  # It is often behind them.
+            await walk.jump((name + "\0", ""))
 
-    async def _last_version(self, name: str) -> list[tuple[int, ListedBlob]]:
-        """Return the last version of a blob that is deleted; none if it has none."""
-        walk = self._walk
-        last: tuple[str, bytes] | None = None
-        await walk.jump((name, VERSION))
-        while (key := walk.key) is not None and key[0] == name and key[1].startswith(VERSION):
-            last = key[1], walk.value
-            await walk.step()
-            await self._time_slice.checkpoint()
-        if last is None:
-            return []
-        listed = self._listed(name, read_blob(last[1]))
-        return [(int(last[0][1:], 16), replace(listed, has_versions_only=True))]
+    async def _leave(self, common: str, *, patience: int = 0, mattered: int = 1) -> None:
+        """Go behind all names with a common prefix."""
+        following = after_prefix(common)
+        if following is None:
+            await self._walk.aclose()
+        else:
+            await self._walk.jump((following, ""), patience=patience, mattered=mattered)
 
-    def _base(self, name: str, blob: Blob | None, ledger: Ledger) -> ListedBlob | None:
-        """Return the blob itself, if it is shown."""
-        include = self._include
-        if blob is not None and (not blob.deleted or "deleted" in include):
-            listed = self._listed(name, blob, is_base=True)
-            if "versions" in include and blob.version:
-                listed.version, listed.is_current = write_time(blob.version), not blob.deleted
-            return listed
-        if ledger.upload and "uncommittedblobs" in include:
-            return uncommitted_blob(name)
-        return None
 
-    def _listed(self, name: str, blob: Blob, *, is_base: bool = False) -> ListedBlob:
-        include = self._include
-        listed = listed_blob(name, blob, self._request.version, self._now, is_base=is_base, with_copy="copy" in include)
-        if "metadata" in include:
-            listed.metadata = blob.metadata
-        if "tags" in include and blob.tags:
-            listed.tags = dict(blob.tags)
-        return listed
+def _write_current(named: NamedBlobs, writer: RowWriter, name: str, blob: Blob) -> str:
+    listed = named.current(name, blob)
+    return "" if listed is None else writer.row(listed)
+
+
+def _prefixes(
+    names: Sequence[str], rows: Sequence[str], start: int, delimiter: str, begin: int
+) -> tuple[list[str], int]:
+    """Return the common prefixes of names, each once, and the index of the first name that has none or no blob.
+
+    Args:
+        names: partitions, in their order.
+        rows: the row of each.
+        start: the index of the first one.
+        delimiter: where a common prefix ends.
+        begin: where the delimiter is sought in a name.
+    """
+    found: list[str] = []
+    common, width, length = "", 1, len(delimiter)
+    for name, row in zip(islice(names, start, None), islice(rows, start, None), strict=True):
+        if name[:width] == common:
+            continue
+        at = name.find(delimiter, begin)
+        if at < 0 or row != CURRENT:
+            return found, names.index(name, start)
+        width = at + length
+        common = name[:width]
+        found.append(common)
+    return found, len(names)

@@ -9,11 +9,12 @@ from lazulite.blob.auth.requirements import LIST
 from lazulite.blob.call import Call
 from lazulite.blob.leasing import lease_facts
 from lazulite.blob.limits import BLOBS_OF_LIST_MAX, CONTAINERS_MAX
-from lazulite.blob.lists.listing import ListRequest, read_page
+from lazulite.blob.lists.listing import read_page
+from lazulite.blob.lists.page import ListRequest
 from lazulite.blob.lists.parameters import invalid_parameter, read_include, read_most
 from lazulite.blob.names import WEB
 from lazulite.blob.payload.container_listing import ListedContainer, write_containers
-from lazulite.blob.payload.listing import BlobPage, write_blobs
+from lazulite.blob.payload.listing import BlobPage, RowWriter, write_page
 from lazulite.blob.payload.marker import read_marker, write_marker
 from lazulite.blob.storage.catalog import Container
 from lazulite.blob.versions import END_SINCE, START_SINCE
@@ -58,12 +59,11 @@ async def list_blobs(call: Call) -> Response:
         marker=read_marker(parameters.get("marker", "")),
         deadline=call.deadline,
     )
-    page = await read_page(call.context, request)
-    call.record.rows_scanned, call.record.rows_returned = page.scanned, len(page.entries)
     about = BlobPage(base=call.address.base, container=container.name, sent=_sent(call), version=call.version)
+    page = await read_page(call.context, request, RowWriter(about))
+    call.record.rows_scanned, call.record.rows_returned = page.scanned, page.entries
     marker = "" if page.next is None else write_marker(page.next)
-    parts = await call.in_slices(write_blobs(about, page.entries, marker))
-    return Response(200, list(_HEADERS), b"".join(parts))
+    return Response(200, list(_HEADERS), write_page(about, page.rows, marker))
 
 
 async def list_containers(call: Call) -> Response:

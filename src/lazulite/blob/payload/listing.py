@@ -7,14 +7,12 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import islice
 from operator import itemgetter
 from urllib.parse import quote
 
 from lazulite.blob.model.tags import Tags
 from lazulite.blob.payload.tags import tags_element
 from lazulite.blob.versions import CRC64_SINCE, ENCODED_NAMES_SINCE, LIST_WITHOUT_URL_SINCE, REPLICATION_SINCE
-from lazulite.protocol.steps import Steps
 from lazulite.protocol.xml import document as xml
 from lazulite.protocol.xml.text import attribute, content, escaped, is_name, is_text
 
@@ -62,9 +60,10 @@ PROPERTIES = (
 )
 """The elements of a blob's properties, in their order."""
 
-_ROWS_OF_A_STEP = 100
 _SPECIAL = re.compile("[&<>\r\0-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 """What does not stand for itself in a document."""
+_PREFIX_BEGINS, _PREFIX_ENDS = "<BlobPrefix><Name>", "</Name></BlobPrefix>"
+_BETWEEN_PREFIXES = _PREFIX_ENDS + _PREFIX_BEGINS
 _INVALID_NAME = "x-ms-invalid-name"
 
 
@@ -112,26 +111,17 @@ class BlobPage:
     """Of the request."""
 
 
-def write_blobs(page: BlobPage, rows: Iterable[ListedBlob | ListedPrefix], marker: str) -> Steps[list[bytes]]:
-    """Return a page in steps, in parts.
+def write_page(page: BlobPage, rows: Iterable[bytes], marker: str) -> bytes:
+    """Return a page.
 
     Args:
         page: what it is about.
-        rows: in their order.
+        rows: their markup, in their order, some together.
         marker: of the next page; "" if this is the last one.
     """
-    parts = [xml.document(_opening(page) + "<Blobs>")]
-    remaining = iter(rows)
-    write = _RowWriter(page)
-    while some := "".join([write.row(row) for row in islice(remaining, _ROWS_OF_A_STEP)]):
-        parts.append(some.encode())
-        yield
-    if len(parts) == 1:
-        parts = [xml.document(_opening(page) + "<Blobs />")]
-    else:
-        parts.append(b"</Blobs>")
-    parts.append(f"{xml.leaf('NextMarker', marker)}</EnumerationResults>".encode())
-    return parts
+    blobs = (b"<Blobs>", *rows, b"</Blobs>")
+    end = f"{xml.leaf('NextMarker', marker)}</EnumerationResults>".encode()
+    return b"".join((xml.document(_opening(page)), *(blobs if len(blobs) > 2 else (b"<Blobs />",)), end))
 
 
 def _opening(page: BlobPage) -> str:
@@ -142,8 +132,12 @@ def _opening(page: BlobPage) -> str:
     return f"<EnumerationResults {names}>" + "".join(xml.leaf(name, text) for name, text in page.sent)
 
 
-class _RowWriter:
-    """Writes the rows of a page."""
+class RowWriter:
+    """Writes the rows of a page.
+
+    Args:
+        page: what it is about.
+    """
 
     def __init__(self, page: BlobPage) -> None:
         version = page.version
@@ -151,6 +145,12 @@ class _RowWriter:
         self._empty = tuple(name for name in CONTENT_PROPERTIES if name != "Content-CRC64" or version >= CRC64_SINCE)
         self._replication = "<OrMetadata />" if version >= REPLICATION_SINCE else ""
         self._url = "" if version >= LIST_WITHOUT_URL_SINCE else f"{page.base}{page.container}/"
+
+    def prefixes(self, names: Sequence[str]) -> str:
+        """Return the markup of common prefixes."""
+        if self._url or not is_plain(names):
+            return "".join([self.row(ListedPrefix(name)) for name in names])
+        return f"{_PREFIX_BEGINS}{_BETWEEN_PREFIXES.join(names)}{_PREFIX_ENDS}" if names else ""
 
     def row(self, row: ListedBlob | ListedPrefix) -> str:
         """Return the markup of a row."""
@@ -161,7 +161,9 @@ class _RowWriter:
         texts = take(properties)
         if _SPECIAL.search("".join(texts)):
             texts = tuple(map(content, texts))
-        shown = self._shown(row) if row.metadata or row.tags is not None else ""
+        shown = metadata_element(row.metadata)
+        if row.tags is not None:
+            shown += tags_element(row.tags)
         replication = self._replication if row.is_committed and properties["BlobType"] == "BlockBlob" else ""
         identity = _identity(row) if row.snapshot or row.version or row.is_deleted or row.has_versions_only else ""
         return f"<Blob>{self._name(row.name)}{identity}{template % texts}{shown}{replication}</Blob>"
@@ -175,10 +177,15 @@ class _RowWriter:
             text = xml.leaf("Name", name)
         return text + xml.leaf("Url", self._url + quote(name)) if self._url else text
 
-    def _shown(self, row: ListedBlob) -> str:
-        """Return the metadata and tags of a blob."""
-        metadata = xml.element("Metadata", *(_pair(name, text) for name, text in row.metadata)) if row.metadata else ""
-        return metadata + ("" if row.tags is None else tags_element(row.tags))
+
+def is_plain(names: Iterable[str]) -> bool:
+    """Tell whether all names stand for themselves in a document."""
+    return _SPECIAL.search("".join(names)) is None
+
+
+def metadata_element(metadata: Sequence[tuple[str, str]]) -> str:
+    """Return the element of metadata; "" for none."""
+    return xml.element("Metadata", *(_pair(name, text) for name, text in metadata)) if metadata else ""
 
 
 def _identity(row: ListedBlob) -> str:

@@ -4,15 +4,28 @@ A jump within the rows that were read costs next to nothing. Any other begins a 
 the last ones mattered. So neither a jump nor the rows that it passes are read in vain.
 """
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
+from typing import NamedTuple
 
 from lazulite.engine.contract import Engine, Key, KeyRange, Slice
 from lazulite.engine.ordinal import ordinal
 
-_ROWS_MIN = 4
-"""The first scan after a jump reads so many rows; each one that goes on from there reads `_GROWTH` times as many."""
 _GROWTH = 4
-_ROWS_MAX = 1024
+"""A scan that goes on behind another one reads so many times as many rows."""
+
+
+class _Reach(NamedTuple):
+    """How far scans of a kind read."""
+
+    least: int
+    """Rows of the first scan after a jump."""
+    most: int
+    patience: int
+    """A scan after a jump reads so many rows for each one that mattered before: as many as it costs to begin it."""
+
+
+_VALUES = _Reach(least=4, most=1024, patience=4)
+_KEYS = _Reach(least=64, most=4096, patience=64)
 
 
 class Walk:
@@ -27,63 +40,117 @@ class Walk:
     Attributes:
         key: of the row at the position; None: the walk is over.
         value: of that row.
+        index: of that row in its slice.
         scanned: the rows read so far.
+        keys_only: whether the scans that begin from now on read no values.
     """
 
     def __init__(self, engine: Engine, space: int, end: Key | None, rows: int) -> None:
         self.key: Key | None = None
         self.value = b""
+        self.index = 0
         self.scanned = 0
+        self.keys_only = False
         self._engine = engine
         self._space = space
         self._end = end
-        self._limit = min(max(rows, _ROWS_MIN), _ROWS_MAX)
+        self._rows = rows
+        self._limit = 0
         self._scan: AsyncGenerator[Slice, None] | None = None
         self._left = 0
         """The rows that the scan may still yield."""
+        self._has_values = True
+        """Whether the scan reads values."""
         self._slice: Slice | None = None
-        self._index = 0
+        self._columns: tuple[Sequence[str], Sequence[str]] | None = None
         self._visited = 0
-        """The rows of this scan at which the walk was."""
+        """The rows of this scan that mattered."""
+
+    @property
+    def has_value(self) -> bool:
+        """Whether `value` was read."""
+        return self._has_values
 
     async def begin(self, start: Key) -> None:
         """Go to the first row that is not before a key."""
+        self._limit = min(max(self._rows, self._reach.least), self._reach.most)
         await self._open(start)
 
-    def advance(self) -> bool:
-        """Go to the next row if it was read already; return whether it was. Else `step` goes there."""
-        rows, index = self._slice, self._index + 1
-        if rows is None or index == len(rows.values):
-            return False
-        self._visit(rows, index)
-        return True
+    def columns(self) -> tuple[Sequence[str], Sequence[str], Sequence[bytes]]:
+        """Return the partitions, rows and values of the slice, in which the position has an `index`."""
+        if self._slice is None:
+            return [], [], []
+        if self._columns is None:
+            self._columns = self._slice.columns()
+        return *self._columns, self._slice.values
+
+    async def move(self, index: int, mattered: int) -> None:
+        """Go to a row of the slice, or behind its last one, after some of the rows before mattered."""
+        rows = self._slice
+        if rows is None:
+            return
+        self._visited += mattered
+        last = len(rows.values) - 1
+        self._stand(rows, min(index, last))
+        if index > last:
+            await self._read_on()
 
     async def step(self) -> None:
         """Go to the next row."""
-        if not self.advance():
-            await self._read_on()
+        rows, index = self._slice, self.index + 1
+        if rows is not None and index < len(rows.values):
+            self._visited += 1
+            self._stand(rows, index)
+        else:
+            await self.move(index, 1)
 
-    async def jump(self, key: Key) -> None:
-        """Go to the first row that is not before a key; stay if that is here or behind."""
-        rows = self._slice
-        if self.key is None or rows is None:
-            return
-        index = rows.find(key, self._index)
-        if index == len(rows.values):
+    async def jump(self, key: Key, *, patience: int = 0, mattered: int = 1) -> None:
+        """Go to the first row that is not before a key; stay if that is here or behind.
+
+        Args:
+            key: the key.
+            patience: how many rows may be read on in vain, rather than begin a new scan.
+            mattered: how many of the rows that are left did.
+        """
+        self._visited += mattered
+        while self.key is not None and (rows := self._slice) is not None:
+            index = rows.find(key, self.index)
+            if index < len(rows.values):
+                if index != self.index:
+                    self._stand(rows, index)
+                return
+            patience -= len(rows.values) - self.index
+            if patience < 0 or not self._left or self._is_other_kind:
+                await self._close()
+                self._limit = min(max(self._reach.patience * self._visited, self._reach.least), self._reach.most)
+                await self._open(key)
+                return
+            await self.move(len(rows.values), 0)
+
+    async def read_value(self) -> None:
+        """Read the value of the row at the position, if the scan reads no values; the position may change."""
+        if self.key is not None and not self._has_values:
+            key, self.keys_only = self.key, False
             await self._close()
-            self._limit = min(max(_GROWTH * self._visited, _ROWS_MIN), _ROWS_MAX)
+            self._limit = self._reach.least
             await self._open(key)
-        elif index != self._index:
-            self._visit(rows, index)
 
     async def aclose(self) -> None:
         """End the walk."""
         self.key = None
         await self._close()
 
-    def _visit(self, rows: Slice, index: int) -> None:
-        self._index, self.key, self.value = index, rows.key(index), rows.values[index]
-        self._visited += 1
+    @property
+    def _is_other_kind(self) -> bool:
+        """Whether the next scan is to read values and this one does not, or the opposite."""
+        return self._has_values is self.keys_only
+
+    @property
+    def _reach(self) -> _Reach:
+        return _KEYS if self.keys_only else _VALUES
+
+    def _stand(self, rows: Slice, index: int) -> None:
+        self.index, self.key, self.value = index, rows.key(index), rows.values[index]
 
     async def _open(self, start: Key) -> None:
         self._begin_scan(start)
@@ -92,30 +159,37 @@ class Walk:
     def _begin_scan(self, start: Key) -> None:
         self._slice = None
         if self._end is None or _order(start) < _order(self._end):
-            self._scan = self._engine.scan(self._space, [KeyRange(start, self._end)], self._limit)
-            self._left, self._visited = self._limit, 0
+            ranges = [KeyRange(start, self._end)]
+            self._scan = self._engine.scan(self._space, ranges, self._limit, keys_only=self.keys_only)
+            self._left, self._visited, self._has_values = self._limit, 0, not self.keys_only
 
     async def _read_on(self) -> None:
         """Go to the first row that was not read yet."""
         while self._scan is not None:
-            rows = await anext(self._scan, None)
+            rows = None if self._is_other_kind else await anext(self._scan, None)
             if rows is None:
                 await self._begin_next_scan()
             elif rows.values:
                 self.scanned += len(rows.values)
                 self._left -= len(rows.values)
-                self._slice = rows
-                self._visit(rows, 0)
+                self._slice, self._columns = rows, None
+                self._stand(rows, 0)
                 return
         self.key = None
 
     async def _begin_next_scan(self) -> None:
-        """Begin a larger scan behind one that has ended, unless there are no more rows."""
+        """Begin a larger scan behind one that has ended, unless there are no more rows; or one of another kind."""
         await self._close()
-        if not self._left and self.key is not None:
-            partition, row = self.key
-            self._limit = min(_GROWTH * self._limit, _ROWS_MAX)
-            self._begin_scan((partition, row + "\0"))
+        if self.key is None:
+            return
+        partition, row = self.key
+        if self._is_other_kind:
+            self._limit = self._reach.least
+        elif self._left:
+            return
+        else:
+            self._limit = min(_GROWTH * self._limit, self._reach.most)
+        self._begin_scan((partition, row + "\0"))
 
     async def _close(self) -> None:
         if self._scan is not None:
