@@ -265,3 +265,32 @@ async def test_a_search_reads_the_ledgers_only(world: World) -> None:
         patch.setattr(world.engine, "scan", counted)
         await world.process().search()
     assert read < 300
+
+
+async def test_a_list_that_becomes_garbage_meanwhile_keeps_its_contents_as_long_as_its_rows(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each pass reads the ledger, then what is in use; a commit may come in between."""
+    shared = await world.content(b"1")
+    await world.write(list_row(1, 1), [Block("a", 1, shared)])
+    await world.write(list_row(2, 1), [Block("a", 1, shared)])
+    await world.put(replace(BLOB, list=1))
+    await world.put(replace(BLOB, list=2))
+    live, delete = Garbage._live, world.contents.delete
+
+    async def late(self: Garbage, *arguments: Any) -> Any:
+        monkeypatch.setattr(Garbage, "_live", live)
+        await world.put(BLOB)
+        return await live(self, *arguments)
+
+    async def checked(contents: Collection[ContentId]) -> None:
+        assert not set(contents) & set(await world.referred())
+        await delete(contents)
+
+    monkeypatch.setattr(Garbage, "_live", late)
+    monkeypatch.setattr(world.contents, "delete", checked)
+    await world.garbage.delete((SPACE, NAME))
+    assert await world.exists(shared)
+    await world.garbage.delete((SPACE, NAME))
+    assert not await world.exists(shared)
+    assert await world.rows() == ["b"]

@@ -134,7 +134,7 @@ class Garbage:
             return
         await self._delete_contents(partition, [each for each in garbage if each[0] == CONTENT])
         if holdings := tuple(each for each in garbage if each[0] != CONTENT):
-            live = await self._live(space, name)
+            live = await self._live(space, name, holdings)
             async with aclosing(self._steps(partition, holdings)) as steps:
                 async for rows in steps:
                     await self._delete_contents(partition, await self._delete_rows(partition, rows, live))
@@ -145,9 +145,7 @@ class Garbage:
         rows: list[str] = []
         contents = 0
         for each in holdings:
-            number = int(each[1:])
-            prefix = upload_rows(number) if each[0] == UPLOAD else list_rows(number)
-            async with aclosing(self._partitions.slices(*partition, prefix)) as parts:
+            async with aclosing(self._partitions.slices(*partition, _rows_of(each))) as parts:
                 async for part in parts:
                     for index, stored in enumerate(part.values):
                         rows.append(part.key(index)[1])
@@ -193,8 +191,8 @@ class Garbage:
 
         await self._partitions.commit(*partition, sweep)
 
-    async def _live(self, space: int, name: str) -> AbstractSet[ContentId]:
-        """Return the contents of the lists and of the upload that are in use."""
+    async def _live(self, space: int, name: str, holdings: Collection[str]) -> AbstractSet[ContentId]:
+        """Return the contents of the lists and of the upload that are in use, or became garbage after `holdings`."""
         prefixes: set[str] = set()
         found: set[ContentId] = set()
         ranges = [KeyRange((name, LEDGER), (name, UPLOAD))]
@@ -202,9 +200,11 @@ class Garbage:
             async for part in parts:
                 for index, value in enumerate(part.values):
                     if part.key(index)[1] == LEDGER:
-                        upload = read_ledger(value).upload
-                        if upload:
-                            prefixes.add(upload_rows(upload))
+                        ledger = read_ledger(value)
+                        later = [each for each in ledger.garbage if each not in holdings and each[0] != CONTENT]
+                        prefixes.update(map(_rows_of, later))
+                        if ledger.upload:
+                            prefixes.add(upload_rows(ledger.upload))
                         continue
                     blob = read_blob(value)
                     if blob.list:
@@ -243,3 +243,9 @@ class Garbage:
         if partition in self._waiting:
             self._waiting.discard(partition)
             self.begin(partition)
+
+
+def _rows_of(holding: str) -> str:
+    """Return how the rows of a list or an upload begin, given its name in a ledger."""
+    number = int(holding[1:])
+    return upload_rows(number) if holding[0] == UPLOAD else list_rows(number)
