@@ -80,8 +80,8 @@ class ServiceKernel(Generic[ContextT, ResourceT, CallT]):
         matched = self._planner.match(request, now)
         if matched is None:
             return None
-        request.plan = matched
         plan, keys = matched
+        note(request, matched)
         properties = self._context.properties.cached(plan.account.name)
         if properties is None:
             return None
@@ -90,7 +90,6 @@ class ServiceKernel(Generic[ContextT, ResourceT, CallT]):
         except ServiceError as error:
             response = self._reject(request, plan.parameters, plan.version, error)
         if response is not None:
-            note(request, plan)
             self._finish(request, plan.version, response, properties.cors, now)
         return response
 

@@ -67,17 +67,17 @@ class Planner(Generic[CallT]):
             self._plans.put(request, plan)
 
 
-def note(request: Request, plan: RequestPlan) -> None:
-    """Note what a plan tells of its request."""
+def note(request: Request, matched: MatchedPlan) -> None:
+    """Note what a plan tells of its request, also that its credentials are good, before the operation runs."""
+    request.plan, plan = matched, matched.plan
     record = request.record
     record.version, record.account, record.operation = plan.version.governing, plan.account.name, plan.operation_name
     request.authenticated = True
 
 
 async def run_plan(request: Request, matched: MatchedPlan) -> Response:
-    """Respond to a request by its plan. Raises as the operation."""
+    """Respond to a request by its plan, which was noted. Raises as the operation."""
     plan, keys = matched
-    note(request, plan)
     if plan.body_bytes_max:
         await request.receive_body(plan.body_bytes_max)
     return await plan.operation.run(request, keys)

@@ -58,6 +58,13 @@ async def test_a_read_is_answered_at_once_and_a_write_by_its_plan(world: World) 
     assert b'"A":2' in (await world.ask("GET")).body
 
 
+async def test_the_credentials_of_a_write_are_found_good_before_it_runs(world: World) -> None:
+    await warm(world, method="PUT", body={"A": 2})
+    assert world.authenticated
+    await world.ask("PUT", body={"A": 3}, steady=False)
+    assert not world.authenticated
+
+
 @pytest.mark.parametrize("path", [ENTITY, "orders(PartitionKey='p',RowKey='other')"])
 async def test_the_keys_are_those_of_the_request(world: World, path: str) -> None:
     await world.ask("PUT", "orders(PartitionKey='p',RowKey='other')", body={"A": 2})

@@ -49,6 +49,7 @@ class World:
     Attributes:
         planned: how many requests ran by a plan.
         immediate: how many of them got their response at once.
+        authenticated: whether the last request's credentials were found good before it was handled.
     """
 
     def __init__(self) -> None:
@@ -57,6 +58,7 @@ class World:
         self.accounts = AccountDirectory({})
         self.accounts.adopt({NAME: StoredAccount(KEYS)})
         self.engine = MemoryEngine(lambda: self.now)
+        self.authenticated = False
         self.service = TableService(
             ServiceDependencies(
                 engine=self.engine, accounts=self.accounts, clock=lambda: self.now, monotonic=lambda: self.monotonic_s
@@ -121,6 +123,7 @@ class World:
         )
         response = self.service.at_once(request)
         self.planned += request.plan is not None
+        self.authenticated = request.authenticated
         self.immediate += response is not None
         return _answer(request, await self.service.handle(request) if response is None else response)
 
