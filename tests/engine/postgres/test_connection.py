@@ -32,7 +32,7 @@ async def test_a_session_without_standard_strings_is_rejected(
     for _ in range(2):
         with pytest.raises(StoreUnusableError, match="standard_conforming_strings"):
             await engine.start()
-    assert engine._pool._idle == []
+    assert engine._pool._sessions._idle == []
 
 
 async def test_no_statement_has_types_looked_up(open_engine: Open) -> None:
@@ -45,7 +45,7 @@ async def test_no_statement_has_types_looked_up(open_engine: Open) -> None:
     def note(query: LoggedQuery) -> None:
         sent.append(query.query)
 
-    connection = await engine._pool._opener._connect()
+    connection = await engine._pool._sessions._opener._connect()
     connection.add_query_logger(note)
     try:
         for text in [*STATEMENTS, durability_check._READ]:

@@ -137,13 +137,13 @@ async def test_while_the_database_is_away_most_are_reported_at_once(
 ) -> None:
     engine = open_engine(dsn="postgresql://nobody@127.0.0.1:1/nothing")
     tried = []
-    connect = engine._pool._opener._connect
+    connect = engine._pool._sessions._opener._connect
 
     async def counted() -> object:
         tried.append(1)
         return await connect()
 
-    monkeypatch.setattr(engine._pool._opener, "_connect", counted)
+    monkeypatch.setattr(engine._pool._sessions._opener, "_connect", counted)
     for _ in range(20):
         with pytest.raises(EngineUnavailableError):
             await engine.get(1, "p", "r")
@@ -192,7 +192,7 @@ class _Slow:
 
 async def test_idle_connections_are_closed_together(open_engine: Open) -> None:
     engine, barrier = open_engine(connect_seconds=SECONDS_MAX), asyncio.Barrier(5)
-    engine._pool._idle = [_Slow(barrier) for _ in range(5)]  # type: ignore[misc]  # all that is asked of them
+    engine._pool._sessions._idle = [_Slow(barrier) for _ in range(5)]  # type: ignore[misc]  # all that is asked of them
     async with asyncio.timeout(SECONDS_MAX):
         await engine._pool.close()
     assert barrier.n_waiting == 0

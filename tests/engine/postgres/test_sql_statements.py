@@ -147,7 +147,7 @@ async def test_plans_are_made_once_but_on_citus(open_engine: Open, citus: bool, 
     await engine.start()
     assert engine._kind is not None
     engine._kind = engine._kind._replace(citus=citus)
-    connection = await engine._pool._opener._connect()
+    connection = await engine._pool._sessions._opener._connect()
     assert await connection.fetchval("SHOW plan_cache_mode") == mode
     assert await connection.fetchval("SHOW enable_seqscan") == "off"
     await connection.close()

@@ -1,9 +1,8 @@
 """The connection pool: few connections, kept open, and never assumed to be alive.
 
 Invariants: there are at most `connections_max` connections. Scans keep one for as long as their caller reads, and use
-half of them at most; contents use a quarter. No caller waits longer for a connection than for a statement. A connection
-that may be in an unknown state is not used again. If one is lost, all idle ones are closed, since a lost server took
-them along. While the database cannot be reached, few callers try (see `connection`), and the others fail at once.
+half of them at most; contents use a quarter. No caller waits longer for a connection than for a statement. If one is
+lost, all idle ones are closed, since a lost server took them along.
 
 On a Citus cluster, a node has a share of the connections and a time limit (see `citus.nodes`). A session that is given
 up during a statement is ended at the coordinator, as far as that is possible.
@@ -19,8 +18,9 @@ import asyncpg
 from lazulite.engine.contract import EngineUnavailableError
 from lazulite.engine.postgres.citus.nodes import ALL, Nodes
 from lazulite.engine.postgres.citus.shard_map import ShardMap
-from lazulite.engine.postgres.connection import Connection, ConnectionOpener
+from lazulite.engine.postgres.connection import Connection
 from lazulite.engine.postgres.errors import CHECK_FAILED, LOST, RETRYABLE, database_errors, worker_errors
+from lazulite.engine.postgres.sessions import Sessions
 from lazulite.engine.postgres.settings import PostgresSettings
 
 Argument: TypeAlias = object
@@ -44,11 +44,10 @@ class Pool:
 
     def __init__(self, settings: PostgresSettings, prepare: Callable[[Connection], Awaitable[None]]) -> None:
         self._settings = settings
-        self._opener = ConnectionOpener(settings, prepare)
+        self._sessions = Sessions(settings, prepare)
         self._slots = asyncio.Semaphore(settings.connections_max)
         self._scan_slots = asyncio.Semaphore(max(1, settings.connections_max // 2))
         self._bulk_slots = asyncio.Semaphore(max(1, settings.connections_max // 4))
-        self._idle: list[Connection] = []
         self._closed = False
         self._shards: ShardMap | None = None
         self._nodes: Nodes | None = None
@@ -230,26 +229,26 @@ class Pool:
 
     @asynccontextmanager
     async def _lent(self, *, new: bool) -> AsyncIterator[Connection]:
-        connection = await self._open(new=new)
+        connection = await self._sessions.open(new=new)
         try:
             with worker_errors():
                 yield connection
         except LOST as error:
             if isinstance(error, asyncpg.PostgresConnectionError) and not connection.is_closed():
-                self._keep(connection)  # A coordinator reports a lost worker; its own connection is alive.
+                self._sessions.keep(connection)  # A coordinator reports a lost worker; its own connection is alive.
             else:
                 self._give_up(connection)
                 if self._nodes is None or not isinstance(error, TimeoutError):  # A silent worker takes none along.
-                    self._terminate_idle()
+                    self._sessions.terminate_idle()
             raise
         except (asyncpg.PostgresError, GeneratorExit):  # A GeneratorExit ends a scan between two statements.
-            self._keep(connection)
+            self._sessions.keep(connection)
             raise
         except BaseException:
             self._give_up(connection)
             raise
         else:
-            self._keep(connection)
+            self._sessions.keep(connection)
 
     def _give_up(self, connection: Connection) -> None:
         """Terminate a connection, and end its session on a coordinator, which may wait for a worker."""
@@ -264,35 +263,10 @@ class Pool:
             async with self.connection() as connection:
                 await connection.fetch(_END, pid, timeout=self._settings.node_seconds)
 
-    async def _open(self, *, new: bool) -> Connection:
-        while self._idle and not new:
-            connection = self._idle.pop()
-            if not connection.is_closed():
-                return connection
-        return await self._opener.open()
-
-    def _keep(self, connection: Connection) -> None:
-        if self._closed or connection.is_closed() or connection.is_in_transaction():
-            connection.terminate()
-        else:
-            self._idle.append(connection)
-
-    def _terminate_idle(self) -> None:
-        idle, self._idle = self._idle, []
-        for connection in idle:
-            connection.terminate()
-
     async def close(self) -> None:
         """Close all connections; the ones in use are closed when they are returned."""
         self._closed = True
         for task in self._endings:
             task.cancel()
         await asyncio.gather(*self._endings, return_exceptions=True)
-        idle, self._idle = self._idle, []
-        await asyncio.gather(*map(self._close_gracefully, idle))
-
-    async def _close_gracefully(self, connection: Connection) -> None:
-        try:
-            await connection.close(timeout=self._settings.connect_seconds)
-        except (*LOST, asyncpg.PostgresError):
-            connection.terminate()
+        await self._sessions.close()
