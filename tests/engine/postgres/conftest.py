@@ -11,7 +11,7 @@ from lazulite.engine.contract import Clock
 from lazulite.engine.postgres.engine import PostgresEngine
 from lazulite.engine.postgres.settings import PostgresSettings
 from lazulite.protocol.clock import system_clock
-from tests.postgres.server import CITUS, shared
+from tests.postgres.server import CITUS, Coordinator, shared
 
 Open = Callable[..., PostgresEngine]
 
@@ -35,6 +35,13 @@ def _database() -> str:
 def execute(statement: str, *arguments: object) -> list[tuple[object, ...]]:
     """Execute a statement in the database, past the engine."""
     return [tuple(record) for record in shared().execute(statement, *arguments, database=_database())]
+
+
+def execute_on_nodes(statement: str) -> list[tuple[object, ...]]:
+    """Execute a statement in the database on all nodes of a cluster, or on the server."""
+    first = shared()
+    nodes = [first, *(first.workers() if isinstance(first, Coordinator) else ())]
+    return [tuple(record) for node in nodes for record in node.execute(statement, database=_database())]
 
 
 @pytest.fixture(name="settings")

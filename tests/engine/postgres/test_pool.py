@@ -10,7 +10,7 @@ from asyncpg.transaction import Transaction
 from lazulite.engine.contract import EngineError, EngineUnavailableError, KeyRange
 from lazulite.engine.postgres.connection import Connection
 from lazulite.engine.postgres.pool import Pool
-from tests.engine.postgres.conftest import OURS, Open, execute
+from tests.engine.postgres.conftest import OURS, Open, execute, execute_on_nodes
 from tests.postgres.server import SECONDS_MAX
 
 Surround = Callable[[Pool], AbstractAsyncContextManager[Connection]]
@@ -60,17 +60,17 @@ async def test_a_failed_statement_costs_no_connection(open_engine: Open) -> None
 async def test_a_cancelled_statement_costs_no_connection_and_is_not_repeated(open_engine: Open) -> None:
     engine = open_engine(connections_max=1)
     await engine.commit(1, "p", ["r"], lambda *_: {"r": b"x"})
-    before = execute(PIDS)
+    before = execute_on_nodes(PIDS)
     async with open_engine()._pool.connection() as other, other.transaction():
         await other.execute("LOCK TABLE lazulite.rows")
         read = asyncio.create_task(engine.get(1, "p", "r"))
         cancel = f"SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE {_OURS} AND wait_event_type = 'Lock'"
-        while not execute(cancel):  # noqa: ASYNC110 - there is no event to wait for.
+        while not execute_on_nodes(cancel):  # noqa: ASYNC110 - there is no event to wait for.
             await asyncio.sleep(0)
         async with asyncio.timeout(SECONDS_MAX):
             with pytest.raises(EngineUnavailableError, match="canceling"):
                 await read
-        assert set(before) <= set(execute(PIDS))
+        assert set(before) <= set(execute_on_nodes(PIDS))
 
 
 async def test_an_abandoned_scan_gives_its_connection_back(open_engine: Open) -> None:

@@ -1,5 +1,7 @@
 """The parts of a database's engine, as the kind of database needs them."""
 
+import asyncio
+
 from lazulite.engine.postgres import schema
 from lazulite.engine.postgres.citus.health import ClusterHealth
 from lazulite.engine.postgres.citus.shard_map import LOOK, ShardMap
@@ -56,17 +58,29 @@ class Components:
         contents = ContentWindows(pool, unsynced=kind.settings and not kind.citus)
         self.drops = Drops(pool, contents.empty)
         self.contents = PostgresContents(pool, contents, self.drops)
-        actions = self.drops.look, self.drops.reclaim_all
-        self.periodic = Periodic((*actions, self._look) if kind.citus else actions, settings.drop_poll_seconds)
+        self.periodic = Periodic((self.drops.look, self.drops.reclaim_all), settings.drop_poll_seconds)
         self._pool = pool
+        self._seconds = settings.drop_poll_seconds
 
-    async def join_cluster(self) -> None:
-        """Get to know the shards from a Citus coordinator, and bound what its nodes may hold."""
-        await self._look()
-        self._pool.join_cluster(self.shards)
+    async def join_cluster(self) -> list[str]:
+        """Get to know the shards from a Citus coordinator, bound what its nodes may hold, and join them.
 
-    async def _look(self) -> None:
+        Returns:
+            A line for people for each node that cannot be joined.
+        """
         self.shards.update(await self._pool.fetch(LOOK, reads=True))
+        workers = self._pool.join_cluster(self.shards)
+
+        async def look() -> None:
+            """Ask the coordinator for dropped spaces and for shards: what is known of both has one age."""
+            asked_s = asyncio.get_running_loop().time()
+            await self.drops.look()
+            self.shards.update(await self._pool.fetch(LOOK, reads=True))
+            workers.looked(asked_s)
+
+        await look()
+        self.periodic = Periodic((look, workers.join, self.drops.reclaim_all), self._seconds)
+        return await workers.join()
 
     async def close(self) -> None:
         """Return when no statement is in flight, not even one whose caller was cancelled."""

@@ -123,7 +123,8 @@ class PostgresEngine:
         components = Components(self._pool, self._timestamps, kind, self._settings)
         await components.drops.look()
         if kind.citus:
-            await components.join_cluster()
+            for warning in await components.join_cluster():
+                self._report(warning)
         return components
 
     async def _prepare(self, connection: Connection) -> None:

@@ -4,8 +4,9 @@ Invariants: there are at most `connections_max` connections. Scans keep one for 
 half of them at most; contents use a quarter. No caller waits longer for a connection than for a statement. If one is
 lost, all idle ones are closed, since a lost server took them along.
 
-On a Citus cluster, a node has a share of the connections and a time limit (see `citus.nodes`). A session that is given
-up during a statement is ended at the coordinator, as far as that is possible.
+On a Citus cluster, a node has a share of the connections and a time limit (see `citus.nodes`). Statements on one node
+are sent to it if it was joined (see `citus.workers`), and all others to the coordinator. A session of the coordinator
+that is given up during a statement is ended there, as far as that is possible.
 """
 
 import asyncio
@@ -18,6 +19,7 @@ import asyncpg
 from lazulite.engine.contract import EngineUnavailableError
 from lazulite.engine.postgres.citus.nodes import ALL, Nodes
 from lazulite.engine.postgres.citus.shard_map import ShardMap
+from lazulite.engine.postgres.citus.workers import Workers
 from lazulite.engine.postgres.connection import Connection
 from lazulite.engine.postgres.errors import CHECK_FAILED, LOST, RETRYABLE, database_errors, worker_errors
 from lazulite.engine.postgres.sessions import Sessions
@@ -44,6 +46,7 @@ class Pool:
 
     def __init__(self, settings: PostgresSettings, prepare: Callable[[Connection], Awaitable[None]]) -> None:
         self._settings = settings
+        self._prepare = prepare
         self._sessions = Sessions(settings, prepare)
         self._slots = asyncio.Semaphore(settings.connections_max)
         self._scan_slots = asyncio.Semaphore(max(1, settings.connections_max // 2))
@@ -51,11 +54,18 @@ class Pool:
         self._closed = False
         self._shards: ShardMap | None = None
         self._nodes: Nodes | None = None
+        self._workers: Workers | None = None
         self._endings: set[asyncio.Task[None]] = set()
 
-    def join_cluster(self, shards: ShardMap) -> None:
-        """Bound from now on what the nodes of a Citus cluster may hold; `shards` tells the node of a partition."""
+    def join_cluster(self, shards: ShardMap) -> Workers:
+        """Bound from now on what the nodes of a Citus cluster may hold; `shards` tells the node of a partition.
+
+        Returns:
+            The workers, of which this pool uses those that are joined, and which it closes.
+        """
         self._shards, self._nodes = shards, Nodes(self._settings.connections_max, self._settings.node_seconds)
+        self._workers = Workers(self._settings, self._prepare, shards)
+        return self._workers
 
     def _node(self, partition: bytes | None, *, everywhere: bool = False) -> int | None:
         if self._shards is None:
@@ -221,38 +231,40 @@ class Pool:
         if self._closed:
             raise EngineUnavailableError("the store is closing")
         if node is None or self._nodes is None:
-            async with self._slot(self._slots), self._lent(new=False) as connection:
+            async with self._slot(self._slots), self._lent(self._sessions, new=False) as connection:
                 yield connection
             return
-        async with self._nodes.turn(node) as new, self._slot(self._slots), self._lent(new=new) as connection:
+        sessions = (None if self._workers is None else self._workers.of(node)) or self._sessions
+        async with self._nodes.turn(node) as new, self._slot(self._slots), self._lent(sessions, new=new) as connection:
             yield connection
 
     @asynccontextmanager
-    async def _lent(self, *, new: bool) -> AsyncIterator[Connection]:
-        connection = await self._sessions.open(new=new)
+    async def _lent(self, sessions: Sessions, *, new: bool) -> AsyncIterator[Connection]:
+        connection = await sessions.open(new=new)
         try:
             with worker_errors():
                 yield connection
         except LOST as error:
             if isinstance(error, asyncpg.PostgresConnectionError) and not connection.is_closed():
-                self._sessions.keep(connection)  # A coordinator reports a lost worker; its own connection is alive.
+                sessions.keep(connection)  # A coordinator reports a lost worker; its own connection is alive.
             else:
-                self._give_up(connection)
-                if self._nodes is None or not isinstance(error, TimeoutError):  # A silent worker takes none along.
-                    self._sessions.terminate_idle()
+                self._give_up(sessions, connection)
+                if sessions is not self._sessions or self._nodes is None or not isinstance(error, TimeoutError):
+                    # A silent worker takes none of the coordinator's sessions along.
+                    sessions.terminate_idle()
             raise
         except (asyncpg.PostgresError, GeneratorExit):  # A GeneratorExit ends a scan between two statements.
-            self._sessions.keep(connection)
+            sessions.keep(connection)
             raise
         except BaseException:
-            self._give_up(connection)
+            self._give_up(sessions, connection)
             raise
         else:
-            self._sessions.keep(connection)
+            sessions.keep(connection)
 
-    def _give_up(self, connection: Connection) -> None:
+    def _give_up(self, sessions: Sessions, connection: Connection) -> None:
         """Terminate a connection, and end its session on a coordinator, which may wait for a worker."""
-        if self._nodes is not None and not self._closed and not connection.is_closed():
+        if self._nodes is not None and sessions is self._sessions and not self._closed and not connection.is_closed():
             task = asyncio.create_task(self._end(connection.get_server_pid()))
             self._endings.add(task)
             task.add_done_callback(self._endings.discard)
@@ -270,3 +282,5 @@ class Pool:
             task.cancel()
         await asyncio.gather(*self._endings, return_exceptions=True)
         await self._sessions.close()
+        if self._workers is not None:
+            await self._workers.close()

@@ -207,6 +207,35 @@ async def test_a_worker_that_would_change_keys_is_not_served_from(dsn: str) -> N
             pass
 
 
+async def port_of(engine: PostgresEngine, partition: bytes) -> int:
+    [[port]] = await engine._pool.fetch("SELECT inet_server_port()", partition=partition)
+    return int(port)
+
+
+async def test_statements_on_one_node_are_sent_to_it(engine: PostgresEngine) -> None:
+    shards = (await engine._started()).shards
+    for node, partition in shards.samples().items():
+        assert shards.address(node).endswith(f":{await port_of(engine, partition)}")
+    assert (await engine._pool.fetch("SELECT inet_server_port()"))[0][0] == Coordinator(CITUS).address[1]
+
+
+async def test_a_worker_whose_shard_was_moved_sends_statements_on(engine: PostgresEngine, dsn: str) -> None:
+    """As long as this process does not know of that."""
+    components = await engine._started()
+    await components.periodic.close()
+    partition = components.shards.samples()[1]
+    await engine.commit(1, partition.decode(), ["r"], lambda *_: {"r": b"x"})
+    before, [other, *_] = await port_of(engine, partition), Coordinator(CITUS).workers()[1:]
+    found = "SELECT get_shard_id_for_distribution_column('lazulite.rows', $1::bytea)"
+    move = f"SELECT citus_move_shard_placement(({found}), '127.0.0.1', $2, $3, $4, 'block_writes')"
+    Coordinator(CITUS).execute(move, partition, before, *other.address, database=dsn.rpartition("/")[2])
+    assert await port_of(engine, partition) == before
+    assert await engine.get(1, partition.decode(), "r") == b"x"
+    await engine.commit(1, partition.decode(), ["s"], WriteIf("s", b"y", Expect.ABSENT))
+    await engine.commit(1, partition.decode(), ["r"], lambda values, _: {"r": (values[0] or b"") + b"+"})
+    assert [part.values async for part in engine.scan(1, [WHOLE])] == [[b"x+", b"y"]]
+
+
 @contextmanager
 def stopping_program() -> Iterator[str]:
     """Yield a program that stops all processes of a worker on this machine, until the end of the block."""

@@ -15,7 +15,8 @@ import asyncpg
 from lazulite.engine.postgres.citus.hash_bytes import hash_bytes
 
 LOOK = """
-SELECT shardminvalue::int AS lower, groupid AS node, nodename || ':' || nodeport AS address,
+SELECT shardid, shardminvalue::int AS lower, groupid AS node,
+    CASE WHEN nodename LIKE '%:%' THEN '[' || nodename || ']' ELSE nodename END || ':' || nodeport AS address,
     worker_hash('\\x6c617a756c697465'::bytea) AS sample
 FROM pg_catalog.pg_dist_shard JOIN pg_catalog.pg_dist_placement USING (shardid)
 JOIN pg_catalog.pg_dist_node USING (groupid)
@@ -35,6 +36,7 @@ class ShardMap:
         """By shard."""
         self._addresses: dict[int, str] = {}
         self._samples: dict[int, bytes] = {0: b""}
+        self._said: Sequence[tuple[object, ...]] = ()
 
     def update(self, found: Sequence[asyncpg.Record]) -> None:
         """Take over a coordinator's answer to `LOOK`, unless Citus hashes otherwise than this process."""
@@ -46,6 +48,11 @@ class ShardMap:
             self._nodes, self._lower = nodes, lower
             self._samples = self._sampled()
         self._addresses = {record["node"]: record["address"] for record in found}
+        self._said = [tuple(record) for record in found]
+
+    def is_as(self, found: Sequence[asyncpg.Record]) -> bool:
+        """Return whether another node's answer to `LOOK` is the one that was taken over last."""
+        return self._said == [tuple(record) for record in found]
 
     def shard(self, partition_key: bytes) -> int:
         """Return the shard of a partition, by its index key, as a number from 0 on."""
@@ -58,6 +65,10 @@ class ShardMap:
     def address(self, node: int) -> str:
         """Return the address of a node."""
         return self._addresses.get(node, "")
+
+    def nodes(self) -> Mapping[int, str]:
+        """Return the addresses of all nodes with shards."""
+        return self._addresses
 
     def samples(self) -> Mapping[int, bytes]:
         """Return a partition of each node, by its index key."""
