@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.postgres.engine_under_test import on_database
 from tests.server_process import ServerProcess
 from tests.torture.campaign import Budget
 
@@ -17,6 +18,8 @@ from .worker_mutations import MUTATIONS as MUTATIONS_OF_WORKERS
 SECONDS_MAX = 120
 MUTATED_SECONDS_MAX = 400
 """A mutation is found within a few kills. This is time for twenty and more, on a machine that is very busy."""
+OF_ROCKSDB = pytest.mark.skipif(on_database(), reason="the mutations are those of RocksDB's engine")
+AT_ONCE = pytest.mark.skipif(on_database(), reason="workers on a database know within two seconds, not at once")
 
 
 def test_history_through_kills_is_linearizable(tmp_path: Path) -> None:
@@ -26,6 +29,7 @@ def test_history_through_kills_is_linearizable(tmp_path: Path) -> None:
     assert int(report.counts["kills"]) >= 2
 
 
+@OF_ROCKSDB
 @pytest.mark.campaign
 @pytest.mark.parametrize("name", MUTATIONS)
 def test_mutation_is_found(tmp_path: Path, name: str) -> None:
@@ -62,6 +66,7 @@ def test_mutation_of_three_processes_is_found(tmp_path: Path, name: str) -> None
     assert any("no order explains" in problem for problem in report.problems), report
 
 
+@AT_ONCE
 def test_history_of_killed_workers_is_linearizable(tmp_path: Path) -> None:
     report = linearizability_on_workers(Budget(SECONDS_MAX, 2000), 1, tmp_path, round_operations=1000)
     assert report.problems == ()
@@ -70,6 +75,7 @@ def test_history_of_killed_workers_is_linearizable(tmp_path: Path) -> None:
     assert int(report.counts["tables created and deleted"]) > 0
 
 
+@AT_ONCE
 @pytest.mark.campaign
 @pytest.mark.parametrize("name", MUTATIONS_OF_WORKERS)
 def test_mutation_of_workers_is_found(tmp_path: Path, name: str) -> None:
