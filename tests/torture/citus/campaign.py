@@ -87,8 +87,12 @@ class TablesRun(Run):
 class ClusterStarts(Starts):
     """Starts processes on a cluster, when nothing of the last ones is in flight."""
 
-    def __init__(self, cluster: Cluster, random: Random) -> None:
-        super().__init__(cluster.coordinator, random, TABLE_PROCESSES)
+    def __init__(self, cluster: Cluster, random: Random, mutation: str) -> None:
+        processes = {
+            seconds: ("tests.torture.mutations", "+".join(filter(None, (mutation, variant))))
+            for seconds, (_, variant) in TABLE_PROCESSES.items()
+        }
+        super().__init__(cluster.coordinator, random, processes)
         self._cluster = cluster
 
     def _settled(self) -> bool:
@@ -98,8 +102,16 @@ class ClusterStarts(Starts):
 class Servers(OnDatabase):
     """Processes that serve queues and blobs on a cluster."""
 
-    def __init__(self, cluster: Cluster, faults: Faults, directory: Path, random: Random, counts: Counter[str]) -> None:
-        super().__init__(cluster.coordinator, directory, random, counts, flags=FLAGS)
+    def __init__(
+        self,
+        cluster: Cluster,
+        faults: Faults,
+        directory: Path,
+        random: Random,
+        counts: Counter[str],
+        mutation: str,
+    ) -> None:
+        super().__init__(cluster.coordinator, directory, random, counts, mutation=mutation, flags=FLAGS)
         self._cluster = cluster
         self._faults = faults
 
@@ -111,27 +123,32 @@ class Servers(OnDatabase):
         return self._cluster.settled()
 
 
-def tables(cluster: Cluster, budget: Budget, seed: int, directory: Path) -> Report:
-    """Run the part of tables."""
+def tables(cluster: Cluster, budget: Budget, seed: int, directory: Path, mutation: str = "") -> Report:
+    """Run the part of tables; `mutation` names what the processes break."""
     counts = Counter[str]()
     faults = Faults(cluster, Random(seed), counts)
     report = linearizability(
-        budget, seed, directory, ClusterStarts(cluster, Random(seed)), ROUND_OPERATIONS, partial(TablesRun, faults)
+        budget,
+        seed,
+        directory,
+        ClusterStarts(cluster, Random(seed), mutation),
+        ROUND_OPERATIONS,
+        partial(TablesRun, faults),
     )
     return Report({**report.counts, **counts}, report.problems)
 
 
-def queues(cluster: Cluster, budget: Budget, seed: int, directory: Path) -> Report:
-    """Run the part of queues."""
+def queues(cluster: Cluster, budget: Budget, seed: int, directory: Path, mutation: str = "") -> Report:
+    """Run the part of queues; `mutation` names what the processes break."""
     counts, random = Counter[str](), Random(seed)
-    servers = Servers(cluster, Faults(cluster, random, counts), directory, random, counts)
+    servers = Servers(cluster, Faults(cluster, random, counts), directory, random, counts, mutation)
     return asyncio.run(QueueRun(seed, servers, counts, directory).work(budget, "silent workers"))
 
 
-def blobs(cluster: Cluster, budget: Budget, seed: int, directory: Path) -> Report:
-    """Run the part of blobs."""
+def blobs(cluster: Cluster, budget: Budget, seed: int, directory: Path, mutation: str = "") -> Report:
+    """Run the part of blobs; `mutation` names what the processes break."""
     counts, random = Counter[str](), Random(seed)
-    servers = Servers(cluster, Faults(cluster, random, counts), directory, random, counts)
+    servers = Servers(cluster, Faults(cluster, random, counts), directory, random, counts, mutation)
     problems = asyncio.run(LeasesOnDatabase(random, servers, counts, PAUSE_SECONDS).work(budget))
     return Report(dict(sorted(counts.items())), tuple(problems))
 

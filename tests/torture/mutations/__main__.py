@@ -14,6 +14,7 @@ from tests.torture.blob import damage_mutations as blob_damage
 from tests.torture.blob import database_mutations as blob_database
 from tests.torture.blob import mutations as blob
 from tests.torture.blob import power_mutations as blob_power
+from tests.torture.citus import mutations as citus
 from tests.torture.linearizability import mutations as linearizability
 from tests.torture.linearizability import worker_mutations as linearizability_on_workers
 from tests.torture.queue import mutations as queue
@@ -37,6 +38,7 @@ MUTATIONS: dict[str, Callable[[], None]] = {
     **linearizability.MUTATIONS,
     **linearizability.MUTATIONS_ON_POSTGRES,
     **linearizability_on_workers.MUTATIONS,
+    **citus.MUTATIONS,
 }
 
 

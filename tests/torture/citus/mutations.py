@@ -1,0 +1,115 @@
+"""Servers that break one promise of the engine for Citus each, which the campaign must find."""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+
+import asyncpg
+
+from lazulite.engine.contract import EngineError, EngineUnavailableError
+from lazulite.engine.postgres import sql_scripts
+from lazulite.engine.postgres.drops import Drops
+from lazulite.engine.postgres.errors import CHECK_FAILED
+from lazulite.engine.postgres.pool import Pool
+from lazulite.engine.postgres.sql_scripts import Place
+
+_run, _fetch = Pool.run, Pool.fetch
+
+
+def answer_before_commit() -> None:
+    """Answer a write when its script is sent."""
+    tasks = set()
+
+    async def send(pool: Pool, script: str, partition: bytes) -> None:
+        with suppress(EngineError, *CHECK_FAILED):
+            await _run(pool, script, partition)
+
+    async def early(pool: Pool, script: str, partition: bytes) -> int:
+        task = asyncio.create_task(send(pool, script, partition))
+        tasks.add(task)
+        task.add_done_callback(tasks.discard)
+        return 1
+
+    _replace(Pool, run=early)
+
+
+def failed_write_succeeds() -> None:
+    """Acknowledge a write whose worker is lost."""
+
+    async def succeed(pool: Pool, script: str, partition: bytes) -> int:
+        try:
+            return await _run(pool, script, partition)
+        except EngineUnavailableError:
+            return 1
+
+    _replace(Pool, run=succeed)
+
+
+def failed_read_is_empty() -> None:
+    """Answer that there is nothing where a shard cannot be reached."""
+
+    async def empty(
+        pool: Pool,
+        statement: str,
+        *arguments: object,
+        reads: bool = False,
+        partition: bytes | None = None,
+        everywhere: bool = False,
+    ) -> list[asyncpg.Record]:
+        try:
+            return await _fetch(pool, statement, *arguments, reads=reads, partition=partition, everywhere=everywhere)
+        except EngineUnavailableError:
+            if partition is None or not reads:
+                raise
+            return []
+
+    _replace(Pool, fetch=empty)
+
+
+def statements_apart() -> None:
+    """Commit each statement of a script by itself."""
+
+    async def apart(pool: Pool, script: str, partition: bytes) -> int:
+        for statement in script.split(";\n"):
+            changed = await _run(pool, statement, partition)
+        return changed
+
+    _replace(Pool, run=apart)
+
+
+def version_unchecked() -> None:
+    """Write what was decided on a version of the partition that may be an old one, such as a kept one."""
+    advance = sql_scripts._advance
+
+    def anyway(versions: list[tuple[Place, int]], condition: str) -> str:
+        return advance(versions, "> 0" if condition.startswith("=") else condition)
+
+    vars(sql_scripts)["_advance"] = anyway
+
+
+def drop_forgotten() -> None:
+    """Close a dropped space in this process only."""
+
+    async def forget(drops: Drops, space: int) -> None:
+        drops.closed.add(space)
+        drops._mine.add(space)
+
+    _replace(Drops, drop=forget)
+
+
+def _replace(owner: type, **functions: object) -> None:
+    for name, function in functions.items():
+        setattr(owner, name, function)
+
+
+MUTATIONS: dict[str, Callable[[], None]] = {
+    f"citus-{each.__name__.replace('_', '-')}": each
+    for each in (
+        answer_before_commit,
+        failed_write_succeeds,
+        failed_read_is_empty,
+        statements_apart,
+        version_unchecked,
+        drop_forgotten,
+    )
+}
