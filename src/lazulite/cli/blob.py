@@ -11,9 +11,7 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import IO
 
-from lazulite.cli.account_stores import choose_account
 from lazulite.cli.blob_client import REACH, Listed, blobs, containers, create_container, delete, get, put
-from lazulite.cli.connection_string import endpoints_of, reachable
 from lazulite.cli.errors import CommandError
 from lazulite.cli.service_client import ServiceClient
 
@@ -23,9 +21,7 @@ _STANDARD = "-"
 
 def run(args: Namespace, environ: Mapping[str, str]) -> int:
     """Run the action that the command line names."""
-    account = choose_account(args, environ)
-    endpoint = endpoints_of(args, account.name)["blob"]
-    with ServiceClient(account, args.key, endpoint, reachable(args.blob_host), REACH) as client:
+    with ServiceClient.of(args, environ, REACH) as client:
         _ACTIONS[args.action](args, client)
     return 0
 

@@ -28,7 +28,7 @@ class Listed(NamedTuple):
 
 def containers(client: ServiceClient) -> Iterator[str]:
     """Yield the names of all containers. Raises as `ServiceClient.ask`."""
-    for root in _pages(client, "", {"comp": "list"}):
+    for root in client.pages("", {"comp": "list"}):
         yield from (each.findtext("Name") or "" for each in root.iterfind("Containers/Container"))
 
 
@@ -42,22 +42,10 @@ def blobs(client: ServiceClient, container: str, prefix: str = "", delimiter: st
         delimiter: names with it behind the prefix are one item, up to the delimiter; "" lists each.
     """
     given = {"restype": "container", "comp": "list", "prefix": prefix, "delimiter": delimiter}
-    for root in _pages(client, container, given):
+    for root in client.pages(container, given):
         for each in root.iterfind("Blobs/*"):
             properties = {field.tag: field.text or "" for field in each.iterfind("Properties/*")}
             yield Listed(_name(each), properties if each.tag == "Blob" else None)
-
-
-def _pages(client: ServiceClient, path: str, parameters: Mapping[str, str]) -> Iterator[Element]:
-    marker = ""
-    while True:
-        root = client.ask("GET", path, {**parameters, "marker": marker}).root
-        if root is None:
-            return
-        yield root
-        marker = root.findtext("NextMarker") or ""
-        if not marker:
-            return
 
 
 def _name(item: Element) -> str:

@@ -47,9 +47,7 @@ def host(text: str) -> str:
 
 def port(text: str) -> int:
     """Return a port."""
-    if not (text.isascii() and text.isdigit() and int(text) <= 65535):
-        raise ArgumentTypeError(f"{text!r} is not a port (0 to 65535)")
-    return int(text)
+    return _number(text, 0, 65535, "a port (0 to 65535)")
 
 
 def services(text: str) -> tuple[str, ...]:
@@ -113,8 +111,12 @@ def no_pfx(_: str) -> NoReturn:
 
 def count(text: str) -> int:
     """Return an integer from 1 to `COUNT_MAX`."""
-    if not (text.isascii() and text.isdigit() and 0 < int(text) <= COUNT_MAX):
-        raise ArgumentTypeError(f"{text!r} is not a number from 1 to {COUNT_MAX}")
+    return _number(text, 1, COUNT_MAX, f"a number from 1 to {COUNT_MAX}")
+
+
+def _number(text: str, least: int, most: int, wanted: str) -> int:
+    if not (text.isascii() and text.isdigit() and least <= int(text) <= most):
+        raise ArgumentTypeError(f"{text!r} is not {wanted}")
     return int(text)
 
 
@@ -127,16 +129,12 @@ def switch(text: str) -> bool:
 
 def retention_days(text: str) -> int:
     """Return a number of days, 0 to 365."""
-    if not (text.isascii() and text.isdigit() and int(text) <= RETENTION_DAYS_MAX):
-        raise ArgumentTypeError(f"{text!r} is not a number of days (0 to {RETENTION_DAYS_MAX})")
-    return int(text)
+    return _number(text, 0, RETENTION_DAYS_MAX, f"a number of days (0 to {RETENTION_DAYS_MAX})")
 
 
 def message_count(text: str) -> int:
     """Return a number of messages, 1 to 32."""
-    if not (text.isascii() and text.isdigit() and 0 < int(text) <= MESSAGES_MAX):
-        raise ArgumentTypeError(f"{text!r} is not a number from 1 to {MESSAGES_MAX}")
-    return int(text)
+    return _number(text, 1, MESSAGES_MAX, f"a number from 1 to {MESSAGES_MAX}")
 
 
 def store(text: str) -> Path | DatabaseUrl:

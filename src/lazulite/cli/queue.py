@@ -4,8 +4,6 @@ import json
 from argparse import Namespace
 from collections.abc import Mapping
 
-from lazulite.cli.account_stores import choose_account
-from lazulite.cli.connection_string import endpoints_of, reachable
 from lazulite.cli.queue_client import REACH, clear, message_count, names, peek
 from lazulite.cli.service_client import ServiceClient
 
@@ -22,9 +20,7 @@ _FIELDS = {
 
 def run(args: Namespace, environ: Mapping[str, str]) -> int:
     """Run the action that the command line names."""
-    account = choose_account(args, environ)
-    endpoint = endpoints_of(args, account.name)["queue"]
-    with ServiceClient(account, args.key, endpoint, reachable(args.queue_host), REACH) as client:
+    with ServiceClient.of(args, environ, REACH) as client:
         _ACTIONS[args.action](args, client)
     return 0
 

@@ -24,15 +24,8 @@ class Peeked(NamedTuple):
 
 def names(client: ServiceClient) -> Iterator[str]:
     """Yield the names of all queues. Raises as `ServiceClient.ask`."""
-    marker = ""
-    while True:
-        root = client.ask("GET", "", {"comp": "list", "marker": marker}).root
-        if root is None:
-            return
+    for root in client.pages("", {"comp": "list"}):
         yield from (name.text or "" for name in root.iterfind("Queues/Queue/Name"))
-        marker = root.findtext("NextMarker") or ""
-        if not marker:
-            return
 
 
 def message_count(client: ServiceClient, queue: str) -> int:

@@ -1,5 +1,6 @@
 """A small client of one service, for commands. It signs by an account SAS that lives for minutes."""
 
+from argparse import Namespace
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
@@ -10,6 +11,8 @@ from xml.etree import ElementTree as ET
 from lazulite.auth.accounts.account import Account
 from lazulite.auth.sas.account_sas import AccountSas, sign_account_sas
 from lazulite.auth.sas.dates import format_sas_date
+from lazulite.cli.account_stores import choose_account
+from lazulite.cli.connection_string import endpoints_of, reachable
 from lazulite.cli.errors import CommandError
 from lazulite.protocol.clock import TICKS_PER_SECOND, system_clock
 
@@ -66,6 +69,13 @@ class ServiceClient:
         self._host, self._path = url.netloc, url.path
         self._token, self._signed_at = "", 0
 
+    @classmethod
+    def of(cls, args: Namespace, environ: Mapping[str, str], reach: Reach) -> Self:
+        """Return the client of the account, key and address that the flags name. Raises as the constructor."""
+        account = choose_account(args, environ)
+        endpoint = endpoints_of(args, account.name)[reach.service]
+        return cls(account, args.key, endpoint, reachable(getattr(args, f"{reach.service}_host")), reach)
+
     def __enter__(self) -> Self:
         return self
 
@@ -87,6 +97,15 @@ class ServiceClient:
             except (OSError, HTTPException) as error:
                 raise self.lost(error) from error
             return Answer({name.lower(): value for name, value in response.getheaders()}, _document(received))
+
+    def pages(self, path: str, parameters: Mapping[str, str]) -> Iterator[ET.Element]:
+        """Yield the documents of a list, page after page. Raises as `open`."""
+        marker = ""
+        while (root := self.ask("GET", path, {**parameters, "marker": marker}).root) is not None:
+            yield root
+            marker = root.findtext("NextMarker") or ""
+            if not marker:
+                return
 
     @contextmanager
     def open(

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 
 from lazulite.auth.accounts.account import Account
 from lazulite.auth.delegation.sas import DelegationSas, read_delegation_values
-from lazulite.auth.sas.service_sas import ServiceSas
-from lazulite.auth.sas.terms import MalformedSasError, read_values, signature, write_query
-from lazulite.protocol.version import SAS_TRANSPORT_SINCE
+from lazulite.auth.sas.service_sas import ServiceSas, sign_service_sas
+from lazulite.auth.sas.terms import MalformedSasError, read_values
 from lazulite.queue.resource import queue_of
 from lazulite.queue.versions import DELEGATION_SINCE
 
@@ -115,20 +114,6 @@ def parse_queue_delegation_sas(parameters: Mapping[str, str], _: Mapping[str, st
 
 
 def sign_queue_sas(account: Account, sas: QueueSas, key: int = 1) -> str:
-    """Return the query string of a signed token.
-
-    Args:
-        account: the account whose key signs.
-        sas: the grant; its `signature` is ignored.
-        key: the number of the account's key that signs, from 1.
-
-    Raises:
-        MalformedSasError: the values do not make a token, or it would not sign all of them.
-        IndexError: the account has no such key.
-    """
-    if sas.version < SAS_TRANSPORT_SINCE and (sas.ip or sas.protocol):
-        raise MalformedSasError(f"sip and spr need sv {SAS_TRANSPORT_SINCE} or later")
+    """Return the query string of a signed token. Arguments and errors are those of `sign_service_sas`."""
     values = {name: getattr(sas, attribute) for name, attribute in _NAMES.items()}
-    parse_queue_sas({**values, MARKER: sas.queue}).terms()
-    values["sig"] = signature(account.signers[key - 1], sas.string_to_sign(account.name))
-    return write_query(values)
+    return sign_service_sas(account, key, sas, values, parse_queue_sas, **{MARKER: sas.queue})

@@ -5,7 +5,8 @@ holds for any account that has this key, wherever the account is configured.
 """
 
 from argparse import Namespace
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from ipaddress import IPv4Network, IPv6Network, ip_address
 from pathlib import Path
@@ -115,12 +116,16 @@ def settings_from(args: Namespace, environ: Mapping[str, str]) -> Settings:
     given = vars(args)
     database = database_from(args, environ)
     services = _services_from(args)
-    if args.metrics_port is not None:
-        _require_metrics()
+    with _config_errors():
+        addresses, bearer = addresses_from(args, services), bearer_settings_from(args)
+        if args.metrics_port is not None:
+            require_extra("metrics", "--metrics-port")
+    if bearer is not None:
+        _check_issuer(bearer)
     settings = Settings(
         location=None if args.in_memory or database is not None else args.location,
         services=services,
-        addresses=_addresses_from(args, services),
+        addresses=addresses,
         cert=args.cert,
         key=args.key,
         host_suffixes=() if args.path_style_only else (HOST_SUFFIX, *args.host_suffix),
@@ -140,7 +145,7 @@ def settings_from(args: Namespace, environ: Mapping[str, str]) -> Settings:
         metrics_host=args.metrics_host or "127.0.0.1",
         metrics_port=args.metrics_port,
         trace_exporters=trace_exporters_from(environ),
-        bearer=_bearer_from(args),
+        bearer=bearer,
     )
     if any(len(names) > 1 for names in settings.servers):
         _check_shared_port(settings)
@@ -157,9 +162,11 @@ def _services_from(args: Namespace) -> tuple[str, ...]:
     return (*services, WEB)
 
 
-def _addresses_from(args: Namespace, services: tuple[str, ...]) -> Mapping[str, ServiceAddress]:
+@contextmanager
+def _config_errors() -> Iterator[None]:
+    """Raise the `ValueError` of a part of the settings as a `ConfigError`."""
     try:
-        return addresses_from(args, services)
+        yield
     except ValueError as error:
         raise ConfigError(str(error)) from None
 
@@ -179,35 +186,21 @@ def _check_shared_port(settings: Settings) -> None:
             )
 
 
-def _require_metrics() -> None:
-    try:
-        require_extra("metrics", "--metrics-port")
-    except ValueError as error:
-        raise ConfigError(str(error)) from None
-
-
 def database_from(args: Namespace, environ: Mapping[str, str]) -> PostgresSettings | None:
     """Return the database of store and accounts; None for a location or memory.
 
     Raises:
         ConfigError: see `database_settings_from`.
     """
-    try:
+    with _config_errors():
         return database_settings_from(args, environ)
-    except ValueError as error:
-        raise ConfigError(str(error)) from None
 
 
-def _bearer_from(args: Namespace) -> BearerSettings | None:
-    try:
-        bearer = bearer_settings_from(args)
-    except ValueError as error:
-        raise ConfigError(str(error)) from None
-    if bearer is not None and bearer.jwks is None:
-        issuer = urlsplit(bearer.rules.issuer)
-        if issuer.scheme != "https" and not is_loopback(issuer.hostname or ""):
-            raise ConfigError("--oidc-issuer must use https, unless the issuer is on this machine")
-    return bearer
+def _check_issuer(bearer: BearerSettings) -> None:
+    """Reject an issuer whose keys would come over the network without TLS."""
+    issuer = urlsplit(bearer.rules.issuer)
+    if bearer.jwks is None and issuer.scheme != "https" and not is_loopback(issuer.hostname or ""):
+        raise ConfigError("--oidc-issuer must use https, unless the issuer is on this machine")
 
 
 def accounts_from(environ: Mapping[str, str]) -> dict[str, Account]:

@@ -8,11 +8,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from lazulite.auth.accounts.account import Account
-from lazulite.auth.sas.service_sas import ServiceSas
-from lazulite.auth.sas.terms import MalformedSasError, read_values, signature, write_query
+from lazulite.auth.sas.service_sas import ServiceSas, sign_service_sas
+from lazulite.auth.sas.terms import MalformedSasError, read_values
 from lazulite.engine.contract import KeyRange
 from lazulite.engine.ordinal import ordinal
-from lazulite.protocol.version import SAS_TRANSPORT_SINCE
 
 _NAMES = {
     "sv": "version",
@@ -107,20 +106,6 @@ def parse_table_sas(parameters: Mapping[str, str]) -> TableSas:
 
 
 def sign_table_sas(account: Account, sas: TableSas, key: int = 1) -> str:
-    """Return the query string of a signed token.
-
-    Args:
-        account: whose key signs.
-        sas: what is granted; its `signature` is ignored.
-        key: which of the account's keys signs, from 1.
-
-    Raises:
-        MalformedSasError: the values do not make a token, or it would not sign all of them.
-        IndexError: the account has no such key.
-    """
-    if sas.version < SAS_TRANSPORT_SINCE and (sas.ip or sas.protocol):
-        raise MalformedSasError(f"sip and spr need sv {SAS_TRANSPORT_SINCE} or later")
+    """Return the query string of a signed token. Arguments and errors are those of `sign_service_sas`."""
     values = {name: getattr(sas, attribute) for name, attribute in _NAMES.items()}
-    parse_table_sas({name: value for name, value in values.items() if value}).terms()
-    values["sig"] = signature(account.signers[key - 1], sas.string_to_sign(account.name))
-    return write_query(values)
+    return sign_service_sas(account, key, sas, values, parse_table_sas)

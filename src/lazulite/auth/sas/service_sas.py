@@ -4,11 +4,21 @@ A service derives its own from `ServiceSas`: the values that it signs, and the s
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from lazulite.auth.accounts.account import Account
 from lazulite.auth.grant import Grant, Scope
-from lazulite.auth.sas.terms import SIGNED_VERSION, MalformedSasError, Terms, check_version, is_signed, parse_terms
+from lazulite.auth.sas.terms import (
+    SIGNED_VERSION,
+    MalformedSasError,
+    Terms,
+    check_version,
+    is_signed,
+    parse_terms,
+    signature,
+    write_query,
+)
 from lazulite.protocol.version import REJECTIONS_NAMED_SINCE, SAS_SERVICE_PREFIX_SINCE, SAS_TRANSPORT_SINCE
 from lazulite.records.stored_policy import StoredAccessPolicy
 
@@ -87,6 +97,34 @@ class ServiceSas(ABC):
     def is_signed_by(self, account: Account) -> bool:
         """Whether the signature is one of the account's."""
         return is_signed(account, self.string_to_sign(account.name), self.signature)
+
+
+def sign_service_sas(
+    account: Account,
+    key: int,
+    sas: ServiceSas,
+    values: dict[str, str],
+    parse: Callable[[Mapping[str, str]], ServiceSas],
+    **resource: str,
+) -> str:
+    """Return the query string of a signed token.
+
+    Args:
+        account: the account whose key signs.
+        key: the number of the account's key that signs, from 1.
+        sas: the grant; its `signature` is ignored.
+        values: its query parameters.
+        parse: reads a token of the service.
+        **resource: the fields that requests have beside the parameters.
+
+    Raises:
+        MalformedSasError: the values do not make a token, or it would not sign all of them.
+        IndexError: the account has no such key.
+    """
+    if sas.version < SAS_TRANSPORT_SINCE and (sas.ip or sas.protocol):
+        raise MalformedSasError(f"sip and spr need sv {SAS_TRANSPORT_SINCE} or later")
+    parse({name: value for name, value in (values | resource).items() if value}).terms()
+    return write_query({**values, "sig": signature(account.signers[key - 1], sas.string_to_sign(account.name))})
 
 
 def apply_policy(sas: ServiceSas, terms: Terms, policy: StoredAccessPolicy) -> tuple[str, Terms]:

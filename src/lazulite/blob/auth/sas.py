@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 
 from lazulite.auth.accounts.account import Account
 from lazulite.auth.grant import Grant
-from lazulite.auth.sas.service_sas import ServiceSas
-from lazulite.auth.sas.terms import MalformedSasError, Terms, read_values, signature, write_query
+from lazulite.auth.sas.service_sas import ServiceSas, sign_service_sas
+from lazulite.auth.sas.terms import MalformedSasError, Terms, read_values
 from lazulite.blob.auth.addressed import BLOB, CONTAINER, TIME
 from lazulite.blob.auth.overrides import NO_OVERRIDES, OVERRIDES, Overrides, read_overrides, response_fields
 from lazulite.blob.auth.scope import SELECTED_LETTERS, BlobScope
@@ -144,22 +144,13 @@ def parse_blob_sas(parameters: Mapping[str, str]) -> BlobSas:
 def sign_blob_sas(account: Account, sas: BlobSas, key: int = 1) -> str:
     """Return the query string of a signed token, without the parameter that names a snapshot or version.
 
-    Args:
-        account: the account whose key signs.
-        sas: the grant; its `signature` is ignored.
-        key: the number of the account's key that signs, from 1.
-
-    Raises:
-        MalformedSasError: the values do not make a token, or it would not sign all of them.
-        IndexError: the account has no such key.
+    Arguments and errors are those of `sign_service_sas`.
     """
     if sas.version < ENCRYPTION_SCOPE_SINCE and sas.encryption_scope:
         raise MalformedSasError(f"ses needs sv {ENCRYPTION_SCOPE_SINCE} or later")
-    if sas.version < SAS_TRANSPORT_SINCE and (sas.ip or sas.protocol or any(sas.overrides)):
-        raise MalformedSasError(f"sip, spr and fields of the response need sv {SAS_TRANSPORT_SINCE} or later")
+    if sas.version < SAS_TRANSPORT_SINCE and any(sas.overrides):
+        raise MalformedSasError(f"fields of the response need sv {SAS_TRANSPORT_SINCE} or later")
     values = {name: getattr(sas, attribute) for name, attribute in _NAMES.items()}
     values |= dict(zip(OVERRIDES, sas.overrides, strict=True))
     resource = {name: getattr(sas, attribute) for name, attribute in _RESOURCE.items()}
-    parse_blob_sas({**values, **resource}).terms()
-    values["sig"] = signature(account.signers[key - 1], sas.string_to_sign(account.name))
-    return write_query(values)
+    return sign_service_sas(account, key, sas, values, parse_blob_sas, **resource)
