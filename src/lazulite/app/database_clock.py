@@ -2,7 +2,7 @@
 
 Invariant: between two answers the time goes by as on this machine. An answer tells the database's time at some moment
 between question and answer. The clock stays as it is while that is possible, and else moves to the nearest time that
-is. It may step back; what needs a time that does not (`queue.messages.RisingClock`) stands still meanwhile.
+is. It may step back; what needs a time that does not (`queue.model.rising_clock.RisingClock`) stands still meanwhile.
 """
 
 import asyncio

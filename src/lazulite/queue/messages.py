@@ -17,6 +17,7 @@ from lazulite.queue.model.lookahead import Homes, LookAhead, ReadAheadBudget, ev
 from lazulite.queue.model.message import Message
 from lazulite.queue.model.moves import BarrierError, MessagesGoneError, Move
 from lazulite.queue.model.receipt import Receipt
+from lazulite.queue.model.rising_clock import RisingClock
 from lazulite.queue.model.shard import Shard
 
 QUEUES_MAX = 512
@@ -43,23 +44,6 @@ class _Known(NamedTuple):
     def is_idle(self) -> bool:
         """Whether no operation relies on it."""
         return self.ahead.is_idle and all(shard.is_idle for shard in self.shards)
-
-
-class RisingClock:
-    """A clock that stands still while another one steps back.
-
-    Args:
-        clock: the other one.
-    """
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._latest = 0
-
-    def __call__(self) -> int:
-        """Return the time in ticks."""
-        self._latest = max(self._latest, self._clock())
-        return self._latest
 
 
 class Messages:
