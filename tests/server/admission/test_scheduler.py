@@ -397,3 +397,21 @@ def scheduled_task(scheduler: FairScheduler, work: Coroutine[object, None, objec
 
 async def _as_coroutine(scheduler: FairScheduler, work: Coroutine[object, None, object], meter: CpuMeter) -> object:
     return await schedule_fairly(work, scheduler, meter)
+
+
+def test_a_dispatcher_whose_loop_was_closed_is_collected_in_silence() -> None:
+    loop, scheduler = asyncio.new_event_loop(), FairScheduler()
+
+    async def begin() -> None:
+        scheduler.enter(lambda: True)
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+
+    loop.set_exception_handler(lambda *_: None)  # Of asyncio itself: a pending task was destroyed.
+    loop.run_until_complete(begin())
+    loop.close()
+    dispatch = scheduler._dispatcher
+    assert dispatch is not None
+    coroutine = dispatch.get_coro()
+    assert coroutine is not None
+    coroutine.close()  # As its collection does; it raises what its end raises.

@@ -90,13 +90,13 @@ class FairScheduler:
         """
         (self._waiting.appendleft if continues else self._waiting.append)(go)
         if self._dispatcher is None:
-            self._dispatcher = asyncio.get_running_loop().create_task(self._dispatch())
+            self._start()
 
     def postpone(self, go: Callable[[], bool]) -> None:
         """Call `go` as `enter` does, behind most of the others that wait or are still to come."""
         self._postponed.append(go)
         if self._dispatcher is None:
-            self._dispatcher = asyncio.get_running_loop().create_task(self._dispatch())
+            self._start()
 
     async def time_slice(self, *, continues: bool = False) -> None:
         """Return when the caller's time slice has come; `continues` as in `enter`."""
@@ -125,25 +125,28 @@ class FairScheduler:
         self._slices_since_postponed = -1  # Its own is counted when it is taken.
         return self._postponed.popleft()
 
+    def _start(self) -> None:
+        self._dispatcher = asyncio.get_running_loop().create_task(self._dispatch())
+        self._dispatcher.add_done_callback(self._ended)
+
+    def _ended(self, dispatcher: asyncio.Task[None]) -> None:
+        if dispatcher is not self._dispatcher:
+            return
+        self._dispatcher = None
+        if (self._waiting or self._postponed) and not dispatcher.cancelled():
+            self._start()  # There was no memory for one slice, say: other work still waits.
+
     async def _dispatch(self) -> None:
-        try:
-            while self._waiting or self._postponed:
-                passed_before = self.short_request_count
-                if not self._next()():
-                    continue
-                self._slices_since_postponed += 1
-                for _ in range(3):  # It works; what came meanwhile is read; and is answered.
-                    await asyncio.sleep(0)
-                cost_s, self._charged_s = self._charged_s, 0.0
-                if self.short_request_count != passed_before:
-                    await self._back_off(cost_s * _BACK_OFF_RATIO)
-        finally:  # Also when there was no memory for one slice: other work still waits.
-            if self._dispatcher is asyncio.current_task():
-                self._dispatcher = (
-                    asyncio.get_running_loop().create_task(self._dispatch())
-                    if self._waiting or self._postponed
-                    else None
-                )
+        while self._waiting or self._postponed:
+            passed_before = self.short_request_count
+            if not self._next()():
+                continue
+            self._slices_since_postponed += 1
+            for _ in range(3):  # It works; what came meanwhile is read; and is answered.
+                await asyncio.sleep(0)
+            cost_s, self._charged_s = self._charged_s, 0.0
+            if self.short_request_count != passed_before:
+                await self._back_off(cost_s * _BACK_OFF_RATIO)
 
     async def _back_off(self, seconds: float) -> None:
         clock, demand_clock = self.clock, self._demand_clock
