@@ -136,6 +136,17 @@ async def test_a_large_row_is_a_run_of_its_own() -> None:
         assert runs[-3 * (1 + (chosen is not None)) :] == 3 * ([-size] if chosen is None else [size, -size])
 
 
+async def test_a_run_holds_as_many_rows_as_the_bytes_of_a_large_one() -> None:
+    """The clock stands still, so runs grow up to their bytes; each begins with a checkpoint."""
+    looks = count()
+    request = PageRequest(SPACE, ALL, None, bytes, serialize_steps, 1000, 1)
+    rows = [b"r" * (LARGE_BYTES // 60)] * 600
+    reader = PageReader(request, QueryLimits(), lambda: next(looks) * 0)
+    await reader.read(_sliced(rows, 0, [len(rows)]))
+    assert reader.page.items == rows
+    assert next(looks) < 20
+
+
 async def test_a_page_makes_progress_though_its_time_is_up(engine: Engine) -> None:
     for matching in (None, "none"):
         page = await _read(engine, 1000, matching, deadline=-1)

@@ -9,9 +9,11 @@ A *run* is the rows between two checkpoints. Runs grow while they take a small p
 they take more: costly filters and large rows do not hold the loop, and the checkpoints cost little.
 """
 
+from bisect import bisect_right
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
+from itertools import accumulate
 
 from lazulite.engine.contract import Engine, Key, KeyRange, Slice
 from lazulite.protocol.steps import Steps
@@ -99,9 +101,11 @@ class PageReader:
         return self.page.items_bytes > self._limits.page_bytes or self._now > self._request.deadline
 
     def _run(self, values: Sequence[bytes], start: int, rows_max: int) -> Sequence[bytes]:
-        """Return the rows of the next run: of large ones, one."""
+        """Return the rows of the next run: as many as `LARGE_BYTES` hold, at least one."""
         run = values[start : start + min(self._run_rows, rows_max)]
-        return run if sum(map(len, run)) <= LARGE_BYTES else run[:1]
+        if sum(map(len, run)) <= LARGE_BYTES:
+            return run
+        return run[: max(1, bisect_right(list(accumulate(map(len, run))), LARGE_BYTES))]
 
     async def _add(self, values: Sequence[bytes]) -> None:
         if len(values) == 1 and len(values[0]) > LARGE_BYTES:
