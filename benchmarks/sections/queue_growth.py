@@ -30,7 +30,7 @@ from lazulite.settings.config import store_path
 
 T = TypeVar("T")
 
-DISK_BYTES_PER_MESSAGE = 4 * TEXT_BYTES
+DISK_BYTES_PER_MESSAGE = 2 * TEXT_BYTES
 COMMIT_MESSAGES = 1000
 _NOISE = Random(2).randbytes(1 << 19).hex().encode()
 HELD, EXPIRED, DELETED = "held", "expired", "deleted"
@@ -49,7 +49,7 @@ def run(bench: Bench) -> None:
     """Measure a queue of more and more messages, at last after all were deleted; and others behind unusable ones."""
     most = bench.plan.messages
     few, many = most // 1000, most // 10
-    check_space(bench, 2 * most * DISK_BYTES_PER_MESSAGE, "--messages")
+    check_space(bench, most * DISK_BYTES_PER_MESSAGE, "--messages")
     growing = _Part("few", few, few), _Part("many", many, many - few), _Part("most", most, most - many)
     with bench.stage(LAZULITE, Queues) as empty:
         for parts in ((*growing, _Part(DELETED, most)), (_Part(HELD, many, many),), (_Part(EXPIRED, many, many),)):
