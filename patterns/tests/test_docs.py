@@ -45,11 +45,32 @@ def test_every_fence_is_of_a_known_kind(page: str) -> None:
 SECTIONS = ["The problem", "The pattern", "What holds", "Crash points", "When not to use it", "Costs"]
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if page.startswith("docs/") and page != "docs/protocols.md"])
-def test_a_page_of_a_pattern_has_all_sections(page: str) -> None:
+NOT_OF_A_PATTERN = {"README.md", "docs/README.md", "docs/protocols.md"}
+PATTERNS = [page for page in PAGES if page not in NOT_OF_A_PATTERN]
+
+
+def section(page: str, title: str) -> str:
+    """Return the text of a section, up to the next one."""
     text = (ROOT / page).read_text(encoding="utf-8")
-    assert [each for each in SECTIONS if f"\n## {each}\n" not in text] == []
-    assert "```python" in text
+    return text.partition(f"\n## {title}\n")[2].partition("\n## ")[0]
+
+
+@pytest.mark.parametrize("page", PATTERNS)
+def test_a_page_of_a_pattern_has_all_sections(page: str) -> None:
+    assert [each for each in SECTIONS if not section(page, each)] == []
+    assert "```python" in section(page, "The pattern")
+
+
+@pytest.mark.parametrize("page", PATTERNS)
+def test_a_page_tells_what_is_atomic_and_what_is_eventual(page: str) -> None:
+    assert {"**Atomic**", "**Eventual**"} <= set(re.findall(r"\*\*\w+\*\*", section(page, "What holds")))
+
+
+@pytest.mark.parametrize("page", PATTERNS)
+def test_a_page_counts_requests_and_what_is_stored(page: str) -> None:
+    costs = section(page, "Costs").lower()
+    assert re.search(r"round trip|request", costs)
+    assert re.search(r"entit|\brows?\b", costs)
 
 
 def test_every_kind_of_finding_is_on_the_page_of_audits() -> None:
@@ -62,6 +83,13 @@ def test_every_kind_of_finding_is_on_the_page_of_audits() -> None:
     assert sorted(kind for kind in kinds if f"| {kind} |" not in page) == []
 
 
-def test_every_page_is_linked_from_the_readme() -> None:
+def test_every_page_is_linked_from_the_index_and_named_by_the_readme() -> None:
+    index, readme = ((ROOT / page).read_text(encoding="utf-8") for page in ("docs/README.md", "README.md"))
+    items = dict(re.findall(r"^- \[([^]]+)\]\(([\w.]+)\)", index, re.MULTILINE))
+    assert sorted(items.values()) == sorted(Path(page).name for page in set(PAGES) - {"README.md", "docs/README.md"})
+    assert [name for name in items if f"\n- **{name}**: " not in readme] == []
+
+
+def test_links_of_the_readme_lead_somewhere_on_a_package_index() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert [page for page in PAGES if page != "README.md" and f"]({page})" not in readme] == []
+    assert [target for target in re.findall(r"\]\(([^)]+)\)", readme) if not target.startswith("https://")] == []
