@@ -55,9 +55,13 @@ def _text(value: Any) -> Written:
     return None, str(value)
 
 
+def _boolean(value: Any) -> Written:
+    return "Edm.Boolean" if isinstance(value, str) else None, value
+
+
 _EDM: dict[EdmType, Callable[[Any], Written]] = {
     EdmType.STRING: _text,
-    EdmType.BOOLEAN: lambda value: (None, value),
+    EdmType.BOOLEAN: _boolean,
     EdmType.INT32: _int32,
     EdmType.INT64: _int64,
     EdmType.DOUBLE: _double,
@@ -78,13 +82,21 @@ _TYPES: tuple[tuple[type, EdmType], ...] = (
 _BY_TYPE = {kind: _EDM[edm] for kind, edm in _TYPES}
 
 
+def edm_type(kind: type) -> EdmType:
+    """Return the type of the service that values of a class have.
+
+    Raises:
+        TypeError: they have none.
+    """
+    for each, edm in _TYPES:
+        if issubclass(kind, each):
+            return edm
+    raise TypeError(f"{kind.__name__} is no type of a property")
+
+
 def _writer(value: object) -> Callable[[Any], Written]:
-    if (found := _BY_TYPE.get(type(value))) is not None:
-        return found
-    for kind, edm in _TYPES:
-        if isinstance(value, kind):
-            return _EDM[edm]
-    raise TypeError(f"{type(value).__name__} is no type of a property")
+    found = _BY_TYPE.get(type(value))
+    return _EDM[edm_type(type(value))] if found is None else found
 
 
 def time_of(text: str) -> ServiceTime:

@@ -2,7 +2,7 @@
 
 import enum
 from collections.abc import Callable
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any, Literal, NamedTuple, get_args, get_origin
 from uuid import UUID
@@ -10,12 +10,11 @@ from uuid import UUID
 import msgspec
 from azure.data.tables import EdmType, EntityProperty
 
+from lazulite_patterns.entities.values import TIME_MIN, check_value
 from lazulite_patterns.keys.times import Ticks
 
 _INT32 = range(-(2**31), 2**31)
 _INT64 = range(-(2**63), 2**63)
-TIME_MIN = datetime(1601, 1, 1, tzinfo=UTC)
-"""The first time that the service stores."""
 
 
 class PropertyType(NamedTuple):
@@ -62,8 +61,7 @@ def _read_float(value: object) -> float:
 def _write_time(value: datetime) -> datetime:
     if _must(value, datetime).tzinfo is None:
         raise ValueError(f"{value!r} has no time zone")
-    if value < TIME_MIN:
-        raise ValueError(f"{value} is before 1601")
+    check_value(value)
     return value
 
 

@@ -5,47 +5,20 @@ Source: "Understanding the Table service data model", and the formula of the des
 
 import re
 from collections.abc import Mapping
-from datetime import datetime
 from functools import lru_cache
-from uuid import UUID
 from xml.parsers import expat
-
-from azure.data.tables import EdmType, EntityProperty
 
 from lazulite_patterns.effects.tables import EntityKey
 from lazulite_patterns.entities.errors import EntityValueError
+from lazulite_patterns.entities.values import check_value, is_absent, value_size
 from lazulite_patterns.keys.characters import UNITS_MAX, units
 
 PROPERTIES_MAX = 252
 """Properties without the keys and the timestamp."""
 NAME_MAX = 255
-TEXT_UNITS_MAX = 32_768
-BINARY_BYTES_MAX = 65_536
 ENTITY_BYTES_MAX = 1_048_576
 SYSTEM = frozenset({"PartitionKey", "RowKey", "Timestamp"})
 _FORBIDDEN_IN_KEYS = re.compile(r"[/\\#?\x00-\x1f\x7f-\x9f\ud800-\udfff]")
-_FIXED_SIZES = {bool: 1, int: 4, float: 8, UUID: 16}
-_EDM_SIZES = {
-    EdmType.INT64: 8,
-    EdmType.DOUBLE: 8,
-    EdmType.DATETIME: 8,
-    EdmType.GUID: 16,
-    EdmType.INT32: 4,
-    EdmType.BOOLEAN: 1,
-}
-
-
-def value_size(value: object) -> int:
-    """Return the bytes of a value by the service's formula. `value` is as the SDK takes it, and not None."""
-    if isinstance(value, EntityProperty):
-        if (size := _EDM_SIZES.get(EdmType(value.edm_type))) is not None:
-            return size
-        value = value.value
-    if isinstance(value, str):
-        return 4 + 2 * units(value)
-    if isinstance(value, bytes):
-        return 4 + len(value)
-    return 8 if isinstance(value, datetime) else _FIXED_SIZES[type(value)]
 
 
 def entity_size(properties: Mapping[str, object]) -> int:
@@ -53,7 +26,7 @@ def entity_size(properties: Mapping[str, object]) -> int:
     keys = sum(2 * units(str(properties[name])) for name in ("PartitionKey", "RowKey"))
     others = 0
     for name, value in properties.items():
-        if value is not None and name not in SYSTEM:
+        if name not in SYSTEM and not is_absent(value):
             others += 8 + 2 * units(name) + value_size(value)
     return 4 + keys + others
 
@@ -80,20 +53,26 @@ def check(owner: str, properties: Mapping[str, object]) -> None:
     Raises:
         EntityValueError: a limit is exceeded. The message names the property.
     """
+    check_properties(owner, properties)
+    check_size(owner, properties)
+
+
+def check_properties(owner: str, properties: Mapping[str, object]) -> None:
+    """Reject properties each of which the service would reject.
+
+    Arguments and errors are those of `check`. Keys may be absent.
+    """
     for name, value in properties.items():
-        if value is None or name in SYSTEM:
+        if name in SYSTEM or is_absent(value):
             continue
         if len(name) > NAME_MAX:
             raise EntityValueError(f"{owner}.{name}: the name has {len(name)} characters, {NAME_MAX} are allowed")
         if not is_name(name):
             raise EntityValueError(f"{owner}.{name}: the service takes no such name")
-        plain = value.value if isinstance(value, EntityProperty) else value
-        if isinstance(plain, str):
-            if units(plain) > TEXT_UNITS_MAX:
-                raise EntityValueError(f"{owner}.{name}: {units(plain)} UTF-16 units, {TEXT_UNITS_MAX} are allowed")
-        elif isinstance(plain, bytes) and len(plain) > BINARY_BYTES_MAX:
-            raise EntityValueError(f"{owner}.{name}: {len(plain)} bytes, {BINARY_BYTES_MAX} are allowed")
-    check_size(owner, properties)
+        try:
+            check_value(value)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise EntityValueError(f"{owner}.{name}: {error}") from error
 
 
 def check_size(owner: str, properties: Mapping[str, object]) -> None:
@@ -101,7 +80,7 @@ def check_size(owner: str, properties: Mapping[str, object]) -> None:
 
     Arguments and errors are those of `check`.
     """
-    count = len(properties) - sum(name in SYSTEM or value is None for name, value in properties.items())
+    count = len(properties) - sum(name in SYSTEM or is_absent(value) for name, value in properties.items())
     if count > PROPERTIES_MAX:
         raise EntityValueError(f"{owner}: {count} properties, {PROPERTIES_MAX} are allowed")
     if (size := entity_size(properties)) > ENTITY_BYTES_MAX:

@@ -19,6 +19,7 @@ from lazulite_patterns.effects.tables import Continuation, EntityKey, Kind, Oper
 from lazulite_patterns.entities import limits
 from lazulite_patterns.entities.errors import EntityFormatError
 from lazulite_patterns.entities.schema import TYPE
+from lazulite_patterns.entities.values import TEXT_UNITS_MAX
 from lazulite_patterns.filters import Filter, in_partition, in_range
 from lazulite_patterns.indexes import list_blobs
 from lazulite_patterns.indexes.entries import ENTRY, PARTITION, ROW, Entry, digest
@@ -93,7 +94,7 @@ def properties(found: Iterable[Item]) -> dict[str, object]:
     for each in found:
         text = json.dumps(each, ensure_ascii=False)
         length += units(text) + 1
-        if length > limits.TEXT_UNITS_MAX - 2:
+        if length > TEXT_UNITS_MAX - 2:
             texts.append([])
             length = units(text) + 1
         texts[-1].append(text)

@@ -26,6 +26,7 @@ from lazulite_patterns.effects.tables import EntityKey
 from lazulite_patterns.entities import limits
 from lazulite_patterns.entities.errors import EntityFormatError, EntityValueError
 from lazulite_patterns.entities.schema import TYPE
+from lazulite_patterns.entities.values import BINARY_BYTES_MAX
 from lazulite_patterns.keys.characters import units
 from lazulite_patterns.outcomes.ring import RING
 
@@ -46,7 +47,7 @@ class Sizes(NamedTuple):
         page_rows: rows of one request; None for as many as the service gives.
     """
 
-    value_bytes: int = limits.BINARY_BYTES_MAX
+    value_bytes: int = BINARY_BYTES_MAX
     row_bytes: int = 15 * 64 * 1024 + 4096
     head_bytes: int = limits.ENTITY_BYTES_MAX
     batch_bytes: int = 4 * 1024 * 1024 - 100_000
@@ -128,7 +129,7 @@ def cut(owner: str, given: Mapping[str, object], generation: str, *, compress: b
             large[name] = inner
         else:
             small[name] = value
-    limits.check(owner, {**dict.fromkeys(large, 0), "PartitionKey": "", "RowKey": ""})
+    limits.check_properties(owner, {**small, **dict.fromkeys(large, 0)})
     room = sizes.head_bytes - _size(given, {}) - _ring_bytes(marks) - _FIELD_BYTES
     _move_greatest(small, large, room)
     keys = {"PartitionKey": given["PartitionKey"], "RowKey": given["RowKey"]}

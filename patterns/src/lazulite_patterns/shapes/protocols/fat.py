@@ -24,6 +24,7 @@ from lazulite_patterns.effects.effect import Protocol, perform
 from lazulite_patterns.effects.tables import EntityKey, Found, Kind, Operation, Page, Properties, Read, Stored
 from lazulite_patterns.entities import limits
 from lazulite_patterns.entities.bags import Bag
+from lazulite_patterns.entities.values import value_size
 from lazulite_patterns.filters import in_partition, in_range
 from lazulite_patterns.keys.key_range import KeyRange
 from lazulite_patterns.outcomes.errors import Absent, Conflict, Unavailable
@@ -210,4 +211,4 @@ def _encoded_value(value: object) -> int:
     """Return the most octets that a value has in a request, with its name and type."""
     if isinstance(value, bytes):
         return _encoded(len(value)) + 600
-    return 6 * limits.value_size(value) + 600
+    return 6 * value_size(value) + 600

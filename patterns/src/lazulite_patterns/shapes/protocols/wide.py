@@ -16,6 +16,7 @@ from lazulite_patterns.effects.tables import EntityKey, Found, Kind, Operation, 
 from lazulite_patterns.entities import limits
 from lazulite_patterns.entities.bags import Bag
 from lazulite_patterns.entities.errors import EntityValueError
+from lazulite_patterns.entities.values import value_size
 from lazulite_patterns.filters import in_partition, in_range
 from lazulite_patterns.keys.key_range import KeyRange
 from lazulite_patterns.outcomes.errors import Absent, Unavailable
@@ -172,7 +173,7 @@ class WideProtocol:
             if name in _OWN:
                 raise EntityValueError(f"{owner}.{name}: the property is the library's")
             limits.check(owner, {**keys, name: value})
-            own = 8 + 2 * len(name) + limits.value_size(value)
+            own = 8 + 2 * len(name) + value_size(value)
             if parts[-1] and (size + own > room or len(parts[-1]) == most):
                 parts.append({})
                 size = 0
