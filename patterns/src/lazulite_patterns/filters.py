@@ -3,7 +3,9 @@
 Our own, as the SDK's `parameters` are textual: `(A eq @c)` raises KeyError, and 2³¹ is written without `L`.
 """
 
+import math
 import operator
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -26,12 +28,25 @@ _TEST: dict[Comparison, Callable[[Any, Any], Any]] = {
     "le": operator.le,
 }
 _INT32 = range(-(2**31), 2**31)
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def _integer(value: int) -> str:
     if not -(2**63) <= value < 2**63:
         raise ValueError(f"{value} has more than 64 bits")
     return str(int(value)) if value in _INT32 else f"{int(value)}L"
+
+
+def _double(value: float) -> str:
+    if not math.isfinite(value):
+        raise ValueError(f"a query cannot name {value}")
+    return repr(float(value))
+
+
+def _text(value: str) -> str:
+    if _SURROGATE.search(value):
+        raise ValueError("a query cannot name a lone surrogate")
+    return quoted(value)
 
 
 def _time(value: datetime) -> str:
@@ -45,8 +60,8 @@ _LITERALS: tuple[tuple[type, Callable[[Any], str]], ...] = (
     (bool, lambda value: "true" if value else "false"),
     (Ticks, lambda value: f"datetime'{value.text}'"),
     (int, _integer),
-    (float, lambda value: repr(float(value))),
-    (str, quoted),
+    (float, _double),
+    (str, _text),
     (datetime, _time),
     (UUID, lambda value: f"guid'{value}'"),
     (bytes, lambda value: f"X'{value.hex()}'"),
@@ -66,7 +81,7 @@ def literal_text(value: object) -> str:
 
     Raises:
         TypeError: no property has such a value.
-        ValueError: an integer of more than 64 bits, or a time without a zone.
+        ValueError: an integer of more than 64 bits, a time without a zone, or what OData has no literal for.
     """
     if isinstance(value, EntityProperty):
         return _typed(value)

@@ -13,6 +13,7 @@ from azure.data.tables import TableSasPermissions, generate_table_sas
 from lazulite_patterns.keys.characters import MARK
 from lazulite_patterns.keys.key_range import KeyRange
 
+PERMISSIONS = "raud"
 _MARKS = MARK * 3
 """Greater than any text that a key may go on with: an escape has two marks at most."""
 _BEFORE = {"\U00010000": "\ud7ff", "\ue000": "\U0010ffff"}
@@ -63,11 +64,13 @@ def user_sas(
         start: when it begins; None for now.
 
     Raises:
-        ValueError: the client has no key of an account, a time has no zone, or rows are named in a range of partitions,
-            where the service would compare them in the first and the last partition only.
+        ValueError: the client has no key of an account, the permission is none, a time has no zone, or rows are named
+            in a range of partitions, where the service would compare them in the first and the last one only.
     """
     if not isinstance(client.credential, AzureNamedKeyCredential):
         raise ValueError("a signature needs a client with the key of the account")
+    if not permission or set(permission) - set(PERMISSIONS):
+        raise ValueError(f"{permission!r}: a permission has letters of {PERMISSIONS}")
     if expiry.tzinfo is None or (start is not None and start.tzinfo is None):
         raise ValueError("a time has no zone")
     if not isinstance(partition, str) and rows is not None:

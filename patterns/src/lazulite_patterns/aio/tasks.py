@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 A = TypeVar("A")
 E = TypeVar("E")
 POISON = "-poison"
+NAME_MAX = 63
+"""The most characters of a queue's name: a limit of the service."""
 """The end of the name of a queue for messages that fail, as Azure Functions writes it."""
 
 
@@ -163,8 +165,14 @@ class Tasks:
 
 
 def _poison_of(queue: "QueueClient") -> Any:
-    """Return the client of the queue for messages that fail, with the credential and the encoding of another one."""
+    """Return the client of the queue for messages that fail, with the credential and the encoding of another one.
+
+    Raises:
+        ValueError: no queue can have its name.
+    """
     given: Any = queue
+    if len(given.queue_name) > NAME_MAX - len(POISON):
+        raise ValueError(f"the name {given.queue_name}{POISON} is too long for a queue: give `poison`")
     return type(given)(
         f"{given.scheme}://{given.primary_hostname}{given._query_str}",
         queue_name=f"{given.queue_name}{POISON}",

@@ -69,8 +69,10 @@ def encrypted(session: Session[E], cipher: Ciphers) -> EncryptedSession[E]:
     """Return the session of a table as one that encrypts.
 
     Raises:
-        SchemaError: an index would show the values of an encrypted property.
+        SchemaError: an index would show the values of an encrypted property, or no class has a property to encrypt.
     """
+    if absent := session.kinds.absent(cipher.names):
+        raise SchemaError(f"{min(absent)}: no class of the table has such a property, so nothing would be encrypted")
     if not isinstance(session, IndexedSession):
         return EncryptedSession(session.name, session.kinds, session.policy, session.outbox, cipher=cipher)
     for each in session.indexes:

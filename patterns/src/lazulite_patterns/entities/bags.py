@@ -58,6 +58,10 @@ class Bags:
         """Return nothing: a bag has all properties."""
         return {}
 
+    def absent(self, names: frozenset[str]) -> frozenset[str]:
+        """Return those of some names that no bag has as a property."""
+        return names & (limits.SYSTEM | {RING})
+
     def partial(self, key: EntityKey, given: Mapping[str, object]) -> dict[str, object]:
         """Return some properties of a bag.
 

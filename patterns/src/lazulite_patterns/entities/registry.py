@@ -10,7 +10,7 @@ import msgspec
 from lazulite_patterns.effects.tables import EntityKey, Stored
 from lazulite_patterns.entities.annotations import checked
 from lazulite_patterns.entities.errors import EntityFormatError, EntityValueError, SchemaError
-from lazulite_patterns.entities.schema import TYPE, Schema, Upgrade
+from lazulite_patterns.entities.schema import RESERVED, TYPE, Schema, Upgrade
 from lazulite_patterns.keys.components import Component
 
 E = TypeVar("E")
@@ -123,6 +123,12 @@ class Schemas(Generic[E]):
         if len(self._by_class) == 1 and isinstance(entity, dict) and is_typeddict(next(iter(self._by_class))):
             return next(iter(self._by_class.values()))
         raise EntityValueError(f"the table has no entities of class {type(entity).__name__}")
+
+    def absent(self, names: frozenset[str]) -> frozenset[str]:
+        """Return those of some names that no class has as a property; none if a class takes any."""
+        if any(each.shape.extra is not None for each in self._by_class.values()):
+            return names & RESERVED
+        return names.difference(*(each.names for each in self._by_class.values()))
 
     def partial(self, key: EntityKey, fields: Mapping[str, object]) -> dict[str, object]:
         """Return the properties of some fields of the entity with these keys, for a merge.

@@ -7,7 +7,6 @@ import math
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime
-from functools import cache
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -104,15 +103,16 @@ _TYPES: dict[EdmType, _Type] = {
 }
 
 
-@cache
-def _type_of(kind: Any) -> _Type:
-    return _TYPES[edm_type(kind)]
+_OF_CLASSES: dict[type, _Type] = {}
+"""The types of classes that were met."""
 
 
 def _typed(value: object) -> tuple[_Type, object]:
     if isinstance(value, EntityProperty):
         return _TYPES[EdmType(value.edm_type)], value.value
-    return _type_of(type(value)), value
+    if (found := _OF_CLASSES.get(type(value))) is None:
+        found = _OF_CLASSES[type(value)] = _TYPES[edm_type(type(value))]
+    return found, value
 
 
 def is_absent(value: object) -> bool:

@@ -19,11 +19,13 @@ from lazulite_patterns.effects.ambient import NewId, Now
 from lazulite_patterns.effects.blobs import BlobPut, LeaseAcquire, LeaseRelease, LeaseRenew
 from lazulite_patterns.effects.effect import Effect, Protocol, perform
 from lazulite_patterns.effects.errors import Rejected, ResultUnknown
+from lazulite_patterns.keys.characters import units
 from lazulite_patterns.leases.protocol import ATTEMPTS, Grant, LeaseLost, LeaseProtocol, LeaseTaken, number
 from lazulite_patterns.outcomes.errors import Conflict, OutcomeUnknown
 from lazulite_patterns.outcomes.retries import begin
 from lazulite_patterns.outcomes.verdict import Planned
 
+BLOB_NAME_MAX = 1024
 _ABSENT = "BlobNotFound"
 _PRESENT = "LeaseAlreadyPresent"
 _GONE = frozenset({404, 409, 412})
@@ -43,9 +45,12 @@ class BlobLeaseProtocol(LeaseProtocol):
     blob: str = ""
 
     def __post_init__(self) -> None:
-        """Reject seconds that the service does."""
+        """Reject what the service would reject."""
+        super().__post_init__()
         if self.seconds not in range(15, 61):
             raise ValueError("the lease of a blob lasts for 15 to 60 whole seconds")
+        if not 1 <= units(self.blob) <= BLOB_NAME_MAX:
+            raise ValueError(f"the name of a blob has 1 to {BLOB_NAME_MAX} characters")
 
     def acquire(self) -> Protocol[Grant]:
         """Take the lease of the blob, if it is free, and then the row.

@@ -18,6 +18,7 @@ from azure.data.tables import EdmType, EntityProperty
 from lazulite_patterns.effects.ambient import NewId, Now
 from lazulite_patterns.effects.effect import Protocol, perform
 from lazulite_patterns.effects.tables import EntityKey, Kind, Operation, Read, Stored
+from lazulite_patterns.entities import limits
 from lazulite_patterns.outcomes.errors import Conflict, OutcomeUnknown
 from lazulite_patterns.outcomes.retries import Policy, begin, read
 from lazulite_patterns.outcomes.ring import RING, Ring
@@ -74,9 +75,15 @@ class LeaseProtocol:
     policy: Policy = Policy()  # noqa: RUF009 - it is frozen
 
     def __post_init__(self) -> None:
-        """Reject seconds that the service's time cannot tell."""
+        """Reject seconds that the service's time cannot tell, and what the service would reject.
+
+        Raises:
+            ValueError: as `EntityValueError` if it is about the row.
+        """
         if self.seconds < 3:
             raise ValueError("a lease lasts for 3 seconds at least")
+        limits.check_key("lease", self.key)
+        limits.check_properties("lease", {"Holder": self.holder})
 
     def acquire(self) -> Protocol[Grant]:
         """Take the lease, if it is free.

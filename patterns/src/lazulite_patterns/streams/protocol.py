@@ -89,6 +89,14 @@ class StreamProtocol:
     name: str
     policy: Policy = Policy()  # noqa: RUF009 - it is frozen
 
+    def __post_init__(self) -> None:
+        """Check the name.
+
+        Raises:
+            EntityValueError: no PartitionKey can be the name.
+        """
+        limits.check_key("stream", head_key(self.name))
+
     def version(self) -> Protocol[int]:
         """Return the version of the last event; 0 for a stream that is absent."""
         return _version((yield from self._read(head_key(self.name))))
@@ -114,12 +122,15 @@ class StreamProtocol:
             TooMuch: they do not fit into one transaction.
             Conflict: a row of the projections is not as expected, or other writers were faster each time.
             OutcomeUnknown: the service did not answer before the deadline.
+            EntityValueError: the service would reject an id or a property.
         """
         if not events:
             raise ValueError("an append has at least one event")
         named = yield from _named(events)
         if len({each.id for each in named}) < len(named):
             raise ValueError("two events have the same id")
+        for each in named:
+            limits.check_key(f"event {each.id}", id_key(self.name, str(each.id)))
         for number in range(attempts):
             try:
                 return (yield from self._attempt(named, expected, projections))
@@ -157,7 +168,9 @@ class StreamProtocol:
 
     def find(self, event_id: str) -> Protocol[int | None]:
         """Return the version of the event with an id; None if there is none."""
-        row = yield from self._read(id_key(self.name, event_id))
+        key = id_key(self.name, event_id)
+        limits.check_key(f"event {event_id}", key)
+        row = yield from self._read(key)
         return None if row is None else version_of(row)
 
     def page(self, first: int, top: int | None, go_on: Continuation | None) -> Protocol[Slice]:

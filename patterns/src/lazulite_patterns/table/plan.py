@@ -10,7 +10,7 @@ from typing import Any
 from lazulite_patterns.entities.errors import EntityValueError
 from lazulite_patterns.entities.registry import schema_of
 from lazulite_patterns.entities.schema import TYPE, Schema
-from lazulite_patterns.filters import Compare, Filter, in_partition, in_range
+from lazulite_patterns.filters import Compare, Filter, in_partition, in_range, literal_text
 from lazulite_patterns.table.bounds import Bound, bounds
 from lazulite_patterns.table.conditions import Condition, QueryError
 
@@ -99,4 +99,8 @@ def _on_property(schema: Any, condition: Condition) -> Filter:
     if len(stored) != 1:
         raise QueryError(f"{condition.field}: a flattened field is several properties")
     ((name, value),) = stored.items()
+    try:
+        literal_text(value)
+    except ValueError as error:
+        raise QueryError(f"{schema.cls.__name__}.{condition.field}: {error}") from error
     return Compare(name, condition.operator, value)

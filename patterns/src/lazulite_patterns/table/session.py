@@ -102,6 +102,8 @@ class Session(Generic[E]):
     ) -> Protocol[Changed[E]]:
         """Read an entity, change it and write it back, again if another program was faster."""
         place = self.key(key)
+        if keys := limits.SYSTEM & set(remove):
+            raise EntityValueError(f"{place}.{min(keys)}: an update cannot remove it")
         for number in range(attempts):
             found = yield from self.stored(place)
             if found is None:
@@ -149,7 +151,6 @@ class Session(Generic[E]):
         """Return the merge of fields into an entity that is there; conditional if it must be the one that was read."""
         place = self.key(key)
         properties = self.kinds.partial(place, fields)
-        limits.check_key(str(place), place)
         limits.check(str(place), {**properties, "PartitionKey": place.partition_key, "RowKey": place.row_key})
         if not conditional:
             return self.fitting(Planned(Operation(Kind.MERGE, place, properties)))
@@ -178,8 +179,14 @@ class Session(Generic[E]):
         return planned
 
     def key(self, entity: E | EntityKey) -> EntityKey:
-        """Return keys, or those of an entity."""
-        return entity if isinstance(entity, EntityKey) else self.kinds.of(entity).key(entity)
+        """Return keys, or those of an entity.
+
+        Raises:
+            EntityValueError: no row of the service can have them.
+        """
+        key = entity if isinstance(entity, EntityKey) else self.kinds.of(entity).key(entity)
+        limits.check_key("key", key)
+        return key
 
     def encode(self, entity: E) -> dict[str, object]:
         """Return the properties of an entity."""

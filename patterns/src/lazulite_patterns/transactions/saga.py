@@ -60,9 +60,10 @@ class Saga(Task[Any]):
             steps: in their order.
 
         Raises:
-            ValueError: two steps have the same name, or there is none.
+            ValueError: two steps have the same name, or there is none; or no RowKey can be the name.
         """
         super().__init__(name, records)
+        limits.check_key(f"saga {name}", EntityKey("", name))
         self._records = records.session
         self._steps = tuple(steps)
         if not steps or len({each.name for each in steps}) < len(steps):

@@ -25,6 +25,8 @@ from lazulite_patterns.transactions.task import Task
 A = TypeVar("A")
 R = TypeVar("R")
 _log = logging.getLogger("lazulite_patterns.tasks")
+VISIBILITY_SECONDS_MAX = 7 * 24 * 3600
+"""A limit of the service."""
 _RENEWALS = 3
 """The parts of its visibility after each of which a message is hidden again."""
 
@@ -59,6 +61,12 @@ class Held:
             yield from _certain(Remove(self.queue, self.message.id, self.receipt), attempts)
         except (Rejected, OutcomeUnknown) as error:
             _log.info("message %s is left to another worker: %s", self.message.id, error)
+
+
+def _check_visibility(seconds: int) -> None:
+    """Reject a time for which the service hides no message."""
+    if not 1 <= seconds <= VISIBILITY_SECONDS_MAX:
+        raise ValueError(f"a message is hidden for 1 to {VISIBILITY_SECONDS_MAX} seconds, not for {seconds}")
 
 
 @dataclass(frozen=True)
@@ -149,6 +157,7 @@ class Work:
 
     def all(self, visibility_seconds: int, workers: int) -> Protocol[int]:
         """Carry out messages until none is visible; return their number."""
+        _check_visibility(visibility_seconds)
         drained = tuple(self._drained(visibility_seconds) for _ in range(workers))
         return sum((yield from perform(Together(drained, workers))))
 
@@ -156,6 +165,7 @@ class Work:
         self, visibility_seconds: int, workers: int, idle_seconds: float, stop: Callable[[], bool]
     ) -> Protocol[None]:
         """Carry out messages until `stop` returns True. If a worker fails, all end, and its error is raised."""
+        _check_visibility(visibility_seconds)
         failures: list[Exception] = []
 
         def worker() -> Protocol[None]:

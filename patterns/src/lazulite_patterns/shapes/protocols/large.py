@@ -88,6 +88,14 @@ class LargeProtocol(Generic[E]):
     policy: Policy = Policy()  # noqa: RUF009 - it is frozen
     part_bytes: int = PART_BYTES
 
+    def __post_init__(self) -> None:
+        """Check the property.
+
+        Raises:
+            EntityValueError: the service takes none of this name.
+        """
+        limits.check_properties("Large", {self.field: ""})
+
     def get(self, key: EntityKey) -> Protocol[Loaded[E] | None]:
         """Read an entity and its blob; None if the entity is absent."""
         memory = Memory()

@@ -102,11 +102,13 @@ class LogNames:
     every: Literal["hour", "day"]
 
     def __post_init__(self) -> None:
-        """Check the name.
+        """Check the name and the period.
 
         Raises:
-            ValueError: the name is not letters, digits, `-` and `_`, in parts with `/` between them.
+            ValueError: there is no such period, or no log can have this name.
         """
+        if self.every not in {"hour", "day"}:
+            raise ValueError(f"{self.every!r}: a period is an hour or a day")
         if not re.fullmatch(r"[A-Za-z0-9_-]+(/[A-Za-z0-9_-]+)*", self.log) or len(self.log) > 900:
             raise ValueError(f"{self.log!r}: letters, digits, - and _ in parts with / between, 900 characters at most")
 

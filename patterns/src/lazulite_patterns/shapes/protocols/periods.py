@@ -62,6 +62,8 @@ class Names:
         Raises:
             ValueError: the service takes no table of such a name.
         """
+        if self.every not in _FORMATS:
+            raise ValueError(f"{self.every!r}: a period is one of {', '.join(_FORMATS)}")
         longest = NAME_MAX - 1 - _FORMATS[self.every].digits
         if not re.fullmatch("[A-Za-z][A-Za-z0-9]*", self.prefix) or len(self.prefix) > longest:
             raise ValueError(f"{self.prefix!r}: letters and digits, at most {longest}, and a letter first")
