@@ -336,7 +336,7 @@ def test_the_auditor_finds_blobs_that_no_entity_names(
 
 def test_bad_input_is_rejected_before_it_is_sent(table_client: TableClient, container_client: ContainerClient) -> None:
     count = counting()
-    photos = Large(Table(table_client), container_client, "a-b", ambient=Ambient(failpoints=count))
+    photos = Large(Table(table_client), container_client, "photo", ambient=Ambient(failpoints=count))
     bad: list[Callable[[], Any]] = [
         lambda: photos.insert(Bag(PartitionKey="p/q", RowKey="r"), b""),
         lambda: photos.put(EntityKey("p/q", "r"), b""),
