@@ -22,6 +22,7 @@ from lazulite.engine.contract import (
 from lazulite.engine.key_encoding import (
     decode_key,
     decode_keys,
+    decode_together,
     encode_key,
     range_bounds,
     space_end,
@@ -50,6 +51,10 @@ class Run(NamedTuple):
     def columns(self) -> tuple[Sequence[str], Sequence[str]]:
         """See `Slice`."""
         return decode_keys(self.keys)
+
+    def text(self, start: int, prefix: str) -> str | None:
+        """See `Slice`."""
+        return decode_together(self.keys[start:], prefix)
 
     def find(self, key: Key, start: int) -> int:
         """See `Slice`."""

@@ -60,6 +60,13 @@ class Slice(Protocol):
         """Return the partitions, and the rows, of all keys."""
         ...
 
+    def text(self, start: int, prefix: str) -> str | None:
+        """Return the partitions and rows of the keys from `start` on as one text, each of them ended by U+0000.
+
+        All these partitions begin with `prefix`, which is left out. None: U+0000 is in a partition or row.
+        """
+        ...
+
     def find(self, key: Key, start: int) -> int:
         """Return the index of the first row from `start` on whose key is not before `key`; `len(values)` if none is."""
         ...

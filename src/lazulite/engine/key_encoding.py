@@ -86,16 +86,31 @@ def decode_key(key: bytes) -> Key:
 
 def decode_keys(keys: Sequence[bytes]) -> tuple[Sequence[str], Sequence[str]]:
     """Return the partitions, and the rows, of keys of one space that `encode_key` made."""
-    if not keys:
-        return [], []
-    space = keys[0][:_SPACE_BYTES]
-    together = _SEPARATOR.join(keys)[_SPACE_BYTES:].replace(_SEPARATOR + space, _END)
-    if _SEPARATOR not in together and b"\xed" not in together:  # The common case: no escapes, no surrogates.
-        texts = together.decode().split("\0")
-        if len(texts) == 2 * len(keys):  # An escape that was taken for a separator leaves one text more.
-            return texts[::2], texts[1::2]
+    if (together := decode_together(keys)) is not None:
+        texts = together.split("\0")
+        return texts[:-1:2], texts[1::2]
     pairs = [decode_key(key) for key in keys]
     return [partition for partition, _ in pairs], [row for _, row in pairs]
+
+
+def decode_together(keys: Sequence[bytes], prefix: str = "") -> str | None:
+    """Return the partitions and rows of keys of one space as one text; each partition and each row ends with U+0000.
+
+    Args:
+        keys: made by `encode_key`.
+        prefix: all partitions begin with it; it is left out.
+
+    Returns:
+        The text; None: U+0000 is in a partition or row.
+    """
+    if not keys:
+        return ""
+    head = _SEPARATOR + keys[0][:_SPACE_BYTES] + encode_text(prefix)
+    together = _SEPARATOR.join((b"", *keys)).replace(head, _END)[len(_END) :] + _END
+    # Each U+0000 in a text leaves a separator, or one end more.
+    if _SEPARATOR in together or together.count(_END) != 2 * len(keys):
+        return None
+    return decode_text(together)
 
 
 def range_bounds(space: int, key_range: KeyRange) -> tuple[bytes, bytes]:

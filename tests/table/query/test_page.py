@@ -164,6 +164,9 @@ class _Slice(NamedTuple):
     def columns(self) -> tuple[Sequence[str], Sequence[str]]:
         raise NotImplementedError  # Nor their keys together.
 
+    def text(self, start: int, prefix: str) -> str | None:
+        raise NotImplementedError
+
     def find(self, key: Key, start: int) -> int:
         raise NotImplementedError  # Pages of tables read all rows of a slice.
 

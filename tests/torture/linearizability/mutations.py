@@ -96,6 +96,9 @@ class _Rows:
     def columns(self) -> tuple[list[str], list[str]]:
         return [partition for partition, _ in self._keys], [row for _, row in self._keys]
 
+    def text(self, start: int, prefix: str) -> str | None:
+        raise NotImplementedError  # Tables do not ask for it.
+
     def find(self, key: tuple[str, str], start: int) -> int:
         return next((index for index in range(start, len(self._keys)) if self._keys[index] >= key), len(self._keys))
 

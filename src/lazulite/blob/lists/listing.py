@@ -9,12 +9,13 @@ alone show whether a prefix is shown: a partition that begins with the current b
 """
 
 from bisect import bisect_right
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from functools import partial
-from itertools import accumulate, islice
+from itertools import accumulate
 
 from lazulite.blob.call import Context
+from lazulite.blob.lists.common_prefixes import common_prefixes
 from lazulite.blob.lists.current_blobs import CurrentBlobs
 from lazulite.blob.lists.named import NamedBlobs
 from lazulite.blob.lists.page import ListRequest, Page
@@ -110,16 +111,18 @@ class _PageReader:
     async def _read_prefixes(self) -> None:
         """Add common prefixes, as long as partitions begin with their current blobs."""
         walk, request, page = self._walk, self._request, self.page
-        names, rows, _ = walk.columns()
-        found, end = _prefixes(names, rows, walk.index, request.delimiter, len(request.prefix))
+        text = walk.text(request.prefix)
+        if text is None:
+            await walk.read_value()
+            await self._read_name()
+            return
+        found = common_prefixes(text, request.prefix, request.delimiter)
         shown = page.fit(len(found), lambda index: Marker(found[index], _FIRST_TIME))
         page.add(self._writer.prefixes(found[:shown]), shown)
         if page.next is not None:
             return
         walk.keys_only = walk.keys_only or len(found) >= _PREFIXES_IN_A_ROW
-        await walk.move(min(end, len(names) - 1), len(found))
-        if end == len(names):
-            await self._leave(found[-1], patience=_KEYS_IN_VAIN, mattered=0)
+        await self._leave(found[-1], patience=_KEYS_IN_VAIN, mattered=len(found))
 
     async def _read_current(self) -> None:
         """Add current blobs of names without the delimiter; pass over other rows."""
@@ -185,29 +188,3 @@ class _PageReader:
 def _write_current(named: NamedBlobs, writer: RowWriter, name: str, blob: Blob) -> str:
     listed = named.current(name, blob)
     return "" if listed is None else writer.row(listed)
-
-
-def _prefixes(
-    names: Sequence[str], rows: Sequence[str], start: int, delimiter: str, begin: int
-) -> tuple[list[str], int]:
-    """Return the common prefixes of names, each once, and the index of the first name that has none or no blob.
-
-    Args:
-        names: partitions, in their order.
-        rows: the row of each.
-        start: the index of the first one.
-        delimiter: where a common prefix ends.
-        begin: where the delimiter is sought in a name.
-    """
-    found: list[str] = []
-    common, width, length = "", 1, len(delimiter)
-    for name, row in zip(islice(names, start, None), islice(rows, start, None), strict=True):
-        if name[:width] == common:
-            continue
-        at = name.find(delimiter, begin)
-        if at < 0 or row != CURRENT:
-            return found, names.index(name, start)
-        width = at + length
-        common = name[:width]
-        found.append(common)
-    return found, len(names)

@@ -84,6 +84,10 @@ class Walk:
             self._columns = self._slice.columns()
         return *self._columns, self._slice.values
 
+    def text(self, prefix: str) -> str | None:
+        """Return the keys from the position to the end of the slice as one text, see `Slice.text`."""
+        return None if self._slice is None else self._slice.text(self.index, prefix)
+
     async def move(self, index: int, mattered: int) -> None:
         """Go to a row of the slice, or behind its last one, after some of the rows before mattered."""
         rows = self._slice
@@ -109,7 +113,7 @@ class Walk:
 
         Args:
             key: the key.
-            patience: how many rows may be read on in vain, rather than begin a new scan.
+            patience: while it is not used up by the rows of a slice, the next one is read rather than a new scan begun.
             mattered: how many of the rows that are left did.
         """
         self._visited += mattered
@@ -119,12 +123,12 @@ class Walk:
                 if index != self.index:
                     self._stand(rows, index)
                 return
-            patience -= len(rows.values) - self.index
-            if patience < 0 or not self._left or self._is_other_kind:
+            if patience <= 0 or not self._left or self._is_other_kind:
                 await self._close()
                 self._limit = min(max(self._reach.patience * self._visited, self._reach.least), self._reach.most)
                 await self._open(key)
                 return
+            patience -= len(rows.values)
             await self.move(len(rows.values), 0)
 
     async def read_value(self) -> None:

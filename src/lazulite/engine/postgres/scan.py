@@ -64,6 +64,12 @@ class PageSlice:
         pairs = [self.key(index) for index in range(len(self._keys))]
         return [partition for partition, _ in pairs], [row for _, row in pairs]
 
+    def text(self, start: int, prefix: str) -> str | None:
+        """See `Slice`."""
+        keys = map(self.key, range(start, len(self._keys)))
+        text = "".join([f"{partition[len(prefix) :]}\0{row}\0" for partition, row in keys])
+        return text if text.count("\0") == 2 * (len(self._keys) - start) else None
+
     def find(self, key: Key, start: int) -> int:
         """See `Slice`."""
         return bisect_left(self._keys, (encode_text(key[0]), encode_text(key[1])), start)

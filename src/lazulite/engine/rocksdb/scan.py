@@ -15,7 +15,7 @@ from typing import NamedTuple, cast
 from rocksdict import Rdict, RdictIter, ReadOptions
 
 from lazulite.engine.contract import EngineUnavailableError, Key
-from lazulite.engine.key_encoding import decode_key, decode_keys, encode_key, space_of
+from lazulite.engine.key_encoding import decode_key, decode_keys, decode_together, encode_key, space_of
 from lazulite.engine.rocksdb.errors import STORE_ERRORS
 from lazulite.engine.rocksdb.group_commit import Bounds
 from lazulite.engine.rocksdb.options import RocksSettings
@@ -47,6 +47,10 @@ class RowSlice:
     def columns(self) -> tuple[Sequence[str], Sequence[str]]:
         """See `Slice`."""
         return decode_keys(self.keys)
+
+    def text(self, start: int, prefix: str) -> str | None:
+        """See `Slice`."""
+        return decode_together(self.keys[start:], prefix)
 
     def find(self, key: Key, start: int) -> int:
         """See `Slice`."""
