@@ -3,6 +3,7 @@
 import asyncio
 from dataclasses import replace
 from ipaddress import IPv4Network, ip_network
+from itertools import count
 
 import pytest
 
@@ -90,6 +91,29 @@ async def test_sources_of_copies_are_fetched_from_given_hosts(hosts: tuple[IPv4N
         assert await put("docs", "restype=container&") == 201
         assert await put("docs/copy", **{"x-ms-copy-source": f"{other.url}/data"}) == (202 if hosts else 404)
         assert len(other.heads) == len(hosts)
+
+
+async def test_maintenance_pauses() -> None:
+    ticks, pauses = count(), list[float]()
+
+    class Busy:
+        async def start(self) -> None:
+            """Nothing was interrupted."""
+
+        async def maintain(self) -> None:
+            for _ in range(ITERATIONS):
+                await asyncio.sleep(0)
+
+    async def pause(seconds: float) -> None:
+        pauses.append(seconds)
+
+    def clock() -> float:
+        return float(next(ticks))
+
+    async with module.maintenance(Busy(), 0, FairScheduler(clock, clock, sleep=pause)):
+        for _ in range(ITERATIONS):
+            await asyncio.sleep(0)
+    assert len(pauses) > 1
 
 
 async def test_people_are_reported_when_something_beside_has_ended(capsys: pytest.CaptureFixture[str]) -> None:

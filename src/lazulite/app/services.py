@@ -206,7 +206,7 @@ async def _maintain(maintained: Maintained, seconds: float, scheduler: FairSched
     while True:
         await asyncio.sleep(seconds)
         with suppress(EngineError):
-            await scheduler.schedule_fairly(maintained.maintain())
+            await scheduler.schedule_in_background(maintained.maintain())
 
 
 def certificate_of(settings: Settings) -> Certificate | None:

@@ -49,13 +49,17 @@ class WatchedScheduler(FairScheduler):
         work_clock: Callable[[], float] | None = None,
         clock: Callable[[], float] | None = None,
     ) -> None:
-        super().__init__(work_clock or Clock(), clock or Clock())
+        super().__init__(work_clock or Clock(), clock or Clock(), sleep=self._note_pause)
         self.back_offs: list[float] = []
+        self.pauses: list[float] = []
         self.entered = 0
         self._contended = contended
 
     async def _back_off(self, seconds: float) -> None:
         self.back_offs.append(seconds)
+
+    async def _note_pause(self, seconds: float) -> None:
+        self.pauses.append(seconds)
 
     def enter(self, go: Callable[[], bool], *, continues: bool = False) -> None:
         self.entered += 1
@@ -103,6 +107,20 @@ async def test_the_lane_does_not_rest_while_nobody_else_wants_the_loop() -> None
     scheduler = WatchedScheduler()
     await schedule_fairly(_work("a", 5, []), scheduler, CpuMeter())
     assert scheduler.back_offs == []
+
+
+async def test_background_work_pauses_four_times_as_long_as_it_works_even_if_it_seems_alone() -> None:
+    scheduler = WatchedScheduler()
+    assert await scheduler.schedule_in_background(_work("a", 5, [])) == "a"
+    assert scheduler.pauses == [4 * STEP] * 5
+    await scheduler.schedule_fairly(_work("a", 5, []))
+    assert len(scheduler.pauses) == 5, "requests do not pause"
+
+
+async def test_short_background_work_does_not_pause() -> None:
+    scheduler = WatchedScheduler(clock=HandClock())
+    assert await scheduler.schedule_in_background(_work("a", 50, [])) == "a"
+    assert scheduler.pauses == []
 
 
 async def test_short_work_does_not_enter_the_lane() -> None:

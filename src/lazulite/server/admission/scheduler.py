@@ -7,6 +7,10 @@ Invariants:
   slice took. So long work has a bounded share of the loop, and a short request waits for one slice.
 - Without such competition the scheduler does not back off: nothing is slower for want of competition.
 
+- Work in the background, which no request waits for, pauses `_PAUSE_RATIO` times as long as it has worked before each
+  slice, with or without competition. It has at most a fifth of the loop. Competition would show too late: work that
+  commits goes on with the commits of short requests, and all of these are answered before its next slice.
+
 Work is long once it has had `SLICE_SECONDS` of the loop. It is scheduled where it yields nothing to wait for
 (`asyncio.sleep(0)`): the layers below need to know nothing of the scheduler.
 """
@@ -29,6 +33,7 @@ _NOTE_SECONDS = SLICE_SECONDS / 10
 """How much may be taken for work that was none: a request of some steps, each of them interrupted, stays short."""
 _BACK_OFF_RATIO = 12
 _BACK_OFF_SECONDS_MAX = 1.0
+_PAUSE_RATIO = 4
 _TICK_SECONDS = 0.001
 _IDLE_RATIO = 0.5
 """Of a tick: a loop that has slept this much of it has nothing better to do."""
@@ -45,6 +50,7 @@ class FairScheduler:
             short request may take long, and is none the slower for that.
         clock: monotonic seconds.
         demand_clock: seconds that the loop's thread has had the processor or has waited for it.
+        sleep: returns after so many seconds.
     """
 
     def __init__(
@@ -52,6 +58,7 @@ class FairScheduler:
         work_clock: Callable[[], float] = time.thread_time,
         clock: Callable[[], float] = time.monotonic,
         demand_clock: Callable[[], float] = demand_seconds,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self.clock = clock
         self._work_clock = work_clock
@@ -61,6 +68,7 @@ class FairScheduler:
         self.short_request_count = 0
         """Short requests answered so far."""
         self._demand_clock = demand_clock
+        self._sleep = sleep
         self._waiting: deque[Callable[[], bool]] = deque()
         self._postponed: deque[Callable[[], bool]] = deque()
         self._slices_since_postponed = 0
@@ -163,6 +171,14 @@ class FairScheduler:
         """Return the same work, scheduled once it proves to be long."""
         return _awaiting(schedule_fairly(work, self, CpuMeter()))
 
+    def schedule_in_background(self, work: Coroutine[object, None, T]) -> Coroutine[object, None, T]:
+        """Return the same work, which no request waits for, scheduled once it proves to be long."""
+        return _awaiting(schedule_fairly(work, self, CpuMeter(), background=True))
+
+    async def pause(self, worked_s: float) -> None:
+        """Return when work in the background, which has had the loop for so many seconds, may go on."""
+        await self._sleep(worked_s * _PAUSE_RATIO)
+
 
 async def _awaiting(work: Awaitable[T]) -> T:
     return await work
@@ -201,9 +217,13 @@ def run_at_once(work: Callable[[A], T], argument: A, scheduler: FairScheduler, m
 
 @types.coroutine
 def schedule_fairly(
-    work: Coroutine[object, None, T], scheduler: FairScheduler, meter: CpuMeter
+    work: Coroutine[object, None, T],
+    scheduler: FairScheduler,
+    meter: CpuMeter,
+    *,
+    background: bool = False,
 ) -> Generator[object, None, T]:
-    """Run some work, scheduled once it proves to be long; the meter begins anew."""
+    """Run some work, scheduled once it proves to be long; the meter begins anew. `background`: it pauses, too."""
     error = None
     clock = scheduler.clock
     meter.total_s = meter.unsettled_s = 0.0
@@ -226,9 +246,11 @@ def schedule_fairly(
             meter.unsettled_s += took_s
         try:
             if awaited is None and meter.unsettled_s >= SLICE_SECONDS:
-                scheduler.charge(meter.unsettled_s)
-                meter.unsettled_s = 0.0
+                worked_s, meter.unsettled_s = meter.unsettled_s, 0.0
+                scheduler.charge(worked_s)
                 meter.waits = True
+                if background:
+                    yield from scheduler.pause(worked_s).__await__()
                 continues = meter.slices % _SLICES_IN_A_ROW != 0
                 meter.slices += 1
                 yield from scheduler.time_slice(continues=continues).__await__()
