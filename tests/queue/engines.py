@@ -1,7 +1,7 @@
 """An engine that counts its calls, and fails when a test wants it."""
 
 from collections import Counter
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 
 from lazulite.engine.contract import CommitFunction, Engine, EngineUnavailableError, KeyRange, Slice, Unknown
 
@@ -22,6 +22,8 @@ class CountingEngine:
         self.applied = False
         self.drops = True
         """Whether drops are made known at once, as in one process."""
+        self.before_commit: Callable[[], Awaitable[None]] | None = None
+        """Awaited before each commit."""
 
     async def get(self, space: int, partition: str, row: str) -> bytes | None:
         """See `Engine`."""
@@ -41,6 +43,8 @@ class CountingEngine:
 
     async def commit(self, space: int, partition: str, rows: Sequence[str], decide: CommitFunction) -> int:
         """See `Engine`."""
+        if self.before_commit is not None:
+            await self.before_commit()
         self.calls["commit"] += 1
         fails = self.calls["commit"] == self.fail_at
         if fails and not self.applied:

@@ -60,6 +60,52 @@ async def test_a_shard_is_swept_in_turns() -> None:
         assert await world.count() == await world.messages.count(many) == 0
 
 
+async def test_the_count_leaves_out_what_a_sweep_has_still_to_remove() -> None:
+    async with opened() as world:
+        expiring = SWEPT_MAX + 300
+        for _ in range(0, expiring, 100):
+            await asyncio.gather(*(world.put(ttl=5) for _ in range(100)))
+        await world.put()
+        world.engine = counting = CountingEngine(world.engine)
+        world.restart()
+        world.advance(SLOT + 5)
+        counts = list[int]()
+
+        async def count() -> None:
+            counts.append(await world.count())
+
+        counting.before_commit = count
+        removed = await world.messages.remove_expired()
+        assert removed == -(-expiring // 100) * 100
+        begun = counts.index(1)
+        assert begun < 4, "the lease, the begin of the sweep, and its first commit"
+        assert set(counts[:begun]) == {removed + 1}
+        assert len(counts) > removed // 64
+        assert set(counts[begun:]) == {1}
+        counting.before_commit = None
+        assert counting.calls["scan"] < len(counts) + 10, "the messages are counted once"
+
+
+@pytest.mark.parametrize("fail_at", [3, 5])
+async def test_the_count_of_a_sweep_that_failed_is_forgotten(fail_at: int) -> None:
+    async with opened() as world:
+        for _ in range(300):
+            await world.put(ttl=5)
+        inner, world.engine = world.engine, CountingEngine(world.engine)
+        world.engine.fail_at = fail_at
+        world.restart()
+        world.advance(SLOT + 5)
+        assert await world.count() == 300
+        with pytest.raises(EngineUnavailableError):
+            await world.messages.remove_expired()
+        left = await world.count()
+        assert left > 0
+        world.advance(LEASE + 1)
+        world.engine = inner
+        assert await world.process(1).remove_expired() == left
+        assert await world.count() == 0
+
+
 async def test_of_two_processes_one_sweeps_a_shard() -> None:
     async with opened() as world:
         for _ in range(600):

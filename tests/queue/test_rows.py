@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from lazulite.protocol.clock import LAST_TICK
 from lazulite.queue.model.expirations import EXPIRATIONS_SPACE, slot_of
-from lazulite.queue.model.message import Message, read_index, read_message
+from lazulite.queue.model.message import Message, read_index, read_message, row_of_index
 from lazulite.queue.model.moves import (
     BarrierError,
     MessagesGoneError,
@@ -44,6 +44,7 @@ def test_rows_are_read_as_written(message: Message) -> None:
     assert read_message(message.row, message.value) == message
     assert message.index_row is not None
     assert read_index(message.index_row, message.index_value) == (message.expires, message.id, message.visible)
+    assert row_of_index(message.index_row, message.index_value) == message.row
     receipt = read_receipt(write_receipt(message, updated=True)).of(message.id)
     assert (receipt.visible, receipt.changes) == (message.visible, message.changes)
     assert len(write_receipt(message)) == 28

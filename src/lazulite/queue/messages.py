@@ -216,9 +216,8 @@ class Messages:
         return found if found is not None and found.changes == receipt.changes else None
 
     async def count(self, queue: Queue) -> int:
-        """Return how many messages a queue has, invisible ones included."""
-        states = await asyncio.gather(*(shard.state() for shard in self._known(queue).shards))
-        return sum(state.messages for state in states)
+        """Return how many messages a queue has, invisible ones included, and expired ones that no sweep has counted."""
+        return sum(await asyncio.gather(*(shard.count() for shard in self._known(queue).shards)))
 
     async def remove_expired(self) -> int:
         """Remove expired messages of all queues; return how many there were.
@@ -227,14 +226,18 @@ class Messages:
         Before that, the floors of the known shards follow what was deleted.
         """
         await self._follow()
-        total, more = 0, True
-        while more:
-            more = False
-            async with aclosing(self._expirations.due(self._present())) as found:
-                async for due in found:
-                    removed, done = await self._sweep(due)
-                    total += removed
-                    more = more or not done
+        total, more, swept = 0, True, set[Shard]()
+        try:
+            while more:
+                more = False
+                async with aclosing(self._expirations.due(self._present())) as found:
+                    async for due in found:
+                        removed, done = await self._sweep(due, swept)
+                        total += removed
+                        more = more or not done
+        finally:
+            for shard in swept:  # Another process may sweep it next.
+                shard.forget_sweep()
         return total
 
     async def _follow(self) -> None:
@@ -243,9 +246,10 @@ class Messages:
                 with suppress(SpaceDroppedError):
                     await shard.follow()
 
-    async def _sweep(self, due: Due) -> tuple[int, bool]:
+    async def _sweep(self, due: Due, swept: set[Shard]) -> tuple[int, bool]:
         known = self._queues.get(due.space)
         shard = self._new_shard(due.space, due.shard) if known is None else known.shards[due.shard]
+        swept.add(shard)
         try:
             removed, done = await shard.sweep(due.time, SWEPT_MAX)
         except SpaceDroppedError:

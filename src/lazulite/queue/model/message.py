@@ -135,6 +135,15 @@ def row_of(visible: int, message: UUID) -> str:
     return f"{VISIBLE}{visible:016x}{message.int:032x}"
 
 
+def row_of_index(row: str, value: bytes) -> str:
+    """Return the key of a message's row, given its index row.
+
+    Raises:
+        ValueError: the value is none of an index row.
+    """
+    return f"{VISIBLE}{_visible(value):016x}{row[_ID_AT:]}"
+
+
 def expires_at(value: bytes) -> int:
     """Return the time of expiration of a message's row, given its value."""
     expires: int = _EXPIRES.unpack_from(value, _EXPIRES_AT)[0]
@@ -164,13 +173,17 @@ def read_index(row: str, value: bytes) -> tuple[int, UUID, int]:
         ValueError: it is none.
     """
     expires, message = _read_key(row, EXPIRES)
+    return expires, message, _visible(value)
+
+
+def _visible(value: bytes) -> int:
     try:
         kind, visible = _INDEX.unpack(value)
     except struct.error:
         raise ValueError("an index row has another length") from None
     if kind != _INDEX_KIND:
         raise ValueError("the value is none of an index row")
-    return expires, message, visible
+    return int(visible)
 
 
 def _read_key(row: str, prefix: str) -> tuple[int, UUID]:

@@ -26,7 +26,7 @@ from lazulite.queue.model.moves import (
     UnscheduledError,
     read_state,
 )
-from lazulite.queue.model.shard_sweep import ShardSweep
+from lazulite.queue.model.shard_sweep import ShardSweep, Unswept
 
 BARRIER_TICKS = TICKS_PER_SECOND
 """How far behind the present a raised barrier is, so that commits under way are not rejected."""
@@ -86,6 +86,7 @@ class Shard:
         self._in_flight: dict[MoveMessages, int] = {}
         """By commit in flight, the lowest row that it writes."""
         self._settling: set[asyncio.Task[None]] = set()
+        self._unswept = Unswept()
 
     @property
     def is_idle(self) -> bool:
@@ -271,10 +272,21 @@ class Shard:
         if self._floor > min(self._left_until, state.floor + STORED_TICKS):
             await self.commit([])
 
+    async def count(self) -> int:
+        """Return how many messages the shard has, but for expired ones that a sweep of this process has counted."""
+        return max(0, (await self.state()).messages - self._unswept.messages)
+
     async def sweep(self, since: int, removed_max: int) -> tuple[int, bool | None]:
         """Remove messages that have expired, and schedule the shard for the next ones. See `ShardSweep.run`."""
         sweep = ShardSweep(self._engine, self._space, self._number, self._expirations)
-        return await sweep.run(self.present, since, removed_max)
+        removed, done = await sweep.run(self.present, since, removed_max, self._unswept)
+        if done:
+            self.forget_sweep()
+        return removed, done
+
+    def forget_sweep(self) -> None:
+        """Forget what a sweep has counted."""
+        self._unswept = Unswept()
 
 
 async def close_shard(engine: Engine, space: int, number: int) -> None:

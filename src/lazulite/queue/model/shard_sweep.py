@@ -4,6 +4,7 @@ See `expirations` for the order of its commits.
 """
 
 from contextlib import aclosing
+from dataclasses import dataclass
 
 from lazulite.engine.contract import Clock, Engine, KeyRange
 from lazulite.protocol.clock import LAST_TICK, TICKS_PER_SECOND
@@ -16,6 +17,15 @@ TOGETHER_MAX = 64
 """Messages that are removed by one commit: about a millisecond of the event loop."""
 LATE_TICKS = 600 * TICKS_PER_SECOND
 """A put commits sooner after it has scheduled its shard: longer than any request takes."""
+
+
+@dataclass(slots=True)
+class Unswept:
+    """The expired messages of a shard that a sweep has counted and not removed yet."""
+
+    messages: int = 0
+    until: int = 0
+    """Those that expired until then are counted; 0: none are."""
 
 
 class ShardSweep:
@@ -35,13 +45,14 @@ class ShardSweep:
         self._expirations = expirations
         self._partition = partition_of(number)
 
-    async def run(self, present: Clock, since: int, removed_max: int) -> tuple[int, bool | None]:
+    async def run(self, present: Clock, since: int, removed_max: int, unswept: Unswept) -> tuple[int, bool | None]:
         """Remove messages that have expired, and schedule the shard for the next ones.
 
         Args:
             present: the time now.
             since: the time for which the shard was scheduled.
             removed_max: about so many messages are removed at most.
+            unswept: what sweeps of the shard have left so far.
 
         Returns:
             How many were removed, and whether there are no more; None: that cannot be said yet, for a put may have
@@ -55,9 +66,13 @@ class ShardSweep:
         while expired := await self._index_rows(start, index_row_at(now + 1), TOGETHER_MAX):
             if removed >= removed_max:
                 return removed, False
+            if len(expired) == TOGETHER_MAX and unswept.until < now:
+                unswept.messages += await self._count(max(start, index_row_at(unswept.until + 1)), now)
+                unswept.until = now
             remove = RemoveExpired(expired)
             await self._engine.commit(self._space, self._partition, remove.rows, remove)
             removed += remove.removed
+            unswept.messages = max(0, unswept.messages - remove.removed)
             if not remove.moved:
                 start = expired[-1][0] + "\0"
         if begin.state.messages > removed:
@@ -79,10 +94,15 @@ class ShardSweep:
                 return
             start, ticks = end, ticks * 4
 
+    async def _count(self, start: str, now: int) -> int:
+        key_range = KeyRange((self._partition, start), (self._partition, index_row_at(now + 1)))
+        async with aclosing(self._engine.scan(self._space, [key_range], keys_only=True)) as slices:
+            return sum([len(part.values) async for part in slices])
+
     async def _index_rows(self, start: str, end: str, rows_max: int) -> list[tuple[str, bytes]]:
         key_range = KeyRange((self._partition, start), (self._partition, end))
         found: list[tuple[str, bytes]] = []
         async with aclosing(self._engine.scan(self._space, [key_range], rows_max)) as slices:
             async for part in slices:
-                found += [(part.key(index)[1], value) for index, value in enumerate(part.values)]
+                found += zip(part.columns()[1], part.values, strict=True)
         return found

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from lazulite.protocol.clock import LAST_TICK
-from lazulite.queue.model.message import read_index, row_of
+from lazulite.queue.model.message import row_of_index
 from lazulite.queue.model.moves import STATE_ROW, Scheduled, ShardState, read_state
 
 _SWEEPS_END = 1 << 32
@@ -38,8 +38,7 @@ class RemoveExpired:
         self._index = index_rows
         self.rows = [STATE_ROW]
         for row, value in index_rows:
-            _, message, visible = read_index(row, value)
-            self.rows += (row, row_of(visible, message))
+            self.rows += (row, row_of_index(row, value))
         self.removed = 0
         """How many messages the commit removed."""
         self.moved = False
