@@ -2,11 +2,12 @@
 
 It reads every request to its end and answers each with the same bytes. A ratio against it is the share of the
 machine's possible speed that the service keeps, and stays comparable between machines and between noisy hours.
+Arguments: port, status, bytes of the body.
 """
 
-import argparse
 import asyncio
 import signal
+import sys
 from collections.abc import Callable
 from typing import cast
 
@@ -50,16 +51,8 @@ def serve(connection: Callable[[], Responder], port: int) -> None:
         runner.run(_serve(connection, port))
 
 
-def main() -> None:
-    """Serve `--body-bytes` with `--status`."""
-    parser = argparse.ArgumentParser(description=main.__doc__)
-    for name, default in (("--port", 0), ("--status", 200), ("--body-bytes", 1024)):
-        parser.add_argument(name, type=int, default=default)
-    given = parser.parse_args()
-    head = f"HTTP/1.1 {given.status} OK\r\nContent-Type: application/json\r\nContent-Length: {given.body_bytes}\r\n\r\n"
-    response = head.encode() + b"x" * given.body_bytes
-    serve(lambda: Responder(b"HTTP/1.1 204 No Content\r\n\r\n" if given.status == 204 else response), given.port)
-
-
 if __name__ == "__main__":
-    main()
+    at, status, length = map(int, sys.argv[1:])
+    head = "" if status == 204 else f"Content-Type: application/json\r\nContent-Length: {length}\r\n"
+    response = f"HTTP/1.1 {status} OK\r\n{head}\r\n{'x' * length}".encode()
+    serve(lambda: Responder(response), at)

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Generic, NamedTuple, TypedDict, TypeVar, Unpack
 
-from benchmarks.exchange import exchange, probe
+from benchmarks.exchange import probe
 from benchmarks.load import run_asyncio
 from benchmarks.processes import CLIENT_CPU, Server, can_pin, pinned
 from benchmarks.requests import Builder
@@ -40,9 +40,9 @@ class Plan:
     only: str = _option("", "workloads whose name contains this; section table")
     seconds: float = _option(6.0, "of a workload and a subject, over all rounds; half of it of the baseline server")
     rounds: int = _option(3, "in which the subjects take turns")
-    entities: int = _option(10_000, "stored for the reads")
-    big: int = _option(10_000_000, "entities in the big table; 0: none")
-    postgres: int = _option(10_000_000, "entities on PostgreSQL, beside 10,000; 0: none")
+    entities: int = _option(10_000, "stored for the reads, a multiple of 100")
+    big: int = _option(10_000_000, "entities in the big table, a multiple of 100; 0: none")
+    postgres: int = _option(10_000_000, "entities on PostgreSQL, beside 10,000, a multiple of 1,000; 0: none")
     messages: int = _option(10_000_000, "in the longest queue; section queue_growth")
     blobs: int = _option(1_000_000, "in the larger container, and as many below one prefix; section blob_growth")
     blocks: int = _option(50_000, "of one list; section blob")
@@ -88,7 +88,7 @@ class Stage(NamedTuple, Generic[B]):
 
     def must(self, request: bytes, status: int = 201) -> bytes:
         """Send one request that is not measured; return the body of its response."""
-        return exchange(self.server.port, request).must("preparing", status).body
+        return probe(Workload("preparing", 1, 1, status, [request]), self.server.port)
 
 
 @dataclass
@@ -113,10 +113,6 @@ class Bench:
         """Report progress."""
         print(f"{self.section}: {text}", file=sys.stderr, flush=True)
 
-    def present(self, *subjects: str) -> list[str]:
-        """Return the subjects that take part."""
-        return [each for each in subjects if each != AZURITE or self.plan.azurite]
-
     @contextmanager
     def stage(
         self, subject: str, build: type[B], count: int = 0, *options: str, place: Path | None = None, engine: str = ""
@@ -135,10 +131,11 @@ class Bench:
 
     @contextmanager
     def stages(self, build: type[B], *subjects: str, entities: int | None = None) -> Iterator[list[Stage[B]]]:
-        """Run these subjects, each with so many entities, or as many as the plan says."""
+        """Run those of the subjects that take part, each with so many entities, or as many as the plan says."""
         count = self.plan.entities if entities is None else entities
+        present = [each for each in subjects if each != AZURITE or self.plan.azurite]
         with ExitStack() as stack:
-            yield [stack.enter_context(self.stage(each, build, count)) for each in self.present(*subjects)]
+            yield [stack.enter_context(self.stage(each, build, count)) for each in present]
 
     def store(self, server: Server, workload: Workload, count: int = 0, seconds: float = FILL_SECONDS_MAX) -> Row:
         """Send each of `count` (or all) requests once, or raise a `BenchmarkError`; do not add the row returned."""
@@ -165,7 +162,7 @@ class Bench:
         turns = list(contenders)
         with ExitStack() as stack:
             if with_baseline:
-                length = len(probe(workload, server, self.next_first()).body)
+                length = len(probe(workload, server.port, self.next_first()))
                 server = stack.enter_context(baseline(workload.status, length, pin=self.plan.pin))
                 turns.append(Contender(BASELINE, server, replace(workload, witness=b"")))
             for number in range(self.plan.rounds):
@@ -186,7 +183,7 @@ class Bench:
         """Measure one subject in a closed loop, or at a fixed rate of requests a second, in a round of this number."""
         workload, length = contender.workload, 0
         if workload.requests and workload.follow is None:  # The load is single requests by HTTP.
-            length = len(probe(workload, contender.server, self.next_first()).body)
+            length = len(probe(workload, contender.server.port, self.next_first()))
         if rate is not None:
             nap_s = 0.0 if self.plan.pin and not self.shared else SHARED_NAP_S
             workload = replace(workload, load=partial(run_asyncio, rate=rate, nap_s=nap_s))

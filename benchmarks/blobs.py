@@ -56,18 +56,19 @@ class Blobs(Builder):
         requests = [self._raw("GET", blob_name(number)) for number in numbers]
         return Workload("get", 1, 32, 200, requests, entities=self.entities)
 
-    def list_names(self) -> Workload:
+    def list_names(self, connections: int = 4) -> Workload:
         """List pages of 5,000 blobs, begun at several places."""
-        return self._list("list", min(PAGE, self.entities), range(0, max(1, self.entities - PAGE), 2 * PAGE))
+        starts = range(0, max(1, self.entities - PAGE), 2 * PAGE)
+        return self._list("list", min(PAGE, self.entities), starts, connections)
 
-    def list_prefixes(self) -> Workload:
+    def list_prefixes(self, connections: int = 4) -> Workload:
         """List pages of 5,000 prefixes with two blobs each, begun at several places."""
         starts = range(0, max(1, self.entities - 2 * PAGE), 2 * PAGE)
-        return self._list("list with a delimiter", min(PAGE, self.entities // 2), starts, _BY_PREFIX)
+        return self._list("list with a delimiter", min(PAGE, self.entities // 2), starts, connections, _BY_PREFIX)
 
     def list_around(self) -> Workload:
         """List a page of 5,000 prefixes in whose middle one has all the blobs that `names` may skip."""
-        return self._list("list over a long prefix", PAGE, [max(0, self.entities // 2 * 2 - PAGE)], _BY_PREFIX)
+        return self._list("list over a long prefix", PAGE, [max(0, self.entities // 2 * 2 - PAGE)], 4, _BY_PREFIX)
 
     def put_blocks(self, *names: str) -> Workload:
         """Put blocks of 4 MiB to the blobs of these names in turn, or to sixteen."""
@@ -107,11 +108,13 @@ class Blobs(Builder):
     def _block(self, name: str, content: bytes) -> bytes:
         return self._raw("PUT", name, f"comp=block&blockid={_MARKED}", content)
 
-    def _list(self, name: str, units: int, starts: range | list[int], delimiter: str = "") -> Workload:
+    def _list(
+        self, name: str, units: int, starts: range | list[int], connections: int, delimiter: str = ""
+    ) -> Workload:
         """Return the workload of pages. One may take longer than wrk waits, so they are awaited."""
         query = f"restype=container&comp=list&maxresults={units}{delimiter}"
         chosen = starts[:: max(1, len(starts) // _PAGES_MAX)]
         markers = [f"&marker={write_marker(Marker(blob_name(start)))}" if start else "" for start in chosen]
         requests = [self.requests.raw("GET", CONTAINER, query + marker) for marker in markers]
         witness = b"<BlobPrefix>" if delimiter else b"<Blob>"
-        return Workload(name, units, 4, 200, requests, witness, entities=self.entities, load=run_asyncio)
+        return Workload(name, units, connections, 200, requests, witness, entities=self.entities, load=run_asyncio)

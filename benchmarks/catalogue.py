@@ -1,8 +1,9 @@
 """The workloads by name, for one server whose table holds so many entities."""
 
-import random
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cached_property
+from random import Random
 from urllib.parse import quote
 
 from benchmarks.entities import COUNT_BASE, PARTITION_ROWS, TRANSACTION_ROWS, entity
@@ -36,10 +37,10 @@ class Catalogue(Builder):
 
     service = "table"
 
-    def __init__(self, host: str, entities: int) -> None:
-        super().__init__(host, entities)
-        numbers = random.Random(1)  # the same keys in every run
-        self._numbers = numbers.sample(range(entities), min(entities, KEYS_MAX))
+    @cached_property
+    def _numbers(self) -> list[int]:
+        """The entities that are read: the same in every run."""
+        return Random(1).sample(range(self.entities), min(self.entities, KEYS_MAX))
 
     def create(self) -> bytes:
         """Return the request that creates the table."""
@@ -82,17 +83,22 @@ class Catalogue(Builder):
         requests = [self.requests.merge(*key, entity(*key)) for key in keys]
         return Workload("durable merge", 1, 64, 204, requests, entities=self.entities)
 
-    def transaction(self, rows: int = TRANSACTION_ROWS) -> Workload:
-        """Insert so many entities at a time, all or nothing."""
-        keys = [f"{_MARKED}-{number:02d}" for number in range(rows)]
+    def transaction(self, connections: int = 4) -> Workload:
+        """Insert a hundred entities at a time, all or nothing."""
+        keys = [f"{_MARKED}-{number:02d}" for number in range(TRANSACTION_ROWS)]
         requests = [self.requests.transaction([entity(part, key) for key in keys]) for part in _WRITTEN]
-        return Workload("entity group transaction", rows, 4, 202, requests, _INSERTED, entities=self.entities)
+        return replace(
+            self._read("entity group transaction", TRANSACTION_ROWS, requests, connections),
+            status=202,
+            witness=_INSERTED,
+        )
 
-    def pages(self, name: str = PAGE) -> Workload:
+    def pages(self, name: str = PAGE, connections: int = 4) -> Workload:
         """Query whole partitions of 1,000 entities, in one of the ways of `PAGES`."""
         query, accept = PAGES[name]
         filters = sorted({f"PartitionKey eq '{p_key(number)}'" for number in self._numbers})
-        pages = self._read(name, min(self.entities, PARTITION_ROWS), [self._query(x, query, accept) for x in filters])
+        requests = [self._query(text, query, accept) for text in filters]
+        pages = self._read(name, min(self.entities, PARTITION_ROWS), requests, connections)
         return replace(pages, witness=b'"Text"' if query else _ENTITY)
 
     def ranges(self) -> Workload:

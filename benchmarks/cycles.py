@@ -4,7 +4,7 @@ import re
 from urllib.parse import quote
 
 from benchmarks.load import run_asyncio
-from benchmarks.requests import Builder, Requests
+from benchmarks.requests import Builder
 from benchmarks.workload import BenchmarkError, Workload
 
 QUEUE = "bench"
@@ -12,19 +12,6 @@ TEXT_BYTES = 1024
 CYCLE = "get and delete"
 _MESSAGE = f"<QueueMessage><MessageText>{'x' * TEXT_BYTES}</MessageText></QueueMessage>".encode()
 _FOUND = re.compile(rb"<MessageId>(.+?)</MessageId>.*<PopReceipt>(.+?)</PopReceipt>")
-
-
-def put_request(requests: Requests) -> bytes:
-    """Return the request that puts a message of 1 KB."""
-    return requests.raw("POST", f"{QUEUE}/messages", body=_MESSAGE, Content_Type="application/xml")
-
-
-def delete_request(requests: Requests, response: bytes) -> bytes | None:
-    """Return the request that deletes the message of a response to a get; None if there is none."""
-    if (found := _FOUND.search(response)) is None:
-        return None
-    message, receipt = (each.decode() for each in found.groups())
-    return requests.raw("DELETE", f"{QUEUE}/messages/{message}", f"popreceipt={quote(receipt, safe='')}")
 
 
 class Queues(Builder):
@@ -40,16 +27,21 @@ class Queues(Builder):
         """Return the request that deletes all messages."""
         return self.requests.raw("DELETE", f"{QUEUE}/messages")
 
-    def put(self) -> Workload:
+    def put(self, connections: int = 64) -> Workload:
         """Put messages of 1 KB."""
-        return Workload("put", 1, 64, 201, [put_request(self.requests)], entities=self.entities)
+        put = self.requests.raw("POST", f"{QUEUE}/messages", body=_MESSAGE, Content_Type="application/xml")
+        return Workload("put", 1, connections, 201, [put], entities=self.entities)
 
     def cycle(self) -> Workload:
         """Get a message and delete it, as long as there is one; latencies are of one request."""
-        get = [self.requests.raw("GET", f"{QUEUE}/messages")]
-        return Workload(CYCLE, 1, 64, 204, get, entities=self.entities, follow=self._delete, load=run_asyncio)
+        get = self.requests.raw("GET", f"{QUEUE}/messages")
+        return Workload(CYCLE, 1, 64, 204, [get], entities=self.entities, follow=self._delete, load=run_asyncio)
 
     def _delete(self, status: int, body: bytes) -> bytes | None:
+        """Return the request that deletes the message of a response to a get; None if there is none."""
         if status != 200:
             raise BenchmarkError(f"{CYCLE}: status {status}, expected 200: {body[:300]!r}")
-        return delete_request(self.requests, body)
+        if (found := _FOUND.search(body)) is None:
+            return None
+        message, receipt = (each.decode() for each in found.groups())
+        return self.requests.raw("DELETE", f"{QUEUE}/messages/{message}", f"popreceipt={quote(receipt, safe='')}")

@@ -65,7 +65,3 @@ class Database:
     def sizes_mb(self) -> dict[str, float]:
         """Return the MB of the tables and their indexes on the disk, by name."""
         return {str(name): float(str(mb)) for name, mb in self.run("sizes")}
-
-    def log_mb(self) -> float:
-        """Return the MB that the server has written to its log."""
-        return float(self._server.execute("SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')")[0][0]) / 1e6

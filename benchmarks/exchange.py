@@ -1,40 +1,27 @@
 """Single requests, whose responses are checked closely before anything is measured."""
 
-import http.client
-import socket
-from typing import NamedTuple, Self
+from http.client import HTTPResponse
+from socket import create_connection
+from typing import NamedTuple
 
-from benchmarks.processes import Server
-from benchmarks.workload import BenchmarkError, Workload
+from benchmarks.workload import Workload
 
 
 class Reply(NamedTuple):
-    """A response, with the Server-Timing of its cost."""
+    """The status and the body of a response."""
 
     status: int
     body: bytes
-    timing: str
-
-    def must(self, name: str, status: int) -> Self:
-        """Return the response if it has the right status, else raise a `BenchmarkError`."""
-        if self.status != status:
-            raise BenchmarkError(f"{name}: status {self.status}, expected {status}: {self.body[:500]!r}")
-        return self
 
 
 def exchange(port: int, request: bytes) -> Reply:
     """Send one request on a connection of its own and return the response."""
-    with socket.create_connection(("127.0.0.1", port), timeout=30) as connection:
+    with create_connection(("127.0.0.1", port), timeout=30) as connection, HTTPResponse(connection) as response:
         connection.sendall(request)
-        with http.client.HTTPResponse(connection) as response:
-            response.begin()
-            return Reply(response.status, response.read(), response.getheader("Server-Timing", ""))
+        response.begin()
+        return Reply(response.status, response.read())
 
 
-def probe(workload: Workload, server: Server, number: int) -> Reply:
-    """Send one request of the workload; raise a `BenchmarkError` unless status and number of results are right."""
-    reply = exchange(server.port, next(workload.numbered(number))).must(workload.name, workload.status)
-    results = workload.units if workload.results is None else workload.results
-    if workload.witness and reply.body.count(workload.witness) != results:
-        raise BenchmarkError(f"{workload.name}: not {results} results in {reply.body[:500]!r}")
-    return reply
+def probe(workload: Workload, port: int, number: int = 0) -> bytes:
+    """Send one request of the workload; return the response's body if `Workload.check` finds it right."""
+    return workload.check(*exchange(port, next(workload.numbered(number))))

@@ -14,12 +14,15 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from random import Random
 from statistics import median
 from types import FrameType
 
-from benchmarks.in_process_cases import CASES, GET, Case, fill
+from benchmarks.exchange import Reply
+from benchmarks.in_process_cases import CASES, GET, Case
+from benchmarks.workload import NUMBERS_PER_RUN
 from lazulite.app.services import calm_collector
 from lazulite.auth.accounts.account import AccountDirectory
 from lazulite.blob.service import BlobService
@@ -27,7 +30,7 @@ from lazulite.engine.content.memory import ContentMemory
 from lazulite.engine.rocksdb.engine import RocksEngine
 from lazulite.protocol.clock import system_clock
 from lazulite.protocol.fields import Fields
-from lazulite.protocol.message import Request, Service
+from lazulite.protocol.message import Request, Response, Service
 from lazulite.protocol.request_id import RequestIds
 from lazulite.queue.service import QueueService
 from lazulite.server.admission.budgets import budgets_of
@@ -91,64 +94,62 @@ class Side:
     def connect(self, case: Case) -> list[Client]:
         """Return the connections of a case, if it is measured whole."""
         budgets, new_id = budgets_of(Limits(), time.monotonic), RequestIds(Random(1)).next
-        state = ServerState(self._services[case.service], Limits(), new_id, time.monotonic, (), budgets=budgets)
-        return [Client(state) for _ in range(case.together if case.whole else 0)]
+        state = ServerState(self._services[case.builder.service], Limits(), new_id, time.monotonic, (), budgets=budgets)
+        return [Client(state) for _ in range(case.workload.connections if case.whole else 0)]
 
-    async def send(self, service: str, clients: Sequence[Client], raw: Sequence[bytes]) -> tuple[float, list[bytes]]:
-        """Send requests, each on its connection, or to a service as a server does; return seconds, and the responses.
-
-        Each must succeed.
-        """
+    async def send(self, case: Case, raw: Sequence[bytes], clients: Sequence[Client] = ()) -> tuple[float, list[Reply]]:
+        """Send requests, each on its connection, or to a service as a server does; return seconds, and the replies."""
         if clients:
             began_s = time.thread_time()
             late = [client.send(data) for client, data in zip(clients, raw, strict=True)]
-            responses = [await one for one in late]
+            whole = [await one for one in late]
             took_s = time.thread_time() - began_s
-            statuses = [each[9:12] for each in responses]
-        else:
-            requests, handler = list(map(_request, raw)), self._services[service]
-            began_s = time.thread_time()
-            found = [handler.at_once(request) for request in requests]
-            waiting = [handler.handle(request) for request, one in zip(requests, found, strict=True) if one is None]
-            every = [*(one for one in found if one is not None), *(await asyncio.gather(*waiting))]
-            took_s = time.thread_time() - began_s
-            responses = [one.body if isinstance(one.body, bytes) else b"" for one in every]
-            statuses = [b"%d" % one.status for one in every]
-        for status, response in zip(statuses, responses, strict=True):
-            if not status.startswith(b"2") or b"HTTP/1.1 4" in response:
-                raise SystemExit(f"rejected: {response[:500]!r}")
-        return took_s, responses
+            return took_s, [Reply(int(each[9:12]), each.partition(b"\r\n\r\n")[2]) for each in whole]
+        requests, handler = list(map(_request, raw)), self._services[case.builder.service]
+        began_s = time.thread_time()
+        found = [handler.at_once(request) for request in requests]
+        waiting = [handler.handle(request) for request, one in zip(requests, found, strict=True) if one is None]
+        every = [*(one for one in found if one is not None), *(await asyncio.gather(*waiting))]
+        took_s = time.thread_time() - began_s
+        return took_s, [Reply(one.status, await _body(one)) for one in every]
 
-    async def measure(self, case: Case, rounds: int) -> float:
-        """Return microseconds of processor time for a unit."""
-        clients, times = self.connect(case), []
-        for number in range(rounds):
-            numbers = range(number * case.together, (number + 1) * case.together)
+    async def measure(self, case: Case, rounds: int, first: int) -> float:
+        """Return microseconds of processor time for a unit; numbers of requests begin with the first."""
+        workload, clients, times = case.workload, self.connect(case), []
+        before, requests = (each.numbered(first) for each in (case.before or workload, workload))
+        for _ in range(rounds):
             if case.before is not None:
-                await self.send(case.service, (), list(map(case.before, numbers)))
-            seconds, responses = await self.send(case.service, clients, list(map(case.make, numbers)))
-            if case.after is not None:
-                after = [case.after(each) or b"" for each in responses]
-                seconds += (await self.send(case.service, clients, after))[0]
+                await self.send(case, list(islice(before, workload.connections)))
+            seconds, replies = await self.send(case, list(islice(requests, workload.connections)), clients)
+            if workload.follow is not None:
+                following = [workload.follow(*each) or b"" for each in replies]
+                more, replies = await self.send(case, following, clients)
+                seconds += more
+            for reply in replies:
+                workload.check(*reply)
             times.append(seconds)
         for client in clients:
             client.connection.connection_lost(None)
-        return sorted(times[rounds // _WARM_SHARE :])[rounds // 10] / case.together / case.units * 1e6
+        return sorted(times[rounds // _WARM_SHARE :])[rounds // 10] / workload.connections / workload.units * 1e6
 
     async def calls(self) -> dict[str, float]:
         """Return the calls of Python functions by a point GET, and the number of modules that these are in."""
-        clients, raw, calls = self.connect(GET._replace(together=1, whole=True)), [GET.make(0)], list[str]()
+        clients, raw, calls = self.connect(GET), GET.workload.requests[:1], list[str]()
         for _ in range(9):
-            await self.send("table", clients, raw)
+            await self.send(GET, raw, clients)
 
         def note(frame: FrameType, event: str, _: object) -> None:
             if event == "call" and f"{os.sep}lazulite{os.sep}" in frame.f_code.co_filename:
                 calls.append(frame.f_code.co_filename)
 
         sys.setprofile(note)
-        await self.send("table", clients, raw)
+        await self.send(GET, raw, clients)
         sys.setprofile(None)
         return {"point GET by SAS, calls": len(calls), "point GET by SAS, modules": len(set(calls))}
+
+
+async def _body(response: Response) -> bytes:
+    return response.body if response.content is None else b"".join([part async for part in response.content.chunks()])
 
 
 def _request(raw: bytes) -> Request:
@@ -163,12 +164,13 @@ def _request(raw: bytes) -> Request:
 async def measure(only: str, rounds: int) -> dict[str, float]:
     """Return microseconds by case, and the calls."""
     side, cases = Side(), {name: case for name, case in CASES.items() if only in name}
-    for service, requests in fill({case.service for case in cases.values()}).items():
-        for request in requests:
-            await side.send(service, (), [request])
+    for case in {case.builder: case for case in (GET, *cases.values())}.values():
+        for request in case.fill():
+            await side.send(case, [request])
     found = await side.calls()
     calm_collector()
-    found |= {name: await side.measure(case, rounds) for name, case in cases.items()}
+    for number, (name, case) in enumerate(cases.items(), 1):
+        found[name] = await side.measure(case, rounds, number * NUMBERS_PER_RUN)
     await side.engine.close()
     return found
 

@@ -1,21 +1,17 @@
-"""The cases of the benchmark without sockets: what is sent, and how much at a time."""
+"""The cases of the benchmark without sockets: workloads of the other sections, and some of Azure's SDK for Python."""
 
 import json
-from collections.abc import Callable, Set
-from datetime import UTC, datetime
-from functools import partial
+from collections.abc import Iterator
 from itertools import islice
 from typing import NamedTuple
 
 from benchmarks.blobs import PAGE, Blobs
-from benchmarks.cycles import QUEUE, delete_request, put_request
-from benchmarks.entities import PARTITION_ROWS, TRANSACTION_ROWS, entity, row_key
-from benchmarks.requests import MINIMAL, TABLE, Requests
+from benchmarks.catalogue import Catalogue
+from benchmarks.cycles import Queues
+from benchmarks.entities import TRANSACTION_ROWS, row_key
+from benchmarks.requests import Builder
+from benchmarks.workload import MARK, Workload
 
-_BUILD = Requests("127.0.0.1:10002", datetime.now(UTC))
-_QUEUES = Requests("127.0.0.1:10001", datetime.now(UTC), "q", "rwdlacup")
-_BLOBS = Blobs("127.0.0.1:10000", 2 * PAGE)
-_POINT = f"{TABLE}(PartitionKey='p',RowKey='000000')"
 _SDK = {
     "User_Agent": "azsdk-python-data-tables/12.5.0 Python/3.11.2 (Linux)",
     "Accept_Encoding": "gzip, deflate",
@@ -24,10 +20,11 @@ _SDK = {
     "x_ms_client_request_id": "5e7c1f9a-8d3b-11ef-b864-0242ac120002",
 }
 """The fields of an SDK's requests beside those of every request."""
+_MARKED = MARK.decode()
 
 
-def _sdk_entity(partition: str, row: str) -> bytes:
-    """Return an entity as Azure's SDK for Python writes it: seven properties, types after the values."""
+def _entity(partition: str, row: str) -> bytes:
+    """Return an entity as that SDK writes it: seven properties, types after the values."""
     typed = {"Ratio": "Edm.Double", "Count": "Edm.Int64", "Seen": "Edm.DateTime"}
     values = {"PartitionKey": partition, "RowKey": row, "Name": f"name of {row}", "Age": 23, "Active": True}
     values |= {"Ratio": 1.5, "Count": "9007199254740993", "Seen": "2024-02-29T12:34:56.789000Z"}
@@ -39,71 +36,63 @@ def _sdk_entity(partition: str, row: str) -> bytes:
     return json.dumps(members).encode()
 
 
-def _batch(method: str, partition: str) -> bytes:
-    """Return a transaction of 100 as that SDK writes it."""
-    keys = [(partition, row_key(number) + "x" * (number % 3)) for number in range(TRANSACTION_ROWS)]
-    return _BUILD.transaction([_sdk_entity(*key) for key in keys], method, keys, **_SDK)
+class Tables(Catalogue):
+    """Builds the workloads of a table as that SDK sends them."""
 
+    def __init__(self, host: str, entities: int) -> None:
+        super().__init__(host, entities)
+        self.requests.fields |= _SDK
 
-def _inserts(partition: str, first: int = 0) -> bytes:
-    rows = range(first, first + TRANSACTION_ROWS)
-    return _BUILD.transaction([entity(partition, row_key(row)) for row in rows])
+    def insert_by_sdk(self) -> Workload:
+        """Insert small entities."""
+        return Workload("insert by the SDK", 1, 64, 204, [self.requests.insert(_entity(_MARKED, "r"))])
+
+    def transaction_by_sdk(self, method: str, partition: str) -> Workload:
+        """Write 100 small entities of a partition."""
+        keys = [(partition, row_key(number) + "x" * (number % 3)) for number in range(TRANSACTION_ROWS)]
+        batch = self.requests.transaction([_entity(*key) for key in keys], method, keys, **_SDK)
+        return Workload(f"100 × {method}", TRANSACTION_ROWS, 1, 202, [batch], b" 204 No Content")
 
 
 class Case(NamedTuple):
-    """A kind of request: how many at a time, the entities of one, and its bytes by its number."""
+    """A workload, whose connections say how many requests are sent at a time; and its builder."""
 
-    together: int
-    units: int
-    make: Callable[[int], bytes]
+    builder: Builder
+    workload: Workload
     whole: bool = False
-    service: str = "table"
-    before: Callable[[int], bytes] | None = None
-    """A request that is not measured and comes first, by the same number."""
-    after: Callable[[bytes], bytes | None] | None = None
-    """The request that follows a response, and counts with the first one."""
+    before: Workload | None = None
+    """Requests that are not measured and come first, one for each."""
+
+    def fill(self) -> Iterator[bytes]:
+        """Yield the requests that come before all cases of the builder."""
+        yield self.builder.create()
+        if (load := self.builder.preload()) is not None:
+            yield from islice(load.numbered(0), self.builder.entities // load.units)
 
 
-GET = Case(64, 1, lambda _: _BUILD.raw("GET", _POINT, "", b"", MINIMAL, **_SDK))
-_SIGNED_GET = Case(64, 1, lambda _: _BUILD.signed("GET", _POINT, "", b"", "", **_SDK))
-_PUT = Case(64, 1, lambda _: put_request(_QUEUES), service="queue")
-_CYCLE = Case(
-    64,
-    1,
-    lambda _: _QUEUES.raw("GET", f"{QUEUE}/messages"),
-    service="queue",
-    before=_PUT.make,
-    after=partial(delete_request, _QUEUES),
-)
+_TABLES = Tables("127.0.0.1:10002", 1000)
+_QUEUES = Queues("127.0.0.1:10001")
+_BLOBS = Blobs("127.0.0.1:10000", 2 * PAGE)
+GET = Case(_TABLES, _TABLES.get(1), whole=True)
 CASES = {
-    "point GET by SAS": GET,
-    "point GET by Shared Key": _SIGNED_GET,
-    "point GET by SAS, whole": GET._replace(together=1, whole=True),
-    "point GET by Shared Key, whole": _SIGNED_GET._replace(together=1, whole=True),
-    "insert, 64 connections, whole": Case(64, 1, lambda at: _BUILD.insert(entity(f"w{at}", "r")), whole=True),
-    "insert of 1 KB": Case(64, 1, lambda at: _BUILD.insert(entity(f"i{at}", "r"))),
-    "insert by the SDK": Case(64, 1, lambda at: _BUILD.insert(_sdk_entity(f"s{at}", "r"))),
-    "merge of 1 KB": Case(64, 1, lambda at: _BUILD.merge(f"m{at % 64}", "r", entity(f"m{at % 64}", "r"))),
-    "100 inserts of 1 KB": Case(1, TRANSACTION_ROWS, lambda at: _inserts(f"t{at}")),
-    "100 inserts by the SDK": Case(1, TRANSACTION_ROWS, lambda at: _batch("POST", f"u{at}")),
-    "100 upserts by the SDK": Case(1, TRANSACTION_ROWS, lambda _: _batch("PUT", "v")),
-    "100 merges by the SDK": Case(1, TRANSACTION_ROWS, lambda _: _batch("PATCH", "w")),
-    "page of 1,000": Case(
-        1, PARTITION_ROWS, lambda _: _BUILD.raw("GET", f"{TABLE}()", "$filter=PartitionKey%20eq%20'p'")
-    ),
-    "put of 1 KB": _PUT,
-    "put of 1 KB, whole": _PUT._replace(whole=True),
-    "put of 1 KB, one at a time, whole": _PUT._replace(together=1, whole=True),
-    "page of 5,000 blobs": Case(1, PAGE, lambda _: _BLOBS.list_names().requests[0], service="blob"),
-    "page of 5,000 prefixes": Case(1, PAGE, lambda _: _BLOBS.list_prefixes().requests[0], service="blob"),
-    "get and delete of 1 KB": _CYCLE,
-    "get and delete of 1 KB, whole": _CYCLE._replace(whole=True),
+    "point GET by SAS": Case(_TABLES, _TABLES.get(64)),
+    "point GET by Shared Key": Case(_TABLES, _TABLES.get(64, signed=True)),
+    "point GET by SAS, whole": GET,
+    "point GET by Shared Key, whole": Case(_TABLES, _TABLES.get(1, signed=True), whole=True),
+    "insert, 64 connections, whole": Case(_TABLES, _TABLES.insert(), whole=True),
+    "insert of 1 KB": Case(_TABLES, _TABLES.insert()),
+    "insert by the SDK": Case(_TABLES, _TABLES.insert_by_sdk()),
+    "merge of 1 KB": Case(_TABLES, _TABLES.merge()),
+    "100 inserts of 1 KB": Case(_TABLES, _TABLES.transaction(connections=1)),
+    "100 inserts by the SDK": Case(_TABLES, _TABLES.transaction_by_sdk("POST", _MARKED)),
+    "100 upserts by the SDK": Case(_TABLES, _TABLES.transaction_by_sdk("PUT", "v")),
+    "100 merges by the SDK": Case(_TABLES, _TABLES.transaction_by_sdk("PATCH", "w")),
+    "page of 1,000": Case(_TABLES, _TABLES.pages(connections=1)),
+    "put of 1 KB": Case(_QUEUES, _QUEUES.put()),
+    "put of 1 KB, whole": Case(_QUEUES, _QUEUES.put(), whole=True),
+    "put of 1 KB, one at a time, whole": Case(_QUEUES, _QUEUES.put(connections=1), whole=True),
+    "page of 5,000 blobs": Case(_BLOBS, _BLOBS.list_names(connections=1)),
+    "page of 5,000 prefixes": Case(_BLOBS, _BLOBS.list_prefixes(connections=1)),
+    "get and delete of 1 KB": Case(_QUEUES, _QUEUES.cycle(), before=_QUEUES.put()),
+    "get and delete of 1 KB, whole": Case(_QUEUES, _QUEUES.cycle(), whole=True, before=_QUEUES.put()),
 }
-
-
-def fill(services: Set[str]) -> dict[str, list[bytes]]:
-    """Return by service the requests that come before the cases of some services."""
-    table = [_BUILD.create_table(), *(_inserts("p", start) for start in range(0, PARTITION_ROWS, TRANSACTION_ROWS))]
-    queue = [_QUEUES.raw("PUT", QUEUE, Content_Length="0")]
-    blobs = islice(_BLOBS.preload().numbered(0), _BLOBS.entities) if "blob" in services else ()
-    return {"table": table, "queue": queue, "blob": [_BLOBS.create(), *blobs]}

@@ -2,18 +2,17 @@
 
 The same httptools, uvloop, json, RocksDB with the same options, and group commit. Nothing is checked but the signature
 and whether an entity is there, and writes are shown to readers before they are synced. The difference between this and
-Lazulite is Lazulite's own code.
+Lazulite is Lazulite's own code. Arguments: port, `--location`, directory.
 """
 
-import argparse
 import asyncio
 import hmac
 import json
 import re
+import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from urllib.parse import parse_qsl, unquote_to_bytes
 
 from rocksdict import Rdict, WriteBatch
@@ -35,9 +34,9 @@ def _response(status: bytes, head: bytes = b"", body: bytes = b"") -> bytes:
 class _Store:
     """RocksDB and group commit."""
 
-    def __init__(self, location: Path) -> None:
+    def __init__(self, location: str) -> None:
         options = database_options(RocksSettings(), None)
-        self.database = Rdict(str(location), options, {"default": options})
+        self.database = Rdict(location, options, {"default": options})
         self.verified: set[bytes] = set()  # query strings whose signature is right
         self._options, self._worker = write_options(), ThreadPoolExecutor(1)
         self._batch, self._waiting = WriteBatch(raw_mode=True), list[Callable[[], None]]()
@@ -125,15 +124,7 @@ class _Connection(Responder):
             self._send(_response(b"409 Conflict"))
 
 
-def main() -> None:
-    """Serve with the data in `--location`."""
-    parser = argparse.ArgumentParser(description=main.__doc__)
-    parser.add_argument("--port", type=int, default=0)
-    parser.add_argument("--location", type=Path, required=True)
-    arguments = parser.parse_args()
-    store = _Store(arguments.location)
-    serve(lambda: _Connection(store), arguments.port)
-
-
 if __name__ == "__main__":
-    main()
+    [port, _, location] = sys.argv[1:]
+    store = _Store(location)
+    serve(lambda: _Connection(store), int(port))

@@ -89,7 +89,8 @@ def grouped(rows: Iterable[Row], *names: str) -> list[list[Row]]:
 def _targets(rows: Sequence[Row]) -> list[str]:
     cells = []
     for target in TARGETS:
-        value, minimal = target.measured(rows), target.minimal(rows)
+        value = target.measured(rows)
+        minimal = target.measured(rows, MINIMAL) if target.subject == LAZULITE else None
         verdict = "not measured" if value is None else "met" if target.met(value) else "**not met**"
         measured, least = ("" if each is None else target.form.format(each) for each in (value, minimal))
         cells.append([target.name, target.text, measured or NONE, verdict, least])

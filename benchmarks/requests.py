@@ -43,11 +43,11 @@ def shared_key(method: str, path: str, date: str, content_type: str = "") -> str
 class Requests:
     """Builds requests for the endpoint at `host` (with its port); Shared Key requests live 15 minutes from `now`.
 
-    `sas` are the service and the permissions of the SAS, other than those for tables.
+    `sas` are the service and the permissions of the SAS, other than those for tables; `fields` come in each request.
     """
 
     def __init__(self, host: str, now: datetime, *sas: str) -> None:
-        self._host = host
+        self._host, self.fields = host, dict[str, str]()
         self._date = format_datetime(now.astimezone(UTC), usegmt=True)
         self._sas = account_sas(f"{now.astimezone(UTC) + timedelta(days=1):%Y-%m-%dT%H:%M:%SZ}", *sas)
 
@@ -70,8 +70,8 @@ class Requests:
         return self._assemble(method, f"{path}?{query}" if query else path, body, headers | more)
 
     def _assemble(self, method: str, target: str, body: bytes, headers: dict[str, str]) -> bytes:
-        lines = {"Host": self._host, "x-ms-version": "2019-02-02", "x-ms-date": self._date}
-        lines |= {name.replace("_", "-"): value for name, value in headers.items()}
+        lines = {"Host": self._host, "x-ms-version": _SAS_VERSION, "x-ms-date": self._date}
+        lines |= {name.replace("_", "-"): value for name, value in (self.fields | headers).items()}
         lines |= {"Content-Length": str(len(body))} if body else {}
         head = "".join(f"{name}: {value}\r\n" for name, value in lines.items())
         return f"{method} {target} HTTP/1.1\r\n{head}\r\n".encode() + body

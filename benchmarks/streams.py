@@ -16,24 +16,17 @@ _SIP_BYTES, _SIP_SECONDS = 64 * 1024, 1 / 16
 """A slow body is sent or read this much at a time, so often: 1 MiB a second."""
 
 
-def run_upload(workload: Workload, port: int, _: int, __: Limits) -> Measurement:
-    """Send one body of `workload.units` MiB after the head; see `workload.Load`."""
-    began = time.perf_counter()
-    with _moving(workload.requests[0], port) as (send, respond):
-        for _ in range(workload.units):
+def run_whole(workload: Workload, port: int, _: int, __: Limits) -> Measurement:
+    """Send one body of `workload.units` MiB after the head, or read one; see `workload.Load`."""
+    began, received, [head] = time.perf_counter(), 0, workload.requests
+    sent, expected = (workload.units, 0) if head.startswith(b"PUT") else (0, workload.units * MIB)
+    with _moving(head, port) as (send, respond):
+        for _ in range(sent):
             send(_BLOCK)
-        respond(workload.status)
-    return _measured(began, [time.perf_counter() - began])
-
-
-def run_download(workload: Workload, port: int, _: int, __: Limits) -> Measurement:
-    """Read one body of `workload.units` MiB; see `workload.Load`."""
-    began, received = time.perf_counter(), 0
-    with _moving(workload.requests[0], port) as (_send, respond):
         response = respond(workload.status)
         while chunk := response.read(MIB):
             received += len(chunk)
-    if received != workload.units * MIB:
+    if received != expected:
         raise BenchmarkError(f"{workload.name}: {received:,} bytes came")
     return _measured(began, [time.perf_counter() - began], received)
 

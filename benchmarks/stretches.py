@@ -55,17 +55,8 @@ class Request(NamedTuple):
 
     name: str
     raw: bytes
-    before: bytes = b""
+    before: tuple[bytes, ...] = ()
     once: tuple[bytes, ...] = ()
-
-
-class Found(NamedTuple):
-    """The longest stretch, and all that a request took; its name, and the status of its response."""
-
-    longest_s: float
-    total_s: float
-    name: str
-    status: int
 
 
 def requests(build: Requests) -> Iterator[Request]:
@@ -75,7 +66,7 @@ def requests(build: Requests) -> Iterator[Request]:
         accept = _ATOM if kind == _ATOM else _FULL
         for name, body, _ in bodies():
             raw = build.raw(method, path, body=body, accept=accept, Content_Type=kind, x_ms_version=version)
-            yield Request(f"{operation}: {name}", raw, delete if operation == "insert" else b"")
+            yield Request(f"{operation}: {name}", raw, (delete,) if operation == "insert" else ())
     for name, body, _ in heavy_bodies.documents():
         yield Request(f"acl: {name}", build.signed("PUT", "heavy", "comp=acl", body, _XML))
         yield Request(f"properties: {name}", build.signed("PUT", "", "comp=properties&restype=service", body, _XML))
@@ -96,30 +87,28 @@ def requests(build: Requests) -> Iterator[Request]:
         yield Request(f"batch: {count} × MERGE onto entities of {text}", merges, once=stored)
 
 
-def measure(port: int, took: list[float], only: str, repeats: int) -> Iterator[Found]:
-    """Send the requests; `took` has the seconds of the event loop's callbacks since it was emptied."""
+def measure(port: int, took: list[float], only: str, repeats: int) -> Iterator[tuple[float, float, int, str]]:
+    """Yield of each request the longest stretch, all seconds that it took, its status and its name.
+
+    `took` has the seconds of the event loop's callbacks since it was emptied.
+    """
     build = Requests(f"127.0.0.1:{port}", datetime.now(UTC))
     exchange(port, build.raw("POST", "Tables", body=b'{"TableName":"heavy"}', Content_Type=_JSON))
-    sent: list[tuple[bytes, ...]] = []
+    sent: set[bytes] = set()
     for name, raw, before, once in requests(build):
-        if only not in name:
-            continue
-        if once not in sent:
-            sent.append(once)
-            for each in once:
-                exchange(port, each)
         found = []
-        for _ in range(repeats):
-            if before:
-                exchange(port, before)
+        for _ in range(repeats if only in name else 0):
+            for each in (*(each for each in once if each not in sent), *before):
+                exchange(port, each)
+            sent.update(once)
             took.clear()
             status = exchange(port, raw).status
-            found.append(Found(max(took, default=0.0), sum(took), name, status))
-        yield min(found)
+            found.append((max(took, default=0.0), sum(took), status, name))
+        yield from sorted(found)[:1]
 
 
-async def run(location: Path, only: str, repeats: int) -> list[Found]:
-    """Serve, measure, and return what was found, the longest stretch first."""
+async def run(location: Path, only: str, repeats: int) -> list[tuple[float, float, int, str]]:
+    """Serve and measure; return the findings of `measure`, the longest stretch first."""
     accounts = {DEVELOPMENT_ACCOUNT.name: DEVELOPMENT_ACCOUNT}
     settings = Settings(location=location, services=(TABLE,), accounts=accounts)
     took: list[float] = []
@@ -146,14 +135,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.stretches", description=__doc__)
     parser.add_argument("--only", default="", metavar="TEXT", help="requests whose name contains this")
     parser.add_argument("--repeats", type=int, default=3, help="of each request (%(default)s)")
-    parser.add_argument("--longest", type=int, default=30, help="so many are printed (%(default)s)")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="lazulite-stretches-") as place:
         found = asyncio.run(run(Path(place), arguments.only, arguments.repeats))
     print("longest stretch, ms | in all, ms | status | request")
-    for longest_s, total_s, name, status in found[: arguments.longest]:
+    for longest_s, total_s, status, name in found[:30]:
         print(f"{longest_s * 1000:19.1f} | {total_s * 1000:10.1f} | {status:6} | {name}")
-    slow = sum(each.longest_s > 0.01 for each in found)
+    slow = sum(longest_s > 0.01 for longest_s, *_ in found)
     print(f"{len(found)} requests, {slow} of them with a stretch of more than 10 ms")
 
 

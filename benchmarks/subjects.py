@@ -27,8 +27,8 @@ _SERVE = ("serve", "--silent", "--services", "SERVICE", "--SERVICE-port")
 _COMMANDS = {
     LAZULITE: [sys.executable, "-m", "lazulite", *_SERVE],
     AZURITE: ["node", f"{_AZURITE_SERVICES}/SERVICE/main.js", "--silent", "--disableTelemetry", "--SERVICEPort"],
-    BASELINE: [sys.executable, "-m", "benchmarks.baseline_server", "--port"],
-    MINIMAL: [sys.executable, "-m", "benchmarks.minimal_server", "--port"],
+    BASELINE: [sys.executable, "-m", "benchmarks.baseline_server"],
+    MINIMAL: [sys.executable, "-m", "benchmarks.minimal_server"],
     FILES: [sys.executable, "-m", "benchmarks.file_server"],
 }
 """SERVICE stands for the name of a service. Each takes a port as the next argument, and prints its endpoint when it is
@@ -46,7 +46,7 @@ def start(
 
 def baseline(status: int, body_bytes: int, *, pin: bool) -> AbstractContextManager[Server]:
     """Run the baseline server, which gives every request this response."""
-    return start(BASELINE, f"--status={status}", f"--body-bytes={body_bytes}", pin=pin)
+    return start(BASELINE, str(status), str(body_bytes), pin=pin)
 
 
 def free_port() -> int:

@@ -12,7 +12,6 @@ from statistics import median
 from typing import NamedTuple
 
 from benchmarks.rows import Row
-from benchmarks.subjects import LAZULITE, MINIMAL
 
 MAXIMA = ("max_ms", "peak_mb", "grown_mb")
 
@@ -63,10 +62,6 @@ class Target(NamedTuple):
         medians = [middle(each, self.value) for each in (ours, *others)]
         found = [each for each in medians if each is not None]
         return None if len(found) < len(medians) else found[0] / (sum(found[1:]) or 1)
-
-    def minimal(self, rows: Sequence[Row]) -> float | None:
-        """Return the same value of the minimal server."""
-        return self.measured(rows, MINIMAL) if self.subject == LAZULITE else None
 
     def met(self, value: float) -> bool:
         """Return whether a value keeps the bound."""

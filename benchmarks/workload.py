@@ -39,6 +39,15 @@ class Workload:
     follow: Callable[[int, bytes], bytes | None] | None = None
     load: "Load | None" = None  # its load generator, if it is not the plan's
 
+    def check(self, status: int, body: bytes) -> bytes:
+        """Return the body of a response; raise a `BenchmarkError` unless status and number of results are right."""
+        results = self.units if self.results is None else self.results
+        if status != self.status:
+            raise BenchmarkError(f"{self.name}: status {status}, expected {self.status}: {body[:500]!r}")
+        if self.witness and body.count(self.witness) != results:
+            raise BenchmarkError(f"{self.name}: not {results} results in {body[:500]!r}")
+        return body
+
     def start(self, first: int) -> int:
         """Return which request a run begins with: runs spread over the list, so that a later one meets other keys."""
         spread = int(len(self.requests) * (first // NUMBERS_PER_RUN * _GOLDEN_RATIO % 1))

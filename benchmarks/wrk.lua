@@ -46,11 +46,12 @@ function request()
 end
 
 function done(summary, latency)
+  -- Lost connections, and then the fields of a `Measurement`.
   local failed = summary.errors
   io.write(string.format(
-    "RESULT %d %d %d %d %d %f %f %f %f\n",
-    summary.requests, failed.status, failed.connect + failed.read + failed.write + failed.timeout,
-    summary.duration, summary.bytes,
-    latency:percentile(50), latency:percentile(99), latency:percentile(99.9), latency.max
+    "RESULT %d %d %d %f %d %f %f %f %f\n",
+    failed.connect + failed.read + failed.write + failed.timeout,
+    summary.requests, failed.status, summary.duration / 1e6, summary.bytes,
+    latency:percentile(50) / 1e3, latency:percentile(99) / 1e3, latency:percentile(99.9) / 1e3, latency.max / 1e3
   ))
 end

@@ -15,7 +15,6 @@ from benchmarks.catalogue import Catalogue
 from benchmarks.entities import PAYLOAD_BYTES, TRANSACTION_ROWS
 from benchmarks.load import run_asyncio
 from benchmarks.processes import CLIENT_CPU, Server, pinned
-from benchmarks.rows import Row
 from benchmarks.subjects import LAZULITE
 from benchmarks.workload import BenchmarkError, Limits
 
@@ -110,20 +109,23 @@ def load_beside(bench: Bench, beside: Contender, seconds: float) -> Iterator[Non
     """
     subject, server, workload, _ = beside
     limits = Limits(seconds + SLACK_SECONDS, bench.plan.max_requests)
-    before = server.memory_mb()
-    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+    with growth(bench, server), ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
         with pinned(CLIENT_CPU, pin=bench.plan.pin):  # The process keeps that.
             pool.submit(os.getpid).result()
         load = pool.submit(workload.load or run_asyncio, workload, server.port, bench.next_first(), limits)
         bench.shared = True
         yield
         found, bench.shared = load.result(), False
-    bench.rows.append(grown(bench.row(workload, subject, found, server), before))
+        bench.rows.append(bench.row(workload, subject, found, server))
 
 
-def grown(row: Row, before: tuple[float, float] | None) -> Row:
-    """Return a row with the growth of the server's memory, which was so much before."""
-    return replace(row, grown_mb=row.peak_mb - before[0] if before and row.peak_mb else None)
+@contextmanager
+def growth(bench: Bench, server: Server) -> Iterator[None]:
+    """Note in the last row of the block how much the server's memory grew."""
+    before = server.memory_mb()
+    yield
+    if before and (peak_mb := bench.rows[-1].peak_mb):
+        bench.rows[-1] = replace(bench.rows[-1], grown_mb=peak_mb - before[0])
 
 
 def measure_how(bench: Bench, contender: Contender, seconds: float, how: str, number: int = 0) -> None:

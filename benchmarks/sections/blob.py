@@ -37,7 +37,7 @@ def _blocks(bench: Bench, stages: list[Stage[Blobs]]) -> None:
     files = Path(tempfile.mkdtemp(prefix="files-", dir=bench.location))
     (files / CONTAINER).mkdir()
     (files / CONTAINER / _READ).write_bytes(stages[0].must(stages[0].build.download(_READ), 200))
-    with start(FILES, "--location", files, pin=bench.plan.pin) as plain:
+    with start(FILES, files, pin=bench.plan.pin) as plain:
         down = [*stages, Stage(FILES, plain, Blobs(plain.host))]
         bench.compare([stage.asked(lambda blobs: blobs.get_ranges(_READ)) for stage in down], with_baseline=False)
 

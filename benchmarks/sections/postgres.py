@@ -5,9 +5,8 @@ CPU, so that neither the machine nor the database is. Nothing is held on a CPU: 
 client that it needs, has the whole machine.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 from functools import partial
 from typing import NamedTuple, Unpack
 
@@ -31,9 +30,6 @@ POOL = PostgresSettings(dsn="").connections_max  # to the database: of pgbench, 
 WARM_SECONDS_MAX = 3.0
 DISK_BYTES_PER_ENTITY = 4 * PAYLOAD_BYTES  # a row, its part of the index, the log, and later inserts
 HELD_TO = 0.25  # of a CPU
-SIZE = "size"
-SIZED_ENTITIES, SHARING = 20_000, (1000, 10, 1)
-"""Entities whose size is measured, by the number of them that share a partition."""
 WORKLOADS: Sequence[tuple[Callable[[Catalogue], Workload], Sequence[str], str]] = (
     (partial(Catalogue.get, connections=64), (SMALL, BIG), "point_read"),
     (Catalogue.insert, (SMALL, BIG), "single_insert"),
@@ -83,7 +79,6 @@ def run(bench: Bench) -> None:
         for build, variants, script in WORKLOADS:
             contenders = list(_contenders(bench, build, [sides[each] for each in variants], script))
             bench.compare(contenders, with_baseline=False, warm_s=WARM_SECONDS_MAX)
-        _sizes(bench, postgres)
 
 
 def _side(bench: Bench, stack: ExitStack, postgres: PostgresServer, variant: str, entities: int) -> Side:
@@ -95,7 +90,8 @@ def _side(bench: Bench, stack: ExitStack, postgres: PostgresServer, variant: str
     peer = stack.enter_context(start(LAZULITE, *options, pin=False, engine=database.dsn))
     if variant == BIG:
         bench.note("load by SQL", PGBENCH, [database.multiply(database.stored()[0], entities)], entities)
-    _note_sizes(bench, SIZE, entities, database.sizes_mb())
+    for relation, mb in database.sizes_mb().items():
+        bench.rows.append(Row(bench.section, "size", LAZULITE, relation, entities=entities, requests=0, disk_mb=mb))
     both = stage.server._replace(peers=(peer,))
     return Side(variant, database, Stage(LAZULITE, both, Catalogue(both.host, entities), store))
 
@@ -114,21 +110,3 @@ def _contenders(
     yield side.asked(TWO, build, load=both)
     yield side.asked(HELD, build, connections=twice, load=throttling(one, server._replace(peers=()), HELD_TO))
     yield side.asked(TWO_HELD, build, connections=twice, load=throttling(both, server, HELD_TO))
-
-
-def _sizes(bench: Bench, postgres: PostgresServer) -> None:
-    """Note what entities take on the disk and in the log, by the number of them that share a partition."""
-    entities = min(SIZED_ENTITIES, bench.plan.postgres)
-    for sharing in SHARING:
-        bench.say(f"{entities:,} entities, {sharing:,} of a partition")
-        database = Database(postgres)
-        with bench.stage(LAZULITE, Catalogue, engine=database.dsn) as stage:
-            before = database.log_mb()
-            bench.store(stage.server, stage.build.insert(partitions=entities // sharing), entities)
-            sizes = database.sizes_mb() | {"log": database.log_mb() - before}
-            _note_sizes(bench, f"{SIZE}, {sharing:,} to a partition", entities, sizes)
-
-
-def _note_sizes(bench: Bench, workload: str, entities: int, sizes_mb: Mapping[str, float]) -> None:
-    row = Row(bench.section, workload, LAZULITE, entities=entities, requests=0)
-    bench.rows += [replace(row, variant=name, disk_mb=mb) for name, mb in sizes_mb.items()]

@@ -8,8 +8,9 @@ from contextlib import ExitStack
 from functools import partial
 
 from benchmarks.bench import Bench
+from benchmarks.catalogue import Catalogue
 from benchmarks.processes import SERVER_CPU, pinned
-from benchmarks.subjects import AZURITE, BASELINE, LAZULITE, start
+from benchmarks.subjects import AZURITE, LAZULITE
 from lazulite.testing import server as embedded
 
 COMMANDS = {
@@ -32,8 +33,6 @@ def run(bench: Bench) -> None:
             for name, attempt in attempts.items():
                 bench.say(name)
                 bench.note(name, LAZULITE, timeit.repeat(attempt, number=1, repeat=10))
-    for subject in bench.present(LAZULITE, BASELINE, AZURITE):
-        bench.say(f"idle {subject}")
-        options = () if subject == BASELINE else ("--location", bench.location / subject)
-        with start(subject, *options, pin=bench.plan.pin) as server:
-            bench.note("idle", subject, server=server)
+    with bench.stages(Catalogue, LAZULITE, AZURITE, entities=0) as stages:
+        for stage in stages:
+            bench.note("idle", stage.subject, server=stage.server)

@@ -5,10 +5,10 @@ from dataclasses import replace
 from benchmarks.bench import Bench, Contender, Stage
 from benchmarks.blobs import BLOCK_BYTES, Blobs
 from benchmarks.catalogue import Catalogue
-from benchmarks.sections.big import BESIDE_CONNECTIONS, grown, load_beside, measure_how
-from benchmarks.streams import MIB, run_download, run_slow, run_upload
+from benchmarks.sections.big import BESIDE_CONNECTIONS, growth, load_beside, measure_how
+from benchmarks.streams import MIB, run_slow, run_whole
 from benchmarks.subjects import LAZULITE, free_port
-from benchmarks.workload import Limits, Load, Workload
+from benchmarks.workload import Limits, Workload
 
 AT_ONCE = 16
 """Slow uploads, and as many slow downloads."""
@@ -48,22 +48,20 @@ def run(bench: Bench) -> None:
 
 def _one_at_a_time(bench: Bench, stage: Stage[Blobs]) -> None:
     """Measure one Put Blob and its download, then a blob of blocks and its download."""
-    server, blobs, whole = stage.server, stage.build, min(bench.plan.stream_mb, PUT_MB_MAX)
+    server, blobs, most = stage.server, stage.build, bench.plan.stream_mb
+    whole, blocks = min(most, PUT_MB_MAX), most * MIB // BLOCK_BYTES
 
-    def move(name: str, mebibytes: int, status: int, request: bytes, load: Load) -> None:
+    def move(name: str, mebibytes: int, status: int, request: bytes) -> None:
         bench.say(f"{name} of {mebibytes:,} MiB")
-        before = server.memory_mb()
-        workload = Workload(name, mebibytes, 1, status, [request], variant=f"of {mebibytes:,} MiB", load=load)
-        row = bench.run(Contender(LAZULITE, server, workload), Limits(UPLOAD_SECONDS_MAX, 1))
-        bench.rows.append(grown(row, before))
+        workload = Workload(name, mebibytes, 1, status, [request], variant=f"of {mebibytes:,} MiB", load=run_whole)
+        with growth(bench, server):
+            bench.rows.append(bench.run(Contender(LAZULITE, server, workload), Limits(UPLOAD_SECONDS_MAX, 1)))
 
-    move("Put Blob", whole, 201, blobs.upload(WHOLE, whole), run_upload)
-    move("Get Blob", whole, 200, blobs.download(WHOLE), run_download)
-    blocks = bench.plan.stream_mb * MIB // BLOCK_BYTES
+    move("Put Blob", whole, 201, blobs.upload(WHOLE, whole))
+    move("Get Blob", whole, 200, blobs.download(WHOLE))
     bench.say(f"{blocks:,} blocks")
-    before = server.memory_mb()
-    workload = replace(blobs.put_blocks(IN_BLOCKS), variant=f"of {bench.plan.stream_mb:,} MiB")
-    row = bench.store(server, workload, blocks, UPLOAD_SECONDS_MAX)
-    stage.must(blobs.commit(IN_BLOCKS, blocks))
-    bench.rows.append(grown(row, before))
-    move("Get Blob of blocks", bench.plan.stream_mb, 200, blobs.download(IN_BLOCKS), run_download)
+    workload = replace(blobs.put_blocks(IN_BLOCKS), variant=f"of {most:,} MiB")
+    with growth(bench, server):
+        bench.rows.append(bench.store(server, workload, blocks, UPLOAD_SECONDS_MAX))
+        stage.must(blobs.commit(IN_BLOCKS, blocks))
+    move("Get Blob of blocks", most, 200, blobs.download(IN_BLOCKS))
