@@ -9,6 +9,7 @@ from lazulite.protocol.steps import finish
 from lazulite.table.model.row import DecodedRow, assemble, decode_row, encode_keys, etag_of, stored_etag, ticks_of
 from lazulite.table.payload.json_reader import read_encoded, read_entity
 from lazulite.table.payload.pattern_cache import TablePatterns
+from lazulite.table.verification import TABLES_SPACE
 
 TICKS = 132_853_932_334_139_140
 KEYS = "p 'é'", 'r,"1"'
@@ -75,6 +76,12 @@ def test_a_row_of_each_form_is_read(by_name: bool) -> None:
 def test_a_row_of_each_form_is_written_to_the_byte(by_name: bool) -> None:
     members = finish(read_encoded(BODY, by_name, TablePatterns())).members
     assert assemble(TICKS, encode_keys(*KEYS), members) == FORMS[by_name]
+
+
+@pytest.mark.parametrize("by_name", FORMS)
+def test_a_row_of_each_form_is_whole_to_a_check(by_name: bool) -> None:
+    assert TABLES_SPACE.catalog is not None
+    TABLES_SPACE.catalog.verify(KEYS, FORMS[by_name], TICKS)
 
 
 @pytest.mark.parametrize("format_number", [0, 2, 255])
