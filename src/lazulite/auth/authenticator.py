@@ -2,8 +2,8 @@
 
 Invariants (reference §14.6, §15):
 - an Authorization header wins over a SAS beside it, unless the SAS is bound to the user of the header's token;
-- a SAS of which a field comes twice is malformed: which of the two counts, readers could take differently (*unverified*
-  on the real service);
+- a SAS with a repeated field is malformed, since readers could choose different values (*unverified* on the real
+  service);
 - a SAS is checked in this order: form, signature, time, protocol, address, service; `grant.authorize` goes on with
   resource type and permission;
 - only the form and the signature of a SAS are cached, and only for the account object that they were checked with, so
@@ -240,7 +240,7 @@ class Authenticator:
             return verified
         if not self._sas_parameters.isdisjoint(repeated_names(query)):
             raise MalformedSasError("a field comes twice")
-        # Only what the signature covers, or anybody could fill the cache with one token in many guises.
+        # Only the fields that the signature covers: with others, one token in many forms would fill the cache.
         names = service.sas_parameters if service.sas_marker in parameters else ACCOUNT_SAS_PARAMETERS
         values = tuple(map(parameters.get, names))
         verified = self._cache.get(values, account)

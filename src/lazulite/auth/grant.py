@@ -1,4 +1,4 @@
-"""What an authenticated request may do, and what an operation demands (reference §14.4, §15)."""
+"""The permissions of an authenticated request, and the demands of an operation (reference §14.4, §15)."""
 
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, Protocol

@@ -4,8 +4,8 @@ Invariants:
 - key material is in no `repr`, exception text or log line;
 - an `Account` compares by identity, and a directory hands out the same object until the account changes, so that caches
   can hang on it and a rotated key empties them;
-- once a directory has seen an account of one's own, the development account with its public key never comes back. Where
-  accounts are kept in a database that holds for all processes on it: what once held an account stays (`engine_store`).
+- once a directory has seen another account, the development account with its public key never comes back. Of a
+  database, this holds for all its processes: the row that held an account stays (`engine_store`).
 """
 
 import base64
@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from lazulite.auth.accounts.document import Accounts, AccountsError
-from lazulite.auth.accounts.file_store import AccountFile, FileState
+from lazulite.auth.accounts.file_store import AccountFile, FileState, state_of
 from lazulite.auth.accounts.switches import DEFAULTS, EMULATORS, Switches
 from lazulite.auth.hmac_signer import Signer
 
@@ -25,7 +25,7 @@ _NAME = re.compile(r"[^\s/:;?#%\\\x00-\x1f\x7f-\U0010ffff]{1,64}")
 """Emulator names are free-form (reference §1), within what one path segment and one environment variable can carry."""
 
 LOOK_SECONDS = 0.005
-"""How long the account file is taken to be what it was; so often at most it is looked at, however many requests."""
+"""The shortest time between two looks at the account file, however many requests come."""
 
 __all__ = [
     "DEVELOPMENT_ACCOUNT",
@@ -47,7 +47,7 @@ class Account:
     delegation_keys_since: int = 0
     """See `document.StoredAccount`."""
     switches: Switches = DEFAULTS
-    """What the Blob service of the account may do."""
+    """The settings of the account's Blob service."""
     signers: tuple[Signer, ...] = field(init=False, repr=False)
     """One for each key."""
 
@@ -65,7 +65,7 @@ _PUBLIC_KEY = base64.b64decode(
 )
 
 DEVELOPMENT_ACCOUNT = Account("devstoreaccount1", (_PUBLIC_KEY,), switches=EMULATORS)
-"""The emulator's account, whose key the whole world knows."""
+"""The emulator's account, whose key is public."""
 
 
 def parse_accounts(text: str) -> dict[str, Account]:
@@ -159,8 +159,7 @@ class AccountDirectory:
     def _look(self, path: str) -> None:
         """Read the file again if it is not the one that was read last."""
         try:
-            status = os.stat(path)
-            state = (status.st_ino, status.st_ctime_ns, status.st_size)
+            state = state_of(os.stat(path))
         except OSError:
             state = None
         if state != self._state:

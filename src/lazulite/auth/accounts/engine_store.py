@@ -2,7 +2,7 @@
 
 Invariants:
 - a change is durable when it returns, and none is lost to another one that was made at the same time;
-- the row, once written, is never deleted: that it is there says that there was an account of one's own;
+- the row, once written, is never deleted: it shows that there was an account beside the development account;
 - a watcher of the row knows of a change `LOOK_SECONDS` and a read later. While the row cannot be read, or says nothing
   that can be understood, the accounts stay as they were.
 """
@@ -17,9 +17,9 @@ from lazulite.engine.contract import Engine, EngineError, Key
 from lazulite.records.spaces import ACCOUNTS, Space
 
 LOOK_SECONDS = 1.0
-"""How long after a look at the row the next one is."""
+"""The time between two looks at the row."""
 LOOK_SECONDS_MAX = 2.0
-"""How long a look may take: after a failover, the connection that it waits for may be to a machine that is gone."""
+"""The timeout of a look: after a failover, its connection may be to a machine that is gone."""
 
 PARTITION = ROW = "accounts"
 

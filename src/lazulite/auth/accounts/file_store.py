@@ -31,7 +31,7 @@ FileState = tuple[int, int, int]
 MAX_FILE_BYTES = 16 * 1024 * 1024
 _NO_FOLLOW: int = getattr(os, "O_NOFOLLOW", 0)
 _BINARY: int = getattr(os, "O_BINARY", 0)
-"""What only some platforms know; Windows writes CR LF without the latter."""
+"""Flags that only some platforms have; without the latter, Windows writes CR LF."""
 
 
 class AccountFile(AccountStore):
@@ -61,13 +61,13 @@ class AccountFile(AccountStore):
         """
         try:
             with self.path.open("rb") as file:
-                status = os.fstat(file.fileno())
+                state = state_of(os.fstat(file.fileno()))
                 text = file.read(MAX_FILE_BYTES)
         except FileNotFoundError:
             return None, None
         except OSError as error:
             raise AccountsError(f"cannot read {self.path}: {error.strerror}") from None
-        return (status.st_ino, status.st_ctime_ns, status.st_size), read_accounts(text, str(self.path))
+        return state, read_accounts(text, str(self.path))
 
     def edit(self, change: Change) -> Accounts:
         """See `AccountStore`."""
@@ -85,6 +85,11 @@ class AccountFile(AccountStore):
         return accounts
 
 
+def state_of(status: os.stat_result) -> FileState:
+    """Return the state of a file from its status."""
+    return status.st_ino, status.st_ctime_ns, status.st_size
+
+
 def _lock(descriptor: int) -> None:
     """Wait for the lock of a file, which lasts until the file is closed.
 
@@ -97,7 +102,7 @@ def _lock(descriptor: int) -> None:
 
 
 def replace_durably(path: Path, content: bytes) -> None:
-    """Put `content` at `path`, whole or not at all, for its owner's eyes; durable on return."""
+    """Put `content` at `path`, whole or not at all, readable by its owner only; durable on return."""
     temporary = Path(f"{path}.new")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | _NO_FOLLOW | _BINARY, 0o600)
     with open(descriptor, "wb") as file:

@@ -1,4 +1,4 @@
-"""What an account lets its Blob service do. In Azure these are settings of the account, not service properties."""
+"""The switches of an account's Blob service. In Azure they are settings of the account, not service properties."""
 
 from collections.abc import Mapping
 from typing import NamedTuple, Self

@@ -61,7 +61,7 @@ class BearerAuthentication:
         rules: what a token must say.
         keys: the issuer's.
         clock: the time now.
-        allow_http: whether tokens are accepted on connections that anybody may have listened to.
+        allow_http: whether tokens are accepted on connections without encryption.
         cache_entries_max: how many verified tokens are cached.
     """
 

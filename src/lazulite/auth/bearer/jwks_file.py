@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from lazulite.auth.accounts.account import LOOK_SECONDS
-from lazulite.auth.accounts.file_store import FileState
+from lazulite.auth.accounts.file_store import FileState, state_of
 from lazulite.auth.bearer.jwks import JWKS_BYTES_MAX, JwksError, KeySet, parse_jwks
 
 
@@ -49,7 +49,7 @@ class FileKeys:
 
     def _look(self) -> None:
         try:
-            state: FileState | None = _state(os.stat(self._path))
+            state: FileState | None = state_of(os.stat(self._path))
         except OSError:
             state = None
         if state == self._state:
@@ -66,13 +66,9 @@ class FileKeys:
     def _read(self) -> tuple[FileState | None, KeySet]:
         try:
             with self._path.open("rb") as file:
-                state = _state(os.fstat(file.fileno()))
+                state = state_of(os.fstat(file.fileno()))
                 return state, parse_jwks(file.read(JWKS_BYTES_MAX + 1))
         except OSError as error:
             raise JwksError(f"cannot read {self._path}: {error.strerror}") from None
         except JwksError as error:
             raise JwksError(f"{self._path}: {error}") from None
-
-
-def _state(status: os.stat_result) -> FileState:
-    return status.st_ino, status.st_ctime_ns, status.st_size

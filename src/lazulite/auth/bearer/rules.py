@@ -1,4 +1,4 @@
-"""What a bearer token must say to be accepted, and which of its claims make which role of a service."""
+"""The rules by which bearer tokens are accepted, and by which their claims make roles of a service."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -46,7 +46,7 @@ class BearerConventions:
 
 @dataclass(frozen=True, slots=True)
 class BearerRules:
-    """What a token must say."""
+    """The claims that a token needs."""
 
     issuer: str
     """The exact `iss`."""

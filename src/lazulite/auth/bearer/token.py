@@ -1,4 +1,4 @@
-"""What a bearer token proves: a JWT, the issuer's keys, our rules and the time in; a grant out. Pure.
+"""Verification of a bearer token: a JWT, the issuer's keys, our rules and the time in; a grant out. Pure.
 
 Invariants:
 - a claim is believed only after the signature, and the signature is checked with a key of the issuer's set and an

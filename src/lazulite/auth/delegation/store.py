@@ -1,4 +1,4 @@
-"""Where the secrets of user delegation keys are, and the users that have keys: rows of the space `DELEGATIONS`.
+"""The store of the secrets of user delegation keys, and of users that have keys: rows of the space `DELEGATIONS`.
 
     partition = account, row = service + "!secrets": the secrets, JSON
     partition = account, row = service + "!user" + tenant + line feed + user: a `DelegatingUser`

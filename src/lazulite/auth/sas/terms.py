@@ -1,4 +1,4 @@
-"""What account and service shared access signatures (SAS) have in common: their terms, and the signature itself.
+"""The common parts of account and service shared access signatures (SAS): their terms, and the signature itself.
 
 Invariants:
 - a token's values enter its string-to-sign exactly as they stand in the query, URL-decoded, never re-spelled;
