@@ -8,9 +8,9 @@ from lazulite.blob.model.blob import ContentHeaders
 from lazulite.blob.model.conditions import Conditions, ConditionsError, Outcome, read_conditions
 from lazulite.blob.payload.tag_expression import read_if_tags
 from lazulite.protocol.errors import ServiceError
+from lazulite.protocol.header_errors import invalid_header, missing_header
 
 _NUMBER = re.compile(r"-?[0-9]{1,19}", re.ASCII)
-_SHOWN_MAX = 64
 DEFAULT_TYPE = "application/octet-stream"
 """Of content whose type no header tells."""
 _STORED = (
@@ -28,16 +28,6 @@ SOURCE_PREFIX = "x-ms-source-"
 
 Headers = Mapping[str, str]
 """By their names in lower case."""
-
-
-def invalid_header(name: str, text: str) -> ServiceError:
-    """Return the rejection of a header's value."""
-    return ServiceError("InvalidHeaderValue", details=[("HeaderName", name), ("HeaderValue", text[:_SHOWN_MAX])])
-
-
-def missing_header(name: str) -> ServiceError:
-    """Return the rejection of a request without a header."""
-    return ServiceError("MissingRequiredHeader", details=[("HeaderName", name)])
 
 
 def require_header(headers: Headers, name: str) -> str:

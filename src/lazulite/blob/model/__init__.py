@@ -1,1 +1,1 @@
-"""What the rows of blobs mean, apart from storage and HTTP."""
+"""The meaning of the rows of blobs, apart from storage and HTTP."""

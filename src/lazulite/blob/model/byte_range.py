@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from lazulite.protocol.errors import ServiceError
+from lazulite.protocol.header_errors import invalid_header, missing_header
 
 PAGE_BYTES = 512
 _RANGE = re.compile(r"bytes=([0-9]{1,19})-([0-9]{0,19})", re.ASCII)
-_SHOWN_MAX = 64
 
 
 class ByteRange(NamedTuple):
@@ -48,10 +48,10 @@ def require_page_range(headers: Mapping[str, str]) -> tuple[int, int]:
     name = "x-ms-range" if headers.get("x-ms-range") else "range"
     text = headers.get(name)
     if not text:
-        raise ServiceError("MissingRequiredHeader", details=[("HeaderName", "x-ms-range")])
+        raise missing_header("x-ms-range")
     found = _parse(text)
     if found is None or found.stop is None or found.start % PAGE_BYTES or found.stop % PAGE_BYTES:
-        raise _invalid(name, text)
+        raise invalid_header(name, text)
     return found.start, found.stop
 
 
@@ -67,7 +67,7 @@ def read_source_range(headers: Mapping[str, str]) -> ByteRange | None:
         return None
     found = _parse(text)
     if found is None:
-        raise _invalid(name, text)
+        raise invalid_header(name, text)
     return found
 
 
@@ -77,7 +77,3 @@ def _parse(text: str) -> ByteRange | None:
         return None
     start, stop = int(match[1]), int(match[2]) + 1 if match[2] else None
     return None if stop is not None and stop <= start else ByteRange(start, stop)
-
-
-def _invalid(name: str, text: str) -> ServiceError:
-    return ServiceError("InvalidHeaderValue", details=[("HeaderName", name), ("HeaderValue", text[:_SHOWN_MAX])])

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from lazulite.blob.resource import Kind, Resource, parse_resource
 from lazulite.protocol.addressing import Address, Addressing
-from lazulite.protocol.errors import ServiceError
+from lazulite.protocol.header_errors import invalid_header
 from lazulite.protocol.message import Request
 from lazulite.protocol.query_string import parse_query_string
 
@@ -68,10 +68,10 @@ def read_copy_source(
         url = f"{request.scheme}://{host}{url}"
     found = _URL.fullmatch(url) if len(url) <= URL_MAX else None
     if found is None or "#" in url:
-        raise _invalid(header, url)
+        raise invalid_header(header, url, _SHOWN_MAX)
     scheme, named, path, query = (text or "" for text in found.groups())
     if not _is_host(named):
-        raise _invalid(header, url)
+        raise invalid_header(header, url, _SHOWN_MAX)
     if named.lower() != host.lower() and not addressing.names_account(named):
         return ForeignSource(url, scheme.lower(), named.lower())
     read = Request("GET", path or "/", query, {"host": named}, scheme=scheme.lower())
@@ -80,7 +80,7 @@ def read_copy_source(
     if resource.kind is Kind.CONTAINER:
         resource = resource.as_root_blob()
     if resource.kind is Kind.SERVICE:
-        raise _invalid(header, url)
+        raise invalid_header(header, url, _SHOWN_MAX)
     parameters = parse_query_string(query)
     times = parameters.get("snapshot", ""), parameters.get("versionid", "")
     return OwnSource(read, address, resource.checked(), *times)
@@ -96,7 +96,3 @@ def _is_host(named: str) -> bool:
     except AddressValueError:
         return False
     return True
-
-
-def _invalid(header: str, url: str) -> ServiceError:
-    return ServiceError("InvalidHeaderValue", details=[("HeaderName", header), ("HeaderValue", url[:_SHOWN_MAX])])

@@ -21,7 +21,7 @@ class RowNeededError(Exception):
 
 
 class Draft:
-    """What is stored of a partition, and what is to be stored.
+    """The stored rows of a partition, and the changes to them.
 
     Args:
         rows: the rows that the commit named; `LEDGER` and `CURRENT` are among them.

@@ -1,4 +1,4 @@
-"""What becomes of a blob when another one takes its place, or none: it goes, or is kept as a version or deleted one.
+"""The fate of a blob when another one takes its place, or none: it goes, or is kept as a version or deleted one.
 
 Each state that is kept refers to its bytes as before. The bytes of a state that goes are released.
 """

@@ -1,4 +1,4 @@
-"""What an account keeps of blobs that were overwritten or deleted: versions, and soft-deleted blobs."""
+"""The past of blobs that an account keeps after an overwrite or a deletion: versions, and soft-deleted blobs."""
 
 from typing import NamedTuple
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 from uuid import UUID
 
 from lazulite.blob.call import Call
-from lazulite.blob.headers.request import conditions_of, invalid_header, lease_id, read_number, require_met
+from lazulite.blob.headers.request import conditions_of, lease_id, read_number, require_met
 from lazulite.blob.headers.response import version_of, written
 from lazulite.blob.leasing import lease_for_write
 from lazulite.blob.limits import APPEND_BLOCK_BYTES_BY_VERSION, BLOCKS_MAX, limit_of
@@ -19,6 +19,7 @@ from lazulite.blob.presence import present
 from lazulite.blob.transfers.receiving import Received, checked_headers, commit_received, receive
 from lazulite.engine.content.contract import Owner
 from lazulite.protocol.errors import ServiceError
+from lazulite.protocol.header_errors import invalid_header
 from lazulite.protocol.message import Response
 
 _POSITION, _MOST = "x-ms-blob-condition-appendpos", "x-ms-blob-condition-maxsize"

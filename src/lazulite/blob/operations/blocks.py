@@ -6,7 +6,7 @@ from uuid import UUID
 
 from lazulite.blob.auth.requirements import may_overwrite
 from lazulite.blob.call import Call
-from lazulite.blob.headers.request import invalid_header, lease_id
+from lazulite.blob.headers.request import lease_id
 from lazulite.blob.headers.response import ENCRYPTED, version_of
 from lazulite.blob.leasing import check_lease, lease_for_write
 from lazulite.blob.limits import PUT_BLOCK_BYTES_BY_VERSION, UNCOMMITTED_BLOCKS_MAX, limit_of
@@ -24,6 +24,7 @@ from lazulite.blob.storage.uploads import day_of
 from lazulite.blob.transfers.receiving import NOTHING, Received, checked_headers, commit_received, receive
 from lazulite.engine.content.contract import Owner
 from lazulite.protocol.errors import ServiceError
+from lazulite.protocol.header_errors import invalid_header
 from lazulite.protocol.message import Response
 from lazulite.service.responses import XML_TYPE
 

@@ -3,11 +3,12 @@
 from dataclasses import replace
 
 from lazulite.blob.call import Call
-from lazulite.blob.headers.request import conditions_of, invalid_header, lease_id, require_header, require_met
+from lazulite.blob.headers.request import conditions_of, lease_id, require_header, require_met
 from lazulite.blob.leasing import check_lease, lease_facts, lease_for_write
 from lazulite.blob.storage.catalog import Container
 from lazulite.protocol.clock import TICKS_PER_DAY
 from lazulite.protocol.errors import ServiceError
+from lazulite.protocol.header_errors import invalid_header
 from lazulite.protocol.http_date import format_http_date
 from lazulite.protocol.message import Response
 from lazulite.protocol.metadata import metadata_headers, read_metadata

@@ -10,7 +10,7 @@ from dataclasses import replace
 from uuid import UUID
 
 from lazulite.blob.call import Call
-from lazulite.blob.headers.request import DEFAULT_TYPE, invalid_header, lease_id, read_content_headers, read_flag
+from lazulite.blob.headers.request import DEFAULT_TYPE, lease_id, read_content_headers, read_flag
 from lazulite.blob.headers.response import written
 from lazulite.blob.leasing import check_lease
 from lazulite.blob.limits import PUT_BLOB_BYTES_MAX
@@ -31,6 +31,7 @@ from lazulite.blob.transfers.unverified_source import SourceUse
 from lazulite.engine.content.contract import Owner
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.fields import METADATA_PREFIX
+from lazulite.protocol.header_errors import invalid_header
 from lazulite.protocol.message import Response
 
 _ACTION = "x-ms-copy-action"

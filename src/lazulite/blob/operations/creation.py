@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from lazulite.blob.auth.requirements import WRITE_TAGS, may_overwrite
 from lazulite.blob.call import Call
-from lazulite.blob.headers.request import conditions_of, invalid_header, lease_id, require_met
+from lazulite.blob.headers.request import conditions_of, lease_id, require_met
 from lazulite.blob.leasing import lease_for_write
 from lazulite.blob.model.blob import Blob, BlobType, ContentHeaders
 from lazulite.blob.model.draft import Draft
@@ -16,6 +16,7 @@ from lazulite.blob.storage.catalog import Container
 from lazulite.blob.storage.tag_index import NOT_INDEXED, index_tags
 from lazulite.blob.versions import TAGS_SINCE
 from lazulite.protocol.errors import ServiceError
+from lazulite.protocol.header_errors import invalid_header
 from lazulite.protocol.metadata import read_metadata
 
 _TAG_OPTION, _REPLACE = "x-ms-copy-source-tag-option", "REPLACE"

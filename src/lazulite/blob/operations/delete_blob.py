@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from lazulite.blob.auth.requirements import is_permanent
 from lazulite.blob.call import Call
-from lazulite.blob.headers.request import conditions_of, invalid_header, lease_id, require_met
+from lazulite.blob.headers.request import conditions_of, lease_id, require_met
 from lazulite.blob.leasing import lease_for_write
 from lazulite.blob.model.blob import Blob
 from lazulite.blob.model.draft import Draft
@@ -14,6 +14,7 @@ from lazulite.blob.model.retention import Retention
 from lazulite.blob.model.rows import CURRENT, SNAPSHOT, VERSION, version_row
 from lazulite.blob.presence import present
 from lazulite.protocol.errors import ServiceError
+from lazulite.protocol.header_errors import invalid_header
 from lazulite.protocol.message import Response
 
 _SNAPSHOTS = "x-ms-delete-snapshots"

@@ -6,14 +6,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from lazulite.blob.call import Call
-from lazulite.blob.headers.request import (
-    conditions_of,
-    invalid_header,
-    missing_header,
-    read_guid,
-    read_number,
-    require_met,
-)
+from lazulite.blob.headers.request import conditions_of, read_guid, read_number, require_met
 from lazulite.blob.headers.response import version_of
 from lazulite.blob.leasing import leased
 from lazulite.blob.model.blob import Blob
@@ -22,6 +15,7 @@ from lazulite.blob.model.lease import BREAK_SECONDS, DURATIONS, INFINITE, Lease,
 from lazulite.blob.operations.containers import version_headers
 from lazulite.blob.presence import present
 from lazulite.blob.storage.catalog import Container
+from lazulite.protocol.header_errors import invalid_header, missing_header
 from lazulite.protocol.message import Response
 
 _ACTION, _ID, _PROPOSED = "x-ms-lease-action", "x-ms-lease-id", "x-ms-proposed-lease-id"

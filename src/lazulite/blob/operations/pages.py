@@ -6,14 +6,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from lazulite.blob.call import Call
-from lazulite.blob.headers.request import (
-    conditions_of,
-    invalid_header,
-    lease_id,
-    read_number,
-    require_header,
-    require_met,
-)
+from lazulite.blob.headers.request import conditions_of, lease_id, read_number, require_header, require_met
 from lazulite.blob.headers.response import version_of, written
 from lazulite.blob.leasing import lease_for_write
 from lazulite.blob.limits import PAGE_BLOB_BYTES_MAX, PUT_PAGE_BYTES_MAX
@@ -33,6 +26,7 @@ from lazulite.engine.content.contract import ContentId, Owner
 from lazulite.engine.contract import SpaceDroppedError
 from lazulite.protocol.body import pieces
 from lazulite.protocol.errors import ServiceError
+from lazulite.protocol.header_errors import invalid_header, missing_header
 from lazulite.protocol.message import Response
 
 _WRITE = "x-ms-page-write"
@@ -180,7 +174,7 @@ def _sequence_change(headers: Mapping[str, str]) -> "_SequenceChange":
     if action not in ("", "max", "update", "increment"):
         raise invalid_header(ACTION, action)
     if action in ("max", "update") and number is None:
-        raise ServiceError("MissingRequiredHeader", details=[("HeaderName", SEQUENCE)])
+        raise missing_header(SEQUENCE)
     if action == "increment" and number is not None:
         raise invalid_header(SEQUENCE, headers[SEQUENCE])
     return _SequenceChange(action, number or 0)

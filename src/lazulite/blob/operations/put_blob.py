@@ -8,13 +8,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import replace
 
 from lazulite.blob.call import Call
-from lazulite.blob.headers.request import (
-    invalid_header,
-    missing_header,
-    read_content_headers,
-    read_number,
-    require_header,
-)
+from lazulite.blob.headers.request import read_content_headers, read_number, require_header
 from lazulite.blob.headers.response import written
 from lazulite.blob.limits import PAGE_BLOB_BYTES_MAX, PUT_BLOB_BYTES_BY_VERSION, limit_of
 from lazulite.blob.model.blob import Blob, BlobType, ContentHeaders
@@ -25,6 +19,7 @@ from lazulite.blob.transfers.receiving import NOTHING, Received, checked_headers
 from lazulite.blob.transfers.sources import SOURCE
 from lazulite.engine.content.contract import Owner
 from lazulite.protocol.errors import ServiceError
+from lazulite.protocol.header_errors import invalid_header, missing_header
 from lazulite.protocol.message import Response
 
 _TYPE, _LENGTH, _SEQUENCE = "x-ms-blob-type", "x-ms-blob-content-length", "x-ms-blob-sequence-number"

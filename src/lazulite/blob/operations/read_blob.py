@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from lazulite.blob.call import Call
-from lazulite.blob.headers.request import conditions_of, invalid_header, lease_id, read_flag, require_met
+from lazulite.blob.headers.request import conditions_of, lease_id, read_flag, require_met
 from lazulite.blob.headers.response import describe, tier_of, version_of
 from lazulite.blob.leasing import check_lease
 from lazulite.blob.limits import RANGE_DIGEST_BYTES_MAX
@@ -17,6 +17,7 @@ from lazulite.blob.transfers.reading import BlobContent
 from lazulite.blob.transfers.structured_body import BODY_HEADER, LENGTH_HEADER, StructuredContent, asks_for_structure
 from lazulite.blob.versions import CRC64_SINCE, TIER_ON_GET_SINCE
 from lazulite.protocol.errors import ServiceError
+from lazulite.protocol.header_errors import invalid_header
 from lazulite.protocol.message import Response
 from lazulite.protocol.metadata import metadata_headers
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from lazulite.blob.call import Call
-from lazulite.blob.headers.request import invalid_header, lease_id, missing_header
+from lazulite.blob.headers.request import lease_id
 from lazulite.blob.leasing import check_lease
 from lazulite.blob.model.blob import Blob, BlobType
 from lazulite.blob.model.draft import Draft
@@ -12,6 +12,7 @@ from lazulite.blob.model.rows import CURRENT
 from lazulite.blob.presence import present
 from lazulite.blob.versions import COLD_SINCE, SMART_SINCE
 from lazulite.protocol.errors import ServiceError
+from lazulite.protocol.header_errors import invalid_header, missing_header
 from lazulite.protocol.message import Response
 
 TIER = "x-ms-access-tier"

@@ -14,6 +14,7 @@ from typing import NamedTuple, NoReturn
 from lazulite.blob.model.tag_expression import AllOf, AnyOf, Comparison, Condition, TagQuery
 from lazulite.blob.model.tags import NAME_MAX, VALUE_MAX, is_tag_text
 from lazulite.protocol.errors import ServiceError
+from lazulite.protocol.header_errors import invalid_header
 
 TEXT_MAX = 16 * 1024
 """Characters of an expression."""
@@ -92,8 +93,7 @@ def read_if_tags(text: str, header: str = "x-ms-if-tags") -> Condition:
     try:
         return _Parser(text, is_query=False).read()
     except _SyntaxError:
-        details = [("HeaderName", header), ("HeaderValue", text[:_SHOWN_MAX])]
-        raise ServiceError("InvalidHeaderValue", details=details) from None
+        raise invalid_header(header, text, _SHOWN_MAX) from None
 
 
 class _SyntaxError(Exception):

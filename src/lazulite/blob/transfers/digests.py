@@ -13,13 +13,13 @@ from typing import NamedTuple
 from lazulite.blob.transfers.crc64 import SegmentedCrc64, crc64, read_crc64, write_crc64
 from lazulite.blob.versions import BOTH_DIGESTS_SINCE, CRC64_SINCE
 from lazulite.protocol.errors import ServiceError
+from lazulite.protocol.header_errors import invalid_header
 
 MD5_HEADER, CRC64_HEADER = "Content-MD5", "x-ms-content-crc64"
 OWN_HEADERS = MD5_HEADER, CRC64_HEADER
 SOURCE_HEADERS = "x-ms-source-content-md5", "x-ms-source-content-crc64"
 """Of the source of a copy."""
 _MD5_BYTES = 16
-_SHOWN_MAX = 64
 
 
 class SentDigests(NamedTuple):
@@ -50,8 +50,7 @@ def read_sent_digests(headers: Mapping[str, str], version: str, names: tuple[str
     except ValueError:
         if md5 is not None:
             raise ServiceError("InvalidMd5") from None
-        details = [("HeaderName", crc64_name), ("HeaderValue", (crc or "")[:_SHOWN_MAX])]
-        raise ServiceError("InvalidHeaderValue", details=details) from None
+        raise invalid_header(crc64_name, crc or "") from None
 
 
 def _read_md5(text: str) -> bytes:

@@ -12,7 +12,7 @@ from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass
 
 from lazulite.blob.call import Call
-from lazulite.blob.headers.request import SOURCE_PREFIX, conditions_of, invalid_header
+from lazulite.blob.headers.request import SOURCE_PREFIX, conditions_of
 from lazulite.blob.model.blob import Blob, BlobType, ContentHeaders
 from lazulite.blob.model.byte_range import ByteRange
 from lazulite.blob.model.conditions import Outcome
@@ -20,6 +20,7 @@ from lazulite.blob.model.copy_source import ForeignSource
 from lazulite.blob.transfers.source_authorization import AUTHORIZATION, source_authorization
 from lazulite.blob.transfers.unverified_source import SourceUse, unmet, unverified
 from lazulite.protocol.errors import ServiceError
+from lazulite.protocol.header_errors import invalid_header
 from lazulite.protocol.metadata import Metadata, read_metadata
 from lazulite.service.fetching import FetchedResponse, FetchFailedError, FetchNotAllowedError
 

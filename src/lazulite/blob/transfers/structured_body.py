@@ -14,6 +14,7 @@ from lazulite.blob.transfers.crc64 import SegmentedCrc64
 from lazulite.blob.transfers.digests import crc64_mismatch
 from lazulite.protocol.body import ResponseContent
 from lazulite.protocol.errors import ServiceError
+from lazulite.protocol.header_errors import SHOWN_CHARACTERS_MAX, invalid_header, missing_header
 
 BODY_HEADER = "x-ms-structured-body"
 LENGTH_HEADER = "x-ms-structured-content-length"
@@ -29,7 +30,6 @@ _HEAD = Struct("<BQHH")
 _SEGMENT = Struct("<HQ")
 _CRC64 = Struct("<Q")
 _DIGITS_MAX = 19
-_SHOWN_MAX = 64
 
 
 def read_structured_length(headers: Mapping[str, str]) -> int | None:
@@ -43,9 +43,9 @@ def read_structured_length(headers: Mapping[str, str]) -> int | None:
         return None
     text = headers.get(LENGTH_HEADER, "")
     if not text:
-        raise ServiceError("MissingRequiredHeader", details=[("HeaderName", LENGTH_HEADER)])
+        raise missing_header(LENGTH_HEADER)
     if not (text.isascii() and text.isdigit() and len(text) <= _DIGITS_MAX):
-        raise ServiceError("InvalidHeaderValue", details=_header(LENGTH_HEADER, text))
+        raise invalid_header(LENGTH_HEADER, text)
     return int(text)
 
 
@@ -64,12 +64,9 @@ def asks_for_structure(headers: Mapping[str, str]) -> bool:
     if text is None:
         return False
     if "".join(text.lower().split()) != FORMAT.lower().replace(" ", ""):
-        raise ServiceError("UnsupportedHeader", details=_header(BODY_HEADER, text))
+        details = [("HeaderName", BODY_HEADER), ("HeaderValue", text[:SHOWN_CHARACTERS_MAX])]
+        raise ServiceError("UnsupportedHeader", details=details)
     return True
-
-
-def _header(name: str, text: str) -> list[tuple[str, str]]:
-    return [("HeaderName", name), ("HeaderValue", text[:_SHOWN_MAX])]
 
 
 class StructuredDecoder:

@@ -11,6 +11,7 @@ from enum import StrEnum
 from functools import lru_cache
 
 from lazulite.protocol.errors import ServiceError
+from lazulite.protocol.header_errors import invalid_header
 from lazulite.table.odata_version import odata_version
 from lazulite.table.payload.formats import ATOM, ATOM_READER, JSON, JSON_READER, MINIMAL, Format, Reader
 from lazulite.table.versions import ATOM_BEFORE, PREFER_SINCE
@@ -151,5 +152,5 @@ def read_preference(headers: Mapping[str, str], version: str) -> Preference | No
         return None
     preference = _PREFERENCES.get(wanted) or _PREFERENCES.get(wanted.strip().lower())
     if preference is None:
-        raise ServiceError("InvalidHeaderValue", details=[("HeaderName", "Prefer"), ("HeaderValue", wanted[:64])])
+        raise invalid_header("Prefer", wanted)
     return preference
