@@ -1,4 +1,4 @@
-"""What `lazulite check` reports while it reads, and of what it found."""
+"""The reports of `lazulite check`: progress while it reads, and its findings."""
 
 import time
 from collections.abc import Callable, Iterator
