@@ -50,7 +50,7 @@ from lazulite.blob.versions import CONTAINER_FIND_SINCE, TAGS_SINCE
 from lazulite.protocol.errors import ServiceError
 from lazulite.service.account_operations import AccountOperations
 from lazulite.service.responses import NO_CACHE, XML_TYPE
-from lazulite.service.routing import PAGE, XML_BODY, Operation, Route, Routes, component_of
+from lazulite.service.routing import PAGE, XML_BODY, Operation, Route, Routes, component_of, unknown_component
 from lazulite.service.user_delegation import UserDelegation
 
 _SERVICE, _CONTAINER, _BLOB = Kind
@@ -273,7 +273,16 @@ def _of_current(route: Route[Call]) -> Route[Call]:
     return replace(route, run=run)
 
 
-ROUTES: Routes[Call] = Routes(*map(_of_current, _TABLE))
+class _Routes(Routes[Call]):
+    """The routes; an account has no address of its own, only its parts have (§33)."""
+
+    def rejection(self, call: Call, component: str) -> ServiceError:
+        """See `Routes.rejection`."""
+        is_account = call.resource.kind is _SERVICE and not component
+        return unknown_component() if is_account else super().rejection(call, component)
+
+
+ROUTES: Routes[Call] = _Routes(*map(_of_current, _TABLE))
 
 
 def component(call: Call) -> str:

@@ -26,8 +26,6 @@ NO_BODY = 0
 XML_BODY = xml.MAX_BYTES
 """The most bytes of an XML document."""
 _READS = frozenset({"GET", "HEAD"})
-_NO_COMPONENT = (("QueryParameterName", "comp"), ("QueryParameterValue", ""), ("Reason", ""))
-"""Recorded: nothing tells of the value."""
 
 
 class Deadline(Enum):
@@ -152,7 +150,7 @@ class Routes(Generic[CallT_contra]):
             return ServiceError("MethodNotAllowed")
         if not component:
             return ServiceError("InvalidUri")
-        return ServiceError("InvalidQueryParameterValue", details=_NO_COMPONENT)
+        return unknown_component()
 
 
 def _varying(rows: Iterable[Route[CallT_contra]]) -> Mapping[str, tuple[str, ...]]:
@@ -161,6 +159,12 @@ def _varying(rows: Iterable[Route[CallT_contra]]) -> Mapping[str, tuple[str, ...
         if row.plan is not None:
             found[row.method] = tuple(dict.fromkeys((*found.get(row.method, ()), *row.varies)))
     return found
+
+
+def unknown_component() -> ServiceError:
+    """Return the error of a request whose `comp` names no part of its resource. Recorded: it lacks the value."""
+    details = [("QueryParameterName", "comp"), ("QueryParameterValue", ""), ("Reason", "")]
+    return ServiceError("InvalidQueryParameterValue", details=details)
 
 
 def component_of(parameters: Mapping[str, str]) -> str:

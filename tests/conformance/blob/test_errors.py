@@ -4,6 +4,7 @@ import base64
 
 import pytest
 from tests.conformance.answers import Answer, xml_text
+from tests.conformance.signing import anonymous
 
 from .blobs import Container, id_of, new_name
 from .resources import Resource
@@ -216,6 +217,13 @@ def test_tags_that_cannot_be(blob: Resource, code: str) -> None:
 
 def test_components_that_are_unknown(blob: Resource, own: Resource) -> None:
     for answer in (blob.send("GET", "comp=colour"), own.send("PUT", "comp=colour")):
+        assert answer.code == (400, "InvalidQueryParameterValue")
+        assert "<QueryParameterName>comp</QueryParameterName>" in xml_text(answer.body)
+
+
+def test_an_account_without_a_component(own: Resource) -> None:
+    blobs = own.container.blobs
+    for answer in (blobs.send("GET", "/"), blobs.send("GET", "/", signer=anonymous)):
         assert answer.code == (400, "InvalidQueryParameterValue")
         assert "<QueryParameterName>comp</QueryParameterName>" in xml_text(answer.body)
 

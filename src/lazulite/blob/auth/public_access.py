@@ -9,6 +9,7 @@ from lazulite.blob.auth.requirements import LEVELS
 from lazulite.blob.auth.scope import BlobScope
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.resource_names import NAME_MAX
+from lazulite.service.routing import unknown_component
 
 LevelOf = Callable[[str, str], Awaitable[str]]
 """(account, container) -> the level of public access, a key of `LEVELS`; "" for none, and without such a container."""
@@ -38,8 +39,7 @@ class BlobPublicAccess:
         container, _ = addressed(path, parameters)
         if not path:
             if "comp" not in parameters:
-                details = [("QueryParameterName", "comp"), ("QueryParameterValue", ""), ("Reason", "")]
-                raise ServiceError("InvalidQueryParameterValue", details=details)
+                raise unknown_component()
             return None
         if not account.switches.public_access:
             raise ServiceError("PublicAccessNotPermitted")
