@@ -109,10 +109,10 @@ async def test_the_lane_does_not_rest_while_nobody_else_wants_the_loop() -> None
     assert scheduler.back_offs == []
 
 
-async def test_background_work_pauses_four_times_as_long_as_it_works_even_if_it_seems_alone() -> None:
+async def test_background_work_pauses_five_times_as_long_as_it_works_even_if_it_seems_alone() -> None:
     scheduler = WatchedScheduler()
     assert await scheduler.schedule_in_background(_work("a", 5, [])) == "a"
-    assert scheduler.pauses == [4 * STEP] * 5
+    assert scheduler.pauses == [5 * STEP] * 5
     await scheduler.schedule_fairly(_work("a", 5, []))
     assert len(scheduler.pauses) == 5, "requests do not pause"
 

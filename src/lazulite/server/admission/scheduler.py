@@ -8,7 +8,7 @@ Invariants:
 - Without such competition the scheduler does not back off: nothing is slower for want of competition.
 
 - Work in the background, which no request waits for, pauses `_PAUSE_RATIO` times as long as it has worked before each
-  slice, with or without competition. It has at most a fifth of the loop. Competition would show too late: work that
+  slice, with or without competition. It has at most a sixth of the loop. Competition would show too late: work that
   commits goes on with the commits of short requests, and all of these are answered before its next slice.
 
 Work is long once it has had `SLICE_SECONDS` of the loop. It is scheduled where it yields nothing to wait for
@@ -33,7 +33,7 @@ _NOTE_SECONDS = SLICE_SECONDS / 10
 """How much may be taken for work that was none: a request of some steps, each of them interrupted, stays short."""
 _BACK_OFF_RATIO = 12
 _BACK_OFF_SECONDS_MAX = 1.0
-_PAUSE_RATIO = 4
+_PAUSE_RATIO = 5
 _TICK_SECONDS = 0.001
 _IDLE_RATIO = 0.5
 """Of a tick: a loop that has slept this much of it has nothing better to do."""
