@@ -43,7 +43,7 @@ class Components:
         locks = PartitionLocks()
         seconds_max = settings.statement_seconds * _COMMIT_RATIO
         self.keys_first = kind.citus if settings.keys_first is None else settings.keys_first
-        self.shards = ShardMap()
+        self.shards, self.content_shards = ShardMap(), ShardMap("contents")
         self.reads = PointReads(pool, self.shards, each=kind.citus)
         self.pages = None if scripts else PageReads(pool)
         self.health = ClusterHealth(pool, self.shards) if kind.citus else None
@@ -55,7 +55,7 @@ class Components:
         io = ScriptIo(pool) if scripts else StatementIo(pool)
         self.partitions = PartitionCommits(io, timestamps, self.conditional, locks, seconds_max)
         self.optimistic = OptimisticCommits(self.reads, self.conditional, self.partitions, scripts=scripts)
-        contents = ContentWindows(pool, unsynced=kind.settings and not kind.citus)
+        contents = ContentWindows(pool, self.content_shards, unsynced=kind.settings and not kind.citus)
         self.drops = Drops(pool, contents.empty)
         self.contents = PostgresContents(pool, contents, self.drops)
         self.periodic = Periodic((self.drops.look, self.drops.reclaim_all), settings.drop_poll_seconds)
@@ -68,19 +68,24 @@ class Components:
         Returns:
             A line for people for each node that cannot be joined.
         """
-        self.shards.update(await self._pool.fetch(LOOK, reads=True))
+        await self._update()
         workers = self._pool.join_cluster(self.shards)
 
         async def look() -> None:
             """Ask the coordinator for dropped spaces and for shards: what is known of both has one age."""
             asked_s = asyncio.get_running_loop().time()
             await self.drops.look()
-            self.shards.update(await self._pool.fetch(LOOK, reads=True))
+            await self._update()
             workers.looked(asked_s)
 
         await look()
         self.periodic = Periodic((look, workers.join, self.drops.reclaim_all), self._seconds)
         return await workers.join()
+
+    async def _update(self) -> None:
+        found = await self._pool.fetch(LOOK, reads=True)
+        for each in (self.shards, self.content_shards):
+            each.update(found)
 
     async def close(self) -> None:
         """Return when no statement is in flight, not even one whose caller was cancelled."""

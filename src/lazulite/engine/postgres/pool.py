@@ -117,10 +117,13 @@ class Pool:
             everywhere = partition is None
             return await self.fetch(statement, *arguments, reads=True, partition=partition, everywhere=everywhere)
 
-    async def fetch_bulk(self, statement: str, *arguments: Argument, reads: bool = False) -> list[asyncpg.Record]:
-        """Run one statement on a content; arguments and errors are those of `fetch`."""
-        async with self._slot(self._bulk_slots):
-            return await self.fetch(statement, *arguments, reads=reads)
+    async def fetch_bulk(
+        self, statement: str, *arguments: Argument, reads: bool = False, node: int | None = None
+    ) -> list[asyncpg.Record]:
+        """Run one statement on contents of one node, or of any; other arguments and errors are those of `fetch`."""
+        with database_errors():
+            async with self._slot(self._bulk_slots):
+                return await self._tried(lambda connection: connection.fetch(statement, *arguments), node, reads=reads)
 
     async def run(self, script: str, partition: bytes) -> int:
         """Run a script of statements without parameters as one transaction; return how many rows the last one changed.

@@ -5,6 +5,7 @@ test has a database of its own. The last tests end the workers' processes, so th
 """
 
 import asyncio
+import math
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
@@ -15,6 +16,7 @@ from tempfile import TemporaryDirectory
 import asyncpg
 import pytest
 
+from lazulite.engine.content.contract import WINDOW_BYTES
 from lazulite.engine.contract import EngineUnavailableError, KeyRange, StoreUnusableError
 from lazulite.engine.postgres import batch_window, sql_pages, sql_statements
 from lazulite.engine.postgres.citus import worker_plans
@@ -31,6 +33,7 @@ from lazulite.engine.postgres.sql_scripts import (
 )
 from lazulite.engine.precondition import Expect, Precondition
 from lazulite.protocol.clock import system_clock
+from tests.engine.content.test_contract import get, put
 from tests.engine.postgres.adds import Adds
 from tests.engine.postgres.conftest import OURS
 from tests.engine.postgres.load import Load
@@ -217,6 +220,35 @@ async def test_statements_on_one_node_are_sent_to_it(engine: PostgresEngine) -> 
     for node, partition in shards.samples().items():
         assert shards.address(node).endswith(f":{await port_of(engine, partition)}")
     assert (await engine._pool.fetch("SELECT inet_server_port()"))[0][0] == Coordinator(CITUS).address[1]
+
+
+LOST_COORDINATOR = "the coordinator was asked"
+
+
+async def test_so_are_those_on_a_content(engine: PostgresEngine, dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """But for the windows of a copy and for deletions, which take long."""
+    contents, components = await engine.contents(), await engine._started()
+    await components.periodic.close()
+    assert engine._pool._workers is not None
+    engine._pool._workers.looked(math.inf)
+
+    async def lost(*, new: bool = False) -> None:
+        raise EngineUnavailableError(f"{LOST_COORDINATOR}, {new}")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(engine._pool._sessions, "open", lost)
+        written = [await put(contents, bytes(size)) for size in (0, 1, WINDOW_BYTES + 1) for _ in range(5)]
+        assert [await contents.length(content) for content in written] == [0] * 5 + [1] * 5 + [WINDOW_BYTES + 1] * 5
+        assert await get(contents, written[-1], 0, WINDOW_BYTES + 1) == bytes(WINDOW_BYTES + 1)
+        for content in written:
+            contents.keep(content)
+        await contents.close()
+        with pytest.raises(EngineUnavailableError, match=LOST_COORDINATOR):
+            await contents.delete(written)
+    states = Coordinator(CITUS).execute("SELECT DISTINCT state FROM lazulite.contents", database=dsn.rpartition("/")[2])
+    assert [state for (state,) in states] == ["kept"]
+    await contents.delete(written)
+    assert not Coordinator(CITUS).execute("SELECT FROM lazulite.contents", database=dsn.rpartition("/")[2])
 
 
 async def test_a_worker_whose_shard_was_moved_sends_statements_on(engine: PostgresEngine, dsn: str) -> None:

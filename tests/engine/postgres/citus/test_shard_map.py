@@ -5,18 +5,28 @@ from typing import cast
 
 import asyncpg
 
-from lazulite.engine.postgres.citus.hash_bytes import hash_bytes
+from lazulite.engine.postgres.citus.hash_bytes import bigint_bytes, hash_bytes
 from lazulite.engine.postgres.citus.shard_map import ShardMap
 
 SAMPLE = hash_bytes(b"lazulite") - (1 << 32 if hash_bytes(b"lazulite") >> 31 else 0)
 
 
 def answer(sample: int = SAMPLE) -> Sequence[asyncpg.Record]:
-    """Return the answer of a coordinator with four shards on two nodes."""
-    found = [
-        {"lower": (1 << 30) * (at - 2), "node": 1 + at % 2, "address": f"w{1 + at % 2}:5432", "sample": sample}
-        for at in range(4)
-    ]
+    """Return the answer of a coordinator with four shards of rows on two nodes, and two shards of contents."""
+    of_contents, of_rows = (
+        [
+            {
+                "name": name,
+                "lower": ((1 << 32) // shards) * at - (1 << 31),
+                "node": 1 + (at + first) % 2,
+                "address": f"w{1 + (at + first) % 2}:5432",
+                "sample": sample,
+            }
+            for at in range(shards)
+        ]
+        for name, shards, first in (("contents", 2, 1), ("rows", 4, 0))
+    )
+    found = of_contents + of_rows
     return cast(Sequence[asyncpg.Record], found)
 
 
@@ -37,7 +47,7 @@ def test_each_node_has_an_address_and_a_partition() -> None:
     samples = shards.samples()
     assert {node: shards.address(node) for node in samples} == {1: "w1:5432", 2: "w2:5432"}
     assert all(shards.node(key) == node for node, key in samples.items())
-    shards.update(answer()[:1])
+    shards.update(answer()[2:3])
     assert list(shards.samples()) == [1], "its shards were moved"
 
 
@@ -46,3 +56,13 @@ def test_it_knows_nothing_where_keys_are_hashed_otherwise() -> None:
     shards.update(answer(SAMPLE + 1))
     shards.update([])
     assert shards.samples() == {0: b""}
+
+
+def test_contents_have_a_map_of_their_own() -> None:
+    shards = ShardMap("contents")
+    shards.update(answer())
+    keys = [bigint_bytes(number) for number in range(200)]
+    for key in keys:
+        half = (hash_bytes(key) + (1 << 31)) % (1 << 32) >> 31
+        assert (shards.shard(key), shards.node(key)) == (half, 2 - half)
+    assert {shards.shard(key) for key in keys} == {0, 1}

@@ -14,14 +14,14 @@ from lazulite.engine.postgres.settings import PostgresSettings
 from tests.engine.postgres.citus.test_nodes import Loop
 from tests.engine.postgres.citus.test_shard_map import SAMPLE
 
-SHARDS = [(102000 + at, (1 << 30) * (at - 2), 1 + at % 2, f"w{1 + at % 2}:5432", SAMPLE) for at in range(4)]
+SHARDS = [("rows", 102000 + at, (1 << 30) * (at - 2), 1 + at % 2, f"w{1 + at % 2}:5432", SAMPLE) for at in range(4)]
 
 
 class Row(tuple[object, ...]):
     """A record of an answer to `LOOK`."""
 
     def __getitem__(self, name: object) -> object:  # type: ignore[override]  # a record's
-        return tuple(self)[("shardid", "lower", "node", "address", "sample").index(cast(str, name))]
+        return tuple(self)[("name", "shardid", "lower", "node", "address", "sample").index(cast(str, name))]
 
 
 def rows(shards: Sequence[tuple[object, ...]] = SHARDS) -> Sequence[asyncpg.Record]:
@@ -104,7 +104,7 @@ def test_workers_are_joined_and_left_with_the_map(loop: Loop, machines: dict[str
         assert await joined.join() == []
         assert [(each.opened, each.kept) for each in machines.values()] == [(1, 1)] * 2, "once"
 
-        moved = [(*each[:3], each[3].replace("w2", "w9"), SAMPLE) for each in SHARDS]
+        moved = [(*each[:4], each[4].replace("w2", "w9"), SAMPLE) for each in SHARDS]
         shards.update(rows(moved))
         machines[url("w9:5432")] = Worker(2, rows(moved))
         assert used(joined, 2) is None, "it was replaced"

@@ -1,4 +1,4 @@
-"""PostgreSQL's hash of a `bytea` value, by which Citus distributes rows.
+"""PostgreSQL's hashes of `bytea` and `bigint` values, by which Citus distributes rows.
 
 It is Bob Jenkins' lookup3 in the form of PostgreSQL's `hash_bytes` (src/common/hashfn.c). PostgreSQL keeps it the same
 over its versions, because hash partitions and indexes depend on it.
@@ -23,6 +23,12 @@ def hash_bytes(key: bytes) -> int:
     b = (b + int.from_bytes(key[at + 4 : at + 8], "little")) & _MASK
     c = (c + (int.from_bytes(key[at + 8 : at + 11], "little") << 8)) & _MASK  # The lowest byte is for the size.
     return _final(a, b, c)
+
+
+def bigint_bytes(number: int) -> bytes:
+    """Return the bytes whose hash is that of a `bigint` value (`hashint8` in src/backend/access/hash/hashfunc.c)."""
+    high = number >> 32 if number >= 0 else ~(number >> 32)
+    return ((number ^ high) & _MASK).to_bytes(4, "little")
 
 
 def _mix(a: int, b: int, c: int) -> tuple[int, int, int]:

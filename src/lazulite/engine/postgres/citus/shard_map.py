@@ -1,4 +1,4 @@
-"""The shards and nodes of partitions, as far as this process knows.
+"""The shards and nodes of partitions and contents, as far as this process knows.
 
 Citus puts a partition on the shard whose range has the hash of its key, and each shard on a node. Shards are split and
 moved, so what is known here is a hint: it chooses which requests go together and which wait for each other, never
@@ -15,21 +15,27 @@ import asyncpg
 from lazulite.engine.postgres.citus.hash_bytes import hash_bytes
 
 LOOK = """
-SELECT shardid, shardminvalue::int AS lower, groupid AS node,
+SELECT name, shardid, shardminvalue::int AS lower, groupid AS node,
     CASE WHEN nodename LIKE '%:%' THEN '[' || nodename || ']' ELSE nodename END || ':' || nodeport AS address,
     worker_hash('\\x6c617a756c697465'::bytea) AS sample
-FROM pg_catalog.pg_dist_shard JOIN pg_catalog.pg_dist_placement USING (shardid)
+FROM (VALUES ('contents', 'lazulite.contents'::regclass), ('rows', 'lazulite.rows'::regclass)) AS kind (name, relation)
+JOIN pg_catalog.pg_dist_shard ON logicalrelid = relation JOIN pg_catalog.pg_dist_placement USING (shardid)
 JOIN pg_catalog.pg_dist_node USING (groupid)
-WHERE logicalrelid = 'lazulite.rows'::regclass AND noderole = 'primary' ORDER BY lower
+WHERE noderole = 'primary' ORDER BY name, lower
 """
-"""The shards of rows by the lower bounds of their hashes, with their nodes; and the hash of a sample."""
+"""The shards of two tables by the lower bounds of their hashes, with their nodes; and the hash of a sample."""
 _SAMPLE = b"lazulite"
 
 
 class ShardMap:
-    """The map, in which all partitions are on one shard of one node until `update`."""
+    """The map of a table, in which all partitions are on one shard of one node until `update`.
 
-    def __init__(self) -> None:
+    Args:
+        table: `rows`; or `contents`, whose "partitions" are contents and have the index keys of `bigint_bytes`.
+    """
+
+    def __init__(self, table: str = "rows") -> None:
+        self._table = table
         self._lower: list[int] = []
         """The lowest hash of each shard but the first."""
         self._nodes: list[int] = [0]
@@ -40,6 +46,8 @@ class ShardMap:
 
     def update(self, found: Sequence[asyncpg.Record]) -> None:
         """Take over a coordinator's answer to `LOOK`, unless Citus hashes otherwise than this process."""
+        self._said = [tuple(record) for record in found]
+        found = [record for record in found if record["name"] == self._table]
         if not found or any(record["sample"] != _hash(_SAMPLE) for record in found):
             return
         nodes = [record["node"] for record in found]
@@ -48,7 +56,6 @@ class ShardMap:
             self._nodes, self._lower = nodes, lower
             self._samples = self._sampled()
         self._addresses = {record["node"]: record["address"] for record in found}
-        self._said = [tuple(record) for record in found]
 
     def is_as(self, found: Sequence[asyncpg.Record]) -> bool:
         """Return whether another node's answer to `LOOK` is the one that was taken over last."""

@@ -1,6 +1,7 @@
 """The statements on the tables of contents; see `tables`.
 
-The times are the database's. A head is overdue after an hour in which it was neither touched, nor sealed, nor kept.
+The times are those of the database, on Citus those of the content's node. A head is overdue after an hour in which it
+was neither touched, nor sealed, nor kept.
 """
 
 BEGIN = """

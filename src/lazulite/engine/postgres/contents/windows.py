@@ -2,9 +2,12 @@
 
 import asyncio
 import zlib
-from collections.abc import AsyncGenerator, Collection, Sequence
+from collections.abc import AsyncGenerator, Collection, Iterator, Sequence
 from contextlib import suppress
+from itertools import groupby
 from secrets import randbits
+
+import asyncpg
 
 from lazulite.engine.content.contract import (
     WINDOW_BYTES,
@@ -15,6 +18,8 @@ from lazulite.engine.content.contract import (
 )
 from lazulite.engine.content.footer import windows
 from lazulite.engine.contract import EngineError, EngineUnavailableError
+from lazulite.engine.postgres.citus.hash_bytes import bigint_bytes
+from lazulite.engine.postgres.citus.shard_map import ShardMap
 from lazulite.engine.postgres.contents import statements
 from lazulite.engine.postgres.pool import Pool
 
@@ -34,12 +39,14 @@ class ContentWindows:
 
     Args:
         pool: connections to the database.
+        shards: where contents are.
         unsynced: whether a window need not be on the disk before its content is sealed, as all of the database's
             transactions of one content are in one log.
     """
 
-    def __init__(self, pool: Pool, *, unsynced: bool) -> None:
+    def __init__(self, pool: Pool, shards: ShardMap, *, unsynced: bool) -> None:
         self._pool = pool
+        self._shards = shards
         self._next: dict[int, int] = {}
         """By space: the next number of its block."""
         self._add_window = statements.ADD_WINDOW_UNSYNCED if unsynced else statements.ADD_WINDOW
@@ -50,7 +57,7 @@ class ContentWindows:
             await self.delete(owner.space, [number])
         while True:
             content = ContentId(owner.space, self._next_number(owner.space) if number is None else number)
-            if await self._pool.fetch_bulk(statements.BEGIN, *content, owner.partition.encode()):
+            if await self._ask(statements.BEGIN, content, owner.partition.encode()):
                 return content
             self._next.pop(owner.space, None)
 
@@ -65,7 +72,7 @@ class ContentWindows:
 
     async def touch(self, content: ContentId) -> None:
         """Begin the hour of an unsealed content anew."""
-        await self._pool.fetch_bulk(statements.TOUCH, *content)
+        await self._ask(statements.TOUCH, content)
 
     async def add(self, content: ContentId, number: int, window: bytes) -> None:
         """Write a window.
@@ -74,7 +81,7 @@ class ContentWindows:
             EngineUnavailableError: it is not written; perhaps because the content was given up.
         """
         try:
-            await self._pool.fetch_bulk(self._add_window, *content, number, zlib.crc32(window), window)
+            await self._ask(self._add_window, content, number, zlib.crc32(window), window)
         except EngineError as error:
             raise EngineUnavailableError(f"a content cannot be written: {error}") from error
 
@@ -84,12 +91,13 @@ class ContentWindows:
         Raises:
             EngineUnavailableError: it is not, or the database lost a part of it, or its hour has passed.
         """
-        if not await self._pool.fetch_bulk(statements.SEAL, *content, length, windows(length)):
+        if not await self._ask(statements.SEAL, content, length, windows(length)):
             raise EngineUnavailableError("a content took more than an hour, or a part of it was lost; write it again")
 
     async def keep(self, space: int, numbers: Collection[int]) -> None:
         """Note that rows refer to contents."""
-        await self._pool.fetch_bulk(statements.KEEP, space, sorted(numbers))
+        for node, some in self._by_node(numbers):
+            await self._pool.fetch_bulk(statements.KEEP, space, some, node=node)
 
     async def length(self, content: ContentId) -> int:
         """Return the length of a content.
@@ -97,7 +105,7 @@ class ContentWindows:
         Raises:
             ContentMissingError: there is no such content.
         """
-        found = await self._pool.fetch_bulk(statements.LENGTH, *content, reads=True)
+        found = await self._ask(statements.LENGTH, content, reads=True)
         if not found:
             raise ContentMissingError("there is no such content")
         return int(found[0][0])
@@ -122,7 +130,7 @@ class ContentWindows:
                 await ahead  # It takes less time than to connect again, which a cancelled statement costs.
 
     async def _fetch(self, content: ContentId, batch: tuple[int, int]) -> Sequence[bytes]:
-        rows = await self._pool.fetch_bulk(statements.WINDOWS, *content, *batch, reads=True)
+        rows = await self._ask(statements.WINDOWS, content, *batch, reads=True)
         if len(rows) != batch[1] - batch[0]:
             await self.length(content)  # Raises ContentMissingError.
             raise ContentDamagedError("a content is shorter than its row says")
@@ -143,16 +151,37 @@ class ContentWindows:
         return length
 
     async def delete(self, space: int, numbers: Collection[int]) -> None:
-        """Delete contents; unknown ones are passed over."""
-        contents = sorted(numbers)
+        """Delete contents; unknown ones are passed over.
+
+        Of a node that is silent, none is deleted: the first statement on it is short, and shows that.
+        """
         large_bytes = _STEP_WINDOWS * WINDOW_BYTES
-        for (number,) in await self._pool.fetch_bulk(statements.DOOM_LARGE, space, contents, large_bytes):
-            stop = _STEP_WINDOWS
-            while await self._pool.fetch_bulk(statements.DELETE_WINDOWS, space, number, stop):
-                stop += _STEP_WINDOWS
-        await self._pool.fetch_bulk(statements.DELETE, space, contents)
+        for node, contents in self._by_node(numbers):
+            for (number,) in await self._pool.fetch_bulk(
+                statements.DOOM_LARGE, space, contents, large_bytes, node=node
+            ):
+                stop = _STEP_WINDOWS
+                while await self._pool.fetch_bulk(statements.DELETE_WINDOWS, space, number, stop):
+                    stop += _STEP_WINDOWS
+            await self._pool.fetch_bulk(statements.DELETE, space, contents)
 
     async def empty(self, space: int) -> None:
         """Delete all contents of a space."""
         while found := await self._pool.fetch_bulk(statements.OF_SPACE, space, _STEP_WINDOWS, reads=True):
             await self.delete(space, [number for (number,) in found])
+
+    async def _ask(
+        self, statement: str, content: ContentId, *arguments: object, reads: bool = False
+    ) -> list[asyncpg.Record]:
+        """Run a short statement on one content, on its node."""
+        return await self._pool.fetch_bulk(
+            statement, *content, *arguments, reads=reads, node=self._node(content.number)
+        )
+
+    def _by_node(self, numbers: Collection[int]) -> Iterator[tuple[int, list[int]]]:
+        """Yield the nodes of contents, with the contents of each."""
+        ordered = sorted(numbers, key=self._node)
+        return ((node, sorted(some)) for node, some in groupby(ordered, self._node))
+
+    def _node(self, number: int) -> int:
+        return self._shards.node(bigint_bytes(number))
