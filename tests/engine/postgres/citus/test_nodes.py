@@ -100,10 +100,26 @@ def test_one_slow_statement_does_not_make_a_node_silent(loop: Loop) -> None:
         await soon()
         loop.pass_time(SECONDS / 2)
         await call(nodes, 1, answered(loop))
-        loop.pass_time(SECONDS)
+        loop.pass_time(SECONDS / 2 + 0.1)
         with pytest.raises(EngineUnavailableError):
             await slow
         assert not nodes.silent
+
+    loop.run_until_complete(run())
+
+
+def test_an_answer_as_old_as_a_statement_does_not_hide_that_a_node_is_silent(loop: Loop) -> None:
+    """Or what waits for the statement would then wait as long again."""
+
+    async def run() -> None:
+        nodes = Nodes(16, SECONDS)
+        last = asyncio.ensure_future(call(nodes, 1, loop.create_future()))
+        await soon()
+        await call(nodes, 1, answered(loop))
+        loop.pass_time(SECONDS + 0.1)
+        with pytest.raises(EngineUnavailableError):
+            await last
+        assert nodes.silent == {1}
 
     loop.run_until_complete(run())
 

@@ -4,12 +4,11 @@ A coordinator waits for a silent node as long as its TCP connection lives, and c
 reached it. So each statement on a node has a time limit, and a node has a share of the connections.
 
 Invariants: a call ends within `seconds`. A node is *silent* from the time at which a statement ended without an answer,
-and no other statement on it was answered since that one was sent. Calls on a silent node fail at once, but for one in
-`RETRY_SECONDS` that tries a new session: such a session can be ended, as it does not reach the node.
+and no other one was answered in the last three quarters of `seconds`. Calls on a silent node fail at once, but for one
+in `RETRY_SECONDS` that tries a new session: such a session can be ended, as it does not reach the node.
 """
 
 import asyncio
-import math
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
@@ -18,6 +17,9 @@ import asyncpg
 from lazulite.engine.contract import EngineUnavailableError
 
 RETRY_SECONDS = 1.0
+_QUIET = 0.75
+"""A node without an answer for this share of a call's time is silent. Below 1, as its last answer may have come
+together with the statement that waits."""
 _UNANSWERED = "a node of the database does not answer"
 ALL = -1
 """Stands for all nodes together, in a statement that goes to each of them."""
@@ -62,16 +64,17 @@ class Nodes:
         state = self._state(node)
         asked = list(self._nodes.values()) if node == ALL else [state]
         is_retry = self._admit(asked, loop.time())
-        sent_s = math.inf
+        is_sent = False
         try:
             async with asyncio.timeout(self._seconds), state.slots:
                 if state.silent and not is_retry:
                     raise EngineUnavailableError(_UNANSWERED)
-                sent_s = loop.time()
+                is_sent = True
                 yield is_retry
         except TimeoutError:
-            if node != ALL and state.answered_s < sent_s < math.inf:
-                state.silent, state.retry_s = True, loop.time() + RETRY_SECONDS
+            now_s = loop.time()
+            if node != ALL and is_sent and now_s - state.answered_s > self._seconds * _QUIET:
+                state.silent, state.retry_s = True, now_s + RETRY_SECONDS
             raise EngineUnavailableError(_UNANSWERED) from None
         except asyncpg.PostgresConnectionError:
             raise
