@@ -290,7 +290,11 @@ class PostgresServer(Postgres):
 
     def _run(self, program: str, *arguments: str | Path, **variables: str) -> None:
         process = self._popen(program, *arguments, **variables)
-        assert process.wait(SECONDS_MAX) == 0, f"{program} failed:\n{self.log}"
+        try:
+            assert process.wait(SECONDS_MAX) == 0, f"{program} failed:\n{self.log}"
+        finally:
+            process.kill()  # Or a late one would be found running in a later test.
+            process.wait()
 
     def _popen(self, program: str, *arguments: str | Path, **variables: str) -> "subprocess.Popen[bytes]":
         with (self._directory / "log").open("ab") as log:

@@ -1,7 +1,7 @@
 """Servers that break one promise of the engine for Citus each, which the campaign must find."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 import asyncpg
@@ -13,7 +13,7 @@ from lazulite.engine.postgres.errors import CHECK_FAILED
 from lazulite.engine.postgres.pool import Pool
 from lazulite.engine.postgres.sql_scripts import Place
 
-_run, _fetch = Pool.run, Pool.fetch
+_run, _fetch, _fetch_each = Pool.run, Pool.fetch, Pool.fetch_each
 
 
 def answer_before_commit() -> None:
@@ -63,7 +63,15 @@ def failed_read_is_empty() -> None:
                 raise
             return []
 
-    _replace(Pool, fetch=empty)
+    async def each_empty(
+        pool: Pool, statement: str, arguments: Sequence[Sequence[object]], *, partition: bytes
+    ) -> list[asyncpg.Record]:
+        try:
+            return await _fetch_each(pool, statement, arguments, partition=partition)
+        except EngineUnavailableError:
+            return []
+
+    _replace(Pool, fetch=empty, fetch_each=each_empty)
 
 
 def statements_apart() -> None:
