@@ -21,6 +21,7 @@ from lazulite_patterns.effects.effect import Effect
 from lazulite_patterns.effects.errors import ResultUnknown
 from lazulite_patterns.effects.failpoints import Crash
 from lazulite_patterns.effects.tables import EntityKey
+from lazulite_patterns.entities import limits
 from lazulite_patterns.entities.bags import Bag
 from lazulite_patterns.outcomes import Policy
 from lazulite_patterns.table.table import Table
@@ -89,7 +90,8 @@ def test_bodies_are_of_4_mib_at_most(table_client: TableClient) -> None:
     assert len(list(table_client.list_entities(select="RowKey"))) == 7
 
 
-def test_the_service_names_the_row_that_it_rejects(table_client: TableClient) -> None:
+def test_the_service_names_the_row_that_it_rejects(table_client: TableClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "check_value", lambda _: None)  # As for a limit that the library does not know.
     times = [datetime(year, 1, 1, tzinfo=UTC) for year in (2001, 1600, 2002, 1500, 2003)]
     rows = [Bag(PartitionKey="p", RowKey=key, Time=time) for key, time in zip("abcde", times, strict=True)]
     report = load(Table(table_client), rows, kind="insert")

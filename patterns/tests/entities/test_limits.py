@@ -114,6 +114,7 @@ def hours(count: int) -> timezone:
         (EntityProperty("12", "Edm.Int64"), True),
         (EntityProperty("twelve", "Edm.Int64"), False),
         (EntityProperty(1.5, "Edm.Int64"), False),
+        (EntityProperty(True, "Edm.Int64"), False),
         (float("nan"), True),
         (float("inf"), True),
         (EntityProperty("-Infinity", "Edm.Double"), True),
