@@ -2,10 +2,12 @@
 
 import asyncio
 
+import asyncpg
 import pytest
 
 from lazulite.engine.contract import EngineUnavailableError, StoreUnusableError
 from lazulite.engine.postgres import schema
+from lazulite.engine.postgres.contents import tables
 from lazulite.engine.postgres.settings import PostgresSettings
 from tests.engine.postgres.conftest import Open, execute
 
@@ -15,6 +17,20 @@ async def test_many_processes_may_be_the_first(open_engine: Open) -> None:
     await asyncio.gather(*(engine.start() for engine in engines))
     stamps = await asyncio.gather(*(engine.commit(1, "p", ["r"], lambda *_: {"r": b"x"}) for engine in engines))
     assert len(set(stamps)) == 6
+
+
+@pytest.mark.parametrize("state", ["42710", "42P07", "23505"])
+async def test_a_process_that_meets_another_one_in_any_step_is_not_the_first(
+    open_engine: Open, settings: PostgresSettings, monkeypatch: pytest.MonkeyPatch, state: str
+) -> None:
+    await open_engine().start()
+    execute("DROP TABLE lazulite.content_windows, lazulite.contents")
+    monkeypatch.setattr(tables, "_TABLES", f"DO $$ BEGIN RAISE EXCEPTION SQLSTATE '{state}'; END $$")
+    connection = await asyncpg.connect(settings.dsn)
+    try:
+        await tables.add_tables(connection, citus=False, tuned=False)
+    finally:
+        await connection.close()
 
 
 @pytest.mark.parametrize(("version", "word"), [(schema.FORMAT + 1, "newer"), (schema.FORMAT - 1, "lazulite upgrade")])

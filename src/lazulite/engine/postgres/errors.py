@@ -14,6 +14,14 @@ RETRYABLE = (asyncpg.SerializationError, asyncpg.DeadlockDetectedError)
 CHECK_FAILED = (asyncpg.DivisionByZeroError, asyncpg.UniqueViolationError)
 """A check of a script failed (see `sql_scripts`): nothing of it was done."""
 
+ALREADY_MADE = (
+    asyncpg.DuplicateSchemaError,
+    asyncpg.DuplicateTableError,
+    asyncpg.DuplicateObjectError,
+    asyncpg.UniqueViolationError,
+)
+"""Another transaction made the same schema or table meanwhile. The step at which they met decides which error it is."""
+
 LOST = (
     OSError,  # Also TimeoutError.
     asyncpg.InterfaceError,

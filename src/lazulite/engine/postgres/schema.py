@@ -17,7 +17,7 @@ import asyncpg
 from lazulite.engine.contract import StoreUnusableError
 from lazulite.engine.postgres.connection import Connection, PrimaryConnector
 from lazulite.engine.postgres.contents.tables import add_tables
-from lazulite.engine.postgres.errors import database_errors
+from lazulite.engine.postgres.errors import ALREADY_MADE, database_errors
 from lazulite.engine.postgres.settings import PostgresSettings
 
 FORMAT = 1
@@ -160,7 +160,7 @@ async def _make(connection: Connection, kind: DatabaseKind) -> int:
             if kind.citus:
                 await connection.execute(_DISTRIBUTED)
             await _note(connection, FORMAT)
-    except (asyncpg.DuplicateSchemaError, asyncpg.DuplicateTableError, asyncpg.UniqueViolationError):
+    except ALREADY_MADE:
         pass  # Another process was first; its transaction has ended, or this one would still wait for it.
     found = await _format(connection)
     if found is None:

@@ -10,9 +10,8 @@ Invariant: a window has a head. The foreign key rejects a window whose head was 
 windows with their head. On Citus both tables are distributed by the number of the content, so they are colocated.
 """
 
-import asyncpg
-
 from lazulite.engine.postgres.connection import Connection
+from lazulite.engine.postgres.errors import ALREADY_MADE
 
 _TABLES = """
 CREATE TABLE lazulite.contents (
@@ -67,5 +66,5 @@ async def add_tables(connection: Connection, *, citus: bool, tuned: bool) -> Non
             if citus:
                 await connection.execute(_DISTRIBUTED)
             await connection.execute(_LINKED)
-    except (asyncpg.DuplicateTableError, asyncpg.UniqueViolationError):
+    except ALREADY_MADE:
         pass  # Another process was first; its transaction has ended, or this one would still wait for it.
