@@ -75,11 +75,16 @@ def _engine(open_engine: Open, request: pytest.FixtureRequest) -> PostgresEngine
 def statements_of(engine: PostgresEngine, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Return a list to which each statement is added that an engine sends from now on."""
     sent: list[str] = []
-    fetch = engine._pool.fetch
 
-    async def noted(statement: str, *arguments: object, reads: bool = False, **more: Any) -> object:
-        sent.append(statement)
-        return await fetch(statement, *arguments, reads=reads, **more)
+    def note(method: str) -> None:
+        fetch = getattr(engine._pool, method)
 
-    monkeypatch.setattr(engine._pool, "fetch", noted)
+        async def noted(statement: str, *arguments: object, reads: bool = False, **more: Any) -> object:
+            sent.append(statement)
+            return await fetch(statement, *arguments, reads=reads, **more)
+
+        monkeypatch.setattr(engine._pool, method, noted)
+
+    note("fetch")
+    note("fetch_bulk")
     return sent

@@ -192,17 +192,17 @@ async def test_a_deletion_that_a_crash_interrupted_is_finished(
     content = await put(store, sample(3 * WINDOW_BYTES))
     store.keep(content)
     await store.close()
-    fetch = opened._pool.fetch
+    fetch = opened._pool.fetch_bulk
 
     async def fail(statement: str, *arguments: object, reads: bool = False, **more: Any) -> object:
         if statement == statements.DELETE:
             raise EngineUnavailableError("the database cannot serve now")
         return await fetch(statement, *arguments, reads=reads, **more)
 
-    monkeypatch.setattr(opened._pool, "fetch", fail)
+    monkeypatch.setattr(opened._pool, "fetch_bulk", fail)
     with pytest.raises(EngineUnavailableError):
         await store.delete([content])
-    monkeypatch.setattr(opened._pool, "fetch", fetch)
+    monkeypatch.setattr(opened._pool, "fetch_bulk", fetch)
     assert counts() == (1, 0)
     execute(AGE)
     assert await store.sweep(Rows(content).references) == 1
@@ -231,7 +231,7 @@ async def test_reading_holds_some_windows_only(
 ) -> None:
     data = sample(20 * WINDOW_BYTES)
     content = await put(store, data)
-    fetch, largest = opened._pool.fetch, 0
+    fetch, largest = opened._pool.fetch_bulk, 0
 
     async def measured(
         statement: str, *arguments: object, reads: bool = False, **more: Any
@@ -241,7 +241,7 @@ async def test_reading_holds_some_windows_only(
         largest = max(largest, len(found))
         return found
 
-    monkeypatch.setattr(opened._pool, "fetch", measured)
+    monkeypatch.setattr(opened._pool, "fetch_bulk", measured)
     assert await get(store, content, 1, len(data)) == data[1:]
     assert largest == 4
 
