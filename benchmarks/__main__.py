@@ -3,8 +3,6 @@
 import argparse
 import os
 import platform
-import re
-import subprocess
 import sys
 import tempfile
 import time
@@ -16,6 +14,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from benchmarks.bench import Bench, Plan
+from benchmarks.entities import PARTITION_ROWS, TRANSACTION_ROWS
 from benchmarks.load import run_asyncio, run_wrk, wrk_version
 from benchmarks.report import DIRECTORY, REPORT, write_report
 from benchmarks.rows import write_section
@@ -25,6 +24,7 @@ from benchmarks.workload import BenchmarkError
 
 CLIENTS = {"wrk": run_wrk, "asyncio": run_asyncio}
 OPTIONS = {field.name: field for field in fields(Plan) if field.metadata}
+STEPS = {"entities": TRANSACTION_ROWS, "big": TRANSACTION_ROWS, "postgres": PARTITION_ROWS}
 
 
 def _arguments() -> argparse.Namespace:
@@ -40,6 +40,10 @@ def _arguments() -> argparse.Namespace:
         flag, text = f"--{name.replace('_', '-')}", f"{field.metadata['help']} (default: %(default)s)"
         parser.add_argument(flag, type=type(field.default), default=field.default, help=text)
     found = parser.parse_args()
+    if wrong := [name for name, step in STEPS.items() if getattr(found, name) % step]:
+        parser.error(f"--{wrong[0]} must be a multiple of {STEPS[wrong[0]]}")
+    if min(found.entities, found.rounds, found.max_requests) < 1:
+        parser.error("--entities, --rounds and --max-requests must be positive")
     if found.quick:
         found.seconds, found.rounds, found.no_azurite = min(1.0, found.seconds), 1, True
         found.stream_mb = min(64, found.stream_mb)
@@ -47,21 +51,26 @@ def _arguments() -> argparse.Namespace:
 
 
 def _conditions(plan: Plan, location: Path) -> list[str]:
-    processor = re.search(r"model name\s*: (.+)", Path("/proc/cpuinfo").read_text("utf-8"))
-    findmnt = ["findmnt", "--noheadings", "--output", "FSTYPE", "--target", str(location)]
-    disk = subprocess.run(findmnt, capture_output=True, text=True, check=False).stdout.strip()
+    names = [line.partition(":")[2].strip() for line in _lines("/proc/cpuinfo") if line.startswith("model name")]
+    mounts = [line.split()[1:3] for line in _lines("/proc/mounts")]
+    holding = [(len(point), kind) for point, kind in mounts if location.resolve().is_relative_to(point)]
+    disk = max(holding, default=(0, "unknown"))[1]
     packages = ", ".join(f"{each} {version(each)}" for each in ("lazulite", "rocksdict", "uvloop", "httptools"))
     client = f"wrk {wrk_version()}, one thread" if plan.load is run_wrk else "benchmarks/load.py (no wrk)"
     volatile = " (memory: durability costs nothing here; use --location)" if disk == "tmpfs" else ""
     pinned = "server on CPU 0, client on CPU 1" if plan.pin else "not pinned: fewer than two CPUs"
     return [
-        f"{datetime.now(UTC):%Y-%m-%d} UTC; {os.cpu_count()} × {processor and processor[1]}; {pinned}",
+        f"{datetime.now(UTC):%Y-%m-%d} UTC; {os.cpu_count()} × {names[0] if names else platform.machine()}; {pinned}",
         f"Python {platform.python_version()}, {packages}",
         f"closed loops: {client}; fixed rates: benchmarks/load.py; requests are built and signed beforehand",
         f"{plan.seconds:.1f} s of a workload and subject, half of it of the baseline, in {plan.rounds} turns; medians",
         f"disk: {disk}{volatile}",
         f"entities of 1 KB and five properties of five types, incompressible; {plan.entities:,} stored at first",
     ]
+
+
+def _lines(path: str) -> list[str]:
+    return Path(path).read_text("utf-8").splitlines() if Path(path).exists() else []
 
 
 def _measure(arguments: argparse.Namespace, directory: Path) -> bool:

@@ -74,6 +74,13 @@ def run_harness(location: Path, *arguments: str) -> Harness:
     return Harness(done.returncode, done.stdout + done.stderr)
 
 
+@pytest.mark.parametrize(("argument", "reason"), [("--entities=150", "a multiple of 100"), ("--rounds=0", "positive")])
+def test_sizes_that_would_falsify_a_row_are_rejected(tmp_path: Path, argument: str, reason: str) -> None:
+    harness = run_harness(tmp_path, argument)
+    assert harness.code == 2
+    assert reason in harness.output
+
+
 def workload(request: bytes = GET, *, status: int = 200, witness: bytes = b"") -> Workload:
     return Workload("test", 1, 2, status, [request], witness)
 
