@@ -1,6 +1,7 @@
 """What a process does beside answering: it finishes what others left, and tells people when it cannot go on."""
 
 import asyncio
+from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from ipaddress import IPv4Network, ip_network
 from itertools import count
@@ -18,7 +19,7 @@ from lazulite.protocol.clock import system_clock
 from lazulite.protocol.message import Request
 from lazulite.records.spaces import TABLES
 from lazulite.server.admission.scheduler import FairScheduler
-from lazulite.settings.addresses import BLOB, TABLE, ServiceAddress
+from lazulite.settings.addresses import BLOB, QUEUE, TABLE, ServiceAddress
 from lazulite.settings.config import Settings
 from tests.blob.world import VERSION, token
 from tests.fuzz.memory import MemoryEngine
@@ -93,6 +94,24 @@ async def test_sources_of_copies_are_fetched_from_given_hosts(hosts: tuple[IPv4N
         assert len(other.heads) == len(hosts)
 
 
+@pytest.mark.parametrize("shared", [False, True])
+async def test_maintenance_of_a_store_of_our_own_is_background_work(
+    shared: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found, scheduler, maintenance = list[module.Schedule](), FairScheduler(), module.maintenance
+
+    def note(
+        maintained: module.Maintained, seconds: float, schedule: module.Schedule
+    ) -> AbstractAsyncContextManager[None]:
+        found.append(schedule)
+        return maintenance(maintained, seconds, schedule)
+
+    monkeypatch.setattr(module, "maintenance", note)
+    store = Store(MemoryEngine(system_clock), AccountDirectory({}), shared=shared)
+    async with open_services(Settings(services=(QUEUE,)), store, scheduler):
+        assert found == [scheduler.schedule_fairly if shared else scheduler.schedule_in_background]
+
+
 async def test_maintenance_pauses() -> None:
     ticks, pauses = count(), list[float]()
 
@@ -110,7 +129,7 @@ async def test_maintenance_pauses() -> None:
     def clock() -> float:
         return float(next(ticks))
 
-    async with module.maintenance(Busy(), 0, FairScheduler(clock, clock, sleep=pause)):
+    async with module.maintenance(Busy(), 0, FairScheduler(clock, clock, sleep=pause).schedule_in_background):
         for _ in range(ITERATIONS):
             await asyncio.sleep(0)
     assert len(pauses) > 1

@@ -86,6 +86,23 @@ async def test_the_count_leaves_out_what_a_sweep_has_still_to_remove() -> None:
         assert counting.calls["scan"] < len(counts) + 10, "the messages are counted once"
 
 
+async def test_all_backlogs_are_counted_before_one_of_them_is_removed() -> None:
+    async with opened(4) as world:
+        for _ in range(12):
+            await asyncio.gather(*(world.put(ttl=5) for _ in range(100)))
+        world.engine = counting = CountingEngine(world.engine)
+        world.restart()
+        world.advance(SLOT + 5)
+        counts = list[int]()
+
+        async def count() -> None:
+            counts.append(await world.count())
+
+        counting.before_commit = count
+        assert await world.messages.remove_expired() == 1200
+        assert counts.index(0) <= 4 * 4, "of each shard, at most its lease, its begin, 64 messages, and its next time"
+
+
 @pytest.mark.parametrize("fail_at", [3, 5])
 async def test_the_count_of_a_sweep_that_failed_is_forgotten(fail_at: int) -> None:
     async with opened() as world:

@@ -4,7 +4,7 @@ import asyncio
 import gc
 import os
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, ExitStack, asynccontextmanager, suppress
 from typing import NamedTuple, Protocol, TypeAlias
 
@@ -72,6 +72,9 @@ Make: TypeAlias = Callable[[ServiceDependencies], Startable]
 MAKES: Mapping[str, Make] = {TABLE: TableService, QUEUE: QueueService, BLOB: BlobService}
 """What makes each service."""
 
+Schedule: TypeAlias = Callable[[Coroutine[object, None, None]], Awaitable[None]]
+"""Schedules work that no request waits for, as a method of `FairScheduler` does."""
+
 TAKE_OVER_SECONDS = 60.0
 """How often it is looked for what other processes on the same database have left undone."""
 
@@ -130,7 +133,9 @@ async def open_services(
             if store.shared:
                 await stack.enter_async_context(meanwhile(take_over(service, store.engine)))
             if service.maintain_seconds and store.primary is None:
-                await stack.enter_async_context(maintenance(service, service.maintain_seconds, scheduler))
+                # A database does most of the work itself; and its other processes count what is not swept yet.
+                schedule = scheduler.schedule_fairly if store.shared else scheduler.schedule_in_background
+                await stack.enter_async_context(maintenance(service, service.maintain_seconds, schedule))
             served[name] = _behind_middleware(settings, name, store, service, check)
         blobs = made.get(BLOB)
         if WEB in settings.services and isinstance(blobs, BlobService):
@@ -185,9 +190,9 @@ def _invalidations(services: Iterable[Startable]) -> Mapping[int, Sequence[Cache
     return caches
 
 
-def maintenance(maintained: Maintained, seconds: float, scheduler: FairScheduler) -> AbstractAsyncContextManager[None]:
-    """Have `maintain` run inside the block, with so many seconds between two runs."""
-    return meanwhile(_maintain(maintained, seconds, scheduler))
+def maintenance(maintained: Maintained, seconds: float, schedule: Schedule) -> AbstractAsyncContextManager[None]:
+    """Have `maintain` run inside the block, with so many seconds between two runs, as `schedule` schedules it."""
+    return meanwhile(_maintain(maintained, seconds, schedule))
 
 
 async def take_over(service: Maintained, engine: Engine) -> None:
@@ -202,11 +207,11 @@ async def take_over(service: Maintained, engine: Engine) -> None:
             await service.start()
 
 
-async def _maintain(maintained: Maintained, seconds: float, scheduler: FairScheduler) -> None:
+async def _maintain(maintained: Maintained, seconds: float, schedule: Schedule) -> None:
     while True:
         await asyncio.sleep(seconds)
         with suppress(EngineError):
-            await scheduler.schedule_in_background(maintained.maintain())
+            await schedule(maintained.maintain())
 
 
 def certificate_of(settings: Settings) -> Certificate | None:

@@ -114,6 +114,7 @@ async def _procedures(
 ) -> AsyncIterator[Mapping[str, Procedure]]:
     """Yield what workers call; do the work of the services that is due without a request meanwhile."""
     procedures = {} if store.contents is None else dict(content_procedures(store.contents))
+    schedule = scheduler.schedule_in_background
     async with AsyncExitStack() as stack:
         for service in SERVICES:
             if service.name in settings.services:
@@ -124,7 +125,7 @@ async def _procedures(
                 await context.start()
                 await stack.enter_async_context(meanwhile(take_over(context, store.engine)))
                 if service.maintain_seconds:
-                    await stack.enter_async_context(maintenance(context, service.maintain_seconds, scheduler))
+                    await stack.enter_async_context(maintenance(context, service.maintain_seconds, schedule))
         yield procedures
 
 

@@ -19,6 +19,7 @@ from lazulite.queue.model.moves import BarrierError, MessagesGoneError, Move
 from lazulite.queue.model.receipt import Receipt
 from lazulite.queue.model.rising_clock import RisingClock
 from lazulite.queue.model.shard import Shard
+from lazulite.queue.model.shard_sweep import TOGETHER_MAX
 
 QUEUES_MAX = 512
 """So many queues are known at a time, as far as they are idle. Each may have read ahead 256 KiB."""
@@ -222,19 +223,20 @@ class Messages:
     async def remove_expired(self) -> int:
         """Remove expired messages of all queues; return how many there were.
 
-        Each shard in turn is swept, up to a bound, until none has more. It is harmless that several processes do it.
-        Before that, the floors of the known shards follow what was deleted.
+        Each shard in turn is swept, up to a bound, until none has more. The first bound is low: it counts all backlogs.
+        It is harmless that several processes do it. Before that, the floors of known shards follow what was deleted.
         """
         await self._follow()
-        total, more, swept = 0, True, set[Shard]()
+        total, more, swept, most = 0, True, set[Shard](), TOGETHER_MAX
         try:
             while more:
                 more = False
                 async with aclosing(self._expirations.due(self._present())) as found:
                     async for due in found:
-                        removed, done = await self._sweep(due, swept)
+                        removed, done = await self._sweep(due, swept, most)
                         total += removed
                         more = more or not done
+                most = SWEPT_MAX
         finally:
             for shard in swept:  # Another process may sweep it next.
                 shard.forget_sweep()
@@ -246,12 +248,12 @@ class Messages:
                 with suppress(SpaceDroppedError):
                     await shard.follow()
 
-    async def _sweep(self, due: Due, swept: set[Shard]) -> tuple[int, bool]:
+    async def _sweep(self, due: Due, swept: set[Shard], most: int) -> tuple[int, bool]:
         known = self._queues.get(due.space)
         shard = self._new_shard(due.space, due.shard) if known is None else known.shards[due.shard]
         swept.add(shard)
         try:
-            removed, done = await shard.sweep(due.time, SWEPT_MAX)
+            removed, done = await shard.sweep(due.time, most)
         except SpaceDroppedError:
             removed, done = 0, True
         if done is None:

@@ -6,7 +6,6 @@ Invariants:
 - While short requests are waiting, the scheduler backs off after each slice, `_BACK_OFF_RATIO` times as long as the
   slice took. So long work has a bounded share of the loop, and a short request waits for one slice.
 - Without such competition the scheduler does not back off: nothing is slower for want of competition.
-
 - Work in the background, which no request waits for, pauses `_PAUSE_RATIO` times as long as it has worked before each
   slice, with or without competition. It has at most a sixth of the loop. Competition would show too late: work that
   commits goes on with the commits of short requests, and all of these are answered before its next slice.
