@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 A = TypeVar("A")
 E = TypeVar("E")
 POISON = "-poison"
+"""The end of the name of a queue for messages that fail, as Azure Functions writes it."""
 NAME_MAX = 63
 """The most characters of a queue's name: a limit of the service."""
-"""The end of the name of a queue for messages that fail, as Azure Functions writes it."""
 
 
 class Tasks:
