@@ -16,6 +16,8 @@ from azure.data.tables import (
     TableServiceClient,
     generate_account_sas,
 )
+from azure.storage.blob import BlobServiceClient
+from azure.storage.queue import QueueServiceClient
 
 import lazulite.testing
 from lazulite.auth.accounts.switches import Switches
@@ -52,6 +54,25 @@ def create_once_writable(table: TableClient) -> None:
         else:
             return
     raise AssertionError("the store did not recover")
+
+
+def test_a_server_starts_no_thread_after_its_start() -> None:
+    """A thread that starts when memory is short may never report that it runs, and its starter waits for ever."""
+    before = set(threading.enumerate())
+    with lazulite.testing.server() as storage:
+        started = set(threading.enumerate()) - before
+        connection = storage.connection_string
+        with TableServiceClient.from_connection_string(connection) as tables:
+            tables.create_table("Orders").create_entity(ENTITY)
+            tables.delete_table("Orders")
+        with QueueServiceClient.from_connection_string(connection) as queues:
+            queues.create_queue("orders").send_message("one")
+            queues.delete_queue("orders")
+        with BlobServiceClient.from_connection_string(connection) as blobs:
+            blobs.create_container("orders").upload_blob("one", bytes(1 << 20))
+            blobs.delete_container("orders")
+        assert [thread.name for thread in threading.enumerate() if thread not in before | started] == []
+    assert set(threading.enumerate()) <= before
 
 
 def test_an_sdk_writes_and_reads_until_the_end_of_the_block() -> None:

@@ -10,6 +10,7 @@ import signal
 from collections.abc import Callable, Coroutine
 from typing import Protocol, TypeVar
 
+from lazulite.engine.thread_pool import ThreadPool
 from lazulite.server.limits import Limits
 from lazulite.server.server import BindError, Server
 from lazulite.server.signals import handle_signals
@@ -26,6 +27,8 @@ except ImportError:  # Windows has no limit of this kind.
 T = TypeVar("T")
 Ports_co = TypeVar("Ports_co", covariant=True)
 
+_BLOCKING_THREADS = 4
+"""Of the loop's default executor: metrics, and each backup, take up to two for a while."""
 _SPARE_FILES = 5 * 1024
 """File descriptors beside the connections': a store's, which keeps up to 4,096 open, and the logs'."""
 
@@ -107,8 +110,12 @@ async def serve(
 
 
 def run(main: Coroutine[object, object, T]) -> T:
-    """Run a coroutine to its end on a fresh event loop, uvloop's where there is one, as `asyncio.run` does."""
+    """Run a coroutine to its end on a fresh event loop, uvloop's where there is one, as `asyncio.run` does.
+
+    Its default executor, that of `asyncio.to_thread`, starts no thread later.
+    """
     with asyncio.Runner(loop_factory=asyncio.new_event_loop if uvloop is None else uvloop.new_event_loop) as runner:
+        runner.get_loop().set_default_executor(ThreadPool(_BLOCKING_THREADS, "lazulite-blocking"))
         return runner.run(main)
 
 

@@ -1,6 +1,7 @@
 """The worker thread calls one function after the other, and its callers get what they return or raise."""
 
 import asyncio
+import signal
 import subprocess
 import sys
 import threading
@@ -70,7 +71,6 @@ def test_a_call_outlives_its_loop() -> None:
 
 async def test_shutdown_ends_the_thread_after_all_calls_and_is_idempotent() -> None:
     worker = WorkerThread("test")
-    worker.shutdown()
     ran: list[int] = []
     for number in range(3):
         worker.run(partial(ran.append, number))
@@ -91,3 +91,20 @@ async def main():
 asyncio.run(main())
 """
     assert subprocess.run([sys.executable, "-c", code], check=False, timeout=60).returncode == 0
+
+
+def test_a_process_ends_if_its_thread_cannot_report_an_outcome() -> None:
+    code = """
+import asyncio
+from lazulite.engine.rocksdb import worker_thread
+
+def partial(*_):
+    raise MemoryError
+
+async def main():
+    worker_thread.partial = partial
+    await worker_thread.WorkerThread("test").run(lambda: None)
+
+asyncio.run(main())
+"""
+    assert subprocess.run([sys.executable, "-c", code], check=False, timeout=60).returncode == -signal.SIGABRT

@@ -2,13 +2,14 @@
 
 import asyncio
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
 from lazulite.engine.content.backup import deleting
 from lazulite.engine.contract import EngineUnavailableError
+from lazulite.engine.thread_pool import ThreadPool
 
 T = TypeVar("T")
 THREADS = 4
@@ -24,7 +25,7 @@ class Worker:
     """Runs blocking calls in threads."""
 
     def __init__(self) -> None:
-        self.executor = ThreadPoolExecutor(THREADS, "lazulite-content")
+        self.executor = ThreadPool(THREADS, "lazulite-content")
         self._begun: set[Future[None]] = set()
 
     async def run(self, call: Callable[[], T]) -> T:

@@ -16,6 +16,7 @@ Invariants beside those of `group_commit`:
 import asyncio
 import time
 from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Self
@@ -59,18 +60,22 @@ class RocksEngine:
         flush_observer: FlushObserver | None = None,
     ) -> None:
         """Use `open`."""
+        self.name = directory.name
+        """The store's name in messages: its directory, or `memory`."""
         self._directory = directory
         self._clock = clock
         self._settings = settings
         self._failpoints = failpoints
         self._timer = timer
         self._flush_observer = flush_observer
-        self._flusher = WorkerThread("lazulite-flush")
-        self._reclaimer = Reclaimer()
         self._cursors: set[Cursor] = set()
         self._dropped: set[int] = set()
         retry_seconds = settings.recovery_retry_seconds
-        self._lifecycle = DatabaseLifecycle(directory, self._adopt, self._release, retry_seconds, self._flusher)
+        with ExitStack() as threads:
+            self._flusher = threads.enter_context(WorkerThread("lazulite-flush"))
+            self._reclaimer = threads.enter_context(Reclaimer())
+            self._lifecycle = DatabaseLifecycle(directory, self._adopt, self._release, retry_seconds, self._flusher)
+            self._threads = threads.pop_all()
 
     @classmethod
     def open(
@@ -99,11 +104,6 @@ class RocksEngine:
         """
         settings = settings or RocksSettings()
         return cls(DataDirectory(path, settings), clock, settings, failpoints or {}, timer, flush_observer)
-
-    @property
-    def name(self) -> str:
-        """The store's name in messages: its directory, or `memory`."""
-        return self._directory.name
 
     @property
     def newest_timestamp(self) -> int:
@@ -296,5 +296,4 @@ class RocksEngine:
     async def close(self) -> None:
         """Close the store, see `Engine.close`. Commits are rejected from now on; those in flight are answered first."""
         await self._lifecycle.close()
-        self._flusher.shutdown()
-        self._reclaimer.shutdown()
+        self._threads.close()

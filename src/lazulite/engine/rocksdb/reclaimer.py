@@ -5,8 +5,8 @@ once. RocksDB releases the interpreter's lock while it compacts, so the thread d
 """
 
 import asyncio
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from typing import Self
 
 from rocksdict import Rdict
 
@@ -15,15 +15,20 @@ from lazulite.engine.key_encoding import space_end, space_prefix
 from lazulite.engine.rocksdb.errors import STORE_ERRORS
 from lazulite.engine.rocksdb.options import compact_options
 from lazulite.engine.rocksdb.worker_thread import WorkerThread
+from lazulite.engine.thread_pool import ThreadPool
 
 
 class Reclaimer:
     """Compacts dropped spaces away."""
 
     def __init__(self) -> None:
-        self._worker = ThreadPoolExecutor(1, "lazulite-reclaim")
+        self._worker = ThreadPool(1, "lazulite-reclaim")
         self._options = compact_options()
         self._running: set[asyncio.Future[None]] = set()
+
+    def __enter__(self) -> Self:
+        """Return this reclaimer, whose thread ends with the block."""
+        return self
 
     def begin(self, database: Rdict, space: int) -> None:
         """Queue a space for reclamation."""
@@ -42,7 +47,7 @@ class Reclaimer:
             await worker.run(partial(database.cancel_all_background, True))
             await self.finished()
 
-    def shutdown(self) -> None:
+    def __exit__(self, *_: object) -> None:
         """End the worker thread."""
         self._worker.shutdown()
 

@@ -2,9 +2,13 @@
 
 An executor of the standard library needs twice the processor time for a call, because its futures can be waited for
 in any thread. These can be awaited only. A write that is alone waits for such a call.
+
+The thread is started when it is made: see `thread_pool`. Where it has no memory to report an outcome, the process ends
+by SIGABRT, since the caller would wait for ever.
 """
 
 import asyncio
+import os
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -44,7 +48,7 @@ class _Call(Generic[T]):
 
 
 class WorkerThread:
-    """A thread, started by its first call.
+    """A thread, running from now on.
 
     Args:
         name: of the thread.
@@ -52,15 +56,12 @@ class WorkerThread:
 
     def __init__(self, name: str) -> None:
         self._calls: SimpleQueue[_Call[object] | None] = SimpleQueue()
-        self._name = name
-        self._thread: Thread | None = None
+        # A process may end without a shutdown, as after a crash: it must not wait for the thread.
+        self._thread: Thread | None = Thread(target=self._work, name=name, daemon=True)
+        self._thread.start()
 
     def run(self, function: Callable[[], T]) -> asyncio.Future[T]:
         """Call a function after all earlier ones; return the future of its result, or of its exception."""
-        if self._thread is None:
-            # A process may end without a shutdown, as after a crash: it must not wait for the thread.
-            self._thread = Thread(target=self._work, name=self._name, daemon=True)
-            self._thread.start()
         call = _Call(function)
         self._calls.put(call)  # type: ignore[arg-type]  # The result's type is that of the caller's future.
         return call.outcome
@@ -81,6 +82,9 @@ class WorkerThread:
             self._thread = None
 
     def _work(self) -> None:
-        while (call := self._calls.get()) is not None:
-            call.run()
-            del call  # While it waits for the next one, the thread keeps nothing.
+        try:
+            while (call := self._calls.get()) is not None:
+                call.run()
+                del call  # While it waits for the next one, the thread keeps nothing.
+        except BaseException:  # noqa: BLE001 - a call raises nothing, so there is no memory.
+            os.abort()

@@ -11,12 +11,12 @@ import asyncio
 import socket
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager
 from ipaddress import ip_address
 from typing import NamedTuple, TypeAlias
 from urllib.parse import urlsplit
 
+from lazulite.engine.thread_pool import ThreadPool
 from lazulite.server.copy_sources.hosts import IpAddress, SourceHost, SourceHosts
 from lazulite.server.copy_sources.response import READ_BYTES, StreamedResponse
 from lazulite.server.oidc.fetch import FetchError, Origin, origin_of
@@ -63,7 +63,7 @@ class SourceFetcher:
     ) -> None:
         self._hosts = SourceHosts(hosts)
         self._tls = ssl.create_default_context() if tls is None else tls
-        self._threads = ThreadPoolExecutor(_RESOLVERS, "copy-source")
+        self._threads = ThreadPool(_RESOLVERS, "copy-source")
         self._resolve = resolve or self._resolve_by_system
         self._times = times
         self._slots = asyncio.Semaphore(_FETCHES_MAX)

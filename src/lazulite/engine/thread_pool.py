@@ -1,0 +1,23 @@
+"""A thread pool whose threads are all started when it is made.
+
+The standard library's pool starts a thread when a call needs one. `Thread.start` then waits until the thread runs. A
+thread that finds no memory ends before it says so, and the event loop that started it would wait for ever.
+"""
+
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+
+
+class ThreadPool(ThreadPoolExecutor):
+    """Runs calls in so many threads.
+
+    Args:
+        threads: how many.
+        name: the beginning of their names.
+    """
+
+    def __init__(self, threads: int, name: str) -> None:
+        super().__init__(threads, name)
+        running = Barrier(threads)
+        for _ in range(threads):  # Each call occupies its thread until all of them run.
+            self.submit(running.wait)
