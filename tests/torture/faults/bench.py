@@ -133,6 +133,16 @@ class Bench:
             return None
         return time.monotonic() - began
 
+    async def served_or_ended(self) -> None:
+        """Return once each client has a write acknowledged, or the process has ended, or a promise is broken.
+
+        A process that ends closes its connections some time before it can be waited for.
+        """
+        before = [client.acknowledged for client in self.clients]
+        async with asyncio.timeout(self._patience):
+            while not self._served_since(before) and not self.ended and not self.tally.problems:
+                await self.tally.turn()
+
     def _served_since(self, before: list[int]) -> bool:
         return all(client.acknowledged > old for client, old in zip(self.clients, before, strict=True))
 

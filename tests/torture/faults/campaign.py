@@ -168,6 +168,7 @@ class Faults:
         with self._limited(limit, bytes_used + random.choice([1, 4, 16, 48]) * (1 << 20)):
             outcomes = await asyncio.gather(*(self._large(number) for number in range(16)))
         felt = any(outcomes) or bench.tally.rejections.total() > before
+        await bench.served_or_ended()
         if bench.ended:
             self.ended += 1
             code = await bench.stop()
