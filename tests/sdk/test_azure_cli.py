@@ -1,4 +1,4 @@
-"""The queue commands of `az`, the Azure CLI, where it is installed: it takes most of a gigabyte.
+"""The queue and blob commands of `az`, the Azure CLI, where it is installed: it takes most of a gigabyte.
 
 `LAZULITE_TEST_AZ` names the program; without it, the `az` of the path is run.
 """
@@ -9,6 +9,7 @@ import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -66,3 +67,39 @@ def test_the_queue_commands(queue_account: Account, tmp_path: Path) -> None:
     az("message", "clear", *of_queue)
     assert az("queue", "delete", *named) == {"deleted": True}
     assert az("queue", "exists", *named) == {"exists": False}
+
+
+def test_the_blob_commands(blob_account: Account, tmp_path: Path) -> None:
+    az, container = Cli(blob_account, tmp_path), new_name()
+    of_container, blob = ("--container-name", container), ("--name", "a b/ü.bin")
+    named = (*of_container, *blob)
+    source, target = tmp_path / "source", tmp_path / "target"
+    source.write_bytes(bytes(range(256)) * 40_000)
+    assert az("container", "create", "--name", container, "--metadata", "Key=v") == {"created": True}
+    assert container in [each["name"] for each in az("container", "list", "--prefix", container[:9])]
+    az("blob", "upload", *named, "--file", str(source), "--metadata", "Color=red", "--tags", "stage=raw")
+    shown = az("blob", "show", *named)
+    assert (shown["properties"]["contentLength"], shown["tagCount"]) == (source.stat().st_size, 1)
+    assert az("blob", "metadata", "show", *named) == {"Color": "red"}
+    az("blob", "download", *named, "--file", str(target), "--no-progress")
+    assert target.read_bytes() == source.read_bytes()
+    az("blob", "set-tier", *named, "--tier", "Cool")
+    lease = az("blob", "lease", "acquire", "--blob-name", blob[1], *of_container)
+    az("blob", "lease", "release", "--blob-name", blob[1], *of_container, "--lease-id", lease)
+    snapshot = az("blob", "snapshot", *named)["snapshot"]
+    source.write_bytes(b"new")
+    az("blob", "upload", *named, "--file", str(source), "--overwrite")
+    az("blob", "download", *named, "--snapshot", snapshot, "--file", str(target), "--no-progress")
+    assert target.stat().st_size == 256 * 40_000
+    token = az("blob", "generate-sas", *named, "--permissions", "r", "--expiry", "2099-01-01")
+    url = f"{blob_account.blob_endpoint}/{container}/{quote(blob[1])}?{token}"  # The CLI itself names the cloud's host.
+    az("blob", "copy", "start", "--destination-container", container, "--destination-blob", "copy", "--source-uri", url)
+    found = az("blob", "list", *of_container, "--include", "s")
+    assert [(each["name"], each["snapshot"]) for each in found] == [
+        (blob[1], snapshot),
+        (blob[1], None),
+        ("copy", None),
+    ]
+    az("blob", "delete", *named, "--delete-snapshots", "include")
+    assert az("blob", "exists", *named) == {"exists": False}
+    assert az("container", "delete", "--name", container) == {"deleted": True}
