@@ -29,6 +29,8 @@ _RUN_ROWS_MAX = 16
 _RUN_KEYS_MAX = 256
 _LARGE_BYTES = 16 << 10
 """A larger row ends its run."""
+_KEYS_READ_AHEAD_BYTES = 64 << 10
+"""With values of 1 KB around them, 10,000 keys take 0.9 of the time. Jumps over keys take as long as without it."""
 
 
 class RowSlice:
@@ -164,8 +166,10 @@ def _key_range(database: Rdict, start: bytes, end: bytes) -> _Keys:
     options = _options(end)
     # The values around the keys would push out what is read by its key.
     options.fill_cache(False)  # type: ignore[call-arg]  # the binding's stub lacks the argument
+    witness = database.iter(options)
+    options.set_readahead_size(_KEYS_READ_AHEAD_BYTES)
     keys = cast("Iterable[bytes]", database.keys(from_key=start, read_opt=options))
-    return _Keys(start, end, keys, database.iter(options))
+    return _Keys(start, end, keys, witness)
 
 
 def _runs_of_keys(ranges: Sequence[_Keys], rows_max: int) -> Runs:
