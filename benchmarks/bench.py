@@ -158,7 +158,7 @@ class Bench:
             return
         self.say(" ".join(f"{workload.name} {workload.variant} × {workload.connections}".split()))
         for each in contenders if warm_s and workload.status == 200 else ():
-            self.warm(each, min(warm_s, self.plan.seconds))
+            self.warm(each, min(warm_s, 10 * self.plan.seconds))
         turns = list(contenders)
         with ExitStack() as stack:
             if with_baseline:

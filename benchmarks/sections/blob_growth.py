@@ -9,7 +9,7 @@ from random import Random
 from benchmarks.bench import Bench
 from benchmarks.blobs import BLOB_BYTES, CONTAINER, Blobs, names
 from benchmarks.requests import ACCOUNT
-from benchmarks.sections.big import BIG, SMALL, check_space, settle
+from benchmarks.sections.big import BIG, SMALL, WARM_SECONDS_MAX, check_space, settle
 from benchmarks.sections.queue_growth import fill
 from benchmarks.subjects import LAZULITE
 from lazulite.blob.model.blob import Blob, BlobType
@@ -39,7 +39,7 @@ def run(bench: Bench) -> None:
             stages[variant] = stage
         for build in (Blobs.get, Blobs.list_names, Blobs.list_prefixes, Blobs.list_around, Blobs.put):
             contenders = [stage.asked(build, variant=variant) for variant, stage in stages.items()]
-            bench.compare(contenders, with_baseline=False, warm_s=bench.plan.seconds)
+            bench.compare(contenders, with_baseline=False, warm_s=WARM_SECONDS_MAX)
 
 
 async def _commit_all(engine: Engine, sizes: tuple[int, int]) -> None:

@@ -40,7 +40,8 @@ class RocksSettings:
     read_bytes_max: int = 2 * MIB
     """A commit that reads more does so in several steps, see `read_ahead`."""
     slice_rows_max: int = 256
-    slice_keys_max: int = 1024
+    slice_keys_max: int = 512
+    """A list reads up to so many keys in vain before it jumps over the rest of a long prefix."""
     slice_bytes_max: int = MIB
     slice_seconds_max: float = 0.001
     stall_seconds_max: float = 5.0
