@@ -137,7 +137,16 @@ def test_attributes_and_their_namespaces_are_read() -> None:
 
 
 @pytest.mark.parametrize(
-    "body", [b"<a p:b=''/>", b"<p:a xmlns:p=''/>", b"<:a/>", b"<a:/>", b"<a xmlns:p='u'><p:b:c/></a>"]
+    "body",
+    [
+        b"<a p:b=''/>",
+        b"<p:a xmlns:p=''/>",
+        b"<:a/>",
+        b"<a:/>",
+        b"<a xmlns:p='u'><p:b:c/></a>",
+        b"<?:?><a/>",
+        b"<a xmlns:p='u'><?p:b c?></a>",
+    ],
 )
 def test_names_that_no_namespace_explains_are_rejected(body: bytes) -> None:
     assert rejection(body).code == "InvalidXmlDocument"

@@ -187,6 +187,7 @@ class _Tree:
         parser.StartElementHandler = self._start
         parser.EndElementHandler = self._end
         parser.CharacterDataHandler = self._text
+        parser.ProcessingInstructionHandler = self._instruct
 
     def root(self) -> Node:
         """Return the root, once the document is read."""
@@ -214,6 +215,12 @@ class _Tree:
 
     def _text(self, text: str) -> None:
         self._open[-1].text.append(text)
+
+    def _instruct(self, target: str, _: str) -> None:
+        """Pass over a processing instruction, whose target has no namespace (Namespaces in XML 1.0, §7)."""
+        if ":" in target:
+            place = Place(self._parser.CurrentLineNumber, self._parser.CurrentColumnNumber + 2)
+            raise invalid_document(_PARSE_ERROR, place)
 
     def _end(self, _: str) -> None:
         name, _namespaces, attributes, place, text, children = self._open.pop()
