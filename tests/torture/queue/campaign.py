@@ -71,6 +71,8 @@ class QueueRun:
             if number:
                 await servers.again()
             await self._round(shared)
+            if self.problems:  # The queue itself may be lost.
+                return []
         await servers.past_holds()
         drain = true_time()
         await drained(shared)

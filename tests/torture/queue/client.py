@@ -154,7 +154,10 @@ class Client:
         delay = random.choice((0, 0, 0, 0, 0, 0, 0, 1))
         put = Event(Kind.PUT, true_time(), number=next(shared.numbers), seconds=delay, ttl=random.choice(LIVES))
         shared.backlog += put.ttl > min(LIVES)
-        [seen] = (await self.ask(put)).seen
+        answered = await self.ask(put)
+        if not answered.seen:
+            raise UnexpectedAnswerError(f"{put}: rejected, as if the queue were gone")
+        [seen] = answered.seen
         if random.random() < 0.05:  # The receipt of a put is as good as any, until the message is got.
             await self._finish(Held(put.number, seen.id, seen.receipt))
 
