@@ -19,6 +19,19 @@ SLOT = SLOT_TICKS // TICKS_PER_SECOND
 LEASE = LEASE_TICKS // TICKS_PER_SECOND
 
 
+def counting_before_commits(world: World) -> tuple[CountingEngine, list[int]]:
+    """Restart on an engine that counts its calls; return it, and the approximate counts before its commits."""
+    world.engine = counting = CountingEngine(world.engine)
+    world.restart()
+    counts = list[int]()
+
+    async def count() -> None:
+        counts.append(await world.count())
+
+    counting.before_commit = count
+    return counting, counts
+
+
 async def test_what_is_not_due_costs_one_scan_for_all_queues() -> None:
     async with opened(shards=3) as world:
         world.engine = counting = CountingEngine(world.engine)
@@ -66,15 +79,8 @@ async def test_the_count_leaves_out_what_a_sweep_has_still_to_remove() -> None:
         for _ in range(0, expiring, 100):
             await asyncio.gather(*(world.put(ttl=5) for _ in range(100)))
         await world.put()
-        world.engine = counting = CountingEngine(world.engine)
-        world.restart()
+        counting, counts = counting_before_commits(world)
         world.advance(SLOT + 5)
-        counts = list[int]()
-
-        async def count() -> None:
-            counts.append(await world.count())
-
-        counting.before_commit = count
         removed = await world.messages.remove_expired()
         assert removed == -(-expiring // 100) * 100
         begun = counts.index(1)
@@ -90,15 +96,8 @@ async def test_all_backlogs_are_counted_before_one_of_them_is_removed() -> None:
     async with opened(4) as world:
         for _ in range(12):
             await asyncio.gather(*(world.put(ttl=5) for _ in range(100)))
-        world.engine = counting = CountingEngine(world.engine)
-        world.restart()
+        _, counts = counting_before_commits(world)
         world.advance(SLOT + 5)
-        counts = list[int]()
-
-        async def count() -> None:
-            counts.append(await world.count())
-
-        counting.before_commit = count
         assert await world.messages.remove_expired() == 1200
         assert counts.index(0) <= 4 * 4, "of each shard, at most its lease, its begin, 64 messages, and its next time"
 

@@ -14,10 +14,17 @@ class ThreadPool(ThreadPoolExecutor):
     Args:
         threads: how many.
         name: the beginning of their names.
+
+    Raises:
+        RuntimeError: the system starts no more threads.
     """
 
     def __init__(self, threads: int, name: str) -> None:
         super().__init__(threads, name)
         running = Barrier(threads)
-        for _ in range(threads):  # Each call occupies its thread until all of them run.
-            self.submit(running.wait)
+        try:
+            for _ in range(threads):  # Each call occupies its thread until all of them run.
+                self.submit(running.wait)
+        except BaseException:
+            running.abort()  # Or the threads that run would keep the process from ending.
+            raise

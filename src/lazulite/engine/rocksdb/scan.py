@@ -30,7 +30,7 @@ _RUN_KEYS_MAX = 256
 _LARGE_BYTES = 16 << 10
 """A larger row ends its run."""
 _KEYS_READ_AHEAD_BYTES = 64 << 10
-"""With values of 1 KB around them, 10,000 keys take 0.9 of the time. Jumps over keys take as long as without it."""
+"""Keys lie far apart if values are long: fewer reads get them. Jumps read more in vain the longer this is."""
 
 
 class RowSlice:
