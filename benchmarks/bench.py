@@ -151,7 +151,8 @@ class Bench:
         """Measure the same workload of several subjects, and of the baseline server, in turn.
 
         `fixed`: after each closed loop, the same at a fixed rate. `warm_s`: seconds of unmeasured reads before, at
-        most ten times as many as of the measurement. A `BenchmarkError` ends it if the responses are not, or do not stay, those that the workload counts.
+        most ten times as many as of the measurement. A `BenchmarkError` ends it if the responses are not, or do not
+        stay, those that the workload counts.
         """
         server, workload = contenders[0].server, contenders[0].workload
         if self.plan.only not in workload.name:
