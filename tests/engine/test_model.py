@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
-from lazulite.engine.contract import Key, KeyRange, SpaceDroppedError
+from lazulite.engine.contract import LISTED, Key, KeyRange, SpaceDroppedError
 from lazulite.engine.ordinal import ordinal
 from tests.engine.conftest import ENGINES, EngineFactory
 
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 texts = st.sampled_from(["", "\0", "a", "a\0", "a\0b", "b", "é", "\ud7ff", "￿", "\U00010000", "\U0010ffff"])
 keys = st.tuples(texts, texts)
-spaces = st.integers(0, 3)
+spaces = st.sampled_from([0, 1, 2, LISTED, LISTED | 1, LISTED | 2])
 values = st.binary(max_size=20) | st.just(bytes(3000))
 changes = st.dictionaries(texts, st.none() | values, max_size=5)
 
@@ -121,7 +121,7 @@ class EngineMachine(RuleBasedStateMachine):
     def get(self, space: int, key: Key) -> None:
         assert self.run(self.engine.get(space, *key)) == self.space(space).get(key)
 
-    @rule(space=st.integers(2, 3))
+    @rule(space=st.sampled_from([2, LISTED | 2]))
     def drop(self, space: int) -> None:
         self.run(self.engine.drop(space))
         self.model.pop(space, None)

@@ -8,6 +8,7 @@ from lazulite.blob.auth.canonicalize import blob_string_to_sign
 from lazulite.blob.model.references import contents_of_row
 from lazulite.blob.service import BlobService
 from lazulite.engine.content.contract import ContentId
+from lazulite.engine.contract import LISTED
 from lazulite.engine.key_encoding import decode_key, space_prefix
 from lazulite.protocol.message import Request, Response
 from lazulite.records.spaces import COUNTERS, UNTIDY_CONTAINERS, UPLOADS
@@ -20,7 +21,7 @@ LARGE = bytes(range(256)) * 100
 """Too large for a row."""
 APPENDED = b"one,two,"
 _UPDATE = {"x-ms-page-write": "update"}
-_SPACES = range(1000, 1100)
+_SPACES = range(LISTED | 1000, LISTED | 1100)
 """More than a request makes."""
 
 

@@ -14,16 +14,18 @@ from lazulite.engine.contract import (
     Clock,
     CommitFunction,
     EngineUnavailableError,
+    JoinedKeys,
     Key,
     KeyRange,
     SpaceDroppedError,
     Unknown,
 )
 from lazulite.engine.key_encoding import (
+    SPACE_BYTES,
     decode_key,
     decode_keys,
-    decode_together,
     encode_key,
+    join_keys,
     range_bounds,
     space_end,
     space_of,
@@ -52,9 +54,9 @@ class Run(NamedTuple):
         """See `Slice`."""
         return decode_keys(self.keys)
 
-    def text(self, start: int, prefix: str) -> str | None:
+    def joined(self, start: int) -> JoinedKeys:
         """See `Slice`."""
-        return decode_together(self.keys[start:], prefix)
+        return join_keys(self.keys[start:], SPACE_BYTES)
 
     def find(self, key: Key, start: int) -> int:
         """See `Slice`."""

@@ -23,6 +23,9 @@ from typing import Final, NamedTuple, Protocol
 Key = tuple[str, str]
 """(partition, row), the address of a row inside its space."""
 
+LISTED = 1 << 62
+"""Is part of the number of a space whose keys are often listed without values. An engine may keep such keys apart."""
+
 Clock = Callable[[], int]
 """The time now in ticks: units of 100 ns since 1601-01-01T00:00:00Z (a FILETIME). It may step back. A clock that knows
 its time to be wrong may raise `EngineUnavailableError`, which rejects the commit."""
@@ -44,6 +47,17 @@ class KeyRange(NamedTuple):
     upper: Key | None
 
 
+class JoinedKeys(NamedTuple):
+    """Keys one behind the other: of each its head, its partition, 00, its row, FF.
+
+    Partitions and rows are in CESU-8, and each 00 in a partition is 00 FF (see `key_encoding`).
+    """
+
+    keys: bytes
+    head: int
+    """The length of a head, which is the same for all."""
+
+
 class Slice(Protocol):
     """Consecutive rows of a scan in ascending order."""
 
@@ -60,11 +74,8 @@ class Slice(Protocol):
         """Return the partitions, and the rows, of all keys."""
         ...
 
-    def text(self, start: int, prefix: str) -> str | None:
-        """Return the partitions and rows of the keys from `start` on as one text, each of them ended by U+0000.
-
-        All these partitions begin with `prefix`, which is left out. None: U+0000 is in a partition or row.
-        """
+    def joined(self, start: int) -> JoinedKeys:
+        """Return the keys from `start` on."""
         ...
 
     def find(self, key: Key, start: int) -> int:
@@ -121,7 +132,7 @@ class Engine(Protocol):
     ) -> AsyncGenerator[Slice, None]:
         """Yield the rows of `ranges` (ascending, disjoint) over one snapshot, at most `limit` rows in all.
 
-        With `keys_only`, an engine may yield empty values, where that makes the scan cheaper.
+        With `keys_only`, an engine may yield empty values, where that makes the scan cheaper (see `LISTED`).
 
         Producing a slice never holds the event loop for more than a few milliseconds, and the loop runs between two
         slices. A slice may be empty. The caller must close the generator.

@@ -16,21 +16,31 @@ its row is. A row needs neither escape nor end, as nothing follows it.
 
 Injectivity: the first 00 without a following FF ends the partition.
 
+A space whose number has the bit `LISTED` has an *index of keys*: for each row a key with an empty value, which is the
+row's key with the first bit set. So the keys of a list lie together, whatever the values between the rows' own keys.
+
 The last space, 2**64 - 1, belongs to no table: it holds the store's metadata, under short ASCII names.
 """
 
 import re
 from collections.abc import Sequence
 
-from lazulite.engine.contract import Key, KeyRange
+from lazulite.engine.contract import LISTED, JoinedKeys, Key, KeyRange
 
-SPACE_MAX = 2**64 - 2
+SPACE_BYTES = 8
+"""The length of the number of a space, with which a key begins."""
+
+SPACE_MAX = 2**63 - 2
 """The greatest number of a space of rows."""
 
-META_PREFIX = b"\xff" * 8
+INDEX_START = (1 << 63).to_bytes(SPACE_BYTES, "big")
+"""The bound above every key of a row, and below the indexes of keys."""
+
+META_PREFIX = b"\xff" * SPACE_BYTES
 """The prefix of the keys of the store's metadata."""
 
-_SPACE_BYTES = 8
+_LISTED_START = LISTED.to_bytes(SPACE_BYTES, "big")
+_INDEX_BIT = INDEX_START[0]
 _END = b"\x00"
 _ESCAPED_NUL = b"\x00\xff"
 _SEPARATOR = b"\xff"
@@ -42,22 +52,37 @@ def space_prefix(space: int) -> bytes:
     """Return the prefix of every key of a space, which is also the bound below them."""
     if not 0 <= space <= SPACE_MAX:
         raise ValueError(f"a space is a number from 0 to {SPACE_MAX}")
-    return space.to_bytes(_SPACE_BYTES, "big")
+    return space.to_bytes(SPACE_BYTES, "big")
 
 
 def space_end(space: int) -> bytes:
     """Return the bound above every key of a space."""
-    return (space + 1).to_bytes(_SPACE_BYTES, "big")
+    return (space + 1).to_bytes(SPACE_BYTES, "big")
+
+
+def is_listed(key: bytes) -> bool:
+    """Tell whether a row's key, or the prefix of a space, is of a space that has an index of keys."""
+    return _LISTED_START <= key < INDEX_START
+
+
+def index_key(key: bytes) -> bytes:
+    """Return the key in the index for the key of a row, or the bound in the index for a bound of rows."""
+    return bytes((key[0] | _INDEX_BIT,)) + key[1:]
+
+
+def space_bounds(space: int) -> tuple[bytes, bytes]:
+    """Return the bounds of the keys of a space."""
+    return space_prefix(space), space_end(space)
 
 
 def space_of(key: bytes) -> int:
     """Return the space of a key that `encode_key` made."""
-    return int.from_bytes(key[:_SPACE_BYTES], "big")
+    return int.from_bytes(key[:SPACE_BYTES], "big")
 
 
 def partition_prefix(space: int, partition: str) -> bytes:
     """Return the prefix of the keys of one partition; a row's key is that and `encode_text(row)`."""
-    return space_prefix(space) + encode_text(partition).replace(_END, _ESCAPED_NUL) + _END
+    return space_prefix(space) + escape_partition(encode_text(partition)) + _END
 
 
 def encode_key(space: int, partition: str, row: str) -> bytes:
@@ -77,40 +102,40 @@ def encode_keys(space: int, partition: str, rows: Sequence[str]) -> list[bytes]:
 
 def decode_key(key: bytes) -> Key:
     """Return (partition, row) of a key that `encode_key` made."""
-    end = key.index(_END, _SPACE_BYTES)
+    end = key.index(_END, SPACE_BYTES)
     while key.startswith(_ESCAPED_NUL, end):
         end = key.index(_END, end + 2)
-    partition = key[_SPACE_BYTES:end].replace(_ESCAPED_NUL, _END)
+    partition = key[SPACE_BYTES:end].replace(_ESCAPED_NUL, _END)
     return decode_text(partition), decode_text(key[end + 1 :])
 
 
 def decode_keys(keys: Sequence[bytes]) -> tuple[Sequence[str], Sequence[str]]:
     """Return the partitions, and the rows, of keys of one space that `encode_key` made."""
-    if (together := decode_together(keys)) is not None:
+    if keys and (together := _decode_together(keys)) is not None:
         texts = together.split("\0")
         return texts[:-1:2], texts[1::2]
     pairs = [decode_key(key) for key in keys]
     return [partition for partition, _ in pairs], [row for _, row in pairs]
 
 
-def decode_together(keys: Sequence[bytes], prefix: str = "") -> str | None:
-    """Return the partitions and rows of keys of one space as one text; each partition and each row ends with U+0000.
-
-    Args:
-        keys: made by `encode_key`.
-        prefix: all partitions begin with it; it is left out.
-
-    Returns:
-        The text; None: U+0000 is in a partition or row.
-    """
-    if not keys:
-        return ""
-    head = _SEPARATOR + keys[0][:_SPACE_BYTES] + encode_text(prefix)
+def _decode_together(keys: Sequence[bytes]) -> str | None:
+    """Return the partitions and rows of keys as one text, each ended by U+0000; None: one of them has U+0000."""
+    head = _SEPARATOR + keys[0][:SPACE_BYTES]
     together = _SEPARATOR.join((b"", *keys)).replace(head, _END)[len(_END) :] + _END
     # Each U+0000 in a text leaves a separator, or one end more.
     if _SEPARATOR in together or together.count(_END) != 2 * len(keys):
         return None
     return decode_text(together)
+
+
+def join_keys(keys: Sequence[bytes], head: int) -> JoinedKeys:
+    """Join keys in the form of `encode_key`, with the number of the space (a `head` of 8 bytes) or without (0)."""
+    return JoinedKeys(_SEPARATOR.join(keys) + _SEPARATOR, head)
+
+
+def escape_partition(encoded: bytes) -> bytes:
+    """Return a partition in CESU-8 as it is in a key."""
+    return encoded.replace(_END, _ESCAPED_NUL)
 
 
 def range_bounds(space: int, key_range: KeyRange) -> tuple[bytes, bytes]:

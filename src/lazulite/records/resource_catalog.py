@@ -36,6 +36,7 @@ class ResourceCatalog(Generic[ResourceT]):
         missing_code: the error for a resource that does not exist.
         fold: takes a name to its row, the same for all spellings of one name.
         first_name: no name in a list sorts before it; the `!` of markers does.
+        listed: whether the keys of the resources' spaces are listed without values, see `engine.contract.LISTED`.
         ttl: how long a row is cached if other processes change rows without invalidation; None: until it changes.
     """
 
@@ -48,6 +49,7 @@ class ResourceCatalog(Generic[ResourceT]):
         *,
         fold: Callable[[str], str] = str,
         first_name: str = "0",
+        listed: bool = False,
         ttl: TimeToLive | None = None,
     ) -> None:
         self.space = space
@@ -56,7 +58,7 @@ class ResourceCatalog(Generic[ResourceT]):
         self._missing_code = missing_code
         self._fold = fold
         self._first_name = first_name
-        self._spaces = SpaceAllocator(engine)
+        self._spaces = SpaceAllocator(engine, listed=listed)
         self._dropped = DroppedSpaces(engine, space, self._close)
         self._cache: RowCache[Key, ResourceT] = RowCache(ttl=ttl)
 

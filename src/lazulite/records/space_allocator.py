@@ -6,7 +6,7 @@ Invariant: ids are reserved durably in blocks; the rest of a block is skipped, n
 from collections.abc import Mapping
 
 from lazulite.engine.compare_and_swap import update_row
-from lazulite.engine.contract import Engine, Key
+from lazulite.engine.contract import LISTED, Engine, Key
 from lazulite.records.spaces import COUNTERS, FIRST_FREE_SPACE, Space
 
 BLOCK = 128
@@ -35,10 +35,16 @@ COUNTERS_SPACE = Space(number=COUNTERS, owner="", title="the counter of tables",
 
 
 class SpaceAllocator:
-    """Gives out space ids."""
+    """Gives out space ids.
 
-    def __init__(self, engine: Engine) -> None:
+    Args:
+        engine: has the counter.
+        listed: whether the spaces are listed ones, see `LISTED`.
+    """
+
+    def __init__(self, engine: Engine, *, listed: bool = False) -> None:
         self._engine = engine
+        self._mark = LISTED if listed else 0
         self._free = range(0)
 
     async def allocate(self) -> int:
@@ -47,7 +53,7 @@ class SpaceAllocator:
             reserved = await self._reserve()
             self._free = self._free or reserved
         space, self._free = self._free[0], self._free[1:]
-        return space
+        return space | self._mark
 
     async def _reserve(self) -> range:
         block = range(0)

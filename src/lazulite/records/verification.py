@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from lazulite.engine.content.contract import ContentId
 from lazulite.engine.content.inspection import ContentSet
-from lazulite.engine.contract import EngineError, Key
+from lazulite.engine.contract import LISTED, EngineError, Key
 from lazulite.engine.key_encoding import decode_key, encode_key
 from lazulite.records.dropped_spaces import is_marker, marked_space
 from lazulite.records.space_allocator import next_free
@@ -140,7 +140,7 @@ class Verification:
         """Note what only all rows show."""
         self.findings.checksum = self._digest.hexdigest()
         for number, owned in self._owned.items():
-            if number >= self._next_space:
+            if number & ~LISTED >= self._next_space:
                 self.findings.note(f"{owned.catalog.nouns.space} {owned.name} has space {number}, which is not its own")
 
     def _look(self, raw: bytes, value: bytes) -> Sequence[Reference]:

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from lazulite.blob.lists.common_prefixes import common_prefixes
 from lazulite.blob.model.rows import CURRENT, LEDGER, LIST
-from lazulite.engine.key_encoding import decode_together, encode_key
+from lazulite.engine.contract import LISTED
+from lazulite.engine.key_encoding import SPACE_BYTES, decode_text, encode_key, join_keys
 from lazulite.engine.ordinal import ordinal
 from tests.blob.lists.test_listing import BLOB, Stored, all_pages, expected, fill, grouped
 from tests.blob.world import opened
@@ -27,6 +28,10 @@ NAMES = st.builds(
 ROWS = st.sampled_from([{CURRENT}, {CURRENT}, {CURRENT}, {CURRENT, LIST}, {LEDGER, CURRENT}, {LIST}])
 
 
+SPACES = st.sampled_from([5, LISTED | 0x04FF, 0x2F2F_612F, 0x00FF_2F00_62FF_FE00])
+"""Their numbers have bytes that stand for something else in texts."""
+
+
 def model(keys: list[tuple[str, str]], prefix: str, delimiter: str) -> list[str]:
     found: list[str] = []
     for name, row in keys:
@@ -39,19 +44,23 @@ def model(keys: list[tuple[str, str]], prefix: str, delimiter: str) -> list[str]
     return found
 
 
-@given(TEXTS, NAMES, st.lists(ROWS, min_size=1, max_size=20))
-@example("/", ("//", {"//", "///"}), [{CURRENT}])
-def test_prefixes_of_a_slice(prefix: str, named: tuple[str, Set[str]], rows: Sequence[Set[str]]) -> None:
+@given(TEXTS, NAMES, st.lists(ROWS, min_size=1, max_size=20), SPACES)
+@example("/", ("//", {"//", "///"}), [{CURRENT}], 5)
+@example("", ("/", {"a/b", "a/\0/c", "a/d", "b/c"}), [{CURRENT}], 5)
+@example("", ("/", {"a/", "a/\0--space-c/d"}), [{CURRENT}], 5)
+def test_prefixes_of_a_slice(prefix: str, named: tuple[str, Set[str]], rows: Sequence[Set[str]], space: int) -> None:
     delimiter, names = named
     stored = zip(sorted(names, key=ordinal), itertools.cycle(rows))
     keys = [(prefix + name, row) for name, some in stored for row in sorted(some)]
-    text = decode_together([encode_key(5, *key) for key in keys], prefix)
-    found = model(keys, prefix, delimiter)
-    if any("\0" in name for name in names):
-        assert text is None
-    elif found:
-        assert text is not None
-        assert common_prefixes(text, prefix, delimiter) == found
+    encoded = [encode_key(space, *key) for key in keys]
+    joined = [join_keys(encoded, SPACE_BYTES), join_keys([key[SPACE_BYTES:] for key in encoded], 0)]
+    found = [prefix + decode_text(each) for each in common_prefixes(joined[0], prefix, delimiter)]
+    expected = model(keys, prefix, delimiter)
+    if any("\0" in name for name, _ in keys):
+        assert expected[: len(found)] == found
+    else:
+        assert expected == found
+    assert common_prefixes(joined[1], prefix, delimiter) == common_prefixes(joined[0], prefix, delimiter)
 
 
 @settings(max_examples=30, deadline=None)
@@ -71,4 +80,5 @@ def test_pages_of_prefixes(named: tuple[str, Set[str]], prefix: str, most: int) 
 
 def test_the_time_of_a_long_delimiter_is_linear() -> None:
     name = "a" * 1000
-    assert common_prefixes(f"{name}b\0{CURRENT}\0" * 20000, "", "a" * 900 + "b") == [name + "b"]
+    joined = join_keys([f"{name}b\0{CURRENT}".encode()] * 20000, 0)
+    assert common_prefixes(joined, "", "a" * 900 + "b") == [f"{name}b".encode()]

@@ -4,10 +4,11 @@ from collections.abc import Iterable
 from xml.etree.ElementTree import Element, fromstring
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lazulite.blob.payload.listing import PROPERTIES, BlobPage, ListedBlob, ListedPrefix, RowWriter, write_page
+from lazulite.engine.key_encoding import encode_text
 
 NEWEST = "2026-10-06"
 BASE = "http://127.0.0.1:10000/acc/"
@@ -127,7 +128,9 @@ def _element(markup: str) -> Element:
     return fromstring(markup)
 
 
-@given(st.lists(TEXTS, max_size=4), st.sampled_from([NEWEST, "2020-12-06", "2012-02-12"]))
-def test_prefixes_together_are_those_of_each(names: list[str], version: str) -> None:
+@example("&", ["a"], NEWEST)
+@given(st.just("") | TEXTS, st.lists(TEXTS, max_size=4), st.sampled_from([NEWEST, "2020-12-06", "2012-02-12"]))
+def test_prefixes_together_are_those_of_each(beginning: str, ends: list[str], version: str) -> None:
     writer = RowWriter(BlobPage(base=BASE, container="c", sent=[], version=version))
-    assert writer.prefixes(names) == "".join(writer.row(ListedPrefix(name)) for name in names)
+    rows = [writer.row(ListedPrefix(beginning + end)) for end in ends]
+    assert writer.prefixes(beginning, list(map(encode_text, ends))) == "".join(rows)

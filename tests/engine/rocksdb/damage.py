@@ -19,29 +19,29 @@ from pathlib import Path
 from lazulite.engine.rocksdb.engine import RocksEngine
 from lazulite.protocol.clock import system_clock
 
-async def fill(path, start):
+async def fill(path, start, space):
     engine = RocksEngine.open(path, system_clock)
     for number in range(start, start + {GENERATIONS}):
         value = random_bytes(number)
-        await engine.commit(2000, "p", [f"{{number:04}}"], lambda current, stamp: {{f"{{number:04}}": value}})
+        await engine.commit(space, "p", [f"{{number:04}}"], lambda current, stamp: {{f"{{number:04}}": value}})
     return engine
 
 def random_bytes(number):
     import random
     return random.Random(number).randbytes({VALUE_BYTES})
 
-async def main(path):
-    await (await fill(path, 0)).close()
-    await fill(path, {GENERATIONS})
+async def main(path, space):
+    await (await fill(path, 0, space)).close()
+    await fill(path, {GENERATIONS}, space)
     os._exit(0)
 
-asyncio.run(main(Path(sys.argv[1])))
+asyncio.run(main(Path(sys.argv[1]), int(sys.argv[2])))
 """
 
 
-def make_died(path: Path) -> Path:
-    """Make a store with as many rows in files as in the log, each committed alone, all acknowledged."""
-    subprocess.run([sys.executable, "-c", _FILL, str(path)], check=True)
+def make_died(path: Path, space: int = 2000) -> Path:
+    """Make a store of one space with as many rows in files as in the log, each committed alone, all acknowledged."""
+    subprocess.run([sys.executable, "-c", _FILL, str(path), str(space)], check=True)
     return path
 
 

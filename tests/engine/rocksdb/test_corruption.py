@@ -5,16 +5,18 @@
 
 import os
 from pathlib import Path
+from random import Random
 
 import pytest
 
-from lazulite.engine.contract import EngineError, KeyRange, StoreUnusableError
+from lazulite.engine.contract import LISTED, EngineError, KeyRange, StoreUnusableError
 from lazulite.engine.rocksdb.engine import RocksEngine
 from lazulite.protocol.clock import system_clock
 
 from .damage import contents, copied, flip, log_of, make_died, some_bits
 
 FLIPS = int(os.environ.get("LAZULITE_FLIPS", "12"))
+SPACE = LISTED | 2000
 READ = ("*.sst", "*.log", "MANIFEST-*", "CURRENT", "rocksdict-config.json", "lazulite.mark")
 NOT_READ = ("OPTIONS-*", "IDENTITY")
 """Nothing that is served depends on these."""
@@ -22,7 +24,7 @@ NOT_READ = ("OPTIONS-*", "IDENTITY")
 
 @pytest.fixture(name="died", scope="module")
 def _died(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_died(tmp_path_factory.mktemp("died") / "store")
+    return make_died(tmp_path_factory.mktemp("died") / "store", SPACE)
 
 
 def newest(store: Path, pattern: str) -> str:
@@ -34,9 +36,9 @@ async def served(store: Path) -> list[bytes]:
     engine = RocksEngine.open(store, system_clock)
     try:
         values: list[bytes] = []
-        async for part in engine.scan(2000, [KeyRange(("", ""), None)]):
+        async for part in engine.scan(SPACE, [KeyRange(("", ""), None)]):
             for index, value in enumerate(part.values):
-                assert await engine.get(2000, *part.key(index)) == value
+                assert await engine.get(SPACE, *part.key(index)) == value
                 values.append(value)
         return values
     finally:
@@ -64,18 +66,22 @@ async def test_a_flipped_bit_is_named_or_changes_nothing(died: Path, tmp_path: P
     assert named > 0 or pattern in (*NOT_READ, "rocksdict-config.json", "lazulite.mark")
 
 
-async def test_keys_that_are_read_alone_are_all_of_them_or_damage_is_named(died: Path, tmp_path: Path) -> None:
+async def test_keys_that_are_read_alone_are_all_of_them_or_damage_is_named(tmp_path: Path) -> None:
     """The binding's iterator of keys does not tell why it ended."""
-    whole, named = len(contents(died)), 0
-    table = newest(died, "*.sst")
-    size = (died / table).stat().st_size
-    for at in range(100, size // 2, size // 20):
-        store = copied(died, tmp_path / "store")
+    whole, named = tmp_path / "whole", 0
+    rows = [Random(number).randbytes(20).hex() for number in range(3000)]
+    engine = RocksEngine.open(whole, system_clock)
+    await engine.commit(SPACE, "p", rows, lambda *_: dict.fromkeys(rows, b""))
+    await engine.close()
+    table = newest(whole, "*.sst")
+    size = (whole / table).stat().st_size
+    for at in range(100, size * 9 // 10, size // 40):
+        store = copied(whole, tmp_path / "store")
         flip(store / table, at * 8)
         engine = RocksEngine.open(store, system_clock)
         try:
-            ranges = [KeyRange(("", ""), None)]
-            assert sum([len(part.values) async for part in engine.scan(2000, ranges, keys_only=True)]) == whole
+            parts = [part async for part in engine.scan(SPACE, [KeyRange(("", ""), None)], keys_only=True)]
+            assert sum(len(part.values) for part in parts) == len(rows)
         except EngineError:
             named += 1
         finally:

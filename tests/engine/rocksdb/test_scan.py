@@ -8,13 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rocksdict import Rdict, WriteBatch
 
-from lazulite.engine.contract import Key
-from lazulite.engine.key_encoding import decode_key, encode_key, space_end, space_prefix
+from lazulite.engine.contract import LISTED, Key
+from lazulite.engine.key_encoding import decode_key, encode_key, index_key, space_bounds
 from lazulite.engine.rocksdb.data_directory import DataDirectory
 from lazulite.engine.rocksdb.options import RocksSettings
 from lazulite.engine.rocksdb.scan import Cursor
 
-_KEYS = [encode_key(1, "p", f"{number:02}") for number in range(48)]
+_SPACE = LISTED | 1
+_KEYS = [encode_key(_SPACE, "p", f"{number:02}") for number in range(48)]
 _SIZES = [0, 1, 40, 20_000]
 keys = st.sampled_from(_KEYS)
 contents = st.lists(st.sampled_from([None, *_SIZES]), min_size=len(_KEYS), max_size=len(_KEYS)).map(
@@ -37,7 +38,7 @@ def _row(size: int, durable: bool) -> bytes:
 
 
 def _ranges(edges: Sequence[int]) -> list[tuple[bytes, bytes]]:
-    bounds = [encode_key(1, "p", f"{edge:02}") for edge in edges]
+    bounds = [encode_key(_SPACE, "p", f"{edge:02}") for edge in edges]
     return list(zip(bounds[::2], bounds[1::2], strict=False))
 
 
@@ -62,9 +63,12 @@ def test_a_cursor_reads_what_is_durable_and_no_more(
     keys_only: bool,
 ) -> None:
     batch = WriteBatch(raw_mode=True)
-    batch.delete_range(space_prefix(1), space_end(1))
+    start, end = space_bounds(_SPACE)
+    batch.delete_range(start, end)
+    batch.delete_range(index_key(start), index_key(end))
     for key, size in stored.items():
         batch.put(key, _row(size, durable=False))
+        batch.put(index_key(key), b"")
     database.write(batch)
     ranges = _ranges(edges)
     durable = {

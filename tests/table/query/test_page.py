@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lazulite.engine.contract import Engine, Key, KeyRange, Slice
+from lazulite.engine.contract import Engine, JoinedKeys, Key, KeyRange, Slice
 from lazulite.protocol.steps import Steps
 from lazulite.service.limits import QueryLimits
 from lazulite.table.model.row import LARGE_BYTES
@@ -164,7 +164,7 @@ class _Slice(NamedTuple):
     def columns(self) -> tuple[Sequence[str], Sequence[str]]:
         raise NotImplementedError  # Nor their keys together.
 
-    def text(self, start: int, prefix: str) -> str | None:
+    def joined(self, start: int) -> JoinedKeys:
         raise NotImplementedError
 
     def find(self, key: Key, start: int) -> int:

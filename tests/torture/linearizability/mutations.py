@@ -7,7 +7,7 @@ import asyncio
 import re
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 
-from lazulite.engine.contract import CommitFunction, KeyRange, Slice, Unknown
+from lazulite.engine.contract import CommitFunction, JoinedKeys, KeyRange, Slice, Unknown
 from lazulite.engine.key_encoding import encode_key
 from lazulite.engine.postgres import partition_io as changes
 from lazulite.engine.postgres.sql_statements import APPLY
@@ -96,7 +96,7 @@ class _Rows:
     def columns(self) -> tuple[list[str], list[str]]:
         return [partition for partition, _ in self._keys], [row for _, row in self._keys]
 
-    def text(self, start: int, prefix: str) -> str | None:
+    def joined(self, start: int) -> JoinedKeys:
         raise NotImplementedError  # Tables do not ask for it.
 
     def find(self, key: tuple[str, str], start: int) -> int:

@@ -21,12 +21,13 @@ from lazulite.blob.lists.named import NamedBlobs
 from lazulite.blob.lists.page import ListRequest, Page
 from lazulite.blob.model.blob import Blob
 from lazulite.blob.model.rows import CURRENT
-from lazulite.blob.payload.listing import RowWriter
+from lazulite.blob.payload.listing import ListedPrefix, RowWriter
 from lazulite.blob.payload.marker import Marker
 from lazulite.blob.storage.tag_index import FIRST_NAME
 from lazulite.blob.storage.walk import Walk
 from lazulite.blob.times import read_time, write_time
 from lazulite.engine.contract import Key
+from lazulite.engine.key_encoding import decode_text
 from lazulite.engine.ordinal import after_prefix, ordinal
 from lazulite.service.time_slice import TimeSlice
 
@@ -111,18 +112,19 @@ class _PageReader:
     async def _read_prefixes(self) -> None:
         """Add common prefixes, as long as partitions begin with their current blobs."""
         walk, request, page = self._walk, self._request, self.page
-        text = walk.text(request.prefix)
-        if text is None:
+        keys = walk.joined()
+        found = [] if keys is None else common_prefixes(keys, request.prefix, request.delimiter)
+        if not found:
             await walk.read_value()
             await self._read_name()
             return
-        found = common_prefixes(text, request.prefix, request.delimiter)
-        shown = page.fit(len(found), lambda index: Marker(found[index], _FIRST_TIME))
-        page.add(self._writer.prefixes(found[:shown]), shown)
+        prefix = request.prefix
+        shown = page.fit(len(found), lambda index: Marker(prefix + decode_text(found[index]), _FIRST_TIME))
+        page.add(self._writer.prefixes(prefix, found[:shown]), shown)
         if page.next is not None:
             return
         walk.keys_only = walk.keys_only or len(found) >= _PREFIXES_IN_A_ROW
-        await self._leave(found[-1], patience=_KEYS_IN_VAIN, mattered=len(found))
+        await self._leave(prefix + decode_text(found[-1]), patience=_KEYS_IN_VAIN, mattered=len(found))
 
     async def _read_current(self) -> None:
         """Add current blobs of names without the delimiter; pass over other rows."""
@@ -165,7 +167,7 @@ class _PageReader:
         common = self._common_prefix(name) if found else ""
         if common:
             shown = self.page.fit(1, lambda _: Marker(common, _FIRST_TIME))
-            self.page.add(self._writer.prefixes([common][:shown]), shown)
+            self.page.add(self._writer.row(ListedPrefix(common)) if shown else "", shown)
         else:
             shown = self.page.fit(len(found), lambda index: Marker(name, found[index][0]))
             self.page.add("".join([self._writer.row(listed) for _, listed in found[:shown]]), shown)

@@ -13,6 +13,7 @@ from urllib.parse import quote
 from lazulite.blob.model.tags import Tags
 from lazulite.blob.payload.tags import tags_element
 from lazulite.blob.versions import CRC64_SINCE, ENCODED_NAMES_SINCE, LIST_WITHOUT_URL_SINCE, REPLICATION_SINCE
+from lazulite.engine.key_encoding import decode_text
 from lazulite.protocol.xml import document as xml
 from lazulite.protocol.xml.text import attribute, content, escaped, is_name, is_text
 
@@ -62,8 +63,8 @@ PROPERTIES = (
 
 _SPECIAL = re.compile("[&<>\r\0-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 """What does not stand for itself in a document."""
+_SPECIAL_BYTES = bytes(byte for byte in range(128) if _SPECIAL.match(chr(byte)))
 _PREFIX_BEGINS, _PREFIX_ENDS = "<BlobPrefix><Name>", "</Name></BlobPrefix>"
-_BETWEEN_PREFIXES = _PREFIX_ENDS + _PREFIX_BEGINS
 _INVALID_NAME = "x-ms-invalid-name"
 
 
@@ -146,11 +147,14 @@ class RowWriter:
         self._replication = "<OrMetadata />" if version >= REPLICATION_SINCE else ""
         self._url = "" if version >= LIST_WITHOUT_URL_SINCE else f"{page.base}{page.container}/"
 
-    def prefixes(self, names: Sequence[str]) -> str:
-        """Return the markup of common prefixes."""
-        if self._url or not is_plain(names):
-            return "".join([self.row(ListedPrefix(name)) for name in names])
-        return f"{_PREFIX_BEGINS}{_BETWEEN_PREFIXES.join(names)}{_PREFIX_ENDS}" if names else ""
+    def prefixes(self, beginning: str, ends: Sequence[bytes]) -> str:
+        """Return the markup of common prefixes: each is the beginning and one of the ends, which are in CESU-8."""
+        together = b"".join(ends)
+        if self._url or not together.isascii() or not is_plain([beginning, together.decode()]):
+            return "".join([self.row(ListedPrefix(beginning + decode_text(end))) for end in ends])
+        begins = _PREFIX_BEGINS + beginning
+        names = (_PREFIX_ENDS + begins).encode().join(ends).decode()
+        return f"{begins}{names}{_PREFIX_ENDS}" if ends else ""
 
     def row(self, row: ListedBlob | ListedPrefix) -> str:
         """Return the markup of a row."""
@@ -180,7 +184,11 @@ class RowWriter:
 
 def is_plain(names: Iterable[str]) -> bool:
     """Tell whether all names stand for themselves in a document."""
-    return _SPECIAL.search("".join(names)) is None
+    text = "".join(names)
+    if text.isascii():
+        encoded = text.encode()
+        return len(encoded.translate(None, _SPECIAL_BYTES)) == len(encoded)
+    return _SPECIAL.search(text) is None
 
 
 def metadata_element(metadata: Sequence[tuple[str, str]]) -> str:

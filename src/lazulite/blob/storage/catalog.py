@@ -93,7 +93,7 @@ class Catalog(ResourceCatalog[Container]):
     def __init__(
         self, engine: Engine, clock: Clock, contents: ContentStore | None = None, ttl: TimeToLive | None = None
     ) -> None:
-        super().__init__(engine, CONTAINERS, Container, "ContainerNotFound", first_name="$", ttl=ttl)
+        super().__init__(engine, CONTAINERS, Container, "ContainerNotFound", first_name="$", listed=True, ttl=ttl)
         self._clock = clock
         self._contents = contents
 

@@ -7,7 +7,7 @@ the last ones mattered. So neither a jump nor the rows that it passes are read i
 from collections.abc import AsyncGenerator, Sequence
 from typing import NamedTuple
 
-from lazulite.engine.contract import Engine, Key, KeyRange, Slice
+from lazulite.engine.contract import Engine, JoinedKeys, Key, KeyRange, Slice
 from lazulite.engine.ordinal import ordinal
 
 _GROWTH = 4
@@ -84,9 +84,9 @@ class Walk:
             self._columns = self._slice.columns()
         return *self._columns, self._slice.values
 
-    def text(self, prefix: str) -> str | None:
-        """Return the keys from the position to the end of the slice as one text, see `Slice.text`."""
-        return None if self._slice is None else self._slice.text(self.index, prefix)
+    def joined(self) -> JoinedKeys | None:
+        """Return the keys from the position to the end of the slice, see `Slice.joined`."""
+        return None if self._slice is None else self._slice.joined(self.index)
 
     async def move(self, index: int, mattered: int) -> None:
         """Go to a row of the slice, or behind its last one, after some of the rows before mattered."""

@@ -17,8 +17,8 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Seque
 
 import asyncpg
 
-from lazulite.engine.contract import Key, KeyRange
-from lazulite.engine.key_encoding import decode_text
+from lazulite.engine.contract import JoinedKeys, Key, KeyRange
+from lazulite.engine.key_encoding import decode_text, escape_partition, join_keys
 from lazulite.engine.postgres.keys import PREFIX_BYTES, after_group, encode_text, in_group, index_key
 from lazulite.engine.postgres.page_reads import ROWS_MAX, PageReads, ShortPage
 from lazulite.engine.postgres.pool import Argument, Pool
@@ -64,11 +64,9 @@ class PageSlice:
         pairs = [self.key(index) for index in range(len(self._keys))]
         return [partition for partition, _ in pairs], [row for _, row in pairs]
 
-    def text(self, start: int, prefix: str) -> str | None:
+    def joined(self, start: int) -> JoinedKeys:
         """See `Slice`."""
-        keys = map(self.key, range(start, len(self._keys)))
-        text = "".join([f"{partition[len(prefix) :]}\0{row}\0" for partition, row in keys])
-        return text if text.count("\0") == 2 * (len(self._keys) - start) else None
+        return join_keys([escape_partition(partition) + b"\0" + row for partition, row in self._keys[start:]], head=0)
 
     def find(self, key: Key, start: int) -> int:
         """See `Slice`."""

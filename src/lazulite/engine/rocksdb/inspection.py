@@ -9,15 +9,15 @@ Do not use it in a process that has the same store open: closing LOCK would rele
 """
 
 import fcntl
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import cast
 
 from rocksdict import AccessType, Rdict, RdictIter, ReadOptions
 
-from lazulite.engine.contract import DataDirectoryInUseError, StoreUnusableError
-from lazulite.engine.key_encoding import META_PREFIX
+from lazulite.engine.contract import DataDirectoryInUseError, EngineError, StoreUnusableError
+from lazulite.engine.key_encoding import INDEX_START, META_PREFIX, index_key, is_listed
 from lazulite.engine.rocksdb.database import TIMESTAMP_KEY
 from lazulite.engine.rocksdb.errors import STORE_ERRORS
 from lazulite.engine.rocksdb.options import MIB, RocksSettings, database_options
@@ -43,20 +43,37 @@ class Inspection:
         """Yield the key and value of every row in the order of keys (`key_encoding`), without the store's metadata.
 
         Raises:
-            EngineError: the store is damaged; the text says where.
+            EngineError: the store is damaged, or the index of keys is not that of the rows; the text says where.
         """
+        before = dict(journal(self._database))
+        index = self._read(INDEX_START, META_PREFIX, {index_key(key): before[key] for key in filter(is_listed, before)})
+        for key, value in self._read(b"", INDEX_START, before):
+            if is_listed(key):
+                _compare(index_key(key), next(index, (None, b""))[0])
+            yield key, value
+        _compare(None, next(index, (None, b""))[0])
+
+    def _read(self, start: bytes, end: bytes, before: Mapping[bytes, bytes | None]) -> Iterator[tuple[bytes, bytes]]:
+        """Yield keys and values within bounds, with the values before an unfinished group."""
         options = ReadOptions()
         options.set_verify_checksums(True)
         options.set_readahead_size(_READAHEAD_BYTES)
-        options.set_iterate_upper_bound(META_PREFIX)
+        options.set_iterate_upper_bound(end)
         with STORE_ERRORS:
             iterator = self._database.iter(options)
-        for keys, values in replaced(_runs(iterator), dict(journal(self._database))):
+        within = {key: value for key, value in before.items() if start <= key < end}
+        for keys, values in replaced(_runs(iterator, start), within):
             yield from zip(keys, values, strict=True)
 
 
-def _runs(iterator: RdictIter) -> Runs:
-    iterator.seek_to_first()
+def _compare(expected: bytes | None, found: bytes | None) -> None:
+    if expected != found:
+        keys = " instead of ".join("nothing" if key is None else key.hex() for key in (found, expected))
+        raise EngineError(f"the store is damaged: its index of keys has {keys}")
+
+
+def _runs(iterator: RdictIter, start: bytes) -> Runs:
+    iterator.seek(start)
     while iterator.valid():
         yield [iterator.key()], [iterator.value()]
         iterator.next()

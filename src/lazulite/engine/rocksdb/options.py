@@ -40,7 +40,7 @@ class RocksSettings:
     read_bytes_max: int = 2 * MIB
     """A commit that reads more does so in several steps, see `read_ahead`."""
     slice_rows_max: int = 256
-    slice_keys_max: int = 512
+    slice_keys_max: int = 1024
     """A list reads up to so many keys in vain before it jumps over the rest of a long prefix."""
     slice_bytes_max: int = MIB
     slice_seconds_max: float = 0.001

@@ -11,7 +11,7 @@ from typing import Self
 from rocksdict import Rdict
 
 from lazulite.engine.contract import EngineError
-from lazulite.engine.key_encoding import space_end, space_prefix
+from lazulite.engine.key_encoding import index_key, is_listed, space_bounds
 from lazulite.engine.rocksdb.errors import STORE_ERRORS
 from lazulite.engine.rocksdb.options import compact_options
 from lazulite.engine.rocksdb.worker_thread import WorkerThread
@@ -54,6 +54,9 @@ class Reclaimer:
     def _compact(self, database: Rdict, space: int) -> None:
         try:
             with STORE_ERRORS:
-                database.compact_range(space_prefix(space), space_end(space), self._options)
+                start, end = space_bounds(space)
+                database.compact_range(start, end, self._options)
+                if is_listed(start):
+                    database.compact_range(index_key(start), index_key(end), self._options)
         except EngineError:
             return  # Interrupted, or a failure that RocksDB also reports to the next write.

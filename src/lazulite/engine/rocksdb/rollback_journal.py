@@ -21,7 +21,7 @@ from typing import NamedTuple, cast
 
 from rocksdict import Rdict, ReadOptions, WriteBatch, WriteOptions
 
-from lazulite.engine.key_encoding import META_PREFIX, space_end, space_prefix
+from lazulite.engine.key_encoding import META_PREFIX, index_key, is_listed, space_bounds
 from lazulite.engine.rocksdb.commit_group import CommitGroup
 from lazulite.engine.rocksdb.errors import STORE_ERRORS
 
@@ -52,15 +52,22 @@ class Batch(NamedTuple):
     """Spaces to empty, after the changes."""
 
     def encoded(self) -> WriteBatch:
-        """Return RocksDB's batch. RocksDB accepts it once."""
+        """Return RocksDB's batch, which changes the index of keys with the rows. RocksDB accepts it once."""
         batch = WriteBatch(raw_mode=True)
         for key, value in self.changes:
             if value is None:
                 batch.delete(key)
             else:
                 batch.put(key, value)
-        for space in self.dropped:
-            batch.delete_range(space_prefix(space), space_end(space))
+            if is_listed(key):
+                if value is None:
+                    batch.delete(index_key(key))
+                else:
+                    batch.put(index_key(key), b"")
+        for start, end in map(space_bounds, self.dropped):
+            batch.delete_range(start, end)
+            if is_listed(start):
+                batch.delete_range(index_key(start), index_key(end))
         return batch
 
 

@@ -4,6 +4,9 @@ The snapshot is that of a RocksDB iterator: it sees the database of the moment w
 binding's `Snapshot` see later writes, so that class is of no use here.) The database may hold undurable writes at that
 moment. The argument `durable` holds the durable values of their keys, which replace them.
 
+A scan of keys alone reads the index of keys of a listed space (`key_encoding`), if it is one. In any other space it
+reads values, too. The keys of a slice may therefore be those of the index. Both are decoded alike.
+
 An iterator keeps its database open, so all cursors must be closed before the database.
 """
 
@@ -14,8 +17,16 @@ from typing import NamedTuple, cast
 
 from rocksdict import Rdict, RdictIter, ReadOptions
 
-from lazulite.engine.contract import EngineUnavailableError, Key
-from lazulite.engine.key_encoding import decode_key, decode_keys, decode_together, encode_key, space_of
+from lazulite.engine.contract import EngineUnavailableError, JoinedKeys, Key
+from lazulite.engine.key_encoding import (
+    SPACE_BYTES,
+    decode_key,
+    decode_keys,
+    encode_key,
+    index_key,
+    is_listed,
+    join_keys,
+)
 from lazulite.engine.rocksdb.errors import STORE_ERRORS
 from lazulite.engine.rocksdb.group_commit import Bounds
 from lazulite.engine.rocksdb.options import RocksSettings
@@ -29,8 +40,6 @@ _RUN_ROWS_MAX = 16
 _RUN_KEYS_MAX = 256
 _LARGE_BYTES = 16 << 10
 """A larger row ends its run."""
-_KEYS_READ_AHEAD_BYTES = 64 << 10
-"""Keys lie far apart if values are long: fewer reads get them. Jumps read more in vain the longer this is."""
 
 
 class RowSlice:
@@ -50,13 +59,14 @@ class RowSlice:
         """See `Slice`."""
         return decode_keys(self.keys)
 
-    def text(self, start: int, prefix: str) -> str | None:
+    def joined(self, start: int) -> JoinedKeys:
         """See `Slice`."""
-        return decode_together(self.keys[start:], prefix)
+        return join_keys(self.keys[start:] if start else self.keys, SPACE_BYTES)
 
     def find(self, key: Key, start: int) -> int:
         """See `Slice`."""
-        return bisect_left(self.keys, encode_key(space_of(self.keys[start]), *key), start)
+        sought = self.keys[start][:SPACE_BYTES] + encode_key(0, *key)[SPACE_BYTES:]
+        return bisect_left(self.keys, sought, start)
 
 
 class Cursor:
@@ -72,21 +82,22 @@ class Cursor:
         *,
         keys_only: bool = False,
     ) -> None:
-        """Take the snapshot; `limit` bounds the rows in all. With `keys_only`, most values are empty."""
+        """Take the snapshot; `limit` bounds the rows in all. With `keys_only`, values of a listed space are empty."""
         self.done = limit == 0 or not ranges
         """Whether all rows were read."""
         self._left = limit
         self._settings = settings
-        self._keys_only = keys_only
-        self._rows_max = settings.slice_keys_max if keys_only else settings.slice_rows_max
         self._closed = False
         if self.done:
             return
-        run_max = _RUN_KEYS_MAX if keys_only else _RUN_ROWS_MAX
+        self._keys_only = keys_only and is_listed(ranges[0][0])
+        self._rows_max = settings.slice_keys_max if self._keys_only else settings.slice_rows_max
+        run_max = _RUN_KEYS_MAX if self._keys_only else _RUN_ROWS_MAX
         run_rows = run_max if limit is None else min(limit, run_max)
         with STORE_ERRORS:
-            if keys_only:
-                runs = _runs_of_keys([_key_range(database, *bounds) for bounds in ranges], run_rows)
+            if self._keys_only:
+                runs = _runs_of_keys([_key_range(database, *map(index_key, bounds)) for bounds in ranges], run_rows)
+                durable = {index_key(key): value for key, value in durable.items()}
             else:
                 runs = _runs_of(database.iter(_options(ranges[-1][1])), ranges, run_rows)
         self._runs = replaced(runs, durable) if durable else runs
@@ -164,10 +175,7 @@ class _Keys(NamedTuple):
 
 def _key_range(database: Rdict, start: bytes, end: bytes) -> _Keys:
     options = _options(end)
-    # The values around the keys would push out what is read by its key.
-    options.fill_cache(False)  # type: ignore[call-arg]  # the binding's stub lacks the argument
     witness = database.iter(options)
-    options.set_readahead_size(_KEYS_READ_AHEAD_BYTES)
     keys = cast("Iterable[bytes]", database.keys(from_key=start, read_opt=options))
     return _Keys(start, end, keys, witness)
 

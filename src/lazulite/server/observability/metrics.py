@@ -48,7 +48,7 @@ READINGS = {
     "store_file_bytes": "The store's tables on disk.",
     "store_memtable_bytes": "What the store holds in memory until it is written to tables.",
     "store_cache_bytes": "Blocks of tables kept in memory.",
-    "store_keys_estimate": "Rows in the store, roughly.",
+    "store_keys_estimate": "Rows in the store, roughly; those of containers count twice.",
     "store_compactions": "Compactions that run now.",
     "store_compaction_debt_bytes": "What compactions still have to rewrite, roughly.",
     "store_writes_stopped": "1 while the store takes no writes because compactions are behind.",
