@@ -6,22 +6,22 @@ from itertools import count
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rocksdict import Rdict, WriteBatch
+from rocksdict import Rdict
 
 from lazulite.engine.contract import LISTED, Key
-from lazulite.engine.key_encoding import decode_key, encode_key, index_key, space_bounds
+from lazulite.engine.key_encoding import decode_key, encode_key
 from lazulite.engine.rocksdb.data_directory import DataDirectory
 from lazulite.engine.rocksdb.options import RocksSettings
+from lazulite.engine.rocksdb.rollback_journal import Batch
 from lazulite.engine.rocksdb.scan import Cursor
 
-_SPACE = LISTED | 1
-_KEYS = [encode_key(_SPACE, "p", f"{number:02}") for number in range(48)]
+_ROWS = [f"{number:02}" for number in range(48)]
 _SIZES = [0, 1, 40, 20_000]
-keys = st.sampled_from(_KEYS)
-contents = st.lists(st.sampled_from([None, *_SIZES]), min_size=len(_KEYS), max_size=len(_KEYS)).map(
-    lambda sizes: {key: size for key, size in zip(_KEYS, sizes, strict=True) if size is not None}
+names = st.sampled_from(_ROWS)
+contents = st.lists(st.sampled_from([None, *_SIZES]), min_size=len(_ROWS), max_size=len(_ROWS)).map(
+    lambda sizes: {row: size for row, size in zip(_ROWS, sizes, strict=True) if size is not None}
 )
-undurable = st.dictionaries(keys, st.none() | st.sampled_from(_SIZES), max_size=20)
+undurable = st.dictionaries(names, st.none() | st.sampled_from(_SIZES), max_size=20)
 edges = st.lists(st.integers(0, 50), min_size=2, max_size=6, unique=True).map(sorted) | st.just([0, 50])
 
 
@@ -37,8 +37,8 @@ def _row(size: int, durable: bool) -> bytes:
     return (b"d" if durable else b"s") + bytes(size)
 
 
-def _ranges(edges: Sequence[int]) -> list[tuple[bytes, bytes]]:
-    bounds = [encode_key(_SPACE, "p", f"{edge:02}") for edge in edges]
+def _ranges(edges: Sequence[int], space: int) -> list[tuple[bytes, bytes]]:
+    bounds = [encode_key(space, "p", f"{edge:02}") for edge in edges]
     return list(zip(bounds[::2], bounds[1::2], strict=False))
 
 
@@ -48,39 +48,37 @@ def _ranges(edges: Sequence[int]) -> list[tuple[bytes, bytes]]:
     undurable,
     edges,
     st.none() | st.integers(0, 40),
-    st.sampled_from([1, 7, 256]),
-    st.integers(1, 60_000),
+    st.tuples(st.sampled_from([1, 7, 256]), st.integers(1, 60_000)),
     st.booleans(),
+    st.sampled_from([1, LISTED | 1]),
 )
 def test_a_cursor_reads_what_is_durable_and_no_more(
     database: Rdict,
-    stored: dict[bytes, int],
-    replaced: dict[bytes, int | None],
+    stored: dict[str, int],
+    replaced: dict[str, int | None],
     edges: list[int],
     limit: int | None,
-    slice_rows: int,
-    slice_bytes: int,
+    slices: tuple[int, int],
     keys_only: bool,
+    space: int,
 ) -> None:
-    batch = WriteBatch(raw_mode=True)
-    start, end = space_bounds(_SPACE)
-    batch.delete_range(start, end)
-    batch.delete_range(index_key(start), index_key(end))
-    for key, size in stored.items():
-        batch.put(key, _row(size, durable=False))
-        batch.put(index_key(key), b"")
-    database.write(batch)
-    ranges = _ranges(edges)
+    now: dict[bytes, bytes | None] = {
+        encode_key(space, "p", row): _row(size, durable=False) for row, size in stored.items()
+    }
+    database.write(Batch((), dropped=[space]).encoded())
+    database.write(Batch(list(now.items())).encoded())
+    ranges = _ranges(edges, space)
     durable = {
         key: None if size is None else _row(size, durable=True)
-        for key, size in replaced.items()
+        for key, size in ((encode_key(space, "p", row), size) for row, size in replaced.items())
         if any(start <= key < end for start, end in ranges)
     }
-    now = {key: _row(size, durable=False) for key, size in stored.items()} | durable
+    now |= durable
     inside = [(key, now[key]) for key in sorted(now) for start, end in ranges if start <= key < end]
     expected = [(decode_key(key), value) for key, value in inside if value is not None][:limit]
 
-    settings = RocksSettings(slice_rows_max=slice_rows, slice_keys_max=slice_rows, slice_bytes_max=slice_bytes)
+    rows, size = slices
+    settings = RocksSettings(slice_rows_max=rows, slice_keys_max=rows, slice_bytes_max=size)
     cursor = Cursor(database, ranges, durable, limit, settings, keys_only=keys_only)
     ticks = count()
     found: list[tuple[Key, bytes]] = []

@@ -4,8 +4,8 @@ The snapshot is that of a RocksDB iterator: it sees the database of the moment w
 binding's `Snapshot` see later writes, so that class is of no use here.) The database may hold undurable writes at that
 moment. The argument `durable` holds the durable values of their keys, which replace them.
 
-A scan of keys alone reads the index of keys of a listed space (`key_encoding`), if it is one. In any other space it
-reads values, too. The keys of a slice may therefore be those of the index. Both are decoded alike.
+A scan of keys alone reads the index of keys of a listed space (`key_encoding`), and the keys of rows in any other. The
+keys of a slice may therefore be those of the index. Both are decoded alike.
 
 An iterator keeps its database open, so all cursors must be closed before the database.
 """
@@ -82,22 +82,24 @@ class Cursor:
         *,
         keys_only: bool = False,
     ) -> None:
-        """Take the snapshot; `limit` bounds the rows in all. With `keys_only`, values of a listed space are empty."""
+        """Take the snapshot; `limit` bounds the rows in all. With `keys_only`, most values are empty."""
         self.done = limit == 0 or not ranges
         """Whether all rows were read."""
         self._left = limit
         self._settings = settings
+        self._keys_only = keys_only
+        self._rows_max = settings.slice_keys_max if keys_only else settings.slice_rows_max
         self._closed = False
         if self.done:
             return
-        self._keys_only = keys_only and is_listed(ranges[0][0])
-        self._rows_max = settings.slice_keys_max if self._keys_only else settings.slice_rows_max
-        run_max = _RUN_KEYS_MAX if self._keys_only else _RUN_ROWS_MAX
+        run_max = _RUN_KEYS_MAX if keys_only else _RUN_ROWS_MAX
         run_rows = run_max if limit is None else min(limit, run_max)
         with STORE_ERRORS:
-            if self._keys_only:
-                runs = _runs_of_keys([_key_range(database, *map(index_key, bounds)) for bounds in ranges], run_rows)
-                durable = {index_key(key): value for key, value in durable.items()}
+            if keys_only:
+                if is_listed(ranges[0][0]):
+                    ranges = [(index_key(start), index_key(end)) for start, end in ranges]
+                    durable = {index_key(key): value for key, value in durable.items()}
+                runs = _runs_of_keys([_key_range(database, *bounds) for bounds in ranges], run_rows)
             else:
                 runs = _runs_of(database.iter(_options(ranges[-1][1])), ranges, run_rows)
         self._runs = replaced(runs, durable) if durable else runs
