@@ -91,6 +91,10 @@ def test_what_surrounds_the_text_is_left_out() -> None:
     assert node == xml.Node("a", "x&<", (), xml.Place(1, len(DECLARATION) + 2), {"b": "1"})
 
 
+def test_only_one_byte_order_mark_is_skipped() -> None:
+    assert rejection(b"\xef\xbb\xbf" * 2 + b"<a/>").code == "InvalidXmlDocument"
+
+
 def test_a_namespace_is_part_of_the_name() -> None:
     assert xml.read(b"<a xmlns='urn:x'/>").name == "{urn:x}a"
 

@@ -87,6 +87,8 @@ def reading(body: bytes, *, max_bytes: int, max_elements: int, max_depth: int = 
     if len(body) > max_bytes:
         raise ServiceError("RequestBodyTooLarge")
     body = body.removeprefix(BOM)
+    if body.startswith(BOM):  # Expat would skip it.
+        raise invalid_document(_PARSE_ERROR, Place(1, 1))
     _check_encoding(body)
     yield
     if b"<!DOCTYPE" in body:
