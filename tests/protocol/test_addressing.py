@@ -98,9 +98,18 @@ def test_any_host_and_path_are_taken_apart_or_rejected(host: str, path: str) -> 
         assert address.root.endswith("/")
 
 
-def test_a_long_host_is_read_but_not_cached() -> None:
-    addressing = Addressing()
-    for count in (10, 300, 5000):
-        host = "a" * count + ".table.localhost"
-        assert addressing.locate(Request("GET", "/", headers={"host": host})).account == "a" * count
-    assert addressing._cached.cache_info().currsize == 1
+@pytest.mark.parametrize(("length", "cached"), [(26, 1), (256, 1), (257, 0), (5000, 0)])
+def test_a_long_host_is_read_but_not_cached(length: int, cached: int) -> None:
+    account = "a" * (length - len(".table.localhost"))
+    host = f"{account}.table.localhost"
+    locating, naming = Addressing(), Addressing()
+    assert locating.locate(Request("GET", "/", headers={"host": host})).account == account
+    assert naming.names_account(host)
+    assert [each._cached.cache_info().currsize for each in (locating, naming)] == [cached, cached]
+
+
+@pytest.mark.parametrize(("length", "cached"), [(10, 1), (256, 1), (257, 0), (5000, 0)])
+def test_a_long_account_segment_is_read_but_not_cached(length: int, cached: int) -> None:
+    addressing, account = Addressing(), "a" * (length - len("h:1"))
+    assert addressing.locate(Request("GET", f"/{account}/t", headers={"host": "h:1"})).account == account
+    assert addressing._cached_root.cache_info().currsize == cached

@@ -16,4 +16,10 @@ def test_rejections(text: str) -> None:
     with pytest.raises(ServiceError) as caught:
         read_timeout({"timeout": text})
     assert caught.value.code == "InvalidQueryParameterValue"
-    assert caught.value.details[0] == ("QueryParameterName", "timeout")
+    assert list(caught.value.details) == [("QueryParameterName", "timeout"), ("QueryParameterValue", text)]
+
+
+def test_a_rejection_repeats_the_beginning_of_a_long_value() -> None:
+    with pytest.raises(ServiceError) as caught:
+        read_timeout({"timeout": "a" * 64 + "b" * 64})
+    assert caught.value.details[1] == ("QueryParameterValue", "a" * 64)

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.steps import finish
-from lazulite.table.payload.json_reader import read_members
+from lazulite.table.payload.json_reader import read_entity, read_members, read_table_name
 from lazulite.table.payload.json_walk import DEPTH_MAX, MEMBERS_MAX
 
 
@@ -70,3 +70,35 @@ def test_hostile_bodies_are_rejected_in_linear_time(tail: bytes) -> None:
     """With a scanner that tries each quote of an unfinished string again, this does not end."""
     with pytest.raises(ServiceError):
         finish(read_members(b"[" * (DEPTH_MAX + 1) + tail * 1_000_000))
+
+
+def test_an_entity_has_its_names_once_and_no_members_of_the_services() -> None:
+    members = b'"PartitionKey":"p","Timestamp":"t","odata.etag":"e","x@y":1,"A@odata.type":"Edm.Int64","A":"5"'
+    entity = finish(read_entity(b"{%b}" % members))
+    assert (entity.partition_key, entity.row_key) == ("p", None)
+    assert {name: (value.edm.name, value.literal) for name, value in entity.properties.items()} == {
+        "A": ("Edm.Int64", '"5"')
+    }
+    with pytest.raises(ServiceError, match="DuplicatePropertiesSpecified"):
+        finish(read_entity(b'{%b,"A":"5"}' % members))
+
+
+@pytest.mark.parametrize(
+    ("body", "name"),
+    [
+        (b'{"TableName":"people"}', "people"),
+        (b'{"odata.type":"x","TableName@odata.type":"Edm.String","TableName":"people"}', "people"),
+        (b"{}", None),
+        (b'{"TableName":""}', None),
+        (b'{"TableName":5}', None),
+        (b'{"tablename":"people"}', None),
+        (b'{"TableName":"people","Other":1}', None),
+        (b'{"TableName":"people","TableName":"people"}', None),
+    ],
+)
+def test_a_new_table_has_a_name_and_nothing_else(body: bytes, name: str | None) -> None:
+    if name is not None:
+        assert finish(read_table_name(body)) == name
+        return
+    with pytest.raises(ServiceError, match="InvalidInput"):
+        finish(read_table_name(body))

@@ -89,6 +89,37 @@ async def test_size_ends_a_page(engine: Engine) -> None:
     assert page.next is not None
 
 
+@pytest.mark.parametrize(("page_bytes", "deadline", "whole"), [(2, 7, True), (1, 7, False), (2, 6, False)])
+async def test_a_page_ends_beyond_its_size_and_its_time(page_bytes: int, deadline: float, whole: bool) -> None:
+    request = PageRequest(SPACE, ALL, None, bytes, serialize_steps, 1000, deadline)
+    reader = PageReader(request, QueryLimits(page_bytes=page_bytes), lambda: 7)
+    await reader.read(_sliced([b"r"] * 3, 0, [1]))
+    assert (reader.page.next is None) == whole
+
+
+@pytest.mark.parametrize(
+    ("row_seconds", "runs"),
+    [(0, [2, 4, 8, 16, 32, 64, 64]), (1 / 64, [2, 4, 8, 16, 8, 16, 8]), (1, [2, 1, 1, 1, 1, 1, 1])],
+)
+async def test_runs_take_about_an_eighth_of_a_slice(row_seconds: float, runs: list[int]) -> None:
+    now, found = 0.0, [0]
+
+    def predicate(_: bytes) -> bool:
+        nonlocal now
+        now += row_seconds
+        found[-1] += 1
+        return True
+
+    def monotonic() -> float:
+        if found[-1]:  # The first look of a checkpoint.
+            found.append(0)
+        return now
+
+    request = PageRequest(SPACE, ALL, predicate, bytes, serialize_steps, 1000, float("inf"))
+    await PageReader(request, QueryLimits(slice_seconds=1), monotonic).read(_sliced([b"r"] * 500, 0, [500]))
+    assert found[:7] == runs
+
+
 async def test_nothing_asked_nothing_read(engine: Engine) -> None:
     assert await _read(engine, 0) == Page()
     request = PageRequest(SPACE, [], None, bytes, serialize_steps, 10, 0)
