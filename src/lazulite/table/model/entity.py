@@ -79,7 +79,7 @@ def build_entity(values: dict[str, Json], types: Mapping[str, Json]) -> Steps[En
                 edm = type_of_json(value) if type_name is None else _named_type(type_name)
                 literal, value_bytes = _literal_and_size(edm, value)
                 properties[name] = Property(edm, literal)
-                size.add(name, edm, literal, value_bytes)
+                size.add(name, edm, value_bytes)
     except DateTimeRangeError as error:
         message = f"The '{name}' parameter of value '{error.text}' is out of range."
         raise ServiceError("OutOfRangeInput", message) from None
@@ -137,7 +137,7 @@ def check_merged(partition_key: str, row_key: str, properties: Mapping[str, Prop
     """
     size = _Size(partition_key, row_key)
     for name, (edm, literal) in properties.items():
-        size.add(name, edm, literal, edm.size(literal))
+        size.add(name, edm, edm.size(literal))
         if len(literal) > _LARGE_LITERAL:
             yield
     size.check()
@@ -148,13 +148,12 @@ class _Size:
 
     def __init__(self, partition_key: str | None, row_key: str | None) -> None:
         self._bytes = 4 + 2 * (utf16_length(partition_key or "") + utf16_length(row_key or ""))
-        self._properties = self._literals = 0
+        self._properties = 0
         self._value_too_large = False
 
-    def add(self, name: str, edm: EdmType, literal: str, value_bytes: int) -> None:
-        """Add a property, given its literal and the size of its value."""
+    def add(self, name: str, edm: EdmType, value_bytes: int) -> None:
+        """Add a property, given the size of its value."""
         self._properties += 1
-        self._literals += len(literal)
         self._bytes += _PROPERTY_OVERHEAD_BYTES + 2 * utf16_length(name) + value_bytes
         self._value_too_large = self._value_too_large or value_bytes > edm.limit
 
@@ -168,8 +167,6 @@ class _Size:
         """
         if self._properties > PROPERTIES_MAX:
             raise ServiceError("TooManyProperties")
-        if 2 * self._literals <= STRING.limit and not self._value_too_large:  # Its keys have checks of their own.
-            return
         if self._bytes > ENTITY_MAX_BYTES:
             raise ServiceError("EntityTooLarge")
         if self._value_too_large:
