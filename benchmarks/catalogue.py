@@ -3,12 +3,11 @@
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
+from itertools import pairwise
 from random import Random
 from urllib.parse import quote
 
-from benchmarks.entities import COUNT_BASE, PARTITION_ROWS, TRANSACTION_ROWS, entity
-from benchmarks.entities import partition_key as p_key
-from benchmarks.entities import row_key as r_key
+from benchmarks.entities import COUNT_BASE, PARTITION_ROWS, TRANSACTION_ROWS, entity, partition_key, row_key
 from benchmarks.requests import MINIMAL, TABLE, Builder
 from benchmarks.workload import MARK, Workload
 
@@ -50,16 +49,16 @@ class Catalogue(Builder):
         """Return transactions that store so many entities, made of their numbers; each is to be sent once."""
         starts = range(0, rows, TRANSACTION_ROWS)
         batches = [self.requests.transaction([build(start + n) for n in range(TRANSACTION_ROWS)]) for start in starts]
-        return Workload("load", TRANSACTION_ROWS, 4, 202, batches, _INSERTED, entities=self.entities)
+        return self._batches("load", batches)
 
     def preload(self) -> Workload:
         """Return transactions that fill partition after partition: ten to each, with its number."""
-        partition = self.fill(PARTITION_ROWS, lambda number: entity(f"r{_MARKED}", r_key(number), number))
+        partition = self.fill(PARTITION_ROWS, lambda number: entity(f"r{_MARKED}", row_key(number), number))
         return replace(partition, sharing=PARTITION_ROWS // TRANSACTION_ROWS)
 
     def spread_preload(self) -> Workload:
         """Return transactions that each fill a partition of their own."""
-        return self.fill(SPREAD_ROWS, lambda number: entity(f"t{_MARKED}", r_key(number), number))
+        return self.fill(SPREAD_ROWS, lambda number: entity(f"t{_MARKED}", row_key(number), number))
 
     def scan_preload(self) -> Workload:
         """Return transactions that fill the partition to scan."""
@@ -68,7 +67,7 @@ class Catalogue(Builder):
     def get(self, connections: int = 32, *, signed: bool = False) -> Workload:
         """Read single entities, authorized by SAS, or each request signed with the account's key."""
         name, build = ("Shared Key", self.requests.signed) if signed else ("SAS", self.requests.raw)
-        paths = [f"{TABLE}(PartitionKey='{p_key(n)}',RowKey='{r_key(n)}')" for n in self._numbers]
+        paths = [f"{TABLE}(PartitionKey='{partition_key(n)}',RowKey='{row_key(n)}')" for n in self._numbers]
         return self._read(f"point GET, {name}", 1, [build("GET", path) for path in paths], connections)
 
     def insert(self, connections: int = 64, partitions: int = WRITE_PARTITIONS) -> Workload:
@@ -87,16 +86,12 @@ class Catalogue(Builder):
         """Insert a hundred entities at a time, all or nothing."""
         keys = [f"{_MARKED}-{number:02d}" for number in range(TRANSACTION_ROWS)]
         requests = [self.requests.transaction([entity(part, key) for key in keys]) for part in _WRITTEN]
-        return replace(
-            self._read("entity group transaction", TRANSACTION_ROWS, requests, connections),
-            status=202,
-            witness=_INSERTED,
-        )
+        return self._batches("entity group transaction", requests, connections)
 
     def pages(self, name: str = PAGE, connections: int = 4) -> Workload:
         """Query whole partitions of 1,000 entities, in one of the ways of `PAGES`."""
         query, accept = PAGES[name]
-        filters = sorted({f"PartitionKey eq '{p_key(number)}'" for number in self._numbers})
+        filters = sorted({f"PartitionKey eq '{partition_key(number)}'" for number in self._numbers})
         requests = [self._query(text, query, accept) for text in filters]
         pages = self._read(name, min(self.entities, PARTITION_ROWS), requests, connections)
         return replace(pages, witness=b'"Text"' if query else _ENTITY)
@@ -106,8 +101,8 @@ class Catalogue(Builder):
         filters = []
         for number in self._numbers:
             start = number % PARTITION_ROWS // RANGE_ROWS * RANGE_ROWS
-            rows = f"RowKey ge '{r_key(start)}' and RowKey le '{r_key(start + RANGE_ROWS - 1)}'"
-            filters.append(f"PartitionKey eq '{p_key(number)}' and {rows}")
+            rows = f"RowKey ge '{row_key(start)}' and RowKey le '{row_key(start + RANGE_ROWS - 1)}'"
+            filters.append(f"PartitionKey eq '{partition_key(number)}' and {rows}")
         return self._read("range of 100", RANGE_ROWS, list(map(self._query, filters)))
 
     def scan(self) -> Workload:
@@ -124,13 +119,16 @@ class Catalogue(Builder):
 
     def table_scan(self) -> Workload:
         """Scan the whole table, slice after slice, with a filter that next to no entity meets."""
-        bounds = [(p_key(start), p_key(start + SLICE_ROWS)) for start in range(0, self.entities, SLICE_ROWS)]
+        bounds = pairwise(map(partition_key, range(0, self.entities + SLICE_ROWS, SLICE_ROWS)))
         test = f"Count eq {COUNT_BASE + 500}L and Ratio gt 0.5"
         requests = [self._query(f"PartitionKey ge '{low}' and PartitionKey lt '{up}' and {test}") for low, up in bounds]
         return self._read("scan of the table", min(self.entities, SLICE_ROWS), requests)
 
     def _query(self, text: str, more: str = "", accept: str = MINIMAL) -> bytes:
         return self.requests.raw("GET", f"{TABLE}()", f"$filter={quote(text)}{more}", accept=accept)
+
+    def _batches(self, name: str, requests: list[bytes], connections: int = 4) -> Workload:
+        return Workload(name, TRANSACTION_ROWS, connections, 202, requests, _INSERTED, entities=self.entities)
 
     def _read(self, name: str, units: int, requests: list[bytes], connections: int = 4) -> Workload:
         return Workload(name, units, connections, 200, requests, _ENTITY, entities=self.entities)

@@ -36,7 +36,7 @@ class Line(NamedTuple):
         return 1 / share if share else None
 
 
-def _number(form: str, value: float | None) -> str:
+def _cell(form: str, value: float | None) -> str:
     return NONE if value is None else format(value, form)
 
 
@@ -101,12 +101,10 @@ def _runs(rows: Sequence[Row]) -> list[str]:
     """Return a table of runs."""
     groups = grouped(rows, "workload", "variant", "mode", "entities")
     lines = [Line(each, group) for group in groups for each in grouped(group, "subject", "connections")]
-    values = {head: [value(line) for line in lines] for head, (_, value) in COLUMNS.items()}
-    shown = {head: COLUMNS[head][0] for head, found in values.items() if any(each is not None for each in found)}
-    cells = [
-        [*_labels(line), *(_number(form, values[head][at]) for head, form in shown.items())]
-        for at, line in enumerate(lines)
-    ]
+    columns = {head: [_cell(form, value(line)) for line in lines] for head, (form, value) in COLUMNS.items()}
+    shown = {head: cells for head, cells in columns.items() if {*cells} != {NONE}}
+    labels = zip(*map(_labels, lines), strict=True)
+    cells = zip(*labels, *shown.values(), strict=True)
     return table(("workload", "entities", "connections", "subject", "mode", *shown), cells)
 
 

@@ -2,9 +2,9 @@
 
 Heavy are bodies of up to 4 MiB, and requests for entities of nearly 1 MiB.
 
-A service in this process, on asyncio's own event loop, whose callbacks are timed: processor time of the loop's thread,
-so that other programs count little. The client is another thread. Each request is sent several times; of its longest
-stretches the shortest counts, and the status tells which work was done.
+A server in a thread of this process, on asyncio's own event loop, whose callbacks are timed: processor time of that
+thread, so that other programs count little. Each request is sent several times; of its longest stretches the shortest
+counts, and the status tells which work was done.
 """
 
 import argparse
@@ -23,13 +23,10 @@ from tests.table.heavy_bodies import BATCH_TYPE
 
 from benchmarks.exchange import exchange
 from benchmarks.requests import Requests
-from lazulite.app.servers import open_servers
 from lazulite.app.services import calm_collector
-from lazulite.app.stores import open_store
-from lazulite.auth.accounts.account import DEVELOPMENT_ACCOUNT
 from lazulite.protocol.version import NEWEST
-from lazulite.settings.addresses import TABLE
-from lazulite.settings.config import Settings
+from lazulite.server import lifecycle
+from lazulite.testing import server
 
 _ENTITY = "heavy(PartitionKey='p',RowKey='r')"
 _JSON, _ATOM, _XML = ("application/json", "application/atom+xml", "application/xml")
@@ -107,10 +104,8 @@ def measure(port: int, took: list[float], only: str, repeats: int) -> Iterator[t
         yield from sorted(found)[:1]
 
 
-async def run(location: Path, only: str, repeats: int) -> list[tuple[float, float, int, str]]:
+def run(location: Path, only: str, repeats: int) -> list[tuple[float, float, int, str]]:
     """Serve and measure; return the findings of `measure`, the longest stretch first."""
-    accounts = {DEVELOPMENT_ACCOUNT.name: DEVELOPMENT_ACCOUNT}
-    settings = Settings(location=location, services=(TABLE,), accounts=accounts)
     took: list[float] = []
     callback = vars(asyncio.Handle)["_run"]  # There is no other way to see each callback.
 
@@ -119,15 +114,13 @@ async def run(location: Path, only: str, repeats: int) -> list[tuple[float, floa
         callback(handle)
         took.append(time.thread_time() - began_s)
 
-    async with open_store(settings) as store, open_servers(settings, store) as servers:
-        await servers.start()
+    plain_loop, timed_loop = (
+        mock.patch.object(lifecycle, "uvloop", None),
+        mock.patch.object(asyncio.Handle, "_run", timed),
+    )
+    with plain_loop, timed_loop, server(location) as storage:
         calm_collector()
-        try:
-            with mock.patch.object(asyncio.Handle, "_run", timed):
-                found = await asyncio.to_thread(lambda: list(measure(servers.port, took, only, repeats)))
-        finally:
-            await servers.stop()
-    return sorted(found, reverse=True)
+        return sorted(measure(storage.port, took, only, repeats), reverse=True)
 
 
 def main() -> None:
@@ -137,7 +130,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3, help="of each request (%(default)s)")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="lazulite-stretches-") as place:
-        found = asyncio.run(run(Path(place), arguments.only, arguments.repeats))
+        found = run(Path(place), arguments.only, arguments.repeats)
     print("longest stretch, ms | in all, ms | status | request")
     for longest_s, total_s, status, name in found[:30]:
         print(f"{longest_s * 1000:19.1f} | {total_s * 1000:10.1f} | {status:6} | {name}")
