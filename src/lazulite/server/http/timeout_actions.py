@@ -8,7 +8,6 @@ from lazulite.server.http.parser import Reading
 from lazulite.server.http.pending_request import PendingRequest
 from lazulite.server.http.response_sender import reject, respond
 from lazulite.server.http.states import Action, State
-from lazulite.server.http.timeouts import TICK_SECONDS
 
 
 def _close(connection: ConnectionParts) -> None:
@@ -16,11 +15,9 @@ def _close(connection: ConnectionParts) -> None:
 
 
 def _check_body(connection: ConnectionParts) -> None:
-    """Give up a body that makes no progress or comes too slowly."""
+    """Give up a body that makes no progress or comes too slowly; look again at the next tick."""
     if connection.body_is_too_slow():
         _reject_input(connection)
-    else:
-        connection.deadline_s = connection.server.clock() + TICK_SECONDS
 
 
 def _reject_input(connection: ConnectionParts) -> None:

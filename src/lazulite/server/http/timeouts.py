@@ -16,7 +16,7 @@ class Watched(Protocol):
     deadline_s: float
 
     def on_timeout(self) -> None:
-        """Act: the deadline has passed. Sets a new one."""
+        """Act: the deadline has passed. It is called at each tick until there is a new one."""
         ...
 
 
