@@ -1,15 +1,22 @@
 """Bearer tokens and the challenge, beside other credentials."""
 
 from typing import cast
+from unittest.mock import create_autospec
 
 import pytest
 
+from lazulite.auth.accounts.account import AccountDirectory
+from lazulite.auth.authenticator import Authenticator
 from lazulite.auth.bearer.authentication import BearerAuthentication
+from lazulite.auth.delegation.store import DelegationStore
 from lazulite.auth.grant import SHARED_KEY_GRANT, Grant
 from lazulite.protocol.message import Request
 from lazulite.protocol.version import NEWEST, UNSTATED, RequestVersion
+from lazulite.queue.credentials import QUEUE_CREDENTIALS
 
 from .credentials import (
+    ACCOUNT,
+    NOW,
     Fixture,
     sas,
     shared_key,
@@ -51,6 +58,24 @@ async def test_bearer_token_is_checked_by_the_issuer(service: Fixture, bearer: A
     _, grant = await service.ask(Request("GET", "/acct/T", table_query(), headers=headers, scheme="https"))
     assert grant.kind == "bearer"
     assert bearer.asked == [("a.b.c", "https", "2019-07-07")]
+
+
+@pytest.mark.parametrize(
+    ("bearer", "delegations"),
+    [
+        (create_autospec(BearerAuthentication, instance=True, actions=None), None),
+        (None, create_autospec(DelegationStore, instance=True)),
+    ],
+    ids=["no store", "no issuer"],
+)
+async def test_delegation_needs_an_issuer_and_a_store(
+    service: Fixture, bearer: BearerAuthentication | None, delegations: DelegationStore | None
+) -> None:
+    accounts = AccountDirectory({"acct": ACCOUNT})
+    service.authenticator = Authenticator(
+        accounts, lambda: NOW, service._read_policies, QUEUE_CREDENTIALS, bearer=bearer, delegations=delegations
+    )
+    assert await service.code(Request("GET", "/acct/q", "skoid=x&sv=2025-07-05&sig=x")) == "AuthenticationFailed"
 
 
 async def test_empty_bearer_token_is_passed_to_the_issuer(service: Fixture, bearer: AcceptingBearer) -> None:

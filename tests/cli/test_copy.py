@@ -173,7 +173,8 @@ def test_verify_only_finds_a_changed_row_and_writes_nothing(source: Path, tmp_pa
     assert lazulite.copy(source, target, "--verify-only") == (0, moved, "")
     assert "table      devstoreaccount1/Orders: 40 entities, " in moved
     assert "table      devstoreaccount1/Empty: 0 entities, " in moved
-    assert "accounts   1\n" in moved
+    assert "\naccounts   1\n" in moved
+    assert "\ntables     2\nentities   40\nqueues     0\nmessages   0\ncontainers 0\nblobs      0\n" in moved
     asyncio.run(set_row(target, "r", assemble(system_clock(), encode_keys("p03", "R"), "")))
     code, printed, complaint = lazulite.copy(source, target, "--verify-only")
     assert code == 1

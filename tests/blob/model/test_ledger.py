@@ -5,7 +5,7 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lazulite.blob.model.ledger import Ledger, new_number, read_ledger
+from lazulite.blob.model.ledger import Ledger, Uncommitted, new_number, read_ledger
 
 _STEPS = st.lists(st.tuples(st.sampled_from(["new", "share", "release", "sweep"]), st.integers(0, 9)), max_size=40)
 
@@ -35,6 +35,12 @@ def test_the_end_of_an_upload_makes_its_blocks_garbage_once() -> None:
     ledger = Ledger(upload=7).end_upload()
     assert (ledger.upload, ledger.garbage) == (0, ("w7",))
     assert ledger.end_upload() == ledger
+
+
+def test_new_and_replaced_blocks_of_an_upload_are_counted() -> None:
+    ledger = Ledger().put_block(7, "a", 5, is_new=True).put_block(7, "b", 6, is_new=True)
+    assert (ledger.upload, ledger.uncommitted) == (7, Uncommitted(2, 0, "b", 6))
+    assert ledger.put_block(7, "a", 8, is_new=False).uncommitted == Uncommitted(2, 1, "a", 8)
 
 
 def test_inline_bytes_are_no_holding() -> None:

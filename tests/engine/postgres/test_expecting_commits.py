@@ -129,6 +129,18 @@ async def test_what_another_process_has_changed_is_read(two: Two, monkeypatch: p
     assert await one.get(1, "p", "n") == b"1"
 
 
+async def test_a_partition_that_others_change_is_kept_again_after_the_next_commit_but_one(
+    two: Two, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, other = two
+    await take(one, Take({}, {"a": b"a"}))
+    await take(other, Take({}, {"b": b"b"}))
+    calls = Calls(one, monkeypatch)
+    for row, made in (("c", ["apply", "read", "apply"]), ("d", ["read", "apply"]), ("e", ["apply"])):
+        await take(one, Take({}, {row: b""}))
+        assert calls.take() == made
+
+
 async def test_a_rejection_is_of_what_is_there(two: Two) -> None:
     """Not of what is kept."""
     one, other = two

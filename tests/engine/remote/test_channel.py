@@ -64,6 +64,15 @@ def test_messages_arrive_whole_and_in_order(turns: list[list[Message]], cuts: li
     assert received == [message for turn in turns for message in turn]
 
 
+async def test_many_messages_do_not_wait_for_the_end_of_the_iteration() -> None:
+    sender, wire, _ = channel([])
+    for number in range(63):
+        sender.post((number,))
+    assert wire.written == b""
+    sender.post((63,))
+    assert wire.written == await frames([[(number,) for number in range(64)]])
+
+
 async def test_nothing_arrives_after_the_end() -> None:
     received: list[Message] = []
     receiver, _, lost = channel(received)

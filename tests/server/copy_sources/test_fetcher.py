@@ -132,6 +132,16 @@ async def test_the_connection_goes_to_the_address_that_was_checked() -> None:
     assert f"Host: {NAME}:{other.port}".encode() in other.heads[0]
 
 
+async def test_four_addresses_of_a_name_are_tried() -> None:
+    absent = [f"127.0.0.{number}" for number in (2, 3, 4, 5)]
+    async with peer(answer(b"body")) as other:
+        url = f"http://{NAME}:{other.port}/"
+        reached = SourceFetcher([LOOPBACK], resolve=Resolver([*absent[:3], "127.0.0.1"]))
+        assert (await fetched(url, reached))[2] == b"body"
+        with pytest.raises(FetchFailedError):
+            await fetched(url, SourceFetcher([LOOPBACK], resolve=Resolver([*absent, "127.0.0.1"])))
+
+
 async def test_a_redirect_is_not_followed() -> None:
     async with peer(answer(b"secret")) as secret:
         moved = answer(b"", f"Location: {secret.url}/", status="302 Found")
