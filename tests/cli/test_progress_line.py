@@ -21,29 +21,29 @@ class Timer:
 def test_without_a_terminal_progress_is_a_line_every_few_seconds() -> None:
     output, timer = io.StringIO(), Timer()
     progress = ProgressLine(output, timer)
-    tally = Progress("copied", entities=500, tables=2)
+    tally = Progress("copied", rows=500, parts=2)
     for second in range(10):
         timer.now = second
-        tally.entities = 500 + 100 * second
+        tally.rows = 500 + 100 * second
         progress.show(tally)
         progress.clear()
     assert LINE_SECONDS == 5
-    assert output.getvalue() == "lazulite: copied 1,000 entities (100/s), 0 of 2 tables\n"
+    assert output.getvalue() == "lazulite: copied 1,000 rows (100/s), 0 of 2 parts\n"
 
 
 def test_terminal_has_one_bar_that_is_redrawn() -> None:
     output, timer = Terminal(), Timer()
     progress = ProgressLine(output, timer)
-    tally = Progress("compared", entities=0, entities_total=300, tables=1)
+    tally = Progress("compared", rows=0, rows_total=300, parts=1)
     for step in range(3):
         timer.now = step * DRAW_SECONDS
-        tally.entities = step * 100
+        tally.rows = step * 100
         progress.show(tally)
     progress.clear()
     assert output.getvalue().split("\r\x1b[K") == [
         "",
-        "[##########--------------------] compared 100 of 300 entities (1,000/s), 0 of 1 tables",
-        "[####################----------] compared 200 of 300 entities (1,000/s), 0 of 1 tables",
+        "[##########--------------------] compared 100 of 300 rows (1,000/s), 0 of 1 parts",
+        "[####################----------] compared 200 of 300 rows (1,000/s), 0 of 1 parts",
         "",
     ]
 
@@ -51,21 +51,21 @@ def test_terminal_has_one_bar_that_is_redrawn() -> None:
 def test_each_pass_has_its_own_rate() -> None:
     output, timer = io.StringIO(), Timer()
     progress = ProgressLine(output, timer)
-    progress.show(Progress("copied", entities=10**6))
+    progress.show(Progress("copied", rows=10**6))
     timer.now = 100.0
-    tally = Progress("compared", entities=0)
+    tally = Progress("compared", rows=0)
     progress.show(tally)
     timer.now = 110.0
-    tally.entities = 50
+    tally.rows = 50
     progress.show(tally)
-    assert output.getvalue().splitlines()[-1] == "lazulite: compared 50 entities (5/s), 0 of 0 tables"
+    assert output.getvalue().splitlines()[-1] == "lazulite: compared 50 rows (5/s), 0 of 0 parts"
 
 
-def test_the_bar_counts_tables_while_the_number_of_entities_is_unknown() -> None:
+def test_the_bar_counts_parts_while_the_number_of_rows_is_unknown() -> None:
     assert bar(Progress("copied", 10, None, 4, 1)).count("#") == 7
     assert bar(Progress("copied", 10, 40, 4, 4)).count("#") == 7
     assert bar(Progress("compared", 50, 40)).count("#") == 30, "more than expected"
     assert bar(Progress("compared", 0, 0)).count("#") == 0
     assert describe(Progress("compared", 1000, 2000, 3, 1), 1234.5) == (
-        "compared 1,000 of 2,000 entities (1,234/s), 1 of 3 tables"
+        "compared 1,000 of 2,000 rows (1,234/s), 1 of 3 parts"
     )

@@ -164,7 +164,7 @@ async def test_resumed_copy_skips_recorded_rows() -> None:
         pair.target._replace(engine=again),
         SPACES,
         timing(pair),
-        lambda tally: tallies.append(tally.entities),
+        lambda tally: tallies.append(tally.rows),
     )
     assert again.rows[SPACE] == 20 - journal.position.entities
     assert tallies[0] >= journal.position.entities

@@ -27,17 +27,17 @@ class ProgressLine:
         self._pause = DRAW_SECONDS if self._draws else LINE_SECONDS
         self._progress: Progress | None = None
         self._began = self._shown = timer()
-        self._entities_before = 0
+        self._rows_before = 0
 
     def show(self, progress: Progress) -> None:
         """Show the progress if the pause since the last display is over."""
         now = self._timer()
         if progress is not self._progress:
-            self._progress, self._began, self._entities_before = progress, now, progress.entities
+            self._progress, self._began, self._rows_before = progress, now, progress.rows
         if now < self._shown + self._pause:
             return
         self._shown = now
-        text = describe(progress, (progress.entities - self._entities_before) / max(now - self._began, 1e-3))
+        text = describe(progress, (progress.rows - self._rows_before) / max(now - self._began, 1e-3))
         self._output.write(f"{_CLEAR}{bar(progress)} {text}" if self._draws else f"lazulite: {text}\n")
         self._output.flush()
 
@@ -49,16 +49,16 @@ class ProgressLine:
 
 
 def describe(progress: Progress, rate: float) -> str:
-    """Return the progress in words. `rate` is in entities per second."""
-    of = "" if progress.entities_total is None else f" of {progress.entities_total:,}"
-    tables = f"{progress.tables_done:,} of {progress.tables:,} tables"
-    return f"{progress.verb} {progress.entities:,}{of} entities ({rate:,.0f}/s), {tables}"
+    """Return the progress in words. `rate` is in rows a second."""
+    of = "" if progress.rows_total is None else f" of {progress.rows_total:,}"
+    parts = f"{progress.parts_done:,} of {progress.parts:,} parts"
+    return f"{progress.verb} {progress.rows:,}{of} rows ({rate:,.0f}/s), {parts}"
 
 
 def bar(progress: Progress) -> str:
-    """Return a bar of entities if their total is known, else of tables."""
-    done, total = progress.tables_done, progress.tables
-    if progress.entities_total is not None:
-        done, total = progress.entities, progress.entities_total
+    """Return a bar of rows if their total is known, else of parts."""
+    done, total = progress.parts_done, progress.parts
+    if progress.rows_total is not None:
+        done, total = progress.rows, progress.rows_total
     cells = min(BAR_CELLS, BAR_CELLS * done // max(total, 1))
     return f"[{'#' * cells}{'-' * (BAR_CELLS - cells)}]"

@@ -125,15 +125,15 @@ class StoreComparer:
             MigrationError: a list of tables is damaged.
         """
         parts = sorted({part for engine in self._engines for part in await parts_of(engine, self._spaces)}, key=_order)
-        progress = Progress("compared", entities_total=entities, tables=sum(part.catalog is not None for part in parts))
+        progress = Progress("compared", rows_total=entities, parts=sum(part.catalog is not None for part in parts))
 
         def count(rows: int) -> None:
-            progress.entities += rows
+            progress.rows += rows
             self._report(progress)
 
         for part in parts:
             source, target = await _both(self._source.read(part, count), self._target.read(part, lambda _: None))
-            progress.tables_done += part.catalog is not None
+            progress.parts_done += part.catalog is not None
             self._report(progress)
             yield PartComparison(part, source, target)
 

@@ -112,16 +112,16 @@ class _CopyRun:
         self._start = position
         self._done = _Position(position.space, position.partition, position.row, position.entities)
         self._recorded_at = timing.timer()
-        self._progress = Progress("copied", entities=position.entities)
+        self._progress = Progress("copied", rows=position.entities)
 
     async def run(self, parts: list[StorePart]) -> None:
-        self._progress.tables = sum(part.catalog is not None for part in parts)
+        self._progress.parts = sum(part.catalog is not None for part in parts)
         async with CommitWindow(self._on_durable) as window:
             for part in parts:
                 if part.space >= self._start.space:
                     await copy_contents(self._source.engine, part, self._source.contents, self._target.contents)
                     await self._copy(part, window)
-                self._progress.tables_done += part.catalog is not None
+                self._progress.parts_done += part.catalog is not None
                 self._report(self._progress)
         await self._journal.record(*self._done)
 
@@ -159,5 +159,5 @@ class _CopyRun:
 
     def _on_durable(self, done: _Position) -> None:
         self._done = done._replace(entities=self._done.entities + done.entities)
-        self._progress.entities = self._done.entities
+        self._progress.rows = self._done.entities
         self._report(self._progress)

@@ -5,12 +5,14 @@ from dataclasses import dataclass
 
 @dataclass(slots=True)
 class Progress:
-    """The numbers of entities and tables done, and their totals."""
+    """The numbers of rows and parts done, and their totals."""
 
     verb: str
     """The past participle for messages: `copied` or `compared`."""
-    entities: int = 0
-    entities_total: int | None = None
+    rows: int = 0
+    """Entities, messages and rows of blobs."""
+    rows_total: int | None = None
     """None: unknown."""
-    tables: int = 0
-    tables_done: int = 0
+    parts: int = 0
+    """Tables, queues and containers."""
+    parts_done: int = 0
