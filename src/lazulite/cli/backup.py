@@ -1,17 +1,17 @@
 """`lazulite backup`: copy a location as of one moment, also while the server runs."""
 
-import sys
 import tempfile
 from argparse import Namespace
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from lazulite.app.stderr import report
 from lazulite.auth.accounts.document import AccountsError
 from lazulite.cli.backup_manifest import BackupError, atomic_directory, copy_file, copy_tree, write_manifest
 from lazulite.cli.check import verify_location
-from lazulite.cli.embedded_only import reject_database
 from lazulite.cli.errors import CommandError
+from lazulite.cli.selected_database import reject_database
 from lazulite.engine.content.backup import link_files
 from lazulite.engine.contract import EngineError
 from lazulite.engine.rocksdb.checkpoint import make_checkpoint
@@ -31,7 +31,7 @@ def run(args: Namespace, environ: Mapping[str, str]) -> int:
         raise CommandError(error) from error
     print(f"{target}: {count} files")
     if args.verify:
-        for line in verify_location(target, lambda text: print(f"lazulite: {text}", file=sys.stderr)):
+        for line in verify_location(target, report):
             print(line)
     return 0
 

@@ -1,36 +1,34 @@
 """`lazulite check`: read and verify every file, row and content of a store, without changing anything."""
 
-import sys
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
 from lazulite.app.registry import SPACES
+from lazulite.app.stderr import report
 from lazulite.auth.accounts.document import AccountsError
 from lazulite.cli.backup_manifest import BackupError, check_manifest, read_manifest
 from lazulite.cli.check_report import Progress, reject_damaged, summary
 from lazulite.cli.errors import CommandError
+from lazulite.cli.selected_database import selected_database
 from lazulite.cli.summary import labelled
 from lazulite.engine.content.inspection import read_whole
 from lazulite.engine.contract import EngineError
 from lazulite.engine.rocksdb.inspection import inspect
 from lazulite.records.verification import Findings, verify
-from lazulite.settings.config import BACKUP_MANIFEST, ConfigError, account_file, content_path, database_from, store_path
+from lazulite.settings.config import BACKUP_MANIFEST, account_file, content_path, store_path
 
 
 def run(args: Namespace, environ: Mapping[str, str]) -> int:
     """Verify a location or a database, and print a summary of its contents."""
-    try:
-        database = database_from(args, environ)
-    except ConfigError as error:
-        raise CommandError(error) from error
+    database = selected_database(args, environ)
     if database is None:
-        lines = verify_location(args.location, _report)
+        lines = verify_location(args.location, report)
     else:
         from lazulite.cli.check_database import verify_database  # noqa: PLC0415 - it needs an extra
 
-        lines = verify_database(database, SPACES, _report)
+        lines = verify_database(database, SPACES, report)
     for line in lines:
         print(line)
     return 0
@@ -68,7 +66,3 @@ def _verify_store(location: Path, report: Callable[[str], None]) -> Findings:
         for findings in verify(inspection.rows(), inspection.newest_timestamp(), SPACES, read_content):
             progress.show(findings)
     return findings
-
-
-def _report(text: str) -> None:
-    print(f"lazulite: {text}", file=sys.stderr)

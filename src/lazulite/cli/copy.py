@@ -1,9 +1,10 @@
 """`lazulite copy`: copy a whole store to another location or database, then compare the two."""
 
+import io
 import sys
 import time
 from argparse import Namespace
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import aclosing
 
 from lazulite.app.registry import SPACES
@@ -19,11 +20,8 @@ from lazulite.migration.copying import Timing, copy
 from lazulite.migration.endpoint import Endpoint, MigrationError
 from lazulite.migration.journal import Journal
 from lazulite.migration.monotonic_clock import MonotonicClock
-from lazulite.migration.progress import Progress
 from lazulite.protocol.clock import system_clock
 from lazulite.server import lifecycle
-
-Report = Callable[[Progress], None]
 
 
 def run(args: Namespace, environ: Mapping[str, str]) -> int:
@@ -42,7 +40,7 @@ def run(args: Namespace, environ: Mapping[str, str]) -> int:
 
 
 async def _run(args: Namespace, source_address: EndpointAddress, target_address: EndpointAddress) -> None:
-    progress = None if args.silent else ProgressLine(sys.stderr)
+    progress = ProgressLine(io.StringIO() if args.silent else sys.stderr)
     clock = MonotonicClock(system_clock)
     async with (
         open_endpoint(source_address, system_clock, must_exist=True) as source,
@@ -53,16 +51,15 @@ async def _run(args: Namespace, source_address: EndpointAddress, target_address:
                 raise CommandError(f"{target.name} is an unfinished copy; finish it first")
             await _verify(source, target, None, progress)
             return
-        report = progress.show if progress is not None else _ignore_progress
         try:
-            journal = await copy(source, target, SPACES, Timing(clock, time.monotonic), report)
+            journal = await copy(source, target, SPACES, Timing(clock, time.monotonic), progress.show)
         except EngineUnavailableError as error:
             raise CommandError(f"{error}; run the same command again to resume the copy") from error
         await _verify(source, target, journal.position.entities, progress)
         await journal.end()
 
 
-async def _verify(source: Endpoint, target: Endpoint, entities: int | None, progress: ProgressLine | None) -> None:
+async def _verify(source: Endpoint, target: Endpoint, entities: int | None, progress: ProgressLine) -> None:
     """Compare two stores and print a summary of their contents.
 
     Raises:
@@ -74,12 +71,11 @@ async def _verify(source: Endpoint, target: Endpoint, entities: int | None, prog
     differences = [] if accounts == await target.accounts.load() else ["the accounts"]
     print(labelled("accounts", len(accounts)))
     sides = Side(source.engine, source.contents), Side(target.engine, target.contents)
-    comparer = StoreComparer(*sides, SPACES, _ignore_progress if progress is None else progress.show)
+    comparer = StoreComparer(*sides, SPACES, progress.show)
     counts = {noun: 0 for nouns in SPACES.nouns for noun in (nouns.spaces, nouns.rows)}
     async with aclosing(comparer.run(entities)) as comparisons:
         async for comparison in comparisons:
-            if progress is not None:
-                progress.clear()
+            progress.clear()
             if not comparison.equal:
                 differences.append(comparison.part.name)
             catalog = comparison.part.catalog
@@ -120,7 +116,3 @@ def _difference_message(differences: list[str], target: Endpoint) -> str:
         f"{target.name} differs from its source: {differences[0]}{more}; "
         "if the source was written to meanwhile, empty the target and copy again"
     )
-
-
-def _ignore_progress(_: Progress) -> None:
-    """Ignore a progress report."""

@@ -1,13 +1,13 @@
 """`lazulite restore`: copy a backup to a new location."""
 
-import sys
 from argparse import Namespace
 from collections.abc import Mapping
 
+from lazulite.app.stderr import report
 from lazulite.cli.backup_manifest import BackupError, atomic_directory, compare_manifest, copy_tree, read_manifest
 from lazulite.cli.check import verify_location
-from lazulite.cli.embedded_only import reject_database
 from lazulite.cli.errors import CommandError
+from lazulite.cli.selected_database import reject_database
 from lazulite.settings.config import BACKUP_MANIFEST
 
 
@@ -22,7 +22,7 @@ def run(args: Namespace, environ: Mapping[str, str]) -> int:
             found.pop(BACKUP_MANIFEST)
             compare_manifest(source, manifest, found)
             (staging / BACKUP_MANIFEST).unlink()
-            lines = list(verify_location(staging, lambda text: print(f"lazulite: {text}", file=sys.stderr)))
+            lines = list(verify_location(staging, report))
     except BackupError as error:
         raise CommandError(error) from error
     for line in lines:

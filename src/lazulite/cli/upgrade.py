@@ -4,17 +4,14 @@ from argparse import Namespace
 from collections.abc import Mapping
 
 from lazulite.cli.errors import CommandError
+from lazulite.cli.selected_database import selected_database
 from lazulite.engine.contract import EngineError
 from lazulite.server import lifecycle
-from lazulite.settings.config import ConfigError, database_from
 
 
 def run(args: Namespace, environ: Mapping[str, str]) -> int:
     """Upgrade the database that the flags name, and print its format before and after."""
-    try:
-        database = database_from(args, environ)
-    except ConfigError as error:
-        raise CommandError(error) from error
+    database = selected_database(args, environ)
     if database is None:
         raise CommandError("pass --engine: only the tables of a database need an upgrade", 2)
     from lazulite.engine.postgres.schema import upgrade  # noqa: PLC0415 - it needs an extra
