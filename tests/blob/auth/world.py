@@ -74,7 +74,7 @@ class World:
         return EPOCH_TICKS + int(self.now.timestamp() * TICKS_PER_SECOND)
 
     def _bearer(self, conventions: BearerConventions) -> BearerAuthentication:
-        return BearerAuthentication(conventions, BearerRules(ISSUER), _Keys(), self._ticks)
+        return BearerAuthentication(conventions, BearerRules(ISSUER), _Keys(), self._ticks, allow_http=False)
 
     async def ask(
         self,

@@ -72,7 +72,7 @@ class BearerAuthentication:
         keys: KeySource,
         clock: Clock,
         *,
-        allow_http: bool = False,
+        allow_http: bool,
         cache_entries_max: int = TOKEN_CACHE_ENTRIES_MAX,
     ) -> None:
         self._conventions = conventions
