@@ -39,6 +39,7 @@ def test_preflight_for_everybody_allows_no_credentials() -> None:
         ([EXACT], "GET", "accept, x-ms-version", True),
         ([EXACT], "GET", "accept, other", False),
         ([EXACT], "GET", "accept-language", False),
+        ([EXACT], "GET", "x-msversion", False),
         ([PATCH_EXACT], "PATCH", None, True),
         ([PATCH_EXACT], "PATCH", "accept", False),
         # The second rule would allow it, but the first that matches origin and method decides.

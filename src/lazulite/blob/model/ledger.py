@@ -68,7 +68,7 @@ class Ledger:
             return self
         left = self.shared.get(holding, 1) - 1
         if left == 0:
-            return replace(self, garbage=(*self.garbage, holding))
+            return self.discard(holding)
         shared = {**self.shared, holding: left}
         if left == 1:
             del shared[holding]
