@@ -4,12 +4,12 @@ from itertools import product
 
 import pytest
 
-from lazulite.blob.model.conditions import Conditions, ConditionsError, Outcome, Version, read_conditions
+from lazulite.blob.model.conditions import Conditions, ConditionsError, Outcome, Validators, read_conditions
 from lazulite.protocol.clock import TICKS_PER_SECOND
 
 MET, FAILED, SAME = Outcome.MET, Outcome.FAILED, Outcome.NOT_MODIFIED
 SECOND = 13_569_465_600
-FOUND = Version("0x8D", SECOND * TICKS_PER_SECOND + 5)
+FOUND = Validators("0x8D", SECOND * TICKS_PER_SECOND + 5)
 """Modified in the second of 2031-01-01 00:00:00."""
 AT, BEFORE, AFTER = (f"Wed, 01 Jan 2031 00:00:0{second} GMT" for second in (1, 0, 2))
 FOUND = FOUND._replace(modified=FOUND.modified + TICKS_PER_SECOND)

@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from lazulite.blob.model.conditions import Version
+from lazulite.blob.model.conditions import Validators
 from lazulite.blob.model.lease import Lease
 from lazulite.protocol.metadata import Metadata
 
@@ -114,9 +114,9 @@ class Blob:
         return etag_of(self.modified)
 
     @property
-    def conditions(self) -> Version:
-        """What conditional headers look at."""
-        return Version(self.etag, self.modified, dict(self.tags))
+    def validators(self) -> Validators:
+        """The state that conditional headers are compared with."""
+        return Validators(self.etag, self.modified, dict(self.tags))
 
     @property
     def holding(self) -> str:

@@ -16,7 +16,7 @@ from lazulite.blob.model.tags import Tags
 from lazulite.protocol.clock import TICKS_PER_SECOND
 
 ANY = "*"
-_TAGS_MAX = 64
+_ETAGS_MAX = 64
 """ETags in a list; a limit of our own."""
 
 
@@ -44,8 +44,8 @@ class ConditionsError(ValueError):
         self.header = header
 
 
-class Version(NamedTuple):
-    """What conditions look at of a blob."""
+class Validators(NamedTuple):
+    """The state of a blob or container that conditional headers are compared with."""
 
     etag: str
     """Without quotes."""
@@ -65,7 +65,7 @@ class Conditions(NamedTuple):
     """In seconds since 1601."""
     tags: Condition | None = None
 
-    def read(self, found: Version) -> Outcome:
+    def read(self, found: Validators) -> Outcome:
         """Decide a read of something that exists. 412 wins over 304."""
         if self.none_match == (ANY,):
             return Outcome.UNSATISFIABLE
@@ -83,7 +83,7 @@ class Conditions(NamedTuple):
             changes.append(_second(found) > self.modified_since)
         return Outcome.MET if not changes or any(changes) else Outcome.NOT_MODIFIED
 
-    def write(self, found: Version | None, *, creates: bool = False) -> Outcome:
+    def write(self, found: Validators | None, *, creates: bool = False) -> Outcome:
         """Decide a write.
 
         Args:
@@ -120,8 +120,8 @@ def read_conditions(headers: Mapping[str, str], prefix: str = "", *, writes: boo
         ConditionsError: see there.
     """
     conditions = Conditions(
-        _tags(headers, f"{prefix}if-match"),
-        _tags(headers, f"{prefix}if-none-match"),
+        _etags(headers, f"{prefix}if-match"),
+        _etags(headers, f"{prefix}if-none-match"),
         _date(headers, f"{prefix}if-modified-since"),
         _date(headers, f"{prefix}if-unmodified-since"),
     )
@@ -138,15 +138,15 @@ def _check_pairs(conditions: Conditions) -> None:
         raise ConditionsError
 
 
-def _tags(headers: Mapping[str, str], name: str) -> tuple[str, ...]:
+def _etags(headers: Mapping[str, str], name: str) -> tuple[str, ...]:
     """Return the ETags of a header without their quotes, which clients may leave out."""
     text = headers.get(name)
     if text is None:
         return ()
-    tags = tuple(tag.strip().strip('"') for tag in text.split(",", _TAGS_MAX))
-    if len(tags) > _TAGS_MAX or not all(tags):
+    etags = tuple(each.strip().strip('"') for each in text.split(",", _ETAGS_MAX))
+    if len(etags) > _ETAGS_MAX or not all(etags):
         raise ConditionsError(name)
-    return tags
+    return etags
 
 
 def _date(headers: Mapping[str, str], name: str) -> int | None:
@@ -159,9 +159,9 @@ def _date(headers: Mapping[str, str], name: str) -> int | None:
         raise ConditionsError(name) from None
 
 
-def _among(etag: str, tags: tuple[str, ...]) -> bool:
-    return ANY in tags or etag in tags
+def _among(etag: str, etags: tuple[str, ...]) -> bool:
+    return ANY in etags or etag in etags
 
 
-def _second(found: Version) -> int:
+def _second(found: Validators) -> int:
     return found.modified // TICKS_PER_SECOND

@@ -82,7 +82,7 @@ class Appending:
         found = present(draft)
         _require_append(found)
         lease = lease_for_write(found.lease, draft.present, self._given)
-        require_met(self._conditions.write(found.conditions))
+        require_met(self._conditions.write(found.validators))
         if found.sealed:
             raise ServiceError("BlobIsSealed")
         _require_position(found, self._position)

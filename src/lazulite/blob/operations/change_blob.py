@@ -36,7 +36,7 @@ async def change_blob(call: Call, changed: Changed, *rows: str) -> Blob:
     def decide(draft: Draft) -> None:
         found = present(draft)
         lease = lease_for_write(found.lease, draft.present, given)
-        require_met(conditions.write(found.conditions))
+        require_met(conditions.write(found.validators))
         last[:] = [changed(replace(found, lease=lease, modified=draft.modified), draft)]
         draft.put_blob(last[0])
 

@@ -67,7 +67,7 @@ async def set_metadata(call: Call) -> Response:
     def change(container: Container) -> Container:
         now = call.context.clock()
         check_lease(container.lease, call.context.present(), given, "Container")
-        require_met(conditions.write(container.conditions))
+        require_met(conditions.write(container.validators))
         return replace(container, metadata=metadata, modified=max(now, container.modified + 1))
 
     return Response(
@@ -94,7 +94,7 @@ async def set_acl(call: Call) -> Response:
     def change(container: Container) -> Container:
         now = call.context.clock()
         check_lease(container.lease, call.context.present(), given, "Container")
-        require_met(conditions.write(container.conditions))
+        require_met(conditions.write(container.validators))
         modified = max(now, container.modified + 1)
         return replace(container, policies=policies, public_access=public_access, modified=modified)
 
@@ -111,7 +111,7 @@ async def delete_container(call: Call) -> Response:
 
     def check(container: Container) -> None:
         lease_for_write(container.lease, call.context.present(), given, "Container")
-        require_met(conditions.write(container.conditions))
+        require_met(conditions.write(container.validators))
 
     days = call.switches.container_retention_days
     keep_until = (lambda now: now + days * TICKS_PER_DAY) if days else None

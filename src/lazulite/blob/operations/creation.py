@@ -61,7 +61,7 @@ class Creation:
         if found is None and self._given is not None:
             raise ServiceError("LeaseNotPresentWithBlobOperation")
         self._indexed.check(draft.now)
-        require_met(self._conditions.write(None if found is None else found.conditions, creates=True))
+        require_met(self._conditions.write(None if found is None else found.validators, creates=True))
         blob = Blob(type=self._type, modified=draft.modified, created=draft.modified)
         blob = replace(blob, headers=self._headers, metadata=self._metadata, lease=lease)
         blob = replace(blob, tags=tuple(self._tags.items()))

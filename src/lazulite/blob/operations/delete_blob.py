@@ -44,7 +44,7 @@ async def _delete_current(call: Call, mode: str) -> Response:
         def decide(draft: Draft) -> None:
             found = present(draft)
             lease_for_write(found.lease, draft.present, given)
-            require_met(conditions.write(found.conditions))
+            require_met(conditions.write(found.validators))
             if draft.ledger.snapshots and not mode:
                 raise ServiceError("SnapshotsPresent")
             if mode:
@@ -105,7 +105,7 @@ async def _delete_row(call: Call, row: str, mode: str) -> Response:
             raise ServiceError("OperationNotAllowedOnRootBlob")
         if blob is None or (blob.deleted and not permanently):
             raise ServiceError("BlobNotFound")
-        require_met(conditions.write(blob.conditions))
+        require_met(conditions.write(blob.validators))
         if permanently and not (blob.deleted and retention.allows_permanent_delete):
             raise ServiceError("InvalidOperation", status=409)  # *Unverified*: the code; documented is 409.
         kept = bool(retention.days) and not permanently

@@ -41,7 +41,7 @@ async def lease_container(call: Call) -> Response:
     last: list[_Outcome] = []
 
     def apply(container: Container) -> Container:
-        require_met(conditions.write(container.conditions))
+        require_met(conditions.write(container.validators))
         now = call.context.present()
         last[:] = [leased(lambda: action(container.lease, now), "Container")]
         return replace(container, lease=last[0].lease)
@@ -58,7 +58,7 @@ async def lease_blob(call: Call) -> Response:
 
     def decide(draft: Draft) -> None:
         blob = present(draft)
-        require_met(conditions.write(blob.conditions))
+        require_met(conditions.write(blob.validators))
         outcome = leased(lambda: action(blob.lease, draft.present))
         last[:] = [(outcome, replace(blob, lease=outcome.lease))]
         draft.put_blob(last[0][1])

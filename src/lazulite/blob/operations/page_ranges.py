@@ -29,7 +29,7 @@ async def get_page_ranges(call: Call) -> Response:
     headers, parameters = call.request.headers, call.parameters
     container = await call.container()
     blob = await call.find(container)
-    require_met(conditions_of(headers, writes=False).read(blob.conditions))
+    require_met(conditions_of(headers, writes=False).read(blob.validators))
     check_lease(blob.lease, call.context.present(), lease_id(headers))
     if blob.type is not BlobType.PAGE:
         raise ServiceError("InvalidBlobType")

@@ -282,7 +282,7 @@ def _allow(call: Call, draft: Draft, stop: int) -> Blob:
     if found.type is not BlobType.PAGE:
         raise ServiceError("InvalidBlobType")
     lease = lease_for_write(found.lease, draft.present, lease_id(headers))
-    require_met(conditions_of(headers, writes=True).write(found.conditions))
+    require_met(conditions_of(headers, writes=True).write(found.validators))
     for name, holds in _SEQUENCE_TESTS.items():
         number = read_number(headers, name)
         if number is not None and not holds(found.sequence, number):

@@ -112,7 +112,7 @@ async def _readable(call: Call, container: Container, row: str) -> Blob:
     headers = call.request.headers
     given, conditions = lease_id(headers), conditions_of(headers, writes=False)
     blob = await call.find(container, row)
-    require_met(conditions.read(blob.conditions))
+    require_met(conditions.read(blob.validators))
     check_lease(blob.lease, call.context.present(), given)
     wanted = {_OVERRIDES[name]: value for name, value in call.grant.response_headers}
     return replace(blob, headers=blob.headers._replace(**wanted)) if wanted else blob

@@ -30,7 +30,7 @@ async def snapshot_blob(call: Call) -> Response:
     def decide(draft: Draft) -> None:
         found = present(draft)
         check_lease(found.lease, draft.present, given)
-        require_met(conditions.write(found.conditions))
+        require_met(conditions.write(found.validators))
         online(found)
         time = first
         while draft.value(snapshot_row(time)) is not None:

@@ -22,7 +22,7 @@ async def get_tags(call: Call) -> Response:
     headers = call.request.headers
     given, conditions = lease_id(headers), conditions_of(headers, _CONDITIONS, writes=False)
     blob = await call.find(await call.container())
-    require_met(conditions.read(blob.conditions))
+    require_met(conditions.read(blob.validators))
     check_lease(blob.lease, call.context.present(), given)
     return Response(200, [XML_TYPE, NO_CACHE], write_tags(dict(blob.tags)))
 
@@ -39,7 +39,7 @@ async def set_tags(call: Call) -> Response:
     def decide(draft: Draft) -> None:
         blob = present(draft, row)
         lease = lease_for_write(blob.lease, draft.present, given)
-        require_met(conditions.write(blob.conditions))
+        require_met(conditions.write(blob.validators))
         indexed.check(draft.now)
         draft.put(row, replace(blob, lease=lease, tags=tuple(tags.items())).to_bytes())
 

@@ -12,7 +12,7 @@ from typing import Self
 from uuid import UUID
 
 from lazulite.blob.model.blob import etag_of
-from lazulite.blob.model.conditions import Version
+from lazulite.blob.model.conditions import Validators
 from lazulite.blob.model.lease import Lease
 from lazulite.engine.compare_and_swap import CompareAndSwapRows, RowChangedError
 from lazulite.engine.content.contract import ContentStore
@@ -60,9 +60,9 @@ class Container(NamedResource):
         return etag_of(self.modified)
 
     @property
-    def conditions(self) -> Version:
-        """What conditional headers look at."""
-        return Version(self.etag, self.modified)
+    def validators(self) -> Validators:
+        """The state that conditional headers are compared with."""
+        return Validators(self.etag, self.modified)
 
     def to_bytes(self) -> bytes:
         """See `NamedResource`."""

@@ -118,7 +118,7 @@ async def _own_source(
             online(blob)
     except ServiceError as error:
         raise unverified_as(error) from None
-    outcome = conditions_of(call.request.headers, SOURCE_PREFIX, writes=False).read(blob.conditions)
+    outcome = conditions_of(call.request.headers, SOURCE_PREFIX, writes=False).read(blob.validators)
     if outcome is not Outcome.MET:
         raise unmet(outcome, use)
     container = await source.container()
