@@ -40,6 +40,7 @@ _METHODS = (*_USUAL, b"PUT", b"DELETE", b"HEAD", b"PATCH", b"OPTIONS", b"get", b
 def known_hosts_and_an_empty_cache(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(heads, "_hosts", set(_GOOD_HOSTS))
     monkeypatch.setattr(whole_reader, "_fields", {})
+    monkeypatch.setattr(whole_reader, "_heads", {})
 
 
 def new_request(method: str, headers: Mapping[str, str]) -> Request:
@@ -91,6 +92,11 @@ def facts(pending: PendingRequest) -> tuple[object, ...]:
     )
 
 
+def steady(pending: PendingRequest) -> tuple[bytes, ...]:
+    assert isinstance(pending.request.headers, Fields)
+    return pending.request.headers.steady
+
+
 def test_both_readers_read_the_same() -> None:
     taken = 0
     for data in generated(HEADS, seed=1):
@@ -103,7 +109,10 @@ def test_both_readers_read_the_same() -> None:
         parser.feed(data)
         assert parser.is_between, data
         assert len(queue) == 1, data
-        assert facts(short) == facts(queue[0]), data
+        again = read(data)  # Mostly by its cached head.
+        assert again is not None
+        assert steady(again) == steady(short), data
+        assert facts(short) == facts(again) == facts(queue[0]), data
     assert taken >= TAKEN_MIN
 
 
@@ -159,6 +168,8 @@ UNUSUAL = {
     "close": USUAL.replace(b"Date: now", b"Connection: close"),
     "100 Continue": USUAL.replace(b"Date: now", b"Expect: 100-continue"),
     "chunks": USUAL.replace(b"Content-Length: 2", b"Transfer-Encoding: chunked"),
+    "a length twice": USUAL.replace(b"Date: now", b"content-length: 2"),
+    "a name of no bytes": USUAL.replace(b"Date: now", b": now"),
     "characters that are not ASCII": USUAL.replace(b"now", b"\xe9"),
     "no fields": b"GET / HTTP/1.1\r\n\r\n",
     "a preflight": b"OPTIONS / HTTP/1.1\r\nHost: h\r\n\r\n",
@@ -187,6 +198,51 @@ def test_cached_lines_are_bounded_and_changing_ones_are_not_cached() -> None:
         assert read(b"GET / HTTP/1.1\r\nHost: h\r\nIf-Match: %d\r\n%s\r\n\r\n" % (number, lines)) is not None
     assert len(whole_reader._fields) <= 1024
     assert not any(line.startswith(b"If-Match") for line in whole_reader._fields)
+
+
+SIGNED = b"GET / HTTP/1.1\r\nHost: h\r\nx-ms-date: now\r\nauthorization: %s\r\nX-Ms-Client-Request-Id: %d\r\n\r\n"
+
+
+def test_a_cached_head_holds_no_field_that_differs_from_request_to_request() -> None:
+    for number, value in enumerate((b"one", b"two", b"t\tabs", b"", b" blanks ")):
+        for _ in range(2):
+            pending = read(SIGNED % (value, number))
+            assert pending is not None
+            found = pending.request.headers
+            assert found == {
+                "host": "h",
+                "x-ms-date": "now",
+                "authorization": value.strip().decode(),
+                "x-ms-client-request-id": str(number),
+            }
+    assert list(whole_reader._heads) == [b"\r\nHost: h\r\nx-ms-date: now\r\n"]
+    assert list(whole_reader._heads.values()) == [{"host": "h", "x-ms-date": "now"}]
+
+
+def test_a_repeated_head_is_not_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert read(USUAL) is not None
+    monkeypatch.setattr(WholeReader, "_read_lines", None)
+    assert read(USUAL) is not None
+    assert read(USUAL.replace(b"Length: 2", b"Length: 3").replace(b"{}", b"{ }")) is not None
+
+
+def test_cached_heads_are_bounded() -> None:
+    for number in range(600):
+        assert read(b"GET / HTTP/1.1\r\nHost: h\r\nDate: %d\r\n\r\n" % number) is not None
+    for lines in ([b"Date: " + b"x" * 5000], [b"z-%d: v" % number for number in range(40)], [b"If-Match: x"]):
+        assert read(b"\r\n".join([b"GET / HTTP/1.1\r\nHost: h", *lines, b"", b""])) is not None
+    assert 0 < len(whole_reader._heads) <= 256
+    assert max(map(len, whole_reader._heads)) <= 4096
+    assert not any(b"If-Match" in lines for lines in whole_reader._heads)
+    assert max(map(len, whole_reader._heads.values())) <= 32
+
+
+def test_a_cached_head_has_too_many_fields_for_another_server() -> None:
+    for data in (USUAL, SIGNED % (b"one", 1), b"GET / HTTP/1.1\r\nHost: h\r\nX-Y: v\r\n\r\n"):
+        count = data.count(b": ")
+        assert read(data) is not None
+        assert read(data, Limits(header_count=count)) is not None
+        assert read(data, Limits(header_count=count - 1)) is None
 
 
 def test_too_many_fields_are_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:

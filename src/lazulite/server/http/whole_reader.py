@@ -2,7 +2,7 @@
 
 Invariants: this reader knows a part of the grammar that llhttp and `head` accept, and reads that part as they do. It
 leaves everything else to them, from the first byte (`read` returns None), and rejects nothing. It caches lines that
-clients repeat, never a credential, and none of a request that it leaves to them.
+clients repeat, and heads of such lines, never a credential, and nothing of a head that it leaves to them.
 """
 
 import re
@@ -34,18 +34,19 @@ _CACHED_BYTES_MAX = 256
 _NOT_CACHED = CHANGING | {"if-match", "if-none-match"}
 _fields: dict[bytes, tuple[str, str]] = {}
 """Fields by their lines, of requests that this reader took."""
-_changing = {form.encode(): name for name in CHANGING for form in (name, name.title(), name.capitalize())}
-"""Names of changing fields as clients write them."""
+
+_HEADS_MAX = 256
+_HEAD_BYTES_MAX = 4096
+_HEAD_FIELDS_MAX = 32
+_heads: dict[bytes, Fields] = {}
+"""Heads of such requests without their unique fields, by the lines that are left; the lines but dates are cached."""
+_UNIQUE = CHANGING - {"date", "x-ms-date"}
+"""Fields that differ even among requests of one second."""
+_UNIQUE_LINES = re.compile(rb"\r\n((?i:%b)): *+([ -~]*+)(?=\r\n)" % "|".join(sorted(_UNIQUE)).encode())
 
 
 def _read_field(line: bytes) -> tuple[str, str] | None:
     """Return name and value of a field that is not cached; None if it is not for this reader."""
-    raw_name, separator, raw_value = line.partition(b": ")
-    changing = _changing.get(raw_name)
-    if changing is not None and separator and raw_value.isascii():
-        text = raw_value.decode("ascii")
-        if text.isprintable():
-            return changing, text.strip(" ")
     match = _FIELD.fullmatch(line)
     if match is None:
         return None
@@ -61,6 +62,18 @@ def _cache(lines: Iterable[tuple[bytes, tuple[str, str]]]) -> None:
             if len(_fields) >= _CACHED_MAX:
                 _fields.clear()
             _fields[line] = field
+
+
+def _cache_head(lines: bytes, headers: Fields, unique_count: int) -> None:
+    """Cache a head without its unique fields, given the lines that are left and how many unique ones were taken out."""
+    head = Fields((name, value) for name, value in headers.items() if name not in _UNIQUE)
+    if len(head) + unique_count != len(headers) or not all(line in _fields for line in headers.steady):
+        return
+    if len(lines) <= _HEAD_BYTES_MAX and len(head) <= _HEAD_FIELDS_MAX:
+        if len(_heads) >= _HEADS_MAX:
+            _heads.clear()
+        head.steady = headers.steady
+        _heads[lines] = head
 
 
 class WholeReader:
@@ -85,7 +98,7 @@ class WholeReader:
         if line is None or len(data) > self._bytes_max or self._new_request is None:
             return None
         end = data.find(b"\r\n\r\n", line.end() - 2)
-        headers = self._read_fields(data[line.end() : end]) if end > 0 else None
+        headers = self._read_fields(data[line.end() - 2 : end + 2]) if end > 0 else None
         if headers is None:
             return None
         method, path, query = line.groups(b"")
@@ -109,9 +122,29 @@ class WholeReader:
         self._new_request = None
 
     def _read_fields(self, block: bytes) -> Fields | None:
-        if block.count(b"\r\n") >= self._fields_max:
+        """Return the fields of a block of lines, which begins with the end of the line before it."""
+        head = _heads.get(block)
+        if head is not None:
+            return head if len(head) <= self._fields_max else None
+        parts = _UNIQUE_LINES.split(block)
+        lines = b"".join(parts[::3])
+        head = _heads.get(lines)
+        if head is None:
+            headers = self._read_lines(block)
+            if headers is not None:
+                _cache_head(lines, headers, len(parts) // 3)
+            return headers
+        headers = Fields(head)
+        headers.steady = head.steady
+        for at in range(1, len(parts), 3):
+            headers[parts[at].decode("ascii").lower()] = parts[at + 1].decode("ascii").rstrip(" ")
+        count = len(head) + len(parts) // 3
+        return headers if count == len(headers) <= self._fields_max else None
+
+    def _read_lines(self, block: bytes) -> Fields | None:
+        if block.count(b"\r\n") > self._fields_max + 1:
             return None
-        lines = block.split(b"\r\n")
+        lines = block[2:-2].split(b"\r\n")
         headers = Fields()
         steady: list[bytes] = []
         new: list[tuple[bytes, tuple[str, str]]] = []
