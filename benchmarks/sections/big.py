@@ -46,7 +46,8 @@ def run(bench: Bench) -> None:
         bench.note("idle", LAZULITE, entities=big, server=stage.server)
         with bench.stage(LAZULITE, Catalogue, bench.plan.entities) as few:
             for build in OPERATIONS:
-                bench.compare([few.asked(build, variant=SMALL), stage.asked(build, variant=BIG)], with_baseline=False)
+                contenders = [few.asked(build, variant=SMALL), stage.asked(build, variant=BIG)]
+                bench.compare(contenders, with_baseline=False, warm_s=WARM_SECONDS_MAX)
         _beside(bench, stage)
         bench.note("after everything", LAZULITE, entities=big, server=stage.server)
 
@@ -83,11 +84,7 @@ def _start(bench: Bench, place: Path) -> None:
 
 
 def _beside(bench: Bench, stage: Stage[Catalogue]) -> None:
-    """Measure point reads alone, beside scans of the whole table, and beside ingest.
-
-    The keys are read once before: else they would come from the disk for the first reads alone, and from memory for
-    the reads that are compared with them.
-    """
+    """Measure point reads alone, beside scans of the whole table, and beside ingest; the keys are read once before."""
     reads = stage.asked(Catalogue.get, connections=BESIDE_CONNECTIONS)
     bench.say("reads alone")
     bench.warm(reads, WARM_SECONDS_MAX)
