@@ -65,16 +65,6 @@ class MatchedPlan(NamedTuple):
     """Those in its path, and behind them the value of the parameter that varies."""
 
 
-class _Found(NamedTuple):
-    """What the plans look at of a request."""
-
-    words: Words
-    keys: Keys
-    """Those in its path."""
-    value: Keys
-    """The value of the parameter that varies, if the query string has it."""
-
-
 class RequestPlans:
     """The plans of one service by the words of their requests, the recently used ones.
 
@@ -133,12 +123,15 @@ class RequestPlans:
             keys: the keys of its resource, however its path spells them.
         """
         found = self._words(request)
-        if found is None or found.keys != keys or _size(found.words) > WORDS_BYTES_MAX:
+        if found is None:
+            return False
+        words, keys_in_path, _ = found
+        if keys_in_path != keys or _size(words) > WORDS_BYTES_MAX:
             return False
         parameter = self._parameters.get(request.method)
         if parameter is not None and parameter.name in parse_query_string(parameter.pair.sub("", request.query, 1)):
             return False  # It comes twice, or is spelled in another way.
-        number = hash(found.words)
+        number = hash(words)
         if self._seen.get(number):
             return True
         self._seen.put(number, True)
@@ -148,9 +141,10 @@ class RequestPlans:
         """Cache the plan of the words of a request that `takes` accepts."""
         found = self._words(request)
         if found is not None:
-            self._put(found.words, plan)
+            self._put(found[0], plan)
 
-    def _words(self, request: Request) -> _Found | None:
+    def _words(self, request: Request) -> tuple[Words, Keys, Keys] | None:
+        """Return the words of a request, the keys in its path, and the value of the parameter that varies."""
         headers, query = request.headers, request.query
         varying = self._varying.get(request.method)
         if varying is None or type(headers) is not Fields:
@@ -167,9 +161,9 @@ class RequestPlans:
             query = query[: pair.start(1)] + query[pair.end(1) :]
         keyed = None if self._keyed_path is None else self._keyed_path.fullmatch(request.path)
         if keyed is None:
-            return _Found((request.method, request.path, False, query, request.scheme, steady), (), value)
+            return (request.method, request.path, False, query, request.scheme, steady), (), value
         groups = keyed.groups()
-        return _Found((request.method, groups[0], True, query, request.scheme, steady), groups[1:], value)
+        return (request.method, groups[0], True, query, request.scheme, steady), groups[1:], value
 
     def _put(self, words: Words, plan: RequestPlan) -> None:
         size = _size(words) + _PLAN_BYTES

@@ -73,6 +73,10 @@ def location_lines(location: str) -> str:
     return f"Location: {location}\r\nDataServiceId: {location}\r\n"
 
 
+POINT_TIMING = 'query;desc="point";dur=%.3f, scanned;desc="1", returned;desc="1"'
+"""As `server_timing` of a point query that found its entity, but for the milliseconds."""
+
+
 def server_timing(name: str, scanned: int, returned: int, seconds: float) -> str:
     """Return the value of the standard `Server-Timing` field, which tells the cost of a query of class `name`."""
     return f'query;desc="{name}";dur={seconds * 1000:.3f}, scanned;desc="{scanned}", returned;desc="{returned}"'

@@ -111,7 +111,7 @@ class WholeReader:
             return None
         request = self._new_request(_METHODS[method], headers)
         request.path, request.query = path.decode("ascii"), query.decode("ascii")
-        pending = PendingRequest(request, bytes_max=self._body_bytes_max, length=len(body), served=True)
+        pending = PendingRequest(request, True, self._body_bytes_max, len(body), served=True)
         if body:
             pending.receive(body)
         pending.complete = True

@@ -10,7 +10,7 @@ from lazulite.table.odata_version import require_odata
 from lazulite.table.payload.formats import Format
 from lazulite.table.payload.interfaces import EntityWriter
 from lazulite.table.query.options import read_select
-from lazulite.table.responses import entity_opening, server_timing
+from lazulite.table.responses import POINT_TIMING, entity_opening
 
 _POINT = "point"
 
@@ -114,8 +114,7 @@ class EntityRead:
         return None if value is None else FoundRow(value, context.monotonic() - started)
 
     def _opening_of(self, value: bytes, seconds: float) -> str:
-        timing = server_timing(_POINT, 1, 1, seconds)
-        return f"{self._opening}ETag: {stored_etag(value)}\r\nServer-Timing: {timing}\r\n"
+        return f"{self._opening}ETag: {stored_etag(value)}\r\nServer-Timing: {POINT_TIMING % (seconds * 1000)}\r\n"
 
 
 def _note(request: Request, returned: int) -> None:
