@@ -70,12 +70,23 @@ class Postgres:
         """Its host and port."""
         return self._url.hostname or HOST, self._url.port or 5432
 
-    def execute(self, statement: str, *arguments: object, database: str | None = None) -> list[asyncpg.Record]:
-        """Execute a statement, on a connection of its own; may be called with or without a running event loop."""
+    def execute(
+        self, statement: str, *arguments: object, database: str | None = None, after: str = ""
+    ) -> list[asyncpg.Record]:
+        """Execute a statement, on a connection of its own; may be called with or without a running event loop.
+
+        Args:
+            statement: in SQL.
+            arguments: its parameters.
+            database: that of the DSN if it is None.
+            after: what the connection executes first.
+        """
 
         async def run() -> list[asyncpg.Record]:
             connection = await asyncpg.connect(self.dsn(database), timeout=SECONDS_MAX)
             try:
+                if after:
+                    await connection.execute(after)
                 return await connection.fetch(statement, *arguments)
             finally:
                 await connection.close()

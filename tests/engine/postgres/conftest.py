@@ -32,9 +32,9 @@ def _database() -> str:
     return shared().create_database()
 
 
-def execute(statement: str, *arguments: object) -> list[tuple[object, ...]]:
-    """Execute a statement in the database, past the engine."""
-    return [tuple(record) for record in shared().execute(statement, *arguments, database=_database())]
+def execute(statement: str, *arguments: object, after: str = "") -> list[tuple[object, ...]]:
+    """Execute a statement in the database, past the engine, after another one on the same connection."""
+    return [tuple(record) for record in shared().execute(statement, *arguments, database=_database(), after=after)]
 
 
 def execute_on_nodes(statement: str) -> list[tuple[object, ...]]:

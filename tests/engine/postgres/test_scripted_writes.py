@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from lazulite.engine.contract import KeyRange
 from lazulite.engine.postgres import batch_window
 from lazulite.engine.postgres.engine import PostgresEngine
 from lazulite.engine.precondition import Expect
@@ -23,9 +24,9 @@ class Scripts:
         self.sent: list[str] = []
         run = engine._pool.run
 
-        async def noted(script: str, partition: bytes) -> int:
+        async def noted(script: str, partition: bytes) -> None:
             self.sent.append(script)
-            return await run(script, partition)
+            await run(script, partition)
 
         monkeypatch.setattr(engine._pool, "run", noted)
 
@@ -55,17 +56,30 @@ async def test_writes_that_wait_share_a_script(started: tuple[PostgresEngine, Sc
         assert await engine.get(1, f"p{int(row) % 3}", row) == kinds[int(row) // 3 % 3][0]
 
 
-async def test_one_statement_writes_a_row_that_is_present(started: tuple[PostgresEngine, Scripts]) -> None:
+async def test_a_row_that_must_be_present_is_written_in_one_script(started: tuple[PostgresEngine, Scripts]) -> None:
     engine, scripts = started
     stamp = await engine.commit(1, "p", ["r"], WriteIf("r", b"stamp", Expect.ABSENT))
-    assert scripts.sent.pop().count(";") == 1, "the version and the row"
     stamp = await engine.commit(1, "p", ["r"], WriteIf("r", b"stamp", Expect.PRESENT, stamp))
     assert await engine.get(1, "p", "r") == b"%d" % stamp
     await engine.commit(1, "p", ["r"], WriteIf("r", None, Expect.PRESENT, stamp))
     assert await engine.get(1, "p", "r") is None
-    assert [script.count(";") for script in scripts.sent] == [0, 0]
+    assert [script.count(";") for script in scripts.sent] == [1, 2, 2], "the version, the check and the row"
     with pytest.raises(RejectedError):
         await engine.commit(1, "p", ["r"], WriteIf("r", b"x", Expect.PRESENT))
+
+
+async def test_many_rows_of_a_partition_are_written_by_one_statement(started: tuple[PostgresEngine, Scripts]) -> None:
+    engine, scripts = started
+    rows = [*(f"{number:03}" for number in range(40)), "\u00e9" * 1000, "\u00e9" * 1001]
+    values = {row: row[:number].encode() for number, row in enumerate(rows)}
+    for expects, more in ((Expect.ABSENT, b""), (Expect.ANYTHING, b"+")):
+        writes = {row: WriteIf(row, value + more, expects) for row, value in values.items()}
+        await asyncio.gather(*(engine.commit(1, "p", [row], write) for row, write in writes.items()))
+        assert [await engine.get(1, "p", row) for row in rows] == [value + more for value in values.values()]
+    for key_range in (KeyRange(("p", ""), ("p\0", "")), KeyRange(("p", rows[-1]), None)):
+        found = [part.key(at)[1] async for part in engine.scan(1, [key_range]) for at in range(len(part.values))]
+        assert found == [row for row in rows if row >= key_range[0][1]]
+    assert [script.count(";") for script in scripts.sent] == [1, 1], "the version and the rows"
 
 
 async def test_a_row_that_is_not_as_expected_fails_alone(started: tuple[PostgresEngine, Scripts]) -> None:

@@ -11,17 +11,18 @@ from lazulite.engine.postgres.sql_scripts import (
     RowChange,
     RowWrite,
     apply_script,
-    write_one,
     write_script,
 )
 from lazulite.engine.precondition import Expect, Precondition
 
-_LITERAL = re.compile(r"E'\\\\x(?:[0-9a-f]{2})*'::bytea")
-_PLAIN = re.compile(r"[A-Za-z0-9_ ,;.()=<*/+%\n]*")
+_LITERAL = re.compile(r"E'\\\\x(?:[0-9a-f]{2})*'|'{[0-9,]*}'|'{(?:(?:\"(?:[0-9a-f]{2})*\"|NULL),?)*}'")
+_PLAIN = re.compile(r"[A-Za-z0-9_ ,;()\n]*")
 
 stamps = st.integers(0, 2**63 - 1)
 places = st.builds(Place, stamps, st.binary(), st.none() | st.binary())
 changes = st.builds(RowChange, st.binary(), st.none() | st.binary(), stamps, st.none() | st.binary())
+many = st.lists(changes, max_size=40)
+"""Few rows are written by a statement each, and many by one."""
 
 
 def is_ours(script: str) -> bool:
@@ -31,7 +32,7 @@ def is_ours(script: str) -> bool:
 beginnings = st.builds(RowBeginning, st.binary(), st.binary())
 
 
-@given(places, stamps, stamps, st.lists(changes), st.lists(beginnings))
+@given(places, stamps, stamps, many, st.lists(beginnings))
 def test_no_text_of_a_caller_stands_in_a_batch(
     place: Place, before: int, after: int, rows: list[RowChange], expected: list[RowBeginning]
 ) -> None:
@@ -43,13 +44,12 @@ writes = st.builds(
 )
 
 
-@given(st.lists(st.lists(writes, min_size=1)), stamps)
+def _of_one_partition(place: Place, rows: list[RowChange]) -> list[list[RowWrite]]:
+    return [[RowWrite(place, row, Precondition(Expect.ABSENT)) for row in rows]]
+
+
+@given(st.lists(st.lists(writes, min_size=1)) | st.builds(_of_one_partition, places, many), stamps)
 def test_no_text_of_a_caller_stands_in_writes_of_rows(shards: list[list[RowWrite]], base: int) -> None:
     script = write_script(shards, base)
     assert is_ours(script)
     assert script.count("'") == 2 * len(_LITERAL.findall(script))
-
-
-@given(writes)
-def test_no_text_of_a_caller_stands_in_a_write_of_one_row(write: RowWrite) -> None:
-    assert is_ours(write_one(write))

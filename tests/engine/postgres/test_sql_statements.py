@@ -4,14 +4,13 @@ import re
 
 import pytest
 
-from lazulite.engine.postgres import page_reads, sql_pages, sql_statements
+from lazulite.engine.postgres import page_reads, script_statements, sql_pages, sql_statements
 from lazulite.engine.postgres.sql_scripts import (
     Place,
     RowBeginning,
     RowChange,
     RowWrite,
     apply_script,
-    write_one,
     write_script,
 )
 from lazulite.engine.precondition import Expect, Precondition
@@ -89,7 +88,8 @@ _BIG = Place(1, b"big", None)
 _TWO = [RowChange(key, None, 9, None) for key in (b"000007", b"019999")]
 _PRESENT = Precondition(Expect.PRESENT, timestamp=1)
 _DELETE = RowWrite(_BIG, _TWO[0], Precondition(Expect.PRESENT, deletes=True))
-_BEGINNINGS = [RowBeginning(each.row_key, b"xx") for each in _TWO]
+_WRITE = RowWrite(_BIG, RowChange(b"000008", None, 9, b"v"), _PRESENT)
+_SCRIPT = apply_script(_BIG, 8, 9, [*_TWO, _WRITE.change], [RowBeginning(b"000009", b"xx")])
 
 
 def reported(statement: str, *arguments: str) -> str:
@@ -104,21 +104,16 @@ UNSET = {
     "read one": [reported(sql_statements.READ_ONE, "1", "'big'", "ARRAY['000007'::bytea, '019999']")],
     "lock": [reported(sql_statements.LOCK, "1", "'big'")],
     "page in a partition": [reported(sql_pages.IN_PARTITION, "1", "10", "1000000", "'big'", "'000007'", "'019999'")],
-    "apply": apply_script(_BIG, 8, 9, [*_TWO, RowChange(b"000008", None, 9, b"v")]).split(";\n"),
-    "apply expecting": apply_script(_BIG, 8, 9, _TWO, [RowBeginning(each.row_key, b"xx") for each in _TWO]).split(
-        ";\n"
-    ),
-    "apply one": apply_script(_BIG, 8, 9, _TWO[:1]).split(";\n"),
-    "write": write_script([[RowWrite(_BIG, RowChange(b"000008", None, 9, b"v"), _PRESENT), _DELETE]], 9).split(";\n"),
-    "update": [write_one(RowWrite(_BIG, RowChange(b"000008", None, 9, b"v"), _PRESENT))],
-    "delete": [write_one(_DELETE)],
+    "apply": _SCRIPT.split(";\n"),
+    "write": write_script([[_WRITE, _DELETE]], 9).split(";\n"),
 }
 """The statements that reach a worker of Citus, where a session's settings do not."""
 
 
+@pytest.mark.parametrize("mode", ["force_custom_plan", "force_generic_plan"])
 @pytest.mark.parametrize("name", UNSET)
 async def test_with_stale_statistics_and_no_settings_only_the_rows_asked_for_are_read(
-    open_engine: Open, name: str
+    open_engine: Open, name: str, mode: str
 ) -> None:
     """The statistics are of a time when each partition had one row; then one of them grew."""
     await open_engine().start()
@@ -132,7 +127,8 @@ async def test_with_stale_statistics_and_no_settings_only_the_rows_asked_for_are
     execute("ANALYZE lazulite.rows, lazulite.partitions")
     execute(FILL.format(partition="'big'::bytea", rows=20000))
     for statement in UNSET[name]:
-        found = execute(f"EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) {statement}")
+        analyzed = f"EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) {statement}"
+        found = execute(analyzed, after=f"SET plan_cache_mode = {mode}; {script_statements.PREPARE}")
         plan = "\n".join(str(line) for (line,) in found)
         read = [float(rows) * int(loops) for rows, loops in re.findall(r"actual rows=([\d.]+) loops=(\d+)", plan)]
         removed = [float(rows) for rows in re.findall(r"Rows Removed by .*: (\d+)", plan)]

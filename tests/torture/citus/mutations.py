@@ -24,11 +24,10 @@ def answer_before_commit() -> None:
         with suppress(EngineError, *CHECK_FAILED):
             await _run(pool, script, partition)
 
-    async def early(pool: Pool, script: str, partition: bytes) -> int:
+    async def early(pool: Pool, script: str, partition: bytes) -> None:
         task = asyncio.create_task(send(pool, script, partition))
         tasks.add(task)
         task.add_done_callback(tasks.discard)
-        return 1
 
     _replace(Pool, run=early)
 
@@ -36,11 +35,9 @@ def answer_before_commit() -> None:
 def failed_write_succeeds() -> None:
     """Acknowledge a write whose worker is lost."""
 
-    async def succeed(pool: Pool, script: str, partition: bytes) -> int:
-        try:
-            return await _run(pool, script, partition)
-        except EngineUnavailableError:
-            return 1
+    async def succeed(pool: Pool, script: str, partition: bytes) -> None:
+        with suppress(EngineUnavailableError):
+            await _run(pool, script, partition)
 
     _replace(Pool, run=succeed)
 
@@ -77,10 +74,9 @@ def failed_read_is_empty() -> None:
 def statements_apart() -> None:
     """Commit each statement of a script by itself."""
 
-    async def apart(pool: Pool, script: str, partition: bytes) -> int:
+    async def apart(pool: Pool, script: str, partition: bytes) -> None:
         for statement in script.split(";\n"):
-            changed = await _run(pool, statement, partition)
-        return changed
+            await _run(pool, statement, partition)
 
     _replace(Pool, run=apart)
 
@@ -89,8 +85,8 @@ def version_unchecked() -> None:
     """Write what was decided on a version of the partition that may be an old one, such as a kept one."""
     advance = sql_scripts._advance
 
-    def anyway(versions: list[tuple[Place, int]], condition: str) -> str:
-        return advance(versions, "> 0" if condition.startswith("=") else condition)
+    def anyway(place: Place, version: int, statement: str, known: int) -> str:
+        return advance(place, version, "advance_below", 1 << 62 if statement == "advance_from" else known)
 
     vars(sql_scripts)["_advance"] = anyway
 

@@ -45,7 +45,7 @@ from lazulite.engine.contract import (
     SpaceDroppedError,
     Unknown,
 )
-from lazulite.engine.postgres import durability_check, literals, schema
+from lazulite.engine.postgres import durability_check, literals, schema, script_statements
 from lazulite.engine.postgres.citus import worker_plans
 from lazulite.engine.postgres.commit_timestamps import CommitTimestamps
 from lazulite.engine.postgres.components import Components
@@ -78,6 +78,8 @@ class PostgresEngine:
         self._timestamps = CommitTimestamps(clock)
         self._pool = Pool(settings, self._prepare)
         self._kind: schema.DatabaseKind | None = None
+        self._prepared = ""
+        """What each session prepares, once there are tables."""
         self._components: Components | None = None
         self._starting = asyncio.Lock()
         self._closing = False
@@ -115,6 +117,9 @@ class PostgresEngine:
                     for warning in await literals.check_workers(connection, self._settings.connect_seconds):
                         self._report(warning)
                 await schema.open_schema(connection, kind)
+                if kind.scripts if self._settings.scripts is None else self._settings.scripts:
+                    self._prepared = script_statements.PREPARE
+                    await connection.execute(self._prepared)
                 for warning in await durability_check.warnings(connection) if kind.settings else ():
                     self._report(warning)
                 if kind.citus:  # Last, as it may close the connection.
@@ -132,6 +137,8 @@ class PostgresEngine:
             # A little below this side's limit: a statement that the database ends costs no connection.
             session = SESSION.format(milliseconds=int(self._settings.statement_seconds * 900))
             await connection.execute(session if self._kind.citus else f"{session}; {PLANNED_ONCE}")
+        if self._prepared:
+            await connection.execute(self._prepared)
 
     # --- reading
 

@@ -125,8 +125,8 @@ class Pool:
             async with self._slot(self._bulk_slots):
                 return await self._tried(lambda connection: connection.fetch(statement, *arguments), node, reads=reads)
 
-    async def run(self, script: str, partition: bytes) -> int:
-        """Run a script of statements without parameters as one transaction; return how many rows the last one changed.
+    async def run(self, script: str, partition: bytes) -> None:
+        """Run a script of statements without parameters as one transaction.
 
         Args:
             script: statements on one node.
@@ -139,8 +139,7 @@ class Pool:
         """
         with database_errors(CHECK_FAILED):
             node = self._node(partition)
-            status = await self._tried(lambda connection: connection.execute(script), node, reads=False)
-        return int(status.rpartition(" ")[2])
+            await self._tried(lambda connection: connection.execute(script), node, reads=False)
 
     async def _tried(self, action: Callable[[Connection], Awaitable[T]], node: int | None, *, reads: bool) -> T:
         tries = 0

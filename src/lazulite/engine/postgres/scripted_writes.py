@@ -1,7 +1,6 @@
 """Conditional writes of one row as scripts, for databases that do not take the statements of `conditional_writes`.
 
-Writes that wait for one node are sent together, in one script: each statement of it goes to one shard. A write of a row
-that must be present is one statement if it goes alone.
+Writes that wait for one node are sent together, in one script: each statement of it goes to one shard.
 
 A script is a transaction, so one row that does not meet its precondition undoes it. Its writes are then sent again, in
 scripts of a quarter of its size; a write that fails alone has the result None.
@@ -17,8 +16,7 @@ from lazulite.engine.postgres.partition_locks import Partition, PartitionLocks
 from lazulite.engine.postgres.pending_write import EvaluatedWrite, Outcome, PendingWrite, evaluated
 from lazulite.engine.postgres.pool import Pool
 from lazulite.engine.postgres.request_batcher import WEIGHT_MAX, RequestBatcher
-from lazulite.engine.postgres.sql_scripts import RowChange, RowWrite, write_one, write_script
-from lazulite.engine.precondition import Expect
+from lazulite.engine.postgres.sql_scripts import RowChange, RowWrite, write_script
 
 
 class ScriptedWrites:
@@ -80,8 +78,6 @@ class ScriptedWrites:
             for row in rows
         ]
         partition = writes[0].place.partition_key
-        if len(writes) == 1 and writes[0].precondition.expects is Expect.PRESENT:
-            return bool(await self._pool.run(write_one(writes[0]), partition))
         by_shard: dict[int, list[RowWrite]] = {}
         for write in writes:
             by_shard.setdefault(self._shards.shard(write.place.partition_key), []).append(write)

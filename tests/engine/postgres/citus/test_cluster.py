@@ -28,7 +28,6 @@ from lazulite.engine.postgres.sql_scripts import (
     RowChange,
     RowWrite,
     apply_script,
-    write_one,
     write_script,
 )
 from lazulite.engine.precondition import Expect, Precondition
@@ -49,14 +48,10 @@ CHANGES = [RowChange(b"r", None, 9, b"v"), RowChange(b"s", None, 9, None)]
 ABSENT = Precondition(Expect.ABSENT)
 PRESENT = Precondition(Expect.PRESENT, timestamp=8)
 SCRIPTS = {
-    "apply": apply_script(PLACE, 8, 9, CHANGES),
-    "apply expecting": apply_script(PLACE, 8, 9, CHANGES, [RowBeginning(b"%d" % at, b"v") for at in range(100)]),
+    "apply": apply_script(PLACE, 8, 9, CHANGES, [RowBeginning(b"t", b"v")]),
     "apply first": apply_script(PLACE, 0, 9, CHANGES),
-    "apply deletes": apply_script(PLACE, 8, 9, [RowChange(b"%d" % at, None, 9, None) for at in range(100)]),
     "insert": write_script([[RowWrite(PLACE, CHANGES[0], ABSENT)]], 9),
     "write": write_script([[RowWrite(PLACE, CHANGES[0], PRESENT), RowWrite(PLACE, CHANGES[1], PRESENT)]], 9),
-    "update": write_one(RowWrite(PLACE, CHANGES[0], PRESENT)),
-    "delete": write_one(RowWrite(PLACE, CHANGES[1], Precondition(Expect.PRESENT, deletes=True))),
 }
 ONE_SHARD = (sql_statements.GET_EACH, sql_statements.READ_ONE, sql_pages.IN_PARTITION, sql_pages.ROW_GROUP)
 ARGUMENTS = dict(PLANS.values())
@@ -125,9 +120,9 @@ async def test_so_does_each_statement_of_writes_that_share_a_script(
     sent: list[str] = []
     run = engine._pool.run
 
-    async def noted(script: str, partition: bytes) -> int:
+    async def noted(script: str, partition: bytes) -> None:
         sent.append(script)
-        return await run(script, partition)
+        await run(script, partition)
 
     monkeypatch.setattr(engine._pool, "run", noted)
     for expects in (Expect.ABSENT, Expect.PRESENT):
@@ -256,7 +251,9 @@ async def test_a_worker_whose_shard_was_moved_sends_statements_on(engine: Postgr
     components = await engine._started()
     await components.periodic.close()
     partition = components.shards.samples()[1]
-    await engine.commit(1, partition.decode(), ["r"], lambda *_: {"r": b"x"})
+    for _ in range(8):  # By then, the session has kept the plans.
+        await engine.commit(1, partition.decode(), ["r"], lambda *_: {"r": b"x"})
+        assert await engine.get(1, partition.decode(), "r") == b"x"
     before, [other, *_] = await port_of(engine, partition), Coordinator(CITUS).workers()[1:]
     found = "SELECT get_shard_id_for_distribution_column('lazulite.rows', $1::bytea)"
     move = f"SELECT citus_move_shard_placement(({found}), '127.0.0.1', $2, $3, $4, 'block_writes')"
@@ -265,7 +262,10 @@ async def test_a_worker_whose_shard_was_moved_sends_statements_on(engine: Postgr
     assert await engine.get(1, partition.decode(), "r") == b"x"
     await engine.commit(1, partition.decode(), ["s"], WriteIf("s", b"y", Expect.ABSENT))
     await engine.commit(1, partition.decode(), ["r"], lambda values, _: {"r": (values[0] or b"") + b"+"})
-    assert [part.values async for part in engine.scan(1, [WHOLE])] == [[b"x+", b"y"]]
+    rows = [f"t{number:02}" for number in range(50)]
+    for value in (b"1", b"2"):
+        await engine.commit(1, partition.decode(), rows, lambda *_, value=value: dict.fromkeys(rows, value))
+    assert [part.values async for part in engine.scan(1, [WHOLE])] == [[b"x+", b"y", *[b"2"] * 50]]
 
 
 @contextmanager
