@@ -9,13 +9,13 @@ import pytest
 from lazulite.engine.contract import CommitFunction, SpaceDroppedError
 from lazulite.engine.postgres import drops
 from lazulite.engine.postgres.engine import PostgresEngine
-from lazulite.engine.postgres.partition_io import PartitionChange, PartitionRead, PartitionState, ScriptIo, StatementIo
+from lazulite.engine.postgres.partition_io import PartitionChange, PartitionRead, PartitionState
 from lazulite.engine.postgres.sql_scripts import Place
 from lazulite.engine.precondition import Expect, Precondition
 from tests.engine.postgres.conftest import OURS, SCRIPTS, Open, by_statements, execute
 from tests.engine.postgres.gates import Gates
 from tests.engine.postgres.write_if import RejectedError, WriteIf
-from tests.postgres.server import CITUS, SECONDS_MAX
+from tests.postgres.server import SECONDS_MAX
 
 
 async def test_write_that_meets_its_precondition_is_sent_unread(engine: PostgresEngine) -> None:
@@ -317,16 +317,12 @@ async def test_processes_that_write_the_same_partitions_do_not_lock_each_other_o
     assert execute(deadlocks) == before
 
 
-@pytest.mark.parametrize("io", [ScriptIo] if CITUS else [StatementIo, ScriptIo])
-async def test_locked_commit_that_the_database_undid_is_not_done(
-    open_engine: Open, io: type[StatementIo | ScriptIo]
-) -> None:
-    engine = open_engine()
-    await engine.start()
+async def test_locked_commit_that_the_database_undid_is_not_done(engine: PostgresEngine) -> None:
+    io = (await engine._started()).partitions._io
 
     def undone(state: PartitionState) -> PartitionChange | None:
         raise asyncpg.SerializationError
 
     request = PartitionRead(Place(1, b"p", None), [b"r"])
-    assert not await io(engine._pool).apply_locked(request, undone)
-    assert await io(engine._pool).apply_locked(request, lambda _: None)
+    assert not await io.apply_locked(request, undone)
+    assert await io.apply_locked(request, lambda _: None)

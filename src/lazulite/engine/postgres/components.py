@@ -52,7 +52,7 @@ class Components:
             if scripts
             else ConditionalWrites(pool, timestamps, locks)
         )
-        io = ScriptIo(pool) if scripts else StatementIo(pool)
+        io = ScriptIo(pool, self.shards) if scripts else StatementIo(pool)
         self.partitions = PartitionCommits(io, timestamps, self.conditional, locks, seconds_max)
         self.optimistic = OptimisticCommits(self.reads, self.conditional, self.partitions, scripts=scripts)
         contents = ContentWindows(pool, self.content_shards, unsynced=kind.settings and not kind.citus)

@@ -16,8 +16,8 @@ A commit takes the first path whose precondition it meets; if that path writes n
     none, and another process committed     `partition_commit` with a lock: begin, lock      5 an attempt
     in between                              the version row, read, write, commit
 
-`request_batcher` coalesces the requests of each path. With scripts (Citus, CockroachDB) it coalesces writes of one row
-that wait for one node (`scripted_writes`), and commits of one partition.
+`request_batcher` coalesces the requests of each path. With scripts (Citus, CockroachDB) it coalesces those of one node:
+writes of one row (`scripted_writes`), and changes of partitions (`partition_io`).
 
 Any number of processes share a database and know of each other only through it. Invariants beside those of
 `sql_statements`:

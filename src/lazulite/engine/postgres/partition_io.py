@@ -1,10 +1,13 @@
 """Reads and changes of a partition in the database, by statements or by scripts."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple, Protocol
 
 import asyncpg
 
+from lazulite.engine.postgres.citus.node_batchers import NodeBatchers
+from lazulite.engine.postgres.citus.shard_map import ShardMap
 from lazulite.engine.postgres.connection import Connection
 from lazulite.engine.postgres.errors import CHECK_FAILED, RETRYABLE
 from lazulite.engine.postgres.pool import Pool
@@ -131,19 +134,34 @@ class StatementIo:
 
 
 class ScriptIo:
-    """One statement to read and one script to write each partition: `PartitionIo` by scripts."""
+    """One statement to read each partition, and one script for the changes that wait for a node: `PartitionIo`.
 
-    def __init__(self, pool: Pool) -> None:
+    A change that is not as expected undoes the script; then each change is sent by itself.
+    """
+
+    def __init__(self, pool: Pool, shards: ShardMap) -> None:
         self._pool = pool
+        self._shards = shards
+        self._applies = NodeBatchers(shards, lambda: RequestBatcher(self._apply, _weight))
 
     async def read(self, request: PartitionRead) -> PartitionState:
         """See `PartitionIo`."""
         partition = request.place.partition_key
         return _state(await self._pool.fetch(READ_ONE, *_read_arguments(request), reads=True, partition=partition))
 
-    async def apply(self, change: PartitionChange) -> bool:
+    def apply(self, change: PartitionChange) -> Awaitable[bool]:
         """See `PartitionIo`."""
-        return await self._run(apply_script(*change), change.place)
+        return self._applies.of(change.place.partition_key)(change)
+
+    async def _apply(self, batch: Sequence[PartitionChange]) -> Sequence[bool]:
+        if len(batch) > 1:
+            in_order = sorted(batch, key=self._order)  # As in `scripted_writes`, so that no two scripts deadlock.
+            if await self._run(";\n".join(apply_script(*change) for change in in_order), batch[0].place):
+                return [True] * len(batch)
+        return await asyncio.gather(*(self._run(apply_script(*change), change.place) for change in batch))
+
+    def _order(self, change: PartitionChange) -> tuple[int, int, bytes]:
+        return self._shards.shard(change.place.partition_key), *change.place[:2]
 
     async def write(self, writes: Sequence[RowWrite], base: int) -> bool:
         """See `PartitionIo`."""
@@ -169,6 +187,7 @@ class ScriptIo:
 
     async def finished(self) -> None:
         """See `PartitionIo`."""
+        await self._applies.finished()
 
 
 async def _read_locked(connection: Connection, request: PartitionRead) -> PartitionState:
