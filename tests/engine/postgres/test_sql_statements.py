@@ -103,7 +103,7 @@ UNSET = {
     "get each": [reported(sql_statements.GET_EACH, "1", "'big'", "'000007'", "0")],
     "read one": [reported(sql_statements.READ_ONE, "1", "'big'", "ARRAY['000007'::bytea, '019999']")],
     "lock": [reported(sql_statements.LOCK, "1", "'big'")],
-    "page in a partition": [reported(sql_pages.IN_PARTITION, "1", "10", "1000000", "'big'", "'000007'", "'019999'")],
+    "page in a partition": [reported(sql_pages.IN_PARTITION, "1", "9", "1000000", "'big'", "'000007'", "'019999'")],
     "apply": _SCRIPT.split(";\n"),
     "write": write_script([[_WRITE, _DELETE]], 9).split(";\n"),
 }

@@ -152,7 +152,9 @@ class _Walk:
 
     def take(self, page: Sequence[asyncpg.Record]) -> Sequence[asyncpg.Record]:
         """Return the next rows of a page, and move behind them."""
-        cut = len(page) == self._asked or bool(page and page[-1][3] + len(page[-1][2]) >= PAGE_BYTES)
+        cut = len(page) == self._asked
+        if page and page[-1][2] is None:
+            cut, page = True, page[: next(index for index, record in enumerate(page) if record[2] is None)]
         if self._behind is None:
             group = self._first_of_group(page)
             if group is not None:
