@@ -30,7 +30,7 @@ def authentication(world: World) -> Callable[[BearerConventions], BearerAuthenti
     """Accept the tokens of `KEY`."""
     keys = Mock()
     keys.current = AsyncMock(return_value=parse_jwks(jwks(KEY)))
-    return partial(BearerAuthentication, rules=BearerRules(ISSUER), keys=keys, clock=lambda: world.now)
+    return partial(BearerAuthentication, rules=BearerRules(ISSUER), keys=keys, clock=lambda: world.now, allow_http=True)
 
 
 async def test_roles_of_queues_and_of_tables() -> None:

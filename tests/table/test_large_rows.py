@@ -115,7 +115,7 @@ async def test_a_step_works_on_one_large_row_at_most(
     iterations = Iterations()
     iterations.note(monkeypatch, write_decisions, "decode_row", _row)
     iterations.note(monkeypatch, write_decisions, "encode_properties", _literals)
-    iterations.note(monkeypatch, entity._Size, "add", lambda _, __, ___, literal, ____: len(literal))
+    iterations.note(monkeypatch, entity._Size, "add", lambda _, __, ___, value_bytes: value_bytes)
     iterations.note(monkeypatch, atom_writer, "decode_row", _row)
     iterations.note(monkeypatch, atom_writer, "_property", _property_work)
     other = asyncio.create_task(iterations.count())
