@@ -73,6 +73,19 @@ class Pages(NamedTuple):
         return next((write.at for write in reversed(self.writes) if write.resizes), self.size)
 
 
+class Stored(NamedTuple):
+    """What a read finds."""
+
+    kind: str
+    """The type of the blob: empty blobs differ in nothing else."""
+    content: bytes
+
+
+def stored(content: Content | Pages) -> Stored:
+    """Return what a read of this content finds."""
+    return Stored(content.kind, content.read())
+
+
 @lru_cache(200)
 def bytes_of(number: int, length: int) -> bytes:
     """Return the bytes of a piece: no others have them."""
@@ -111,13 +124,18 @@ class Facts(NamedTuple):
         """Return what there is after Undelete Blob."""
         return Facts(self.kept[-1], {}, self.kept[:-1]) if self.restorable else self
 
-    def has(self, blob: bytes | None, others: Mapping[str, bytes], keeps: Keeps) -> bool:
+    def has(self, blob: Stored | None, others: Mapping[str, Stored], keeps: Keeps) -> bool:
         """Tell whether this is what was read. `others` are the snapshots and versions by their times."""
-        if (None if self.content is None else self.content.read()) != blob:
+        if (None if self.content is None else stored(self.content)) != blob:
             return False
         if keeps is Keeps.NOTHING:
-            return {time: each.read() for time, each in self.snapshots.items()} == others
-        return Counter(each.read() for each in self.kept) == Counter(others.values())
+            return {time: stored(each) for time, each in self.snapshots.items()} == others
+        return Counter(stored(each) for each in self.kept) == Counter(others.values())
+
+    @property
+    def has_blocks(self) -> bool:
+        """Whether a list may name the blocks of the blob."""
+        return isinstance(self.content, Content) and self.content.by_blocks
 
 
 @dataclass
@@ -201,22 +219,25 @@ class Account:
             found[0].known = self.changes[0].before if self.changes else self.known
         return found
 
-    def judge(self, blob: bytes | None, others: Mapping[str, bytes]) -> str:
+    def judge(self, blob: Stored | None, others: Mapping[str, Stored]) -> str:
         """Compare what was read; note what it says of the request in flight, or return what is wrong.
 
-        Args:
-            blob: its bytes; None: there is none.
-            others: the bytes of its snapshots and versions, by their times. What was deleted and kept was restored.
-        """
-        for facts in self._possible(others):
-            if facts.has(blob, others, self.keeps):
-                self.known, self.after, self.snapshot, self.pending = facts, None, False, False
-                return ""
-        size = None if blob is None else len(blob)
-        sizes = {time: len(each) for time, each in others.items()}
-        return f"{self.name}: has {size} bytes and the others {sizes}; known is {self.known}, after it {self.after}"
+        A blob without blocks is preferred, as a read does not tell of blocks.
 
-    def _possible(self, found: Mapping[str, bytes]) -> Iterator[Facts]:
+        Args:
+            blob: what a read of it found; None: there is none.
+            others: likewise its snapshots and versions, by their times. What was deleted and kept was restored.
+        """
+        found = [facts for facts in self._possible(others) if facts.has(blob, others, self.keeps)]
+        if found:
+            self.known, self.after = min(found, key=lambda facts: facts.has_blocks), None
+            self.snapshot = self.pending = False
+            return ""
+        size = None if blob is None else (blob.kind, len(blob.content))
+        sizes = {time: (each.kind, len(each.content)) for time, each in others.items()}
+        return f"{self.name}: has {size} and the others {sizes}; known is {self.known}, after it {self.after}"
+
+    def _possible(self, found: Mapping[str, Stored]) -> Iterator[Facts]:
         """Yield the states that may be there. The time of a snapshot in flight is not known."""
         yield self.known.undeleted()
         if self.after is None:

@@ -12,7 +12,7 @@ from lazulite.auth.accounts.document import AccountStore, StoredAccount
 from lazulite.auth.accounts.switches import Switches
 from tests.torture.http_client import Connection
 
-from .expected import Account, Content, Facts, Keeps, Pages
+from .expected import Account, Content, Facts, Keeps, Pages, stored
 from .observed import asked, listed
 from .wire import Wire
 from .writer import Writer
@@ -135,6 +135,6 @@ class KeepingWriter(Writer):
         query = self._random.choice(kept)
         answer = await self._ask("GET", account, {}, query)
         for content in account.known.kept:
-            if content.read() == answer.body:
+            if stored(content) == (answer.headers["x-ms-blob-type"], answer.body):
                 return _Kept(query, content)
         raise AssertionError(f"{account.name}: {query} has {len(answer.body)} bytes; known is {account.known}")

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from tests.torture.http_client import Answer, Connection, LostConnectionError
 
-from .expected import Account, Keeps
+from .expected import Account, Keeps, Stored
 from .wire import CONTAINER, Wire
 
 UNAVAILABLE = 500
@@ -38,12 +38,12 @@ async def judged(connection: Connection, wire: Wire, account: Account, queries: 
     Raises:
         LostConnectionError: there is no response, or it is a 5xx.
     """
-    found: dict[str, bytes] = {}
+    found: dict[str, Stored] = {}
     for query in queries:
         answer = await asked(connection, wire.request("GET", f"{CONTAINER}/{account.name}", {}, query))
         if answer.status != 200:
             return f"{account.name} of {query or 'now'} was listed, and a read gets {answer.status}"
-        found[query.partition("=")[2]] = answer.body
+        found[query.partition("=")[2]] = Stored(answer.headers["x-ms-blob-type"], answer.body)
     return account.judge(found.pop("", None), found)
 
 

@@ -2,15 +2,15 @@
 
 from itertools import count
 
-from .expected import Account, Content, Facts, Keeps, Pages, PageWrite, bytes_of
+from .expected import Account, Content, Facts, Keeps, Pages, PageWrite, Stored, bytes_of, stored
 
 FIRST, SECOND = Content(((1, 10),)), Content(((2, 10),))
 ONE, TWO = Facts(FIRST), Facts(SECOND)
 
 
-def content_of(facts: Facts) -> bytes:
+def content_of(facts: Facts) -> Stored:
     assert facts.content is not None
-    return facts.content.read()
+    return stored(facts.content)
 
 
 def changed() -> Account:
@@ -34,7 +34,24 @@ def test_an_unanswered_change_is_there_or_not_but_the_one_before_is() -> None:
     assert changed().judge(content_of(ONE), {}) == ""
     assert changed().judge(content_of(TWO), {}) == ""
     assert changed().judge(None, {}) != ""
-    assert changed().judge(content_of(ONE)[:5], {}) != ""
+    assert changed().judge(Stored("BlockBlob", content_of(ONE).content[:5]), {}) != ""
+
+
+def test_an_empty_blob_is_known_by_its_type() -> None:
+    account = Account("blob")
+    account.known = Facts(Content(()))
+    account.intend(Facts(Content((), appends=True)))
+    assert account.judge(Stored("AppendBlob", b""), {}) == ""
+    assert account.known.content == Content((), appends=True)
+
+
+def test_blocks_that_may_be_gone_are_not_known() -> None:
+    """A blob was copied and back: the same bytes, with or without the blocks."""
+    account = Account("blob")
+    account.known = Facts(FIRST._replace(by_blocks=True))
+    account.intend(ONE)
+    assert account.judge(content_of(ONE), {}) == ""
+    assert account.known == ONE
 
 
 def test_going_back_forgets_what_came_later() -> None:
@@ -65,7 +82,7 @@ def test_what_was_overwritten_or_deleted_is_kept() -> None:
     assert account.judge(content_of(TWO), {"later": content_of(ONE)}) == ""
 
 
-def judged(account: Account, began: int, ended: int, changes: int, blob: bytes | None) -> bool:
+def judged(account: Account, began: int, ended: int, changes: int, blob: Stored | None) -> bool:
     return any(each.judge(blob, {}) == "" for each in account.as_of(began, ended, changes))
 
 
