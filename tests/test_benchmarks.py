@@ -397,13 +397,6 @@ def test_processor_time_of_workers_and_of_the_primary_is_distinguished(tmp_path:
     assert re.search(r"^\| +\| 1,000 \| 32 \| lazulite, 2 workers \|", text, re.MULTILINE)
 
 
-def test_the_longest_stretches_are_printed() -> None:
-    command = [sys.executable, "-W", "error", "-m", "benchmarks.stretches", "--repeats", "1", "--only", "among objects"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=120)
-    assert "400 | table: a table among objects" in done.stdout
-    assert done.stdout.splitlines()[-1].startswith("1 requests")
-
-
 def test_every_target_is_in_the_published_report() -> None:
     published = (ROOT / "benchmarks" / "RESULTS.md").read_text(encoding="utf-8")
     assert len(TARGETS) == 98

@@ -1,7 +1,7 @@
 """Bodies of up to 4 MiB that are as costly to read as bodies can be, by the operation that reads them.
 
 Each repeats one text: an escape, a bracket, a number, a tag, a head. Some are legal, others are rejected. `python -m
-benchmarks.stretches` measures how long each holds the event loop; tests count the steps in which each is read.
+tests.table.stretches` measures how long each holds the event loop; tests count the steps in which each is read.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.stretches`: how long heavy requests hold the event loop without a pause.
+"""`python -m tests.table.stretches`: how long heavy requests hold the event loop without a pause.
 
 Heavy are bodies of up to 4 MiB, and requests for entities of nearly 1 MiB.
 
@@ -18,15 +18,15 @@ from typing import NamedTuple
 from unittest import mock
 from urllib.parse import quote
 
-from tests.table import heavy_bodies
-from tests.table.heavy_bodies import BATCH_TYPE
-
 from benchmarks.exchange import exchange
 from benchmarks.requests import Requests
+
 from lazulite.app.services import calm_collector
 from lazulite.protocol.version import NEWEST
 from lazulite.server import lifecycle
 from lazulite.testing import server
+from tests.table import heavy_bodies
+from tests.table.heavy_bodies import BATCH_TYPE
 
 _ENTITY = "heavy(PartitionKey='p',RowKey='r')"
 _JSON, _ATOM, _XML = ("application/json", "application/atom+xml", "application/xml")
@@ -125,7 +125,7 @@ def run(location: Path, only: str, repeats: int) -> list[tuple[float, float, int
 
 def main() -> None:
     """Print the longest stretches."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.stretches", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tests.table.stretches", description=__doc__)
     parser.add_argument("--only", default="", metavar="TEXT", help="requests whose name contains this")
     parser.add_argument("--repeats", type=int, default=3, help="of each request (%(default)s)")
     arguments = parser.parse_args()
