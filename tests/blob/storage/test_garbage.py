@@ -1,5 +1,6 @@
 """Garbage is deleted, and nothing else; a crash at any step only delays it."""
 
+import asyncio
 from collections.abc import AsyncIterator, Collection, Sequence
 from dataclasses import replace
 from typing import Any
@@ -244,6 +245,33 @@ async def test_a_search_keeps_an_announcement_that_was_renewed_meanwhile(world: 
         patch.setattr(world.engine, "scan", observed)
         await searching.search()
     assert await world.untidy() == [str(SPACE)]
+
+
+async def test_one_search_runs_at_a_time_and_a_long_one_is_followed_by_a_longer_pause(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each process of a database begins one every minute, however long it takes."""
+    now_s, begun, over = 1000.0, 0, asyncio.Event()
+    monkeypatch.setattr(garbage, "monotonic", lambda: now_s)
+
+    async def search() -> None:
+        nonlocal begun
+        begun += 1
+        await over.wait()
+
+    monkeypatch.setattr(world.garbage, "search", search)
+    for _ in range(3):
+        world.garbage.begin_search()
+        await asyncio.sleep(0)
+    now_s += 100
+    over.set()
+    await world.garbage.settle()
+    assert begun == 1
+    for moment_s, expected in ((now_s, 1), (now_s + 1900, 1), (now_s + 2100, 2)):
+        now_s = moment_s
+        world.garbage.begin_search()
+        await world.garbage.settle()
+        assert begun == expected
 
 
 async def test_a_search_reads_the_ledgers_only(world: World) -> None:

@@ -7,12 +7,15 @@ contents, which are noted in the ledger by the same commit: so no row ever refer
 The space `UNTIDY_CONTAINERS` has a row for each container that may have garbage, with the time when it was written. A
 process writes it before the first commit that makes garbage there, and relies on it for a day. After a start, those
 containers are searched in the background. A search that finds nothing removes a row on which no process relies.
+Processes that share a database search again and again, for what others left. One search runs at a time, and the pause
+after it is `SEARCH_PAUSE` times as long as it took: it reads something of each blob.
 """
 
 import asyncio
 from collections.abc import AsyncGenerator, Collection, Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import aclosing, suppress
+from time import monotonic
 
 from lazulite.blob.model.blob import read_blob
 from lazulite.blob.model.draft import Draft
@@ -32,6 +35,7 @@ from lazulite.records.spaces import UNTIDY_CONTAINERS, Space
 UNTIDY_SPACE = Space(number=UNTIDY_CONTAINERS, owner="blob", title="the containers that may have garbage")
 ANNOUNCED_TICKS = TICKS_PER_DAY
 """How long a commit may rely on the row of its container. After twice this time, a search may remove the row."""
+SEARCH_PAUSE = 20
 CONTENT = "c"
 """How a ledger names a content."""
 _ROWS_OF_COMMIT, _CONTENTS_OF_COMMIT = 500, 1000
@@ -62,6 +66,8 @@ class Garbage:
         """The containers whose rows this process has written, and when."""
         self._waiting: set[Partition] = set()
         self._tasks: dict[Partition, asyncio.Task[None]] = {}
+        self._searches_from_s = 0.0
+        """When the next search may begin."""
 
     def is_announced(self, space: int) -> bool:
         """Tell whether a commit may make garbage in a container."""
@@ -90,7 +96,9 @@ class Garbage:
             await asyncio.wait(self._tasks.values())
 
     def begin_search(self) -> None:
-        """Search in the background for what earlier processes left."""
+        """Search in the background for what earlier processes left, unless that is done or was done just now."""
+        if _SEARCH in self._tasks or monotonic() < self._searches_from_s:
+            return
         task = asyncio.get_running_loop().create_task(self._search_quietly())
         self._tasks[_SEARCH] = task
         task.add_done_callback(lambda _: self._task_ended(_SEARCH))
@@ -225,8 +233,10 @@ class Garbage:
         return found
 
     async def _search_quietly(self) -> None:
+        began_s = monotonic()
         with suppress(EngineError):
             await self.search()
+        self._searches_from_s = monotonic() + SEARCH_PAUSE * (monotonic() - began_s)
 
     async def _delete_quietly(self, partition: Partition) -> None:
         with suppress(EngineError):  # The next commit of the partition, or the next start, tries again.
