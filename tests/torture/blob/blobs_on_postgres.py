@@ -28,7 +28,9 @@ from .wire import Wire
 CLIENTS = 5
 PROCESSES: Mapping[int, str] = {0: "hasty_sweeps", 2: "hasty_sweeps", -3: "hasty_sweeps+scripts"}
 """As those of `tests.torture.queue.on_postgres`."""
-SWEPT_WITHIN_SECONDS = 3 * HASTY_SECONDS
+_LEASE_SECONDS = 60
+"""How long a process holds a dropped container that it failed to empty (`engine.postgres.drops`)."""
+SWEPT_WITHIN_SECONDS = 3 * HASTY_SECONDS + _LEASE_SECONDS
 _UNDECIDED = "SELECT state, count(*) FROM lazulite.contents GROUP BY state"
 _WINDOWS = "SELECT count(*) FROM lazulite.content_windows"
 
