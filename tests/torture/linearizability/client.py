@@ -112,6 +112,7 @@ class Client:
             answer = await self._connection.exchange(request)
         except (ConnectionError, UnavailableError):  # Of a 503, too: what failed may be on the disk.
             recorder.history.append(Write(invoked, None, tuple(changes)))
+            recorder.unanswered += 1
             self.counts["unanswered writes"] += 1
             raise
         alone = len(changes) == 1

@@ -9,7 +9,7 @@ from .recorder import Recorder
 
 PARTITIONS = 12
 RUNNING_MAX = 10
-"""So many operations run at once on a partition, or fewer: each more may double the orders to be tried."""
+"""So many operations run at once on a partition, or had no answer: each more may double the orders to be tried."""
 RETIRED = 3
 """So many partitions, the oldest ones, make room for new ones after each verdict."""
 
@@ -33,11 +33,9 @@ class Partitions:
         return iter(self._recorders)
 
     def choose(self, dice: random.Random) -> Recorder:
-        """Return any partition that is not too busy."""
-        while True:
-            recorder = dice.choice(self._recorders)
-            if recorder.running < RUNNING_MAX:
-                return recorder
+        """Return any partition that is not too busy, a new one if there is none."""
+        free = [each for each in self._recorders if each.running + each.unanswered < RUNNING_MAX]
+        return dice.choice(free) if free else self._begin()
 
     def judge(self) -> None:
         """Check what was recorded since the last time, which is all over, and go on with some others."""
@@ -61,5 +59,9 @@ class Partitions:
     def _renew(self) -> None:
         self._recorders = self._recorders[RETIRED:]
         while len(self._recorders) < PARTITIONS:
-            self.begun += 1
-            self._recorders.append(Recorder(f"p{self.begun}"))
+            self._begin()
+
+    def _begin(self) -> Recorder:
+        self.begun += 1
+        self._recorders.append(Recorder(f"p{self.begun}"))
+        return self._recorders[-1]

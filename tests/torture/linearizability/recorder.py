@@ -26,6 +26,8 @@ class Recorder:
         self.name = name
         self.running = 0
         """How many operations on it are under way."""
+        self.unanswered = 0
+        """How many writes of the history had no answer: they may take place at any time."""
         self.known: list[Known | None] = [None] * ROWS
         """Of each row, what was seen of it last."""
         self.history: list[Get | Query | Write] = []
@@ -57,7 +59,7 @@ class Recorder:
         if verdict.culprit is not None:
             self.problems.append(_story(self.name, verdict, self.history[verdict.culprit]))
         self._states = verdict.states
-        self.history = []
+        self.history, self.unanswered = [], 0
         return verdict
 
 
