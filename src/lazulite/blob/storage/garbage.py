@@ -36,6 +36,7 @@ UNTIDY_SPACE = Space(number=UNTIDY_CONTAINERS, owner="blob", title="the containe
 ANNOUNCED_TICKS = TICKS_PER_DAY
 """How long a commit may rely on the row of its container. After twice this time, a search may remove the row."""
 SEARCH_PAUSE = 20
+"""The pause after a search, in times of its length: searches take a twentieth of the time at most."""
 CONTENT = "c"
 """How a ledger names a content."""
 _ROWS_OF_COMMIT, _CONTENTS_OF_COMMIT = 500, 1000
@@ -96,7 +97,7 @@ class Garbage:
             await asyncio.wait(self._tasks.values())
 
     def begin_search(self) -> None:
-        """Search in the background for what earlier processes left, unless that is done or was done just now."""
+        """Search in the background for what earlier processes left, unless one runs or its pause is not over."""
         if _SEARCH in self._tasks or monotonic() < self._searches_from_s:
             return
         task = asyncio.get_running_loop().create_task(self._search_quietly())
