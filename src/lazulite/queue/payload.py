@@ -17,9 +17,10 @@ from lazulite.queue.versions import DEQUEUE_COUNT_SINCE, LIST_WITHOUT_URL_SINCE,
 
 _ELEMENTS_MAX = 16
 _USUAL_BODY = re.compile(
-    rb"""(?:\xef\xbb\xbf)?+(?:<\?xml\ version=(?:"1.0"|'1.0')(?:\ encoding=(?:"(?i:utf-8)"|'(?i:utf-8)'))?+
-    (?:\ standalone=(?:"yes"|'yes'))?+\ ?\?>[ \t\r\n]*+)?+<QueueMessage>[ \t\r\n]*+
-    <MessageText>((?:[\t\n\x20-\x25\x27-\x3b\x3d-\x7e]++|&(?:lt|gt|quot|apos|amp);)*+)</MessageText>
+    rb"""(?:\xef\xbb\xbf)?(?>(?:<\?xml\ version=(?:"1.0"|'1.0')(?>(?:\ encoding=(?:"(?i:utf-8)"|'(?i:utf-8)'))?)
+    (?>(?:\ standalone=(?:"yes"|'yes'))?)\ ?\?>[ \t\r\n]*+)?)<QueueMessage>[ \t\r\n]*+
+    <MessageText>([\t\n\x20-\x25\x27-\x3b\x3d-\x7e]*+
+    (?>(?:&(?:lt|gt|quot|apos|amp);[\t\n\x20-\x25\x27-\x3b\x3d-\x7e]*+)*))</MessageText>
     [ \t\r\n]*+</QueueMessage>[ \t\r\n]*+""",
     re.VERBOSE,
 )

@@ -36,7 +36,7 @@ WORDS_BYTES_MAX = 8 * 1024
 _PLAN_BYTES = 4096
 _LINE_BYTES = 80
 """What Python needs for a line beside its characters: in the words, and in the plan's own request."""
-_USUAL_VALUE = r"((?:[\w.~:@+/=-]|%[2-7][0-9A-Fa-f])*+)"
+_USUAL_VALUE = r"([\w.~:@+/=-]*+(?>(?:%[2-7][0-9A-Fa-f][\w.~:@+/=-]*+)*))"
 """A value that can be decoded. A request with another one goes the long way."""
 
 Words: TypeAlias = tuple[str, str, bool, str, str, tuple[bytes, ...]]

@@ -13,7 +13,7 @@ from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.query_string import percent_decode
 from lazulite.table.names import check_addressed_key, check_addressed_table
 
-_LITERAL = r"'((?:[^']++|'')*+)'"
+_LITERAL = r"'([^']*+(?>(?:''[^']*+)*))'"
 _KEY = re.compile(rf"\s*(PartitionKey|RowKey)\s*=\s*{_LITERAL}\s*", re.DOTALL)
 _BOTH_KEYS = re.compile(rf"PartitionKey={_LITERAL},RowKey={_LITERAL}", re.DOTALL)
 """How every SDK writes it; other orders and blanks are read key by key."""

@@ -41,9 +41,9 @@ def common_prefixes(keys: JoinedKeys, prefix: str, delimiter: str) -> list[bytes
 def _pattern(mark: bytes, skipped: int) -> re.Pattern[bytes]:
     """Return a pattern of the keys with one common prefix, the group, if a current blob is first; else of all the rest.
 
-    The repetitions are possessive, so that the time is linear. A group with 00 is of a name that has no mark, or U+0000
-    before it: a class of two characters would exclude it, and takes longer. Rows are not empty, so an escaped 00 does
-    not look like the end of a name.
+    No repetition gives back what it took, so that the time is linear. A group with 00 is of a name that has no mark,
+    or U+0000 before it: a class of two characters would exclude it, and takes longer. Rows are not empty, so an
+    escaped 00 does not look like the end of a name.
 
     Args:
         mark: a byte.
@@ -51,4 +51,4 @@ def _pattern(mark: bytes, skipped: int) -> re.Pattern[bytes]:
     """
     skip, mark = b".{%d}" % skipped, re.escape(mark)
     first = b"%b([^%b]*+%b)[^\0]*+\0%b\xff" % (skip, mark, mark, re.escape(CURRENT.encode()))
-    return re.compile(b"(?s:%b(?:%b\\1[^\0]*+\0[^\xff]++\xff)*+|.+)" % (first, skip))
+    return re.compile(b"(?s:%b(?>(?:%b\\1[^\0]*+\0[^\xff]++\xff)*)|.+)" % (first, skip))

@@ -21,11 +21,11 @@ BODY_BYTES_MAX = 8 * 1024 * 1024
 
 _ENTRIES_OF_A_STEP = 500
 _OPENING = re.compile(
-    rb"""(?:\xef\xbb\xbf)?+[ \t\r\n]*+(?:<\?xml[ \t\r\n][ -=@-~]{0,200}\?>)?+[ \t\r\n]*+<BlockList>[ \t\r\n]*+"""
+    rb"""(?>(?:\xef\xbb\xbf)?)[ \t\r\n]*+(?>(?:<\?xml[ \t\r\n][ -=@-~]{0,200}\?>)?)[ \t\r\n]*+<BlockList>[ \t\r\n]*+"""
 )
 _ID = rb"[0-9A-Za-z+/=]{1,88}+"
 _ENTRIES = re.compile(
-    rb"(?:<(?:Latest>%b</Latest|Committed>%b</Committed|Uncommitted>%b</Uncommitted)>[ \t\r\n]*+){1,%d}+"
+    rb"(?>(?:<(?:Latest>%b</Latest|Committed>%b</Committed|Uncommitted>%b</Uncommitted)>[ \t\r\n]*+){1,%d})"
     % (_ID, _ID, _ID, _ENTRIES_OF_A_STEP)
 )
 _ENTRY = re.compile(rb"<(\w+)>([^<]+)")

@@ -26,7 +26,7 @@ SEARCHED_TAGS_MAX = 10
 
 _CONTAINER = "@container"
 _TOKEN = re.compile(
-    r"""\s*+(?:(?P<word>@?\w++)|"(?P<name>[^"]*+)"|'(?P<value>(?:[^']|'')*+)'|(?P<operator><>|[<>]=?|=)|(?P<mark>[()]))""",
+    r"""\s*+(?:(?P<word>@?\w++)|"(?P<name>[^"]*+)"|'(?P<value>[^']*+(?>(?:''[^']*+)*))'|(?P<operator><>|[<>]=?|=)|(?P<mark>[()]))""",
     re.ASCII,
 )
 _BLANKS = re.compile(r"\s*+", re.ASCII)

@@ -36,9 +36,9 @@ _BLANK_LINE = re.compile(rb"\n\r?\n")
 """With the end of the line before, but for its carriage return: a search for one certain byte is quick."""
 _USUAL_BYTES_MAX = 4096
 _USUAL_HEADS = re.compile(
-    rb"\r\n(?:[!-~][ -~]*+\r\n)++\r\n"
-    rb"((?:(?!(?i:content-length:))[!-~][ -~]*+\r\n)++)"
-    rb"(?:(?i:content-length): ?[0-9]++\r\n((?:[!-~][ -~]*+\r\n)*+))?+\r\n"
+    rb"\r\n(?>(?:[!-~][ -~]*+\r\n)+)\r\n"
+    rb"((?>(?:(?!(?i:content-length:))[!-~][ -~]*+\r\n)+))"
+    rb"(?>(?:(?i:content-length): ?[0-9]++\r\n((?>(?:[!-~][ -~]*+\r\n)*)))?)\r\n"
 )
 """The two heads of a part as clients send them: the part's own, of which nothing is used, then the request's, before
 and after its Content-Length. Linear: no repetition can give back what it took."""

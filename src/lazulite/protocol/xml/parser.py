@@ -36,7 +36,7 @@ _CDATA, _CDATA_END = b"<![CDATA[", b"]]>"
 _SPANS = ((b"<!--", b"-->"), (b"<?", b"?>"))
 """How a comment and an instruction begin and end; within them, nothing is a tag."""
 _ATTRIBUTE = rb"""(?:"[^"<]*+"[^<>"']*+|'[^'<]*+'[^<>"']*+)"""
-_WHOLE_TAG = re.compile(rb"""<[^<>"']*+%b*+>""" % _ATTRIBUTE)
+_WHOLE_TAG = re.compile(rb"""<[^<>"']*+(?>%b*)>""" % _ATTRIBUTE)
 _CROWDED_TAG = re.compile(rb"""<[^<>"']*+%b{%d}""" % (_ATTRIBUTE, MAX_ATTRIBUTES + 1))
 """A tag with too many attributes. Such a tag is found before expat sees the document, for expat takes in all of a tag
 before it calls a handler."""

@@ -25,7 +25,7 @@ _DATETIME = re.compile(
     r"(\d{4})-(\d\d)-(\d\d)(?:T(\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,16}))?)?)?(?:Z|z|([+-])(\d\d):?(\d\d))?", re.ASCII
 )
 _UTC_INSTANT = re.compile(r"(\d{4}-\d\d-\d\d)T([01]\d|2[0-3]):([0-5]\d):([0-5]\d)(?:\.(\d{1,7}))?Z", re.ASCII)
-UTC_INSTANT = r"[0-9]{4}-[0-9]{2}-[0-9]{2}T(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]{1,7}+)?+Z"
+UTC_INSTANT = r"[0-9]{4}-[0-9]{2}-[0-9]{2}T(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]{1,7}+)?Z"
 """An expression without groups for the usual form. But for trailing zeros it is the canonical one."""
 
 

@@ -40,7 +40,7 @@ _KEY = _Form(rf'"[ !$-.0->@-\[\]-~]{{0,{KEY_MAX_UTF16}}}+"')
 """Text that `names.check_new_key` accepts."""
 _TRUTH = _Form("true|false")
 _INTEGER = _Form("0|-?[1-9][0-9]{0,8}+|1[0-9]{9}")
-_NUMBER = r"-?(?:0|[1-9][0-9]{0,15}+)(?:\.[0-9]{1,20}+(?:[eE][-+]?[0-9]{1,3}+)?+|[eE][-+]?[0-9]{1,3}+)"
+_NUMBER = r"-?(?:0|[1-9][0-9]{0,15}+)(?:\.[0-9]{1,20}+(?:[eE][-+]?[0-9]{1,3}+)?|[eE][-+]?[0-9]{1,3}+)"
 """A number that JSON parsers return as a float."""
 
 
