@@ -29,8 +29,9 @@ _FRAMING_SECONDS = 60e-6
 _COMING_SECONDS = 200e-6
 """What it costs that a connection comes and goes."""
 
-_TRY_SECONDS_FREE = 50e-6
-"""What it may cost to find that a request cannot be responded to at once; an ordinary one takes a fraction of it."""
+_TRY_SECONDS_FREE = SLICE_SECONDS / 4
+"""What it may cost to find that a request cannot be responded to at once. An ordinary one takes a fraction of it, also
+on a slow or busy machine."""
 
 _REJECTION_SECONDS = 200e-6
 """What it costs to reject a request that the service has not seen."""
