@@ -34,13 +34,15 @@ def run_whole(workload: Workload, port: int, _: int, __: Limits) -> Measurement:
 def run_slow(workload: Workload, port: int, _: int, limits: Limits) -> Measurement:
     """Send each request on a connection of its own, and its body or that of its response slowly, while there is time.
 
-    A head that announces a body is followed by zeros. What is counted are the pieces; their latencies are the
+    A head that announces a body is followed by zeros. The connections begin one after the other within the time of a
+    piece, because clients that know nothing of each other do not move in step. What is counted are the pieces; their latencies are the
     times for which the server kept the connection waiting. See `workload.Load`.
     """
     began, over = time.perf_counter(), threading.Event()
 
-    def run(head: bytes) -> list[float]:
+    def run(number: int, head: bytes) -> list[float]:
         took: list[float] = []
+        over.wait(_SIP_SECONDS * number / len(workload.requests))
         with _moving(head, port) as (send, respond):
             response = None if head.startswith(b"PUT") else respond(workload.status)
             while not over.wait(_SIP_SECONDS):
@@ -53,7 +55,7 @@ def run_slow(workload: Workload, port: int, _: int, limits: Limits) -> Measureme
         return took
 
     with ThreadPoolExecutor(len(workload.requests)) as pool:
-        running = [pool.submit(run, head) for head in workload.requests]
+        running = [pool.submit(run, number, head) for number, head in enumerate(workload.requests)]
         over.wait(limits.seconds)
         over.set()
         return _measured(began, [seconds for each in running for seconds in each.result()])
