@@ -35,8 +35,8 @@ def run_slow(workload: Workload, port: int, _: int, limits: Limits) -> Measureme
     """Send each request on a connection of its own, and its body or that of its response slowly, while there is time.
 
     A head that announces a body is followed by zeros. The connections begin one after the other within the time of a
-    piece, because clients that know nothing of each other do not move in step. What is counted are the pieces; their latencies are the
-    times for which the server kept the connection waiting. See `workload.Load`.
+    piece, because clients that know nothing of each other do not move in step. What is counted are the pieces; their
+    latencies are the times for which the server kept the connection waiting. See `workload.Load`.
     """
     began, over = time.perf_counter(), threading.Event()
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Coroutine
 from typing import Protocol, TypeVar
 
 from lazulite.engine.thread_pool import ThreadPool
+from lazulite.server.allocator import keep_freed_memory
 from lazulite.server.limits import Limits
 from lazulite.server.server import BindError, Server
 from lazulite.server.signals import handle_signals
@@ -77,6 +78,7 @@ async def serve(
         BindError: the address cannot be listened on.
     """
     allow_connections(server.limits)
+    keep_freed_memory()
     loop = asyncio.get_running_loop()
     signalled, left = asyncio.Event(), asyncio.Event()
     delay_seconds = server.limits.drain_delay_seconds
