@@ -29,7 +29,7 @@ from lazulite.engine.content.worker import Remover, Worker, unavailable
 from lazulite.engine.contract import EngineError
 
 _DROPPED = ".dropped"
-_READ_WINDOWS = 4
+_READ_WINDOWS = 2
 """Read at once, while the ones before are sent."""
 
 
