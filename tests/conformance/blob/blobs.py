@@ -52,7 +52,7 @@ class Container:
 
 def names_of(page: ET.Element) -> list[str]:
     """The names of a page, of blobs and prefixes."""
-    return [entry.findtext("Name", "") for entry in page.find("Blobs") or ()]
+    return [entry.findtext("Name", "") for entry in page.iterfind("Blobs/*")]
 
 
 def id_of(text: str) -> str:
