@@ -12,8 +12,8 @@ _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
 """Parameters of `mallopt`. Source: <malloc.h> of glibc."""
 _KEPT_BYTES = 8 << 20
 """Of each arena, at its top."""
-_MAPPED_BYTES = 1 << 20
-"""What has at least this size is mapped by itself, and so returned at once. A window is smaller."""
+_MAPPED_BYTES = 8 << 20
+"""What has at least this size is mapped by itself, and so returned at once. Bodies of tables and queues are smaller."""
 _SETTINGS = "MALLOC_", "GLIBC_TUNABLES"
 
 
