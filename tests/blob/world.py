@@ -19,6 +19,7 @@ from lazulite.protocol.clock import TICKS_PER_DAY, system_clock
 from lazulite.protocol.message import Request
 from lazulite.service.definition import ServiceDependencies
 from lazulite.service.fetching import FetchSource
+from lazulite.service.limits import QueryLimits
 
 ACCOUNT = DEVELOPMENT_ACCOUNT.name
 VERSION = "2021-12-02"
@@ -48,6 +49,7 @@ class World:
         days: how far the clock is ahead.
         present: the time of a database that the next process shares; None: it shares none.
         fetch_source: of the next process.
+        limits: of the next process.
         random: of all processes, so that no number comes again.
     """
 
@@ -56,6 +58,7 @@ class World:
         self.present: Clock | None = None
         self.random = Random(1)
         self.fetch_source: FetchSource | None = None
+        self.limits = QueryLimits()
         self.engine = RocksEngine.open(None, self._clock)
         self.contents = ContentMemory()
         self.directory = AccountDirectory({ACCOUNT: DEVELOPMENT_ACCOUNT})
@@ -71,6 +74,7 @@ class World:
             present=self.present,
             random=self.random,
             fetch_source=self.fetch_source,
+            limits=self.limits,
         )
         self.service = _Service(dependencies)
 

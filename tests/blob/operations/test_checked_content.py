@@ -1,5 +1,6 @@
 """Digests and structured bodies of requests and responses."""
 
+import asyncio
 from base64 import b64encode
 from collections.abc import AsyncIterator
 from hashlib import md5
@@ -16,9 +17,11 @@ from lazulite.blob.transfers import crc64 as crc64_module
 from lazulite.blob.transfers import digests
 from lazulite.blob.transfers.crc64 import crc64, write_crc64
 from lazulite.blob.transfers.structured_body import FORMAT, StructuredContent, StructuredDecoder, decoded, encoded_bytes
+from lazulite.protocol.body import WINDOW_BYTES
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.joined_content import JoinedContent
 from lazulite.protocol.message import ClientDisconnectedError, Request
+from lazulite.service.limits import QueryLimits
 from tests.blob.world import ACCOUNT, CONTAINER, Answer, World, id_of, opened, token
 
 OLD, USUAL, NEW = "2018-11-09", "2021-12-02", "2026-10-06"
@@ -116,6 +119,33 @@ async def test_the_digest_of_a_range(world: World, data: bytes) -> None:
     assert answer.headers["x-ms-content-crc64"] == crc64_of(data[2:6])
     assert "content-md5" not in answer.headers
     assert "x-ms-content-crc64" not in (await world.ask("GET", x_ms_range="bytes=2-5")).headers
+
+
+async def test_others_run_while_the_digests_of_four_mebibytes_are_computed(world: World) -> None:
+    """A time slice of no length is used up at every checkpoint; without one, the loop is held for 8 ms."""
+    world.limits = QueryLimits(slice_seconds=0)
+    world.restart()
+    data, iterations = bytes(PUT_PAGE_BYTES_MAX), 0
+
+    async def count() -> None:
+        nonlocal iterations
+        while True:
+            iterations += 1
+            await asyncio.sleep(0)
+
+    await world.ask("PUT", x_ms_blob_type="PageBlob", x_ms_blob_content_length=str(len(data)))
+    other = asyncio.create_task(count())
+    found, asked = [], {"x_ms_range": f"bytes=0-{len(data) - 1}"}
+    for method, query, body, headers in (
+        ("PUT", "comp=page", data, {"x_ms_page_write": "update", "content_md5": md5_of(data)}),
+        ("GET", "", b"", {"x_ms_range_get_content_md5": "true"}),
+    ):
+        iterations = 0
+        answer = await world.ask(method, query=query, body=body, **asked, **headers)
+        assert answer.headers["content-md5"] == md5_of(data)
+        found.append(iterations)
+    other.cancel()
+    assert min(found) >= len(data) // WINDOW_BYTES
 
 
 async def test_digests_of_ranges_that_cannot_be(world: World) -> None:

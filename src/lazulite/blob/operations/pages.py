@@ -21,6 +21,7 @@ from lazulite.blob.presence import present
 from lazulite.blob.storage.catalog import Container
 from lazulite.blob.storage.readers import Partition
 from lazulite.blob.storage.segments import stored_segments
+from lazulite.blob.transfers.digests import take_in
 from lazulite.blob.transfers.receiving import checked_headers, content_of, digests_of
 from lazulite.engine.content.contract import ContentId, Owner
 from lazulite.engine.contract import SpaceDroppedError
@@ -96,8 +97,7 @@ async def put_page(call: Call) -> Response:
         return await clear_pages(call, start, stop)
     digests = digests_of(call)
     data = b"".join([chunk async for chunk in content_of(call, digests)])
-    digests.update(data)
-    digests.check()
+    await call.in_slices(take_in(digests, data))
     return Response(201, await write_pages(call, start, stop, data, checked_headers(call, digests)))
 
 

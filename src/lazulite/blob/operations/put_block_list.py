@@ -22,13 +22,11 @@ from lazulite.blob.payload.block_list import read_block_list
 from lazulite.blob.presence import online
 from lazulite.blob.storage.catalog import Container
 from lazulite.blob.storage.uploads import day_of
-from lazulite.blob.transfers.digests import Digests, digests_of_write, read_sent_digests
+from lazulite.blob.transfers.digests import digests_of_write, read_sent_digests, take_in
 from lazulite.blob.transfers.receiving import checked_headers, whole_content_of
 from lazulite.engine.contract import EngineError
-from lazulite.protocol.body import pieces
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import Response
-from lazulite.protocol.steps import Steps
 
 _COMMIT_BYTES = 512 * 1024
 """A commit of rows of a list waits for one sync: so several rows share it."""
@@ -40,7 +38,7 @@ async def put_block_list(call: Call) -> Response:
     """Make a blob of uncommitted blocks, and of blocks that it has. All other uncommitted blocks are discarded."""
     digests = digests_of_write(read_sent_digests(call.request.headers, call.version), call.version, both=False)
     body = await whole_content_of(call, digests)
-    await call.in_slices(_take_in(digests, body))
+    await call.in_slices(take_in(digests, body))
     entries = await call.in_slices(read_block_list(body))
     creation = Creation(call, BlobType.BLOCK, _content_headers(call), await call.retention())
     writing = _Writing(call, creation)
@@ -55,14 +53,6 @@ async def put_block_list(call: Call) -> Response:
             continue
         return Response(201, written(blob, *checked_headers(call, digests)))
     raise ServiceError("ServerBusy")
-
-
-def _take_in(digests: Digests, body: bytes) -> Steps[None]:
-    """Compute the digests of a list in steps, and check them."""
-    for piece in pieces(body):
-        digests.update(piece)
-        yield
-    digests.check()
 
 
 def _content_headers(call: Call) -> ContentHeaders:

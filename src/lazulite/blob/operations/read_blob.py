@@ -20,6 +20,7 @@ from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.header_errors import invalid_header
 from lazulite.protocol.message import Response
 from lazulite.protocol.metadata import metadata_headers
+from lazulite.service.time_slice import TimeSlice
 
 _RANGE_MD5, _RANGE_CRC64 = "x-ms-range-get-content-md5", "x-ms-range-get-content-crc64"
 _OVERRIDES = {
@@ -51,7 +52,7 @@ async def get_blob(call: Call) -> Response:
         return Response(status, headers, blob.inline[start:stop])
     content = BlobContent(call.context, (container.space, call.resource.blob), blob, start, stop)
     if wanted is not None:
-        headers += await _digests_of(content, wanted)
+        headers += await _digests_of(call, content, wanted)
     if not is_structured:
         return Response(status, headers, content=content)
     headers += [(BODY_HEADER, call.request.headers[BODY_HEADER]), (LENGTH_HEADER, str(content.length))]
@@ -81,11 +82,13 @@ def _wanted_digests(call: Call, length: int | None) -> Digests | None:
     return Digests(md5=md5, crc64=crc64)
 
 
-async def _digests_of(content: BlobContent, digests: Digests) -> list[tuple[str, str]]:
+async def _digests_of(call: Call, content: BlobContent, digests: Digests) -> list[tuple[str, str]]:
     """Return the headers with the digests of content, which is read twice so that it is not held."""
+    time_slice = TimeSlice(call.context.limits.slice_seconds, call.context.monotonic)
     try:
         async for chunk in content.chunks():
             digests.update(chunk)
+            await time_slice.checkpoint()
     except BaseException:
         await content.aclose()
         raise

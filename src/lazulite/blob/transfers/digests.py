@@ -12,8 +12,10 @@ from typing import NamedTuple
 
 from lazulite.blob.transfers.crc64 import SegmentedCrc64, crc64, read_crc64, write_crc64
 from lazulite.blob.versions import BOTH_DIGESTS_SINCE, CRC64_SINCE
+from lazulite.protocol.body import pieces
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.header_errors import invalid_header
+from lazulite.protocol.steps import Steps
 
 MD5_HEADER, CRC64_HEADER = "Content-MD5", "x-ms-content-crc64"
 OWN_HEADERS = MD5_HEADER, CRC64_HEADER
@@ -122,6 +124,14 @@ class Digests:
         md5, crc = self.md5, self.crc64
         found = [] if md5 is None else [(MD5_HEADER, _base64(md5))]
         return found if crc is None else [*found, (CRC64_HEADER, write_crc64(crc))]
+
+
+def take_in(digests: Digests, content: bytes) -> Steps[None]:
+    """Compute the digests of content in steps, and check them. Raises as `Digests.check`."""
+    for piece in pieces(content):
+        digests.update(piece)
+        yield
+    digests.check()
 
 
 def crc64_mismatch(sent: int, computed: int) -> ServiceError:
