@@ -22,7 +22,7 @@ T = TypeVar("T")
 B = TypeVar("B", bound=Builder)
 
 FIXED_SHARE = 0.5  # of the same subject's rate in the closed loop before
-SHARED_NAP_S = 0.0001  # between looks at the clock, where a client of fixed rates has no CPU of its own
+SHARED_NAP_S = 0.0001  # between looks at the clock, where a client of fixed rates leaves its CPU to another one
 FILL_SECONDS_MAX = 300.0
 
 
@@ -100,7 +100,6 @@ class Bench:
     section: str
     rows: list[Row] = field(default_factory=list)
     conditions: list[str] = field(default_factory=list)
-    shared: bool = False  # other load has the client's CPU too
     save: Callable[[], None] = lambda: None  # writes down what was found so far
     _runs: int = 0
 
@@ -180,13 +179,18 @@ class Bench:
             patient = replace(contender.workload, load=run_asyncio)
             self.run(contender._replace(workload=patient), Limits(seconds, count), 0)
 
-    def measure(self, contender: Contender, seconds: float, number: int = 0, rate: float | None = None) -> Row:
-        """Measure one subject in a closed loop, or at a fixed rate of requests a second, in a round of this number."""
+    def measure(
+        self, contender: Contender, seconds: float, number: int = 0, rate: float | None = None, *, shared: bool = False
+    ) -> Row:
+        """Measure one subject in a closed loop, or at a fixed rate of requests a second, in a round of this number.
+
+        `shared`: other load has the client's CPU too, or has it in the measurement with which this one is compared.
+        """
         workload, length = contender.workload, 0
         if workload.requests and workload.follow is None:  # The load is single requests by HTTP.
             length = len(probe(workload, contender.server.port, self.next_first()))
         if rate is not None:
-            nap_s = 0.0 if self.plan.pin and not self.shared else SHARED_NAP_S
+            nap_s = 0.0 if self.plan.pin and not shared else SHARED_NAP_S
             workload = replace(workload, load=partial(run_asyncio, rate=rate, nap_s=nap_s))
         limits = Limits(seconds, self.plan.max_requests)
         row = self.run(contender._replace(workload=workload), limits, self.next_first())

@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from http.client import HTTPResponse
 from socket import create_connection
 
-from benchmarks.workload import BenchmarkError, Limits, Measurement, Workload, quantiles
+from benchmarks.load import uncollected
+from benchmarks.workload import GOLDEN_RATIO, BenchmarkError, Limits, Measurement, Workload, quantiles
 
 MIB = 1 << 20
 _BLOCK = bytes(MIB)
@@ -34,15 +35,16 @@ def run_whole(workload: Workload, port: int, _: int, __: Limits) -> Measurement:
 def run_slow(workload: Workload, port: int, _: int, limits: Limits) -> Measurement:
     """Send each request on a connection of its own, and its body or that of its response slowly, while there is time.
 
-    A head that announces a body is followed by zeros. The connections begin one after the other within the time of a
-    piece, because clients that know nothing of each other do not move in step. What is counted are the pieces; their
-    latencies are the times for which the server kept the connection waiting. See `workload.Load`.
+    A head that announces a body is followed by zeros. The connections begin within a second, evenly spread: clients
+    that know nothing of each other do not move in step, neither with their pieces nor with the windows that they fill.
+    What is counted are the pieces; their latencies are the times for which the server kept the connection waiting. See
+    `workload.Load`.
     """
     began, over = time.perf_counter(), threading.Event()
 
     def run(number: int, head: bytes) -> list[float]:
         took: list[float] = []
-        over.wait(_SIP_SECONDS * number / len(workload.requests))
+        over.wait(number * GOLDEN_RATIO % 1)
         with _moving(head, port) as (send, respond):
             response = None if head.startswith(b"PUT") else respond(workload.status)
             while not over.wait(_SIP_SECONDS):
@@ -54,7 +56,7 @@ def run_slow(workload: Workload, port: int, _: int, limits: Limits) -> Measureme
                 took.append(time.perf_counter() - since)
         return took
 
-    with ThreadPoolExecutor(len(workload.requests)) as pool:
+    with uncollected(), ThreadPoolExecutor(len(workload.requests)) as pool:
         running = [pool.submit(run, number, head) for number, head in enumerate(workload.requests)]
         over.wait(limits.seconds)
         over.set()

@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeAlias
 MARK = b"@@@@@@@@@@@@"
 # Runs of one benchmark number their requests from different multiples of this, so no key comes twice.
 NUMBERS_PER_RUN: int = 10 ** (len(MARK) - 4)
-_GOLDEN_RATIO = 0.6180339887
+GOLDEN_RATIO = 0.6180339887
 
 
 class BenchmarkError(Exception):
@@ -50,7 +50,7 @@ class Workload:
 
     def start(self, first: int) -> int:
         """Return which request a run begins with: runs spread over the list, so that a later one meets other keys."""
-        spread = int(len(self.requests) * (first // NUMBERS_PER_RUN * _GOLDEN_RATIO % 1))
+        spread = int(len(self.requests) * (first // NUMBERS_PER_RUN * GOLDEN_RATIO % 1))
         return first % self.sharing if self.sharing > 1 else spread
 
     def numbered(self, first: int) -> Iterator[bytes]:

@@ -22,7 +22,7 @@ SMALL, BIG = "small", "big"  # variants of the rows for which the two tables too
 OPERATIONS = (Catalogue.get, Catalogue.ranges, Catalogue.insert, Catalogue.transaction)
 BESIDE_CONNECTIONS, BESIDE_RATE = 16, 1000.0  # far from what the service can do alone
 WARM_SECONDS_MAX = SCAN_SECONDS_MAX = 60.0
-SLACK_SECONDS = 2.0
+SLACK_SECONDS, SETTLING_SECONDS = 2.0, 2.0
 STARTS = 3
 LOAD_RATE_MIN = 1000.0  # A load that is slower than this is given up.
 INGEST_RATE_MAX, DISK_BYTES_PER_ENTITY = 30_000, 2 * PAYLOAD_BYTES
@@ -102,17 +102,18 @@ def _beside(bench: Bench, stage: Stage[Catalogue]) -> None:
 def load_beside(bench: Bench, beside: Contender, seconds: float) -> Iterator[None]:
     """Run a load in another process, which has the client's CPU too, for at least so many seconds of the block.
 
-    Its row tells how much the server's memory grew.
+    The block begins when the load has run for two seconds: it has filled the buffers of its sockets by then. The row of
+    the load tells how much the server's memory grew.
     """
     subject, server, workload, _ = beside
-    limits = Limits(seconds + SLACK_SECONDS, bench.plan.max_requests)
+    limits = Limits(SETTLING_SECONDS + seconds + SLACK_SECONDS, bench.plan.max_requests)
     with growth(bench, server), ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
         with pinned(CLIENT_CPU, pin=bench.plan.pin):  # The process keeps that.
             pool.submit(os.getpid).result()
         load = pool.submit(workload.load or run_asyncio, workload, server.port, bench.next_first(), limits)
-        bench.shared = True
+        time.sleep(SETTLING_SECONDS)
         yield
-        found, bench.shared = load.result(), False
+        found = load.result()
         bench.rows.append(bench.row(workload, subject, found, server))
 
 
@@ -130,4 +131,4 @@ def measure_how(bench: Bench, contender: Contender, seconds: float, how: str, nu
     name = contender.workload.name.partition(",")[0]
     named = contender._replace(workload=replace(contender.workload, name=f"{name} {how}"))
     for rate in (None, BESIDE_RATE):
-        bench.measure(named, seconds / 2, number, rate)
+        bench.measure(named, seconds / 2, number, rate, shared=True)
