@@ -22,7 +22,7 @@ from benchmarks.processes import Server
 from benchmarks.subjects import LAZULITE, PGBENCH, PLAIN
 from benchmarks.workload import Workload
 
-CONNECTIONS, OTHER_CONNECTIONS, BLOBS = (1, 16, 64), 16, 16
+CONNECTIONS, OTHER_CONNECTIONS, BLOBS, WORKERS = (1, 16, 64), 16, 16, 2
 INSERTS, FULL, SPREAD = (1 << 40) + 1, (1 << 40) + 2, (1 << 40) + 3
 """Spaces of pgbench: rows that it inserts, in partitions of 1,000, and in partitions of 100."""
 Variables: TypeAlias = Mapping[str, str | int]
@@ -54,6 +54,7 @@ def run(bench: Bench) -> None:
         plain = _side(bench, stack, PLAIN, Database(postgres), Server(0, postgres.pid, tree=True))
         _store_rows(coordinator, cluster, bench.plan.entities)
         _tables(bench, cluster, side.table, plain.table)
+        _two_workers(bench, cluster, side.table.store)
         _others(bench, side, plain)
 
 
@@ -99,6 +100,22 @@ def _tables(bench: Bench, cluster: Database, ours: Stage[Catalogue], plain: Stag
             theirs = replace(both[0].workload, requests=[], load=load)
             contenders += [*both, Contender(PGBENCH, Server(0, 0), theirs, ours.store)]
         bench.compare(contenders, with_baseline=False)
+
+
+def _two_workers(bench: Bench, cluster: Database, store: Server | None) -> None:
+    """Measure ranges with two worker processes, too: the work of one fills a core, and pgbench has both cores."""
+    variables = {"space": FULL, "entities": bench.plan.entities, "sharing": PARTITION_ROWS, "count": RANGE_ROWS}
+    options = "--workers", str(WORKERS)
+    with bench.stage(
+        LAZULITE, Catalogue, bench.plan.entities, *options, place=bench.location, engine=cluster.dsn
+    ) as stage:
+        server = stage.server._replace(tree=True)
+        asked = stage._replace(server=server, store=store).asked(
+            Catalogue.ranges, connections=OTHER_CONNECTIONS, variant=f"{WORKERS} workers"
+        )
+        load = loading(cluster.dsn, "citus_range", variables, citus=True)
+        theirs = replace(asked.workload, requests=[], load=load)
+        bench.compare([asked, Contender(PGBENCH, Server(0, 0), theirs, store)], with_baseline=False)
 
 
 def _others(bench: Bench, *sides: Side) -> None:
