@@ -2,8 +2,9 @@ import asyncio
 
 import pytest
 
+from lazulite.engine.contract import EngineUnavailableError
 from lazulite.protocol.errors import ServiceError
-from lazulite.records.row_cache import RowCache, TimeToLive
+from lazulite.records.row_cache import KEPT_SECONDS, RowCache, TimeToLive
 
 
 def _filled() -> RowCache[str, int]:
@@ -104,3 +105,137 @@ def test_with_a_lifetime_doubt_ends_with_it() -> None:
     assert cache.get("a") == 1
     now_s[0] += 1.0
     assert cache.get("a") is None
+
+
+class Shared:
+    """A cache of rows that other processes change, and the node that has the rows."""
+
+    def __init__(self, patience_seconds: float = 1000.0) -> None:
+        self.now_s = 0.0
+        self.cache: RowCache[str, int] = RowCache(ttl=TimeToLive(1.0, lambda: self.now_s, patience_seconds))
+        self.value: int | None = 1
+        self.reads = 0
+        self.away = self.silent = False
+        self.answers = asyncio.Event()
+
+    async def read(self) -> int | None:
+        self.reads += 1
+        before, value = self.cache.before_read(), self.value
+        if self.silent:
+            await self.answers.wait()
+        if self.away:
+            raise EngineUnavailableError("away")
+        if value is None:
+            self.cache.evict("a")
+        else:
+            self.cache.fill("a", value, before)
+        return value
+
+    async def look(self, at_s: float) -> int | None:
+        """Look the row up at a time."""
+        self.now_s = at_s
+        value = self.cache.get("a")
+        return await self.cache.renewed("a", self.read) if value is None else value
+
+
+async def settled() -> None:
+    """Let every task run as far as it can."""
+    for _ in range(5):
+        await asyncio.sleep(0)
+
+
+async def test_a_row_is_read_again_after_its_lifetime() -> None:
+    shared = Shared()
+    assert await shared.look(0) == 1
+    shared.value = 2
+    assert await shared.look(0.9) == 1
+    assert await shared.look(1) == 2
+    shared.value = None
+    assert await shared.look(2) is None
+    assert await shared.look(2) is None
+    assert shared.reads == 4
+
+
+async def test_a_row_of_a_node_that_is_away_is_used_for_thirty_seconds_after_its_read() -> None:
+    shared = Shared()
+    assert await shared.look(0) == 1
+    shared.away, shared.value = True, 2
+    for number in range(1, 43):
+        assert await shared.look(number * 0.7) == 1
+        await settled()
+    assert 15 <= shared.reads <= KEPT_SECONDS, "at most a read a second"
+    for at_s in (KEPT_SECONDS, KEPT_SECONDS + 0.5, 2 * KEPT_SECONDS):
+        with pytest.raises(EngineUnavailableError):
+            await shared.look(at_s)
+    shared.away = False
+    assert await shared.look(2 * KEPT_SECONDS) == 2
+
+
+async def test_a_silent_node_is_asked_once_and_one_caller_waits_for_it() -> None:
+    shared = Shared(patience_seconds=0)
+    assert await shared.look(0) == 1
+    shared.silent, shared.value = True, 2
+    for at_s in (1, 1.5, 2.5, 3.5, 29):
+        assert await asyncio.wait_for(shared.look(at_s), 60) == 1
+    assert shared.reads == 2
+    shared.answers.set()
+    await settled()
+    shared.silent = False
+    assert await shared.look(29) == 2
+    assert shared.reads == 3
+
+
+async def test_no_caller_waits_after_a_failure() -> None:
+    shared = Shared()
+    assert await shared.look(0) == 1
+    shared.away = True
+    assert await shared.look(1) == 1
+    shared.silent = True
+    assert await asyncio.wait_for(shared.look(2.5), 10) == 1
+    shared.answers.set()
+
+
+async def test_callers_of_one_row_share_its_read() -> None:
+    shared = Shared()
+    assert await shared.look(0) == 1
+    shared.silent, shared.value = True, 2
+    looks = [asyncio.ensure_future(shared.look(1)) for _ in range(10)]
+    await settled()
+    looks[0].cancel()
+    shared.answers.set()
+    assert await asyncio.gather(*looks[1:]) == [2] * 9
+    assert shared.reads == 2
+
+
+async def test_a_row_that_was_changed_here_is_never_the_one_of_before() -> None:
+    shared = Shared()
+    assert await shared.look(0) == 1
+    shared.silent = True
+    early = asyncio.ensure_future(shared.look(1))
+    await settled()
+    with shared.cache.changing("a"):
+        shared.value = 2
+    shared.silent = False
+    assert await shared.look(1) == 2
+    shared.value = 3
+    assert await asyncio.wait_for(shared.look(2), 10) == 3, "by a read of its own"
+    shared.answers.set()
+    assert await early == 1
+    assert await shared.look(2) == 3
+    shared.away = True
+    with pytest.raises(EngineUnavailableError), shared.cache.changing("a"):
+        raise EngineUnavailableError("away")
+    with pytest.raises(EngineUnavailableError):
+        await shared.look(2)
+
+
+async def test_another_failure_than_an_absent_node_is_raised() -> None:
+    shared = Shared()
+    assert await shared.look(0) == 1
+
+    async def read() -> int | None:
+        raise ValueError("damaged")
+
+    shared.now_s = 1
+    with pytest.raises(ValueError, match="damaged"):
+        await shared.cache.renewed("a", read)

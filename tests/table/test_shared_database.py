@@ -9,9 +9,10 @@ from lazulite.auth.accounts.account import DEVELOPMENT_ACCOUNT, Account, Account
 from lazulite.auth.accounts.document import StoredAccount
 from lazulite.auth.accounts.engine_store import AccountRow, AccountWatch
 from lazulite.auth.sas.account_sas import sign_account_sas
-from lazulite.engine.contract import Engine
+from lazulite.engine.contract import Engine, EngineUnavailableError
 from lazulite.protocol.clock import system_clock
 from lazulite.protocol.message import Request, Response
+from lazulite.records.row_cache import KEPT_SECONDS
 from lazulite.records.stored_policy import StoredAccessPolicy
 from lazulite.service.definition import ServiceDependencies
 from lazulite.service.properties import CorsRule, PropertiesUpdate
@@ -175,3 +176,31 @@ def counted(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> Callable[[], int
 
     monkeypatch.setattr(engine, "get", get)
     return lambda: count
+
+
+async def test_entities_are_served_while_the_node_with_the_names_of_tables_is_away(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rows of an account are one partition of the database, and entities are others."""
+    get, key = world.engine.get, "people(PartitionKey='p',RowKey='r')"
+
+    async def away(space: int, partition: str, row: str) -> bytes | None:
+        if partition == ACCOUNT:
+            raise EngineUnavailableError("away")
+        return await get(space, partition, row)
+
+    rules = PropertiesUpdate(cors=(CorsRule(("GET",), ("http://site",)),))
+    await world.one.service._context.properties.update(ACCOUNT, rules)
+    world.pass_time()
+    assert await crossed(world.other) == ["http://site"] * 2
+    monkeypatch.setattr(world.engine, "get", away)
+    for number in range(int(KEPT_SECONDS / LIFETIME_SECONDS)):
+        assert (await world.other("PUT", key, body={"number": number})).status == 204
+        assert f'"number":{number}'.encode() in (await world.other("GET", key)).body
+        assert await crossed(world.other) == ["http://site"] * 2
+        world.pass_time()
+    assert (await world.other("POST", "Tables", body={"TableName": "others"})).status == 503
+    for method in ("PUT", "GET"):
+        assert (await world.other(method, key, body={})).status == 503
+    monkeypatch.undo()
+    assert (await world.other("GET", key)).status == 200

@@ -73,7 +73,10 @@ class ResourceCatalog(Generic[ResourceT]):
 
     async def get(self, account: str, name: str) -> ResourceT | None:
         """Return a resource, perhaps from the cache."""
-        return self.cached(account, name) or await self.read(account, name)
+        cached = self.cached(account, name)
+        if cached is not None:
+            return cached
+        return await self._cache.renewed((account, self._fold(name)), lambda: self.read(account, name))
 
     async def read(self, account: str, name: str) -> ResourceT | None:
         """Return a resource as it is now."""

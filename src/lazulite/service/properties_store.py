@@ -51,9 +51,12 @@ class PropertiesStore:
 
     async def get(self, account: str) -> ServiceProperties:
         """Return an account's properties; the defaults if none were ever set."""
-        known = self._cache.get((account, self._service))
-        if known is not None:
-            return known
+        properties = self._cache.get((account, self._service))
+        if properties is None:
+            properties = await self._cache.renewed((account, self._service), lambda: self._read(account))
+        return ServiceProperties() if properties is None else properties
+
+    async def _read(self, account: str) -> ServiceProperties:
         before = self._cache.before_read()
         properties = _decode(await self._engine.get(SERVICE_PROPERTIES, account, self._service))
         self._cache.fill((account, self._service), properties, before)

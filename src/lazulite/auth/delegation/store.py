@@ -221,13 +221,16 @@ class DelegationStore:
     async def _read(self, account: str, row: str, absent: bytes | None = None) -> bytes | None:
         """Return a row, perhaps from the cache; `absent` stands for a row that does not exist."""
         key = (account, row)
-        value = self._cache.get(key)
-        if value is None:
+
+        async def read() -> bytes | None:
             before = self._cache.before_read()
             value = await self._engine.get(DELEGATIONS, account, row) or absent
             if value is not None:
                 self._cache.fill(key, value, before)
-        return value
+            return value
+
+        value = self._cache.get(key)
+        return await self._cache.renewed(key, read) if value is None else value
 
     async def _change(
         self, account: str, row: str, change: Callable[[bytes | None], Mapping[str, bytes | None]]
