@@ -11,7 +11,7 @@ from lazulite.protocol.joined_content import EnclosedContent, JoinedContent
 PART_BYTES = (0, 1, 3, WINDOW_BYTES - 1, WINDOW_BYTES, WINDOW_BYTES + 1, 2 * WINDOW_BYTES, 3 * WINDOW_BYTES + 5)
 
 
-async def windows_of(content: ResponseContent) -> list[bytes]:
+async def windows_of(content: ResponseContent) -> list[bytes | bytearray]:
     return [window async for window in content.chunks()]
 
 

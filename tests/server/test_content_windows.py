@@ -3,7 +3,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from lazulite.protocol.body import WINDOW_BYTES
+from lazulite.protocol.body import WINDOW_BYTES, Window
 from lazulite.protocol.joined_content import JoinedContent
 from lazulite.server.content_windows import send_windows
 from lazulite.service.time_slice import TimeSlice
@@ -21,7 +21,7 @@ class Iterations:
     def clock(self) -> float:
         return self.now_s
 
-    async def send(self, window: bytes) -> None:
+    async def send(self, window: Window) -> None:
         assert len(window) == WINDOW_BYTES
         self.now_s += 1.0
         self.windows[-1] += 1

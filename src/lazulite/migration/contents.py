@@ -72,7 +72,7 @@ async def _copy(part: StorePart, owner: Owner, content: ContentId, source: Conte
         try:
             async with aclosing(source.read(content, 0, length)) as pieces:
                 async for piece in pieces:
-                    await writer.write(piece)
+                    await writer.write(bytes(piece))
             target.keep(await writer.seal())
         except EngineError:
             await writer.discard()

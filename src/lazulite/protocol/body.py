@@ -11,6 +11,10 @@ WINDOW_BYTES = 256 * 1024
 """What is kept of a body that a service reads in chunks, beside one read of the socket."""
 
 
+Window = bytes | bytearray
+"""A piece of a response's content; its maker does not change it any more."""
+
+
 def pieces(data: bytes) -> Iterator[bytes]:
     """Yield bytes in pieces of at most `WINDOW_BYTES`; nothing for none."""
     if len(data) <= WINDOW_BYTES:
@@ -59,7 +63,7 @@ class ResponseContent(Protocol):
         """Its bytes."""
         ...
 
-    def chunks(self) -> AsyncIterator[bytes]:
+    def chunks(self) -> AsyncIterator[Window]:
         """Yield it, in pieces of at most `WINDOW_BYTES`. The next one is asked for when the client takes them.
 
         An exception, or another number of bytes than `length`, ends the connection: the client sees that content is

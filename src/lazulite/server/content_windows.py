@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 
-from lazulite.protocol.body import ResponseContent
+from lazulite.protocol.body import ResponseContent, Window
 from lazulite.protocol.joined_content import ONE_PIECE_BYTES, JoinedContent
 from lazulite.protocol.message import Response
 from lazulite.service.time_slice import TimeSlice
@@ -16,7 +16,7 @@ def content_of(response: Response) -> ResponseContent | None:
 
 
 async def send_windows(
-    content: ResponseContent, send: Callable[[bytes], Awaitable[None]], time_slice: TimeSlice
+    content: ResponseContent, send: Callable[[Window], Awaitable[None]], time_slice: TimeSlice
 ) -> None:
     """Send content.
 

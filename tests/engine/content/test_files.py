@@ -4,7 +4,7 @@ import asyncio
 import errno
 import os
 import threading
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from pathlib import Path
 
 import pytest
@@ -39,6 +39,13 @@ class Rows:
 
 def reject_links(source: Path, target: Path) -> None:
     raise OSError(errno.EMLINK, "Too many links")
+
+
+def reject_with(code: int) -> Callable[..., int]:
+    def reject(*_: object) -> int:
+        raise OSError(code, os.strerror(code))
+
+    return reject
 
 
 @pytest.fixture(name="store")
@@ -92,8 +99,76 @@ async def test_files_are_for_their_owner_only(store: ContentFiles, path: Path) -
     assert modes_in(path) == ["0o600", "0o700", "0o700", "0o600"]
 
 
+def never_cached(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "preadv", reject_with(errno.EAGAIN))
+
+
+def not_supported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "preadv", reject_with(errno.EOPNOTSUPP))
+
+
+def partly_cached(monkeypatch: pytest.MonkeyPatch) -> None:
+    def read_less(file: int, buffers: Sequence[bytearray], at: int, flags: int) -> int:
+        buffers[0][:5] = os.pread(file, 5, at)
+        return 5
+
+    monkeypatch.setattr(os, "preadv", read_less)
+
+
+def not_linux(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(content_file, "_nowait", None)
+    monkeypatch.setattr(content_file, "_fadvise", None)
+
+
+def cached(_: pytest.MonkeyPatch) -> None:
+    """Leave the kernel as it is: it has just got the bytes."""
+
+
+Cache = Callable[[pytest.MonkeyPatch], None]
+caches = pytest.mark.parametrize("cache", [cached, never_cached, partly_cached, not_supported, not_linux])
+
+
+@caches
+async def test_bytes_are_read_whatever_the_kernel_has_in_memory(
+    store: ContentFiles, monkeypatch: pytest.MonkeyPatch, cache: Cache
+) -> None:
+    data = sample(2 * WINDOW_BYTES + 11)
+    content = await put(store, data)
+    cache(monkeypatch)
+    for start, stop in (
+        (0, len(data)),
+        (3, WINDOW_BYTES + 1),
+        (WINDOW_BYTES, 2 * WINDOW_BYTES),
+        (len(data) - 1, len(data)),
+    ):
+        assert await get(store, content, start, stop) == data[start:stop]
+
+
+async def test_only_what_would_block_is_read_by_a_thread(store: ContentFiles, monkeypatch: pytest.MonkeyPatch) -> None:
+    content = await put(store, sample(3 * WINDOW_BYTES))
+    read = SealedFile.read
+    waited: list[int] = []
+
+    def read_slowly(file: SealedFile, number: int) -> bytes:
+        assert threading.current_thread() is not threading.main_thread()
+        waited.append(number)
+        return read(file, number)
+
+    def read_cached(file: SealedFile, number: int) -> bytearray | None:
+        return bytearray(read(file, number)) if number != 1 else None
+
+    monkeypatch.setattr(SealedFile, "read", read_slowly)
+    monkeypatch.setattr(SealedFile, "read_cached", read_cached)
+    await get(store, content, 0, 3 * WINDOW_BYTES)
+    assert waited == [1]
+
+
+@caches
 @pytest.mark.parametrize("at", [0, WINDOW_BYTES - 1, WINDOW_BYTES, 2 * WINDOW_BYTES + 10, -1, -30])
-async def test_each_damaged_byte_is_noticed(store: ContentFiles, path: Path, at: int) -> None:
+async def test_each_damaged_byte_is_noticed(
+    store: ContentFiles, path: Path, monkeypatch: pytest.MonkeyPatch, at: int, cache: Cache
+) -> None:
+    cache(monkeypatch)
     data = sample(2 * WINDOW_BYTES + 11)
     content = await put(store, data)
     file = path / "5/0.open/000"
@@ -353,3 +428,32 @@ async def test_a_reader_that_leaves_while_a_file_is_opened_leaves_it_closed(
     await asyncio.to_thread(store._worker.close)
     await asyncio.sleep(0)
     assert opened[0]._file.closed
+
+
+async def test_a_reader_that_leaves_while_a_thread_reads_leaves_the_file_closed_after_it(
+    store: ContentFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content = await put(store, b"abc")
+    never_cached(monkeypatch)
+    entered, left = threading.Event(), threading.Event()
+    was_closed: list[bool] = []
+
+    def read_late(file: SealedFile, number: int) -> bytes:
+        entered.set()
+        left.wait()
+        was_closed.append(file._file.closed)
+        files.append(file)
+        return read(file, number)
+
+    files: list[SealedFile] = []
+    read = SealedFile.read
+    monkeypatch.setattr(SealedFile, "read", read_late)
+    reading = asyncio.create_task(get(store, content, 0, 3))
+    await asyncio.to_thread(entered.wait)
+    reading.cancel()
+    await asyncio.wait([reading])
+    left.set()
+    await asyncio.to_thread(store._worker.close)
+    await asyncio.sleep(0)
+    assert was_closed == [False]
+    assert files[0]._file.closed

@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from lazulite.engine.contract import Engine
-from lazulite.protocol.body import WINDOW_BYTES
+from lazulite.protocol.body import WINDOW_BYTES, Window
 from lazulite.protocol.joined_content import ONE_PIECE_BYTES
 from lazulite.protocol.message import Response
 from lazulite.protocol.multipart import encoder
@@ -110,7 +110,7 @@ async def test_no_more_than_a_window_of_a_page_is_joined_and_copied_at_a_time(cl
             iterations.append(0)
             await asyncio.sleep(0)
 
-    async def send(window: bytes) -> None:
+    async def send(window: Window) -> None:
         iterations[-1] += len(window)
 
     counting = asyncio.create_task(count())

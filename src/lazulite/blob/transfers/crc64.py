@@ -14,6 +14,8 @@ from binascii import Error as Base64Error
 from binascii import a2b_base64
 from functools import lru_cache
 
+from lazulite.protocol.body import Window
+
 _POLYNOMIAL = 0x9A6C9329AC4BC9B5
 _ONES = 2**64 - 1
 _ONE = 1 << 63
@@ -39,7 +41,7 @@ def _shifted(value: int, bits: int) -> int:
 _TABLE = _table()
 
 
-def crc64_in_python(data: bytes, previous: int = 0) -> int:
+def crc64_in_python(data: Window, previous: int = 0) -> int:
     """Return the checksum of data, given that of the data before it."""
     state = previous ^ _ONES
     if len(data) * 8 > _FOLDED_BITS:
@@ -109,7 +111,7 @@ except ImportError:
     crc64 = crc64_in_python
 else:
 
-    def crc64(data: bytes, previous: int = 0) -> int:
+    def crc64(data: Window, previous: int = 0) -> int:
         """Return the checksum of data, given that of the data before it."""
         checksum: int = crc64nvme(data, previous)
         return checksum
@@ -130,7 +132,7 @@ class SegmentedCrc64:
         self._segment, self._running, self._length = 0, self.whole, length
         self._combines = length >= _COMBINED_BYTES
 
-    def update(self, piece: bytes) -> None:
+    def update(self, piece: Window) -> None:
         """Take in the next bytes of the segment."""
         self._segment = crc64(piece, self._segment)
         if not self._combines:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from lazulite.blob.transfers.crc64 import SegmentedCrc64, crc64, read_crc64, write_crc64
 from lazulite.blob.versions import BOTH_DIGESTS_SINCE, CRC64_SINCE
-from lazulite.protocol.body import pieces
+from lazulite.protocol.body import Window, pieces
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.header_errors import invalid_header
 from lazulite.protocol.steps import Steps
@@ -88,7 +88,7 @@ class Digests:
         """Take the CRC-64 of the reader of a structured body, which computes it in any case, before the first byte."""
         self._of_reader = of_reader
 
-    def update(self, chunk: bytes) -> None:
+    def update(self, chunk: Window) -> None:
         """Take in the next bytes."""
         self.length += len(chunk)
         if self._md5 is not None:

@@ -12,14 +12,14 @@ from lazulite.blob.storage.readers import Partition
 from lazulite.blob.storage.segments import stored_segments
 from lazulite.engine.content.contract import ContentId
 from lazulite.engine.contract import KeyRange
-from lazulite.protocol.body import WINDOW_BYTES, pieces
+from lazulite.protocol.body import WINDOW_BYTES, Window, pieces
 
 _ZEROS = bytes(WINDOW_BYTES)
 
 
 async def read_bytes(
     context: Context, partition: Partition, blob: Blob, start: int, stop: int
-) -> AsyncGenerator[bytes, None]:
+) -> AsyncGenerator[Window, None]:
     """Yield bytes of a blob, snapshot or version in pieces of at most a window.
 
     Args:
@@ -40,8 +40,8 @@ async def read_bytes(
     elif blob.content is not None:
         source = context.contents.read(ContentId(partition[0], blob.content), start, stop)
     else:
-        for piece in pieces(blob.inline[start:stop]):
-            yield piece
+        for inline in pieces(blob.inline[start:stop]):
+            yield inline
         return
     async with aclosing(source):
         async for piece in source:
@@ -50,7 +50,7 @@ async def read_bytes(
 
 async def _list(
     context: Context, partition: Partition, blob: Blob, start: int, stop: int
-) -> AsyncGenerator[bytes, None]:
+) -> AsyncGenerator[Window, None]:
     """Yield bytes of a blob of blocks: each row tells where its blocks begin."""
     space, name = partition
     ranges = [KeyRange((name, list_row(blob.list, start + 1)), (name, list_rows(blob.list)[:-1] + "0"))]
@@ -70,7 +70,7 @@ async def _list(
 
 async def _pages(
     context: Context, partition: Partition, blob: Blob, start: int, stop: int
-) -> AsyncGenerator[bytes, None]:
+) -> AsyncGenerator[Window, None]:
     """Yield bytes of a page blob: zeros where none were written."""
     at = start
     async with aclosing(stored_segments(context.engine, partition, blob, start, stop)) as stored:
@@ -100,7 +100,7 @@ def _zeros(length: int) -> Iterator[bytes]:
         length -= len(_ZEROS)
 
 
-async def _block(context: Context, space: int, block: Block, start: int, stop: int) -> AsyncGenerator[bytes, None]:
+async def _block(context: Context, space: int, block: Block, start: int, stop: int) -> AsyncGenerator[Window, None]:
     start, stop = max(start, 0), min(stop, block.length)
     if block.content is None:
         yield block.inline[start:stop]
@@ -134,7 +134,7 @@ class BlobContent:
         """See `ResponseContent`."""
         return self._stop - self._start
 
-    def chunks(self) -> AsyncIterator[bytes]:
+    def chunks(self) -> AsyncIterator[Window]:
         """See `ResponseContent`."""
         return read_bytes(self._context, self._partition, self._blob, self._start, self._stop)
 

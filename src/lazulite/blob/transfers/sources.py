@@ -61,7 +61,7 @@ class Source:
         try:
             async with aclosing(read_bytes(context, self.partition, self.blob, start, stop)) as found:
                 async for piece in found:
-                    yield piece
+                    yield bytes(piece)
         finally:
             context.garbage.readers.end(self.partition)
 

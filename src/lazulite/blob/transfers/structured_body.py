@@ -12,7 +12,7 @@ from struct import Struct
 
 from lazulite.blob.transfers.crc64 import SegmentedCrc64
 from lazulite.blob.transfers.digests import crc64_mismatch
-from lazulite.protocol.body import ResponseContent
+from lazulite.protocol.body import ResponseContent, Window
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.header_errors import SHOWN_CHARACTERS_MAX, invalid_header, missing_header
 
@@ -201,7 +201,7 @@ class StructuredContent:
         """See `ResponseContent`."""
         return encoded_bytes(self._content.length, self._segments)
 
-    async def chunks(self) -> AsyncIterator[bytes]:
+    async def chunks(self) -> AsyncIterator[Window]:
         """See `ResponseContent`. Raises `ValueError`, the content is longer than it says."""
         yield _HEAD.pack(_VERSION, self.length, _WITH_CRC64, self._segments)
         number, checksum = 0, SegmentedCrc64()

@@ -1,14 +1,15 @@
-"""One content as a file, for threads: every call here may block.
+"""One content as a file, for threads: every call here may block, except `SealedFile.read_cached`.
 
 A `DraftFile` becomes a `SealedFile` by its footer. Nothing is synced before `finish`, except that no more than
 `UNSYNCED_BYTES_MAX` wait for the disk, so that the sync at the end of 4 GiB is short.
 """
 
 import os
-import zlib
 from collections.abc import Iterable
 from io import FileIO
 from pathlib import Path
+
+from isal.isal_zlib import crc32
 
 from lazulite.engine.content.contract import WINDOW_BYTES, ContentDamagedError
 from lazulite.engine.content.footer import TRAILER_BYTES, Footer, footer_bytes, read_footer, write_footer
@@ -17,8 +18,15 @@ UNSYNCED_BYTES_MAX = 32 << 20
 _TAIL_BYTES = 4096
 """Read at once from the end: the whole footer of a content of up to 200 MiB."""
 
+_AHEAD_BYTES = 4 * WINDOW_BYTES
+"""Asked of the disk when one window has to be waited for."""
+
 sync_data = getattr(os, "fdatasync", os.fsync)
 """Windows and macOS have no fdatasync."""
+
+_nowait: int | None = getattr(os, "RWF_NOWAIT", None)
+_fadvise = getattr(os, "posix_fadvise", None)
+"""Linux has both."""
 
 
 def open_private(path: str, flags: int) -> int:
@@ -87,9 +95,9 @@ class DraftFile:
             filled = self.length % WINDOW_BYTES
             part = view[: WINDOW_BYTES - filled]
             if filled:
-                self._checksums[-1] = zlib.crc32(part, self._checksums[-1])
+                self._checksums[-1] = crc32(part, self._checksums[-1])
             else:
-                self._checksums.append(zlib.crc32(part))
+                self._checksums.append(crc32(part))
             self.length += len(part)
             view = view[len(part) :]
 
@@ -124,25 +132,53 @@ class SealedFile:
         """The partition that may refer to it."""
         return self._footer.owner
 
-    def read(self, numbers: Iterable[int]) -> list[bytes]:
-        """Return windows of the content.
+    def read(self, number: int) -> bytes:
+        """Return a window of the content, and make the kernel read the next ones.
 
         Raises:
-            ContentDamagedError: one is not what was written.
-            OSError: one cannot be read.
+            ContentDamagedError: it is not what was written.
+            OSError: it cannot be read.
         """
-        return [self._window(number) for number in numbers]
+        start, length = self._extent(number)
+        if _fadvise is not None:
+            _fadvise(self._file.fileno(), start, _AHEAD_BYTES, os.POSIX_FADV_WILLNEED)
+        data = self._read(start, length)
+        self._check(number, data)
+        return data
+
+    def read_cached(self, number: int) -> bytearray | None:
+        """Return a window of the content if the kernel has its bytes in memory; it does not block.
+
+        None: the kernel has not, or cannot say. Then `read` also tells why bytes cannot be read.
+
+        Raises:
+            ContentDamagedError: it is not what was written.
+        """
+        if _nowait is None:
+            return None
+        start, length = self._extent(number)
+        data = bytearray(length)
+        try:
+            count = os.preadv(self._file.fileno(), [data], start, _nowait)
+        except OSError:
+            return None
+        if count < length:
+            return None
+        self._check(number, data)
+        return data
 
     def close(self) -> None:
         """Release the file."""
         self._file.close()
 
-    def _window(self, number: int) -> bytes:
+    def _extent(self, number: int) -> tuple[int, int]:
+        """Return where a window begins, and its length."""
         start = number * WINDOW_BYTES
-        data = self._read(start, min(WINDOW_BYTES, self.length - start))
-        if zlib.crc32(data) != self._footer.checksums[number]:
+        return start, min(WINDOW_BYTES, self.length - start)
+
+    def _check(self, number: int, data: bytes | bytearray) -> None:
+        if crc32(data) != self._footer.checksums[number]:
             raise ContentDamagedError("the bytes of a content are damaged")
-        return data
 
     def _read_footer(self) -> Footer:
         size = self._file.seek(0, os.SEEK_END)

@@ -127,8 +127,10 @@ class ContentStore(Protocol):
         """
         ...
 
-    def read(self, content: ContentId, start: int, stop: int) -> AsyncGenerator[bytes, None]:
+    def read(self, content: ContentId, start: int, stop: int) -> AsyncGenerator[bytes | bytearray, None]:
         """Yield the bytes from `start` up to `stop` in pieces of at most a window. The caller closes the generator.
+
+        A piece does not change any more.
 
         Raises:
             ContentMissingError: there is no such content.

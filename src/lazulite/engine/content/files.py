@@ -22,6 +22,7 @@ from lazulite.engine.content.contract import (
     References,
 )
 from lazulite.engine.content.file_writer import FileWriter
+from lazulite.engine.content.footer import windows
 from lazulite.engine.content.linked_file import read_owner, remove_file
 from lazulite.engine.content.process_slots import ProcessSlots
 from lazulite.engine.content.space_files import SpaceFiles
@@ -29,8 +30,6 @@ from lazulite.engine.content.worker import Remover, Worker, unavailable
 from lazulite.engine.contract import EngineError
 
 _DROPPED = ".dropped"
-_READ_WINDOWS = 2
-"""Read at once, while the ones before are sent."""
 
 
 class ContentFiles:
@@ -118,29 +117,27 @@ class ContentFiles:
             raise files.failure(error) from error
         return ContentId(owner.space, number)
 
-    async def read(self, content: ContentId, start: int, stop: int) -> AsyncGenerator[bytes, None]:
-        """See `ContentStore`."""
+    async def read(self, content: ContentId, start: int, stop: int) -> AsyncGenerator[bytes | bytearray, None]:
+        """See `ContentStore`. A thread reads what would block; no window is read before the caller asks for it."""
         if start >= stop:
             return
         file = await self._open(content)
-        ahead: asyncio.Future[list[bytes]] | None = None
+        reading: asyncio.Future[bytes] | None = None
         try:
             if stop > file.length:
                 raise ContentDamagedError("a content is shorter than its row says")
-            first, last = start // WINDOW_BYTES, (stop - 1) // WINDOW_BYTES
-            batches = [range(at, min(at + _READ_WINDOWS, last + 1)) for at in range(first, last + 1, _READ_WINDOWS)]
-            ahead = self._worker.submit(partial(file.read, batches[0]))
-            for index, batch in enumerate(batches):
-                windows = await asyncio.shield(ahead)
-                if index + 1 < len(batches):
-                    ahead = self._worker.submit(partial(file.read, batches[index + 1]))
-                for number, window in zip(batch, windows, strict=True):
-                    base = number * WINDOW_BYTES
-                    yield window[max(0, start - base) : stop - base]
+            for number in range(start // WINDOW_BYTES, windows(stop)):
+                window: bytes | bytearray | None = file.read_cached(number)
+                if window is None:
+                    reading = self._worker.submit(partial(file.read, number))
+                    window = await asyncio.shield(reading)
+                base = number * WINDOW_BYTES
+                is_whole = start <= base and base + len(window) <= stop
+                yield window if is_whole else window[max(0, start - base) : stop - base]
         except OSError as error:
             raise unavailable(error) from error
         finally:
-            _close_after(file, ahead)
+            _close_after(file, reading)
 
     def keep(self, content: ContentId) -> None:
         """See `ContentStore`."""
@@ -237,7 +234,7 @@ def _owners(generation: Path) -> list[tuple[int, str | None]]:
     return found
 
 
-def _close_after(file: SealedFile, reading: "asyncio.Future[list[bytes]] | None") -> None:
+def _close_after(file: SealedFile, reading: "asyncio.Future[bytes] | None") -> None:
     """Close a file, once a thread has ended its reading."""
     if reading is None or reading.done():
         file.close()
@@ -251,7 +248,7 @@ def _close_unused(opening: "asyncio.Future[SealedFile]") -> None:
         opening.result().close()
 
 
-def _close(file: SealedFile, reading: "asyncio.Future[list[bytes]]") -> None:
+def _close(file: SealedFile, reading: "asyncio.Future[bytes]") -> None:
     if not reading.cancelled():
         reading.exception()  # So that it counts as seen: its reader has left.
     file.close()

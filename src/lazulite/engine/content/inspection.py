@@ -44,6 +44,6 @@ def read_whole(directory: Path, content: ContentId) -> int:
             continue
         with closing(file):
             for number in range(windows(file.length)):
-                file.read([number])
+                file.read(number)
             return file.length
     raise ContentMissingError("it is missing")

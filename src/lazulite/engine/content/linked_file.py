@@ -98,5 +98,5 @@ def _write_owner(path: Path, owner: str) -> None:
 def _copy_bytes(source: SealedFile, target: DraftFile, owner: str) -> None:
     with contextlib.closing(source):
         for number in range(windows(source.length)):
-            target.append(source.read([number]))
+            target.append([source.read(number)])
         target.finish(owner)

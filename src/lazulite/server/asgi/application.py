@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import TypeAlias, cast
 from urllib.parse import quote
 
-from lazulite.protocol.body import ResponseContent
+from lazulite.protocol.body import ResponseContent, Window
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.fields import CHANGING, Fields, join_values, lower_name
 from lazulite.protocol.message import ClientDisconnectedError, Request, Response, Service
@@ -188,8 +188,8 @@ async def _send(request: Request, response: Response, send: Send) -> int:
 
 
 async def _send_content(request: Request, content: ResponseContent, send: Send) -> int:
-    async def send_window(window: bytes) -> None:
-        await send({"type": "http.response.body", "body": window, "more_body": True})
+    async def send_window(window: Window) -> None:
+        await send({"type": "http.response.body", "body": bytes(window), "more_body": True})
 
     sent_bytes = 0
     if request.method != "HEAD":

@@ -5,7 +5,7 @@ ends, so that no client takes a part for the whole. No more is made than the cli
 sent is logged, with the bytes that were sent of it.
 """
 
-from lazulite.protocol.body import ResponseContent
+from lazulite.protocol.body import ResponseContent, Window
 from lazulite.protocol.message import ClientDisconnectedError, Response
 from lazulite.server.admission.scheduler import SLICE_SECONDS
 from lazulite.server.content_windows import send_windows
@@ -37,7 +37,7 @@ async def send_content(
         connection.on(Event.CONTENT_STARTED)
         connection.outbound.write(head, b"")
 
-        async def send(window: bytes) -> None:
+        async def send(window: Window) -> None:
             nonlocal sent_bytes
             await _send_window(connection, window)
             sent_bytes += len(window)
@@ -57,7 +57,7 @@ async def send_content(
         await content.aclose()
 
 
-async def _send_window(connection: ConnectionParts, window: bytes) -> None:
+async def _send_window(connection: ConnectionParts, window: Window) -> None:
     outbound = connection.outbound
     if outbound is None or connection.ending:
         raise ClientDisconnectedError

@@ -8,6 +8,7 @@ resets it, and a reset can take the response away from the client (RFC 9112 sect
 
 import asyncio
 
+from lazulite.protocol.body import Window
 from lazulite.protocol.message import ClientDisconnectedError
 from lazulite.server.http.write_batch import WriteBatcher
 from lazulite.server.net.tcp_progress import AckProgress
@@ -46,7 +47,7 @@ class OutboundStream:
         self._writable: asyncio.Future[None] | None = None
         self._acks = AckProgress(transport)
 
-    def write(self, head: bytes, body: bytes) -> None:
+    def write(self, head: bytes, body: Window) -> None:
         """Send a head and its body, or either of them, with one system call as a rule."""
         if len(body) <= _JOIN_BYTES:
             self._write_batcher.post(self._transport, head + body)

@@ -1,13 +1,13 @@
 """The statements that write, read, copy and delete contents, in steps of bounded length and memory."""
 
 import asyncio
-import zlib
 from collections.abc import AsyncGenerator, Collection, Iterator, Sequence
 from contextlib import suppress
 from itertools import groupby
 from secrets import randbits
 
 import asyncpg
+from isal.isal_zlib import crc32
 
 from lazulite.engine.content.contract import (
     WINDOW_BYTES,
@@ -81,7 +81,7 @@ class ContentWindows:
             EngineUnavailableError: it is not written; perhaps because the content was given up.
         """
         try:
-            await self._ask(self._add_window, content, number, zlib.crc32(window), window)
+            await self._ask(self._add_window, content, number, crc32(window), window)
         except EngineError as error:
             raise EngineUnavailableError(f"a content cannot be written: {error}") from error
 
@@ -134,7 +134,7 @@ class ContentWindows:
         if len(rows) != batch[1] - batch[0]:
             await self.length(content)  # Raises ContentMissingError.
             raise ContentDamagedError("a content is shorter than its row says")
-        if any(zlib.crc32(window) != checksum for checksum, window in rows):
+        if any(crc32(window) != checksum for checksum, window in rows):
             raise ContentDamagedError("the bytes of a content are damaged")
         return [window for _, window in rows]
 
