@@ -1,4 +1,4 @@
-"""The subjects: Lazulite, the emulator Azurite, the baseline server and the minimal server; how each is started."""
+"""The subjects: Lazulite, the emulator Azurite, the baseline server and the minimal servers; how each is started."""
 
 import json
 import shutil
@@ -28,7 +28,7 @@ _COMMANDS = {
     LAZULITE: [sys.executable, "-m", "lazulite", *_SERVE],
     AZURITE: ["node", f"{_AZURITE_SERVICES}/SERVICE/main.js", "--silent", "--disableTelemetry", "--SERVICEPort"],
     BASELINE: [sys.executable, "-m", "benchmarks.baseline_server"],
-    MINIMAL: [sys.executable, "-m", "benchmarks.minimal_server"],
+    MINIMAL: [sys.executable, "-m", "benchmarks.minimal_SERVICE_server"],
     FILES: [sys.executable, "-m", "benchmarks.file_server"],
 }
 """SERVICE stands for the name of a service. Each takes a port as the next argument, and prints its endpoint when it is

@@ -3,6 +3,7 @@
 import base64
 import itertools
 import json
+import os
 import re
 import socket
 import subprocess
@@ -20,6 +21,7 @@ ROOT = Path(__file__).parents[1]
 sys.path.append(str(ROOT))  # `benchmarks` is run from the repository's root, never installed
 
 from benchmarks.bench import Bench, Contender, Plan  # noqa: E402  # needs the path above
+from benchmarks.blobs import CONTAINER, Blobs  # noqa: E402
 from benchmarks.catalogue import Catalogue  # noqa: E402
 from benchmarks.entities import entity  # noqa: E402
 from benchmarks.exchange import exchange, probe  # noqa: E402
@@ -383,6 +385,20 @@ def test_the_minimal_server_answers_the_workloads_of_the_targets(tmp_path: Path)
             assert exchange(server.port, next(each.numbered(1))).status == 409
         forged = next(catalogue.get().numbered(0)).replace(b"sp=r", b"sp=w")
         assert exchange(server.port, forged).status == 403
+
+
+def test_the_minimal_server_for_blobs_sends_ranges_of_files(tmp_path: Path) -> None:
+    content = os.urandom(5 << 20)
+    (tmp_path / CONTAINER).mkdir()
+    (tmp_path / CONTAINER / "file").write_bytes(content)
+    with start(MINIMAL, tmp_path, pin=False, service=Blobs.service) as server:
+        blobs = Blobs(server.host)
+        assert probe(blobs.get_ranges("file"), server.port) == content[: 4 << 20]
+        requests = {
+            403: blobs.download("file").replace(b"sp=r", b"sp=w"),
+            404: blobs.download("other"),
+        }
+        assert all(exchange(server.port, request).status == status for status, request in requests.items())
 
 
 def test_processor_time_of_workers_and_of_the_primary_is_distinguished(tmp_path: Path) -> None:

@@ -1,19 +1,25 @@
-"""Blobs: beside Azurite, a plain file server and the disk; and the commit of a long list of blocks."""
+"""Blobs: beside Azurite, a plain and a minimal server, and the disk; the commit of many blocks; and checksums."""
 
 import os
 import tempfile
 import time
+import zlib
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from timeit import repeat
+
+from isal import isal_zlib
 
 from benchmarks.bench import Bench, Contender, Stage
 from benchmarks.blobs import BLOCK_BYTES, BLOCKS_READ, CONTAINER, Blobs
 from benchmarks.processes import Server
-from benchmarks.subjects import AZURITE, DISK, FILES, LAZULITE, start
+from benchmarks.subjects import AZURITE, DISK, FILES, LAZULITE, MINIMAL, start
 from benchmarks.workload import Limits, Load, Measurement, Workload, quantiles
 
-COMMIT = "commit of a list of blocks"
-_READ = "read"
+COMMIT, CHECKSUM = "commit of a list of blocks", "checksum of 4 MiB"
+_READ, _CHECKSUMS = "read", 100
 
 
 def run(bench: Bench) -> None:
@@ -24,6 +30,7 @@ def run(bench: Bench) -> None:
             bench.compare(contenders, with_baseline=not contenders[0].workload.witness)
         _blocks(bench, stages)
         _commit(bench, stages[0])
+    _checksums(bench)
 
 
 def _blocks(bench: Bench, stages: list[Stage[Blobs]]) -> None:
@@ -37,9 +44,21 @@ def _blocks(bench: Bench, stages: list[Stage[Blobs]]) -> None:
     files = Path(tempfile.mkdtemp(prefix="files-", dir=bench.location))
     (files / CONTAINER).mkdir()
     (files / CONTAINER / _READ).write_bytes(stages[0].must(stages[0].build.download(_READ), 200))
-    with start(FILES, files, pin=bench.plan.pin) as plain:
-        down = [*stages, Stage(FILES, plain, Blobs(plain.host))]
+    with ExitStack() as stack:
+        others = {each: stack.enter_context(_server_of(each, files, bench)) for each in (FILES, MINIMAL)}
+        down = [*stages, *(Stage(each, server, Blobs(server.host)) for each, server in others.items())]
         bench.compare([stage.asked(lambda blobs: blobs.get_ranges(_READ)) for stage in down], with_baseline=False)
+
+
+def _server_of(subject: str, files: Path, bench: Bench) -> AbstractContextManager[Server]:
+    return start(subject, files, pin=bench.plan.pin, service=Blobs.service)
+
+
+def _checksums(bench: Bench) -> None:
+    """Measure the checksum of 4 MiB by the library that Lazulite uses, and by zlib."""
+    block = os.urandom(BLOCK_BYTES)
+    for name, crc32 in (("isal", isal_zlib.crc32), ("zlib", zlib.crc32)):
+        bench.note(CHECKSUM, name, repeat(partial(crc32, block), number=1, repeat=_CHECKSUMS))
 
 
 def writing(directory: Path) -> Load:

@@ -1,4 +1,4 @@
-"""The minimal server: the least code for a point read, a durable insert and an entity group transaction.
+"""The minimal server for tables: the least code for a point read, a durable insert and an entity group transaction.
 
 The same httptools, uvloop, json, RocksDB with the same options, and group commit. Nothing is checked but the signature
 and whether an entity is there, and writes are shown to readers before they are synced. The difference between this and
