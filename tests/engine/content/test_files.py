@@ -109,6 +109,7 @@ def not_supported(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def partly_cached(monkeypatch: pytest.MonkeyPatch) -> None:
     def read_less(file: int, buffers: Sequence[bytearray], at: int, flags: int) -> int:
+        assert flags == os.RWF_NOWAIT
         buffers[0][:5] = os.pread(file, 5, at)
         return 5
 
