@@ -105,6 +105,7 @@ def never_cached(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def not_supported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "preadv", reject_with(errno.EOPNOTSUPP))
+    monkeypatch.setattr(content_file, "_fadvise", reject_with(errno.EINVAL))
 
 
 def partly_cached(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ A `DraftFile` becomes a `SealedFile` by its footer. Nothing is synced before `fi
 
 import os
 from collections.abc import Iterable
+from contextlib import suppress
 from io import FileIO
 from pathlib import Path
 
@@ -141,7 +142,8 @@ class SealedFile:
         """
         start, length = self._extent(number)
         if _fadvise is not None:
-            _fadvise(self._file.fileno(), start, _AHEAD_BYTES, os.POSIX_FADV_WILLNEED)
+            with suppress(OSError):  # Some file systems take no advice.
+                _fadvise(self._file.fileno(), start, _AHEAD_BYTES, os.POSIX_FADV_WILLNEED)
         data = self._read(start, length)
         self._check(number, data)
         return data
