@@ -407,55 +407,59 @@ async def test_a_failed_copy_leaves_nothing(store: ContentFiles, path: Path, mon
     assert files_in(path) == []
 
 
+class Pause:
+    """Holds a thread until its reader has left."""
+
+    def __init__(self) -> None:
+        self._entered, self._left = threading.Event(), threading.Event()
+
+    def hold(self) -> None:
+        """Wait; for the thread."""
+        self._entered.set()
+        self._left.wait()
+
+    async def leave(self, store: ContentFiles, content: ContentId) -> None:
+        """Read until a thread is held, leave, and wait for the thread."""
+        reading = asyncio.create_task(get(store, content, 0, 1))
+        await asyncio.to_thread(self._entered.wait)
+        reading.cancel()
+        await asyncio.wait([reading])
+        self._left.set()
+        await asyncio.to_thread(store._worker.close)
+        await asyncio.sleep(0)
+
+
 async def test_a_reader_that_leaves_while_a_file_is_opened_leaves_it_closed(
     store: ContentFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    content = await put(store, b"abc")
+    content, pause = await put(store, b"abc"), Pause()
     opened: list[SealedFile] = []
-    entered, left = threading.Event(), threading.Event()
 
     def open_late(files: space_files.SpaceFiles, number: int) -> SealedFile:
-        entered.set()
-        left.wait()
+        pause.hold()
         opened.append(open_file(files, number))
         return opened[0]
 
     open_file = space_files.SpaceFiles.open_file
     monkeypatch.setattr(space_files.SpaceFiles, "open_file", open_late)
-    reading = asyncio.create_task(get(store, content, 0, 3))
-    await asyncio.to_thread(entered.wait)
-    reading.cancel()
-    await asyncio.wait([reading])
-    left.set()
-    await asyncio.to_thread(store._worker.close)
-    await asyncio.sleep(0)
+    await pause.leave(store, content)
     assert opened[0]._file.closed
 
 
 async def test_a_reader_that_leaves_while_a_thread_reads_leaves_the_file_closed_after_it(
     store: ContentFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    content = await put(store, b"abc")
+    content, pause = await put(store, b"abc"), Pause()
     never_cached(monkeypatch)
-    entered, left = threading.Event(), threading.Event()
-    was_closed: list[bool] = []
+    read_open: list[SealedFile] = []
 
     def read_late(file: SealedFile, number: int) -> bytes:
-        entered.set()
-        left.wait()
-        was_closed.append(file._file.closed)
-        files.append(file)
+        pause.hold()
+        if not file._file.closed:
+            read_open.append(file)
         return read(file, number)
 
-    files: list[SealedFile] = []
     read = SealedFile.read
     monkeypatch.setattr(SealedFile, "read", read_late)
-    reading = asyncio.create_task(get(store, content, 0, 3))
-    await asyncio.to_thread(entered.wait)
-    reading.cancel()
-    await asyncio.wait([reading])
-    left.set()
-    await asyncio.to_thread(store._worker.close)
-    await asyncio.sleep(0)
-    assert was_closed == [False]
-    assert files[0]._file.closed
+    await pause.leave(store, content)
+    assert [file._file.closed for file in read_open] == [True]
