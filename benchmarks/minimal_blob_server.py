@@ -9,13 +9,13 @@ import asyncio
 import os
 import re
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from urllib.parse import parse_qsl
 
 from isal.isal_zlib import crc32
 
 from benchmarks.baseline_server import Responder, serve
-from benchmarks.requests import ACCOUNT, account_sas
+from benchmarks.requests import ACCOUNT, is_account_sas
 from lazulite.engine.content.contract import WINDOW_BYTES
 from lazulite.server.allocator import keep_freed_memory
 
@@ -41,17 +41,10 @@ class _File:
         return os.pread(self._file, WINDOW_BYTES, start)
 
 
-class _Files:
-    """The files below a directory, by the path of a request."""
-
-    def __init__(self, directory: Path) -> None:
-        paths = directory.glob("*/*")
-        self.by_path = {f"/{ACCOUNT}/{each.relative_to(directory)}".encode(): _File(each) for each in paths}
-        self.verified: set[bytes] = set()  # query strings whose signature is right
-
-
 class _Connection(Responder):
-    def __init__(self, files: _Files) -> None:
+    """A connection, and the files by the path of a request."""
+
+    def __init__(self, files: Mapping[bytes, _File]) -> None:
         super().__init__()
         self._files, self._url, self._range = files, b"", range(0)
         self._writable = asyncio.Event()
@@ -77,8 +70,8 @@ class _Connection(Responder):
 
     def on_message_complete(self) -> None:
         path, _, query = self._url.partition(b"?")
-        file = self._files.by_path.get(path)
-        if not (query in self._files.verified or self._signs(query)):
+        file = self._files.get(path)
+        if not is_account_sas(query):
             self._transport.write(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n")
         elif file is None:
             self._transport.write(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")
@@ -93,14 +86,9 @@ class _Connection(Responder):
             await self._writable.wait()
             await asyncio.sleep(0)
 
-    def _signs(self, query: bytes) -> bool:
-        fields = dict(parse_qsl(query.decode()))
-        if good := "se" in fields and dict(parse_qsl(account_sas(fields["se"], fields["ss"], fields["sp"]))) == fields:
-            self._files.verified.add(query)
-        return good
-
 
 if __name__ == "__main__":
     keep_freed_memory()
-    files = _Files(Path(sys.argv[2]))
+    directory = Path(sys.argv[2])
+    files = {f"/{ACCOUNT}/{each.relative_to(directory)}".encode(): _File(each) for each in directory.glob("*/*")}
     serve(lambda: _Connection(files), int(sys.argv[1]))

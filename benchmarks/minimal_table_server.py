@@ -13,12 +13,12 @@ import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from urllib.parse import parse_qsl, unquote_to_bytes
+from urllib.parse import unquote_to_bytes
 
 from rocksdict import Rdict, WriteBatch
 
 from benchmarks.baseline_server import Responder, serve
-from benchmarks.requests import account_sas, shared_key
+from benchmarks.requests import is_account_sas, shared_key
 from lazulite.engine.rocksdb.options import RocksSettings, database_options, write_options
 
 _ENTITY = re.compile(rb"/[^/]*/([^(]*)\(PartitionKey='(.*)',RowKey='(.*)'\)")
@@ -37,7 +37,6 @@ class _Store:
     def __init__(self, location: str) -> None:
         options = database_options(RocksSettings(), None)
         self.database = Rdict(location, options, {"default": options})
-        self.verified: set[bytes] = set()  # query strings whose signature is right
         self._options, self._worker = write_options(), ThreadPoolExecutor(1)
         self._batch, self._waiting = WriteBatch(raw_mode=True), list[Callable[[], None]]()
         self._flush: asyncio.Task[None] | None = None
@@ -82,7 +81,7 @@ class _Connection(Responder):
 
     def on_message_complete(self) -> None:
         path, _, query = self._url.partition(b"?")
-        if not (query in self._store.verified or self._signs(query) or self._is_signed(path)):
+        if not (is_account_sas(query) or self._is_signed(path)):
             self._send(_response(b"403 Forbidden"))
         elif (entity := _ENTITY.fullmatch(path)) is not None:
             self._get(*[part if b"%" not in part else unquote_to_bytes(part) for part in entity.groups()])
@@ -98,12 +97,6 @@ class _Connection(Responder):
     def _send(self, response: bytes) -> None:
         if not self._transport.is_closing():
             self._transport.write(response)
-
-    def _signs(self, query: bytes) -> bool:
-        fields = dict(parse_qsl(query.decode()))
-        if good := "se" in fields and dict(parse_qsl(account_sas(fields["se"]))) == fields:
-            self._store.verified.add(query)
-        return good
 
     def _is_signed(self, path: bytes) -> bool:
         date, method = self._headers.get(b"x-ms-date", b""), self._parser.get_method()

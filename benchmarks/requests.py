@@ -7,8 +7,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
+from functools import lru_cache
 from typing import ClassVar
-from urllib.parse import urlencode
+from urllib.parse import parse_qsl, urlencode
 
 from benchmarks.workload import Workload
 
@@ -30,6 +31,15 @@ def account_sas(expiry: str, service: str = "t", permissions: str = "rwdlacu") -
     # account, sp, ss, srt, st, se, sip, spr, sv, each ended by a line feed; three of them are empty here.
     text = f"{ACCOUNT}\n{fields['sp']}\n{fields['ss']}\n{fields['srt']}\n\n{expiry}\n\n\n{_SAS_VERSION}\n"
     return urlencode(fields | {"sig": _sign(text)})
+
+
+@lru_cache(maxsize=1024)
+def is_account_sas(query: bytes) -> bool:
+    """Return whether a query string is an account SAS of the development account, whatever it permits."""
+    fields = dict(parse_qsl(query.decode()))
+    if not fields.keys() >= {"se", "ss", "sp"}:
+        return False
+    return dict(parse_qsl(account_sas(fields["se"], fields["ss"], fields["sp"]))) == fields
 
 
 def shared_key(method: str, path: str, date: str, content_type: str = "") -> str:
