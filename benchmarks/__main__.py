@@ -55,7 +55,7 @@ def _conditions(plan: Plan, location: Path) -> list[str]:
     mounts = [line.split()[1:3] for line in _lines("/proc/mounts")]
     holding = [(len(point), kind) for point, kind in mounts if location.resolve().is_relative_to(point)]
     disk = max(holding, default=(0, "unknown"))[1]
-    packages = ", ".join(f"{each} {version(each)}" for each in ("lazulite", "rocksdict", "uvloop", "httptools"))
+    packages = ", ".join(f"{each} {version(each)}" for each in ("lazulite", "rocksdict", "uvloop", "httptools", "isal"))
     client = f"wrk {wrk_version()}, one thread" if plan.load is run_wrk else "benchmarks/load.py (no wrk)"
     volatile = " (memory: durability costs nothing here; use --location)" if disk == "tmpfs" else ""
     pinned = "server on CPU 0, client on CPU 1" if plan.pin else "not pinned: fewer than two CPUs"

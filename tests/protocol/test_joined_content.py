@@ -5,13 +5,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lazulite.protocol.body import WINDOW_BYTES, ResponseContent
+from lazulite.protocol.body import WINDOW_BYTES, ResponseContent, Window
 from lazulite.protocol.joined_content import EnclosedContent, JoinedContent
 
 PART_BYTES = (0, 1, 3, WINDOW_BYTES - 1, WINDOW_BYTES, WINDOW_BYTES + 1, 2 * WINDOW_BYTES, 3 * WINDOW_BYTES + 5)
 
 
-async def windows_of(content: ResponseContent) -> list[bytes | bytearray]:
+async def windows_of(content: ResponseContent) -> list[Window]:
     return [window async for window in content.chunks()]
 
 

@@ -5,6 +5,7 @@ import errno
 import os
 import threading
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from contextlib import aclosing
 from pathlib import Path
 
 import pytest
@@ -163,6 +164,27 @@ async def test_only_what_would_block_is_read_by_a_thread(store: ContentFiles, mo
     monkeypatch.setattr(SealedFile, "read_cached", read_cached)
     await get(store, content, 0, 3 * WINDOW_BYTES)
     assert waited == [1]
+
+
+@caches
+async def test_no_window_is_read_before_the_caller_asks_for_it(
+    store: ContentFiles, monkeypatch: pytest.MonkeyPatch, cache: Cache
+) -> None:
+    content = await put(store, sample(3 * WINDOW_BYTES))
+    cache(monkeypatch)
+    check = SealedFile._check
+    checked: list[int] = []
+
+    def note(file: SealedFile, number: int, data: bytes | bytearray) -> None:
+        checked.append(number)
+        check(file, number, data)
+
+    monkeypatch.setattr(SealedFile, "_check", note)
+    async with aclosing(store.read(content, 0, 3 * WINDOW_BYTES)) as windows:
+        for _ in range(2):
+            await anext(windows)
+        await asyncio.to_thread(store._worker.close)
+    assert checked == [0, 1]
 
 
 @caches

@@ -132,6 +132,7 @@ class ContentFiles:
                     reading = self._worker.submit(partial(file.read, number))
                     window = await asyncio.shield(reading)
                 base = number * WINDOW_BYTES
+                # A slice of a whole bytearray would be a copy.
                 is_whole = start <= base and base + len(window) <= stop
                 yield window if is_whole else window[max(0, start - base) : stop - base]
         except OSError as error:
