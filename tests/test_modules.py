@@ -1,11 +1,11 @@
-"""The size of modules: one noun each, so none is long."""
+"""The size of modules: a module holds one noun and everything that runs with it; two nouns are what divides it."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-LINES_MAX = {"src": 300, "benchmarks": 300, "tests": 500, "patterns/src": 300, "patterns/tests": 500}
-"""The most lines of a module, by folder."""
+LINES_MAX = {"src": 600, "benchmarks": 600, "tests": 800, "patterns/src": 600, "patterns/tests": 800}
+"""The lines beyond which a module is suspected of two nouns, by folder."""
 
 
 def longer() -> Iterator[str]:
@@ -17,4 +17,4 @@ def longer() -> Iterator[str]:
 
 
 def test_modules_are_short() -> None:
-    assert list(longer()) == [], "divide these modules"
+    assert list(longer()) == [], "look for a second noun in these modules"
