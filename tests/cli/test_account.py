@@ -1,9 +1,12 @@
+import base64
 import subprocess
 import sys
+from itertools import count
 from pathlib import Path
 
 import pytest
 
+from lazulite.auth.accounts.account import DEVELOPMENT_ACCOUNT, AccountDirectory
 from lazulite.auth.accounts.switches import Switches
 from lazulite.cli import main
 from lazulite.settings.config import account_file
@@ -48,6 +51,64 @@ def test_an_empty_list_says_so_beside_the_list(location: Path, capsys: pytest.Ca
     output = capsys.readouterr()
     assert output.out == ""
     assert "devstoreaccount1" in output.err
+
+
+OFF = (
+    "lazulite: devstoreaccount1 with its public key is off, as there is another account now; "
+    "to have both: lazulite account add devstoreaccount1\n"
+)
+
+
+def test_the_first_account_switches_the_development_account_off_and_says_so(
+    location: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["account", "add", "orders", "-l", str(location)]) == 0
+    assert capsys.readouterr().err == OFF
+    assert main(["account", "add", "items", "-l", str(location)]) == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_the_development_account_is_added_with_its_public_key(
+    location: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    public = base64.b64encode(DEVELOPMENT_ACCOUNT.keys[0]).decode()
+    assert main(["account", "add", "devstoreaccount1", "-l", str(location)]) == 0
+    output = capsys.readouterr()
+    assert (fields(output.out)["AccountKey"], output.err) == (public, "")
+    main(["account", "add", "orders", "-l", str(location)])
+    output = capsys.readouterr()
+    assert fields(output.out)["AccountKey"] != public
+    assert output.err == ""
+    directory = AccountDirectory({}, account_file(location))
+    assert directory.names() == ["devstoreaccount1", "orders"]
+    assert directory.development
+    kept = directory.get("devstoreaccount1")
+    assert kept is not None
+    assert kept.switches == DEVELOPMENT_ACCOUNT.switches
+
+
+def test_the_development_account_gets_switches_and_keeps_its_key(
+    location: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    directory = AccountDirectory({}, account_file(location), monotonic=count().__next__)
+    assert main(["account", "show", "devstoreaccount1", "-l", str(location)]) == 0
+    assert "--versioning off" in capsys.readouterr().out
+    assert main(["account", "set", "devstoreaccount1", "--versioning", "on", "-l", str(location)]) == 0
+    assert capsys.readouterr() == ("", "")
+    changed = directory.get("devstoreaccount1")
+    assert changed is not None
+    assert set(changed.keys) == set(DEVELOPMENT_ACCOUNT.keys)
+    assert changed.switches == DEVELOPMENT_ACCOUNT.switches._replace(versioning=True)
+    assert not directory.implied
+
+
+def test_the_development_account_that_is_off_gets_no_switches(
+    location: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main(["account", "add", "orders", "-l", str(location)])
+    capsys.readouterr()
+    assert main(["account", "set", "devstoreaccount1", "--versioning", "on", "-l", str(location)]) == 1
+    assert capsys.readouterr().err == "lazulite: there is no account devstoreaccount1\n"
 
 
 def test_switches_are_set_and_shown(location: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -136,6 +136,7 @@ def test_services_on_one_port_are_distinguished_by_the_host(workers: tuple[str, 
             .endswith(
                 f"TableEndpoint=http://{account}.table.example.org:{port};"
                 f"QueueEndpoint=http://{account}.queue.example.org:{port};"
+                f"QueueSecondaryEndpoint=http://{account}-secondary.queue.example.org:{port};"
             )
         )
         tables, queues = "Windows-Azure-Table", "Windows-Azure-Queue"
@@ -177,6 +178,8 @@ def test_services_that_share_a_port_have_one_line() -> None:
         "TableEndpoint=http://127.0.0.1:10002/devstoreaccount1;"
         "QueueEndpoint=http://devstoreaccount1.queue.localhost:10000;"
         "BlobEndpoint=http://devstoreaccount1.blob.localhost:10000;"
+        "QueueSecondaryEndpoint=http://devstoreaccount1-secondary.queue.localhost:10000;"
+        "BlobSecondaryEndpoint=http://devstoreaccount1-secondary.blob.localhost:10000;"
     )
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from typing import TypeVar
 
 from lazulite.auth.accounts.document import Accounts, AccountsError, AccountStore, Change
 from lazulite.auth.accounts.engine_store import AccountRow
@@ -11,6 +12,8 @@ from lazulite.engine.postgres.engine import PostgresEngine
 from lazulite.engine.postgres.settings import PostgresSettings
 from lazulite.protocol.clock import system_clock
 from lazulite.server import lifecycle
+
+T = TypeVar("T")
 
 
 @asynccontextmanager
@@ -52,16 +55,20 @@ class DatabaseAccounts(AccountStore):
         """See `AccountStore`."""
         return self._settings.name
 
-    def load(self) -> Accounts:
+    def stored(self) -> Accounts | None:
         """See `AccountStore`."""
-        return self._ask(AccountRow.load)
+
+        async def read(row: AccountRow) -> Accounts | None:
+            return row.decode(await row.read())
+
+        return self._ask(read)
 
     def edit(self, change: Change) -> Accounts:
         """See `AccountStore`."""
         return self._ask(lambda row: row.edit(change))
 
-    def _ask(self, call: Callable[[AccountRow], Awaitable[Accounts]]) -> Accounts:
-        async def ask() -> Accounts:
+    def _ask(self, call: Callable[[AccountRow], Awaitable[T]]) -> T:
+        async def ask() -> T:
             async with open_database(self._settings, lambda _: None) as engine:
                 return await call(AccountRow(engine, engine.name))
 

@@ -1,7 +1,7 @@
 """What a process serves from, opened: a location, memory, or a database, and the accounts that go with it."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -18,8 +18,8 @@ from lazulite.app.clock_checks import (
 from lazulite.app.database_clock import DatabaseClock
 from lazulite.app.location_modes import reject_writable, report_readable
 from lazulite.app.stderr import report
-from lazulite.auth.accounts.account import Account, AccountDirectory
-from lazulite.auth.accounts.engine_store import AccountRow, AccountWatch
+from lazulite.auth.accounts.account import DEVELOPMENT_ACCOUNT, Account, AccountDirectory
+from lazulite.auth.accounts.engine_store import LOOK_SECONDS, AccountRow, AccountWatch
 from lazulite.engine.content.backup import deletions_held, link_files
 from lazulite.engine.content.contract import ContentStore
 from lazulite.engine.content.files import ContentFiles
@@ -37,6 +37,7 @@ from lazulite.protocol.clock import system_clock
 from lazulite.server.control_socket import control
 from lazulite.settings.config import (
     BACKUP_MANIFEST,
+    DEVELOPMENT_OFF,
     ConfigError,
     Settings,
     account_file,
@@ -158,7 +159,10 @@ async def open_location(
         if location is not None:
             note_boot(location, timestamps.boot_tick)
         await reject_unfinished(engine, engine.name)
-        async with control(location, partial(_checkpoint, engine), report):
+        async with (
+            control(location, partial(_checkpoint, engine), report),
+            meanwhile(development_off(directory, report)),
+        ):
             yield OpenLocation(engine, directory, contents)
     finally:
         await engine.close()
@@ -196,17 +200,40 @@ async def _database_store(settings: Settings, database: PostgresSettings, clock:
         check_development_key(settings, directory)
         present = DatabaseClock(engine.unix_seconds)
         await present.ask()
-        async with meanwhile(watch.run()), meanwhile(present.run()):
+        async with (
+            meanwhile(watch.run()),
+            meanwhile(present.run()),
+            meanwhile(development_off(directory, report)),
+        ):
             contents = await engine.contents()
             name = f"PostgreSQL, {engine.name}"
             yield Store(engine, directory, contents, name, shared=True, present=present, away=lambda: engine.away)
             await contents.close()
 
 
+async def development_off(
+    directory: AccountDirectory,
+    report: Callable[[str], None],
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+) -> None:
+    """Report once that the development account is off, if the first account of the operator switches it off.
+
+    Args:
+        directory: the accounts.
+        report: takes a line for people.
+        sleep: waits so many seconds.
+    """
+    was_implied = directory.implied
+    while directory.implied:
+        await sleep(LOOK_SECONDS)
+    if was_implied and directory.get(DEVELOPMENT_ACCOUNT.name) is None:
+        report(DEVELOPMENT_OFF)
+
+
 @asynccontextmanager
-async def meanwhile(endless: Coroutine[object, object, None]) -> AsyncIterator[None]:
-    """Run a task beside the block; report if it ends by itself."""
-    task = asyncio.create_task(endless)
+async def meanwhile(work: Coroutine[object, object, None]) -> AsyncIterator[None]:
+    """Run a task beside the block; report if it fails."""
+    task = asyncio.create_task(work)
     task.add_done_callback(_complain)
     try:
         yield
@@ -216,5 +243,5 @@ async def meanwhile(endless: Coroutine[object, object, None]) -> AsyncIterator[N
 
 
 def _complain(task: asyncio.Task[None]) -> None:
-    if not task.cancelled():
+    if not task.cancelled() and task.exception() is not None:
         report(f"a background task has failed: {type(task.exception()).__name__}; restart the server")

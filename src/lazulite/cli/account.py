@@ -6,13 +6,14 @@ import time
 from argparse import Namespace
 from collections.abc import Mapping
 
+from lazulite.app.stderr import report
 from lazulite.auth.accounts.account import Account
-from lazulite.auth.accounts.document import AccountsError, AccountStore
+from lazulite.auth.accounts.document import DEVELOPMENT_NAME, AccountsError, AccountStore
 from lazulite.auth.accounts.switches import Switches
 from lazulite.cli.account_stores import account_store
 from lazulite.cli.connection_string import connection_string, endpoints_of, scheme_of
 from lazulite.cli.errors import CommandError
-from lazulite.settings.config import ConfigError
+from lazulite.settings.config import DEVELOPMENT_OFF, ConfigError
 
 
 def run(args: Namespace, environ: Mapping[str, str]) -> int:
@@ -25,16 +26,19 @@ def run(args: Namespace, environ: Mapping[str, str]) -> int:
 
 
 def _add(args: Namespace, store: AccountStore) -> None:
+    is_first = store.stored() is None
     keys = store.add(args.name, secrets.token_bytes)
     _print_connection_string(args, Account(args.name, keys))
+    if is_first and args.name != DEVELOPMENT_NAME:
+        report(DEVELOPMENT_OFF)
 
 
 def _list(_: Namespace, store: AccountStore) -> None:
-    names = list(store.load())
-    if not names:
-        hint = f"no accounts in {store.name}; without LAZULITE_ACCOUNTS the service has devstoreaccount1"
-        print(hint, file=sys.stderr)
-    for name in names:
+    accounts = store.stored()
+    if not accounts:
+        in_force = "has devstoreaccount1" if accounts is None else "has no account"
+        print(f"no accounts in {store.name}; without LAZULITE_ACCOUNTS the service {in_force}", file=sys.stderr)
+    for name in accounts or ():
         print(name)
 
 

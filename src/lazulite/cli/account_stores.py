@@ -31,10 +31,12 @@ def choose_account(args: Namespace, environ: Mapping[str, str]) -> Account:
     """
     try:
         directory = AccountDirectory(accounts_from(environ))
-        directory.adopt(account_store(args, environ).load() or None)
+        directory.adopt(account_store(args, environ).stored())
     except (ConfigError, AccountsError) as error:
         raise CommandError(error) from None
     name, names = args.account, directory.names()
+    if not names:
+        raise CommandError("there is no account; create one: lazulite account add NAME")
     if name is None and len(names) > 1:
         raise CommandError(f"there are several accounts; pass --account with one of {', '.join(names)}")
     account = directory.get(name or names[0])

@@ -9,7 +9,7 @@ from lazulite.auth.accounts.account import Account
 from lazulite.cli.account_stores import choose_account
 from lazulite.cli.errors import CommandError
 from lazulite.protocol.addressing import HOST_SUFFIX, host_suffix
-from lazulite.settings.addresses import SERVICES
+from lazulite.settings.addresses import SECONDARY_FORMS, SERVICES
 
 _WILDCARDS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - read, not listened on.
 """Wildcard address to listen on -> the address that a client of this machine connects to."""
@@ -20,9 +20,11 @@ def run(args: Namespace, environ: Mapping[str, str]) -> int:
     account = choose_account(args, environ)
     endpoints = endpoints_of(args, account.name)
     if args.sas is None:
-        print(connection_string(account, endpoints, args.key, scheme_of(args)))
+        print(connection_string(account, endpoints, args.key, scheme_of(args), args.secondary))
     else:
-        print(f"{_endpoint_fields(endpoints)}SharedAccessSignature={args.sas.removeprefix('?')}")
+        print(
+            f"{_endpoint_fields(account, endpoints, args.secondary)}SharedAccessSignature={args.sas.removeprefix('?')}"
+        )
     return 0
 
 
@@ -72,7 +74,9 @@ def host_style(account: str, suffix: str, port: int, scheme: str = "http") -> st
     return f"{scheme}://{account}.{suffix}:{port}"
 
 
-def connection_string(account: Account, endpoints: Mapping[str, str], key: int = 1, scheme: str = "http") -> str:
+def connection_string(
+    account: Account, endpoints: Mapping[str, str], key: int = 1, scheme: str = "http", secondary: str = "url"
+) -> str:
     """Return a connection string with one of the account's keys (1 or 2).
 
     Args:
@@ -80,6 +84,7 @@ def connection_string(account: Account, endpoints: Mapping[str, str], key: int =
         endpoints: by service.
         key: the number of the key.
         scheme: of all endpoints.
+        secondary: the form of the secondary endpoints, see `SECONDARY_FORMS`.
 
     Raises:
         CommandError: the account has no such key.
@@ -88,8 +93,20 @@ def connection_string(account: Account, endpoints: Mapping[str, str], key: int =
         raise CommandError(f"account {account.name} has no key {key}")
     secret = base64.b64encode(account.keys[key - 1]).decode()
     fields = f"DefaultEndpointsProtocol={scheme};AccountName={account.name};AccountKey={secret};"
-    return f"{fields}{_endpoint_fields(endpoints)}"
+    return f"{fields}{_endpoint_fields(account, endpoints, secondary)}"
 
 
-def _endpoint_fields(endpoints: Mapping[str, str]) -> str:
-    return "".join(f"{service.title()}Endpoint={url};" for service, url in endpoints.items())
+def _endpoint_fields(account: Account, endpoints: Mapping[str, str], secondary: str) -> str:
+    fields = [f"{service.title()}Endpoint={url};" for service, url in endpoints.items()]
+    services, is_url = SECONDARY_FORMS[secondary]
+    for service in (name for name in endpoints if name in services):
+        url = secondary_of(account.name, endpoints[service])
+        fields.append(f"{service.title()}SecondaryEndpoint={url if is_url else url.partition('://')[2]};")
+    return "".join(fields)
+
+
+def secondary_of(account: str, endpoint: str) -> str:
+    """Return the secondary endpoint beside a primary one: the name of the account there ends in `-secondary`."""
+    if endpoint.endswith(f"/{account}"):
+        return f"{endpoint}-secondary"
+    return endpoint.replace(f"://{account}.", f"://{account}-secondary.", 1)

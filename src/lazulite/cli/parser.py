@@ -21,6 +21,7 @@ from lazulite.cli.help_texts import (
     SAS_EXAMPLES,
     SERVE_EXAMPLES,
 )
+from lazulite.settings.addresses import SECONDARY_FORMS
 
 
 class Parser(ArgumentParser):
@@ -141,6 +142,8 @@ def _add_sas(commands: Commands) -> None:
 def _add_connection_string(commands: Commands) -> None:
     parser = _command(commands, "connection-string", "connection_string", "print a connection string for clients")
     parser.add_argument("--sas", metavar="TOKEN", help="put this SAS token in place of the account's key")
+    text = "form of secondary endpoints: url, host (for the Python SDKs and the Azure CLI) or none (url)"
+    parser.add_argument("--secondary", choices=tuple(SECONDARY_FORMS), default="url", help=text)
     _account_flags(parser)
 
 

@@ -13,6 +13,17 @@ SERVICES = (TABLE, QUEUE, BLOB)
 WEB = "web"
 """The static websites of the Blob service: at an address like a service, which `--web-port` asks for."""
 
+SECONDARY_FORMS: Mapping[str, tuple[tuple[str, ...], bool]] = {
+    "url": ((QUEUE, BLOB), True),
+    "host": (SERVICES, False),
+    "none": ((), True),
+}
+"""The forms of secondary endpoints in a connection string -> (the services that have one, whether it is a URL).
+
+.NET and Java reject a whole connection string with an endpoint that is no URL. The Python SDKs put the scheme before it
+themselves, so `host` is for them. All clients of tables derive theirs, and the Python one cannot use a URL.
+"""
+
 DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORTS = {TABLE: 10002, QUEUE: 10001, BLOB: 10000}
 """The ports of the emulator, which `UseDevelopmentStorage=true` means."""

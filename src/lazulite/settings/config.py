@@ -224,6 +224,13 @@ def accounts_from(environ: Mapping[str, str]) -> dict[str, Account]:
     return {}
 
 
+DEVELOPMENT_OFF = (
+    "devstoreaccount1 with its public key is off, as there is another account now; "
+    "to have both: lazulite account add devstoreaccount1"
+)
+"""The line about the first account, in the command that adds it and in the log of the running server."""
+
+
 def account_file(location: Path) -> AccountFile:
     """Return the account file of a location."""
     return AccountFile(location / "accounts.json")

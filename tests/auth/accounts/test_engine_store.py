@@ -31,8 +31,11 @@ class Stopped(AccountStore):
     def name(self) -> str:
         return self._row.name
 
-    def load(self) -> Accounts:
-        return asyncio.run(self._row.load())
+    def stored(self) -> Accounts | None:
+        async def read() -> Accounts | None:
+            return self._row.decode(await self._row.read())
+
+        return asyncio.run(read())
 
     def edit(self, change: Change) -> Accounts:
         return asyncio.run(self._row.edit(change))
@@ -105,7 +108,7 @@ def test_edits_at_the_same_time_are_all_kept(monkeypatch: pytest.MonkeyPatch) ->
     row = AccountRow(engine, NAME)
 
     def added(name: str) -> Change:
-        return lambda accounts: {**accounts, name: StoredAccount((RANDOM(8), RANDOM(8)))}
+        return lambda accounts: {**(accounts or {}), name: StoredAccount((RANDOM(8), RANDOM(8)))}
 
     async def edit_all() -> Accounts:
         made = await asyncio.gather(*(row.edit(added(f"account{number}")) for number in range(12)))

@@ -4,8 +4,8 @@ Invariants:
 - key material is in no `repr`, exception text or log line;
 - an `Account` compares by identity, and a directory hands out the same object until the account changes, so that caches
   can hang on it and a rotated key empties them;
-- once a directory has seen another account, the development account with its public key never comes back. Of a
-  database, this holds for all its processes: the row that held an account stays (`engine_store`).
+- once accounts were stored, even if they are all removed, the development account is in force only if it is one of
+  the stored ones. So it never comes back by itself, and the command and every process agree.
 """
 
 import base64
@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from lazulite.auth.accounts.document import Accounts, AccountsError
+from lazulite.auth.accounts.document import DEVELOPMENT_NAME, PUBLIC_KEY, Accounts, AccountsError
 from lazulite.auth.accounts.file_store import AccountFile, FileState, state_of
 from lazulite.auth.accounts.switches import DEFAULTS, EMULATORS, Switches
 from lazulite.auth.hmac_signer import Signer
@@ -60,11 +60,7 @@ class Account:
         return Account, (self.name, self.keys, self.delegation_keys_since, self.switches)
 
 
-_PUBLIC_KEY = base64.b64decode(
-    "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
-)
-
-DEVELOPMENT_ACCOUNT = Account("devstoreaccount1", (_PUBLIC_KEY,), switches=EMULATORS)
+DEVELOPMENT_ACCOUNT = Account(DEVELOPMENT_NAME, (PUBLIC_KEY,), switches=EMULATORS)
 """The emulator's account, whose key is public."""
 
 
@@ -85,7 +81,7 @@ def parse_accounts(text: str) -> dict[str, Account]:
         if not 1 <= len(keys) <= 2:
             raise ValueError(f"account {number} needs one or two keys: name:key1[:key2]")
         decoded = tuple(_decode_key(key, number) for key in keys)
-        accounts[name] = Account(name, decoded, switches=EMULATORS if _PUBLIC_KEY in decoded else DEFAULTS)
+        accounts[name] = Account(name, decoded, switches=EMULATORS if PUBLIC_KEY in decoded else DEFAULTS)
     return accounts
 
 
@@ -132,7 +128,7 @@ class AccountDirectory:
         stored: Accounts | None = None
         if file is not None:
             self._state, stored = file.read()
-        self.adopt(stored or None)
+        self.adopt(stored)
 
     def get(self, name: str) -> Account | None:
         """Return the account of that name as it is now (give or take `LOOK_SECONDS`), or None."""
@@ -148,6 +144,12 @@ class AccountDirectory:
         """Whether an account in force signs with the public development key, as of now likewise."""
         self._refresh()
         return self._development
+
+    @property
+    def implied(self) -> bool:
+        """Whether the development account is in force because there never was another one, as of now likewise."""
+        self._refresh()
+        return not self._own_seen
 
     def _refresh(self) -> None:
         if self._path is not None:
@@ -176,7 +178,7 @@ class AccountDirectory:
             self._report(f"{error}; the accounts stay as they were")
             return
         self._state = read_state
-        self.adopt(stored or None)
+        self.adopt(stored)
 
     def adopt(self, stored: Accounts | None) -> None:
         """Put `stored` in force, keeping the object of each account that did not change; None: there never were any."""
@@ -190,4 +192,4 @@ class AccountDirectory:
         accounts = {**self._fixed, **accounts}
         self._own_seen = self._own_seen or stored is not None or bool(accounts)
         self._accounts = accounts if self._own_seen else {DEVELOPMENT_ACCOUNT.name: DEVELOPMENT_ACCOUNT}
-        self._development = any(_PUBLIC_KEY in account.keys for account in self._accounts.values())
+        self._development = any(PUBLIC_KEY in account.keys for account in self._accounts.values())

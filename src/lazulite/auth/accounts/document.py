@@ -16,7 +16,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import NamedTuple, TypeAlias
 
-from lazulite.auth.accounts.switches import DEFAULTS, Switches
+from lazulite.auth.accounts.switches import DEFAULTS, EMULATORS, Switches
 
 KEY_BYTES = 64
 VERSION = 1
@@ -38,10 +38,20 @@ class StoredAccount(NamedTuple):
 
 Accounts: TypeAlias = Mapping[str, StoredAccount]
 """The accounts by name, in the order in which they were added."""
-Change: TypeAlias = Callable[[Accounts], Accounts]
-"""Makes new accounts of those that there are. May be called more than once; raises `AccountsError` to reject."""
+Change: TypeAlias = Callable[[Accounts | None], Accounts]
+"""Makes new accounts of the stored ones; None: there never were any. May be called more than once; raises
+`AccountsError` to reject."""
 RandomBytes: TypeAlias = Callable[[int], bytes]
 """Given a count, returns that many random bytes (`secrets.token_bytes`)."""
+
+
+DEVELOPMENT_NAME = "devstoreaccount1"
+PUBLIC_KEY = base64.b64decode(
+    "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+)
+"""The key of the emulator's account."""
+DEVELOPMENT = StoredAccount((PUBLIC_KEY, PUBLIC_KEY), switches=EMULATORS)
+"""The emulator's account, as it is stored once a command has named it."""
 
 
 class AccountsError(ValueError):
@@ -57,12 +67,16 @@ class AccountStore(ABC):
         """Where that is, for messages."""
 
     @abstractmethod
-    def load(self) -> Accounts:
-        """Return the accounts.
+    def stored(self) -> Accounts | None:
+        """Return the accounts; None: there never were any, so the development account is in force.
 
         Raises:
             AccountsError: unreadable, damaged, or of a newer version.
         """
+
+    def load(self) -> Accounts:
+        """Return the stored accounts. Raises as `stored`."""
+        return self.stored() or {}
 
     @abstractmethod
     def edit(self, change: Change) -> Accounts:
@@ -73,7 +87,7 @@ class AccountStore(ABC):
         """
 
     def add(self, name: str, random_bytes: RandomBytes) -> Keys:
-        """Add an account with two new keys and return them.
+        """Add an account with two new keys and return them. The development account gets its public key instead.
 
         Args:
             name: 3 to 24 characters of a-z and 0-9.
@@ -85,12 +99,28 @@ class AccountStore(ABC):
         if not _NAME.fullmatch(name):
             raise AccountsError(f"account name {name!r}: use 3 to 24 characters of a-z and 0-9")
 
-        def added(accounts: Accounts) -> Accounts:
+        def added(accounts: Accounts | None) -> Accounts:
+            accounts = accounts or {}
             if name in accounts:
                 raise AccountsError(f"account {name} exists already")
+            if name == DEVELOPMENT_NAME:
+                return {**accounts, name: DEVELOPMENT}
             return {**accounts, name: StoredAccount((random_bytes(KEY_BYTES), random_bytes(KEY_BYTES)))}
 
         return self.edit(added)[name].keys
+
+    def remove(self, name: str) -> None:
+        """Remove an account. After the last one there is no account, not even the development account.
+
+        Raises:
+            AccountsError: no such account, or as `edit`.
+        """
+
+        def removed(accounts: Accounts | None) -> Accounts:
+            present = _including(accounts, name)
+            return {each: account for each, account in present.items() if each != name}
+
+        self.edit(removed)
 
     def rotate(self, name: str, which: int, random_bytes: RandomBytes) -> Keys:
         """Replace key `which` (1 or 2) of an account and return its keys; the other one stays.
@@ -101,8 +131,9 @@ class AccountStore(ABC):
         if which not in (1, 2):
             raise AccountsError("an account has key 1 and key 2")
 
-        def rotated(accounts: Accounts) -> Accounts:
-            account = _require(accounts, name)
+        def rotated(accounts: Accounts | None) -> Accounts:
+            accounts = _including(accounts, name)
+            account = accounts[name]
             first, second = account.keys
             new = random_bytes(KEY_BYTES)
             return {**accounts, name: account._replace(keys=(new, second) if which == 1 else (first, new))}
@@ -120,8 +151,9 @@ class AccountStore(ABC):
             AccountsError: no such account, or as `edit`.
         """
 
-        def revoked(accounts: Accounts) -> Accounts:
-            account = _require(accounts, name)
+        def revoked(accounts: Accounts | None) -> Accounts:
+            accounts = _including(accounts, name)
+            account = accounts[name]
             since = max(now, account.delegation_keys_since + 1)
             return {**accounts, name: account._replace(delegation_keys_since=since)}
 
@@ -138,8 +170,9 @@ class AccountStore(ABC):
             AccountsError: no such account, or as `edit`.
         """
 
-        def switched(accounts: Accounts) -> Accounts:
-            account = _require(accounts, name)
+        def switched(accounts: Accounts | None) -> Accounts:
+            accounts = _including(accounts, name)
+            account = accounts[name]
             return {**accounts, name: account._replace(switches=change(account.switches))}
 
         self.edit(switched)
@@ -150,13 +183,20 @@ class AccountStore(ABC):
         Raises:
             AccountsError: no such account, or as `load`.
         """
-        return _require(self.load(), name).switches
+        return _including(self.stored(), name)[name].switches
 
 
-def _require(accounts: Accounts, name: str) -> StoredAccount:
-    if name not in accounts:
+def _including(accounts: Accounts | None, name: str) -> Accounts:
+    """Return stored accounts, among them `name`: the development account is in force until another one is stored.
+
+    Raises:
+        AccountsError: no such account.
+    """
+    if accounts is None and name == DEVELOPMENT_NAME:
+        return {name: DEVELOPMENT}
+    if accounts is None or name not in accounts:
         raise AccountsError(f"there is no account {name}")
-    return accounts[name]
+    return accounts
 
 
 def read_accounts(text: bytes, name: str) -> Accounts:

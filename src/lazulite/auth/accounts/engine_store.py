@@ -63,7 +63,7 @@ class AccountRow:
 
         def rewritten(current: bytes | None) -> Mapping[str, bytes | None]:
             nonlocal accounts
-            accounts = change(self.decode(current) or {})
+            accounts = change(self.decode(current))
             return {ROW: write_accounts(accounts)}
 
         await update_row(self._engine, ACCOUNTS, PARTITION, ROW, rewritten)

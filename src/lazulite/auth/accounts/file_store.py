@@ -49,15 +49,15 @@ class AccountFile(AccountStore):
         """See `AccountStore`."""
         return str(self.path.parent)
 
-    def load(self) -> Accounts:
+    def stored(self) -> Accounts | None:
         """See `AccountStore`."""
-        return self.read()[1] or {}
+        return self.read()[1]
 
     def read(self) -> tuple[FileState | None, Accounts | None]:
         """Return the accounts and the state of the file that they were read from; None twice without a file.
 
         Raises:
-            AccountsError: as `load`.
+            AccountsError: as `stored`.
         """
         try:
             with self.path.open("rb") as file:
@@ -76,7 +76,7 @@ class AccountFile(AccountStore):
             lock = os.open(f"{self.path}.lock", os.O_RDWR | os.O_CREAT, 0o600)
             try:
                 _lock(lock)
-                accounts = change(self.load())
+                accounts = change(self.stored())
                 replace_durably(self.path, write_accounts(accounts))
             finally:
                 os.close(lock)
