@@ -7,8 +7,9 @@
 #   make patterns  the tests of the pattern library, patterns/, alone
 #   make compatibility  the conformance suite, and docs/compatibility.md from it
 #   make bench    the numbers, measured here and now, into benchmarks/RESULTS.md; a glance by ARGS=--quick
-#   make campaigns  make torture and make fuzz, one after the other: by hand, and by time
+#   make campaigns  make torture, make mutations and make fuzz, one after the other: by hand, and by time
 #   make torture  crashes, power cuts, broken disks, hostile clients for TORTURE_SECONDS (600) in all; by ARGS="crash --goal 1000"
+#   make mutations  that campaigns find each mutation, of which CI runs one of each; some by ARGS="-k blob"
 #   make fuzz     hostile input for FUZZ_SECONDS (60) in all; targets by ARGS="batch url"
 
 PYTHON ?= python3
@@ -25,7 +26,7 @@ TORTURE_SECONDS ?= 600
 # Hundreds of processes start in a run: they share compiled modules.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: serve check test patterns coverage lint compatibility bench campaigns torture fuzz clean
+.PHONY: serve check test patterns coverage lint compatibility bench campaigns torture mutations fuzz clean
 
 serve: $(VENV)/.runtime
 	@exec $(BIN)/lazulite serve $(ARGS)
@@ -57,10 +58,13 @@ compatibility: $(VENV)/.test
 bench: $(VENV)/.test
 	$(BIN)/python -m benchmarks $(ARGS)
 
-campaigns: torture fuzz
+campaigns: torture mutations fuzz
 
 torture: $(VENV)/.test
 	$(BIN)/python -m tests.torture --seconds $(TORTURE_SECONDS) $(ARGS)
+
+mutations: $(VENV)/.test
+	$(PYTEST) --tier mutations tests/torture $(ARGS)
 
 fuzz: $(VENV)/.fuzz
 	nice -n 10 $(BIN)/python -m tests.fuzz --seconds $(FUZZ_SECONDS) $(ARGS)

@@ -1,7 +1,7 @@
-"""The tiers of tests: what `make check` leaves to `make test`, and that to CI.
+"""The tiers of tests: what `make check` leaves to `make test`, that to CI, and CI to `make mutations`.
 
-`make check` passes `--tier check`, `make test` `--tier test`; without it everything under tests/ runs, as in CI.
-Campaigns are no tests: `make campaigns` runs them.
+`make check` passes `--tier check`, `make test` `--tier test`, and `make mutations` `--tier mutations`. Without it tests
+run as in CI. Campaigns are no tests: `make campaigns` runs them, and `make mutations` beside them.
 """
 
 from pathlib import Path
@@ -42,7 +42,11 @@ ENGINE_NOT_IN_CHECK = "[postgres"
 """In the name of a test that runs once for each engine: that case needs a server of PostgreSQL."""
 
 CAMPAIGN = "campaign"
-"""Marks a test that a campaign finds a mutation, which takes long: only CI, or a run without a tier, has it."""
+"""Marks a test that a campaign finds a mutation, which takes long: one of each campaign, for CI."""
+MUTATION = "mutation"
+"""Marks all other tests of that kind (`tests.torture.campaign.mutation_cases`): for `make mutations`."""
+LEFT_OUT_OF = {"check": {CAMPAIGN, MUTATION}, "test": {CAMPAIGN, MUTATION}, "ci": {MUTATION}, "mutations": set[str]()}
+"""Tier -> the markers of tests that it leaves out."""
 
 _LEFT_OUT = {ROOT / each for paths in NOT_IN_CHECK.values() for each in paths}
 
@@ -50,13 +54,14 @@ _LEFT_OUT = {ROOT / each for paths in NOT_IN_CHECK.values() for each in paths}
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add `--tier`."""
     parser.addoption(
-        "--tier", choices=("check", "test", "all"), default="all", help="which tests to collect (tests/conftest.py)"
+        "--tier", choices=tuple(LEFT_OUT_OF), default="ci", help="which tests to collect (tests/conftest.py)"
     )
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the marker."""
+    """Register the markers."""
     config.addinivalue_line("markers", f"{CAMPAIGN}: shows that a campaign finds a mutation; for CI")
+    config.addinivalue_line("markers", f"{MUTATION}: shows that it finds another one; for make mutations")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -68,11 +73,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Leave out cases that are not in the tier; put long files first, so that processes end together."""
     items.sort(key=lambda item: _LEFT_OUT.isdisjoint((item.path, *item.path.parents)))
     tier = config.getoption("--tier")
-    left_out = {
-        item
-        for item in items
-        if (tier == "check" and ENGINE_NOT_IN_CHECK in item.name)
-        or (tier != "all" and item.get_closest_marker(CAMPAIGN) is not None)
-    }
+
+    def is_left_out(item: pytest.Item) -> bool:
+        marks = {mark.name for mark in item.iter_markers()}
+        if tier == "mutations":
+            return marks.isdisjoint((CAMPAIGN, MUTATION))
+        return not marks.isdisjoint(LEFT_OUT_OF[tier]) or (tier == "check" and ENGINE_NOT_IN_CHECK in item.name)
+
+    left_out = {item for item in items if is_left_out(item)}
     items[:] = [item for item in items if item not in left_out]
     config.hook.pytest_deselected(items=list(left_out))

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from .conftest import NOT_IN_CHECK, ROOT
+from .torture.campaign import mutation_cases
 
 CHECKOUT = ROOT.parent
 
@@ -38,17 +39,25 @@ def test_each_target_has_its_tier_and_only_ci_measures_coverage() -> None:
     assert len({plan.replace(flags[target], "") for target, plan in plans.items()}) == 1
 
 
-@pytest.mark.parametrize(("tier", "collects"), [("test", False), ("all", True)])
-def test_mutations_for_campaigns_to_find_are_ci_s(tier: str, collects: bool) -> None:
+@pytest.mark.parametrize(("tier", "mutations", "others"), [("test", 0, 1), ("ci", 1, 1), ("mutations", 3, 0)])
+def test_one_mutation_of_each_campaign_is_found_in_ci(tier: str, mutations: int, others: int) -> None:
     command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "--tier", tier, "tests/torture/test_clock.py"]
-    found = subprocess.run(command, capture_output=True, text=True, check=True, cwd=CHECKOUT).stdout
-    assert ("test_mutation_is_found" in found) is collects
-    assert "test_timestamps_increase_and_deadlines_hold" in found
+    found = subprocess.run(command, capture_output=True, text=True, check=False, cwd=CHECKOUT).stdout
+    assert found.count("::test_mutation_is_found") == mutations
+    assert found.count("::test_timestamps_increase_and_deadlines_hold") == others
 
 
-def test_campaigns_are_torture_and_fuzz() -> None:
+def test_the_mutation_for_ci_is_a_case() -> None:
+    cases = mutation_cases("b", ["a", ("b", 1), ("c", "d")])
+    assert [[mark.name for mark in case.marks] for case in cases] == [["mutation"], ["campaign"], ["mutation"]]
+    with pytest.raises(ValueError, match="c is not one of"):
+        mutation_cases("c", [("c", "d")])
+
+
+def test_campaigns_are_torture_mutations_and_fuzz() -> None:
     plan = planned("campaigns")
     assert "-m tests.torture --seconds 600" in plan
+    assert "--tier mutations tests/torture" in plan
     assert "-m tests.fuzz --seconds 60" in plan
 
 

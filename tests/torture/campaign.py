@@ -6,10 +6,12 @@ planned.
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
+
+import pytest
 
 
 class Budget:
@@ -58,3 +60,21 @@ class Campaign(NamedTuple):
     unit: str
     weight: int
     run: Callable[[Budget, int, Path], Report]
+
+
+def mutation_cases(in_ci: str, cases: Iterable[str | tuple[object, ...]]) -> list["pytest.ParameterSet"]:
+    """Return the cases of a test that a campaign finds mutations: CI runs one of them, `make mutations` all.
+
+    Args:
+        in_ci: the name of the case that CI runs: a mutation that is found early.
+        cases: the parameters of each. Their texts, with blanks between them, are its name.
+
+    Raises:
+        ValueError: not one case has the name.
+    """
+    parameters = [(case,) if isinstance(case, str) else case for case in cases]
+    names = [" ".join(each for each in values if isinstance(each, str)).strip() for values in parameters]
+    if names.count(in_ci) != 1:
+        raise ValueError(f"{in_ci} is not one of {names}")
+    marks = [pytest.mark.campaign if name == in_ci else pytest.mark.mutation for name in names]
+    return [pytest.param(*values, marks=mark) for values, mark in zip(parameters, marks, strict=True)]

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from .campaign import Budget
+from .campaign import Budget, mutation_cases
 from .clock import run
 
 SECONDS_MAX = 300
@@ -17,8 +17,9 @@ def test_timestamps_increase_and_deadlines_hold_while_the_clock_steps(tmp_path: 
     assert {"Shared Key: 403", "SAS for ever: 200", "batch"} <= report.counts.keys()
 
 
-@pytest.mark.campaign
-@pytest.mark.parametrize("mutation", ["timestamp_by_clock", "forget_timestamp", "wall_deadlines"])
+@pytest.mark.parametrize(
+    "mutation", mutation_cases("timestamp_by_clock", ["timestamp_by_clock", "forget_timestamp", "wall_deadlines"])
+)
 def test_mutation_is_found(mutation: str, tmp_path: Path) -> None:
     report = run(Budget(SECONDS_MAX, 100), 1, tmp_path, ("tests.torture.mutations", mutation))
     assert report.problems != ()

@@ -10,7 +10,7 @@ import pytest
 from tests.sdk.ledger import Journal, Store, Stored
 from tests.server_process import ServerProcess
 
-from .campaign import Budget
+from .campaign import Budget, mutation_cases
 from .clients import Clients
 from .crash import explains, run
 from .expected import LoggedJournal, replay
@@ -26,8 +26,9 @@ def test_acknowledged_writes_survive_kills(tmp_path: Path) -> None:
     assert report.counts["batch"] != 0
 
 
-@pytest.mark.campaign
-@pytest.mark.parametrize("mutation", ["answer_from_memory", "write_halves", "forget_drops", "write_no_log"])
+@pytest.mark.parametrize(
+    "mutation", mutation_cases("write_halves", ["answer_from_memory", "write_halves", "forget_drops", "write_no_log"])
+)
 def test_mutation_is_found(mutation: str, tmp_path: Path) -> None:
     report = run(Budget(SECONDS_MAX, 100), 1, tmp_path, [("tests.torture.mutations", mutation)], with_backup=0)
     assert report.problems != ()

@@ -19,6 +19,7 @@ from benchmarks.requests import TABLE
 
 from tests.certificates import Authority
 from tests.server_process import ServerProcess
+from tests.torture.campaign import mutation_cases
 
 from .campaign import Findings, Sample
 from .probes import preload, unauthenticated_body
@@ -133,15 +134,17 @@ async def test_unauthenticated_bodies_leave_the_body_budget_to_others(tmp_path: 
             wire.close()
 
 
-@pytest.mark.campaign
 @pytest.mark.parametrize(
     ("mutation", "name", "patience_seconds"),
-    [
-        ("deadlines", "slow heads", 3),
-        ("bounds", "oversized bodies", 60),
-        ("close", "smuggling", 0.2),
-        ("credentials", "unauthenticated bodies", 0.2),
-    ],
+    mutation_cases(
+        "credentials unauthenticated bodies",
+        [
+            ("deadlines", "slow heads", 3),
+            ("bounds", "oversized bodies", 60),
+            ("close", "smuggling", 0.2),
+            ("credentials", "unauthenticated bodies", 0.2),
+        ],
+    ),
 )
 async def test_mutation_is_found(tmp_path: Path, mutation: str, name: str, patience_seconds: float) -> None:
     flags = ("--header-read-seconds", "1", "--drain-seconds", "0.1")

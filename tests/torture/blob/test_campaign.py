@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.torture.campaign import Budget
+from tests.torture.campaign import Budget, mutation_cases
 
 from .campaign import run
 from .mutations import MUTATIONS
@@ -21,8 +21,9 @@ def test_leases_and_conditions_are_linearizable_through_kills(tmp_path: Path) ->
     assert int(report.counts["writes"]) > 0
 
 
-@pytest.mark.campaign
-@pytest.mark.parametrize("mutation", [*MUTATIONS, "check-then-write", "answer_from_memory"])
+@pytest.mark.parametrize(
+    "mutation", mutation_cases("blob-check-then-commit", [*MUTATIONS, "check-then-write", "answer_from_memory"])
+)
 def test_mutation_is_found(mutation: str, tmp_path: Path) -> None:
     report = run(Budget(SECONDS_MAX, FOUND_WITHIN), 1, tmp_path, mutation)
     assert any("no order explains" in problem for problem in report.problems), report

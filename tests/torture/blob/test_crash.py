@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.torture.campaign import Budget
+from tests.torture.campaign import Budget, mutation_cases
 from tests.torture.power.recorder import COMPILER, compiler_missing
 
 from .crash import run
@@ -25,8 +25,7 @@ def test_blobs_survive_kills_and_full_disks(tmp_path: Path) -> None:
     assert int(report.counts["files counted"]) > 0
 
 
-@pytest.mark.campaign
-@pytest.mark.parametrize("mutation", [*MUTATIONS, "answer_from_memory"])
+@pytest.mark.parametrize("mutation", mutation_cases("blob-swept-all", [*MUTATIONS, "answer_from_memory"]))
 def test_mutation_is_found(mutation: str, tmp_path: Path) -> None:
     program = ("tests.torture.mutations", f"{mutation}+in_workers")
     report = run(Budget(SECONDS_MAX, FOUND_WITHIN), SEEDS.get(mutation, 1), tmp_path, [program])

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.server_process import LAZULITE, Program
-from tests.torture.campaign import Budget, Report
+from tests.torture.campaign import Budget, Report, mutation_cases
 
 from .damage import DAMAGES_MIN, on_files, on_postgres
 
@@ -22,9 +22,9 @@ def test_reads_and_checks_notice_damaged_content(run: Run, tmp_path: Path) -> No
     assert int(report.counts["reads broken off"]) > 0
 
 
-@pytest.mark.campaign
 @pytest.mark.parametrize(
-    ("run", "mutation"), [(on_files, "blob-unchecked-files"), (on_postgres, "blob-unchecked-rows")]
+    ("run", "mutation"),
+    mutation_cases("blob-unchecked-files", [(on_files, "blob-unchecked-files"), (on_postgres, "blob-unchecked-rows")]),
 )
 def test_mutation_is_found(run: Run, mutation: str, tmp_path: Path) -> None:
     report = run(Budget(SECONDS_MAX, 4 * DAMAGES_MIN), 1, tmp_path, ("tests.torture.mutations", mutation))

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.torture.campaign import Budget
+from tests.torture.campaign import Budget, mutation_cases
 
 from .campaign import PARTS
 from .cluster import Cluster, is_installed
@@ -33,8 +33,7 @@ def _installed() -> None:
         pytest.skip("LAZULITE_TEST_POSTGRES_BIN names no PostgreSQL with Citus")
 
 
-@pytest.mark.campaign
-@pytest.mark.parametrize(("part", "mutation"), MUTATIONS)
+@pytest.mark.parametrize(("part", "mutation"), mutation_cases("tables answer-before-commit", MUTATIONS))
 def test_mutation_is_found(part: str, mutation: str, tmp_path: Path) -> None:
     with Cluster() as cluster:
         report = PARTS[part](cluster, Budget(SECONDS_MAX, GOALS[part]), 1, tmp_path, f"citus-{mutation}")

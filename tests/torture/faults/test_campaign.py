@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.torture.campaign import mutation_cases
+
 from .bench import MUTATED, PATIENCE_SECONDS, Bench
 from .campaign import NAMES, Faults, endure
 from .table import DISK_FAULTS
@@ -34,8 +36,7 @@ def test_every_fault_is_rejected_and_survived(tmp_path: Path) -> None:
     assert int(report.counts["faults"]) >= len(DISK_FAULTS), report
 
 
-@pytest.mark.campaign
-@pytest.mark.parametrize("name", MUTATIONS)
+@pytest.mark.parametrize("name", mutation_cases("write_one_by_one", MUTATIONS))
 def test_mutation_is_found(tmp_path: Path, name: str) -> None:
     fault, sign = MUTATIONS[name]
     patience = 4 if name == "stay_failed" else PATIENCE_SECONDS

@@ -6,7 +6,7 @@ import pytest
 
 from tests.postgres.engine_under_test import on_database
 from tests.server_process import ServerProcess
-from tests.torture.campaign import Budget
+from tests.torture.campaign import Budget, mutation_cases
 
 from .campaign import linearizability
 from .mutations import MUTATIONS, MUTATIONS_ON_POSTGRES
@@ -30,8 +30,7 @@ def test_history_through_kills_is_linearizable(tmp_path: Path) -> None:
 
 
 @OF_ROCKSDB
-@pytest.mark.campaign
-@pytest.mark.parametrize("name", MUTATIONS)
+@pytest.mark.parametrize("name", mutation_cases("read-stale", MUTATIONS))
 def test_mutation_is_found(tmp_path: Path, name: str) -> None:
     def start(location: Path) -> list[ServerProcess]:
         return [ServerProcess.start(location, program=("tests.torture.mutations", name))]
@@ -56,8 +55,7 @@ def test_history_of_three_processes_is_linearizable(tmp_path: Path) -> None:
     assert int(report.counts["crashes of the database"]) >= 1
 
 
-@pytest.mark.campaign
-@pytest.mark.parametrize("name", MUTATIONS_ON_POSTGRES)
+@pytest.mark.parametrize("name", mutation_cases("write-whatever-others-wrote", MUTATIONS_ON_POSTGRES))
 def test_mutation_of_three_processes_is_found(tmp_path: Path, name: str) -> None:
     processes = dict.fromkeys(PROCESSES, ("tests.torture.mutations", name))
     report = linearizability_on_postgres(
@@ -76,8 +74,7 @@ def test_history_of_killed_workers_is_linearizable(tmp_path: Path) -> None:
 
 
 @AT_ONCE
-@pytest.mark.campaign
-@pytest.mark.parametrize("name", MUTATIONS_OF_WORKERS)
+@pytest.mark.parametrize("name", mutation_cases("cache-rows", MUTATIONS_OF_WORKERS))
 def test_mutation_of_workers_is_found(tmp_path: Path, name: str) -> None:
     report = linearizability_on_workers(Budget(MUTATED_SECONDS_MAX, 20_000), 1, tmp_path, name, round_operations=1000)
     assert any(DETECTED_BY[name] in problem for problem in report.problems), report

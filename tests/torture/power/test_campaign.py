@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.torture.campaign import Budget
+from tests.torture.campaign import Budget, mutation_cases
 
 from .campaign import DEFAULT_MIX, power
 from .life import Mix
@@ -34,7 +34,7 @@ IN_SYNC = ALONE._replace(in_sync=1, long=0, hindsight=0)
         pytest.param(
             ALONE._replace(small=1, workers=1, hindsight=1),
             id="workers on small buffers, in hindsight",
-            marks=pytest.mark.campaign,
+            marks=pytest.mark.mutation,
         ),
     ],
 )
@@ -49,18 +49,20 @@ def test_acknowledged_and_shown_states_survive_power_cuts(mix: Mix, tmp_path: Pa
         assert int(report.counts["tables flushed"]) > 0
 
 
-@pytest.mark.campaign
 @pytest.mark.parametrize(
     ("mutation", "mix"),
-    [
-        ("sync-nothing", ALONE),
-        ("leave-out-syncs", ALONE._replace(long=1, hindsight=1)),
-        ("answer-early", IN_SYNC),
-        ("show-unsynced", IN_SYNC),
-        ("show-unsynced-ranges", IN_SYNC),
-        ("forget-names", ALONE._replace(fresh=1, strict=1)),
-        ("accounts-unsynced", ALONE._replace(accounts=1)),
-    ],
+    mutation_cases(
+        "sync-nothing",
+        [
+            ("sync-nothing", ALONE),
+            ("leave-out-syncs", ALONE._replace(long=1, hindsight=1)),
+            ("answer-early", IN_SYNC),
+            ("show-unsynced", IN_SYNC),
+            ("show-unsynced-ranges", IN_SYNC),
+            ("forget-names", ALONE._replace(fresh=1, strict=1)),
+            ("accounts-unsynced", ALONE._replace(accounts=1)),
+        ],
+    ),
 )
 def test_mutation_is_found(mutation: str, mix: Mix, tmp_path: Path) -> None:
     budget = Budget(SECONDS_MAX, CUTS_MAX)

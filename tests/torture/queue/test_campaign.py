@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.torture.campaign import Budget
+from tests.torture.campaign import Budget, mutation_cases
 from tests.torture.power.recorder import COMPILER, compiler_missing
 
 from . import campaign, failover, on_postgres, power
@@ -49,8 +49,7 @@ SEEDS = {"queue-barrier-forgotten": 4}
 """Of mutations that the first seed shows only after many kills."""
 
 
-@pytest.mark.campaign
-@pytest.mark.parametrize("mutation", [*BY_KILLS, "answer_from_memory"])
+@pytest.mark.parametrize("mutation", mutation_cases("queue-hand-out-twice", [*BY_KILLS, "answer_from_memory"]))
 def test_mutation_is_found(mutation: str, tmp_path: Path) -> None:
     report = campaign.run(Budget(SECONDS_MAX, FOUND_WITHIN), SEEDS.get(mutation, 1), tmp_path, mutation)
     assert report.problems != ()
@@ -64,9 +63,9 @@ def test_replication_that_is_not_synchronous_is_found(tmp_path: Path) -> None:
 
 
 @WITH_COMPILER
-@pytest.mark.campaign
 @pytest.mark.parametrize(
-    ("mutation", "finding"), [("sync-nothing", ""), ("answer-early", "message "), ("show-unsynced", "")]
+    ("mutation", "finding"),
+    mutation_cases("sync-nothing", [("sync-nothing", ""), ("answer-early", "message "), ("show-unsynced", "")]),
 )
 def test_mutation_is_found_by_power_cuts(mutation: str, finding: str, tmp_path: Path) -> None:
     mix = power.MIX._replace(early=0, in_sync=1, hindsight=0)
