@@ -248,7 +248,7 @@ def test_an_unknown_account_is_a_missing_resource(client: Client) -> None:
 
 @pytest.mark.parametrize("name", ["DefaultServiceVersion", "DeleteRetentionPolicy", "StaticWebsite"])
 def test_what_belongs_to_blobs_is_unsupported(client: Client, name: str) -> None:
-    assert put(client, document(f"<{name}/>")).code == (400, "UnsupportedXmlNode")
+    assert put(client, document(f"<{name}/>")).code == (400, "InvalidXmlDocument")
 
 
 PHRASES = {

@@ -111,7 +111,7 @@ LEVELS = {
     "create table": Level("POST", "/Tables", '{{"TableName":"{new}"}}', "c", "cw", 201),
     "delete table": Level("DELETE", "/Tables('{old}')", None, "c", "d", 204),
     "get properties": Level("GET", f"/?{QUERY}", None, "s", "r", 200),
-    "set properties": Level("PUT", f"/?{QUERY}", document(), "s", "w", 202),
+    "set properties": Level("PUT", f"/?{QUERY}", document("<Cors />"), "s", "w", 202),
 }
 
 

@@ -7,9 +7,12 @@ import pytest
 from .answers import xml_text
 from .client import Client
 from .service_properties import (
+    DAYS_BESIDE_OFF,
+    DAYS_REASON,
     DEFAULTS,
     HOUR_OFF,
     LOGGING_OFF,
+    MALFORMED,
     MINUTE_OFF,
     QUERY,
     cors,
@@ -20,7 +23,7 @@ from .service_properties import (
     shape,
 )
 
-CODES = {"InvalidXmlDocument", "InvalidXmlNodeValue", "MissingRequiredXmlNode", "UnsupportedXmlNode", "InvalidInput"}
+CODES = {"InvalidXmlDocument", "InvalidXmlNodeValue", "InvalidInput"}
 
 
 @pytest.fixture(autouse=True)
@@ -74,7 +77,6 @@ SETTINGS = [
     ([FIVE], [LOGGING_OFF, HOUR_OFF, MINUTE_OFF, FIVE]),
     ([cors(rule("*", "DELETE,GET,HEAD,MERGE,PATCH,POST,OPTIONS,PUT", "*", "*"))], None),
     ([cors(RULE), logging()], [logging(), HOUR_OFF, MINUTE_OFF, cors(RULE)]),
-    ([], [LOGGING_OFF, HOUR_OFF, MINUTE_OFF, "<Cors />"]),
     ([metrics("HourMetrics", "<IncludeAPIs>false</IncludeAPIs>")], None),
 ]
 
@@ -146,24 +148,25 @@ def test_the_reason_is_reported(client: Client) -> None:
     assert "LinePosition>" in body
 
 
+@pytest.mark.parametrize("text", MALFORMED.values(), ids=MALFORMED)
+def test_documents_with_other_elements(client: Client, text: str) -> None:
+    """§25: live bodies that many reported."""
+    assert put(client, text).code == (400, "InvalidXmlDocument")
+    assert shape(get(client)) == shape(DEFAULTS)
+
+
+@pytest.mark.parametrize("text", DAYS_BESIDE_OFF.values(), ids=DAYS_BESIDE_OFF)
+def test_days_belong_to_what_is_enabled(client: Client, text: str) -> None:
+    answer = put(client, text)
+    assert answer.code == (400, "InvalidXmlDocument")
+    assert DAYS_REASON in xml_text(answer.body)
+
+
 CONTENTS = {
     "version 2.0": document(logging(version="2.0")),
-    "metrics version": document(metrics("HourMetrics", version="2.0")),
-    "no version": document(logging().replace("<Version>1.0</Version>", "")),
-    "no read": document(logging().replace("<Read>true</Read>", "")),
-    "no retention": document(logging().partition("<RetentionPolicy>")[0] + "</Logging>"),
-    "no days": document(logging().replace("<Days>7</Days>", "")),
     "days not a number": document(logging(days="x")),
     "not a boolean": document(logging(read="maybe")),
-    "unknown root": document("<Surprise/>"),
     "unknown child": document(logging().replace("<Read>", "<Surprise/><Read>")),
-    "rule without methods": document(cors(RULE.replace("<AllowedMethods>GET,PUT</AllowedMethods>", ""))),
-    "rule without origins": document(
-        cors(RULE.replace("<AllowedOrigins>http://a.example,http://b.example</AllowedOrigins>", ""))
-    ),
-    "rule without age": document(cors(RULE.replace("<MaxAgeInSeconds>500</MaxAgeInSeconds>", ""))),
-    "rule without allowed headers": document(cors(RULE.replace("<AllowedHeaders>Accept,x-ms-*</AllowedHeaders>", ""))),
-    "rule without exposed headers": document(cors(RULE.replace("<ExposedHeaders>x-ms-*</ExposedHeaders>", ""))),
     "unknown method": document(cors(rule("*", "GET,FETCH"))),
     "empty methods": document(cors(rule("*", ""))),
     "empty origins": document(cors(rule(""))),

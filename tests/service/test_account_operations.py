@@ -42,7 +42,7 @@ async def test_old_versions_have_two_roots_and_both_are_needed(client: Client) -
     assert b"HourMetrics" not in before
     metrics = METRICS.replace("HourMetrics", "Metrics")
     alone = f"<StorageServiceProperties>{metrics}</StorageServiceProperties>".encode()
-    assert (await client("PUT", "", QUERY, alone, old)).error_code == "MissingRequiredXmlNode"
+    assert (await client("PUT", "", QUERY, alone, old)).error_code == "InvalidXmlDocument"
     start, _, rest = before.partition(b"<Metrics>")
     changed = start + metrics.encode() + rest.partition(b"</Metrics>")[2]
     assert (await client("PUT", "", QUERY, changed, old)).status == 202

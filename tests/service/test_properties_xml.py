@@ -91,7 +91,6 @@ def test_documents_survive(properties: ServiceProperties) -> None:
 
 
 def test_any_part_may_be_missing() -> None:
-    assert read(body("")) == PropertiesUpdate()
     assert read(body("<Cors/>")) == PropertiesUpdate(cors=())
     expected = PropertiesUpdate(logging=Logging(True, False, True))
     assert read(body(f"<Logging>{LOGGING}</Logging>")) == expected
@@ -105,24 +104,27 @@ def test_children_come_in_any_order() -> None:
 
 
 def test_what_is_off_has_no_details() -> None:
-    metrics = f"<Version>1.0</Version><Enabled>false</Enabled><IncludeAPIs>true</IncludeAPIs>{retention('false', '7')}"
+    metrics = f"<Version>1.0</Version><Enabled>false</Enabled><IncludeAPIs>true</IncludeAPIs>{OFF}"
     assert read(body(f"<HourMetrics>{metrics}</HourMetrics>")).hour_metrics == Metrics()
 
 
 @pytest.mark.parametrize(
     ("inner", "code"),
     [
-        (f"<Logging>{LOGGING.replace('1.0', '2.0')}</Logging>", "InvalidXmlNodeValue"),
+        (f"<Logging>{LOGGING.replace('1.0', '2.0')}</Logging>", "InvalidXmlDocument"),
+        (f"<Logging>{LOGGING.replace('1.0', '')}</Logging>", "InvalidXmlDocument"),
         (f"<Logging>{LOGGING.replace('False', 'no')}</Logging>", "InvalidXmlNodeValue"),
-        (f"<Logging>{LOGGING.replace('<Read>true</Read>', '')}</Logging>", "MissingRequiredXmlNode"),
-        (f"<Logging>{LOGGING}<Extra/></Logging>", "UnsupportedXmlNode"),
-        (f"<Logging>{LOGGING.replace(OFF, '')}</Logging>", "MissingRequiredXmlNode"),
+        (f"<Logging>{LOGGING.replace('<Read>true</Read>', '')}</Logging>", "InvalidXmlDocument"),
+        (f"<Logging>{LOGGING}<Extra/></Logging>", "InvalidXmlDocument"),
+        (f"<Logging>{LOGGING.replace(OFF, '')}</Logging>", "InvalidXmlDocument"),
         (f"<Logging>{LOGGING}</Logging>" * 2, "InvalidXmlDocument"),
-        ("<Logging/>", "MissingRequiredXmlNode"),
-        (f"<HourMetrics>{METRICS.replace('false', 'true', 1)}</HourMetrics>", "MissingRequiredXmlNode"),
-        (f"<HourMetrics>{METRICS.replace('1.0', '2.0')}</HourMetrics>", "InvalidXmlNodeValue"),
-        (f"<Metrics>{METRICS}</Metrics>", "UnsupportedXmlNode"),
-        ("<DefaultServiceVersion>2020-01-01</DefaultServiceVersion>", "UnsupportedXmlNode"),
+        ("<Logging/>", "InvalidXmlDocument"),
+        (f"<HourMetrics>{METRICS.replace('false', 'true', 1)}</HourMetrics>", "InvalidXmlDocument"),
+        (f"<HourMetrics>{METRICS.replace('1.0', '2.0')}</HourMetrics>", "InvalidXmlDocument"),
+        ("<CorsRule/>", "InvalidXmlDocument"),
+        ("", "InvalidXmlDocument"),
+        (f"<Metrics>{METRICS}</Metrics>", "InvalidXmlDocument"),
+        ("<DefaultServiceVersion>2020-01-01</DefaultServiceVersion>", "InvalidXmlDocument"),
         ("text", "InvalidXmlDocument"),
     ],
 )
@@ -133,7 +135,7 @@ def test_rejections(inner: str, code: str) -> None:
 @pytest.mark.parametrize(
     ("days", "code"),
     [
-        (None, "MissingRequiredXmlNode"),
+        (None, "InvalidXmlDocument"),
         ("", "InvalidXmlNodeValue"),
         ("x", "InvalidXmlNodeValue"),
         ("-1", "InvalidXmlNodeValue"),
@@ -146,9 +148,19 @@ def test_rejections(inner: str, code: str) -> None:
 def test_retention_is_1_to_365_days(days: str | None, code: str) -> None:
     error = rejected(body(f"<Logging>{LOGGING.replace(OFF, retention('true', days))}</Logging>"))
     assert error.code == code
-    if code == "InvalidXmlDocument":
+    if days and code == "InvalidXmlDocument":
         reason = "Retention days must be greater than 0 and less than or equal to 365 days."
         assert dict(error.details)["Reason"] == reason
+
+
+def test_days_belong_to_what_is_enabled() -> None:
+    for part in (
+        f"<Logging>{LOGGING.replace(OFF, retention('false', '7'))}</Logging>",
+        f"<HourMetrics>{METRICS.replace(OFF, retention('false', '7'))}</HourMetrics>",
+    ):
+        error = rejected(body(part))
+        assert error.code == "InvalidXmlDocument"
+        assert dict(error.details)["Reason"] == "Element Days is only expected when RetentionPolicy is enabled."
 
 
 @pytest.mark.parametrize("days", [1, 365])
@@ -207,10 +219,10 @@ def test_cors_limits_can_be_reached(changes: list[dict[str, str | None]]) -> Non
         ([{"MaxAgeInSeconds": ""}], "InvalidXmlNodeValue"),
         ([{"MaxAgeInSeconds": "-1"}], "InvalidXmlNodeValue"),
         ([{"MaxAgeInSeconds": "2147483648"}], "InvalidXmlNodeValue"),
-        ([{"MaxAgeInSeconds": None}], "MissingRequiredXmlNode"),
-        ([{"ExposedHeaders": None}], "MissingRequiredXmlNode"),
-        ([{"AllowedHeaders": None}], "MissingRequiredXmlNode"),
-        ([{"Other": "x"}], "UnsupportedXmlNode"),
+        ([{"MaxAgeInSeconds": None}], "InvalidXmlDocument"),
+        ([{"ExposedHeaders": None}], "InvalidXmlDocument"),
+        ([{"AllowedHeaders": None}], "InvalidXmlDocument"),
+        ([{"Other": "x"}], "InvalidXmlDocument"),
     ],
 )
 def test_cors_rejections(changes: list[dict[str, str | None]], code: str) -> None:
@@ -253,13 +265,13 @@ def test_old_documents_survive(properties: ServiceProperties) -> None:
 @pytest.mark.parametrize(
     ("inner", "code"),
     [
-        ("", "MissingRequiredXmlNode"),
-        (f"<Logging>{LOGGING}</Logging>", "MissingRequiredXmlNode"),
-        (f"<Metrics>{METRICS}</Metrics>", "MissingRequiredXmlNode"),
-        (f"<Logging>{LOGGING}</Logging><HourMetrics>{METRICS}</HourMetrics>", "UnsupportedXmlNode"),
-        (f"<Logging>{LOGGING}</Logging><Metrics>{METRICS}</Metrics><Cors/>", "UnsupportedXmlNode"),
-        (f"<Logging>{LOGGING}</Logging><Metrics>{METRICS}</Metrics><MinuteMetrics/>", "UnsupportedXmlNode"),
-        (f"<Logging>{LOGGING}</Logging><Metrics/>", "MissingRequiredXmlNode"),
+        ("", "InvalidXmlDocument"),
+        (f"<Logging>{LOGGING}</Logging>", "InvalidXmlDocument"),
+        (f"<Metrics>{METRICS}</Metrics>", "InvalidXmlDocument"),
+        (f"<Logging>{LOGGING}</Logging><HourMetrics>{METRICS}</HourMetrics>", "InvalidXmlDocument"),
+        (f"<Logging>{LOGGING}</Logging><Metrics>{METRICS}</Metrics><Cors/>", "InvalidXmlDocument"),
+        (f"<Logging>{LOGGING}</Logging><Metrics>{METRICS}</Metrics><MinuteMetrics/>", "InvalidXmlDocument"),
+        (f"<Logging>{LOGGING}</Logging><Metrics/>", "InvalidXmlDocument"),
     ],
 )
 def test_old_versions_need_every_part(inner: str, code: str) -> None:
@@ -268,6 +280,6 @@ def test_old_versions_need_every_part(inner: str, code: str) -> None:
 
 
 def test_the_first_version_of_partial_properties() -> None:
-    assert read_service_properties(body(""), "2013-08-15") == PropertiesUpdate()
-    with pytest.raises(ServiceError, match="UnsupportedXmlNode"):
+    assert read_service_properties(body("<Cors/>"), "2013-08-15") == PropertiesUpdate(cors=())
+    with pytest.raises(ServiceError, match="InvalidXmlDocument"):
         read_service_properties(OLD_BODY, "2013-08-15")

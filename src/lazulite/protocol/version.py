@@ -28,7 +28,7 @@ STATS_SINCE = "2013-08-15"
 """Service statistics (`comp=stats`). Before: 400 `InvalidQueryParameterValue`."""
 PARTIAL_PROPERTIES_SINCE = "2013-08-15"
 """Service properties `Logging`, `HourMetrics`, `MinuteMetrics` and `Cors`; one that a request leaves out is kept.
-Before: `Logging` and `Metrics` (now `HourMetrics`); 400 `MissingRequiredXmlNode` if a request leaves one out."""
+Before: `Logging` and `Metrics` (now `HourMetrics`); 400 `InvalidXmlDocument` if a request leaves one out."""
 SAS_SERVICE_PREFIX_SINCE = "2015-02-21"
 """The resource that a SAS signs begins with `/table`. Before: it begins with the account."""
 EMPTY_LENGTH_SINCE = "2015-02-21"

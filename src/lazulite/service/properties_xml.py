@@ -1,8 +1,9 @@
 """The `StorageServiceProperties` document, in and out.
 
-Source: Set and Get Table Service Properties of the REST reference; which code answers which mistake is recorded for
-retention, and otherwise the most natural of the documented ones (unverified). Before `PARTIAL_PROPERTIES_SINCE` the
-document has two parts, `Logging` and `Metrics`, and always both; `Metrics` is what `HourMetrics` is now.
+Source: Set and Get Table Service Properties of the REST reference. A document that has not the elements that it should
+have is `InvalidXmlDocument`, as is a wrong version or number of days (reference §12.1). An element of the wrong form is
+`InvalidXmlNodeValue` (unverified). Before `PARTIAL_PROPERTIES_SINCE` the document has two parts, `Logging` and
+`Metrics`, and always both; `Metrics` is what `HourMetrics` is now.
 """
 
 import re
@@ -73,12 +74,13 @@ def read_service_properties(
         own_parts: of the service.
 
     Raises:
-        ServiceError: `InvalidXmlDocument`, `InvalidXmlNodeValue`, `MissingRequiredXmlNode`, `UnsupportedXmlNode`,
-            `RequestBodyTooLarge`.
+        ServiceError: `InvalidXmlDocument`, `InvalidXmlNodeValue`, `RequestBodyTooLarge`.
     """
     root = xml.read(body)
     if root.name != _ROOT:
         raise xml.invalid_document(f"The root must be {_ROOT}.", root.place)
+    if not root.children:
+        raise xml.invalid_document(f"{_ROOT} has nothing to set.", root.place)
     if version < PARTIAL_PROPERTIES_SINCE:
         parts = xml.fields(root, _OLD_PARTS, own_parts.names(version))
         return PropertiesUpdate(
@@ -115,24 +117,33 @@ def _read_metrics(node: xml.Node) -> Metrics:
 
 def _read_retention(node: xml.Node) -> RetentionPolicy:
     parts = xml.fields(node, ("Enabled",), ("Days",))
-    if not read_boolean(parts["Enabled"]):
-        return RetentionPolicy()
-    return RetentionPolicy(True, read_days(node))
+    return RetentionPolicy(*read_period(node.name, parts))
 
 
-def read_days(node: xml.Node) -> int:
-    """Return the `Days` of a policy that is enabled.
+def read_period(policy: str, parts: Mapping[str, xml.Node]) -> tuple[bool, int | None]:
+    """Return whether a retention policy is enabled, and its `Days`, which it has exactly if it is.
+
+    Args:
+        policy: the name of its element.
+        parts: its children. `Enabled` is there.
 
     Raises:
-        ServiceError: `MissingRequiredXmlNode`; `InvalidXmlNodeValue`; `InvalidXmlDocument`, there are too many.
+        ServiceError: `InvalidXmlDocument`; `InvalidXmlNodeValue`.
     """
-    days_node = xml.fields(node, ("Days",), tuple(child.name for child in node.children))["Days"]
-    days = _read_number(days_node)
+    enabled, node = read_boolean(parts["Enabled"]), parts.get("Days")
+    if node is None:
+        if enabled:
+            raise xml.invalid_document(f"{policy} needs Days.", parts["Enabled"].place)
+        return False, None
+    if not enabled:
+        # Recorded of RetentionPolicy.
+        raise xml.invalid_document(f"Element Days is only expected when {policy} is enabled.", node.place)
+    days = _read_number(node)
     if not 1 <= days <= MAX_RETENTION_DAYS:
         # Recorded.
         reason = "Retention days must be greater than 0 and less than or equal to 365 days."
-        raise xml.invalid_document(reason, days_node.place)
-    return days
+        raise xml.invalid_document(reason, node.place)
+    return True, days
 
 
 def _read_cors(node: xml.Node) -> tuple[CorsRule, ...]:
@@ -184,7 +195,7 @@ def _read_list(node: xml.Node) -> tuple[str, ...]:
 def _read_version(node: xml.Node, versions: Sequence[str] = (ANALYTICS_VERSION,)) -> str:
     version = xml.text_of(node)
     if version not in versions:
-        raise xml.invalid_value(node, f"The version must be {' or '.join(versions)}.")
+        raise xml.invalid_document(f"The version must be {' or '.join(versions)}.", node.place)
     return version
 
 

@@ -1,6 +1,6 @@
 """How a rejection becomes a response: XML, unless a service has a format of its own."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from lazulite.protocol.errors import ServiceError
@@ -39,8 +39,8 @@ def reject_in_xml(rejection: Rejection) -> Response:
     return xml_response(rejection, body)
 
 
-def xml_response(rejection: Rejection, body: bytes) -> Response:
-    """Return the response whose body is an error in XML.
+def xml_response(rejection: Rejection, body: bytes, more: Sequence[tuple[str, str]] = (NO_SNIFF,)) -> Response:
+    """Return the response whose body is an error in XML, with more fields for its body.
 
     A response without a body has no `Content-Type` either, as in recordings of HEAD: the Azure SDK for C++ parses as
     XML whatever has that type, and ends its process at an empty document.
@@ -48,4 +48,4 @@ def xml_response(rejection: Rejection, body: bytes) -> Response:
     error = rejection.error
     if rejection.request.method == "HEAD" or error.status == 304:
         return Response(error.status, rejection.headers, b"", error.code, error.message)
-    return Response(error.status, [XML_TYPE, NO_SNIFF, *rejection.headers], body, error.code, error.message)
+    return Response(error.status, [XML_TYPE, *more, *rejection.headers], body, error.code, error.message)

@@ -74,7 +74,7 @@ class UserDelegation:
         if root.name != "KeyInfo":
             raise xml.invalid_document("The root must be KeyInfo.", root.place)
         tenants = (_DELEGATED_TID,) if call.version >= self.cross_tenant_since else ()
-        nodes = xml.fields(root, ("Expiry",), ("Start", *tenants))
+        nodes = xml.fields(root, ("Expiry",), ("Start", *tenants), names_code=True)
         now = call.context.clock()
         start = _read_time(nodes["Start"]) if "Start" in nodes else now
         expiry = _read_time(nodes["Expiry"])

@@ -26,7 +26,7 @@ def reject(rejection: Rejection) -> Response:
     """Return the response in the format that the client accepts; XML for operations that speak XML."""
     error, request = rejection.error, rejection.request
     if _is_xml(rejection.parameters):
-        return xml_response(rejection, xml.error_document(error.code, rejection.text, error.details))
+        return xml_response(rejection, xml.error_document(error.code, rejection.text, error.details), more=())
     wanted = format_for_error(rejection.version, request.headers, rejection.parameters.get("$format", ""))
     body = wanted.error(error, request.id, rejection.time)
     # As recorded, the rejection of a filter is the one that says nothing of caches.

@@ -81,10 +81,9 @@ def test_before_partial_properties_a_document_may_have_the_default_version() -> 
 @pytest.mark.parametrize(
     ("inner", "expected"),
     [
-        ("", BlobPropertiesUpdate()),
         ("<DefaultServiceVersion/>", BlobPropertiesUpdate(default_version="")),
         (
-            "<DeleteRetentionPolicy><Enabled>false</Enabled><Days>7</Days></DeleteRetentionPolicy>",
+            "<DeleteRetentionPolicy><Enabled>false</Enabled></DeleteRetentionPolicy>",
             BlobPropertiesUpdate(DeleteRetention()),
         ),
         (
@@ -104,6 +103,8 @@ def test_a_request_sets_what_it_has(inner: str, expected: BlobPropertiesUpdate) 
 
 DAYS = "Retention days must be greater than 0 and less than or equal to 365 days."
 INDEX = "Element IndexDocument is only expected when StaticWebsite/Enabled is enabled."
+NO_DAYS = "Element Days is only expected when DeleteRetentionPolicy is enabled."
+SLASH = "IndexDocument is a name without a slash."
 
 
 @pytest.mark.parametrize(
@@ -119,8 +120,23 @@ INDEX = "Element IndexDocument is only expected when StaticWebsite/Enabled is en
             "InvalidXmlDocument",
             DAYS,
         ),
-        ("<DeleteRetentionPolicy><Enabled>true</Enabled></DeleteRetentionPolicy>", "MissingRequiredXmlNode", None),
-        ("<DeleteRetentionPolicy/>", "MissingRequiredXmlNode", None),
+        ("<DeleteRetentionPolicy><Enabled>true</Enabled></DeleteRetentionPolicy>", "InvalidXmlDocument", None),
+        ("<DeleteRetentionPolicy/>", "InvalidXmlDocument", None),
+        (
+            "<DeleteRetentionPolicy><Enabled>false</Enabled><Days>7</Days></DeleteRetentionPolicy>",
+            "InvalidXmlDocument",
+            NO_DAYS,
+        ),
+        (
+            "<StaticWebsite><Enabled>true</Enabled><IndexDocument>a/b</IndexDocument></StaticWebsite>",
+            "InvalidXmlDocument",
+            SLASH,
+        ),
+        (
+            "<StaticWebsite><Enabled>true</Enabled><IndexDocument>/b</IndexDocument></StaticWebsite>",
+            "InvalidXmlDocument",
+            SLASH,
+        ),
         (
             "<StaticWebsite><Enabled>false</Enabled><IndexDocument>i</IndexDocument></StaticWebsite>",
             "InvalidXmlDocument",
@@ -140,7 +156,7 @@ INDEX = "Element IndexDocument is only expected when StaticWebsite/Enabled is en
         ("<StaticWebsite><Enabled>yes</Enabled></StaticWebsite>", "InvalidXmlNodeValue", None),
         ("<DefaultServiceVersion>2021-02-30</DefaultServiceVersion>", "InvalidXmlNodeValue", None),
         ("<DefaultServiceVersion>20210201</DefaultServiceVersion>", "InvalidXmlNodeValue", None),
-        ("<Website/>", "UnsupportedXmlNode", None),
+        ("<Website/>", "InvalidXmlDocument", None),
     ],
 )
 def test_wrong_parts_are_rejected(inner: str, code: str, reason: str | None) -> None:
@@ -155,9 +171,9 @@ def test_wrong_parts_are_rejected(inner: str, code: str, reason: str | None) -> 
 
 def test_parts_belong_to_blobs_and_to_their_versions() -> None:
     website = "<StaticWebsite><Enabled>false</Enabled></StaticWebsite>"
-    with pytest.raises(ServiceError, match="UnsupportedXmlNode"):
+    with pytest.raises(ServiceError, match="InvalidXmlDocument"):
         read_service_properties(body(website), NEWEST)
-    with pytest.raises(ServiceError, match="UnsupportedXmlNode"):
+    with pytest.raises(ServiceError, match="InvalidXmlDocument"):
         read(website, "2017-11-09")
-    with pytest.raises(ServiceError, match="UnsupportedXmlNode"):
+    with pytest.raises(ServiceError, match="InvalidXmlDocument"):
         read("<DeleteRetentionPolicy><Enabled>false</Enabled></DeleteRetentionPolicy>", "2017-04-17")

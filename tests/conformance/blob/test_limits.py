@@ -1,6 +1,7 @@
 """Limits of requests, by their version."""
 
 import pytest
+from tests.conformance.access_policies import malformed
 from tests.conformance.answers import Answer, xml_text
 
 from .blobs import Container, new_name
@@ -106,6 +107,14 @@ def test_policies(own: Resource) -> None:
 
     put(5).expect(200)
     assert put(6).code == (400, "InvalidXmlDocument")
+
+
+CONTAINER_ACLS = malformed("racwdl")
+
+
+@pytest.mark.parametrize("text", CONTAINER_ACLS.values(), ids=CONTAINER_ACLS)
+def test_invalid_contents_of_an_acl(own: Resource, text: str) -> None:
+    assert own.send("PUT", "comp=acl", body=text).code == (400, "InvalidXmlDocument")
 
 
 def test_the_size_of_a_page(container: Container) -> None:

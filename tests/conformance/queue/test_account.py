@@ -4,7 +4,18 @@ from collections.abc import Iterator
 
 import pytest
 from tests.conformance.answers import xml_text
-from tests.conformance.service_properties import DEFAULTS, HOUR_OFF, LOGGING_OFF, METRICS_OFF, cors, document, rule
+from tests.conformance.service_properties import (
+    DAYS_BESIDE_OFF,
+    DAYS_REASON,
+    DEFAULTS,
+    HOUR_OFF,
+    LOGGING_OFF,
+    MALFORMED,
+    METRICS_OFF,
+    cors,
+    document,
+    rule,
+)
 
 from .queues import Queue, Queues
 
@@ -63,6 +74,18 @@ def test_days_of_retention_out_of_range(defaults: Queues, days: str) -> None:
     assert "<LineNumber>1</LineNumber><LinePosition>" in xml_text(answer.body)
 
 
+@pytest.mark.parametrize("text", MALFORMED.values(), ids=MALFORMED)
+def test_documents_with_other_elements(defaults: Queues, text: str) -> None:
+    assert defaults.send("PUT", "/", PROPERTIES, body=text).code == (400, "InvalidXmlDocument")
+
+
+@pytest.mark.parametrize("text", DAYS_BESIDE_OFF.values(), ids=DAYS_BESIDE_OFF)
+def test_days_belong_to_what_is_enabled(defaults: Queues, text: str) -> None:
+    answer = defaults.send("PUT", "/", PROPERTIES, body=text)
+    assert answer.code == (400, "InvalidXmlDocument")
+    assert f"<Reason>{DAYS_REASON}</Reason>" in xml_text(answer.body)
+
+
 def test_a_sixth_rule_of_cors(defaults: Queues) -> None:
     rules = [rule(f"http://{number}.example") for number in range(6)]
     defaults.send("PUT", "/", PROPERTIES, body=document(cors(*rules[:5]))).expect(202)
@@ -78,7 +101,7 @@ def test_properties_before_2013_08_15(defaults: Queues) -> None:
     defaults.send("PUT", "/", PROPERTIES, body=body, version=old).expect(202)
     assert xml_text(defaults.send("GET", "/", PROPERTIES, version=old).expect(200).body) == body
     answer = defaults.send("PUT", "/", PROPERTIES, body=document(LOGGING_OFF), version=old)
-    assert answer.code == (400, "MissingRequiredXmlNode")
+    assert answer.code == (400, "InvalidXmlDocument")
 
 
 def test_stats_are_on_the_secondary_endpoint(queues: Queues, queue_secondary: Queues) -> None:

@@ -3,6 +3,7 @@
 from urllib.parse import quote
 
 import pytest
+from tests.conformance.access_policies import malformed
 from tests.conformance.answers import xml_text
 from tests.conformance.sas import account_sas, moment
 from tests.conformance.signing import Endpoint, anonymous, full_shared_key, full_shared_key_lite, shared_key
@@ -151,6 +152,14 @@ def test_stored_access_policies(queue: Queue, queue_endpoint: Endpoint) -> None:
     assert put.code == (403, "AuthorizationPermissionMismatch")
     queue.send("PUT", query="comp=acl", body="").expect(204)
     assert queue.send("GET", "/messages", token, signer=anonymous).status == 403
+
+
+QUEUE_ACLS = malformed("raup")
+
+
+@pytest.mark.parametrize("text", QUEUE_ACLS.values(), ids=QUEUE_ACLS)
+def test_invalid_contents_of_an_acl(queue: Queue, text: str) -> None:
+    assert queue.send("PUT", query="comp=acl", body=text).code == (400, "InvalidXmlDocument")
 
 
 @pytest.mark.parametrize("permission", ["pr", "d", "raud"])

@@ -117,8 +117,11 @@ def test_fields_come_in_any_order() -> None:
 )
 def test_fields_reject(body: bytes, code: str) -> None:
     with pytest.raises(ServiceError) as caught:
-        xml.fields(xml.read(body), ("b",))
+        xml.fields(xml.read(body), ("b",), names_code=True)
     assert caught.value.code == code
+    with pytest.raises(ServiceError) as unnamed:
+        xml.fields(xml.read(body), ("b",))
+    assert (unnamed.value.code, unnamed.value.details) == ("InvalidXmlDocument", caught.value.details)
 
 
 def test_an_element_with_children_is_no_text() -> None:

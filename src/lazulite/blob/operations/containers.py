@@ -15,7 +15,7 @@ from lazulite.protocol.metadata import metadata_headers, read_metadata
 from lazulite.service.responses import NO_CACHE, XML_TYPE
 from lazulite.service.signed_identifiers import read_signed_identifiers, write_signed_identifiers
 
-CONTAINER_PERMISSIONS = "racwdxyltmei"
+CONTAINER_PERMISSIONS = "racwdxyltfmei"
 _DELETED_NAME, _DELETED_VERSION = "x-ms-deleted-container-name", "x-ms-deleted-container-version"
 _PUBLIC = "x-ms-blob-public-access"
 _PUBLIC_ACCESS = ("container", "blob")

@@ -10,7 +10,7 @@ from datetime import date
 from lazulite.blob.versions import PERMANENT_DELETE_SINCE, SOFT_DELETE_SINCE, WEBSITE_SINCE
 from lazulite.protocol.xml import document as xml
 from lazulite.service.blob_properties import BlobProperties, BlobPropertiesUpdate, DeleteRetention, StaticWebsite
-from lazulite.service.properties_xml import OwnParts, boolean_leaf, read_boolean, read_days
+from lazulite.service.properties_xml import OwnParts, boolean_leaf, read_boolean, read_period
 
 MAX_PATH_CHARACTERS = 1024
 """Of a document of the website, which is a blob's name."""
@@ -38,15 +38,15 @@ def _read(parts: Mapping[str, xml.Node]) -> BlobPropertiesUpdate:
 def _read_retention(node: xml.Node) -> DeleteRetention:
     parts = xml.fields(node, ("Enabled",), ("Days", "AllowPermanentDelete"))
     permanent = "AllowPermanentDelete" in parts and read_boolean(parts["AllowPermanentDelete"])
-    if not read_boolean(parts["Enabled"]):
-        return DeleteRetention(allow_permanent_delete=permanent)
-    return DeleteRetention(True, read_days(node), permanent)
+    return DeleteRetention(*read_period(node.name, parts), permanent)
 
 
 def _read_website(node: xml.Node) -> StaticWebsite:
     parts = xml.fields(node, ("Enabled",), _DOCUMENTS)
     enabled = read_boolean(parts["Enabled"])
     documents = [_read_path(parts[name], enabled) if name in parts else "" for name in _DOCUMENTS]
+    if "/" in documents[0]:
+        raise xml.invalid_document(f"{_DOCUMENTS[0]} is a name without a slash.", parts[_DOCUMENTS[0]].place)
     if documents[0] and documents[1]:
         place = parts[_DOCUMENTS[1]].place
         raise xml.invalid_document(f"{_DOCUMENTS[0]} and {_DOCUMENTS[1]} exclude each other.", place)

@@ -42,27 +42,37 @@ __all__ = [
 
 _METADATA = "http://schemas.microsoft.com/ado/2007/08/dataservices/metadata"
 _DECLARATION = '<?xml version="1.0" encoding="utf-8"?>'
+_UNNAMED = ("InvalidXmlDocument", "InvalidXmlDocument")
+_NAMED = ("MissingRequiredXmlNode", "UnsupportedXmlNode")
 
 
-def fields(node: Node, required: Sequence[str], optional: Sequence[str] = ()) -> dict[str, Node]:
+def fields(
+    node: Node, required: Sequence[str], optional: Sequence[str] = (), *, names_code: bool = False
+) -> dict[str, Node]:
     """Return the children of `node` by name, in whatever order they came.
 
+    Args:
+        node: the parent.
+        required: the names of the children that must be there.
+        optional: the names of other children that may be there.
+        names_code: whether a missing and an unknown child have codes of their own.
+
     Raises:
-        ServiceError: `MissingRequiredXmlNode`, `UnsupportedXmlNode`, or `InvalidXmlDocument` for a child that comes
-            twice and for text between the children.
+        ServiceError: `InvalidXmlDocument`; with `names_code`, `MissingRequiredXmlNode` and `UnsupportedXmlNode`.
     """
+    missing, unknown = _NAMED if names_code else _UNNAMED
     only_children(node)
     found: dict[str, Node] = {}
     for child in node.children:
         if child.name not in required and child.name not in optional:
-            raise ServiceError("UnsupportedXmlNode", details=details_of(child.place, f"{child.name} is not known."))
+            raise ServiceError(unknown, details=details_of(child.place, f"{child.name} is not known."))
         if child.name in found:
             raise invalid_document(f"{child.name} is specified more than once.", child.place)
         found[child.name] = child
     for name in required:
         if name not in found:
             reason = f"{node.name} needs {name}."
-            raise ServiceError("MissingRequiredXmlNode", details=details_of(node.place, reason))
+            raise ServiceError(missing, details=details_of(node.place, reason))
     return found
 
 
