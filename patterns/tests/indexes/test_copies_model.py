@@ -12,7 +12,7 @@ from lazulite_patterns.indexes.copies import Mark
 from lazulite_patterns.indexes.entries import PENDING, Entry, contents
 from lazulite_patterns.indexes.pointers import PointerIndex
 from lazulite_patterns.outcomes import Policy
-from lazulite_patterns.simulation import Crash, FaultAt, InvariantError, Simulation, World, every_fault, explore
+from lazulite_patterns.simulation import Crash, FaultAt, Faults, InvariantError, Simulation, World, every_fault, explore
 
 KEY = EntityKey("p", "jones")
 UNMARKED = Policy(marks=0)
@@ -111,7 +111,7 @@ WRITERS: list[list[Values]] = [
 @pytest.mark.parametrize("values", WRITERS)
 def test_a_copy_is_that_of_the_entity_or_is_marked(values: Sequence[Values]) -> None:
     writers = [setting(PointerIndex, each) for each in values]
-    assert explore(start(), writers, never_old, crashes_max=len(values)).ends_count > 10
+    assert explore(start(), writers, never_old, faults=Faults(crashes=len(values))).ends_count > 10
 
 
 @pytest.mark.skipif("PATTERNS_CAMPAIGN" not in os.environ, reason="it takes minutes; set PATTERNS_CAMPAIGN")
@@ -121,7 +121,7 @@ def test_a_copy_is_that_of_the_entity_or_is_marked(values: Sequence[Values]) -> 
 )
 def test_four_writers(values: Sequence[Values], attempts: int) -> None:
     writers = [setting(PointerIndex, each, attempts) for each in values]
-    assert explore(start(), writers, never_old, crashes_max=0, states_max=3_000_000).states_count > 100_000
+    assert explore(start(), writers, never_old, faults=Faults(), states_max=3_000_000).states_count > 100_000
 
 
 @pytest.mark.parametrize("mutation", [Late, Forgetful, Sparing, Blind])

@@ -13,7 +13,7 @@ from lazulite_patterns.indexes.entries import Entry, digest
 from lazulite_patterns.indexes.lists import Change, Item
 from lazulite_patterns.indexes.pointers import PointerIndex
 from lazulite_patterns.outcomes import Conflict, Policy
-from lazulite_patterns.simulation import Crash, FaultAt, InvariantError, Simulation, World, every_fault, explore
+from lazulite_patterns.simulation import Crash, FaultAt, Faults, InvariantError, Simulation, World, every_fault, explore
 
 ANN, BOB = EntityKey("p", "ann"), EntityKey("p", "bob")
 UNMARKED = Policy(marks=0)
@@ -101,7 +101,7 @@ WRITERS: list[list[tuple[EntityKey, str | None]]] = [
 @pytest.mark.parametrize("writers", WRITERS)
 def test_an_entity_is_in_its_list_at_every_instant(writers: list[tuple[EntityKey, str | None]], container: str) -> None:
     processes = [setting(Stamping, number, *each, container) for number, each in enumerate(writers, 1)]
-    assert explore(start(container), processes, listed_in(container), crashes_max=2).ends_count > 10
+    assert explore(start(container), processes, listed_in(container), faults=Faults(crashes=2)).ends_count > 10
 
 
 @pytest.mark.skipif("PATTERNS_CAMPAIGN" not in os.environ, reason="it takes minutes; set PATTERNS_CAMPAIGN")
@@ -109,7 +109,7 @@ def test_an_entity_is_in_its_list_at_every_instant(writers: list[tuple[EntityKey
 def test_four_writers(container: str) -> None:
     names = ["b", "a", "b", None]
     writers = [setting(Stamping, number, ANN, name, container, 1) for number, name in enumerate(names, 1)]
-    explored = explore(start(container), writers, listed_in(container), crashes_max=0, states_max=3_000_000)
+    explored = explore(start(container), writers, listed_in(container), faults=Faults(), states_max=3_000_000)
     assert explored.states_count > 100_000
 
 

@@ -12,7 +12,7 @@ from lazulite_patterns.indexes.pointers import PointerIndex
 from lazulite_patterns.outcomes import Conflict, Policy, Unavailable
 from lazulite_patterns.outcomes.verdict import Planned
 from lazulite_patterns.outcomes.writes import write
-from lazulite_patterns.simulation import Crash, FaultAt, InvariantError, Simulation, World, every_fault, explore
+from lazulite_patterns.simulation import Crash, FaultAt, Faults, InvariantError, Simulation, World, every_fault, explore
 
 KEY = EntityKey("p", "jones")
 UNMARKED = Policy(marks=0)
@@ -101,7 +101,7 @@ WRITERS: list[tuple[list[str | None], int]] = [
 @pytest.mark.parametrize(("mails", "attempts"), WRITERS)
 def test_a_committed_entity_has_its_entry_at_every_instant(mails: list[str | None], attempts: int) -> None:
     writers = [setting(PointerIndex, mail, attempts) for mail in mails]
-    explored = explore(start(), writers, indexed, crashes_max=len(mails))
+    explored = explore(start(), writers, indexed, faults=Faults(crashes=len(mails)))
     assert explored.ends_count > 20
 
 

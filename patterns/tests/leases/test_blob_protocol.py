@@ -13,7 +13,17 @@ from lazulite_patterns.leases.blob_protocol import BlobLeaseProtocol
 from lazulite_patterns.outcomes import OutcomeUnknown, Policy
 from lazulite_patterns.outcomes.verdict import Planned
 from lazulite_patterns.outcomes.writes import write
-from lazulite_patterns.simulation import Crash, Fault, FaultAt, InvariantError, Simulation, World, every_fault, explore
+from lazulite_patterns.simulation import (
+    Crash,
+    Fault,
+    FaultAt,
+    Faults,
+    InvariantError,
+    Simulation,
+    World,
+    every_fault,
+    explore,
+)
 
 from .test_protocol import Away, data, never_back
 
@@ -90,8 +100,8 @@ def start() -> World:
 
 
 def test_no_holder_of_before_passes_in_any_interleaving() -> None:
-    assert explore(start(), [holder(BlobLeaseProtocol)] * 2, fenced, crashes_max=2).ends_count > 20
-    assert explore(World(), [holder(BlobLeaseProtocol)] * 2, fenced, crashes_max=1).ends_count > 20
+    assert explore(start(), [holder(BlobLeaseProtocol)] * 2, fenced, faults=Faults(crashes=2)).ends_count > 20
+    assert explore(World(), [holder(BlobLeaseProtocol)] * 2, fenced, faults=Faults(crashes=1)).ends_count > 20
 
 
 @pytest.mark.parametrize("mutation", [Lazy, Unconditional, Forgetful, Unguarded])

@@ -14,7 +14,17 @@ from lazulite_patterns.leases.protocol import LeaseProtocol, number
 from lazulite_patterns.outcomes import Conflict, OutcomeUnknown, Policy, Unavailable
 from lazulite_patterns.outcomes.verdict import Planned
 from lazulite_patterns.outcomes.writes import write
-from lazulite_patterns.simulation import Crash, Fault, FaultAt, InvariantError, Simulation, World, every_fault, explore
+from lazulite_patterns.simulation import (
+    Crash,
+    Fault,
+    FaultAt,
+    Faults,
+    InvariantError,
+    Simulation,
+    World,
+    every_fault,
+    explore,
+)
 
 KEY = EntityKey("jobs", "lease")
 DATA = EntityKey("jobs", "data")
@@ -82,7 +92,7 @@ def seen(kind: type[LeaseProtocol]) -> Callable[[], Protocol[object]]:
 
 
 def test_an_old_holder_never_passes_in_any_interleaving() -> None:
-    assert explore(World(), [seen(Hasty)] * 3, never_back, crashes_max=2).ends_count > 20
+    assert explore(World(), [seen(Hasty)] * 3, never_back, faults=Faults(crashes=2)).ends_count > 20
 
 
 @pytest.mark.parametrize("mutation", [Unconditional, Forgetful, Unguarded])

@@ -16,7 +16,7 @@ from lazulite_patterns.shapes.protocols.chunks import Content, Sizes, owner_of
 from lazulite_patterns.shapes.protocols.fat import FatProtocol
 from lazulite_patterns.shapes.protocols.groups import remove
 from lazulite_patterns.shapes.protocols.rests import collect
-from lazulite_patterns.simulation import InvariantError, Simulation, World, explore
+from lazulite_patterns.simulation import Faults, InvariantError, Simulation, World, explore
 
 from .model_time import Timed, is_over, passing
 
@@ -156,7 +156,7 @@ def scenarios(kind: type[FatProtocol]) -> list[Processes]:
 
 @pytest.mark.parametrize("number", range(5))
 def test_an_entity_is_whole_at_every_instant(number: int) -> None:
-    explored = explore(start(), scenarios(FatProtocol)[number], whole, crashes_max=1 + (number < 3))
+    explored = explore(start(), scenarios(FatProtocol)[number], whole, faults=Faults(crashes=1 + (number < 3)))
     assert explored.ends_count > 20
 
 
@@ -186,7 +186,7 @@ def test_without_crashes_nothing_is_left() -> None:
         assert owners == {(KEY, content.generation)}, "rows are left"
 
     processes: Processes = [increment(FatProtocol), increment(FatProtocol)]
-    explored = explore(start(), processes, tidy, crashes_max=0)
+    explored = explore(start(), processes, tidy, faults=Faults())
     assert explored.ends_count >= 1
 
 

@@ -16,7 +16,7 @@ from lazulite_patterns.shapes.protocols.large import LargeProtocol, Upload, Uplo
 from lazulite_patterns.shapes.protocols.orphans import Collector
 from lazulite_patterns.shapes.protocols.references import BlobReference, reference_of, reference_text
 from lazulite_patterns.shapes.protocols.sinks import Sink
-from lazulite_patterns.simulation import InvariantError, Simulation, World, explore
+from lazulite_patterns.simulation import Faults, InvariantError, Simulation, World, explore
 from lazulite_patterns.table.session import Session
 
 from .model_time import Timed, is_over, passing
@@ -141,7 +141,7 @@ def scenarios(kind: type[LargeProtocol[Bag]]) -> list[list[Process]]:
 
 @pytest.mark.parametrize("number", range(4))
 def test_the_blob_of_an_entity_is_there_at_every_instant(number: int) -> None:
-    explored = explore(start(), scenarios(LargeProtocol)[number], resolves, crashes_max=1 + (number < 3))
+    explored = explore(start(), scenarios(LargeProtocol)[number], resolves, faults=Faults(crashes=1 + (number < 3)))
     assert explored.ends_count > 10
 
 
@@ -172,7 +172,7 @@ def tidy(kind: type[LargeProtocol[Bag]]) -> None:
         if len(world.entities("done")) == 2:
             assert len(world.blobs("c")) == 1, "a blob is left"
 
-    assert explore(start(), [ended(b"11"), ended(b"22")], alone, crashes_max=0).ends_count >= 1
+    assert explore(start(), [ended(b"11"), ended(b"22")], alone, faults=Faults()).ends_count >= 1
 
 
 def test_without_crashes_no_blob_is_left() -> None:

@@ -1,20 +1,26 @@
 """The model checker finds what it should, and goes through everything."""
 
+from contextlib import suppress
+from datetime import UTC, datetime
+
 import pytest
 
+from lazulite_patterns.effects.ambient import NewId, Now, Together
 from lazulite_patterns.effects.effect import Protocol, perform
 from lazulite_patterns.effects.errors import Rejected, ResultUnknown
-from lazulite_patterns.effects.tables import EntityKey, Kind, Operation, Read, Write
+from lazulite_patterns.effects.tables import EntityKey, Kind, Operation, Read, Stored, Write
 from lazulite_patterns.simulation import (
     Crash,
     Explored,
     FaultAt,
+    Faults,
     InvariantError,
     Simulation,
     World,
     every_fault,
     explore,
 )
+from lazulite_patterns.simulation.world import Request
 
 KEY = EntityKey("p", "counter")
 
@@ -45,11 +51,11 @@ def all_counted(world: World) -> None:
 def test_a_lost_update_is_found() -> None:
     with pytest.raises(InvariantError, match="an increment is lost") as found:
         explore(start(), [lambda: increment(False)] * 2, all_counted)
-    assert sorted(found.value.path) == [0, 0, 1, 1]
+    assert sorted(each.process for each in found.value.path) == [0, 0, 1, 1]
 
 
 def test_a_correct_protocol_passes_in_every_interleaving() -> None:
-    explored = explore(start(), [lambda: increment(True)] * 3, all_counted, crashes_max=3)
+    explored = explore(start(), [lambda: increment(True)] * 3, all_counted, faults=Faults(crashes=3))
     assert explored.states_count > 100
 
 
@@ -58,9 +64,9 @@ def test_every_interleaving_of_independent_processes_is_explored() -> None:
         yield from perform(Write("t", Operation(Kind.PUT, EntityKey("p", name))))
 
     processes = [lambda: write("a"), lambda: write("b")]
-    assert explore(World(), processes, lambda _: None, crashes_max=0) == Explored(4, 1)
+    assert explore(World(), processes, lambda _: None, faults=Faults()) == Explored(4, 1)
     # Each has begun, is done or has crashed: nine states, four of them ends.
-    assert explore(World(), processes, lambda _: None, crashes_max=2) == Explored(9, 4)
+    assert explore(World(), processes, lambda _: None, faults=Faults(crashes=2)) == Explored(9, 4)
     with pytest.raises(RuntimeError, match="more than 3 states"):
         explore(World(), processes, lambda _: None, states_max=3)
 
@@ -73,6 +79,116 @@ def test_a_defect_is_not_taken_for_the_end_of_a_process() -> None:
 
     with pytest.raises(AttributeError):
         explore(start(), [broken], lambda _: None)
+
+
+def test_a_late_request_and_a_lost_answer_are_explored() -> None:
+    """A request that is sent again because its answer was lost, or because it is late, is done twice."""
+
+    def repeating() -> Protocol[None]:
+        write = Write("t", Operation(Kind.MERGE, KEY, {"Count": 1}))
+        try:
+            yield from perform(write)
+        except ResultUnknown:
+            yield from perform(write)
+
+    def once(world: World) -> None:
+        stored = world.entity("t", KEY)
+        assert stored is not None
+        assert stored.etag != 'W/"3"', "it was done twice"
+
+    for faults, what in ((Faults(losses=1), ["loss", "done"]), (Faults(lates=1), ["late", "arrives", "done"])):
+        with pytest.raises(InvariantError, match="it was done twice") as found:
+            explore(start(), [repeating], once, faults=faults)
+        assert sorted(each.what for each in found.value.path) == sorted(what)
+    assert explore(start(), [repeating], lambda _: None, faults=Faults()) == Explored(2, 1)
+    # At the start, done at once, late; then the second one is done, the first arrives, or both in either order.
+    assert explore(start(), [repeating], lambda _: None, faults=Faults(lates=1)) == Explored(7, 3)
+
+
+def test_a_late_request_arrives_after_other_processes_wrote() -> None:
+    def late() -> Protocol[None]:
+        with suppress(ResultUnknown):
+            yield from perform(Write("t", Operation(Kind.PUT, KEY, {"By": "late"})))
+
+    def other() -> Protocol[None]:
+        yield from perform(Write("t", Operation(Kind.PUT, KEY, {"By": "other"})))
+
+    seen = set()
+    explore(start(), [late, other], lambda world: seen.add(str(world.entity("t", KEY))), faults=Faults(lates=1))
+    assert len([each for each in seen if "late" in each]) == 2, "before and after the other"
+
+
+def test_a_deadline_passes_during_a_request() -> None:
+    def careful() -> Protocol[None]:
+        before = yield from perform(Now())
+        yield from perform(Read("t", KEY))
+        if (yield from perform(Now())) - before < 60:
+            yield from perform(Write("t", Operation(Kind.MERGE, KEY, {"Count": 1})))
+
+    assert explore(start(), [careful], lambda _: None, faults=Faults()).ends_count == 1
+    assert explore(start(), [careful], lambda _: None, faults=Faults(pauses=1)).ends_count == 3
+
+
+def test_histories_that_differ_in_age_or_type_are_not_merged() -> None:
+    class Dated(World):
+        """Tells by a row of the clock how old an entity is."""
+
+        def perform(self, effect: Request, now_seconds: float = 0.0) -> tuple[World, object]:
+            after, answer = super().perform(effect, now_seconds)
+            if isinstance(answer, Stored):
+                old = self.entity("clock", KEY) is not None
+                answer = answer._replace(timestamp=datetime(2025 if old else 2026, 1, 1, tzinfo=UTC))
+            return Dated(after._rows), answer
+
+    def reader() -> Protocol[None]:
+        yield from perform(Read("t", KEY))
+        yield from perform(Read("t", KEY))
+
+    def tick() -> Protocol[None]:
+        yield from perform(Write("clock", Operation(Kind.PUT, KEY)))
+
+    world = Dated(start()._rows)
+    # The reader is at 0, 1 or 2 reads, none, some or all of them before the tick; then it is over or not.
+    assert explore(world, [reader, tick], lambda _: None, faults=Faults()).states_count == 9
+
+    def number(one: object) -> Protocol[None]:
+        yield from perform(Write("t", Operation(Kind.PUT, KEY, {"Count": one})))
+
+    found = explore(start(), [lambda: number(1), lambda: number(True)], lambda _: None, faults=Faults())
+    assert found == Explored(5, 2)
+
+
+def test_ids_differ_from_those_of_the_start_and_of_other_processes() -> None:
+    simulation = Simulation()
+    ids = {simulation.run(perform(NewId())) for _ in range(3)}
+
+    def process() -> Protocol[None]:
+        for _ in range(2):
+            given = yield from perform(NewId())
+            yield from perform(Write("t", Operation(Kind.INSERT, EntityKey("ids", given))))
+
+    def unused(world: World) -> None:
+        assert ids.isdisjoint(each.key.row_key for each in world.entities("t"))
+
+    explored = explore(simulation.world, [process, process], unused, faults=Faults())
+    assert explored == Explored(9, 1)
+
+
+def test_protocols_together_are_explored() -> None:
+    def one(name: str) -> Protocol[None]:
+        yield from perform(Write("t", Operation(Kind.PUT, EntityKey("p", name))))
+
+    def both() -> Protocol[None]:
+        yield from perform(Together((one("a"), one("b"))))
+
+    assert explore(World(), [both], lambda _: None, faults=Faults()) == Explored(3, 1)
+
+
+def test_a_partial_exploration_says_so() -> None:
+    processes = [lambda: increment(True)] * 3
+    assert explore(start(), processes, all_counted, states_max=10, partial=True) == Explored(10, 1, complete=False)
+    with pytest.raises(RuntimeError, match="more than 10 states"):
+        explore(start(), processes, all_counted, states_max=10)
 
 
 def test_every_fault_is_tried_at_every_effect() -> None:

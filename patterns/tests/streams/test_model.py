@@ -12,7 +12,7 @@ from lazulite_patterns.effects.tables import Batch, EntityKey, Kind, Operation, 
 from lazulite_patterns.entities.errors import EntityValueError
 from lazulite_patterns.outcomes import Conflict, OutcomeUnknown, Policy
 from lazulite_patterns.outcomes.verdict import Planned
-from lazulite_patterns.simulation import Crash, FaultAt, InvariantError, Simulation, World, every_fault, explore
+from lazulite_patterns.simulation import Crash, FaultAt, Faults, InvariantError, Simulation, World, every_fault, explore
 from lazulite_patterns.streams import DuplicateEvent, Event, TooMuch, WrongVersion
 from lazulite_patterns.streams import protocol as module
 from lazulite_patterns.streams.layout import event_key, head_key, id_key, version_of
@@ -62,7 +62,7 @@ WRITERS: list[list[tuple[str, ...]]] = [
 @pytest.mark.parametrize("writers", WRITERS)
 def test_every_interleaving_keeps_the_stream_whole(writers: list[tuple[str, ...]]) -> None:
     processes = [writer(STREAM, *each) for each in writers]
-    assert explore(World(), processes, whole, crashes_max=3).ends_count > 5
+    assert explore(World(), processes, whole, faults=Faults(crashes=3)).ends_count > 5
 
 
 def _mutated(change: Callable[[Planned], Planned | None]) -> StreamProtocol:

@@ -22,7 +22,7 @@ from lazulite_patterns.effects.failpoints import NoFailpoints
 from lazulite_patterns.effects.queues import CreateQueue, Extend, Length, Receive, Remove, Send
 from lazulite_patterns.effects.tables import EntityKey, Kind, Operation, Read, Write
 from lazulite_patterns.outcomes import OutcomeUnknown, Policy
-from lazulite_patterns.simulation import Crash, FaultAt, InvariantError, Simulation, World, every_fault, explore
+from lazulite_patterns.simulation import Crash, FaultAt, Faults, InvariantError, Simulation, World, every_fault, explore
 from lazulite_patterns.simulation.world import Request
 from lazulite_patterns.transactions import Letter, MessageTooLargeError
 from lazulite_patterns.transactions.claims import Claims
@@ -316,7 +316,7 @@ def test_a_blob_has_a_message_and_no_task_is_lost_in_every_interleaving() -> Non
 )
 def test_each_step_is_needed(kind: type[Work], claims: type[Claims]) -> None:
     with pytest.raises(InvariantError):
-        explore(Timed(), list(processes(kind, claims)), kept, crashes_max=3)
+        explore(Timed(), list(processes(kind, claims)), kept, faults=Faults(crashes=3))
 
 
 def test_the_length_of_a_queue_counts_hidden_messages_as_in_memory(queue_client: QueueClient) -> None:

@@ -16,7 +16,7 @@ from lazulite_patterns.entities.bags import Bag, Bags
 from lazulite_patterns.outcomes import Conflict, OutcomeUnknown, Policy
 from lazulite_patterns.outcomes.ring import RING, Ring
 from lazulite_patterns.outcomes.verdict import Planned
-from lazulite_patterns.simulation import InvariantError, Simulation, World, explore
+from lazulite_patterns.simulation import Faults, InvariantError, Simulation, World, explore
 from lazulite_patterns.simulation.world import Request
 from lazulite_patterns.table.session import Session
 from lazulite_patterns.transactions.checks import MoveCheck
@@ -102,7 +102,9 @@ def explored(
     seen: Callable[[World], None] = kept,
 ) -> int:
     workers = [worker(kind), worker(kind)]
-    return explore(start(there), [*workers, *processes], seen, crashes_max=2, states_max=3_000_000).states_count
+    return explore(
+        start(there), [*workers, *processes], seen, faults=Faults(crashes=2), states_max=3_000_000
+    ).states_count
 
 
 PROCESSES: list[list[Callable[[], Protocol[object]]]] = [[writer], [successor], [writer, successor]]
@@ -278,7 +280,7 @@ def audited(check: Callable[[Move[Bag]], MoveCheck], processes: list[Callable[[]
         kept(world)
         repaired.append(world.entity("source", KEY) is None and bool(world.messages("tasks")))
 
-    states = explore(world, [worker(Move), auditor(check), *processes], seen, crashes_max=2).states_count
+    states = explore(world, [worker(Move), auditor(check), *processes], seen, faults=Faults(crashes=2)).states_count
     assert any(repaired), "the auditor carried out no move"
     return states
 

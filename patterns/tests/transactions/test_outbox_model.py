@@ -15,7 +15,7 @@ from lazulite_patterns.entities.bags import Bag, Bags
 from lazulite_patterns.outcomes import Policy
 from lazulite_patterns.outcomes.verdict import Planned
 from lazulite_patterns.outcomes.writes import Joined
-from lazulite_patterns.simulation import InvariantError, World, explore
+from lazulite_patterns.simulation import Faults, InvariantError, World, explore
 from lazulite_patterns.simulation.world import Request
 from lazulite_patterns.table.outbox import OUTBOX
 from lazulite_patterns.table.session import Session
@@ -99,7 +99,7 @@ def explored(kind: type[Modelled], world: World, seen: Callable[[World], None] =
         *(writer(outbox, "a"), writer(outbox, "bb")),
         *(worker, worker, clock),
     ]
-    return explore(world, processes, seen, crashes_max=3, states_max=3_000_000).states_count
+    return explore(world, processes, seen, faults=Faults(crashes=3), states_max=3_000_000).states_count
 
 
 def test_a_side_effect_happens_if_and_only_if_its_transaction_commits() -> None:

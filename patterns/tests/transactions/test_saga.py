@@ -17,7 +17,17 @@ from lazulite_patterns.effects.tables import EntityKey, Kind, Operation, Write
 from lazulite_patterns.entities import EntityValueError
 from lazulite_patterns.entities.bags import Bag, Bags
 from lazulite_patterns.outcomes import Policy
-from lazulite_patterns.simulation import Crash, Fault, FaultAt, InvariantError, Simulation, World, every_fault, explore
+from lazulite_patterns.simulation import (
+    Crash,
+    Fault,
+    FaultAt,
+    Faults,
+    InvariantError,
+    Simulation,
+    World,
+    every_fault,
+    explore,
+)
 from lazulite_patterns.table.session import Session
 from lazulite_patterns.table.table import Table
 from lazulite_patterns.transactions import Letter, Progress, Saga, Step
@@ -65,7 +75,7 @@ def in_order(world: World) -> None:
 def explored(kind: Callable[[], Saga]) -> int:
     world, _ = World().perform(Send("q", Letter("hire", "an-id", {}).text))
     worker: Callable[[], Protocol[object]] = lambda: work(kind()).once(30)  # noqa: E731
-    return explore(world, [worker] * 2, in_order, crashes_max=2).states_count
+    return explore(world, [worker] * 2, in_order, faults=Faults(crashes=2)).states_count
 
 
 def test_steps_are_done_in_order_and_none_is_forgotten() -> None:

@@ -55,6 +55,14 @@ class Changed(NamedTuple):
         ]
 
 
+class Passed(NamedTuple):
+    """A unique entry that passes from one entity of a commit to another."""
+
+    entry: Entry
+    giver: EntityKey
+    taker: EntityKey
+
+
 class Entries(NamedTuple):
     """The entries of a commit, each with the entity that it is of."""
 
@@ -86,6 +94,12 @@ class Entries(NamedTuple):
     def left(self) -> list[tuple[Entry, EntityKey]]:
         """The entries that the change leaves behind."""
         return [(entry, self.old[entry]) for entry in sorted(self.old.keys() - self.new.keys())]
+
+    @property
+    def passed(self) -> list[Passed]:
+        """The unique entries that have another entity after the change."""
+        both = ((entry, self.old[entry], self.new[entry]) for entry in sorted(self.old.keys() & self.new.keys()))
+        return [Passed(*each) for each in both if each[1] != each[2]]
 
 
 def replacement(entry: Entry, pointer: Stored, properties: Properties) -> Planned:

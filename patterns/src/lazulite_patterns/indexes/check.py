@@ -10,7 +10,7 @@ from lazulite_patterns.effects.effect import Protocol
 from lazulite_patterns.effects.tables import EntityKey, Kind, Operation, Read, Stored
 from lazulite_patterns.entities.errors import EntityFormatError
 from lazulite_patterns.indexes import lists
-from lazulite_patterns.indexes.entries import PARTITION, PENDING, ROW, Entry, contents, pointing_to, target
+from lazulite_patterns.indexes.entries import PENDING, Entry, contents, pointing_to, target, targets
 from lazulite_patterns.indexes.index import BoundIndex, Listing
 from lazulite_patterns.indexes.pointers import PointerIndex
 from lazulite_patterns.outcomes.grace import GRACE_SECONDS, age_seconds
@@ -25,6 +25,7 @@ NO_ENTRY = "entity without an index entry"
 TAKEN = "entity without its unique index entry"
 TWICE = "two entities with a unique value"
 OLD_MARK = "index entry with a mark and no copies"
+HALF_PASSED = "index entry that names two entities"
 OTHER_COPY = "index entry whose copies differ from the entity"
 DAMAGED = "index entry that names no entity"
 DAMAGED_LIST = "list that cannot be read"
@@ -58,17 +59,20 @@ class IndexCheck:
         return findings
 
     def _entry(self, entry: Entry, table: str, row: Stored, now: datetime) -> Protocol[list[Finding]]:
-        if PARTITION not in row.properties or ROW not in row.properties:
+        if not targets(row):
             return [deletion(DAMAGED, table, row, now)]
-        entity = yield from self._read(self.pointers.table, target(row))
+        entity = yield from self.pointers.follow(entry, row)
         if entity is None:
-            return [deletion(NO_ENTITY, table, row, now)]
-        if entry not in self.pointers.entries(entity.properties):
-            return [deletion(NO_FIT, table, row, now)]
+            there = yield from self._read(self.pointers.table, target(row))
+            return [deletion(NO_ENTITY if there is None else NO_FIT, table, row, now)]
         right = contents(entry, entity.key, entity.properties)
         if PENDING in row.properties:
             # The writer of the mark may be about to commit other values.
             found = correction(OLD_MARK, table, row, now, "copy from the entity", right)
+            return [found.waiting(age_seconds(row, now))]
+        if len(targets(row)) > 1:
+            # The writer that passes it on may be about to commit.
+            found = correction(HALF_PASSED, table, row, now, "let it name its entity alone", right)
             return [found.waiting(age_seconds(row, now))]
         if any(row.properties.get(name) != right.get(name) for name in entry.copy):
             return [correction(OTHER_COPY, table, row, now, "copy from the entity", right)]
@@ -113,10 +117,10 @@ class IndexCheck:
         if pointer is None:
             insert = Planned(Operation(Kind.INSERT, entry.key, contents(entry, row.key, row.properties)))
             return [correction(NO_ENTRY, table, row, now, f"insert {entry.key}", (entry.table, insert))]
-        if PARTITION in pointer.properties and target(pointer) == row.key:
+        if row.key in targets(pointer):
             return []
-        if PARTITION in pointer.properties and (yield from self.pointers.follow(entry, pointer)) is not None:
-            return [Finding(TWICE, table, row.key, age_seconds(row, now), detail=f"{tuple(target(pointer))}")]
+        if (other := (yield from self.pointers.follow(entry, pointer))) is not None:
+            return [Finding(TWICE, table, row.key, age_seconds(row, now), detail=f"{tuple(other.key)}")]
         replacing = Operation(Kind.REPLACE, entry.key, pointing_to(row.key), pointer.etag)
         given = (entry.table, Planned(replacing, Ring.of(pointer.properties)))
         found = correction(TAKEN, table, row, now, f"let {entry.key} name it", given)

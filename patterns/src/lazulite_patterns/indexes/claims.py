@@ -1,10 +1,14 @@
-"""Single index entries: they are read, put, taken over and removed.
+"""Single index entries: they are read, put, passed on, taken over and removed.
 
 A unique entry is inserted before the commit of its entity. If it is there, its entity is read: one that has the value
 keeps it. Else the entry is superfluous, and is taken over by its ETag, but not before it is older than `GRACE_SECONDS`:
 its writer may be about to commit. This relies on time: a commit is not sent later than the deadline after its entries
 were begun, a request arrives within 30 seconds, and the clocks of client and service differ by less than what is left
 of the grace.
+
+An entry that passes between two entities of one commit names both of them before the commit, and only the new one after
+it. A reader looks at both. What counts is the pair of entry and entity: a commit that changes the pair changes the
+entry's ETag before.
 """
 
 from dataclasses import dataclass
@@ -14,7 +18,7 @@ from lazulite_patterns.effects.effect import Protocol, perform
 from lazulite_patterns.effects.tables import EntityKey, Kind, Operation, Properties, Read, Stored
 from lazulite_patterns.indexes import lists
 from lazulite_patterns.indexes.changes import claim, removal, replacement
-from lazulite_patterns.indexes.entries import EntriesOf, Entry, contents, pointing_to, target
+from lazulite_patterns.indexes.entries import EntriesOf, Entry, contents, passing, pointing_to, targets
 from lazulite_patterns.indexes.errors import Busy, NotUnique
 from lazulite_patterns.outcomes.errors import Conflict, Exists, OutcomeUnknown
 from lazulite_patterns.outcomes.grace import GRACE_SECONDS, age_seconds
@@ -42,12 +46,23 @@ class Claims:
     def find(self, entry: Entry) -> Protocol[Stored | None]:
         """Return the entity of an entry; None if there is none, or if the entity has another entry now."""
         pointer = yield from self._read(entry)
-        return None if pointer is None else (yield from self.follow(entry, pointer))
+        while pointer is not None:
+            found = yield from self.follow(entry, pointer)
+            if found is not None or not entry.unique:
+                return found
+            # The entry may have passed to another entity between the two reads.
+            before, pointer = pointer, (yield from self._read(entry))
+            if pointer is not None and pointer.etag == before.etag:
+                return None
+        return None
 
     def follow(self, entry: Entry, pointer: Stored) -> Protocol[Stored | None]:
         """Return the entity of an entry that was read; None as `find` does."""
-        found = yield from self._read(Entry(self.table, target(pointer)))
-        return found if found is not None and entry in self.entries(found.properties) else None
+        for key in targets(pointer):
+            found = yield from self._read(Entry(self.table, key))
+            if found is not None and entry in self.entries(found.properties):
+                return found
+        return None
 
     def read(self, entry: Entry) -> Protocol[Stored | None]:
         """Read an entry, or another row."""
@@ -95,6 +110,28 @@ class Claims:
             else:
                 return
 
+    def _pass(self, entry: Entry, giver: EntityKey, taker: EntityKey) -> Protocol[str]:
+        """Let an entry in another partition name both entities of a commit; return its ETag, empty if unknown."""
+        while True:
+            pointer = yield from self._read(entry)
+            if pointer is None:
+                planned = Planned(Operation(Kind.INSERT, entry.key, passing(giver, taker)))
+            else:
+                yield from self._must_be_free(entry, taker, pointer, giver)
+                planned = replacement(entry, pointer, passing(giver, taker))
+            try:
+                return (yield from write(entry.table, [planned], self.policy)).etags[0]
+            except Conflict:
+                continue
+
+    def _settle_pass(self, entry: Entry, taker: EntityKey, etag: str) -> Protocol[None]:
+        """Let an entry name only the entity that it passed to. If it was changed since, it stays as it is."""
+        try:
+            named = Planned(Operation(Kind.REPLACE, entry.key, pointing_to(taker), etag))
+            yield from write(entry.table, [named], self.policy)
+        except (Conflict, OutcomeUnknown):
+            return
+
     def _taken(self, entry: Entry, key: EntityKey, pointer: Stored) -> Protocol[bool]:
         """Take an entry over; False if another writer changed it first."""
         try:
@@ -103,31 +140,48 @@ class Claims:
             return False
         return True
 
-    def _must_be_free(self, entry: Entry, key: EntityKey, pointer: Stored) -> Protocol[None]:
-        """Check that no other entity has a unique entry, nor is about to have it."""
-        owner = target(pointer)
-        if owner == key:
+    def _must_be_free(
+        self, entry: Entry, key: EntityKey, pointer: Stored, giver: EntityKey | None = None
+    ) -> Protocol[None]:
+        """Check that no other entity has a unique entry, nor is about to have it.
+
+        Args:
+            entry: the entry.
+            key: the entity that is to have it.
+            pointer: the entry as it was read.
+            giver: the entity that has it until the commit: the commit changes that entity, too.
+
+        Raises:
+            NotUnique: another entity has it.
+            Busy: another entity may be about to have it.
+        """
+        others = [each for each in targets(pointer) if each not in {key, giver}]
+        if not others:
             return
         # Before the entity is read: its writer may commit between that read and the end of the grace.
         # In the entity's own partition, all is done by the commit: an entry without its entity is damage.
         free = self._inside(entry, key) or (yield from self._abandoned(pointer))
-        if (yield from self.follow(entry, pointer)) is not None:
-            raise NotUnique(f"{owner} has {entry.key}")
+        for other in others:
+            found = yield from self._read(Entry(self.table, other))
+            if found is not None and entry in self.entries(found.properties):
+                raise NotUnique(f"{other} has {entry.key}")
         if not free:
-            raise Busy(f"{owner} may be about to have {entry.key}")
+            raise Busy(f"{others[-1]} may be about to have {entry.key}")
 
     def _abandoned(self, pointer: Stored) -> Protocol[bool]:
         """Tell whether the writer of an entry cannot commit any more."""
         return age_seconds(pointer, (yield from perform(UtcNow()))) > GRACE_SECONDS
 
-    def _joining(self, entry: Entry, key: EntityKey, properties: Properties) -> Protocol[Planned]:
-        """Return the write of an entry that is part of the commit."""
+    def _joining(
+        self, entry: Entry, key: EntityKey, properties: Properties, giver: EntityKey | None = None
+    ) -> Protocol[Planned]:
+        """Return the write of an entry that is part of the commit, which may take it from another of its entities."""
         if not entry.unique:
             return Planned(Operation(Kind.PUT, entry.key, contents(entry, key, properties)))
         pointer = yield from self._read(entry)
         if pointer is None:
             return claim(entry, key)
-        yield from self._must_be_free(entry, key, pointer)
+        yield from self._must_be_free(entry, key, pointer, giver)
         return replacement(entry, pointer, pointing_to(key))
 
     def _put_again(self, gained: list[tuple[Entry, EntityKey]]) -> Protocol[None]:

@@ -26,7 +26,7 @@ from lazulite_patterns.effects.effect import Protocol, perform
 from lazulite_patterns.effects.errors import Rejected, ResultUnknown
 from lazulite_patterns.effects.queues import Extend, Send, Sent
 from lazulite_patterns.effects.tables import EntityKey
-from lazulite_patterns.indexes.entries import Entry, target
+from lazulite_patterns.indexes.entries import Entry, targets
 from lazulite_patterns.outcomes.errors import Conflict
 from lazulite_patterns.outcomes.grace import ARRIVAL_SECONDS
 from lazulite_patterns.outcomes.retries import Attempts, Policy, read
@@ -112,7 +112,7 @@ def reconcile(index: "PointerIndex", key: EntityKey, entries: frozenset[Entry]) 
         found = []
         for each in sorted(entries):
             stored = yield from index.read(each)
-            if stored is not None and target(stored) == key:
+            if stored is not None and key in targets(stored):
                 found.append((each, stored))
         entity = yield from index.read(Entry(index.table, key))
         having = frozenset[Entry]() if entity is None else index.entries(entity.properties)

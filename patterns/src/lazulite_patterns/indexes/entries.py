@@ -14,6 +14,8 @@ ENTRY = "_Index"
 ENTRIES = KeyRange.starting_with(f"{ENTRY}!")
 PARTITION, ROW = "TargetPartition", "TargetRow"
 """The properties of an entry that name its entity."""
+NEXT_PARTITION, NEXT_ROW = "NextPartition", "NextRow"
+"""The properties of a unique entry that name the entity which it is about to pass to."""
 PENDING = "_Pending"
 """The property of an entry whose copies are not to be read: the mark of a writer that may be about to commit."""
 
@@ -44,6 +46,11 @@ def pointing_to(key: EntityKey) -> dict[str, object]:
     return {TYPE: ENTRY, PARTITION: key.partition_key, ROW: key.row_key}
 
 
+def passing(giver: EntityKey, taker: EntityKey) -> dict[str, object]:
+    """Return the properties of a unique entry that a transaction is about to pass from one entity to another."""
+    return {**pointing_to(giver), NEXT_PARTITION: taker.partition_key, NEXT_ROW: taker.row_key}
+
+
 def contents(entry: Entry, key: EntityKey, properties: Properties) -> dict[str, object]:
     """Return the properties of an entry, with the properties that it copies from its entity."""
     return {**pointing_to(key), **{name: properties[name] for name in entry.copy if name in properties}}
@@ -52,6 +59,17 @@ def contents(entry: Entry, key: EntityKey, properties: Properties) -> dict[str, 
 def target(pointer: Stored) -> EntityKey:
     """Return the keys of the entity that an entry names."""
     return EntityKey(str(pointer.properties[PARTITION]), str(pointer.properties[ROW]))
+
+
+def targets(pointer: Stored) -> tuple[EntityKey, ...]:
+    """Return the keys of the entities that an entry names: two while it passes; none if the entry is damaged."""
+    properties = pointer.properties
+    named = ((PARTITION, ROW), (NEXT_PARTITION, NEXT_ROW))
+    return tuple(
+        EntityKey(str(properties[partition]), str(properties[row]))
+        for partition, row in named
+        if partition in properties and row in properties
+    )
 
 
 def digest(key: EntityKey) -> str:

@@ -8,7 +8,7 @@ from lazulite_patterns.effects.effect import Protocol, perform
 from lazulite_patterns.effects.tables import Continuation, EntityKey, Found, Page, Stored
 from lazulite_patterns.filters import Filter, in_partition, in_range
 from lazulite_patterns.indexes import list_blobs, lists
-from lazulite_patterns.indexes.entries import PENDING, target
+from lazulite_patterns.indexes.entries import PENDING, target, targets
 from lazulite_patterns.indexes.index import BoundIndex, Listing, Place
 from lazulite_patterns.indexes.pointers import PointerIndex
 from lazulite_patterns.keys.key_range import KeyRange
@@ -62,7 +62,7 @@ def copies(pointers: PointerIndex, index: BoundIndex, place: Place, go_on: Conti
     found = []
     for each in page.entities:
         source = read_instead.get(each.key, each)
-        if source is not None:
+        if source is not None and targets(each):
             found.append(Copied(target(each), index.values(source.properties)))
     return Copies(found, page.continuation)
 

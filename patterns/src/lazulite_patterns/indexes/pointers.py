@@ -8,7 +8,8 @@
 
 A writer that loses at step 4 begins again at step 1, and never removes what it put. Entries in the entity's own
 partition need no steps 3 and 5: the transaction of step 4 has them. Entries with copies are marked in step 3 and
-settled in step 5: `copies` says how. `claims` says how one entry is put, also a unique one.
+settled in step 5: `copies` says how. `claims` says how one entry is put, also a unique one. A unique entry that passes
+from one entity of the commit to another names both from step 3 to step 5.
 
 What holds at every instant: a committed entity has its entries. An entry without its entity may be left behind; a
 reader compares each entry with the entity, and drops it if they do not fit. A model checker explores every
@@ -26,7 +27,7 @@ from lazulite_patterns.indexes.changes import Changed, Entries, removal
 from lazulite_patterns.indexes.claims import Claims
 from lazulite_patterns.indexes.copies import Mark, mark, settle
 from lazulite_patterns.indexes.deferred import announce, show
-from lazulite_patterns.indexes.entries import Entry, contents, target
+from lazulite_patterns.indexes.entries import Entry, contents, targets
 from lazulite_patterns.indexes.errors import Busy, NotUnique
 from lazulite_patterns.outcomes.errors import Conflict, Unavailable
 from lazulite_patterns.outcomes.retries import Attempts, begin
@@ -102,7 +103,7 @@ class PointerIndex(Claims):
         later = [(each.key, each.deferred) for each in changes if each.deferred]
         elsewhere = frozenset(dict(marking)) | frozenset(dict(listed)) | frozenset().union(*dict(later).values())
         found = yield from self._etags(frozenset(dict(entries.left)) - elsewhere)
-        left = [(entry, stored) for entry, stored in found if target(stored) == entries.old[entry]]
+        left = [(entry, stored) for entry, stored in found if entries.old[entry] in targets(stored)]
         started = yield from begin(self.policy)
         inside = [*joined.planned]
         gained = [each for each in entries.gained if each[0] not in elsewhere]
@@ -112,6 +113,12 @@ class PointerIndex(Claims):
                 inside.append((yield from self._joining(entry, key, after[key] or {})))
             else:
                 yield from self._put(entry, key)
+        passes = []
+        for entry, giver, taker in entries.passed:
+            if self._inside(entry, one):
+                inside.append((yield from self._joining(entry, taker, after[taker] or {}, giver)))
+            else:
+                passes.append((entry, taker, (yield from self._pass(entry, giver, taker))))
         inside += [
             Planned(Operation(Kind.PUT, entry.key, contents(entry, key, after[key] or {})))
             for entry, key in entries.rewritten
@@ -131,6 +138,9 @@ class PointerIndex(Claims):
         else:
             for each in marks:
                 yield from self._settled(each, after[each.key] if each.entry in entries.new else None)
+        for entry, taker, etag in passes:
+            if etag:
+                yield from self._settle_pass(entry, taker, etag)
         yield from self._clean([each for each in left if not self._inside(each[0], one)])
         yield from show(self.queue, sent)
         return written

@@ -2,8 +2,19 @@
 
 from lazulite_patterns.effects.failpoints import Crash
 from lazulite_patterns.simulation.driver import Simulation
-from lazulite_patterns.simulation.explorer import Explored, InvariantError, explore
+from lazulite_patterns.simulation.explorer import Explored, Faults, InvariantError, explore
 from lazulite_patterns.simulation.faults import Fault, FaultAt, every_fault
 from lazulite_patterns.simulation.world import World
 
-__all__ = ["Crash", "Explored", "Fault", "FaultAt", "InvariantError", "Simulation", "World", "every_fault", "explore"]
+__all__ = [
+    "Crash",
+    "Explored",
+    "Fault",
+    "FaultAt",
+    "Faults",
+    "InvariantError",
+    "Simulation",
+    "World",
+    "every_fault",
+    "explore",
+]

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
 from typing import NamedTuple
 
 from lazulite_patterns.effects.blobs import BlobEffect, BlobFacts
@@ -124,8 +125,7 @@ class World:
         """What tells this world from others."""
         if self._state is None:
             self._state = frozenset(
-                (place, row.writes, None if row.properties is None else frozenset(row.properties.items()))
-                for place, row in self._rows.items()
+                (place, row.writes, frozen(row.properties)) for place, row in self._rows.items()
             ) | frozenset((*self._queues.items(), *self._containers.items()))
         return self._state
 
@@ -168,3 +168,16 @@ def _written(operation: Operation, row: _Row) -> Properties | None:
     kept = (row.properties or {}) if operation.kind in {Kind.MERGE, Kind.PUT_MERGE} else {}
     given = {name: value for name, value in operation.properties.items() if value is not None}
     return {**kept, **given, "PartitionKey": operation.key.partition_key, "RowKey": operation.key.row_key}
+
+
+def frozen(value: object) -> object:
+    """Return a hashable value that is equal only for equal values of the same types."""
+    if isinstance(value, str | bytes | None):
+        return value
+    if isinstance(value, Mapping):
+        return frozenset((name, frozen(each)) for name, each in value.items())
+    if isinstance(value, list | tuple):
+        return type(value), *map(frozen, value)
+    if is_dataclass(value) and not isinstance(value, type):
+        return type(value), *(frozen(getattr(value, each.name)) for each in fields(value))
+    return type(value), value
