@@ -2,12 +2,14 @@
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from lazulite.auth.accounts.account import AccountDirectory
 from lazulite.auth.accounts.switches import DEFAULTS, Switches
-from lazulite.auth.grant import Grant
+from lazulite.auth.grant import Grant, Requirement, permits
+from lazulite.blob.auth.requirements import READ_TAGS
+from lazulite.blob.headers.request import IF_TAGS
 from lazulite.blob.headers.unsupported import reject_unsupported
 from lazulite.blob.inner import Inner
 from lazulite.blob.model.blob import Blob
@@ -106,6 +108,18 @@ def make_context(dependencies: ServiceDependencies) -> Context:
 @dataclass(slots=True)
 class Call(ServiceCall[Context, Resource]):
     """An authenticated request of the Blob service."""
+
+    def admit(self, requirement: Requirement | None) -> None:
+        """See `ServiceCall.admit`. A condition on tags tells of them, so it needs the permission to read them."""
+        ServiceCall.admit(self, requirement)
+        if IF_TAGS in self.request.headers and self.resource.kind is Kind.BLOB:
+            self.authorize(READ_TAGS)
+
+    def hide_tags(self, blob: Blob) -> Blob:
+        """Return a blob as the request may see it: without tags, if it may not read them."""
+        if not blob.tags or permits(self.grant, READ_TAGS, self.resource.name):
+            return blob
+        return replace(blob, tags=())
 
     async def container(self) -> Container:
         """Return the addressed container, perhaps from the cache. Raises `ContainerNotFound`."""

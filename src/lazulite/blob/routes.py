@@ -231,7 +231,15 @@ _TABLE: tuple[Route[Call], ...] = (
         body=block_list.BODY_BYTES_MAX,
         framing=framing_bytes,
     ),
-    Route(_BLOB, "GET", "blocklist", "GetBlockList", get_block_list, requires=may.READ),
+    Route(
+        _BLOB,
+        "GET",
+        "blocklist",
+        "GetBlockList",
+        get_block_list,
+        requires=None,
+        requires_of=lambda call: may.block_list_requirement(call.parameters),
+    ),
     Route(
         _BLOB,
         "PUT",

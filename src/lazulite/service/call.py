@@ -121,6 +121,14 @@ class ServiceCall(Generic[ContextT_co, ResourceT_co]):
         """
         return checked_chunks(self.request, self.body_bytes_max)
 
+    def admit(self, requirement: Requirement | None) -> None:
+        """Reject a request by what its route requires, and by what its own headers require beside that.
+
+        Raises:
+            ServiceError: as `authorize`.
+        """
+        self.authorize(requirement)
+
     def authorize(self, requirement: Requirement | None) -> None:
         """Reject an operation that the credentials do not permit; None requires nothing.
 

@@ -236,7 +236,7 @@ class ServiceKernel(Generic[ContextT, ResourceT, CallT]):
             raise ServiceError("InsufficientAccountPermissions")
         request.record.operation = route.operation
         call.body_bytes_max = route.body
-        call.authorize(route.requires if route.requires_of is None else route.requires_of(call))
+        call.admit(route.requires if route.requires_of is None else route.requires_of(call))
         return call, route
 
     def _end_of_page(self, seconds: int) -> float:

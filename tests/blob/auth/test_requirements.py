@@ -22,10 +22,13 @@ TABLE: list[tuple[Requirement, str, str, str, str]] = [
     (may.DELETE_CONTAINER, "c", "d", "", f"{CONTRIBUTOR} {OWNER}"),
     (may.BREAK_CONTAINER_LEASE, "c", "dw", "", f"{CONTRIBUTOR} {OWNER}"),
     (may.LIST, "c", "l", "l", f"{READER} {CONTRIBUTOR} {OWNER}"),
+    (may.LIST_UNPUBLISHED, "c", "l", "l", f"{READER} {CONTRIBUTOR} {OWNER}"),
+    (may.LIST_TAGS, "c", "t", "t", OWNER),
     (may.FIND, "o", "f", "f", OWNER),
     (may.CONTAINER_BATCH, "sco", LETTERS, LETTERS, f"{CONTRIBUTOR} {OWNER}"),
     (may.OWNER, "", "", "", ""),
     (may.READ, "o", "r", "r", f"{READER} {CONTRIBUTOR} {OWNER}"),
+    (may.READ_UNCOMMITTED, "o", "r", "r", f"{READER} {CONTRIBUTOR} {OWNER}"),
     (may.WRITE, "o", "w", "w", f"{CONTRIBUTOR} {OWNER}"),
     (may.CREATE_OR_WRITE, "o", "cw", "cw", f"{CONTRIBUTOR} {OWNER}"),
     (may.ADD_OR_WRITE, "o", "aw", "aw", f"{CONTRIBUTOR} {OWNER}"),
@@ -85,6 +88,16 @@ def test_what_a_lease_demands(action: str, breaks: bool) -> None:
     headers = {"x-ms-lease-action": action}
     assert may.lease_requirement(headers) is (may.DELETE_OR_WRITE if breaks else may.WRITE)
     assert may.container_lease_requirement(headers) is (may.BREAK_CONTAINER_LEASE if breaks else may.WRITE_CONTAINER)
+
+
+@pytest.mark.parametrize(
+    ("type_", "is_public"), [(None, True), ("committed", True), ("Committed", True), ("all", False), ("", False)]
+)
+def test_only_committed_blocks_are_public(type_: str | None, is_public: bool) -> None:
+    requirement = may.block_list_requirement({} if type_ is None else {"blocklisttype": type_})
+    assert requirement is (may.READ if is_public else may.READ_UNCOMMITTED)
+    reader = Grant("anonymous", may.LEVELS["blob"], scope=BlobScope("c"), anonymous_code="ResourceNotFound")
+    assert permits(reader, requirement, "c/b") is is_public
 
 
 def test_what_blocks_demand() -> None:

@@ -42,7 +42,7 @@ OTHERS = st.sampled_from(
         {"sealed": True, "sequence": 7},
         {"tier": "Cool", "tier_changed": NOW},
         {"tier": "Archive", "archive": Archive("Hot", "High")},
-        {"copy": Copy("i", "http://h/?a=1&b", "success", "1/1", NOW)},
+        {"copy": Copy("i", "http://h/a&b", "success", "1/1", NOW)},
         {"deleted": NOW, "expires": NOW + 1},
     ]
 )

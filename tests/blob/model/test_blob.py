@@ -3,10 +3,11 @@
 from dataclasses import replace
 from uuid import UUID
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lazulite.blob.model.blob import Archive, Blob, BlobType, ContentHeaders, Copy, etag_of, read_blob
+from lazulite.blob.model.blob import Archive, Blob, BlobType, ContentHeaders, Copy, etag_of, read_blob, shown_source
 from lazulite.blob.model.lease import Lease
 
 _TEXT = st.text(max_size=20)
@@ -32,7 +33,7 @@ BLOBS = st.builds(
     tier=_TEXT,
     tier_changed=_TICKS,
     archive=st.none() | st.builds(Archive, _TEXT, _TEXT),
-    copy=st.none() | st.builds(Copy, _TEXT, _TEXT, _TEXT, _TEXT, _TICKS, _TEXT),
+    copy=st.none() | st.builds(Copy, _TEXT, _TEXT.map(shown_source), _TEXT, _TEXT, _TICKS, _TEXT),
     version=_TICKS,
     deleted=_TICKS,
     expires=_TICKS,
@@ -42,6 +43,31 @@ BLOBS = st.builds(
 @given(BLOBS)
 def test_a_stored_blob_is_read_as_it_was(blob: Blob) -> None:
     assert read_blob(blob.to_bytes()) == blob
+
+
+def test_the_source_of_an_old_row_is_shown_without_its_credentials() -> None:
+    copy = Copy("id", "https://a.example/c/b?sv=2021-12-02&snapshot=2020&sig=secret", "success", "1/1", 1)
+    old = Blob(type=BlobType.BLOCK, modified=1, created=1, copy=copy).to_bytes()
+    assert b"secret" in old
+    found = read_blob(old)
+    assert found.copy == copy._replace(source="https://a.example/c/b?snapshot=2020")
+    assert b"secret" not in found.to_bytes(), "the next write drops them from the store"
+
+
+@pytest.mark.parametrize(
+    ("query", "shown"),
+    [
+        ("", ""),
+        ("?", ""),
+        ("?snapshot=1&sig=s", "?snapshot=1"),
+        ("?SIG=s&VersionId=2", "?VersionId=2"),
+        ("?s%69g=s", ""),
+        ("?X-Amz-Signature=s&token=s&sharesnapshot=3", "?sharesnapshot=3"),
+        ("?se=1&sp=r&skoid=i&snapshot=1&snapshot=2", "?snapshot=1&snapshot=2"),
+    ],
+)
+def test_of_the_query_of_a_source_only_the_state_of_the_blob_is_shown(query: str, shown: str) -> None:
+    assert shown_source(f"https://a.example/c/b{query}") == f"https://a.example/c/b{shown}"
 
 
 def test_bytes_are_held_by_a_list_a_content_or_the_row() -> None:

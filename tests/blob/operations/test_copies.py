@@ -192,9 +192,13 @@ async def test_tags_are_copied_on_request_alone(world: World) -> None:
     for kind in ({}, TYPE):
         assert (await write(world, "copy", **kind)).status in (201, 202)
         assert "x-ms-tag-count" not in (await world.ask("HEAD", "docs/copy")).headers
-        assert (await write(world, "copy", **kind, x_ms_copy_source_tag_option="COPY")).status in (201, 202)
+        rejected = await write(world, "copy", **kind, x_ms_copy_source_tag_option="COPY")
+        assert (rejected.status, rejected.code) == (403, "CannotVerifyCopySource"), "the source's SAS permits no tags"
+        url = f"{BASE}/source?{sas('rt')}"
+        copied = await write(world, "copy", source=url, **kind, x_ms_copy_source_tag_option="COPY")
+        assert copied.status in (201, 202)
         assert (await world.ask("HEAD", "docs/copy")).headers["x-ms-tag-count"] == "1"
-        both = await write(world, "copy", **kind, x_ms_copy_source_tag_option="COPY", x_ms_tags="a=b")
+        both = await write(world, "copy", **kind, x_ms_copy_source_tag_option="COPY", x_ms_tags="a=b", source=url)
         assert both.code == "BothUserTagsAndSourceTagsCopyPresentException"
     found = await world.ask("GET", "", "comp=blobs&where=colour%3D%27red%27")
     assert b"<Name>copy</Name>" in found.body

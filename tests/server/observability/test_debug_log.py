@@ -28,16 +28,19 @@ def test_an_exchange() -> None:
         client="192.0.2.1",
         id="i",
     )
-    response = Response(403, [("X", "1\r\nforged"), ("Location", "http://a/?sig=SECRET")], b"SECRET", "Code")
+    response = Response(
+        403, [("Server", "1\r\nforged"), ("X", "SECRET"), ("Location", "http://a/?sig=SECRET")], b"SECRET", "Code"
+    )
     assert logged(request, response) == (
         "1970-01-01T00:00:00.000Z i 192.0.2.1 1.500 ms\n"
-        "> GET /t?sv=2019-02-02&sig=REDACTED&x=y (2 bytes)\n"
+        "> GET /t?sv=2019-02-02&sig=REDACTED&REDACTED (2 bytes)\n"
         "> host: a\n"
         "> authorization: REDACTED\n"
-        "> referer: http://a/?SIG=REDACTED&b\n"
+        "> referer: http://a/?REDACTED\n"
         "< 403 Code (3 bytes)\n"
-        "< X: 1\\x0d\\x0aforged\n"
-        "< Location: http://a/?sig=REDACTED\n"
+        "< Server: 1\\x0d\\x0aforged\n"
+        "< X: REDACTED\n"
+        "< Location: http://a/?REDACTED\n"
     )
 
 
@@ -81,11 +84,53 @@ def test_a_secret_in_any_spelling_is_taken_out(text: str) -> None:
     assert "SECRET" not in redact(text)
 
 
-@pytest.mark.parametrize("name", ["Authorization", "X-Original-Authorization", "X-MS-Token", "X-Api-Key", "Cookie"])
-def test_fields_that_hold_secrets_by_their_name(name: str) -> None:
-    output = io.BytesIO()
-    log = DebugLog(output)
-    request = Request("GET", "/t", headers={name.lower(): "abc SECRET"}, id="id")
-    log.record(Exchange(request, Response(200), 1.0, 0, 0))
-    log.close()
-    assert b"SECRET" not in output.getvalue()
+SECRET_FIELDS = (
+    *("authorization", "x-original-authorization", "x-ms-token", "x-api-key", "cookie", "proxy-authorization"),
+    *("x-ms-encryption-key", "x-ms-encryption-key-sha256", "x-ms-source-encryption-key", "x-ms-lease-id"),
+    *("x-ms-proposed-lease-id", "x-ms-meta-note", "x-ms-tags", "x-ms-if-tags", "x-ms-source-if-tags"),
+    *("x-ms-copy-source-authorization", "x-ms-popreceipt", "x-ms-unknown", "set-cookie"),
+)
+
+
+@pytest.mark.parametrize("name", SECRET_FIELDS)
+def test_fields_that_are_not_named_are_written_without_values(name: str) -> None:
+    request = Request("GET", "/t", headers={name: "abc SECRET"}, id="id")
+    text = logged(request, Response(200, [(name, "SECRET")]))
+    assert "SECRET" not in text
+    assert f"> {name}: REDACTED\n" in text
+    assert f"< {name}: REDACTED\n" in text
+
+
+@pytest.mark.parametrize(
+    ("query", "shown"),
+    [
+        ("popreceipt=SECRET&visibilitytimeout=1", "popreceipt=REDACTED&visibilitytimeout=1"),
+        ("PopReceipt=SECRET", "popreceipt=REDACTED"),
+        ("pop%72eceipt=SECRET", "REDACTED"),
+        ("comp=list&X-Amz-Signature=SECRET", "comp=list&REDACTED"),
+        ("SECRET", "REDACTED"),
+        ("SECRET=", "REDACTED"),
+        ("sig%3DSECRET", "REDACTED"),
+        ("$filter=a eq 1&skoid=SECRET&ske=2", "$filter=a eq 1&skoid=REDACTED&ske=2"),
+        ("marker=Bearer SECRET", "marker=Bearer REDACTED"),
+    ],
+)
+def test_parameters_that_are_not_named_are_not_written(query: str, shown: str) -> None:
+    assert f"> GET /t?{shown} (2 bytes)\n" in logged(Request("GET", "/t", query), Response(200))
+
+
+@pytest.mark.parametrize("name", ["x-ms-copy-source", "location", "referer"])
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("https://s3.example/b/k?X-Amz-Signature=SECRET", "https://s3.example/b/k?REDACTED"),
+        ("https://user:SECRET@a.example/b", "https://REDACTED@a.example/b"),
+        ("https://a.example/b#SECRET", "https://a.example/b"),
+        ("/acct/c/b?sig=SECRET", "/acct/c/b?REDACTED"),
+        ("https://a.example/sig=SECRET", "https://a.example/sig=REDACTED"),
+    ],
+)
+def test_what_is_written_of_a_url(name: str, url: str, shown: str) -> None:
+    text = logged(Request("PUT", "/t", headers={name: url}), Response(200, [(name, url)]))
+    assert f"> {name}: {shown}\n" in text
+    assert f"< {name}: {shown}\n" in text

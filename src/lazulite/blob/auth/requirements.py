@@ -7,6 +7,7 @@ reference.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from lazulite.auth.grant import Grant, Requirement, either, permits
 from lazulite.blob.auth.versions import NEW_BLOCKS_SINCE
@@ -29,11 +30,16 @@ WRITE_CONTAINER = Requirement("c", ("w",), actions=either("containers/write"))
 DELETE_CONTAINER = Requirement("c", ("d",), actions=either("containers/delete"))
 BREAK_CONTAINER_LEASE = Requirement("c", ("d", "w"), actions=either("containers/write"))
 LIST = Requirement("c", ("l",), ("l",), either("blobs/read"), public=CONTAINER)
+LIST_UNPUBLISHED = replace(LIST, public="")
+"""Of uncommitted and deleted blobs. *Unverified* for the latter: without credentials, no request sees them."""
+LIST_TAGS = Requirement("c", ("t",), ("t",), either("tags/read"))
+"""Beside `LIST`. Source: azure-sdk-for-rust#1318, azure-sdk-for-python#35718."""
 FIND = Requirement("o", ("f",), ("f",), either("blobs/filter"))
 CONTAINER_BATCH = Requirement("", _ANY, _ANY, either("containers/write"))
 OWNER = Requirement("c", shared_key_only=True)
 
 READ = Requirement("o", ("r",), ("r",), either("blobs/read"), public=BLOB)
+READ_UNCOMMITTED = replace(READ, public="")
 WRITE = Requirement("o", ("w",), ("w",), either("blobs/write"))
 CREATE_OR_WRITE = Requirement("o", ("c", "w"), ("c", "w"), _CREATE)
 """Of an operation that creates a blob; where there is one, `may_overwrite` is demanded, too."""
@@ -47,6 +53,11 @@ READ_TAGS = Requirement("o", ("t",), ("t",), either("tags/read"))
 WRITE_TAGS = Requirement("o", ("t",), ("t",), either("tags/write"))
 
 _BREAK = "break"
+
+
+def block_list_requirement(parameters: Mapping[str, str]) -> Requirement:
+    """Return what Get Block List demands: only the committed blocks of a public blob are public."""
+    return READ if parameters.get("blocklisttype", "committed").lower() == "committed" else READ_UNCOMMITTED
 
 
 def delete_requirement(parameters: Mapping[str, str]) -> Requirement:

@@ -23,6 +23,7 @@ _STORED = (
 )
 """For each of `ContentHeaders`: its header, and the usual one that stands in for it."""
 
+IF_TAGS = "x-ms-if-tags"
 SOURCE_PREFIX = "x-ms-source-"
 """Of the conditional headers on the source of a copy."""
 
@@ -94,7 +95,7 @@ def conditions_of(headers: Headers, prefix: str = "", *, writes: bool) -> Condit
         if error.header:
             raise invalid_header(error.header, headers[error.header]) from None
         raise ServiceError("MultipleConditionHeadersNotSupported") from None
-    name = f"{prefix}if-tags" if prefix == SOURCE_PREFIX else "x-ms-if-tags"
+    name = f"{prefix}if-tags" if prefix == SOURCE_PREFIX else IF_TAGS
     text = headers.get(name)
     return conditions if text is None else conditions._replace(tags=read_if_tags(text, name))
 

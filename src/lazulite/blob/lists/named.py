@@ -118,6 +118,8 @@ class NamedBlobs:
 
     def _listed(self, name: str, blob: Blob, *, is_base: bool = False) -> ListedBlob:
         include = self._include
+        if not self._request.shows_tags:
+            blob = replace(blob, tags=())
         listed = listed_blob(name, blob, self._request.version, self._now, is_base=is_base, with_copy="copy" in include)
         if "metadata" in include:
             listed.metadata = blob.metadata

@@ -17,6 +17,8 @@ class ListRequest:
     prefix: str = ""
     delimiter: str = ""
     include: frozenset[str] = frozenset()
+    shows_tags: bool = True
+    """Whether the request may read tags; else it does not see their number either."""
     start: str = ""
     """The first name."""
     end: str | None = None

@@ -46,12 +46,16 @@ class ContentHeaders(NamedTuple):
 NO_HEADERS = ContentHeaders()
 
 
+SHOWN_PARAMETERS = frozenset({"snapshot", "versionid", "sharesnapshot"})
+"""What is kept of the query of a copy's source. All else may be a credential: a SAS, or another server's signature."""
+
+
 class Copy(NamedTuple):
     """The last copy to a blob."""
 
     id: str
     source: str
-    """The URL."""
+    """The URL, as `shown_source` returns it: each reader of the copy sees it."""
     status: str
     progress: str
     completed: int
@@ -133,6 +137,13 @@ class Blob:
         return json.dumps(found, separators=(",", ":")).encode() + b"\n" + self.inline
 
 
+def shown_source(url: str) -> str:
+    """Return the URL of a copy's source without its credentials."""
+    place, _, query = url.partition("?")
+    kept = [pair for pair in query.split("&") if pair.partition("=")[0].lower() in SHOWN_PARAMETERS]
+    return f"{place}?{'&'.join(kept)}" if kept else place
+
+
 def etag_of(ticks: int) -> str:
     """Return the ETag of what was modified at a time, without quotes."""
     return f"0x{ticks + _YEAR_1_TICKS:X}"
@@ -167,7 +178,8 @@ _DECODERS: Mapping[str, Callable[[Any], object]] = {
     "tags": _pairs,
     "lease": lambda given: Lease(UUID(given[0]), *given[1:]),
     "archive": lambda given: Archive(*given),
-    "copy": lambda given: Copy(*given),
+    # A row of an earlier version may have the whole URL.
+    "copy": lambda given: Copy(given[0], shown_source(given[1]), *given[2:]),
 }
 _read_json = json.JSONDecoder().raw_decode
 """Reads a line without white space at its beginning, as `to_bytes` makes it."""

@@ -4,7 +4,8 @@ from contextlib import aclosing
 from dataclasses import replace
 from uuid import UUID
 
-from lazulite.blob.auth.requirements import may_overwrite
+from lazulite.auth.grant import permits
+from lazulite.blob.auth.requirements import READ_UNCOMMITTED, may_overwrite
 from lazulite.blob.call import Call
 from lazulite.blob.headers.request import lease_id
 from lazulite.blob.headers.response import ENCRYPTED, version_of
@@ -128,7 +129,7 @@ async def get_block_list(call: Call) -> Response:
         if blob is not None and blob.deleted:
             blob = None
         ledger = read_ledger(await call.context.engine.get(*partition, LEDGER) if row == CURRENT else None)
-        if blob is None and not ledger.upload:
+        if blob is None and not (ledger.upload and permits(call.grant, READ_UNCOMMITTED, call.resource.name)):
             raise ServiceError("BlobNotFound")
         headers = [XML_TYPE] if blob is None else _headers_of(call, blob, given)
         number = 0 if blob is None else blob.list

@@ -14,7 +14,7 @@ from lazulite.blob.headers.request import DEFAULT_TYPE, lease_id, read_content_h
 from lazulite.blob.headers.response import written
 from lazulite.blob.leasing import check_lease
 from lazulite.blob.limits import PUT_BLOB_BYTES_MAX
-from lazulite.blob.model.blob import Blob, BlobType, ContentHeaders, Copy
+from lazulite.blob.model.blob import Blob, BlobType, ContentHeaders, Copy, shown_source
 from lazulite.blob.model.byte_range import read_source_range
 from lazulite.blob.model.draft import Draft
 from lazulite.blob.operations.creation import Creation
@@ -81,7 +81,7 @@ class _Copying:
         headers = call.request.headers
         self._call = call
         self._blob = blob
-        self._source = headers[SOURCE]
+        self._source = shown_source(headers[SOURCE])
         self._seals = read_flag(headers, "x-ms-seal-blob")
         if self._seals and blob.type is not BlobType.APPEND:
             raise invalid_header("x-ms-seal-blob", "true")

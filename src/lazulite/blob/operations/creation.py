@@ -14,12 +14,13 @@ from lazulite.blob.model.tags import read_tags_header
 from lazulite.blob.operations.tiers import read_tier
 from lazulite.blob.storage.catalog import Container
 from lazulite.blob.storage.tag_index import NOT_INDEXED, index_tags
+from lazulite.blob.transfers.sources import COPY_TAGS, TAG_OPTION
 from lazulite.blob.versions import TAGS_SINCE
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.header_errors import invalid_header
 from lazulite.protocol.metadata import read_metadata
 
-_TAG_OPTION, _REPLACE = "x-ms-copy-source-tag-option", "REPLACE"
+_REPLACE = "REPLACE"
 
 
 class Creation:
@@ -73,9 +74,9 @@ class Creation:
         Raises:
             ServiceError: `InvalidHeaderValue`; the credentials do not permit it; or the request has tags of its own.
         """
-        text = self._call.request.headers.get(_TAG_OPTION, _REPLACE)
-        if text not in (_REPLACE, "COPY"):
-            raise invalid_header(_TAG_OPTION, text)
+        text = self._call.request.headers.get(TAG_OPTION, _REPLACE)
+        if text not in (_REPLACE, COPY_TAGS):
+            raise invalid_header(TAG_OPTION, text)
         if text == _REPLACE:
             return
         if "x-ms-tags" in self._call.request.headers:

@@ -4,8 +4,8 @@ from collections.abc import AsyncGenerator
 from collections.abc import Set as AbstractSet
 from contextlib import aclosing
 
-from lazulite.auth.grant import authorize
-from lazulite.blob.auth.requirements import LIST
+from lazulite.auth.grant import authorize, permits
+from lazulite.blob.auth.requirements import LIST, LIST_TAGS, LIST_UNPUBLISHED
 from lazulite.blob.call import Call
 from lazulite.blob.leasing import lease_facts
 from lazulite.blob.limits import BLOBS_OF_LIST_MAX, CONTAINERS_MAX
@@ -30,6 +30,13 @@ _BLOB_WORDS = frozenset(
         *("immutabilitypolicy", "legalhold", "permissions"),
     )
 )
+_REQUIREMENTS = {
+    "tags": LIST_TAGS,
+    "uncommittedblobs": LIST_UNPUBLISHED,
+    "deleted": LIST_UNPUBLISHED,
+    "deletedwithversions": LIST_UNPUBLISHED,
+}
+"""Of the words of `include` that need more than `LIST`."""
 _CONTAINER_WORDS = frozenset(("metadata", "deleted", "system"))
 _ECHOED = (("Prefix", "prefix"), ("Marker", "marker"), ("MaxResults", "maxresults"), ("Delimiter", "delimiter"))
 _HEADERS = (XML_TYPE, NO_CACHE)
@@ -41,8 +48,12 @@ async def list_blobs(call: Call) -> Response:
     A token for a directory reaches the names that begin with the prefix.
     """
     parameters = call.parameters
-    authorize(call.grant, LIST, f"{call.resource.container}/{parameters.get('prefix', '')}")
+    listed = f"{call.resource.container}/{parameters.get('prefix', '')}"
+    authorize(call.grant, LIST, listed)
     most, include = read_most(parameters, BLOBS_OF_LIST_MAX), read_include(call.request, _BLOB_WORDS)
+    for word, requirement in _REQUIREMENTS.items():
+        if word in include:
+            authorize(call.grant, requirement, listed)
     delimiter = parameters.get("delimiter", "")
     if delimiter and "snapshots" in include:
         raise invalid_parameter("delimiter", delimiter, "Snapshots cannot be listed with a delimiter.")
@@ -54,6 +65,7 @@ async def list_blobs(call: Call) -> Response:
         prefix=parameters.get("prefix", ""),
         delimiter=delimiter,
         include=include,
+        shows_tags=permits(call.grant, LIST_TAGS, listed),
         start=parameters.get("startfrom", "") if call.version >= START_SINCE else "",
         end=parameters.get("endbefore") or None if call.version >= END_SINCE else None,
         marker=read_marker(parameters.get("marker", "")),

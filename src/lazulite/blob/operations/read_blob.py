@@ -117,5 +117,6 @@ async def _readable(call: Call, container: Container, row: str) -> Blob:
     blob = await call.find(container, row)
     require_met(conditions.read(blob.validators))
     check_lease(blob.lease, call.context.present(), given)
+    blob = call.hide_tags(blob)
     wanted = {_OVERRIDES[name]: value for name, value in call.grant.response_headers}
     return replace(blob, headers=blob.headers._replace(**wanted)) if wanted else blob

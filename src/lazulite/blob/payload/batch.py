@@ -14,6 +14,7 @@ from lazulite.protocol.message import Response
 from lazulite.protocol.multipart.parser import Head, read_parts
 from lazulite.protocol.query_string import parse_query_string
 from lazulite.protocol.steps import Steps
+from lazulite.service.routing import component_of
 
 PARTS_MAX = 256
 BODY_BYTES_MAX = 4 * 1024 * 1024
@@ -31,6 +32,10 @@ class PartKind(Enum):
 
     DELETE_BLOB = "DeleteBlob"
     SET_TIER = "SetBlobTier"
+
+
+_KINDS = {("DELETE", ""): PartKind.DELETE_BLOB, ("PUT", "tier"): PartKind.SET_TIER}
+"""The method and the component of a request -> what it does. No other operation runs in a batch."""
 
 
 class PartRequest(NamedTuple):
@@ -83,12 +88,11 @@ def _request(head: Head) -> PartRequest:
 
 
 def _kind(request: PartRequest) -> PartKind:
-    component = parse_query_string(request.query).get("comp", "").lower()
-    if request.head.method == "DELETE" and not component:
-        return PartKind.DELETE_BLOB
-    if request.head.method == "PUT" and component == "tier":
-        return PartKind.SET_TIER
-    raise ServiceError("InvalidInput")
+    # With `restype`, a container or the account would be addressed.
+    kind = _KINDS.get((request.head.method, component_of(parse_query_string(request.query))))
+    if kind is None:
+        raise ServiceError("InvalidInput")
+    return kind
 
 
 def write_part(response: Response, facts: PartFacts) -> bytes:

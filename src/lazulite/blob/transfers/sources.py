@@ -10,6 +10,7 @@ from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 
 from lazulite.auth.grant import SHARED_KEY_GRANT
+from lazulite.blob.auth.requirements import READ_TAGS
 from lazulite.blob.call import Call
 from lazulite.blob.headers.request import SOURCE_PREFIX, conditions_of, require_header
 from lazulite.blob.model.blob import Blob
@@ -27,6 +28,8 @@ from lazulite.protocol.message import Request
 from lazulite.protocol.query_string import parse_query_string
 
 SOURCE = "x-ms-copy-source"
+TAG_OPTION, COPY_TAGS = "x-ms-copy-source-tag-option", "COPY"
+_IF_TAGS = f"{SOURCE_PREFIX}if-tags"
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +116,8 @@ async def _own_source(
         source = await kernel.admit(
             request, SHARED_KEY_GRANT if use is SourceUse.COPY and _is_opened(call, found) else None
         )
+        if _IF_TAGS in call.request.headers or call.request.headers.get(TAG_OPTION) == COPY_TAGS:
+            source.authorize(READ_TAGS)
         blob = await source.find(await source.container())
         if not allows_archived:
             online(blob)
