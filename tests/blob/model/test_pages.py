@@ -1,13 +1,15 @@
 """Page blobs, beside a plain model: each page has a text and the epoch of its write, or nothing."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lazulite.blob.model.byte_range import PAGE_BYTES
-from lazulite.blob.model.page_ranges import PageRange, changed_ranges, joined, written_ranges
+from lazulite.blob.model.page_ranges import PageRange, append_ranges, changed_ranges, written_ranges
 from lazulite.blob.model.pages import (
     SEGMENT_BYTES,
     Extent,
@@ -47,7 +49,9 @@ class Blob:
         self.rows: dict[str, bytes] = {}
         self.contents: dict[int, bytes] = {}
         self.model: State = {}
-        self.snapshots: list[State] = []
+        self.cleared: dict[int, int] = {}
+        """By the number of a page without bytes: the epoch in which it was cleared."""
+        self.snapshots: list[tuple[State, dict[int, int]]] = []
         self._token = 0
 
     @property
@@ -56,7 +60,7 @@ class Blob:
 
     def change(self, kind: str, first: int, last: int) -> None:
         if kind == "snapshot":
-            self.snapshots.append(dict(self.model))
+            self.snapshots.append((dict(self.model), dict(self.cleared)))
             return
         for base, start, stop in segments_of(FIRST + first * PAGE_BYTES, FIRST + last * PAGE_BYTES):
             value = self.rows.get(segment_row(LIST, base))
@@ -77,9 +81,11 @@ class Blob:
         texts = [self._text() for _ in pages]
         for page, text in zip(pages, texts, strict=True):
             if kind == "clear":
-                self.model.pop(page, None)
+                if self.model.pop(page, None) is not None:
+                    self.cleared[page] = self.epoch
             else:
                 self.model[page] = (text, self.epoch)
+                self.cleared.pop(page, None)
         if kind == "clear":
             return segment.clear(start, stop, self.epoch)
         if kind == "inline":
@@ -116,6 +122,14 @@ class Blob:
                     yield bytes(piece.length) if piece.inline is None else piece.inline
 
 
+def joined(parts: Iterable[tuple[int, Iterable[PageRange]]]) -> Iterator[PageRange]:
+    """Yield the ranges of a blob, given the offset and the ranges of each segment."""
+    found: list[PageRange] = []
+    for base, ranges in parts:
+        append_ranges(found, base, ranges)
+    yield from found
+
+
 def ranges_of(pages: dict[int, bool]) -> list[PageRange]:
     """Return the joined ranges of pages; true for a cleared one."""
     found: list[PageRange] = []
@@ -132,19 +146,19 @@ def test_pages_and_snapshots_are_those_of_the_model(changes: list[tuple[str, tup
     blob = Blob()
     for kind, (first, last) in changes:
         blob.change(kind, first, last)
-    states = [*blob.snapshots, blob.model]
+    states = [*blob.snapshots, (blob.model, blob.cleared)]
     parts = list(segments_of(FIRST, STOP))
-    for epoch, state in enumerate(states):
+    for epoch, (state, cleared) in enumerate(states):
         assert blob.read(epoch) == b"".join(state.get(page, (bytes(PAGE_BYTES), 0))[0] for page in range(PAGES))
         written = joined((base, written_ranges(blob.segment(base, epoch), *part)) for base, *part in parts)
         assert list(written) == ranges_of(dict.fromkeys(state, False))
-        for past, older in enumerate(states[:epoch]):
+        for past in range(epoch):
             found = joined(
                 (base, changed_ranges(blob.segment(base, past), blob.segment(base, epoch), past, *part))
                 for base, *part in parts
             )
             changed = {page: False for page, (_, written_in) in state.items() if written_in > past}
-            assert list(found) == ranges_of(changed | dict.fromkeys(older.keys() - state.keys(), True))
+            assert list(found) == ranges_of(changed | {page: True for page in cleared if cleared[page] > past})
 
 
 @given(CHANGES)
@@ -172,6 +186,33 @@ def test_a_segment_survives_its_row(changes: list[tuple[str, tuple[int, int]]]) 
             for before, each in zip(stops, segment.extents, strict=False)
         )
         assert len(segment.inline) == sum(each.stop - each.start for each in segment.extents if each.content is None)
+        ranges = sorted(
+            [*((each.start, each.stop) for each in segment.extents), *(each[:2] for each in segment.cleared)]
+        )
+        assert all(one[1] <= other[0] for one, other in pairwise(ranges))
+        assert all(each.epoch for each in segment.cleared)
+
+
+@given(CHANGES)
+def test_a_row_without_its_cleared_ranges_has_the_same_pages(changes: list[tuple[str, tuple[int, int]]]) -> None:
+    """Rows of earlier releases lack them. A diff then has those pages as cleared that the snapshot had."""
+    blob = Blob()
+    for kind, (first, last) in changes:
+        blob.change(kind, first, last)
+        blob.rows = {
+            row: replace(segment, cleared=()).to_bytes()
+            for row, value in blob.rows.items()
+            if (segment := read_segment(value)).extents
+        }
+    states = [*blob.snapshots, (blob.model, blob.cleared)]
+    parts = list(segments_of(FIRST, STOP))
+    for past, (older, _) in enumerate(states):
+        found = joined(
+            (base, changed_ranges(blob.segment(base, past), blob.segment(base, blob.epoch), past, *part))
+            for base, *part in parts
+        )
+        changed = {page: False for page, (_, written_in) in blob.model.items() if written_in > past}
+        assert list(found) == ranges_of(changed | dict.fromkeys(older.keys() - blob.model.keys(), True))
 
 
 @given(st.binary())

@@ -17,6 +17,7 @@ REJECTED = (412, "SequenceNumberConditionNotMet")
 PAGES = 3 * SEGMENT_BYTES // PAGE
 UPDATE, CLEAR = {"x_ms_page_write": "update"}, {"x_ms_page_write": "clear"}
 _RANGE = re.compile(rb"<(PageRange|ClearRange)><Start>(\d+)</Start><End>(\d+)</End>")
+_MARKER = re.compile(rb"<NextMarker(?: /)?>(\d*)")
 
 
 @pytest.fixture
@@ -52,6 +53,7 @@ async def test_any_history_reads_as_its_model(world: World, seed: int) -> None:
     random = Random(seed)
     await create(world)
     pages: dict[int, bytes] = {}
+    cleared: dict[int, int] = {}
     snapshots: list[tuple[str, dict[int, bytes]]] = []
     for step in range(60):
         count = random.choice([1, 2, 16, 128, 4096])
@@ -60,7 +62,8 @@ async def test_any_history_reads_as_its_model(world: World, seed: int) -> None:
         if random.random() < 0.3:
             answer = await world.ask("PUT", PATH, "comp=page", b"", VERSION, x_ms_range=within, **CLEAR)
             for page in range(first, first + count):
-                pages.pop(page, None)
+                if pages.pop(page, None) is not None:
+                    cleared[page] = len(snapshots)
         else:
             data = random.randbytes(count * PAGE)
             answer = await world.ask("PUT", PATH, "comp=page", data, VERSION, x_ms_range=within, **UPDATE)
@@ -71,17 +74,38 @@ async def test_any_history_reads_as_its_model(world: World, seed: int) -> None:
             snapshots.append((quote(taken.headers["x-ms-snapshot"]), dict(pages)))
     assert (await world.ask("GET")).body == bytes_of(pages)
     assert await ranges(world) == written(pages)
-    for snapshot, model in snapshots:
+    for epoch, (snapshot, model) in enumerate(snapshots, 1):
         assert (await world.ask("GET", query=f"snapshot={snapshot}")).body == bytes_of(model)
         assert await ranges(world, f"&snapshot={snapshot}") == written(model)
         found = {page: kind for kind, start, end in await ranges(world, f"&prevsnapshot={snapshot}")
                  for page in range(start // PAGE, (end + 1) // PAGE)}  # fmt: skip
         changed = {page for page in range(PAGES) if pages.get(page) != model.get(page)}
         assert changed <= found.keys(), "each page that differs is in a range"
-        assert {page for page, kind in found.items() if kind == "ClearRange"} == model.keys() - pages.keys()
+        gone = {page for page, past in cleared.items() if past >= epoch and page not in pages}
+        assert {page for page, kind in found.items() if kind == "ClearRange"} == gone
+        paged, marker = [], ""
+        while found:
+            answer = await world.ask(
+                "GET", query=f"comp=pagelist&prevsnapshot={snapshot}&maxresults=50&marker={marker}"
+            )
+            assert len(_RANGE.findall(answer.body)) <= 50
+            paged += _RANGE.findall(answer.body)
+            marker = _MARKER.findall(answer.body)[0].decode()
+            if not marker:
+                break
+        assert {page: kind.decode() for kind, start, end in paged
+                for page in range(int(start) // PAGE, (int(end) + 1) // PAGE)} == found  # fmt: skip
     await world.ask("DELETE", x_ms_delete_snapshots="include")
     assert await world.kept() == set()
     assert await world.rows() == []
+
+
+async def test_a_long_range_does_not_end_a_page_of_the_list(world: World) -> None:
+    await create(world)
+    for base in range(0, PAGES * PAGE, SEGMENT_BYTES):
+        data, within = b"x" * SEGMENT_BYTES, f"bytes={base}-{base + SEGMENT_BYTES - 1}"
+        await world.ask("PUT", PATH, "comp=page", data, VERSION, x_ms_range=within, **UPDATE)
+    assert await ranges(world, "&maxresults=1") == [("PageRange", 0, PAGES * PAGE - 1)]
 
 
 async def test_what_is_cut_off_reads_as_zeros_when_the_blob_grows_again(world: World) -> None:

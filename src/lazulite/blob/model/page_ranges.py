@@ -1,9 +1,13 @@
 """The ranges that Get Page Ranges returns: written pages, or what changed since a snapshot. Source: REST reference."""
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator
+from operator import itemgetter
 from typing import NamedTuple
 
 from lazulite.blob.model.pages import Segment
+
+_STOP = itemgetter(1)
 
 
 class PageRange(NamedTuple):
@@ -25,6 +29,8 @@ def written_ranges(segment: Segment, start: int, stop: int) -> Iterator[PageRang
 def changed_ranges(then: Segment, now: Segment, epoch: int, start: int, stop: int) -> Iterator[PageRange]:
     """Yield in order the pages in a part of a segment that were written or cleared since a snapshot. Ranges may touch.
 
+    A page that was both written and cleared since is cleared (§44).
+
     Args:
         then: the segment as it was in the snapshot.
         now: as it is, or as it was in a later snapshot.
@@ -32,37 +38,48 @@ def changed_ranges(then: Segment, now: Segment, epoch: int, start: int, stop: in
         start: of the part.
         stop: of the part.
     """
+    since = [(each.start, each.stop) for each in now.cleared if each.epoch > epoch]
+    gone = _union([*since, *((each.start, each.stop) for each in then.within(start, stop))])
     at = start
     for extent in now.within(start, stop):
-        yield from _cleared(then, at, extent.start)
+        yield from _cleared(gone, at, extent.start)
         if extent.epoch > epoch:
             yield PageRange(extent.start, extent.stop)
         at = extent.stop
-    yield from _cleared(then, at, stop)
+    yield from _cleared(gone, at, stop)
 
 
-def _cleared(then: Segment, start: int, stop: int) -> Iterator[PageRange]:
-    """Yield what was written in a part that has no pages now."""
-    if start < stop:
-        for extent in then.within(start, stop):
-            yield PageRange(extent.start, extent.stop, is_cleared=True)
+def _union(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return the ranges that cover the same pages, in order and without overlaps."""
+    found: list[tuple[int, int]] = []
+    for start, stop in sorted(ranges):
+        if found and start <= found[-1][1]:
+            found[-1] = found[-1][0], max(stop, found[-1][1])
+        else:
+            found.append((start, stop))
+    return found
 
 
-def joined(parts: Iterable[tuple[int, Iterable[PageRange]]]) -> Iterator[PageRange]:
-    """Yield the ranges of a blob: those of its segments, with touching ones of one kind joined.
+def _cleared(gone: list[tuple[int, int]], start: int, stop: int) -> Iterator[PageRange]:
+    """Yield what is gone of a part that has no pages now."""
+    for index in range(bisect_right(gone, start, key=_STOP) if start < stop else len(gone), len(gone)):
+        first, last = gone[index]
+        if first >= stop:
+            return
+        yield PageRange(max(first, start), min(last, stop), is_cleared=True)
+
+
+def append_ranges(found: list[PageRange], base: int, ranges: Iterable[PageRange]) -> None:
+    """Append the ranges of the next segment to those of the blob; touching ones of one kind become one.
 
     Args:
-        parts: the offset of each segment, in order, and its ranges.
+        found: the ranges of the segments before it.
+        base: its offset.
+        ranges: of the segment, in order.
     """
-    last: PageRange | None = None
-    for base, ranges in parts:
-        for start, stop, is_cleared in ranges:
-            found = PageRange(base + start, base + stop, is_cleared)
-            if last is not None and last.stop == found.start and last.is_cleared == is_cleared:
-                last = last._replace(stop=found.stop)
-            else:
-                if last is not None:
-                    yield last
-                last = found
-    if last is not None:
-        yield last
+    for start, stop, is_cleared in ranges:
+        last = found[-1] if found else None
+        if last is not None and last.stop == base + start and last.is_cleared == is_cleared:
+            found[-1] = last._replace(stop=base + stop)
+        else:
+            found.append(PageRange(base + start, base + stop, is_cleared))

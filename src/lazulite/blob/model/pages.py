@@ -8,9 +8,14 @@ Snapshots share the rows. Their number so far is the blob's *epoch*: a snapshot 
 blob goes on with the next one. A segment says since which epoch it is as it is. The first change in a later epoch keeps
 the old segment in a row of its own, `history_row`, with the last epoch in which it was so.
 
+A segment also keeps which of its pages were cleared after the first snapshot, as Get Page Ranges tells of pages
+that were written and cleared between two snapshots.
+
 Invariants: extents are sorted, neither empty nor overlapping, and end within their segment. Their bounds are multiples
 of a page. `epoch` of an extent is that of its write, and at most `since` of its segment. A content belongs to one
 segment. A change in epoch e of a segment since e takes away no extent of an earlier epoch that history lacks.
+A cleared range touches no extent. The bytes of a row are exactly those of the extents without a content, so that what
+follows them are the cleared ranges: earlier releases of Lazulite take these for unused bytes, and drop them.
 """
 
 from bisect import bisect_right
@@ -32,6 +37,8 @@ _HEAD = Struct("<BII")
 """The format, `since`, the number of extents."""
 _EXTENT = Struct("<IIIQI")
 """Start, stop, epoch, content + 1 or 0, at."""
+_CLEARED = Struct("<III")
+"""Start, stop, epoch."""
 _STOP = attrgetter("stop")
 
 
@@ -55,6 +62,17 @@ class Extent(NamedTuple):
         return self._replace(start=first, stop=last, at=self.at + first - self.start)
 
 
+class Cleared(NamedTuple):
+    """A range of a segment that was cleared."""
+
+    start: int
+    """In the segment."""
+    stop: int
+    """Behind the last byte, in the segment."""
+    epoch: int
+    """Of the deletion; the first epoch is left out, as no snapshot is older."""
+
+
 class Piece(NamedTuple):
     """Bytes to be read: of a content, of a row, or zeros."""
 
@@ -75,6 +93,8 @@ class Segment:
     extents: tuple[Extent, ...] = ()
     inline: bytes = b""
     """The bytes of the extents without a content."""
+    cleared: tuple[Cleared, ...] = ()
+    """Sorted, without overlaps."""
 
     def write(self, start: int, stop: int, epoch: int, content: int, at: int = 0) -> Self:
         """Return the segment after a range got the bytes of a content, from `at` on."""
@@ -86,9 +106,11 @@ class Segment:
         return replace(self, inline=self.inline + data)._with(extent, epoch)
 
     def clear(self, start: int, stop: int, epoch: int) -> Self:
-        """Return the segment without a range."""
+        """Return the segment without a range. It keeps which pages it had there, unless no snapshot is older."""
         before, after = self._around(start, stop)
-        return replace(self, since=epoch, extents=(*before, *after))._compact()
+        gone = [Cleared(each.start, each.stop, epoch) for each in self.within(start, stop)] if epoch else []
+        cleared = self.cleared if not gone else tuple(_joined(sorted([*self.cleared, *gone])))
+        return replace(self, since=epoch, extents=(*before, *after), cleared=cleared)._compact()
 
     def moved(self, content: int) -> Self:
         """Return the segment after the bytes of its row became a content."""
@@ -136,15 +158,17 @@ class Segment:
             _EXTENT.pack(start, stop, epoch, 0 if content is None else content + 1, at)
             for start, stop, epoch, content, at in self.extents
         )
-        return b"".join((_HEAD.pack(_VERSION, self.since, len(self.extents)), *packed, self.inline))
+        cleared = (_CLEARED.pack(*each) for each in self.cleared)
+        return b"".join((_HEAD.pack(_VERSION, self.since, len(self.extents)), *packed, self.inline, *cleared))
 
     def _with(self, extent: Extent, epoch: int) -> Self:
+        cleared = tuple(_outside(self.cleared, extent.start, extent.stop)) if self.cleared else ()
         before, after = self._around(extent.start, extent.stop)
         if before and _continues(before[-1], extent):
             extent = before.pop()._replace(stop=extent.stop)
         if after and _continues(extent, after[0]):
             extent = extent._replace(stop=after.pop(0).stop)
-        return replace(self, since=epoch, extents=(*before, extent, *after))._compact()
+        return replace(self, since=epoch, extents=(*before, extent, *after), cleared=cleared)._compact()
 
     def _around(self, start: int, stop: int) -> tuple[list[Extent], list[Extent]]:
         """Return the extents before a range and behind it, cut off at its bounds."""
@@ -173,6 +197,29 @@ def _continues(first: Extent, second: Extent) -> bool:
     return first.stop == second.start and first[2:4] == second[2:4] and first.at + first.stop - first.start == second.at
 
 
+def _joined(ranges: Iterable[Cleared]) -> Iterator[Cleared]:
+    """Yield sorted ranges with those joined that touch and have one epoch."""
+    last: Cleared | None = None
+    for each in ranges:
+        if last is not None and last[1:] == (each.start, each.epoch):
+            last = last._replace(stop=each.stop)
+        else:
+            if last is not None:
+                yield last
+            last = each
+    if last is not None:
+        yield last
+
+
+def _outside(ranges: Iterable[Cleared], start: int, stop: int) -> Iterator[Cleared]:
+    """Yield what of some ranges is outside of another one."""
+    for each in ranges:
+        if each.start < start:
+            yield each._replace(stop=min(each.stop, start))
+        if each.stop > stop:
+            yield each._replace(start=max(each.start, stop))
+
+
 def read_segment(value: bytes | None) -> Segment:
     """Read the stored form; None, an absent row, is a segment without pages.
 
@@ -192,7 +239,13 @@ def read_segment(value: bytes | None) -> Segment:
     )
     if version != _VERSION or len(extents) != count:
         raise ValueError("not a segment")
-    return Segment(since, extents, value[end:])
+    at = end + sum(each.stop - each.start for each in extents if each.content is None)
+    if at >= len(value):
+        return Segment(since, extents, value[end:])
+    try:
+        return Segment(since, extents, value[end:at], tuple(map(Cleared._make, _CLEARED.iter_unpack(value[at:]))))
+    except StructError as error:
+        raise ValueError("not a segment") from error
 
 
 _EMPTY = Segment()
@@ -230,7 +283,7 @@ def changed_rows(list_: int, base: int, value: bytes | None, segment: Segment) -
         value: its row before the change; an absent one needs no history.
         segment: after the change.
     """
-    rows = {segment_row(list_, base): segment.to_bytes() if segment.extents else None}
+    rows = {segment_row(list_, base): segment.to_bytes() if segment.extents or segment.cleared else None}
     if value is not None and read_segment(value).since < segment.since:
         rows[history_row(list_, base, segment.since - 1)] = value
     return rows

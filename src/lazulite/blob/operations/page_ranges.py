@@ -9,7 +9,7 @@ from lazulite.blob.headers.response import version_of
 from lazulite.blob.leasing import check_lease
 from lazulite.blob.model.blob import Blob, BlobType, read_blob
 from lazulite.blob.model.byte_range import read_range
-from lazulite.blob.model.page_ranges import PageRange, changed_ranges, joined, written_ranges
+from lazulite.blob.model.page_ranges import PageRange, append_ranges, changed_ranges, written_ranges
 from lazulite.blob.model.pages import SEGMENT_BYTES
 from lazulite.blob.model.rows import CURRENT, snapshot_row
 from lazulite.blob.payload.page_list import write_page_list
@@ -40,13 +40,12 @@ async def get_page_ranges(call: Call) -> Response:
     most = read_number(parameters, "maxresults", RANGES_MAX, 1, RANGES_MAX)
     start = max(start, _marker(parameters.get("marker", "")))
     partition = container.space, call.resource.blob
-    segments: list[tuple[int, Iterator[PageRange]]] = []
+    found: list[PageRange] = []
     async with aclosing(stored_segments(call.context.engine, partition, blob, start, stop)) as stored:
         async for segment in stored:
-            segments.append((segment.base, _ranges(segment, blob, previous, start, stop)))
-            if paged and len(segments) > most:
+            append_ranges(found, segment.base, _ranges(segment, blob, previous, start, stop))
+            if paged and len(found) > most:
                 break
-    found = list(joined(segments))
     marker = ""
     if paged and len(found) > most:
         marker = str(found[most].start)
