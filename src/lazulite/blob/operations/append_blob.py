@@ -99,8 +99,7 @@ class Appending:
         block = Block("", received.length, received.number, received.inline)
         draft.put(list_row(blob.list, length), write_blocks(blob.length, [block]))
         self._offset = blob.length
-        headers = blob.headers._replace(md5="")
-        self._blob = replace(blob, length=length, blocks=blob.blocks + 1, copy=None, headers=headers)
+        self._blob = replace(blob, length=length, blocks=blob.blocks + 1, copy=None)
         draft.put_blob(self._blob)
 
     def response(self, *digests: tuple[str, str]) -> Response:

@@ -82,7 +82,7 @@ class _Copying:
         self._call = call
         self._blob = blob
         self._source = shown_source(headers[SOURCE])
-        self._seals = read_flag(headers, "x-ms-seal-blob")
+        self._seals = read_flag(headers, "x-ms-seal-blob", default=blob.sealed)
         if self._seals and blob.type is not BlobType.APPEND:
             raise invalid_header("x-ms-seal-blob", "true")
         self._keeps_metadata = not any(name.startswith(METADATA_PREFIX) for name in headers)
@@ -110,7 +110,7 @@ class _Copying:
                     list=made.list,
                     blocks=blob.blocks,
                     sequence=blob.sequence,
-                    sealed=blob.sealed or self._seals,
+                    sealed=self._seals,
                     copy=copy,
                 ),
             )
