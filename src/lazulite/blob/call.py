@@ -130,6 +130,8 @@ class Call(ServiceCall[Context, Resource]):
     def row(self) -> str:
         """The row that the request addresses: the current blob, a snapshot or a version.
 
+        The id of a version may be that of the current one: `find` and `Draft.row_of` tell.
+
         Raises:
             ServiceError: `InvalidQueryParameterValue`.
         """
@@ -182,17 +184,20 @@ class Call(ServiceCall[Context, Resource]):
         await self.context.uploads.look_on(day, (container.space, self.resource.blob))
         return retention
 
-    async def find(self, container: Container, row: str | None = None) -> Blob:
-        """Return the addressed blob, snapshot or version, given its row if that is known already.
+    async def find(self, container: Container) -> Blob:
+        """Return the addressed blob, snapshot or version. Raises as `locate`."""
+        return (await self.locate(container))[1]
+
+    async def locate(self, container: Container) -> tuple[str, Blob]:
+        """Return the row of the addressed blob, snapshot or version, and what it has; see `Partitions.locate`.
 
         Raises:
             ServiceError: `BlobNotFound`, or as `row`.
         """
-        row = self.row if row is None else row
-        blob = await self.context.partitions.get(container.space, self.resource.blob, row)
-        if blob is None or blob.deleted:
+        row, blob = await self.context.partitions.locate(container.space, self.resource.blob, self.row)
+        if blob is None:
             raise ServiceError("BlobNotFound")
-        return blob
+        return row, blob
 
     async def in_slices(self, steps: Steps[T]) -> T:
         """Run work in steps, others having the loop in between."""

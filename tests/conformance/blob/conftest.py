@@ -1,33 +1,45 @@
 """The Blob service under test: that of `LAZULITE_TEST_BLOB_ENDPOINT`, or of a server of our own.
 
 Leases end by time. The clock of a server in this process is put forward; elsewhere the tests wait.
+A server of our own has a second account, which keeps versions.
 """
 
 import os
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 from tests.conformance.client import Client
 from tests.conformance.conftest import DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY
 from tests.conformance.signing import Endpoint
-from tests.postgres.engine_under_test import in_process
+from tests.postgres.engine_under_test import DATABASE, in_process, store_at
 from tests.server_process import serving
 
 import lazulite.testing
+from lazulite.app.database import DatabaseAccounts
+from lazulite.auth.accounts.account import DEVELOPMENT_ACCOUNT as DEVELOPMENT
+from lazulite.auth.accounts.document import StoredAccount
+from lazulite.auth.accounts.switches import Switches
+from lazulite.engine.postgres.settings import PostgresSettings
+from lazulite.settings.config import account_file
 
 from .blobs import Blobs, Container, new_name
 from .resources import Resource
 
 Pass = Callable[[float], None]
 """Lets seconds pass for the service."""
+VERSIONED = "versioned"
+"""The account that keeps versions."""
 
 
 class _Tested(NamedTuple):
     endpoint: Endpoint
     pass_seconds: Pass
+    versioned: Endpoint | None = None
+    """Of the account that keeps versions; None: there is none."""
 
 
 @pytest.fixture(scope="session")
@@ -44,12 +56,24 @@ def _tested(tmp_path_factory: pytest.TempPathFactory) -> Iterator[_Tested]:
             ahead[0] += timedelta(seconds=seconds)
 
         with lazulite.testing.server(clock=lambda: datetime.now(UTC) + ahead[0]) as storage:
-            yield _Tested(Endpoint.parse(storage.development.blob_endpoint, account, key), pass_seconds)
+            other = storage.account(VERSIONED, versioning=True)
+            versioned = Endpoint.parse(other.blob_endpoint, other.name, other.key)
+            yield _Tested(Endpoint.parse(storage.development.blob_endpoint, account, key), pass_seconds, versioned)
     else:
-        flags = ("--services", "table,blob", "--blob-port", "0")
-        with serving(tmp_path_factory.mktemp("blob") / "data", *flags) as server:
+        location = tmp_path_factory.mktemp("blob") / "data"
+        _add_accounts(location)
+        with serving(location, "--services", "table,blob", "--blob-port", "0") as server:
             found = server.account
-            yield _Tested(Endpoint.parse(found.blob_endpoint, found.name, found.key), time.sleep)
+            versioned = Endpoint.parse(found.blob_endpoint.replace(found.name, VERSIONED), VERSIONED, found.key)
+            yield _Tested(Endpoint.parse(found.blob_endpoint, found.name, found.key), time.sleep, versioned)
+
+
+def _add_accounts(location: Path) -> None:
+    """Add the development account and the one that keeps versions, with one key, to a store before its first start."""
+    dsn = store_at(location).variables.get(DATABASE)
+    store = account_file(location) if dsn is None else DatabaseAccounts(PostgresSettings(dsn=dsn))
+    switches = {DEVELOPMENT.name: DEVELOPMENT.switches, VERSIONED: Switches(versioning=True)}
+    store.edit(lambda _: {name: StoredAccount(DEVELOPMENT.keys * 2, switches=each) for name, each in switches.items()})
 
 
 @pytest.fixture(scope="session")
@@ -79,6 +103,19 @@ def container(blobs: Blobs) -> Iterator[Container]:
     container.send("PUT", query="restype=container").expect(201)
     yield container
     container.send("DELETE", query="restype=container")
+
+
+@pytest.fixture(scope="session")
+def versioned(_tested: _Tested) -> Iterator[Container]:
+    """A container of an account that keeps versions, for blobs of tests' own."""
+    if _tested.versioned is None:
+        pytest.skip("this endpoint has no account that is known to keep versions")
+    client = Client(_tested.versioned)
+    container = Container(Blobs(client), new_name())
+    container.send("PUT", query="restype=container").expect(201)
+    yield container
+    container.send("DELETE", query="restype=container")
+    client.close()
 
 
 @pytest.fixture

@@ -36,13 +36,13 @@ def written(blob: Blob, *more: tuple[str, str]) -> Pairs:
     return pairs
 
 
-def describe(blob: Blob, now: int, *, is_current: bool, is_range: bool) -> Pairs:
+def describe(blob: Blob, now: int | None, *, is_current: bool, is_range: bool) -> Pairs:
     """Return the headers with everything about a blob, but for its length and range.
 
     Args:
         blob: the blob, snapshot or version.
-        now: the time, in ticks.
-        is_current: whether it is the current blob, which alone has a lease.
+        now: the time, in ticks; None: the response has no headers of its lease, as it was addressed by an id (§44).
+        is_current: whether it is the current blob.
         is_range: whether the response has a range, so that Content-MD5 is not that of the blob.
     """
     pairs = version_of(blob)
@@ -55,7 +55,7 @@ def describe(blob: Blob, now: int, *, is_current: bool, is_range: bool) -> Pairs
         ("x-ms-creation-time", format_http_date(blob.created)),
         ("x-ms-server-encrypted", "true"),
     ]
-    if is_current:
+    if now is not None:
         pairs += [(f"x-ms-lease-{name}", text) for name, text in lease_facts(blob.lease, now)]
     if blob.type is BlobType.APPEND:
         pairs.append(("x-ms-blob-committed-block-count", str(blob.blocks)))

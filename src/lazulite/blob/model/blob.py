@@ -15,6 +15,7 @@ from uuid import UUID
 
 from lazulite.blob.model.conditions import Validators
 from lazulite.blob.model.lease import Lease
+from lazulite.blob.model.rows import version_row
 from lazulite.protocol.metadata import Metadata
 
 INLINE_BYTES_MAX = 16 * 1024
@@ -111,6 +112,10 @@ class Blob:
     """When it was deleted but kept, in ticks; 0: it is not deleted."""
     expires: int = 0
     """When a deleted one goes for ever, in ticks."""
+
+    def is_version(self, row: str) -> bool:
+        """Tell whether this is the version of a row that `version_row` returned. A deleted blob is no version."""
+        return bool(self.version) and not self.deleted and version_row(self.version) == row
 
     @property
     def etag(self) -> str:

@@ -59,6 +59,10 @@ class Draft:
         self._need(row)
         return self._values[row]
 
+    def row_of(self, row: str) -> str:
+        """Return the row that has what an address names: the id of the current version names the current blob (§44)."""
+        return CURRENT if self.found is not None and self.found.is_version(row) else row
+
     def blob(self, row: str) -> Blob | None:
         """Return the blob, snapshot or version that is stored in a row. Raises `RowNeededError`."""
         if row == CURRENT:

@@ -30,7 +30,7 @@ def snapshot_row(ticks: int) -> str:
 
 
 def version_row(ticks: int) -> str:
-    """Return the row of a past version."""
+    """Return the row of a past version. The current version has none: its row is `CURRENT`."""
     return VERSION + number(ticks)
 
 

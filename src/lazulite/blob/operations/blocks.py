@@ -119,15 +119,13 @@ async def get_block_list(call: Call) -> Response:
     kinds = _TYPES.get(call.parameters.get(_TYPE, "committed").lower())
     if kinds is None:
         raise ServiceError("InvalidQueryParameterValue", details=[("QueryParameterName", _TYPE)])
-    given, row = lease_id(call.request.headers), call.row
+    given = lease_id(call.request.headers)
     container = await call.container()
     partition = container.space, call.resource.blob
     readers = call.context.garbage.readers
     readers.begin(partition)
     try:
-        blob = await call.context.partitions.get(*partition, row)
-        if blob is not None and blob.deleted:
-            blob = None
+        row, blob = await call.context.partitions.locate(*partition, call.row)
         ledger = read_ledger(await call.context.engine.get(*partition, LEDGER) if row == CURRENT else None)
         if blob is None and not (ledger.upload and permits(call.grant, READ_UNCOMMITTED, call.resource.name)):
             raise ServiceError("BlobNotFound")

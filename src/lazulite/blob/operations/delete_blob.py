@@ -11,7 +11,7 @@ from lazulite.blob.model.blob import Blob
 from lazulite.blob.model.draft import Draft
 from lazulite.blob.model.replacement import delete_current, remove_row
 from lazulite.blob.model.retention import Retention
-from lazulite.blob.model.rows import CURRENT, SNAPSHOT, VERSION, version_row
+from lazulite.blob.model.rows import CURRENT, SNAPSHOT, VERSION
 from lazulite.blob.presence import present
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.header_errors import invalid_header
@@ -101,7 +101,7 @@ async def _delete_row(call: Call, row: str, mode: str) -> Response:
     def decide(draft: Draft) -> None:
         nonlocal kept
         blob, found = draft.blob(row), draft.found
-        if found is not None and found.version and not found.deleted and row == version_row(found.version):
+        if found is not None and found.is_version(row):
             raise ServiceError("OperationNotAllowedOnRootBlob")
         if blob is None or (blob.deleted and not permanently):
             raise ServiceError("BlobNotFound")

@@ -35,12 +35,12 @@ _OVERRIDES = {
 
 async def get_blob(call: Call) -> Response:
     """Return the bytes of a blob, or a range of them."""
-    container, row = await call.container(), call.row
-    blob = await _readable(call, container, row)
+    container = await call.container()
+    row, blob = await _readable(call, container)
     online(blob)
     found = read_range(call.request.headers)
     start, stop = (0, blob.length) if found is None else found.within(blob.length)
-    headers = describe(blob, call.context.present(), is_current=row == CURRENT, is_range=found is not None)
+    headers = _described(call, blob, row, is_range=found is not None)
     if call.version >= TIER_ON_GET_SINCE:
         headers += tier_of(blob)
     if found is not None:
@@ -97,26 +97,32 @@ async def _digests_of(call: Call, content: BlobContent, digests: Digests) -> lis
 
 async def get_properties(call: Call) -> Response:
     """Return everything about a blob but its bytes; their number is the Content-Length."""
-    container, row = await call.container(), call.row
-    blob = await _readable(call, container, row)
-    headers = describe(blob, call.context.present(), is_current=row == CURRENT, is_range=False) + tier_of(blob)
+    container = await call.container()
+    row, blob = await _readable(call, container)
+    headers = _described(call, blob, row, is_range=False) + tier_of(blob)
     content = BlobContent(call.context, (container.space, call.resource.blob), blob, 0, blob.length)
     return Response(200, headers, content=content)
 
 
 async def get_metadata(call: Call) -> Response:
     """Return the metadata, as headers."""
-    blob = await _readable(call, await call.container(), call.row)
+    _, blob = await _readable(call, await call.container())
     return Response(200, [*version_of(blob), *metadata_headers(blob.metadata)])
 
 
-async def _readable(call: Call, container: Container, row: str) -> Blob:
-    """Return a row of the addressed blob, with the headers that a SAS asks for, if the request may read it now."""
+def _described(call: Call, blob: Blob, row: str, *, is_range: bool) -> list[tuple[str, str]]:
+    """Return the headers of a row of the addressed blob."""
+    now = call.context.present() if call.row == CURRENT else None
+    return describe(blob, now, is_current=row == CURRENT, is_range=is_range)
+
+
+async def _readable(call: Call, container: Container) -> tuple[str, Blob]:
+    """Return what the request addresses and its row, if it may be read now. It has the headers that a SAS asks for."""
     headers = call.request.headers
     given, conditions = lease_id(headers), conditions_of(headers, writes=False)
-    blob = await call.find(container, row)
+    row, blob = await call.locate(container)
     require_met(conditions.read(blob.validators))
     check_lease(blob.lease, call.context.present(), given)
     blob = call.hide_tags(blob)
     wanted = {_OVERRIDES[name]: value for name, value in call.grant.response_headers}
-    return replace(blob, headers=blob.headers._replace(**wanted)) if wanted else blob
+    return row, replace(blob, headers=blob.headers._replace(**wanted)) if wanted else blob

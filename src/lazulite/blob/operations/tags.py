@@ -37,11 +37,12 @@ async def set_tags(call: Call) -> Response:
     indexed, rows = NOT_INDEXED, [] if row == CURRENT else [row]
 
     def decide(draft: Draft) -> None:
-        blob = present(draft, row)
+        addressed = draft.row_of(row)
+        blob = present(draft, addressed)
         lease = lease_for_write(blob.lease, draft.present, given)
         require_met(conditions.write(blob.validators))
         indexed.check(draft.now)
-        draft.put(row, replace(blob, lease=lease, tags=tuple(tags.items())).to_bytes())
+        draft.put(addressed, replace(blob, lease=lease, tags=tuple(tags.items())).to_bytes())
 
     if tags and not row.startswith(SNAPSHOT):
         await call.decide_early(container, decide, *rows)

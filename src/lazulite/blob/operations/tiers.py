@@ -59,13 +59,14 @@ async def set_tier(call: Call) -> Response:
     last: list[int] = []
 
     def decide(draft: Draft) -> None:
-        blob = present(draft, row)
+        addressed = draft.row_of(row)
+        blob = present(draft, addressed)
         check_lease(blob.lease, draft.present, given)
         tier = read_tier(headers, blob.type, call.version)
         if blob.type is BlobType.PAGE:
             _check_premium(blob, tier)
         last[:] = [202 if blob.tier == ARCHIVE and tier != ARCHIVE else 200]
-        draft.put(row, replace(blob, tier=tier, tier_changed=draft.now, archive=None).to_bytes())
+        draft.put(addressed, replace(blob, tier=tier, tier_changed=draft.now, archive=None).to_bytes())
 
     await call.commit(await call.container(), decide, *([] if row == CURRENT else [row]))
     return Response(last[0])

@@ -8,7 +8,7 @@ from contextlib import aclosing
 
 from lazulite.blob.model.blob import Blob, read_blob
 from lazulite.blob.model.draft import Decide, Draft, RowNeededError
-from lazulite.blob.model.rows import CURRENT, LEDGER
+from lazulite.blob.model.rows import CURRENT, LEDGER, VERSION
 from lazulite.engine.compare_and_swap import CompareAndSwapRows, RowChangedError
 from lazulite.engine.contract import UNKNOWN, Clock, Engine, KeyRange, Slice
 from lazulite.engine.ordinal import after_prefix
@@ -36,6 +36,22 @@ class Partitions:
         if value is UNKNOWN:
             value = await self._engine.get(space, name, row)
         return None if value is None else read_blob(value)
+
+    async def locate(self, space: int, name: str, row: str) -> tuple[str, Blob | None]:
+        """Return the row that has a blob, snapshot or version, and what it has; None for one that is deleted or absent.
+
+        Args:
+            space: of the container.
+            name: of the blob.
+            row: as a request addresses it. The id of the current version names the current blob (§44).
+        """
+        blob = await self.get(space, name, row)
+        if blob is None and row.startswith(VERSION):
+            current = await self.get(space, name)
+            if current is not None and current.is_version(row):
+                return CURRENT, current
+            blob = await self.get(space, name, row)  # It may have been overwritten between the two reads.
+        return row, None if blob is None or blob.deleted else blob
 
     async def slices(self, space: int, name: str, prefix: str) -> AsyncGenerator[Slice, None]:
         """Yield the rows whose keys begin with a prefix, some at a time. The caller closes the generator."""
