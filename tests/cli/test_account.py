@@ -111,6 +111,27 @@ def test_the_development_account_that_is_off_gets_no_switches(
     assert capsys.readouterr().err == "lazulite: there is no account devstoreaccount1\n"
 
 
+LEFT = "lazulite: no account is left, devstoreaccount1 neither; create one: lazulite account add NAME\n"
+
+
+@pytest.mark.parametrize("name", ["orders", "devstoreaccount1"])
+def test_the_last_account_is_removed_and_the_development_account_does_not_come_back(
+    name: str, location: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if name == "orders":
+        main(["account", "add", name, "-l", str(location)])
+    capsys.readouterr()
+    assert main(["account", "remove", name, "-l", str(location)]) == 0
+    assert capsys.readouterr() == ("", LEFT)
+    assert AccountDirectory({}, account_file(location)).names() == []
+    assert main(["account", "list", "-l", str(location)]) == 0
+    assert capsys.readouterr().err.endswith("the service has no account\n")
+    assert main(["connection-string", "-l", str(location)]) == 1
+    assert capsys.readouterr().err == "lazulite: there is no account; create one: lazulite account add NAME\n"
+    assert main(["account", "set", "devstoreaccount1", "--versioning", "on", "-l", str(location)]) == 1
+    assert main(["account", "add", "devstoreaccount1", "-l", str(location)]) == 0
+
+
 def test_switches_are_set_and_shown(location: Path, capsys: pytest.CaptureFixture[str]) -> None:
     main(["account", "add", "orders", "-l", str(location)])
     capsys.readouterr()
@@ -158,6 +179,8 @@ def test_a_change_of_no_switch_is_rejected(capsys: pytest.CaptureFixture[str]) -
         (["account", "revoke-delegation-keys", "other"], "there is no account other"),
         (["account", "set", "other", "--versioning", "on"], "there is no account other"),
         (["account", "show", "other"], "there is no account other"),
+        (["account", "remove", "other"], "there is no account other"),
+        (["account", "remove", "devstoreaccount1"], "there is no account devstoreaccount1"),
         (["connection-string", "--account", "other"], "there is no account other; the accounts are: orders"),
     ],
 )

@@ -17,7 +17,7 @@ from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 import pytest
-from azure.core.exceptions import ClientAuthenticationError, HttpResponseError
+from azure.core.exceptions import ClientAuthenticationError, HttpResponseError, ResourceNotFoundError
 from azure.data.tables import TableServiceClient
 from benchmarks.processes import Server as MeasuredProcess
 
@@ -29,7 +29,7 @@ from lazulite.engine.rocksdb.data_directory import DataDirectory
 from lazulite.engine.rocksdb.options import RocksSettings
 from lazulite.engine.rocksdb.rollback_journal import FORMAT_KEY
 from lazulite.server.server import Ports
-from lazulite.settings.config import account_file, settings_from
+from lazulite.settings.config import DEVELOPMENT_OFF, account_file, settings_from
 from tests.server_process import FREE_PORTS, LAZULITE, SECONDS_MAX, Program, ServerProcess, environment, running
 
 COMMAND = [sys.executable, "-m", "lazulite"]
@@ -179,6 +179,36 @@ def test_an_account_is_added_while_it_serves_and_the_public_one_goes(tmp_path: P
         assert table_names(added) == []
         with pytest.raises(HttpResponseError):
             table_names(server.lines[1])
+        assert server.stop() == (0, f"lazulite: {DEVELOPMENT_OFF}\n")
+
+
+@pytest.mark.parametrize("workers", [(), ("--workers", "2")], ids=["alone", "workers"])
+def test_an_account_with_data_is_removed_while_it_serves_only_with_its_data(
+    workers: tuple[str, ...], tmp_path: Path
+) -> None:
+    here = ["--location", str(tmp_path / "data")]
+    lazulite("account", "add", "orders", *here)
+    with serving(tmp_path / "data", "--silent", *workers) as server:
+        reached = [*here, "--table-port", server.port]
+        first = lazulite("connection-string", *reached).stdout
+        with TableServiceClient.from_connection_string(first.strip()) as client:
+            client.create_table("Items").create_entity({"PartitionKey": "p", "RowKey": "r"})
+        rejected = lazulite("account", "remove", "orders", *here)
+        assert rejected.returncode == 1
+        assert rejected.stderr == "lazulite: account orders has 1 table; pass --with-data to delete them, too\n"
+        assert table_names(first) == ["Items"]
+        removed = lazulite("account", "remove", "orders", "--with-data", *here)
+        assert (removed.returncode, removed.stdout) == (0, "")
+        with pytest.raises(HttpResponseError):
+            table_names(first)
+        again = lazulite("account", "add", "orders", *reached).stdout
+        for _ in range(5):  # As many connections, some at each worker.
+            assert table_names(again) == []
+            with TableServiceClient.from_connection_string(again.strip()) as client:
+                table = client.get_table_client("Items")
+                with pytest.raises(ResourceNotFoundError):
+                    list(table.list_entities())
+        assert lazulite("account", "remove", "orders", *here).returncode == 0
         assert server.stop() == (0, "")
 
 

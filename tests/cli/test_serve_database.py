@@ -16,6 +16,7 @@ from azure.data.tables import TableServiceClient
 from lazulite.app import clock_checks
 from lazulite.cli import main
 from lazulite.protocol.clock import TICKS_PER_DAY, system_clock
+from lazulite.settings.config import DEVELOPMENT_OFF
 from tests.postgres.server import Postgres, PostgresServer, shared
 from tests.server_process import FREE_PORTS, SECONDS_MAX, ServerProcess, running
 
@@ -113,8 +114,25 @@ def test_accounts_and_tables_are_shared_by_all_processes(dsn: str) -> None:
         with TableServiceClient.from_connection_string(re.sub(r":\d+/", f":{one.port}/", rotated.strip())) as client:
             client.delete_table("items")
         wait(lambda: get(f"{other.url}orders/items?{token}") == 404)
-        assert other.stop() == (0, "")
-        assert one.stop() == (0, "")
+        for server in (other, one):
+            code, log = server.stop()
+            assert (code, set(log.splitlines())) == (0, {f"lazulite: {DEVELOPMENT_OFF}"})
+
+
+def test_an_account_is_removed_with_its_data(dsn: str) -> None:
+    added = lazulite("account", "add", "orders", "--engine", dsn).stdout
+    with running("--silent", "--engine", dsn) as server:
+        with TableServiceClient.from_connection_string(re.sub(r":\d+/", f":{server.port}/", added.strip())) as client:
+            client.create_table("items")
+        rejected = lazulite("account", "remove", "orders", "--engine", dsn)
+        assert (rejected.returncode, rejected.stdout) == (1, "")
+        assert "account orders has 1 table; pass --with-data" in rejected.stderr
+        assert lazulite("account", "remove", "orders", "--with-data", "--engine", dsn).returncode == 0
+        wait(lambda: lists(added, server) is None)
+        again = lazulite("account", "add", "orders", "--engine", dsn).stdout
+        wait(lambda: lists(again, server) == [])
+        assert lazulite("account", "list", "--engine", dsn).stdout == "orders\n"
+        assert server.stop() == (0, "")
 
 
 def test_workers_are_not_reported_the_password_in_sight(dsn: str) -> None:

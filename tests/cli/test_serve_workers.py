@@ -21,7 +21,7 @@ from lazulite.app.registry import CODEC
 from lazulite.engine.remote.client import RemoteEngine
 from lazulite.engine.rocksdb.engine import RocksEngine
 from lazulite.engine.write_check import WriteCheck
-from lazulite.settings.config import Settings
+from lazulite.settings.config import DEVELOPMENT_OFF, Settings
 from tests.certificates import Authority
 from tests.server_process import SECONDS_MAX, running
 
@@ -55,7 +55,7 @@ def test_account_changes_reach_all_workers(tmp_path: Path) -> None:
         added = lazulite("account", "add", "orders", *here).stdout
         for _ in range(10):  # As many connections, some at each.
             assert table_names(added) == []
-        assert server.stop() == (0, "")
+        assert server.stop() == (0, f"lazulite: {DEVELOPMENT_OFF}\n"), "the primary alone says it"
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

@@ -11,7 +11,15 @@ from pathlib import Path
 import pytest
 
 from lazulite.engine.contract import EngineUnavailableError
-from lazulite.server.control_socket import CHECKPOINT, SOCKET, ControlError, borrowed_checkpoint, control
+from lazulite.server.control_socket import (
+    CHECKPOINT,
+    SOCKET,
+    ControlError,
+    Procedure,
+    ask,
+    borrowed_checkpoint,
+    control,
+)
 
 
 async def make(path: Path) -> None:
@@ -137,3 +145,21 @@ async def test_without_a_socket_the_service_goes_on(tmp_path: Path) -> None:
 async def test_in_memory_there_is_nothing_to_ask_for(tmp_path: Path) -> None:
     async with control(None, make, nothing):
         assert os.listdir(tmp_path) == []
+
+
+async def count(account: str) -> dict[str, int]:
+    if account == "sick":
+        raise EngineUnavailableError("the disk is full")
+    return {"tables": len(account)}
+
+
+async def test_a_procedure_is_run_for_a_command(tmp_path: Path) -> None:
+    procedures: dict[str, Procedure] = {}
+    async with control(tmp_path, make, nothing, procedures):
+        procedures["count"] = count
+        assert await asyncio.to_thread(ask, tmp_path, "count", "orders") == {"tables": 6}
+        with pytest.raises(ControlError, match="the disk is full"):
+            await asyncio.to_thread(ask, tmp_path, "count", "sick")
+        with pytest.raises(ControlError, match="or of an older version"):
+            await asyncio.to_thread(ask, tmp_path, "other", "orders")
+    assert ask(tmp_path, "count", "orders") is None, "no service is there"

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Itera
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, ExitStack, asynccontextmanager, suppress
 from typing import NamedTuple, Protocol, TypeAlias
 
+from lazulite.app.account_data import AccountData, caches_of
 from lazulite.app.bearer import bearer_authentication
 from lazulite.app.stderr import report
 from lazulite.app.stores import CACHE_TTL_SECONDS, Store, meanwhile
@@ -121,8 +122,12 @@ async def open_services(
             addressing = Addressing(settings.host_suffixes_of(name))
             dependencies = _dependencies(settings, addressing, store, scheduler, clock, bearer, fetch_source)
             made[name] = makes[name](dependencies)
+        caches = _invalidations(made.values())
         if prepare is not None:
-            await prepare(_invalidations(made.values()))
+            await prepare(caches)
+        else:
+            data = AccountData(store.engine, store.contents, caches_of(caches))
+            store.procedures.update(data.procedures)
         served: dict[str, Served] = {}
         for name, service in made.items():
             try:

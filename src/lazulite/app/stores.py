@@ -1,9 +1,9 @@
 """What a process serves from, opened: a location, memory, or a database, and the accounts that go with it."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, MutableMapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -34,7 +34,7 @@ from lazulite.engine.rocksdb.options import RocksSettings
 from lazulite.engine.write_check import KEPT_SECONDS
 from lazulite.migration.journal import reject_unfinished
 from lazulite.protocol.clock import system_clock
-from lazulite.server.control_socket import control
+from lazulite.server.control_socket import Procedure, control
 from lazulite.settings.config import (
     BACKUP_MANIFEST,
     DEVELOPMENT_OFF,
@@ -72,6 +72,8 @@ class Store:
     """Returns the names of the database's parts that took no write at the last health check."""
     check_seconds: float = KEPT_SECONDS
     """How long the result of a health check stands; 0 in a worker, as the primary keeps it for all."""
+    procedures: MutableMapping[str, Procedure] = field(default_factory=dict)
+    """What commands can ask this process for, by name; of a location (`server.control_socket`)."""
 
 
 class OpenLocation(NamedTuple):
@@ -80,11 +82,20 @@ class OpenLocation(NamedTuple):
     engine: RocksEngine
     directory: AccountDirectory
     contents: ContentStore
+    procedures: MutableMapping[str, Procedure]
+    """See `Store`."""
 
     def store(self) -> Store:
         """Return it for services."""
         name = f"RocksDB, {self.engine.name}"
-        return Store(self.engine, self.directory, self.contents, name, self.engine.statistics)
+        return Store(
+            self.engine,
+            self.directory,
+            self.contents,
+            name,
+            self.engine.statistics,
+            procedures=self.procedures,
+        )
 
 
 @asynccontextmanager
@@ -159,11 +170,12 @@ async def open_location(
         if location is not None:
             note_boot(location, timestamps.boot_tick)
         await reject_unfinished(engine, engine.name)
+        procedures: dict[str, Procedure] = {}
         async with (
-            control(location, partial(_checkpoint, engine), report),
+            control(location, partial(_checkpoint, engine), report, procedures),
             meanwhile(development_off(directory, report)),
         ):
-            yield OpenLocation(engine, directory, contents)
+            yield OpenLocation(engine, directory, contents, procedures)
     finally:
         await engine.close()
         await contents.close()
@@ -223,11 +235,14 @@ async def development_off(
         report: takes a line for people.
         sleep: waits so many seconds.
     """
-    was_implied = directory.implied
-    while directory.implied:
-        await sleep(LOOK_SECONDS)
-    if was_implied and directory.get(DEVELOPMENT_ACCOUNT.name) is None:
-        report(DEVELOPMENT_OFF)
+    if not directory.implied:
+        return
+    try:
+        while directory.implied:
+            await sleep(LOOK_SECONDS)
+    finally:  # The process may stop before it has looked again.
+        if directory.get(DEVELOPMENT_ACCOUNT.name) is None:
+            report(DEVELOPMENT_OFF)
 
 
 @asynccontextmanager

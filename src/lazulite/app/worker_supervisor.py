@@ -14,6 +14,7 @@ from socket import socket
 from typing import TypeAlias
 
 from lazulite.app import worker
+from lazulite.app.account_data import AccountData
 from lazulite.app.registry import CODEC, SERVICES, SPACES
 from lazulite.app.servers import explained
 from lazulite.app.services import calm_collector, certificate_of, maintenance, take_over
@@ -101,6 +102,8 @@ async def _behind(
                 check=check.passed,
                 procedures=procedures,
             )
+            data = AccountData(opened.engine, opened.contents, server.invalidated)
+            store.procedures.update(data.procedures)
             try:
                 yield store, partial(_join, server)
             finally:

@@ -106,6 +106,11 @@ def _add_account(commands: Commands) -> None:
     parser.add_argument("name", metavar="NAME", help="3 to 24 characters of a-z and 0-9")
     _location_flag(parser)
     address_flags.add_reached(parser)
+    parser = _command(actions, "remove", "account", "remove an account")
+    parser.add_argument("name", metavar="NAME")
+    text = "delete all tables, queues and containers of the account, too"
+    parser.add_argument("--with-data", action="store_true", help=text)
+    _location_flag(parser)
     parser = _command(actions, "list", "account", "print the names of the accounts")
     _location_flag(parser)
     parser = _command(actions, "rotate-key", "account", "replace one key of an account and print the connection string")

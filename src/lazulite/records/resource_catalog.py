@@ -126,6 +126,13 @@ class ResourceCatalog(Generic[ResourceT]):
                 if not is_marker(row):
                     yield self._decode(value)
 
+    async def rows_of(self, account: str) -> AsyncGenerator[str, None]:
+        """Yield the rows of everything that an account has, also of what was deleted and can be restored."""
+        async with aclosing(self._rows(KeyRange((account, ""), (account + "\0", "")))) as rows:
+            async for (_, row), _ in rows:
+                if not is_marker(row):
+                    yield row
+
     async def _rows(self, within: KeyRange) -> AsyncGenerator[tuple[Key, bytes], None]:
         async with aclosing(self._engine.scan(self.space, [within])) as parts:
             async for part in parts:

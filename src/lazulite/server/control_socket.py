@@ -1,8 +1,9 @@
-"""The socket at a location by which a command asks the service that runs there for a checkpoint of the store.
+"""The socket at a location by which a command asks the service that runs there, which has the store.
 
-A command connects, writes one line, `checkpoint`, and reads one line of JSON: `{"checkpoint": "<name of a directory in
-the location>"}` or `{"error": "<text>"}`. The checkpoint is there until either side hangs up. Checkpoints are made one
-after the other.
+A command connects, writes one line, and reads one line of JSON. The line `checkpoint` asks for a checkpoint of the
+store: `{"checkpoint": "<name of a directory in the location>"}`. It is there until either side hangs up. Checkpoints
+are made one after the other. Any other line is the name of a procedure and its argument: `{"result": …}`. If there is
+an error, the answer is `{"error": "<text>"}`.
 
 Only a user that may write the socket's file may connect: its mode is 0600. It is bound and connected to by way of the
 location's descriptor, because the path of a socket has at most 107 bytes.
@@ -14,9 +15,11 @@ import json
 import os
 import shutil
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any, TypeAlias
 
 from lazulite.engine.contract import EngineError
 
@@ -29,20 +32,28 @@ ASK_SECONDS_MAX = 5.0
 ANSWER_SECONDS_MAX = 300.0
 """How long a command waits for a checkpoint: flushing memory to a slow disk takes a while."""
 
-_ASK = b"checkpoint\n"
+_ASK = "checkpoint"
+COUNT_RESOURCES, REMOVE_DATA = "account-resources", "account-remove-data"
+"""The procedures, each of which takes the name of an account."""
+
+Procedure: TypeAlias = Callable[[str], Awaitable[Mapping[str, int]]]
+"""Takes the argument of a command, and returns numbers by their names. May raise `EngineError`."""
+Procedures: TypeAlias = Mapping[str, Procedure]
+"""By name."""
 
 
 class ControlError(Exception):
-    """The service could not make a checkpoint, or ended meanwhile. The text is for people."""
+    """The service could not do what it was asked, or ended meanwhile. The text is for people."""
 
 
 class Control:
-    """Lends checkpoints to the commands that connect."""
+    """Lends checkpoints to the commands that connect, and runs procedures for them."""
 
-    def __init__(self, location: Path, checkpoint: Callable[[Path], Awaitable[None]]) -> None:
+    def __init__(self, location: Path, checkpoint: Callable[[Path], Awaitable[None]], procedures: Procedures) -> None:
         """`checkpoint` makes one in the empty directory that it is given."""
         self._directory = location / CHECKPOINT
         self._checkpoint = checkpoint
+        self._procedures = procedures
         self._one_at_a_time = asyncio.Lock()
         self._visits: set[asyncio.Task[None]] = set()
         self._removal: asyncio.Future[None] | None = None
@@ -56,10 +67,14 @@ class Control:
         try:
             with contextlib.suppress(OSError, ValueError, TimeoutError):
                 async with asyncio.timeout(ASK_SECONDS_MAX):
-                    asked = await reader.readline()
+                    line = await reader.readline()
+                asked, _, argument = line.decode().removesuffix("\n").partition(" ")
                 if asked == _ASK:
                     async with self._one_at_a_time:
                         await self._lend(reader, writer)
+                elif asked in self._procedures:
+                    writer.write(json.dumps(await self._result(asked, argument)).encode() + b"\n")
+                    await writer.drain()
         finally:
             self._visits.discard(task)
             writer.close()
@@ -74,6 +89,12 @@ class Control:
             remove = asyncio.to_thread(shutil.rmtree, self._directory, ignore_errors=True)
             self._removal = asyncio.ensure_future(remove)
             await asyncio.shield(self._removal)
+
+    async def _result(self, procedure: str, argument: str) -> Mapping[str, object]:
+        try:
+            return {"result": await self._procedures[procedure](argument)}
+        except EngineError as error:
+            return {"error": str(error)}
 
     async def _made(self) -> dict[str, str]:
         try:
@@ -95,7 +116,10 @@ class Control:
 
 @asynccontextmanager
 async def control(
-    location: Path | None, checkpoint: Callable[[Path], Awaitable[None]], report: Callable[[str], None]
+    location: Path | None,
+    checkpoint: Callable[[Path], Awaitable[None]],
+    report: Callable[[str], None],
+    procedures: Procedures = MappingProxyType({}),
 ) -> AsyncIterator[None]:
     """Take requests at a location whose store this process has open; at None there is nothing to ask for.
 
@@ -103,6 +127,7 @@ async def control(
         location: where the socket goes.
         checkpoint: see `Control`.
         report: gets a line if there can be no socket, which does not prevent serving.
+        procedures: that commands can run, by name; more may be added later.
     """
     if location is None:
         yield
@@ -118,7 +143,7 @@ async def control(
         report(f"no backups while serving: {location / SOCKET}: {error.strerror}")
         yield
         return
-    desk = Control(location, checkpoint)
+    desk = Control(location, checkpoint, procedures)
     server = await asyncio.start_unix_server(desk.visit, sock=listener)
     try:
         yield
@@ -156,12 +181,8 @@ def _short(location: Path) -> Iterator[str]:
 
 
 @contextmanager
-def borrowed_checkpoint(location: Path) -> Iterator[Path | None]:
-    """Yield the directory of a checkpoint that the service at a location made; None if no service takes requests there.
-
-    Raises:
-        ControlError: the service cannot make one.
-    """
+def _connected(location: Path) -> Iterator[socket.socket | None]:
+    """Yield a connection to the service at a location; None if none takes requests there."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         connection.settimeout(ANSWER_SECONDS_MAX)
         try:
@@ -170,10 +191,50 @@ def borrowed_checkpoint(location: Path) -> Iterator[Path | None]:
         except (FileNotFoundError, ConnectionRefusedError):
             yield None
             return
+        yield connection
+
+
+def _answer(connection: socket.socket, line: str) -> dict[str, Any]:
+    """Send a line and return the answer, empty if the service ended. Raises `OSError`."""
+    connection.sendall(f"{line}\n".encode())
+    with connection.makefile("rb") as answers:
+        answer: dict[str, Any] = json.loads(answers.readline() or b"{}")
+    return answer
+
+
+def ask(location: Path, procedure: str, argument: str) -> Mapping[str, int] | None:
+    """Have the service at a location run a procedure, and return its result; None if no service takes requests there.
+
+    Raises:
+        ControlError: the service cannot do it.
+    """
+    with _connected(location) as connection:
+        if connection is None:
+            return None
         try:
-            connection.sendall(_ASK)
-            with connection.makefile("rb") as answers:
-                answer = json.loads(answers.readline() or b"{}")
+            answer = _answer(connection, f"{procedure} {argument}")
+        except OSError as error:
+            raise ControlError(f"no response from the server at {location}: {error}") from error
+    if "result" not in answer:
+        reason = answer.get("error", "it is stopping, or of an older version")
+        raise ControlError(f"the server at {location} does not do that: {reason}")
+    result: Mapping[str, int] = answer["result"]
+    return result
+
+
+@contextmanager
+def borrowed_checkpoint(location: Path) -> Iterator[Path | None]:
+    """Yield the directory of a checkpoint that the service at a location made; None if no service takes requests there.
+
+    Raises:
+        ControlError: the service cannot make one.
+    """
+    with _connected(location) as connection:
+        if connection is None:
+            yield None
+            return
+        try:
+            answer = _answer(connection, _ASK)
         except OSError as error:
             raise ControlError(f"the server at {location} made no checkpoint: {error}") from error
         if "checkpoint" not in answer:

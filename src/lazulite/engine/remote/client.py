@@ -138,13 +138,13 @@ class RemoteEngine:
                 answer.set_exception(self._failure(message))
 
     def _invalidate(self, number: int, space: int, keys: list[Key]) -> None:
-        for cache in self.invalidations[space]:
+        for cache in self.invalidations.get(space, ()):
             for key in keys:
                 cache.begin_invalidation(key)
         self.channel.post((messages.ACKNOWLEDGE, number))
 
     def _end_invalidation(self, space: int, keys: list[Key]) -> None:
-        for cache in self.invalidations[space]:
+        for cache in self.invalidations.get(space, ()):
             for key in keys:
                 cache.end_invalidation(key)
 

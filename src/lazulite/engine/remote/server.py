@@ -104,11 +104,11 @@ class EngineServer:
         decide = self.codec.decode_commit(payload)
         if space not in self._watched:
             return await commit_in_steps(self.engine, space, partition, rows, decide)
-        async with self._invalidated(space, [(partition, row) for row in rows]):
+        async with self.invalidated(space, [(partition, row) for row in rows]):
             return await commit_in_steps(self.engine, space, partition, rows, decide)
 
     @asynccontextmanager
-    async def _invalidated(self, space: int, keys: list[Key]) -> AsyncIterator[None]:
+    async def invalidated(self, space: int, keys: list[Key]) -> AsyncIterator[None]:
         """Keep rows out of the workers' caches while they are changed."""
         invalid = [(space, key) for key in keys]
         self._changing.update(invalid)

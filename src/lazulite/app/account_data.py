@@ -1,0 +1,107 @@
+"""What an account has in all services, beside its name and keys, and the removal of it.
+
+A running server does this for its location, as it has the store; a command does it for a database, or for a location
+that no server has open. Invariant: no cache of the process, or of its workers, shows what was removed.
+"""
+
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+
+from lazulite.app.registry import SPACES
+from lazulite.blob.storage.catalog import Catalog as Containers
+from lazulite.engine.compare_and_swap import update_row
+from lazulite.engine.content.contract import ContentStore
+from lazulite.engine.contract import Engine, Key, KeyRange
+from lazulite.engine.remote.messages import CacheInvalidation
+from lazulite.protocol.clock import system_clock
+from lazulite.protocol.errors import ServiceError
+from lazulite.queue.call import SHARDS_OF_DATABASE
+from lazulite.queue.catalog import Catalog as Queues
+from lazulite.records.spaces import DELEGATIONS, SERVICE_PROPERTIES
+from lazulite.server.control_socket import COUNT_RESOURCES, REMOVE_DATA, Procedures
+from lazulite.table.catalog import Catalog as Tables
+
+Invalidated = Callable[[int, list[Key]], AbstractAsyncContextManager[None]]
+"""Keeps rows of a space out of all caches while they are changed."""
+
+
+def caches_of(caches: Mapping[int, Sequence[CacheInvalidation]]) -> Invalidated:
+    """Return what keeps rows out of the caches of this process, given those of each space."""
+
+    @asynccontextmanager
+    async def invalidated(space: int, keys: list[Key]) -> AsyncIterator[None]:
+        found = [(cache, key) for cache in caches.get(space, ()) for key in keys]
+        for cache, key in found:
+            cache.begin_invalidation(key)
+        try:
+            yield
+        finally:
+            for cache, key in found:
+                cache.end_invalidation(key)
+
+    return invalidated
+
+
+class AccountData:
+    """The data of accounts in a store.
+
+    Args:
+        engine: holds the rows.
+        contents: of the blobs.
+        invalidated: see `Invalidated`.
+        shared: whether other processes change the store, unannounced.
+    """
+
+    def __init__(
+        self, engine: Engine, contents: ContentStore | None, invalidated: Invalidated, *, shared: bool = False
+    ) -> None:
+        self._engine = engine
+        self._invalidated = invalidated
+        shards = SHARDS_OF_DATABASE if shared else 1
+        self._catalogs = (Tables(engine), Queues(engine, shards), Containers(engine, system_clock, contents))
+
+    @property
+    def procedures(self) -> Procedures:
+        """What a command can ask a running server for."""
+        return {COUNT_RESOURCES: self.count, REMOVE_DATA: self.remove}
+
+    async def count(self, account: str) -> Mapping[str, int]:
+        """Return how many tables, queues and containers an account has, by their nouns, without zeros."""
+        counts: dict[str, int] = {}
+        for catalog in self._catalogs:
+            count = len([row async for row in catalog.rows_of(account)])
+            space = SPACES.get(catalog.space)
+            assert space is not None
+            assert space.catalog is not None
+            if count:
+                nouns = space.catalog.nouns
+                counts[nouns.space if count == 1 else nouns.spaces] = count
+        return counts
+
+    async def remove(self, account: str) -> Mapping[str, int]:
+        """Remove everything that an account has; its name and keys stay where they are. Return no numbers.
+
+        Raises:
+            EngineError: the store cannot be read or written; the same call removes the rest later.
+        """
+        for catalog in self._catalogs:
+            rows = [row async for row in catalog.rows_of(account)]
+            async with self._invalidated(catalog.space, [(account, row) for row in rows]):
+                for row in rows:
+                    with suppress(ServiceError):  # A request has deleted it meanwhile.
+                        await catalog.delete(account, row)
+        for space in (SERVICE_PROPERTIES, DELEGATIONS):
+            await self._remove_rows(space, account)
+        return {}
+
+    async def _remove_rows(self, space: int, account: str) -> None:
+        within = KeyRange((account, ""), (account + "\0", ""))
+        parts = [part async for part in self._engine.scan(space, [within])]
+        keys = [part.key(index) for part in parts for index in range(len(part.values))]
+        async with self._invalidated(space, keys):
+            for partition, row in keys:
+                await update_row(self._engine, space, partition, row, _removal(row))
+
+
+def _removal(row: str) -> Callable[[bytes | None], Mapping[str, bytes | None]]:
+    return lambda _: {row: None}
