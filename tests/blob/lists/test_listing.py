@@ -192,6 +192,18 @@ def test_pages_show_all_that_is_asked_for(
         asyncio.run(run())
 
 
+async def test_snapshots_behind_a_row_of_prefixes_are_read() -> None:
+    """After some prefixes, scans read keys alone. A scan that begins among snapshots reads their values, too."""
+    base = Stored(BLOB, {}, {}, False, 0)
+    stored = dict.fromkeys(("0", "a/", "b/", "c/", "d/", "e/", "f/", "g/"), base)
+    stored["z"] = Stored(BLOB, dict.fromkeys(range(1, 41), BLOB), {}, False, 0)
+    include = frozenset({"snapshots"})
+    async with opened() as world:
+        await fill(world, stored)
+        pages = await all_pages(world, delimiter="/", include=include, most=100)
+    assert pages == grouped(expected(stored, include), "", "/")
+
+
 async def put_names(world: World, names: Sequence[str]) -> None:
     await fill(world, {name: Stored(BLOB, {}, {}, upload=False, noise=0) for name in names})
 

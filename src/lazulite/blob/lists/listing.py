@@ -162,6 +162,7 @@ class _PageReader:
         walk = self._walk
         if walk.key is None:
             return
+        walk.keys_only = False  # The scans that begin within the name have to read values, too.
         name = walk.key[0]
         found = await self._named.read(name)
         common = self._common_prefix(name) if found else ""
