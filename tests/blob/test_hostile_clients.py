@@ -14,14 +14,13 @@ from .world import ACCOUNT, CONTAINER, VERSION, opened
 LARGE = b"x" * 20_000
 NAMES = [
     "/".join("a" * 254),
-    "..",
-    "../../../outside",
+    "...a",
+    "b/../../docs/outside",
     "/etc/passwd",
     "a//b",
     "a/./b",
     "a\\..\\b",
     "..%2F..%2Foutside",
-    "a\nb",
     "con",
     " ",
 ]
@@ -49,11 +48,17 @@ async def test_no_name_leads_out_of_the_directory_of_contents(tmp_path: Path, na
             await contents.close()
 
 
-@pytest.mark.parametrize("name", ["a" * 1025, "a\0b", "/".join("a" * 255)])
+@pytest.mark.parametrize("name", ["a" * 1025, "a\0b", "a\nb", "..", "../../../outside", "/".join("a" * 255)])
 async def test_names_that_no_blob_has_change_nothing(name: str) -> None:
     async with opened() as world:
         put = await world.ask("PUT", f"{CONTAINER}/{name}", "", LARGE, x_ms_blob_type="BlockBlob")
-        assert (put.status, put.code) in {(400, "OutOfRangeInput"), (400, "InvalidResourceName"), (400, "InvalidUri")}
+        assert (put.status, put.code) in {
+            (400, "OutOfRangeInput"),
+            (400, "InvalidResourceName"),
+            (400, "InvalidUri"),
+            (400, "InvalidQueryParameterValue"),
+            (404, "ContainerNotFound"),
+        }
         assert await world.rows() == []
         assert await world.kept() == set()
 

@@ -44,7 +44,7 @@ NOTES: ServiceDefinition[ServiceContext, Note, NoteCall] = ServiceDefinition(
         Route("note", "PUT", "", "PutNote", put_note, requires=Requirement("o", ("w",), ("w",)), body=NOTE_BYTES),
         Route("note", "PUT", "lock", "LockNote", get_note, requires=Requirement("o", ("w",)), since="2020-01-01"),
     ),
-    parse_resource=lambda path: Note("note" if path else "account", path),
+    parse_resource=lambda path, _: Note("note" if path else "account", path),
     make_context=lambda dependencies: ServiceContext(**dependencies.shared("note")),
     make_call=ServiceCall,
     messages={"InvalidMd5": "That is no MD5."},

@@ -219,7 +219,8 @@ class Authenticator:
         if credentials.account != account.name:
             raise ServiceError("AuthenticationFailed")
         check_date(request, self._clock(), self._window_seconds)
-        check_signature(request, address, account, comp, credentials, self._credentials.canonicalize)
+        service = self._credentials
+        check_signature(request, address, account, comp, credentials, service.canonicalize, service.respell)
 
     def _verified(self, account: Account, query: str, parameters: Mapping[str, str]) -> VerifiedSas:
         """Return the token that a query holds, its form and signature checked: now, or at an earlier request.

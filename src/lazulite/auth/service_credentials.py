@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from lazulite.auth.bearer.rules import BearerConventions
 from lazulite.auth.delegation.sas import ParseDelegationSas
 from lazulite.auth.sas.service_sas import ServiceSas
-from lazulite.auth.shared_key import Canonicalize
+from lazulite.auth.shared_key import Canonicalize, Respell
 from lazulite.protocol.version import REJECTIONS_NAMED_SINCE
 
 _ACCOUNT_SAS_MARKER = "ss"
@@ -32,6 +32,8 @@ class ServiceCredentials:
     """The first version that rejects a request without credentials with 401, not with 404 `ResourceNotFound`."""
     hides_from_unstated: bool = False
     """Whether a request without credentials that states no version gets the 404."""
+    respell: Respell | None = None
+    """What a path names, as the service signs it by Shared Key, too (§44). None: only the path that came is signed."""
     parse_delegation_sas: ParseDelegationSas | None = None
     """Read a user delegation SAS of a request. None: there are none."""
     sas_resource: Callable[[str, Mapping[str, str]], Mapping[str, str]] | None = None

@@ -27,6 +27,9 @@ REQUEST_AGE_SECONDS_MAX = 15 * 60
 Canonicalize = Callable[[str, Request, str, str, str | None], str]
 """(scheme, request, account name, path, comp) -> string-to-sign. Each service has its own."""
 
+Respell = Callable[[str], str]
+"""Returns what a path below the account names, decoded, given the path percent-encoded."""
+
 _SCHEMES = {"sharedkey": "SharedKey", "sharedkeylite": "SharedKeyLite"}
 _RFC_1123 = re.compile(r"[A-Z][a-z]{2}, (\d{1,2}) ([A-Z][a-z]{2}) (\d{4}) (\d\d):(\d\d):(\d\d) GMT", re.ASCII)
 _DATE_CHARACTERS_MAX = 29
@@ -120,6 +123,7 @@ def check_signature(
     comp: str | None,
     credentials: Credentials,
     canonicalize: Canonicalize,
+    respell: Respell | None = None,
 ) -> None:
     """Reject a request that neither of the account's keys signed.
 
@@ -130,12 +134,13 @@ def check_signature(
         comp: value of the query parameter.
         credentials: of its Authorization header.
         canonicalize: the service's string-to-sign.
+        respell: see `ServiceCredentials`.
 
     Raises:
-        ServiceError: `AuthenticationFailed`.
+        ServiceError: `AuthenticationFailed`, or as `respell`.
     """
     claimed = credentials.signature.encode("latin-1", "replace")
-    for path in _spellings(request.path, address):
+    for path in _spellings(request.path, address, respell):
         text = canonicalize(credentials.scheme, request, account.name, path, comp)
         try:
             # Paths and headers are the wire's bytes one by one, and those are what a client signs.
@@ -148,8 +153,8 @@ def check_signature(
     raise ServiceError("AuthenticationFailed")
 
 
-def _spellings(path: str, address: Address) -> Iterator[str]:
-    """Yield the path as it came, then what a client may have signed before its stack re-encoded it: at most 12."""
+def _spellings(path: str, address: Address, respell: Respell | None) -> Iterator[str]:
+    """Yield the path as it came, then what a client may have signed before its stack re-encoded it: at most 15."""
     yield path
     seen = {path}
     decoded = unquote_to_bytes(path.encode("latin-1", "replace"))
@@ -159,6 +164,8 @@ def _spellings(path: str, address: Address) -> Iterator[str]:
         path.replace("%27", "'"),
         path.replace("'", "%27"),
     ]
+    if respell is not None:
+        variants.append(path.removesuffix(address.resource) + quote(respell(address.resource), safe=_PATH_SAFE))
     if address.secondary:
         # The documentation signs the primary's path; the JavaScript and .NET SDKs sign the one that they send.
         marked, plain = f"/{address.account}-secondary", f"/{address.account}"

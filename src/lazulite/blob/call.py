@@ -216,12 +216,9 @@ def make_call(
 ) -> Call:
     """Return a call.
 
-    A path of one segment is a container if `restype` says so, else a blob of the root container.
-
     Raises:
-        ServiceError: `InvalidResourceName`, `OutOfRangeInput`, `UnsupportedHeader`.
+        ServiceError: `UnsupportedHeader`, or as `Resource.check`.
     """
     reject_unsupported(request.headers, component_of(parameters))
-    if resource.kind is Kind.CONTAINER and "restype" not in parameters:
-        resource = resource.as_root_blob()
-    return Call(context, request, address, parameters, version, grant, resource.checked(), method)
+    resource.check(method, parameters)
+    return Call(context, request, address, parameters, version, grant, resource, method)

@@ -1,12 +1,18 @@
 """The resources that URLs of the Blob service address."""
 
+from collections.abc import Mapping
 from enum import StrEnum
 from functools import lru_cache
 from typing import NamedTuple
 
-from lazulite.blob.names import ROOT, check_blob_name, check_container_name
+from lazulite.blob.names import BLOB_NAME_MAX, ROOT, check_blob_name, check_container_name, normal_path
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.query_string import percent_decode
+
+STORED_NAME = "lazulite-name"
+"""The query parameter with the name of a blob that no path names (`names.is_addressable`). It counts for reads and
+deletions, behind the path of a container."""
+_TAKING_STORED_NAME = frozenset({"GET", "HEAD", "DELETE"})
 
 
 class Kind(StrEnum):
@@ -18,11 +24,7 @@ class Kind(StrEnum):
 
 
 class Resource(NamedTuple):
-    """An addressed resource.
-
-    A path of one segment is a container, or a blob of the root container. The parameters of a request tell which
-    (`as_root_blob`), so its name is checked when that is known (`checked`).
-    """
+    """An addressed resource. Its name may be one that it cannot have (`check`)."""
 
     kind: Kind
     container: str = ""
@@ -38,36 +40,55 @@ class Resource(NamedTuple):
         """Return no keys: a blob's name takes part in its permission."""
         return ()
 
-    def as_root_blob(self) -> "Resource":
-        """Return the blob of the root container that a path of one segment may also mean."""
-        return Resource(Kind.BLOB, ROOT, self.container)
+    def check(self, method: str, parameters: Mapping[str, str]) -> None:
+        """Reject a resource that cannot be.
 
-    def checked(self) -> "Resource":
-        """Return the resource.
+        Args:
+            method: of the request.
+            parameters: of the request.
 
         Raises:
-            ServiceError: `InvalidResourceName`, `OutOfRangeInput`: it can have no such name.
+            ServiceError: `InvalidResourceName`, `OutOfRangeInput`, `InvalidUri`: it can have no such name;
+                `InvalidQueryParameterValue`: the request cannot have a `STORED_NAME`.
         """
         if self.kind is not Kind.SERVICE:
             check_container_name(self.container)
-        if self.kind is Kind.BLOB:
-            check_blob_name(self.blob)
-        return self
+        if STORED_NAME in parameters:
+            if method not in _TAKING_STORED_NAME or "\0" in self.blob or len(self.blob) > BLOB_NAME_MAX:
+                raise ServiceError("InvalidQueryParameterValue", details=[("QueryParameterName", STORED_NAME)])
+        elif self.kind is Kind.BLOB:
+            check_blob_name(self.container, self.blob)
+
+
+def named_path(path: str) -> str:
+    """Return what a path below the account names, given percent-encoded. Raises `RequestUrlFailedToParse`."""
+    return normal_path(percent_decode(path))
+
+
+def resource_of(path: str, parameters: Mapping[str, str]) -> Resource:
+    """Return what a request addresses, which a SAS signs and permissions are for.
+
+    A path of one segment is a container if `restype` says so, else a blob of the root container.
+
+    Args:
+        path: below the account, percent-encoded.
+        parameters: of the request.
+
+    Raises:
+        ServiceError: `RequestUrlFailedToParse`; `InvalidUri`, a blob has no container.
+    """
+    return _resource_of(path, "restype" in parameters, parameters.get(STORED_NAME, ""))
 
 
 @lru_cache(maxsize=1024)
-def parse_resource(path: str) -> Resource:
-    """Read the path below the account, percent-encoded.
-
-    Raises:
-        ServiceError: `RequestUrlFailedToParse`.
-    """
-    first, slash, rest = path.partition("/")
-    container = percent_decode(first)
+def _resource_of(path: str, names_container: bool, stored_name: str) -> Resource:
+    container, _, blob = named_path(path).partition("/")
     if not container:
-        if rest:
+        if blob:
             raise ServiceError("InvalidUri")
         return Resource(Kind.SERVICE)
-    if not slash or not rest:
+    if not blob and names_container:
         return Resource(Kind.CONTAINER, container)
-    return Resource(Kind.BLOB, container, percent_decode(rest))
+    if not blob and not stored_name:
+        return Resource(Kind.BLOB, ROOT, container)
+    return Resource(Kind.BLOB, container, blob or stored_name)

@@ -4,7 +4,7 @@ from lazulite.blob.auth.credentials import BLOB_CREDENTIALS
 from lazulite.blob.auth.public_access import BlobPublicAccess
 from lazulite.blob.call import Call, Context, make_call, make_context
 from lazulite.blob.errors import MESSAGES
-from lazulite.blob.resource import Resource, parse_resource
+from lazulite.blob.resource import Resource, resource_of
 from lazulite.blob.routes import ROUTES, component
 from lazulite.blob.storage.garbage import UNTIDY_SPACE
 from lazulite.blob.storage.uploads import UPLOADS_SPACE
@@ -22,7 +22,7 @@ BLOB: ServiceDefinition[Context, Resource, Call] = ServiceDefinition(
     server=SERVER,
     credentials=BLOB_CREDENTIALS,
     routes=ROUTES,
-    parse_resource=parse_resource,
+    parse_resource=resource_of,
     make_context=make_context,
     make_call=make_call,
     component=component,

@@ -15,6 +15,7 @@ from lazulite.blob.auth.scope import BlobScope
 from lazulite.blob.call import Call, Context
 from lazulite.blob.names import WEB
 from lazulite.blob.operations.read_blob import get_blob, get_properties
+from lazulite.blob.resource import named_path
 from lazulite.engine.contract import EngineUnavailableError, SpaceDroppedError
 from lazulite.protocol.addressing import Addressing
 from lazulite.protocol.errors import ServiceError
@@ -86,7 +87,7 @@ class Website:
         if request.method not in _READ:
             raise ServiceError("UnsupportedHttpVerb")
         address = self._addressing.locate(request)
-        account, path = address.account, address.resource
+        account, path = address.account, quote(named_path(address.resource))
         if not self._is_account(account):
             raise ServiceError("WebContentNotFound")
         request.record.account = account

@@ -7,7 +7,7 @@ from urllib.parse import quote
 from lazulite.auth.sas.terms import MalformedSasError, write_query
 from lazulite.blob.auth.sas import BlobSas
 from lazulite.blob.auth.versions import DIRECTORY_SAS_SINCE
-from lazulite.blob.names import check_blob_name, check_container_name
+from lazulite.blob.names import check_blob_name, check_container_name, normal_path
 from lazulite.protocol.errors import ServiceError
 
 SIGNED_VERSION = "2021-12-02"
@@ -46,7 +46,7 @@ def blob_sas(args: Namespace, permission: str, common: Mapping[str, str]) -> Blo
     Raises:
         MalformedSasError: no blob can have the name.
     """
-    container, _, blob = args.blob.partition("/")
+    container, _, blob = normal_path(args.blob).partition("/")
     if not blob:
         raise MalformedSasError("pass the container and the blob as CONTAINER/NAME")
     _check(container, blob)
@@ -94,6 +94,6 @@ def url_of(args: Namespace, endpoint: str, token: str) -> str:
 def _check(container: str, blob: str = "") -> None:
     try:
         check_container_name(container)
-        check_blob_name(blob)
+        check_blob_name(container, blob)
     except ServiceError:
         raise MalformedSasError(f"{container!r} is not a container name, or the blob name is too long") from None

@@ -130,8 +130,8 @@ class ServiceDefinition(Generic[ContextT, ResourceT, CallT]):
     credentials: ServiceCredentials
     """The letter in an account SAS, the canonicalization of Shared Key, and the codec of the service SAS."""
     routes: Routes[CallT]
-    parse_resource: Callable[[str], ResourceT]
-    """Reads the path below the account, percent-encoded; raises `ServiceError`."""
+    parse_resource: Callable[[str, Mapping[str, str]], ResourceT]
+    """Reads the path below the account, percent-encoded, with the query; raises `ServiceError`."""
     make_context: Callable[[ServiceDependencies], ContextT]
     make_call: Callable[[ContextT, Request, Address, Mapping[str, str], str, Grant, ResourceT, str], CallT]
     """Takes the first eight fields of a `ServiceCall`."""

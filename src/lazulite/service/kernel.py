@@ -225,7 +225,7 @@ class ServiceKernel(Generic[ContextT, ResourceT, CallT]):
         """
         definition = self._definition
         governing = version.governing or version.require()
-        resource = definition.parse_resource(address.resource)
+        resource = definition.parse_resource(address.resource, parameters)
         method = definition.method(request)
         call = definition.make_call(self._context, request, address, parameters, governing, grant, resource, method)
         component = definition.component(call)

@@ -91,7 +91,7 @@ def test_a_token_without_version_is_valid_for_an_hour() -> None:
     assert stored.policy_resource == "c"
 
 
-@pytest.mark.parametrize("name", ["b", "d/é b.txt", "a//b", "..", "%2F", "a+b&c=d"])
+@pytest.mark.parametrize("name", ["b", "d/é b.txt", "a//b", "..a", "%2F", "a+b&c=d"])
 def test_the_sdk_signs_the_same_for_a_blob(name: str) -> None:
     token = generate_blob_sas(
         "acct",

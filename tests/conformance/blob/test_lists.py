@@ -3,6 +3,7 @@
 from urllib.parse import quote
 from xml.etree import ElementTree as ET
 
+import pytest
 from tests.conformance.answers import xml_text
 
 from .blobs import Container, names_of
@@ -29,6 +30,25 @@ def test_pages_follow_each_other(container: Container) -> None:
         if not marker:
             break
     assert found == list("abcde")
+
+
+@pytest.mark.parametrize("version", ["2009-09-19", "2015-02-21", "2023-11-03", "2026-02-06", "2026-10-06"])
+def test_a_list_begins_and_ends_at_names(container: Container, version: str) -> None:
+    """Programs of 2026 list from a name on with versions of 2023, such as delta-rs and obstore."""
+    for name in ("a/1", "a/2", "a/3", "b"):
+        container.put(name).expect(201)
+
+    def listed(query: str) -> list[str]:
+        answer = container.send("GET", query=f"restype=container&comp=list&{query}", version=version).expect(200)
+        return names_of(ET.fromstring(xml_text(answer.body)))
+
+    assert listed("startFrom=a/2") == ["a/2", "a/3", "b"]
+    assert listed("prefix=a/&startFrom=a/2") == ["a/2", "a/3"]
+    assert listed("prefix=a/&startFrom=a/20") == ["a/3"]
+    assert listed("startFrom=a/2&delimiter=/") == ["a/", "b"]
+    assert listed("startFrom=a/2&endBefore=b") == ["a/2", "a/3"]
+    assert listed("startFrom=") == ["a/1", "a/2", "a/3", "b"]
+    assert listed("startFrom=c") == []
 
 
 def test_what_a_list_includes(container: Container) -> None:

@@ -9,10 +9,8 @@ Source: "Create a service SAS" of the REST reference.
 """
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
-from lazulite.blob.names import ROOT
-from lazulite.protocol.query_string import percent_decode
+from lazulite.blob.resource import resource_of
 from lazulite.service.routing import component_of
 
 CONTAINER, BLOB, TIME = "Container", "Blob", "Time"
@@ -24,36 +22,15 @@ LIST_COMPONENT = "container/list"
 """The component of List Blobs."""
 
 
-class Addressed(NamedTuple):
-    """The names in a path, decoded; each is "" if the path has none."""
-
-    container: str
-    blob: str
-
-
-def addressed(path: str, parameters: Mapping[str, str]) -> Addressed:
-    """Return the container and the blob that a request addresses, well formed or not.
-
-    Args:
-        path: below the account, percent-encoded.
-        parameters: the query. `restype` tells a container from a blob of the root container.
-
-    Raises:
-        ServiceError: `RequestUrlFailedToParse`.
-    """
-    container, _, blob = path.partition("/")
-    if blob or not container or "restype" in parameters:
-        return Addressed(percent_decode(container), percent_decode(blob))
-    return Addressed(ROOT, percent_decode(container))
-
-
 def resource_fields(path: str, parameters: Mapping[str, str]) -> dict[str, str]:
-    """Return the fields of the resource that a SAS signs: see `ServiceCredentials.sas_resource`. Raises as `addressed`.
+    """Return the fields of the resource that a SAS signs: see `ServiceCredentials.sas_resource`.
+
+    Raises as `resource_of`.
 
     A field is "" if the request does not address such a resource.
     """
     kind = parameters.get("sr", "")
-    container, blob = addressed(path, parameters)
+    _, container, blob = resource_of(path, parameters)
     if kind == "c":
         return {CONTAINER: container, BLOB: "", TIME: ""}
     if kind == "d":

@@ -7,6 +7,7 @@ from lazulite.blob.auth.delegation_sas import parse_blob_delegation_sas
 from lazulite.blob.auth.roles import BLOB_BEARER
 from lazulite.blob.auth.sas import BLOB_SAS_PARAMETERS, parse_blob_sas
 from lazulite.blob.auth.versions import CHALLENGE_SINCE
+from lazulite.blob.resource import named_path
 
 BLOB_CREDENTIALS = ServiceCredentials(
     "b",
@@ -19,4 +20,5 @@ BLOB_CREDENTIALS = ServiceCredentials(
     challenged_since=CHALLENGE_SINCE,
     hides_from_unstated=True,
     sas_resource=resource_fields,
+    respell=named_path,
 )

@@ -4,9 +4,9 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from lazulite.auth.accounts.account import Account
 from lazulite.auth.grant import Grant
-from lazulite.blob.auth.addressed import addressed
 from lazulite.blob.auth.requirements import LEVELS
 from lazulite.blob.auth.scope import BlobScope
+from lazulite.blob.resource import Kind, resource_of
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.resource_names import NAME_MAX
 from lazulite.service.routing import unknown_component
@@ -36,8 +36,8 @@ class BlobPublicAccess:
         """
         if method not in _READS:
             return None
-        container, _ = addressed(path, parameters)
-        if not path:
+        kind, container, _ = resource_of(path, parameters)
+        if kind is Kind.SERVICE:
             if "comp" not in parameters:
                 raise unknown_component()
             return None

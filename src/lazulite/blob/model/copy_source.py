@@ -9,7 +9,7 @@ import re
 from ipaddress import AddressValueError, IPv6Address
 from typing import NamedTuple
 
-from lazulite.blob.resource import Kind, Resource, parse_resource
+from lazulite.blob.resource import Kind, Resource, resource_of
 from lazulite.protocol.addressing import Address, Addressing
 from lazulite.protocol.header_errors import invalid_header
 from lazulite.protocol.message import Request
@@ -76,14 +76,12 @@ def read_copy_source(
         return ForeignSource(url, scheme.lower(), named.lower())
     read = Request("GET", path or "/", query, {"host": named}, scheme=scheme.lower())
     address = addressing.locate(read)
-    resource = parse_resource(address.resource)
-    if resource.kind is Kind.CONTAINER:
-        resource = resource.as_root_blob()
-    if resource.kind is Kind.SERVICE:
-        raise invalid_header(header, url, _SHOWN_MAX)
     parameters = parse_query_string(query)
-    times = parameters.get("snapshot", ""), parameters.get("versionid", "")
-    return OwnSource(read, address, resource.checked(), *times)
+    resource = resource_of(address.resource, parameters)
+    if resource.kind is not Kind.BLOB:
+        raise invalid_header(header, url, _SHOWN_MAX)
+    resource.check(read.method, parameters)
+    return OwnSource(read, address, resource, parameters.get("snapshot", ""), parameters.get("versionid", ""))
 
 
 def _is_host(named: str) -> bool:

@@ -5,9 +5,10 @@ Each part is authorised by its own credentials and succeeds or fails alone. The 
 
 from lazulite.blob.call import Call
 from lazulite.blob.payload.batch import PartFacts, PartRequest, batch_response, read_batch, write_part
-from lazulite.blob.resource import Kind
+from lazulite.blob.resource import Kind, resource_of
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import Request, Response
+from lazulite.protocol.query_string import parse_query_string
 from lazulite.protocol.version import RequestVersion
 from lazulite.service.time_slice import TimeSlice
 
@@ -42,6 +43,9 @@ def _check_container(call: Call, parts: list[PartRequest]) -> None:
     Raises:
         ServiceError: `InvalidInput`.
     """
-    within = f"{call.address.root}{call.resource.container}/"
-    if not all(part.path.startswith(within) for part in parts):
-        raise ServiceError("InvalidInput")
+    for part in parts:
+        address = call.context.addressing.locate(Request(part.head.method, part.path, headers=call.request.headers))
+        resource = resource_of(address.resource, parse_query_string(part.query))
+        named = address.account, resource.kind, resource.container
+        if named != (call.account, Kind.BLOB, call.resource.container):
+            raise ServiceError("InvalidInput")

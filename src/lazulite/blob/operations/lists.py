@@ -17,7 +17,6 @@ from lazulite.blob.payload.container_listing import ListedContainer, write_conta
 from lazulite.blob.payload.listing import BlobPage, RowWriter, write_page
 from lazulite.blob.payload.marker import read_marker, write_marker
 from lazulite.blob.storage.catalog import Container
-from lazulite.blob.versions import END_SINCE, START_SINCE
 from lazulite.protocol.clock import TICKS_PER_DAY
 from lazulite.protocol.http_date import format_http_date
 from lazulite.protocol.message import Response
@@ -66,8 +65,8 @@ async def list_blobs(call: Call) -> Response:
         delimiter=delimiter,
         include=include,
         shows_tags=permits(call.grant, LIST_TAGS, listed),
-        start=parameters.get("startfrom", "") if call.version >= START_SINCE else "",
-        end=parameters.get("endbefore") or None if call.version >= END_SINCE else None,
+        start=parameters.get("startfrom", ""),
+        end=parameters.get("endbefore") or None,
         marker=read_marker(parameters.get("marker", "")),
         deadline=call.deadline,
     )
