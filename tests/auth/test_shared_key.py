@@ -12,8 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lazulite.auth.accounts.account import DEVELOPMENT_ACCOUNT, Account
+from lazulite.auth.canonicalize import string_to_sign
 from lazulite.auth.hmac_signer import Signer
 from lazulite.auth.shared_key import (
+    Canonicalize,
     Credentials,
     check_date,
     check_signature,
@@ -22,7 +24,7 @@ from lazulite.auth.shared_key import (
 )
 from lazulite.protocol.addressing import Addressing
 from lazulite.protocol.clock import TICKS_PER_SECOND, UNIX_EPOCH_TICKS
-from lazulite.protocol.errors import ServiceError
+from lazulite.protocol.errors import DETAIL_CHARACTERS_MAX, ServiceError
 from lazulite.protocol.message import Request
 from lazulite.table.canonicalize import table_string_to_sign
 
@@ -207,6 +209,47 @@ def test_any_authorization_header_parses_or_is_rejected(header: str) -> None:
     except ServiceError as error:
         if error.code != "InvalidAuthenticationInfo":
             raise
+
+
+def detail_of(sent: Request, signature: str, canonicalize: Canonicalize = table_string_to_sign) -> str:
+    credentials = Credentials("SharedKey", NAME, signature)
+    with pytest.raises(ServiceError, match="403 AuthenticationFailed") as caught:
+        check_signature(sent, Addressing().locate(sent), DEVELOPMENT_ACCOUNT, None, credentials, canonicalize)
+    [(name, detail)] = caught.value.details
+    assert name == "AuthenticationErrorDetail"
+    return detail
+
+
+def test_the_rejection_of_a_signature_shows_the_string_to_sign() -> None:
+    sent = request(f"/{NAME}/Tables")
+    text = table_string_to_sign("SharedKey", sent, NAME, sent.path, None)
+    assert detail_of(sent, "c2ln") == (
+        "The MAC signature found in the HTTP request 'c2ln' is not the same as any computed signature. Server used "
+        f"following string to sign: '{text}'."
+    )
+    assert sign(text) not in detail_of(sent, "c2ln")
+
+
+def test_secrets_of_other_requests_are_not_shown() -> None:
+    sent = request(
+        f"/{NAME}/c/b",
+        "PUT",
+        x_ms_copy_source="https://other/c/b?sv=2020&sig=SECRET1%2B&se=2030",
+        x_ms_copy_source_authorization="Bearer SECRET2",
+        x_ms_encryption_key="SECRET3",
+        x_ms_source_encryption_key="SECRET4",
+        x_ms_encryption_key_sha256="digest",
+    )
+    sent.query = "sv=2020&SIG=SECRET5&comp=list&prefix=%C3%A4"
+    detail = detail_of(sent, "c2ln", string_to_sign)
+    assert "SECRET" not in detail
+    for shown in ("&sig=REDACTED&se=2030", "\nsig:REDACTED\n", "-sha256:digest\n", "comp:list", "prefix:\u00e4"):
+        assert shown in detail
+
+
+def test_a_detail_has_a_bound() -> None:
+    sent = request(f"/{NAME}/c", x_ms_meta_a="x" * 60_000)
+    assert len(detail_of(sent, "c2ln", string_to_sign)) == DETAIL_CHARACTERS_MAX
 
 
 def test_no_signature_in_a_repr(caplog: pytest.LogCaptureFixture) -> None:

@@ -127,7 +127,7 @@ KINDS = {
         "PUT",
         "/?restype=service&comp=properties",
         {},
-        '<?xml version="1.0" encoding="utf-8"?><StorageServiceProperties></StorageServiceProperties>',
+        '<?xml version="1.0" encoding="utf-8"?><StorageServiceProperties><Cors /></StorageServiceProperties>',
         202,
         {"ETag": None},
     ),

@@ -25,7 +25,13 @@ from lazulite.auth.public_access import AnonymousAuthentication, PublicAccess
 from lazulite.auth.sas.account_sas import parse_account_sas
 from lazulite.auth.sas.cache import SAS_CACHE_ENTRIES_MAX, SasCache, VerifiedSas
 from lazulite.auth.sas.service_sas import ServiceSas, apply_policy
-from lazulite.auth.sas.terms import ACCOUNT_SAS_PARAMETERS, MalformedSasError, Terms
+from lazulite.auth.sas.terms import (
+    ACCOUNT_SAS_PARAMETERS,
+    MalformedSasError,
+    Terms,
+    malformed,
+    signature_mismatch,
+)
 from lazulite.auth.service_credentials import ServiceCredentials
 from lazulite.auth.shared_key import (
     REQUEST_AGE_SECONDS_MAX,
@@ -35,7 +41,7 @@ from lazulite.auth.shared_key import (
 )
 from lazulite.protocol.addressing import Address
 from lazulite.protocol.clock import Clock
-from lazulite.protocol.errors import ServiceError
+from lazulite.protocol.errors import ServiceError, authentication_failed
 from lazulite.protocol.message import Request
 from lazulite.protocol.query_string import repeated_names
 from lazulite.protocol.version import NEWEST, RequestVersion
@@ -168,8 +174,8 @@ class Authenticator:
             terms, grant = verified.terms, verified.grant
             if verified.policy_sas is not None:
                 terms, grant = await self._completed(account, verified.policy_sas, terms)
-        except MalformedSasError:
-            raise ServiceError("AuthenticationFailed") from None
+        except MalformedSasError as error:
+            raise malformed(error) from None
         terms.check_time(self._clock())
         terms.check_transport(request.scheme, request.client)
         if not verified.serves:
@@ -260,7 +266,7 @@ class Authenticator:
         for policy in await self._policies(account.name, sas.policy_resource):
             if policy.id == sas.policy_id:
                 return policy
-        raise ServiceError("AuthenticationFailed")
+        raise authentication_failed("si names no stored access policy.")  # *Unverified*: the words.
 
     def _verify(self, account: Account, parameters: Mapping[str, str]) -> VerifiedSas:
         """Check form and signature.
@@ -274,12 +280,12 @@ class Authenticator:
             sas = service.parse_sas(parameters)
             terms = sas.terms()
             if not sas.is_signed_by(account):
-                raise ServiceError("AuthenticationFailed")
+                raise signature_mismatch(sas.string_to_sign(account.name))
             policy_sas = sas if sas.policy_id else None
             return VerifiedSas(account, terms, sas.grant(sas.permission), True, policy_sas)
         token = parse_account_sas(parameters)
         terms = token.terms()
         if not token.is_signed_by(account):
-            raise ServiceError("AuthenticationFailed")
+            raise signature_mismatch(token.string_to_sign(account.name))
         grant = Grant("account-sas", frozenset(token.permission), token.resource_types)
         return VerifiedSas(account, terms, grant, service.letter in token.services, None)

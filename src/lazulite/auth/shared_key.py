@@ -18,7 +18,7 @@ from lazulite.auth.accounts.account import Account
 from lazulite.auth.sas.dates import ticks_of
 from lazulite.protocol.addressing import Address
 from lazulite.protocol.clock import TICKS_PER_SECOND
-from lazulite.protocol.errors import ServiceError
+from lazulite.protocol.errors import DETAIL_CHARACTERS_MAX, ServiceError, authentication_failed
 from lazulite.protocol.message import Request
 
 REQUEST_AGE_SECONDS_MAX = 15 * 60
@@ -37,6 +37,13 @@ _MONTH_NAMES = "JanFebMarAprMayJunJulAugSepOctNovDec"
 _MONTHS = {_MONTH_NAMES[3 * index : 3 * index + 3]: index + 1 for index in range(12)}
 _PATH_SAFE = "/!$&'()*+,;=:@-._~"
 """What RFC 3986 lets stand in a path."""
+
+
+_SECRET = re.compile(
+    r"^((?:sig|x-ms-(?:source-)?encryption-key|x-ms-copy-source-authorization):).*|([?&]sig=)[^&\s]*",
+    re.MULTILINE | re.IGNORECASE,
+)
+"""What of a string to sign authorizes other requests, behind its name."""
 
 
 class Credentials(NamedTuple):
@@ -104,16 +111,15 @@ def check_date(request: Request, now: int, window_seconds: int = REQUEST_AGE_SEC
     """Reject a request whose date is missing, malformed or too far away.
 
     Raises:
-        ServiceError: `AuthenticationFailed`.
+        ServiceError: `AuthenticationFailed`. *Unverified*: its detail for a date that is missing or malformed.
     """
     text = request_date(request)
     try:
         distance = abs(now - parse_http_date(text))
     except ValueError:
-        raise ServiceError("AuthenticationFailed") from None
+        raise authentication_failed(f"Request date header not specified or malformed: '{text}'") from None
     if distance > window_seconds * TICKS_PER_SECOND:
-        detail = f"Request date header too old: '{text}'"
-        raise ServiceError("AuthenticationFailed", details=[("AuthenticationErrorDetail", detail)])
+        raise authentication_failed(f"Request date header too old: '{text}'")
 
 
 def check_signature(
@@ -150,7 +156,21 @@ def check_signature(
         for signer in account.signers:
             if hmac.compare_digest(signer.sign(message), claimed):
                 return
-    raise ServiceError("AuthenticationFailed")
+    text = canonicalize(credentials.scheme, request, account.name, request.path, comp)
+    raise authentication_failed(
+        f"The MAC signature found in the HTTP request '{credentials.signature}' is not the same as any computed "
+        f"signature. Server used following string to sign: '{_shown(text)}'."
+    )
+
+
+def _shown(string_to_sign: str) -> str:
+    """Return a string to sign as a rejection shows it to the sender of its request.
+
+    Everything in it came with the request. What authorizes another request is left out, as clients write rejections
+    into logs: keys of customers, the credentials of a copy's source, a SAS beside the header.
+    """
+    text = string_to_sign[:DETAIL_CHARACTERS_MAX].encode("latin-1", "replace").decode("utf-8", "replace")
+    return _SECRET.sub(lambda match: f"{match[1] or match[2]}REDACTED", text)
 
 
 def _spellings(path: str, address: Address, respell: Respell | None) -> Iterator[str]:

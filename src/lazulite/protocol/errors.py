@@ -147,6 +147,23 @@ class ServiceError(Exception):
             self.message = message
 
 
+AUTHENTICATION_DETAIL = "AuthenticationErrorDetail"
+"""The element of an error that tells why credentials were rejected."""
+
+
+DETAIL_CHARACTERS_MAX = 8 * 1024
+
+
+def authentication_failed(detail: str) -> ServiceError:
+    """Return the rejection of credentials that prove nothing.
+
+    Args:
+        detail: why, for the sender of the request. It holds nothing secret but what the request holds. Cut to
+            `DETAIL_CHARACTERS_MAX`.
+    """
+    return ServiceError("AuthenticationFailed", details=[(AUTHENTICATION_DETAIL, detail[:DETAIL_CHARACTERS_MAX])])
+
+
 class AuthorityError(ServiceError):
     """A rejection because the credentials do not reach so far, whatever code and status their version calls for."""
 

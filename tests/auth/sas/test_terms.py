@@ -15,6 +15,7 @@ from lazulite.auth.sas.terms import (
     signature,
     write_query,
 )
+from lazulite.protocol.clock import TICKS_PER_SECOND
 from lazulite.protocol.errors import ServiceError
 
 START, EXPIRY = "2030-01-01", "2030-01-02T00:00:00Z"
@@ -29,10 +30,30 @@ def test_the_time_frame_includes_both_ends() -> None:
     frame = parse_terms(START, EXPIRY, "", "")
     frame.check_time(FIRST)
     frame.check_time(LAST)
-    for now in (FIRST - 1, LAST + 1):
+    for now, shown in ((FIRST - 1, "Mon, 31 Dec 2029 23:59:59 GMT"), (LAST + 1, "Wed, 02 Jan 2030 00:00:00 GMT")):
         with pytest.raises(ServiceError, match="403 AuthenticationFailed") as caught:
             frame.check_time(now)
-        assert "time frame" in caught.value.details[0][1]
+        assert caught.value.details[0][1] == (
+            "Signature not valid in the specified time frame: Start [Tue, 01 Jan 2030 00:00:00 GMT] - "
+            f"Expiry [Wed, 02 Jan 2030 00:00:00 GMT] - Current [{shown}]"
+        )
+
+
+def test_an_expiry_without_a_start_is_compared_with_now() -> None:
+    with pytest.raises(ServiceError, match="403 AuthenticationFailed") as caught:
+        terms().check_time(LAST + TICKS_PER_SECOND)
+    assert caught.value.details[0][1] == (
+        "Signed expiry time [Wed, 02 Jan 2030 00:00:00 GMT] must be after signed start time "
+        "[Wed, 02 Jan 2030 00:00:01 GMT]"
+    )
+
+
+def test_a_time_before_the_calendar_is_shown_as_its_first_day() -> None:
+    text = "0001-01-01T00:00+10:00"
+    for frame in (parse_terms(text, text, "", ""), parse_terms("", text, "", "")):
+        with pytest.raises(ServiceError) as caught:
+            frame.check_time(LAST)
+        assert "[Mon, 01 Jan 1 00:00:00 GMT]" in caught.value.details[0][1]
 
 
 def test_no_start_is_since_ever_and_no_expiry_never() -> None:

@@ -3,8 +3,10 @@
 from urllib.parse import quote
 
 import pytest
+from tests.conformance import rejected_credentials
 from tests.conformance.access_policies import malformed
 from tests.conformance.answers import xml_text
+from tests.conformance.rejected_credentials import FRAMES, detail_of
 from tests.conformance.sas import account_sas, moment
 from tests.conformance.signing import Endpoint, anonymous, full_shared_key, full_shared_key_lite, shared_key
 
@@ -169,6 +171,37 @@ def test_permissions_of_policies(queue: Queue, permission: str) -> None:
         "</AccessPolicy></SignedIdentifier></SignedIdentifiers>"
     )
     assert queue.send("PUT", query="comp=acl", body=body).status == 400
+
+
+def test_the_rejection_of_a_signature_shows_the_string_to_sign(queues: Queues, queue_endpoint: Endpoint) -> None:
+    """Queue reference §17."""
+    rejected_credentials.check_shared_key(
+        lambda query, headers, signer: queues.send("GET", "/", query, headers=headers, signer=signer), queue_endpoint
+    )
+
+
+def test_the_rejection_of_an_old_date_shows_it(queues: Queues) -> None:
+    rejected_credentials.check_old_date(
+        lambda query, headers, signer: queues.send("GET", "/", query, headers=headers, signer=signer)
+    )
+
+
+def test_the_rejection_of_an_account_sas_says_why(queues: Queues, queue_endpoint: Endpoint) -> None:
+    rejected_credentials.check_account_sas(
+        lambda query, _, signer: queues.send("GET", "/", query, signer=signer), queue_endpoint, "q"
+    )
+
+
+def test_the_rejection_of_a_service_sas_says_why(queue: Queue, queue_endpoint: Endpoint) -> None:
+    def ask(query: str) -> str:
+        return detail_of(queue.send("GET", "/messages", query, signer=anonymous))
+
+    token = queue_sas(queue_endpoint, queue.name, se="2100-01-01T00:00:00Z")
+    resource = f"/queue/{queue_endpoint.account}/{queue.name}"
+    text = f"raup\n\n2100-01-01T00:00:00Z\n{resource}\n\n\n\n2019-02-02"
+    assert ask(token.replace("&sig=", "&sig=A")) == f"Signature did not match. String to sign used was {text}"
+    for fields, pattern in FRAMES.values():
+        assert pattern.fullmatch(ask(queue_sas(queue_endpoint, queue.name, **fields)))
 
 
 def test_a_sixth_policy(queue: Queue) -> None:

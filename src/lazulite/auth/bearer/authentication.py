@@ -14,7 +14,7 @@ from lazulite.auth.bearer.rules import REJECTED, BearerConventions, BearerRules
 from lazulite.auth.bearer.token import BadTokenError, UnknownKeyError, VerifiedToken, check_token
 from lazulite.auth.grant import Grant
 from lazulite.protocol.clock import Clock, unix_seconds
-from lazulite.protocol.errors import ServiceError
+from lazulite.protocol.errors import AUTHENTICATION_DETAIL, ServiceError
 from lazulite.protocol.lru_cache import Recent
 
 TOKEN_CACHE_ENTRIES_MAX = 4096
@@ -118,7 +118,7 @@ class BearerAuthentication:
         except BadTokenError as error:
             # *Unverified*: good tokens below `challenge_since`, which azure-data-tables sends, are accepted.
             # The 403 was recorded for a bad one.
-            details = [("AuthenticationErrorDetail", str(error))]
+            details = [(AUTHENTICATION_DETAIL, str(error))]
             if version < conventions.challenge_since:
                 raise ServiceError(conventions.unchallenged_rejection, details=details) from None
             raise ServiceError(conventions.rejection, REJECTED, status=401, details=details) from None

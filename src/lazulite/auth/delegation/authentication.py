@@ -10,7 +10,7 @@ from lazulite.auth.accounts.account import Account
 from lazulite.auth.delegation.sas import DELEGATION_SAS_PARAMETERS, DelegationSas, ParseDelegationSas
 from lazulite.auth.delegation.store import DelegationStore
 from lazulite.auth.grant import Grant
-from lazulite.auth.sas.terms import MalformedSasError, Terms
+from lazulite.auth.sas.terms import MalformedSasError, Terms, malformed, signature_mismatch
 from lazulite.protocol.clock import Clock
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import Request
@@ -60,13 +60,13 @@ class DelegationAuthentication:
         """
         try:
             sas, terms, key_terms = self._read(request, fields)
-        except MalformedSasError:
-            raise ServiceError("AuthenticationFailed") from None
+        except MalformedSasError as error:
+            raise malformed(error) from None
         if not await self._is_signed(sas, account.name):
-            raise ServiceError("AuthenticationFailed")
+            raise signature_mismatch(next(iter(sas.strings_to_sign(account.name)), ""))
         now = self._clock()
         terms.check_time(now)
-        key_terms.check_time(now)
+        key_terms.check_time(now, "key time frame")  # *Unverified*: the words.
         terms.check_transport(request.scheme, request.client)
         if sas.key.service != self._letter:
             raise ServiceError("AuthenticationFailed")

@@ -10,6 +10,7 @@ Invariants:
 import hmac
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import date
 from functools import lru_cache
 from ipaddress import AddressValueError, IPv4Address, IPv6Address
 from typing import NamedTuple
@@ -17,8 +18,9 @@ from urllib.parse import quote
 
 from lazulite.auth.accounts.account import Account
 from lazulite.auth.hmac_signer import Signer
-from lazulite.auth.sas.dates import parse_sas_date
-from lazulite.protocol.errors import ServiceError
+from lazulite.auth.sas.dates import parse_sas_date, ticks_of
+from lazulite.protocol.errors import ServiceError, authentication_failed
+from lazulite.protocol.http_date import format_http_date
 from lazulite.protocol.version import SAS_SINCE, is_version
 
 SIGNED_VERSION = "2019-02-02"
@@ -27,6 +29,7 @@ SIGNED_VERSION = "2019-02-02"
 ACCOUNT_SAS_PARAMETERS = ("sig", "sv", "sp", "st", "se", "sip", "spr", "ss", "srt", "ses")
 """Every query parameter that takes part in an account SAS."""
 
+_FIRST_TICK = ticks_of(date.min, 0, 0, 0)
 _PROTOCOLS = {"": False, "https": True, "https,http": False, "http,https": False}
 """`spr` -> whether it demands https."""
 
@@ -55,13 +58,23 @@ class Terms:
         """Return whether `now`, in ticks, is between start and expiry (both included)."""
         return self.expiry is not None and now <= self.expiry and (self.start is None or now >= self.start)
 
-    def check_time(self, now: int) -> None:
-        """Reject with `AuthenticationFailed` outside of start to expiry (both included)."""
-        if not self.is_current(now):
-            raise ServiceError(
-                "AuthenticationFailed",
-                details=[("AuthenticationErrorDetail", "Signature not valid in the specified time frame.")],
+    def check_time(self, now: int, frame: str = "time frame") -> None:
+        """Reject with `AuthenticationFailed` outside of start to expiry (both included).
+
+        Args:
+            now: the time, in ticks.
+            frame: what the rejection calls start to expiry.
+        """
+        if self.is_current(now):
+            return
+        if self.start is None:
+            raise authentication_failed(
+                f"Signed expiry time [{_shown(self.expiry)}] must be after signed start time [{_shown(now)}]"
             )
+        raise authentication_failed(
+            f"Signature not valid in the specified {frame}: Start [{_shown(self.start)}] - "
+            f"Expiry [{_shown(self.expiry)}] - Current [{_shown(now)}]"
+        )
 
     def check_transport(self, scheme: str, client: str) -> None:
         """Reject a request that came by http against `spr`, or from an address outside of `sip`.
@@ -123,6 +136,16 @@ def write_query(values: Mapping[str, str]) -> str:
     return "&".join(f"{name}={quote(value, safe='')}" for name, value in values.items() if value)
 
 
+def signature_mismatch(string_to_sign: str) -> ServiceError:
+    """Return the rejection of a token that no key has signed. All of the string comes from the request."""
+    return authentication_failed(f"Signature did not match. String to sign used was {string_to_sign}")
+
+
+def malformed(error: MalformedSasError) -> ServiceError:
+    """Return the rejection of a token of the wrong form. *Unverified*: the words of its detail."""
+    return authentication_failed(f"The shared access signature is malformed: {error}")
+
+
 def signature(signer: Signer, string_to_sign: str) -> str:
     """Return the base64 HMAC-SHA256."""
     return signer.sign(string_to_sign.encode()).decode()
@@ -133,6 +156,11 @@ def is_signed(account: Account, string_to_sign: str, given: str) -> bool:
     claimed = given.encode()
     matches = [hmac.compare_digest(signature(signer, string_to_sign).encode(), claimed) for signer in account.signers]
     return any(matches)
+
+
+def _shown(ticks: int | None) -> str:
+    """Return an instant as a rejection shows it; "" for none. An offset can carry it out of the calendar."""
+    return "" if ticks is None else format_http_date(max(ticks, _FIRST_TICK))
 
 
 def _parse_date(name: str, text: str) -> int | None:
