@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from azure.core import MatchConditions
 from azure.data.tables import TableServiceClient, UpdateMode
+from azure.storage.blob import BlobBlock, BlobServiceClient
+from azure.storage.queue import QueueClient
 
 from lazulite.cli import main
 from lazulite.engine.contract import EngineUnavailableError
@@ -21,7 +23,7 @@ from lazulite.settings.config import account_file, store_path
 from lazulite.table.catalog import Catalog
 from lazulite.table.model.row import assemble, encode_keys
 from tests.migration.stores import put
-from tests.server_process import ServerProcess
+from tests.server_process import Account, ServerProcess, serving
 
 from .test_serve import rejected
 
@@ -134,7 +136,8 @@ def test_killed_copy_is_not_served_and_can_be_resumed(source: Path, tmp_path: Pa
     for flags in ((), ("--workers", "2")):
         line = rejected(1, "serve", "-l", str(target), "--table-port", "0", *flags)
         assert line.startswith(f"lazulite: {target / 'store'} is an unfinished copy; ")
-    assert "unfinished copy" in lazulite("check", "-l", target)[2]
+    finish = "finish it with the same lazulite copy, or remove it"
+    assert lazulite("check", "-l", target) == (1, "", f"lazulite: {target} is an unfinished copy; {finish}\n")
     assert f"{target} is an unfinished copy; finish it first" in lazulite.copy(source, target, "--verify-only")[2]
     assert "is itself an unfinished copy" in lazulite.copy(target, tmp_path / "third")[2]
     asyncio.run(fill(other))
@@ -258,3 +261,39 @@ def test_entities_are_equal_after_a_copy(tmp_path: Path, lazulite: Lazulite) -> 
 
 def connect(server: ServerProcess) -> TableServiceClient:
     return TableServiceClient.from_connection_string(server.account.connection_string, retry_total=0)
+
+
+def test_copy_and_check_count_and_sum_the_same(tmp_path: Path, lazulite: Lazulite) -> None:
+    source = tmp_path / "source"
+    with serving(
+        source, "--silent", "--services", "table,queue,blob", "--queue-port", "0", "--blob-port", "0"
+    ) as server:
+        account = Account.parse(server.lines[1])
+        with QueueClient(account.queue_endpoint, "jobs", credential=account.credential) as queue:
+            queue.create_queue()
+            for text in "abcd":
+                queue.send_message(text)
+            for _ in range(2):
+                message = queue.receive_message()
+                assert message is not None
+                queue.delete_message(message)
+        with BlobServiceClient(account.blob_endpoint, credential=account.credential) as service:
+            container = service.create_container("box")
+            for name in ("one", "two"):
+                blob = container.get_blob_client(name)
+                for block in ("MQ==", "Mg=="):
+                    blob.stage_block(block, b"x" * 100_000)
+                blob.commit_block_list([BlobBlock("MQ=="), BlobBlock("Mg==")])
+                blob.stage_block("Mw==", b"y")
+        assert server.stop()[0] == 0
+    checked = lazulite("check", "-l", source)[1]
+    copied = lazulite.copy(source, tmp_path / "target")[1]
+    for label in ("tables", "entities", "queues", "messages", "containers", "blobs", "bytes", "checksum"):
+        lines = [[line for line in text.splitlines() if line.startswith(f"{label} ")] for text in (checked, copied)]
+        assert lines[0] == lines[1], label
+        assert len(lines[0]) == 1, label
+    assert "\nmessages   2\n" in checked
+    assert "\nblobs      2\n" in checked
+    assert "\nqueue      devstoreaccount1/jobs: 2 messages, " in copied
+    assert "\ncontainer  devstoreaccount1/box: 2 blobs, " in copied
+    assert lazulite("check", "-l", tmp_path / "target")[1].splitlines()[1:] == checked.splitlines()[1:]

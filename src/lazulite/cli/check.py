@@ -52,10 +52,9 @@ def verify_location(location: Path, report: Callable[[str], None]) -> Iterator[s
     except (EngineError, BackupError, AccountsError) as error:
         raise CommandError(error) from error
     reject_damaged(findings, str(location), report)
-    size = sum(path.stat().st_size for path in store_path(location).iterdir() if path.is_file())
     yield labelled("location", location)
     yield labelled("accounts", len(accounts))
-    yield from summary(findings, size)
+    yield from summary(findings)
 
 
 def _verify_store(location: Path, report: Callable[[str], None]) -> Findings:

@@ -28,19 +28,19 @@ def verify_database(settings: PostgresSettings, spaces: Spaces, report: Callable
         CommandError: the database cannot be read, has no store or is damaged.
     """
     try:
-        name, accounts, size_bytes, findings = lifecycle.run(_verified(settings, spaces, report))
+        name, accounts, findings = lifecycle.run(_verified(settings, spaces, report))
     except (EngineError, AccountsError) as error:
         raise CommandError(error) from error
     reject_damaged(findings, name, report)
     yield labelled("database", name)
     yield labelled("accounts", accounts)
-    yield from summary(findings, size_bytes)
+    yield from summary(findings)
 
 
 async def _verified(
     settings: PostgresSettings, spaces: Spaces, report: Callable[[str], None]
-) -> tuple[str, int, int, Findings]:
-    """Return the name, the number of accounts, the bytes of the rows, and what was found."""
+) -> tuple[str, int, Findings]:
+    """Return the name, the number of accounts, and what was found."""
     async with open_database(settings, report, must_exist=True) as engine:
         accounts = await AccountRow(engine, engine.name).load()
         contents = await engine.contents()
@@ -49,4 +49,4 @@ async def _verified(
             findings = await verifier.run(Progress(report).show)
         finally:
             await contents.close()
-    return engine.name, len(accounts), verifier.size_bytes, findings
+    return engine.name, len(accounts), findings

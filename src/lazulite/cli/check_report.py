@@ -31,20 +31,22 @@ def reject_damaged(findings: Findings, name: str, report: Callable[[str], None])
     """Report each problem.
 
     Raises:
-        CommandError: there is one.
+        CommandError: there is one, or the store is unfinished, whose missing rows are no damage.
     """
+    if findings.unfinished:
+        raise CommandError(f"{name} is {findings.unfinished}")
     for problem in findings.problems:
         report(problem)
     if findings.problem_count:
         raise CommandError(f"{name} is damaged: {findings.problem_count} problems; restore it from a backup")
 
 
-def summary(findings: Findings, size_bytes: int) -> Iterator[str]:
-    """Yield the lines about an undamaged store; `size_bytes` is that of its rows."""
+def summary(findings: Findings) -> Iterator[str]:
+    """Yield the lines about an undamaged store."""
     for noun, count in findings.counts.items():
         yield labelled(noun, count)
     if findings.contents:
         yield labelled("contents", findings.contents)
-    yield labelled("bytes", size_bytes + findings.content_bytes)
+    yield labelled("bytes", findings.size_bytes + findings.content_bytes)
     yield labelled("checksum", findings.checksum)
     yield "no damage found"

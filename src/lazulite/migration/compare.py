@@ -1,8 +1,8 @@
 """The second pass of a copy: read both stores and compare their contents part by part.
 
 The *checksum* of a part is a SHA-256 over the keys and values of its rows, in key order. The checksum of a store is one
-over its service properties, its list of tables and its tables. Keys and framing are those of `lazulite check`, so that
-both commands print the same checksum for the same contents.
+over the parts that are content: service properties, catalogs, and what these name. Keys and framing are those of
+`lazulite check`. So both commands print the same numbers, sizes and checksum for the same contents.
 """
 
 import asyncio
@@ -14,10 +14,10 @@ from typing import NamedTuple, TypeVar
 from lazulite.engine.content.contract import ContentStore
 from lazulite.engine.contract import Engine
 from lazulite.engine.key_encoding import encode_key
-from lazulite.migration.contents import checksum_of
+from lazulite.migration.contents import summary_of
 from lazulite.migration.parts import StoredRow, StorePart, parts_of, rows_of
 from lazulite.migration.progress import Progress
-from lazulite.records.spaces import COUNTERS, Spaces
+from lazulite.records.spaces import Spaces
 
 WHOLE_STORE = StorePart(0, "everything")
 _LENGTH_BYTES = 4
@@ -29,8 +29,9 @@ class ContentSummary(NamedTuple):
     """The number, the size and the checksum of the rows of a part or of a store."""
 
     rows: int
+    """Entities, messages or blobs in a part that a catalog names, else all rows."""
     size_bytes: int
-    """The size of keys and values."""
+    """The size of keys, values and contents."""
     checksum: str
     contents_checksum: str = ""
     """Of the contents to which rows of the part refer; "" if there are none, and for a store."""
@@ -53,17 +54,17 @@ class _SummaryBuilder:
     """Build a summary from rows."""
 
     def __init__(self) -> None:
-        self.rows = 0
-        self._size_bytes = 0
+        self.counted = 0
+        self.size_bytes = 0
         self._sha256 = hashlib.sha256()
 
-    def add(self, framed: bytes, rows: int) -> None:
-        self.rows += rows
-        self._size_bytes += len(framed) - 2 * _LENGTH_BYTES * rows
+    def add(self, framed: bytes, rows: int, counted: int) -> None:
+        self.counted += counted
+        self.size_bytes += len(framed) - 2 * _LENGTH_BYTES * rows
         self._sha256.update(framed)
 
     def summary(self) -> ContentSummary:
-        return ContentSummary(self.rows, self._size_bytes, self._sha256.hexdigest())
+        return ContentSummary(self.counted, self.size_bytes, self._sha256.hexdigest())
 
 
 class _StoreReader:
@@ -77,18 +78,23 @@ class _StoreReader:
     async def read(self, part: StorePart, count: Callable[[int], None]) -> ContentSummary:
         """Read a part and return its summary. Call `count` with the number of rows of a table as they are read."""
         digest = _SummaryBuilder()
+        summaries = (digest, self._total) if part.is_content else (digest,)
+        is_counted = None if part.catalog is None else part.catalog.counted
         async with aclosing(rows_of(self._engine, part)) as runs:
             async for run in runs:
                 framed = b"".join([_framed(part.space, row) for row in run])
-                digest.add(framed, len(run))
-                if part.space != COUNTERS:
-                    self._total.add(framed, len(run))
+                counted = len(run) if is_counted is None else sum(is_counted((row.partition, row.row)) for row in run)
+                for summary in summaries:
+                    summary.add(framed, len(run), counted)
                 if part.catalog is not None:
                     count(len(run))
-        return digest.summary()._replace(contents_checksum=await checksum_of(self._engine, part, self._contents))
+        size_bytes, checksum = await summary_of(self._engine, part, self._contents)
+        for summary in summaries:
+            summary.size_bytes += size_bytes
+        return digest.summary()._replace(contents_checksum=checksum)
 
     def total(self) -> ContentSummary:
-        """Return the summary of all parts read so far, without the counter."""
+        """Return the summary of all parts read so far that are content."""
         return self._total.summary()
 
 

@@ -88,8 +88,10 @@ async def _is_there(store: ContentStore, content: ContentId, length: int) -> boo
         return False
 
 
-async def checksum_of(engine: Engine, part: StorePart, store: ContentStore) -> str:
-    """Return a SHA-256 of the contents to which the rows of a part refer, in the order of the rows; "" if none.
+async def summary_of(engine: Engine, part: StorePart, store: ContentStore) -> tuple[int, str]:
+    """Return the bytes of the contents to which the rows of a part refer, and their SHA-256 in the order of the rows.
+
+    The SHA-256 is "" if there are none.
 
     What is missing counts as such, so that it differs from what is there.
 
@@ -97,7 +99,7 @@ async def checksum_of(engine: Engine, part: StorePart, store: ContentStore) -> s
         MigrationError: a row is malformed.
         EngineError: a store failed, or a content is damaged.
     """
-    digest, is_any = hashlib.sha256(), False
+    digest, is_any, size_bytes = hashlib.sha256(), False, 0
     async with aclosing(references_of(engine, part)) as references:
         async for _, content in references:
             is_any = True
@@ -106,8 +108,9 @@ async def checksum_of(engine: Engine, part: StorePart, store: ContentStore) -> s
             except ContentMissingError:
                 digest.update(b"missing")
                 continue
+            size_bytes += length
             digest.update(length.to_bytes(8, "big"))
             async with aclosing(store.read(content, 0, length)) as pieces:
                 async for piece in pieces:
                     digest.update(piece)
-    return digest.hexdigest() if is_any else ""
+    return size_bytes, digest.hexdigest() if is_any else ""

@@ -14,7 +14,7 @@ import json
 from dataclasses import asdict, dataclass, replace
 
 from lazulite.engine.compare_and_swap import CompareAndSwap, RowChangedError
-from lazulite.engine.contract import Engine, Key, StoreUnusableError
+from lazulite.engine.contract import Engine, StoreUnusableError
 from lazulite.migration.endpoint import MigrationError
 from lazulite.records.spaces import COPIES, Space
 
@@ -22,11 +22,8 @@ VERSION = 1
 _KEY = "copy"
 
 
-def _verify(_: Key, __: bytes) -> None:
-    raise ValueError("the store is an unfinished copy; the same lazulite copy finishes it")
-
-
-COPIES_SPACE = Space(number=COPIES, owner="", title="the journal of a copy", verify=_verify)
+UNFINISHED = "an unfinished copy; finish it with the same lazulite copy, or remove it"
+COPIES_SPACE = Space(number=COPIES, owner="", title="the journal of a copy", unfinished=UNFINISHED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +107,7 @@ async def reject_unfinished(engine: Engine, name: str) -> None:
         StoreUnusableError: the copy is unfinished.
     """
     if await engine.get(COPIES, _KEY, _KEY) is not None:
-        raise StoreUnusableError(f"{name} is an unfinished copy; finish it with the same lazulite copy, or remove it")
+        raise StoreUnusableError(f"{name} is {UNFINISHED}")
 
 
 async def _swap(engine: Engine, before: bytes | None, after: bytes | None) -> None:

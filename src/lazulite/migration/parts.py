@@ -24,6 +24,8 @@ class StorePart(NamedTuple):
     """The catalog that names it; None for the services' own spaces."""
     has_markers: bool = False
     """Whether some of its rows mark dropped spaces."""
+    is_content: bool = True
+    """Whether its rows count for the checksum of the store."""
 
 
 class StoredRow(NamedTuple):
@@ -54,7 +56,7 @@ async def parts_of(engine: Engine, spaces: Spaces) -> list[StorePart]:
 
 
 def _own_part(space: Space) -> StorePart:
-    return StorePart(space.number, space.title, has_markers=space.catalog is not None)
+    return StorePart(space.number, space.title, has_markers=space.catalog is not None, is_content=space.content)
 
 
 def _named_part(space: Space, catalog: CatalogFormat, row: StoredRow) -> StorePart:

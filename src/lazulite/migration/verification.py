@@ -31,8 +31,6 @@ class StoreVerifier:
     """
 
     def __init__(self, engine: Engine, contents: ContentStore, spaces: Spaces) -> None:
-        self.size_bytes = 0
-        """Of the keys and values that were read."""
         self._engine = engine
         self._contents = contents
         self._spaces = spaces
@@ -60,7 +58,6 @@ class StoreVerifier:
             async for piece in slices:
                 for index, value in enumerate(piece.values):
                     raw = encode_key(space, *piece.key(index))
-                    self.size_bytes += len(raw) + len(value)
                     for reference in self._verification.look(raw, value):
                         await window.add(self._read(reference), _MEMORY_BYTES, None)
                 report(self._verification.findings)

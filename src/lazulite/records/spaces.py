@@ -95,6 +95,8 @@ class Space:
     verify: Callable[[Key, bytes], None] | None = None
     """Takes a row and its value; raises `ValueError`, or what reading malformed bytes raises. None for a catalog."""
     catalog: CatalogFormat | None = None
+    unfinished: str = ""
+    """What a store with a row here still is, in messages; its other rows are not verified then."""
 
 
 class Spaces:

@@ -42,9 +42,13 @@ class Findings:
     """Read so far, of all kinds."""
     contents: int = 0
     """To which rows refer."""
+    size_bytes: int = 0
+    """Of the keys and values that count for the checksum."""
     content_bytes: int = 0
     checksum: str = ""
     """Hexadecimal; known at the end."""
+    unfinished: str = ""
+    """What the store still is, see `Space.unfinished`; "" if it is a whole store."""
     problems: list[str] = field(default_factory=list)
     """The first of them, a line each."""
     problem_count: int = 0
@@ -155,6 +159,7 @@ class Verification:
         return ()
 
     def _digest_row(self, raw: bytes, value: bytes) -> None:
+        self.findings.size_bytes += len(raw) + len(value)
         for part in (raw, value):
             self._digest.update(len(part).to_bytes(4, "big"))
             self._digest.update(part)
@@ -191,6 +196,7 @@ class Verification:
         space = self._spaces.get(number)
         if space is None:
             raise ValueError(f"space {number} has an unknown row under {key}")
+        self.findings.unfinished = self.findings.unfinished or space.unfinished
         if space.verify is not None:
             space.verify(key, value)
         if number == COUNTERS:
