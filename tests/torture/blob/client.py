@@ -8,14 +8,20 @@ from typing import TypeVar
 
 from tests.torture.http_client import Answer, Connection, LostConnectionError
 
-from .model import ABSENT, ANY, Action, Blob, LeaseChange, Read, Verb, Write
+from .model import ABSENT, ANY, SOURCE, Action, Blob, Kind, LeaseChange, Read, Verb, Write
 from .recorder import UNANSWERED_MAX, Recorder
-from .wire import Wire, read_blob, read_code
+from .wire import CONTAINER, SOURCE_NAME, Wire, content_of, read_blob, read_code
 
 IDS = 2
 """Lease ids that clients use: few, so that they meet."""
 _KINDS = {"reads": 30, "writes": 45, "lease actions": 25}
-_VERBS = {Verb.PUT: 4, Verb.METADATA: 4, Verb.BLOCK: 3, Verb.LIST: 4, Verb.DELETE: 1}
+_OF_ALL = {Verb.PUT: 4, Verb.METADATA: 4, Verb.PROPERTIES: 1, Verb.TAGS: 1, Verb.SNAPSHOT: 1, Verb.DELETE: 1}
+_VERBS = {
+    Kind.BLOCK: {**_OF_ALL, Verb.BLOCK: 3, Verb.LIST: 4, Verb.FROM_URL: 1, Verb.COPY: 1, Verb.TIER: 1},
+    Kind.APPEND: {**_OF_ALL, Verb.PUT: 2, Verb.APPEND: 6},
+    Kind.PAGE: {**_OF_ALL, Verb.PUT: 2, Verb.PAGE: 4, Verb.CLEAR: 2},
+}
+"""Each write of the reference's matrix of leases, on the blobs that have it."""
 _ACTIONS = {Action.ACQUIRE: 5, Action.RENEW: 2, Action.CHANGE: 2, Action.RELEASE: 3, Action.BREAK: 1}
 _BLOCKS_KNOWN = 3
 PAUSE_SECONDS = 0.05
@@ -90,28 +96,30 @@ class Client:
         given, invoked = self._given(recorder), self._now()
         answer = await self._ask(self._wire.read(recorder.name, given))
         code = read_code(answer)
-        found = code or read_blob(answer)
+        if code:
+            found: Blob | str = code
+        else:
+            recorder.writer = recorder.writer_of(answer.headers["etag"])
+            found = read_blob(answer, recorder.writer, recorder.kind)
         recorder.history.append(Read(invoked, self._now(), given, found))
-        if isinstance(found, Blob):
-            recorder.see(found, answer.headers["etag"])
-        elif code == "BlobNotFound":
-            recorder.see(None)
+        if code == "BlobNotFound":
+            recorder.writer = None
 
     async def _write(self, recorder: Recorder) -> None:
         assert self._wire is not None
-        verb, invoked = self._one_of(_VERBS), self._now()
-        condition = None if verb is Verb.BLOCK else self._condition(recorder, absent=verb.creates)
+        verb, invoked = self._one_of(_VERBS[recorder.kind]), self._now()
+        condition = self._condition(recorder, absent=verb.creates) if verb.is_conditional else None
         given = self._given(recorder)
         block = self._random.choice(recorder.blocks or [invoked])
-        write = Write(invoked, None, verb, condition, given, block)
+        write = Write(invoked, None, verb, condition, given, block, recorder.kind)
         request = self._wire.write(recorder.name, write, recorder.etags.get(condition or 0, ""))
         answer, code = await self._change(recorder, write, request)
         if code:
             return
         if verb is Verb.BLOCK:
             recorder.blocks = [*recorder.blocks, invoked][-_BLOCKS_KNOWN:]
-        elif verb is not Verb.DELETE:
-            recorder.see(Blob(invoked, 0), answer.headers["etag"])
+        elif verb.sets_etag:
+            recorder.see(invoked, answer.headers["etag"])
 
     async def _lease(self, recorder: Recorder) -> None:
         assert self._wire is not None
@@ -157,9 +165,11 @@ class Client:
 
 
 async def created(wire: Wire) -> None:
-    """Create the container. Raises `UnexpectedAnswerError`."""
+    """Create the container, and the source of copies. Raises `UnexpectedAnswerError`."""
     connection = await Connection.open(wire.host)
     try:
         read_code(await connection.ask(wire.create_container()))
+        path, headers = f"{CONTAINER}/{SOURCE_NAME}", {"x-ms-blob-type": Kind.BLOCK.value}
+        read_code(await connection.ask(wire.request("PUT", path, headers, body=content_of(SOURCE))))
     finally:
         await connection.close()

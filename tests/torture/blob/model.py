@@ -1,8 +1,8 @@
 """A blob as the documentation has it, one operation after the other: what each does, and why it may be rejected.
 
-Each operation is known by the moment of its invocation. A content names the write that brought it, and the metadata
-name the last write: its number stands for the ETag. Within a round no lease ends by itself; between two rounds the
-clock is set past the ends of all of them.
+Each operation is known by the moment of its invocation. A content names the writes that brought it, and the metadata
+name the last write that set them. The number of the last write that changed the ETag stands for the ETag. Within a
+round no lease ends by itself; between two rounds the clock is set past the ends of all of them.
 
 An operation with several reasons for a rejection may be answered with any of them. Source: reference §35, §36.
 """
@@ -45,11 +45,27 @@ class Lease(NamedTuple):
         return self._replace(phase=Phase.BROKEN) if self.phase is Phase.BREAKING else self
 
 
-class Blob(NamedTuple):
-    """A blob: its last write, and the one that brought its content."""
+class Kind(Enum):
+    """The type of a blob, which its name has for ever."""
 
-    writer: int
-    content: int
+    BLOCK = "BlockBlob"
+    APPEND = "AppendBlob"
+    PAGE = "PageBlob"
+
+
+SOURCE = 999_999_999
+"""The content of the blob that is the source of all copies."""
+
+
+class Blob(NamedTuple):
+    """A blob."""
+
+    writer: int | None
+    """The write that gave it its ETag; None of a blob that a read found with an ETag of which no response told."""
+    named: int
+    """The write that is in its metadata."""
+    content: tuple[int, ...]
+    """The writes whose bytes it has."""
     lease: Lease | None = None
 
 
@@ -100,7 +116,10 @@ class Read(NamedTuple):
         codes = list(check_given(blob.lease, self.given))
         if codes:
             return state if self.found in codes else None
-        return state if blob._replace(lease=_shown(blob.lease)) == self.found else None
+        shown = blob._replace(lease=_shown(blob.lease))
+        if isinstance(self.found, Blob) and self.found.writer is None:
+            shown = shown._replace(writer=None)
+        return state if shown == self.found else None
 
 
 def _shown(lease: Lease | None) -> Lease | None:
@@ -112,15 +131,39 @@ class Verb(Enum):
     """What a write does."""
 
     PUT = "Put Blob"
-    METADATA = "Set Blob Metadata"
+    FROM_URL = "Put Blob From URL"
+    COPY = "Copy Blob"
     BLOCK = "Put Block"
     LIST = "Put Block List"
+    APPEND = "Append Block"
+    PAGE = "Put Page"
+    CLEAR = "Put Page, which clears"
+    METADATA = "Set Blob Metadata"
+    PROPERTIES = "Set Blob Properties"
+    TAGS = "Set Blob Tags"
+    TIER = "Set Blob Tier"
+    SNAPSHOT = "Snapshot Blob"
     DELETE = "Delete Blob"
 
     @property
     def creates(self) -> bool:
         """Whether it makes a blob where there is none."""
-        return self in (Verb.PUT, Verb.LIST)
+        return self in (Verb.PUT, Verb.FROM_URL, Verb.COPY, Verb.LIST)
+
+    @property
+    def is_conditional(self) -> bool:
+        """Whether it has conditions on the ETag."""
+        return self not in (Verb.BLOCK, Verb.TAGS, Verb.TIER)
+
+    @property
+    def needs_id(self) -> bool:
+        """Whether it needs the id of a lease that is held. Others reject a wrong one."""
+        return self not in (Verb.TIER, Verb.SNAPSHOT)
+
+    @property
+    def sets_etag(self) -> bool:
+        """Whether the blob has a new ETag afterwards."""
+        return self.is_conditional and self not in (Verb.SNAPSHOT, Verb.DELETE)
 
 
 class Write(NamedTuple):
@@ -135,6 +178,8 @@ class Write(NamedTuple):
     """The lease id."""
     block: int
     """The block that a list takes."""
+    kind: Kind = Kind.BLOCK
+    """Of the blob."""
     code: str = ""
     """The error code; "": it was done, or not answered."""
 
@@ -151,24 +196,41 @@ class Write(NamedTuple):
         if self.verb is Verb.DELETE:
             return State()
         blob = state.blob
-        lease = blob.lease if blob is not None and self.given is not None else None
+        lease = blob.lease if blob is not None and (self.given is not None or not self.verb.needs_id) else None
         if self.verb is Verb.BLOCK:
             return State(blob and blob._replace(lease=lease), state.blocks | {self.invoked})
-        if self.verb is Verb.METADATA:
-            assert blob is not None
-            return state._replace(blob=Blob(self.invoked, blob.content, lease))
-        return State(Blob(self.invoked, self.block if self.verb is Verb.LIST else self.invoked, lease))
+        if self.verb.creates:
+            return State(Blob(self.invoked, self.invoked, self._content(()), lease))
+        assert blob is not None
+        named = self.invoked if self.verb is Verb.METADATA else blob.named
+        writer = self.invoked if self.verb.sets_etag else blob.writer
+        return state._replace(blob=Blob(writer, named, self._content(blob.content), lease))
+
+    def _content(self, before: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the content afterwards."""
+        brought = {
+            Verb.PUT: (self.invoked,) if self.kind is Kind.BLOCK else (),
+            Verb.LIST: (self.block,),
+            Verb.FROM_URL: (SOURCE,),
+            Verb.COPY: (SOURCE,),
+            Verb.APPEND: (*before, self.invoked),
+            Verb.PAGE: (self.invoked,),
+            Verb.CLEAR: (),
+        }
+        return brought.get(self.verb, before)
 
     def _codes(self, state: State) -> Iterator[str]:
         """Yield every reason for a rejection."""
         blob = state.blob
-        if blob is None and self.verb in (Verb.METADATA, Verb.DELETE):
+        if blob is None and not self.verb.creates and self.verb is not Verb.BLOCK:
             yield "BlobNotFound"
             return
         lease = None if blob is None else blob.lease
         yield from check_given(lease, self.given)
-        if self.given is None and lease is not None and lease.phase.locks:
+        if self.given is None and lease is not None and lease.phase.locks and self.verb.needs_id:
             yield "LeaseIdMissing"
+        if self.verb is Verb.COPY and self.given is not None and lease is not None and not lease.infinite:
+            yield "InfiniteLeaseDurationRequired"
         if self.condition == ABSENT:
             if blob is not None:
                 yield "BlobAlreadyExists"

@@ -10,7 +10,7 @@ from lazulite.blob.model.conditions import Conditions, Outcome
 from lazulite.blob.model.draft import Decide, Draft
 from lazulite.blob.model.lease import Lease, LeaseError, acquire
 from lazulite.blob.model.ledger import Ledger
-from lazulite.blob.operations import change_blob, creation, delete_blob, leases
+from lazulite.blob.operations import append_blob, blocks, change_blob, creation, delete_blob, leases, pages, tags
 from lazulite.blob.operations.new_list import NewList
 from lazulite.blob.storage.partitions import Partitions
 
@@ -30,6 +30,22 @@ def two_holders() -> None:
 def unchecked_lease() -> None:
     """Let every commit of a write keep the lease, and not ask for its id."""
     for module in (change_blob, creation, delete_blob):
+        vars(module)["lease_for_write"] = lambda lease, *_: lease
+
+
+def unchecked_append() -> None:
+    """Let Append Block keep the lease, and not ask for its id."""
+    vars(append_blob)["lease_for_write"] = lambda lease, *_: lease
+
+
+def unchecked_pages() -> None:
+    """Let Put Page do so."""
+    vars(pages)["lease_for_write"] = lambda lease, *_: lease
+
+
+def unchecked_tags_and_blocks() -> None:
+    """Let Set Blob Tags and Put Block do so."""
+    for module in (blocks, tags):
         vars(module)["lease_for_write"] = lambda lease, *_: lease
 
 
@@ -93,5 +109,8 @@ class _LookedError(Exception):
 
 MUTATIONS: dict[str, Callable[[], None]] = {
     f"blob-{each.__name__.replace('_', '-')}": each
-    for each in (two_holders, unchecked_lease, check_then_commit, lost_lease, kept_blocks, any_blocks, unmet)
+    for each in (
+        *(two_holders, unchecked_lease, unchecked_append, unchecked_pages, unchecked_tags_and_blocks),
+        *(check_then_commit, lost_lease, kept_blocks, any_blocks, unmet),
+    )
 }

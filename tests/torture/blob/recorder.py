@@ -4,7 +4,7 @@ from random import Random
 
 from tests.torture.linearizability.checker import check
 
-from .model import Blob, Event, State
+from .model import Event, Kind, State
 
 BLOBS = 3
 UNANSWERED_MAX = 6
@@ -18,10 +18,12 @@ class Recorder:
 
     Args:
         name: of the blob.
+        kind: of the blob.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, kind: Kind = Kind.BLOCK) -> None:
         self.name = name
+        self.kind = kind
         self.running = 0
         """How many operations on it are under way."""
         self.history: list[Event] = []
@@ -30,25 +32,27 @@ class Recorder:
         self.blocks: list[int] = []
         """Those that were put last."""
         self.writer: int | None = None
-        """The last write that was seen, if the blob is there."""
+        """The last write that was seen, if the blob is there and a response told of its ETag."""
         self.lease: int | None = None
         """The id of the lease that was seen last, unless it was broken or released."""
         self.etags: dict[int, str] = {}
-        """Of each write that was seen."""
+        """Of each write that was answered with one."""
         self.problems: list[str] = []
         self._writers: dict[str, int] = {}
         self._states = frozenset({State()})
 
-    def see(self, blob: Blob | None, etag: str = "") -> None:
-        """Note what a read or a write has shown."""
-        self.writer = None if blob is None else blob.writer
-        if blob is None:
-            return
-        before, owner = self.etags.setdefault(blob.writer, etag), self._writers.setdefault(etag, blob.writer)
-        if (before, owner) != (etag, blob.writer):
+    def see(self, writer: int, etag: str) -> None:
+        """Note the ETag that a write was answered with."""
+        self.writer = writer
+        before, owner = self.etags.setdefault(writer, etag), self._writers.setdefault(etag, writer)
+        if (before, owner) != (etag, writer):
             self.problems.append(
-                f"{self.name}: write {blob.writer} has ETag {etag}; before, it had {before}, and write {owner} had that"
+                f"{self.name}: write {writer} has ETag {etag}; before, it had {before}, and write {owner} had that"
             )
+
+    def writer_of(self, etag: str) -> int | None:
+        """Return the write that was answered with an ETag; None: none was so far."""
+        return self._writers.get(etag)
 
     def judge(self) -> list[str]:
         """Check the history, of which nothing is still running, and begin a new one; return what is wrong."""
@@ -62,7 +66,7 @@ class Recorder:
 
 
 class Recorders:
-    """A few blobs of different ages."""
+    """A few blobs of different ages, one of each kind."""
 
     def __init__(self) -> None:
         self.begun = 0
@@ -82,4 +86,4 @@ class Recorders:
         self._recorders = self._recorders[-BLOBS + 1 :]
         while len(self._recorders) < BLOBS:
             self.begun += 1
-            self._recorders.append(Recorder(f"blob{self.begun}"))
+            self._recorders.append(Recorder(f"blob{self.begun}", list(Kind)[self.begun % len(Kind)]))

@@ -1,21 +1,24 @@
 """The operations as HTTP, and the responses read again: no SDK, which would take most of the time."""
 
 import base64
-from collections.abc import Mapping
-from urllib.parse import urlsplit
+from collections.abc import Callable, Mapping
+from urllib.parse import quote, urlsplit
 
 from tests.conformance.sas import account_sas
 from tests.conformance.signing import Endpoint
 from tests.server_process import Account
 from tests.torture.http_client import Answer
 
-from .model import ABSENT, ANY, Action, Blob, Lease, LeaseChange, Phase, Verb, Write
+from .model import ABSENT, ANY, Action, Blob, Kind, Lease, LeaseChange, Phase, Verb, Write
 
 CONTAINER = "leases"
 _FAR = "9999-12-31T23:59:59Z"
+SOURCE_NAME = "source"
+"""The blob that is the source of all copies."""
+_PAGE = 512
 _LENGTHS = (20, 1000, 20_000)
 """Of contents: some are in a row, the others in the store for contents."""
-DONE = {200, 201, 202}
+DONE = {200, 201, 202, 204}
 """The statuses of success."""
 REJECTED = {400, 404, 409, 412}
 
@@ -60,22 +63,18 @@ class Wire:
 
     def write(self, name: str, write: Write, etag: str) -> bytes:
         """Spell a write; `etag` is that of its condition."""
-        method, query, body = "PUT", "", b""
+        method = "DELETE" if write.verb is Verb.DELETE else "PUT"
         headers = {**_condition(write.condition, etag), "x-ms-lease-id": lease_id(write.given)}
-        match write.verb:
-            case Verb.PUT:
-                headers |= {"x-ms-blob-type": "BlockBlob", "x-ms-meta-w": str(write.invoked)}
-                body = content_of(write.invoked)
-            case Verb.METADATA:
-                query, headers = "comp=metadata", headers | {"x-ms-meta-w": str(write.invoked)}
-            case Verb.BLOCK:
-                query, body = f"comp=block&blockid={_block_id(write.invoked)}", content_of(write.invoked)
-            case Verb.LIST:
-                query, headers = "comp=blocklist", headers | {"x-ms-meta-w": str(write.invoked)}
-                body = f"<BlockList><Uncommitted>{_block_id(write.block)}</Uncommitted></BlockList>".encode()
-            case Verb.DELETE:
-                method = "DELETE"
-        return self.request(method, f"{CONTAINER}/{name}", headers, query, body)
+        query, special = _SPELLINGS[write.verb]
+        if write.verb is Verb.PUT and write.kind is Kind.PAGE:
+            headers["x-ms-blob-content-length"] = str(_PAGE)
+        headers |= {field: text.format(**self._words(write)) for field, text in special.items()}
+        body = _BODIES[write.verb](write) if write.verb in _BODIES else b""
+        return self.request(method, f"{CONTAINER}/{name}", headers, query.format(**self._words(write)), body)
+
+    def _words(self, write: Write) -> dict[str, object]:
+        block, source = quote(_block_id(write.invoked), safe=""), self.url(SOURCE_NAME)
+        return {"w": write.invoked, "kind": write.kind.value, "block": block, "source": source}
 
     def lease(self, name: str, change: LeaseChange, etag: str) -> bytes:
         """Spell a lease action; `etag` is that of its condition."""
@@ -104,15 +103,58 @@ class Wire:
         return f"{method} {self._prefix}/{path}?{query}{separator}{self._sas} HTTP/1.1\r\n{lines}\r\n".encode() + body
 
 
+_NAMED = {"x-ms-meta-w": "{w}"}
+_FIRST_PAGE = {"x-ms-range": f"bytes=0-{_PAGE - 1}"}
+_SPELLINGS: Mapping[Verb, tuple[str, Mapping[str, str]]] = {
+    Verb.PUT: ("", {**_NAMED, "x-ms-blob-type": "{kind}"}),
+    Verb.FROM_URL: ("", {**_NAMED, "x-ms-blob-type": "{kind}", "x-ms-copy-source": "{source}"}),
+    Verb.COPY: ("", {**_NAMED, "x-ms-copy-source": "{source}"}),
+    Verb.BLOCK: ("comp=block&blockid={block}", {}),
+    Verb.LIST: ("comp=blocklist", _NAMED),
+    Verb.APPEND: ("comp=appendblock", {}),
+    Verb.PAGE: ("comp=page", {**_FIRST_PAGE, "x-ms-page-write": "update"}),
+    Verb.CLEAR: ("comp=page", {**_FIRST_PAGE, "x-ms-page-write": "clear"}),
+    Verb.METADATA: ("comp=metadata", _NAMED),
+    Verb.PROPERTIES: ("comp=properties", {"x-ms-blob-content-type": "text/x-{w}"}),
+    Verb.TAGS: ("comp=tags", {}),
+    Verb.TIER: ("comp=tier", {"x-ms-access-tier": "Cool"}),
+    Verb.SNAPSHOT: ("comp=snapshot", {}),
+    Verb.DELETE: ("", {"x-ms-delete-snapshots": "include"}),
+}
+"""The query of each write, and the headers that no other one has."""
+
+
+_BODIES: Mapping[Verb, Callable[[Write], bytes]] = {
+    Verb.PUT: lambda write: content_of(write.invoked) if write.kind is Kind.BLOCK else b"",
+    Verb.BLOCK: lambda write: content_of(write.invoked),
+    Verb.LIST: lambda write: f"<BlockList><Uncommitted>{_block_id(write.block)}</Uncommitted></BlockList>".encode(),
+    Verb.APPEND: lambda write: _piece(write.invoked),
+    Verb.PAGE: lambda write: _page(write.invoked),
+    Verb.TAGS: lambda write: (
+        f"<Tags><TagSet><Tag><Key>w</Key><Value>{write.invoked}</Value></Tag></TagSet></Tags>".encode()
+    ),
+}
+"""The bodies of writes that have one."""
+
+
 def lease_id(number: int | None) -> str:
     """Return the id of a lease; "": none."""
     return "" if number is None else f"00000000-0000-0000-0000-{number:012}"
 
 
 def content_of(number: int) -> bytes:
-    """Return the content that a write brings."""
-    length = _LENGTHS[number % len(_LENGTHS)]
-    return (f"{number:09}," * (length // 10)).encode()
+    """Return the content that a write brings to a block blob."""
+    return _piece(number) * (_LENGTHS[number % len(_LENGTHS)] // 10)
+
+
+def _piece(number: int) -> bytes:
+    """Return what a write appends."""
+    return f"{number:09},".encode()
+
+
+def _page(number: int) -> bytes:
+    """Return the page that a write brings."""
+    return (_piece(number) * _PAGE)[:_PAGE]
 
 
 def read_code(answer: Answer) -> str:
@@ -124,18 +166,30 @@ def read_code(answer: Answer) -> str:
     return answer.headers["x-ms-error-code"]
 
 
-def read_blob(answer: Answer) -> Blob:
+def read_blob(answer: Answer, writer: int | None, kind: Kind) -> Blob:
     """Read the response to `Wire.read`. Raises `UnexpectedAnswerError`."""
-    content = int(answer.body[:9])
-    if answer.body != content_of(content):
-        raise UnexpectedAnswerError(f"a torn content of {len(answer.body)} bytes: {answer.body[:9]!r}")
+    content = _read_content(answer.body, kind)
     state = answer.headers["x-ms-lease-state"]
     lease = None
     if state != "available":
         lease = Lease(0, Phase(state), answer.headers.get("x-ms-lease-duration") == "infinite")
         if answer.headers["x-ms-lease-status"] != ("locked" if lease.phase.locks else "unlocked"):
             raise UnexpectedAnswerError(answer.headers)
-    return Blob(int(answer.headers["x-ms-meta-w"]), content, lease)
+    return Blob(writer, int(answer.headers["x-ms-meta-w"]), content, lease)
+
+
+def _read_content(body: bytes, kind: Kind) -> tuple[int, ...]:
+    """Return the writes whose bytes a blob has. Raises `UnexpectedAnswerError`."""
+    if kind is Kind.PAGE and body == bytes(_PAGE):
+        return ()
+    numbers = tuple(int(body[at : at + 9]) for at in range(0, len(body) if kind is Kind.APPEND else 1, 10))
+    if body != b"".join(_BROUGHT[kind](number) for number in numbers):
+        raise UnexpectedAnswerError(f"a torn content of {len(body)} bytes: {body[:9]!r}")
+    return numbers
+
+
+_BROUGHT: Mapping[Kind, Callable[[int], bytes]] = {Kind.BLOCK: content_of, Kind.APPEND: _piece, Kind.PAGE: _page}
+"""What one write brings to a blob."""
 
 
 def _condition(condition: int | None, etag: str) -> dict[str, str]:
