@@ -1,14 +1,17 @@
 """Page blobs against a model: writes, clearing, resizing, snapshots, ranges and what changed since a snapshot."""
 
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from itertools import groupby
 from random import Random
+from typing import Any
 from urllib.parse import quote
 
 import pytest
 
+from lazulite.blob.model.draft import Draft
 from lazulite.blob.model.pages import SEGMENT_BYTES
+from lazulite.blob.storage.changes import Changes
 from tests.blob.world import VERSION, World, opened
 
 PATH = "docs/blob"
@@ -177,3 +180,64 @@ async def test_other_types_have_no_pages(world: World) -> None:
     assert (await world.ask("PUT", query="comp=page", body=bytes(512), **within, **UPDATE)).code == "InvalidBlobType"
     assert (await world.ask("GET", query="comp=pagelist")).code == "InvalidBlobType"
     assert (await world.ask("PUT", query="comp=properties", x_ms_blob_content_length="512")).code == "InvalidBlobType"
+
+
+def just_before_the_commit(monkeypatch: pytest.MonkeyPatch, write: Callable[[], Awaitable[object]]) -> None:
+    """Have another request write before the next commit, after that looked at what is stored."""
+    commit = Changes.commit
+
+    async def late(self: Changes, *arguments: Any) -> Draft:
+        monkeypatch.setattr(Changes, "commit", commit)
+        await write()
+        return await commit(self, *arguments)
+
+    monkeypatch.setattr(Changes, "commit", late)
+
+
+@pytest.mark.parametrize("segments", [1, 3, 200])
+async def test_a_page_that_is_written_right_before_a_clearing_commits_is_cleared(
+    world: World, monkeypatch: pytest.MonkeyPatch, segments: int
+) -> None:
+    await create(world, segments * SEGMENT_BYTES // PAGE)
+    just_before_the_commit(
+        monkeypatch,
+        lambda: world.ask("PUT", PATH, "comp=page", b"1" * PAGE, VERSION, **UPDATE, x_ms_range="bytes=0-511"),
+    )
+    answer = await world.ask(
+        "PUT", PATH, "comp=page", b"", VERSION, **CLEAR, x_ms_range=f"bytes=0-{segments * SEGMENT_BYTES - 1}"
+    )
+    assert answer.status == 201
+    assert (await world.ask("HEAD")).headers["etag"] == answer.headers["etag"], "the clearing came last"
+    assert await ranges(world) == []
+
+
+@pytest.mark.parametrize("segments", [1, 3, 200])
+async def test_a_page_that_is_written_right_before_a_blob_shrinks_does_not_come_back(
+    world: World, monkeypatch: pytest.MonkeyPatch, segments: int
+) -> None:
+    size = segments * SEGMENT_BYTES
+    await create(world, size // PAGE)
+    last = f"bytes={size - PAGE}-{size - 1}"
+    just_before_the_commit(
+        monkeypatch, lambda: world.ask("PUT", PATH, "comp=page", b"1" * PAGE, VERSION, **UPDATE, x_ms_range=last)
+    )
+    for length in (PAGE, size):
+        answer = await world.ask("PUT", query="comp=properties", x_ms_blob_content_length=str(length))
+        assert answer.status == 200
+    assert await ranges(world) == []
+
+
+async def test_a_blob_that_grows_right_before_it_shrinks_has_nothing_beyond_its_end(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await create(world, 2)
+
+    async def grow_and_write() -> None:
+        await world.ask("PUT", query="comp=properties", x_ms_blob_content_length=str(SEGMENT_BYTES * 2))
+        last = f"bytes={SEGMENT_BYTES}-{SEGMENT_BYTES + PAGE - 1}"
+        await world.ask("PUT", PATH, "comp=page", b"1" * PAGE, VERSION, **UPDATE, x_ms_range=last)
+
+    just_before_the_commit(monkeypatch, grow_and_write)
+    for length in (PAGE, SEGMENT_BYTES * 2):
+        await world.ask("PUT", query="comp=properties", x_ms_blob_content_length=str(length))
+    assert await ranges(world) == []

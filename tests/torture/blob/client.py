@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from tests.torture.http_client import Answer, Connection, LostConnectionError
 
-from .model import ABSENT, ANY, SOURCE, Action, Blob, Kind, LeaseChange, Read, Verb, Write
+from .model import ABSENT, ANY, SOURCE, Action, Blob, Bytes, Kind, LeaseChange, Read, Verb, Write
 from .recorder import UNANSWERED_MAX, Recorder
 from .wire import CONTAINER, SOURCE_NAME, Wire, content_of, read_blob, read_code
 
@@ -101,6 +101,9 @@ class Client:
         else:
             recorder.writer = recorder.writer_of(answer.headers["etag"])
             found = read_blob(answer, recorder.writer, recorder.kind)
+            if recorder.kind is Kind.PAGE:
+                recorder.history.append(Bytes(invoked, self._now(), found.content or ()))
+                found = found._replace(content=None)
         recorder.history.append(Read(invoked, self._now(), given, found))
         if code == "BlobNotFound":
             recorder.writer = None

@@ -64,8 +64,8 @@ class Blob(NamedTuple):
     """The write that gave it its ETag; None of a blob that a read found with an ETag of which no response told."""
     named: int
     """The write that is in its metadata."""
-    content: tuple[int, ...]
-    """The writes whose bytes it has."""
+    content: tuple[int, ...] | None
+    """The writes whose bytes it has; None of a blob that a read found, if the bytes are as of another moment."""
     lease: Lease | None = None
 
 
@@ -119,7 +119,26 @@ class Read(NamedTuple):
         shown = blob._replace(lease=_shown(blob.lease))
         if isinstance(self.found, Blob) and self.found.writer is None:
             shown = shown._replace(writer=None)
+        if isinstance(self.found, Blob) and self.found.content is None:
+            shown = shown._replace(content=None)
         return state if shown == self.found else None
+
+
+class Bytes(NamedTuple):
+    """The bytes of a Get Blob of a page blob, which may be later ones than its headers tell of."""
+
+    invoked: int
+    returned: int
+    found: tuple[int, ...]
+
+    @property
+    def changes_nothing(self) -> bool:
+        """See `Operation.changes_nothing`."""
+        return True
+
+    def apply(self, state: State) -> State | None:
+        """See `Operation.apply`."""
+        return state if state.blob is not None and state.blob.content == self.found else None
 
 
 def _shown(lease: Lease | None) -> Lease | None:
@@ -202,6 +221,7 @@ class Write(NamedTuple):
         if self.verb.creates:
             return State(Blob(self.invoked, self.invoked, self._content(()), lease))
         assert blob is not None
+        assert blob.content is not None
         named = self.invoked if self.verb is Verb.METADATA else blob.named
         writer = self.invoked if self.verb.sets_etag else blob.writer
         return state._replace(blob=Blob(writer, named, self._content(blob.content), lease))
@@ -329,4 +349,4 @@ def _renewed(lease: Lease) -> Lease | str:
     return lease._replace(phase=Phase.LEASED)
 
 
-Event = Read | Write | LeaseChange
+Event = Read | Bytes | Write | LeaseChange

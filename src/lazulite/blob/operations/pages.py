@@ -1,6 +1,6 @@
 """Put Page: write pages of a page blob, or clear them; resize it, number it. Source: reference §38."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from typing import NamedTuple
@@ -15,7 +15,7 @@ from lazulite.blob.model.byte_range import PAGE_BYTES, require_page_range
 from lazulite.blob.model.draft import Draft
 from lazulite.blob.model.pages import INLINE_BYTES_MAX as SEGMENT_INLINE_BYTES_MAX
 from lazulite.blob.model.pages import SEGMENT_BYTES, Segment, changed_rows, read_segment, segment_row, segments_of
-from lazulite.blob.operations.change_blob import change_blob
+from lazulite.blob.operations.change_blob import Changed, change_blob
 from lazulite.blob.operations.put_blob import check_length
 from lazulite.blob.presence import present
 from lazulite.blob.storage.catalog import Container
@@ -40,6 +40,8 @@ LENGTH, SEQUENCE, ACTION = "x-ms-blob-content-length", "x-ms-blob-sequence-numbe
 _SEQUENCE_MAX = 2**63 - 1
 _SEGMENTS_OF_COMMIT = 5000
 """A longer range is cleared by several commits."""
+_SEGMENTS_NAMED_MAX = 64
+"""A commit that clears so many segments names the rows of all. Of more, those that have rows are looked up before."""
 
 
 class Part(NamedTuple):
@@ -81,8 +83,21 @@ class Part(NamedTuple):
         return segment.clear(self.start, self.stop, epoch)
 
 
+class _Cleared(NamedTuple):
+    """The parts of a range that is to be cleared."""
+
+    parts: Sequence[Part] = ()
+    modified: int | None = None
+    """The Last-Modified of the blob whose segments were looked up; None: these are the parts of all segments."""
+
+    def check(self, draft: Draft) -> None:
+        """Raise `_SegmentChangedError` if the blob was changed after its segments were looked up."""
+        if self.modified is not None and (draft.found is None or draft.found.modified != self.modified):
+            raise _SegmentChangedError
+
+
 class _SegmentChangedError(Exception):
-    """The row of a segment was changed while its bytes were moved to a content."""
+    """Segments were changed after they were looked up, or while their bytes were moved to a content."""
 
 
 async def put_page(call: Call) -> Response:
@@ -136,10 +151,15 @@ async def clear_pages(call: Call, start: int, stop: int) -> Response:
     """Clear a range of pages."""
     container = await call.container()
     await call.decide_early(container, lambda draft: _allow(call, draft, stop))
-    parts = await _present_parts(call, container, start, stop)
-    blob = await _commit(call, container, parts[:_SEGMENTS_OF_COMMIT], stop)
-    while parts := parts[_SEGMENTS_OF_COMMIT:]:
-        blob = await _commit(call, container, parts[:_SEGMENTS_OF_COMMIT], stop)
+    while True:
+        found = await _look_up(call, container, start, stop)
+        try:
+            blob = await _commit(call, container, found.parts[:_SEGMENTS_OF_COMMIT], stop, found.check)
+        except _SegmentChangedError:
+            continue
+        if len(found.parts) <= _SEGMENTS_OF_COMMIT:
+            break
+        start = found.parts[_SEGMENTS_OF_COMMIT].base
     return Response(201, [*version_of(blob), ("x-ms-blob-sequence-number", str(blob.sequence))])
 
 
@@ -151,21 +171,38 @@ async def set_page_properties(call: Call) -> Response:
         raise invalid_header(LENGTH, headers[LENGTH])
     number = _sequence_change(headers)
     container = await call.container()
-    stored = await call.context.partitions.get(container.space, call.resource.blob)
-    parts: Sequence[Part] = ()
-    if stored is not None and stored.type is BlobType.PAGE and length is not None and length < stored.length:
-        parts = await _present_parts(call, container, length, stored.length)
+    while True:
+        stored = await call.context.partitions.get(container.space, call.resource.blob)
+        try:
+            blob = await change_blob(call, *await _resizing(call, container, stored, length, number))
+        except _SegmentChangedError:
+            continue
+        return Response(200, [*version_of(blob), ("x-ms-blob-sequence-number", str(blob.sequence))])
+
+
+async def _resizing(
+    call: Call, container: Container, stored: Blob | None, length: int | None, number: "_SequenceChange"
+) -> tuple[Changed, *tuple[str, ...]]:
+    """Return the change of a blob that was stored a moment ago, and the rows that it needs.
+
+    The change raises `_SegmentChangedError` if the blob has another length than was stored, or pages that are not
+    known of.
+    """
+    found = _Cleared()
+    if stored is not None and length is not None and length < stored.length:
+        found = await _look_up(call, container, length, stored.length)
 
     def change(blob: Blob, draft: Draft) -> Blob:
         if blob.type is not BlobType.PAGE:
             raise ServiceError("InvalidBlobType")
-        _apply(draft, blob, parts)
+        if length is not None and (stored is None or stored.length != blob.length):
+            raise _SegmentChangedError
+        found.check(draft)
+        _apply(draft, blob, found.parts)
         blob = replace(blob, sequence=number(blob.sequence))
         return blob if length is None else replace(blob, length=length)
 
-    rows = _rows_of(stored, parts)
-    blob = await change_blob(call, change, *rows)
-    return Response(200, [*version_of(blob), ("x-ms-blob-sequence-number", str(blob.sequence))])
+    return change, *_rows_of(stored, found.parts)
 
 
 def _sequence_change(headers: Mapping[str, str]) -> "_SequenceChange":
@@ -229,25 +266,32 @@ async def _store_part(call: Call, partition: Partition, data: bytes) -> ContentI
         raise
 
 
-async def _present_parts(call: Call, container: Container, start: int, stop: int) -> list[Part]:
-    """Return the parts of a range that is to be cleared: those of segments that have pages."""
+async def _look_up(call: Call, container: Container, start: int, stop: int) -> _Cleared:
+    """Return the parts of a range that is to be cleared: of all segments, or of those that have pages."""
     partition = container.space, call.resource.blob
+    if stop - start <= (_SEGMENTS_NAMED_MAX - 1) * SEGMENT_BYTES:
+        return _Cleared([Part(*segment) for segment in segments_of(start, stop)])
     blob = await call.context.partitions.get(*partition)
     if blob is None or blob.type is not BlobType.PAGE:
-        return []
+        return _Cleared()
     bases: set[int] = set()
     async with aclosing(stored_segments(call.context.engine, partition, blob, start, stop)) as segments:
         async for segment in segments:
             if segment.now.extents:
                 bases.add(segment.base)
-    return [Part(base, max(start - base, 0), min(stop - base, SEGMENT_BYTES)) for base in sorted(bases)]
+    parts = [Part(base, max(start - base, 0), min(stop - base, SEGMENT_BYTES)) for base in sorted(bases)]
+    return _Cleared(parts, blob.modified)
 
 
-async def _commit(call: Call, container: Container, parts: Sequence[Part], stop: int) -> Blob:
+async def _commit(
+    call: Call, container: Container, parts: Sequence[Part], stop: int, check: Callable[[Draft], None] | None = None
+) -> Blob:
     last: list[Blob] = []
 
     def decide(draft: Draft) -> None:
         found = _allow(call, draft, stop)
+        if check is not None:
+            check(draft)
         last[:] = [replace(found, modified=draft.modified)]
         _apply(draft, found, parts)
         draft.put_blob(last[0])
@@ -266,6 +310,8 @@ def _apply(draft: Draft, blob: Blob, parts: Sequence[Part]) -> None:
         value = draft.value(segment_row(blob.list, part.base))
         before = read_segment(value)
         after = part.apply(before, blob.epoch)
+        if value is None and not after.extents:
+            continue
         for number in before.released(after):
             draft.ledger = draft.ledger.release(f"c{number}")
         for row, changed in changed_rows(blob.list, part.base, value, after).items():
