@@ -22,7 +22,7 @@ def test_leases_and_conditions_are_linearizable_through_kills(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    "mutation", mutation_cases("blob-check-then-commit", [*MUTATIONS, "check-then-write", "answer_from_memory"])
+    "mutation", mutation_cases("blob-unchecked-append", [*MUTATIONS, "check-then-write", "answer_from_memory"])
 )
 def test_mutation_is_found(mutation: str, tmp_path: Path) -> None:
     report = run(Budget(SECONDS_MAX, FOUND_WITHIN), 1, tmp_path, mutation)
