@@ -61,7 +61,7 @@ class Blob(NamedTuple):
     """A blob."""
 
     writer: int | None
-    """The write that gave it its ETag; None of a blob that a read found with an ETag of which no response told."""
+    """The write that gave it its ETag; None of a blob that a read found with an ETag that no response had."""
     named: int
     """The write that is in its metadata."""
     content: tuple[int, ...] | None

@@ -267,7 +267,7 @@ async def _store_part(call: Call, partition: Partition, data: bytes) -> ContentI
 
 
 async def _look_up(call: Call, container: Container, start: int, stop: int) -> _Cleared:
-    """Return the parts of a range that is to be cleared: of all segments, or of those that have pages."""
+    """Return the parts of a range that is to be cleared: of all segments, or of each one that has pages."""
     partition = container.space, call.resource.blob
     if stop - start <= (_SEGMENTS_NAMED_MAX - 1) * SEGMENT_BYTES:
         return _Cleared([Part(*segment) for segment in segments_of(start, stop)])
