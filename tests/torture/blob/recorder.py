@@ -32,7 +32,7 @@ class Recorder:
         self.blocks: list[int] = []
         """Those that were put last."""
         self.writer: int | None = None
-        """The last write that was seen, if the blob is there and a response told of its ETag."""
+        """The last write that was seen, if the blob is there and a response had its ETag."""
         self.lease: int | None = None
         """The id of the lease that was seen last, unless it was broken or released."""
         self.etags: dict[int, str] = {}

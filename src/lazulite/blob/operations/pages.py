@@ -41,7 +41,7 @@ _SEQUENCE_MAX = 2**63 - 1
 _SEGMENTS_OF_COMMIT = 5000
 """A longer range is cleared by several commits."""
 _SEGMENTS_NAMED_MAX = 64
-"""A commit that clears so many segments names the rows of all. Of more, those that have rows are looked up before."""
+"""A commit that clears so many segments names the rows of all. Of more, each one that has a row is looked up before."""
 
 
 class Part(NamedTuple):
