@@ -1,14 +1,17 @@
 """The Blob service on a store in memory, asked without a connection, with a clock that tests set."""
 
 from base64 import b64encode
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from random import Random
 from urllib.parse import quote
 
+import pytest
+
 from lazulite.auth.accounts.account import DEVELOPMENT_ACCOUNT, AccountDirectory
 from lazulite.auth.sas.account_sas import AccountSas, sign_account_sas
+from lazulite.blob import resource
 from lazulite.blob.call import Context
 from lazulite.blob.service import BlobService
 from lazulite.engine.content.contract import ContentId
@@ -111,6 +114,10 @@ class World:
         """Send a request without credentials and without a version."""
         return await self._send(Request(method, f"/{ACCOUNT}/{quote(path)}", "", {"host": "h"}, client="127.0.0.1"))
 
+    async def send_as_is(self, method: str, path: str, query: str, headers: Mapping[str, str]) -> Answer:
+        """Send a request with no other credentials than it has."""
+        return await self._send(Request(method, path, query, headers, client="127.0.0.1"))
+
     async def _send(self, request: Request) -> Answer:
         response = await self.service.handle(request)
         content = response.body
@@ -169,3 +176,14 @@ def token() -> str:
     """Return an account SAS that permits everything."""
     sas = AccountSas(services="b", resource_types="sco", permission="rwdxylacuptfi", expiry="2999-01-01T00:00:00Z")
     return sign_account_sas(DEVELOPMENT_ACCOUNT, sas)
+
+
+@contextmanager
+def stored_names() -> Iterator[None]:
+    """Store blobs under the names of their paths, as earlier versions did."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(resource, "normal_path", lambda path: path)
+        patch.setattr(resource, "check_blob_name", lambda *_: None)
+        resource._resource_of.cache_clear()
+        yield
+    resource._resource_of.cache_clear()

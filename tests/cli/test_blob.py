@@ -12,11 +12,12 @@ from pathlib import Path
 
 import pytest
 from azure.core.exceptions import ResourceNotFoundError
-from azure.storage.blob import BlobServiceClient, ContainerClient
+from azure.storage.blob import BlobServiceClient, ContainerClient, StandardBlobTier
 
 import lazulite.testing
 from lazulite.cli import blob_client, main
 from lazulite.cli.service_client import ServiceClient
+from tests.blob.world import stored_names
 from tests.docs_support import free_port
 
 Run = Callable[..., tuple[int, str, str]]
@@ -151,6 +152,89 @@ def test_snapshots_are_deleted_if_asked_to(docs: ContainerClient, run: Run) -> N
     docs.upload_blob("a", b"x").create_snapshot()
     assert run("rm", "docs/a")[2].endswith("rejects the request: SnapshotsPresent\n")
     assert run("rm", "docs/a", "--snapshots") == (0, "", "")
+
+
+def test_a_blob_is_moved(docs: ContainerClient, run: Run) -> None:
+    tags = {"a b": "c=d+", "e": ""}
+    blob = docs.get_blob_client("a/b")
+    blob.upload_blob(b"x", metadata={"colour": "red"}, tags=tags, standard_blob_tier=StandardBlobTier.COOL)
+    assert run("mv", "docs/a/b", "docs/c") == (0, "", "")
+    moved = docs.get_blob_client("c")
+    properties = moved.get_blob_properties()
+    assert moved.download_blob().readall() == b"x"
+    assert (properties.metadata, properties.blob_tier) == ({"colour": "red"}, "Cool")
+    assert moved.get_blob_tags() == tags
+    assert [each.name for each in docs.list_blobs()] == ["c"]
+
+
+def test_a_move_overwrites_unless_that_is_forbidden(docs: ContainerClient, run: Run) -> None:
+    docs.upload_blob("a", b"first")
+    docs.upload_blob("b", b"second")
+    code, _, err = run("mv", "docs/a", "docs/b", "--no-overwrite")
+    assert (code, err.rpartition(" ")[2]) == (1, "BlobAlreadyExists\n")
+    assert [each.name for each in docs.list_blobs()] == ["a", "b"]
+    assert run("mv", "docs/a", "docs/b") == (0, "", "")
+    assert docs.download_blob("b").readall() == b"first"
+    assert run("mv", "docs/a", "docs/b")[2].endswith("rejects the request: BlobNotFound\n")
+
+
+def test_a_move_loses_no_snapshots_unasked(docs: ContainerClient, run: Run) -> None:
+    docs.upload_blob("a", b"x").create_snapshot()
+    assert run("mv", "docs/a", "docs/b")[2].endswith("rejects the request: SnapshotsPresent\n")
+    assert docs.download_blob("a").readall() == b"x"
+    assert run("mv", "docs/a", "docs/b", "--snapshots") == (0, "", "")
+    assert [each.name for each in docs.list_blobs()] == ["b"]
+
+
+def test_names_that_no_url_has_are_reached(docs: ContainerClient, run: Run, tmp_path: Path) -> None:
+    names = ["a\\b", "a\\c", "a\x01", "b."]
+    for name in names:
+        with stored_names():
+            docs.upload_blob(name, name.encode(), tags={"t": "1"})
+    docs.upload_blob("a/b", b"another")
+    assert [each.name for each in docs.list_blobs()] == sorted([*names, "a/b"])
+    for name in names:
+        assert run("get", f"docs/{name}", str(tmp_path / "file")) == (0, "", "")
+        assert (tmp_path / "file").read_bytes() == name.encode()
+    assert run("rm", "docs/a\x01") == (0, "", "")
+    assert run("mv", "docs/a\\b", "docs/moved") == (0, "", "")
+    assert docs.download_blob("moved").readall() == b"a\\b"
+    assert docs.get_blob_client("moved").get_blob_tags() == {"t": "1"}
+    assert run("rm", "docs", "--prefix", "a\\", "--yes") == (0, "a\\c\n", "")
+    assert [each.name for each in docs.list_blobs()] == ["a/b", "b.", "moved"]
+    assert docs.download_blob("a/b").readall() == b"another"
+
+
+def test_check_names_them_and_finds_no_damage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    names = [("docs", "a\\b"), ("docs", "b."), ("docs", "a\x01"), ("$root", "a/b")]
+    with lazulite.testing.server(tmp_path) as storage, stored_names():
+        service = BlobServiceClient.from_connection_string(storage.development.connection_string, retry_total=0)
+        for container in ("docs", "$root"):
+            service.create_container(container)
+        for container, name in names:
+            blob = service.get_blob_client(container, name)
+            blob.upload_blob(b"x")
+            blob.create_snapshot()
+        service.get_blob_client("docs", "a/b").upload_blob(b"x")
+    assert main(["check", "--location", str(tmp_path)]) == 0
+    out, err = capsys.readouterr()
+    assert "unreachable 4\n" in out
+    assert out.endswith("no damage found\n")
+    for container, name in names:
+        assert f"container {container}: {name!r} has a name that no URL has; lazulite blob mv moves it\n" in err
+    assert err.count("no URL") == len(names)
+
+
+@pytest.mark.parametrize("name", ["a\\b", "a/../b", "b.", "a\x01"])
+def test_names_that_no_url_has_are_given_to_no_blob(name: str, docs: ContainerClient, run: Run, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    docs.upload_blob("a", b"x")
+    for command in (("put", str(tmp_path / "file")), ("mv", "docs/a")):
+        code, _, err = run(*command, f"docs/{name}")
+        assert (code, err.count("\n")) == (2, 1)
+        assert "no URL names" in err
+    assert run("mv", "docs/a", "docs/a")[0] == 2
+    assert [each.name for each in docs.list_blobs()] == ["a"]
 
 
 def test_blobs_of_a_prefix_are_deleted_once_that_is_confirmed(docs: ContainerClient, run: Run) -> None:

@@ -1,4 +1,4 @@
-"""`lazulite blob`: list, put, get and delete blobs of a running server."""
+"""`lazulite blob`: list, put, get, move and delete blobs of a running server."""
 
 import json
 import mimetypes
@@ -11,7 +11,8 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import IO
 
-from lazulite.cli.blob_client import REACH, Listed, blobs, containers, create_container, delete, get, put
+from lazulite.blob.names import is_addressable, normal_path
+from lazulite.cli.blob_client import REACH, Listed, blobs, containers, create_container, delete, get, move, put
 from lazulite.cli.errors import CommandError
 from lazulite.cli.service_client import ServiceClient
 
@@ -50,7 +51,7 @@ def _fields(listed: Listed) -> dict[str, str | int]:
 
 
 def _put(args: Namespace, client: ServiceClient) -> None:
-    container, _ = _split(args.blob)
+    container = _new(args.blob)
     media = args.content_type or mimetypes.guess_type(args.blob)[0] or "application/octet-stream"
     headers = {"x-ms-blob-content-type": media}
     if args.no_overwrite:
@@ -103,6 +104,23 @@ def _rm(args: Namespace, client: ServiceClient) -> None:
         print(listed.name)
 
 
+def _mv(args: Namespace, client: ServiceClient) -> None:
+    _split(args.blob)
+    _new(args.target)
+    if args.blob == args.target:
+        raise CommandError(f"{args.blob!r} is its own target", 2)
+    move(client, args.blob, args.target, {"If-None-Match": "*"} if args.no_overwrite else {}, snapshots=args.snapshots)
+
+
+def _new(path: str) -> str:
+    """Return the container of a blob that is to be stored, given as `CONTAINER/BLOB`."""
+    container, blob = _split(path)
+    if not is_addressable(container, blob):
+        read = f"; the server reads it as {normal_path(path)!r}" if normal_path(path) != path else ""
+        raise CommandError(f"no URL names {path!r}{read}", 2)
+    return container
+
+
 def _split(path: str) -> tuple[str, str]:
     """Return the container and the blob of `CONTAINER/BLOB`."""
     container, _, blob = path.partition("/")
@@ -111,4 +129,4 @@ def _split(path: str) -> tuple[str, str]:
     return container, blob
 
 
-_ACTIONS = {"ls": _ls, "put": _put, "get": _get, "rm": _rm}
+_ACTIONS = {"ls": _ls, "put": _put, "get": _get, "mv": _mv, "rm": _rm}

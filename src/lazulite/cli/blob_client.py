@@ -1,17 +1,23 @@
-"""The requests of `lazulite blob`. Bytes go through in pieces, so memory does not depend on the length of a blob."""
+"""The requests of `lazulite blob`. Bytes go through in pieces, so memory does not depend on the length of a blob.
+
+A name is the stored one, as a list has it. No path names some of those that earlier versions stored, so the requests
+for such blobs have their names in the query (`_addressed`).
+"""
 
 import hashlib
 from base64 import b64encode
 from collections.abc import Iterator, Mapping
 from http.client import HTTPException
 from typing import IO, NamedTuple
-from urllib.parse import unquote
+from urllib.parse import quote, unquote, urlencode
 from xml.etree.ElementTree import Element
 
+from lazulite.blob.names import is_addressable
+from lazulite.blob.resource import STORED_NAME
 from lazulite.cli.errors import CommandError
 from lazulite.cli.service_client import Reach, ServiceClient
 
-REACH = Reach("blob", "rwdlc")
+REACH = Reach("blob", "rwdlct")
 BLOCK_BYTES = 8 * 1024 * 1024
 """Of one request of an upload; more than that is sent as blocks."""
 BLOCKS_MAX = 50_000
@@ -110,7 +116,7 @@ def get(client: ServiceClient, path: str, target: IO[bytes]) -> None:
         OSError: `target` cannot be written.
     """
     digest, count = hashlib.md5(usedforsecurity=False), 0
-    with client.open("GET", path) as response:
+    with client.open("GET", *_addressed(path)) as response:
         length, expected = int(response.headers["Content-Length"]), response.headers.get("Content-MD5")
         while count < length:
             try:
@@ -128,9 +134,54 @@ def get(client: ServiceClient, path: str, target: IO[bytes]) -> None:
         raise CommandError(f"the bytes of {path} do not have the MD5 that it should have")
 
 
-def delete(client: ServiceClient, path: str, *, snapshots: bool = False) -> None:
-    """Delete a blob, with its snapshots if asked to. Raises as `ServiceClient.ask`."""
-    client.ask("DELETE", path, None, {"x-ms-delete-snapshots": "include"} if snapshots else None)
+def delete(client: ServiceClient, path: str, *, snapshots: bool = False, etag: str = "") -> None:
+    """Delete a blob, with its snapshots if asked to. Raises as `ServiceClient.ask`.
+
+    Args:
+        client: of the account.
+        path: `container/blob`.
+        snapshots: whether it may have some.
+        etag: that it must have; "" for any.
+    """
+    headers = {"x-ms-delete-snapshots": "include"} if snapshots else {}
+    client.ask("DELETE", *_addressed(path), {**headers, "If-Match": etag} if etag else headers)
+
+
+def move(client: ServiceClient, source: str, target: str, headers: Mapping[str, str], *, snapshots: bool) -> None:
+    """Copy a blob with its properties, metadata, tags and tier, then delete it.
+
+    Args:
+        client: of the account.
+        source: `container/blob`.
+        target: likewise; the path of a URL can name it.
+        headers: of the request that makes the copy.
+        snapshots: whether snapshots of the source are deleted with it; they are not copied.
+
+    Raises:
+        CommandError: as `ServiceClient.ask`; or the blob has changed since it was copied. Then there are both.
+    """
+    path, named = _addressed(source)
+    found = client.ask("HEAD", path, named).headers
+    sent = {"x-ms-copy-source": client.url(path, named), "x-ms-source-if-match": found["etag"], **headers}
+    if "x-ms-access-tier-inferred" not in found and "x-ms-access-tier" in found:
+        sent["x-ms-access-tier"] = found["x-ms-access-tier"]
+    if "x-ms-tag-count" in found:
+        sent["x-ms-tags"] = urlencode(_tags(client, path, named), quote_via=quote)
+    copied = client.ask("PUT", target, None, sent).headers
+    if copied["x-ms-copy-status"] != "success":
+        raise CommandError(f"the copy of {source} is {copied['x-ms-copy-status']}")
+    delete(client, source, snapshots=snapshots, etag=found["etag"])
+
+
+def _tags(client: ServiceClient, path: str, named: Mapping[str, str]) -> list[tuple[str, str]]:
+    root = client.ask("GET", path, {**named, "comp": "tags"}).root
+    return [] if root is None else [(tag.findtext("Key", ""), tag.findtext("Value", "")) for tag in root.iter("Tag")]
+
+
+def _addressed(path: str) -> tuple[str, dict[str, str]]:
+    """Return the path and the query that name a blob, given as `container/blob`."""
+    container, _, blob = path.partition("/")
+    return (path, {}) if is_addressable(container, blob) else (container, {STORED_NAME: blob})
 
 
 def _md5(data: bytes) -> str:

@@ -28,13 +28,15 @@ class Progress:
 
 
 def reject_damaged(findings: Findings, name: str, report: Callable[[str], None]) -> None:
-    """Report each problem.
+    """Report each problem, and the names that no request reaches, which are no damage.
 
     Raises:
         CommandError: there is one, or the store is unfinished, whose missing rows are no damage.
     """
     if findings.unfinished:
         raise CommandError(f"{name} is {findings.unfinished}")
+    for each in findings.unreachable:
+        report(f"{each} has a name that no URL has; lazulite blob mv moves it")
     for problem in findings.problems:
         report(problem)
     if findings.problem_count:
@@ -45,6 +47,8 @@ def summary(findings: Findings) -> Iterator[str]:
     """Yield the lines about an undamaged store."""
     for noun, count in findings.counts.items():
         yield labelled(noun, count)
+    if findings.unreachable_count:
+        yield labelled("unreachable", findings.unreachable_count)
     if findings.contents:
         yield labelled("contents", findings.contents)
     yield labelled("bytes", findings.size_bytes + findings.content_bytes)

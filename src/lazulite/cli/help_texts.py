@@ -86,6 +86,7 @@ examples:
   lazulite blob ls docs --prefix 2026/ --delimiter /
   lazulite blob get docs/2026/report.pdf report.pdf
   lazulite blob get backups/data.tar | tar t
+  lazulite blob mv docs/2026/report.pdf docs/2026/final.pdf
   lazulite blob rm docs/2026/report.pdf
   lazulite blob rm docs --prefix 2025/ --yes
 """

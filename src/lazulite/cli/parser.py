@@ -171,7 +171,7 @@ def _add_queue(commands: Commands) -> None:
 
 def _add_blob(commands: Commands) -> None:
     actions = _command(
-        commands, "blob", "blob", "list, put, get and delete blobs of a running server", BLOB_EXAMPLES
+        commands, "blob", "blob", "list, put, get, move and delete blobs of a running server", BLOB_EXAMPLES
     ).add_subparsers(title="commands", metavar="COMMAND", dest="action", required=True, parser_class=Parser)
     parser = _command(actions, "ls", "blob", "print the names of containers, or of the blobs of one")
     parser.add_argument("container", nargs="?", metavar="CONTAINER", help="container name (all containers)")
@@ -190,6 +190,12 @@ def _add_blob(commands: Commands) -> None:
     parser = _command(actions, "get", "blob", "write a blob to a file")
     parser.add_argument("blob", metavar="CONTAINER/BLOB", help="blob name")
     parser.add_argument("file", nargs="?", default="-", metavar="FILE", help="file; -: standard output (-)")
+    _account_flags(parser)
+    parser = _command(actions, "mv", "blob", "copy a blob to another name, then delete it")
+    parser.add_argument("blob", metavar="CONTAINER/BLOB", help="blob name, as ls prints it")
+    parser.add_argument("target", metavar="TARGET", help="CONTAINER/BLOB: the new name")
+    parser.add_argument("--no-overwrite", action="store_true", help="fail if the target exists")
+    parser.add_argument("--snapshots", action="store_true", help="delete its snapshots, too; they are not copied")
     _account_flags(parser)
     parser = _command(actions, "rm", "blob", "delete a blob, or all that begin with a prefix")
     parser.add_argument("blob", metavar="NAME", help="CONTAINER/BLOB; with --prefix, CONTAINER")

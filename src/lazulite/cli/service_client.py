@@ -128,8 +128,7 @@ class ServiceClient:
         Raises:
             CommandError: no server responds, or it rejects the request.
         """
-        query = urlencode({name: value for name, value in (parameters or {}).items() if value}, quote_via=quote)
-        target = f"{self._path}/{quote(path)}?{query}{'&' if query else ''}{self._signed()}"
+        target = f"{self._path}/{self._signed_target(path, parameters or {})}"
         common = {"Host": self._host, "Content-Length": str(len(body)), "x-ms-version": _VERSION}
         try:
             # A rejection may come before the server has read the body.
@@ -145,6 +144,14 @@ class ServiceClient:
             raise CommandError(f"{self._endpoint} rejects the request: {code}")
         with response:
             yield response
+
+    def url(self, path: str, parameters: Mapping[str, str]) -> str:
+        """Return a signed URL. The arguments are those of `open`."""
+        return f"{self._endpoint}/{self._signed_target(path, parameters)}"
+
+    def _signed_target(self, path: str, parameters: Mapping[str, str]) -> str:
+        query = urlencode({name: value for name, value in parameters.items() if value}, quote_via=quote)
+        return f"{quote(path)}?{query}{'&' if query else ''}{self._signed()}"
 
     def lost(self, error: Exception) -> CommandError:
         """Return the error of a response that did not come, or not whole."""

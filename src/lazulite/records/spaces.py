@@ -72,6 +72,9 @@ class CatalogFormat:
     """Returns the timestamp of a value of such a space, 0 if none has one; raises `AssertionError` if it lacks it."""
     counted: Callable[[Key], bool] = lambda _: True
     """Tells whether a row is one of `nouns.rows`, and not an index of them."""
+    unreachable: Callable[[str, Key], str] = lambda _, __: ""
+    """Takes the name of such a space and a row to the name of what no request reaches, though it is no damage; "" if
+    there is nothing of the kind. The rows of one name are side by side."""
     contents: Callable[[int, Key, bytes], Collection[ContentId]] | None = None
     """Takes the number of such a space, a row and its value to the contents to which the row refers, which its
     partition owns. Raises what `verify` raises. None if no row refers to any, so that no row need be read for them."""

@@ -49,6 +49,9 @@ class Findings:
     """Hexadecimal; known at the end."""
     unfinished: str = ""
     """What the store still is, see `Space.unfinished`; "" if it is a whole store."""
+    unreachable: list[str] = field(default_factory=list)
+    """The first names that no request reaches."""
+    unreachable_count: int = 0
     problems: list[str] = field(default_factory=list)
     """The first of them, a line each."""
     problem_count: int = 0
@@ -58,6 +61,12 @@ class Findings:
         self.problem_count += 1
         if len(self.problems) < PROBLEMS_MAX:
             self.problems.append(problem)
+
+    def note_unreachable(self, name: str) -> None:
+        """Take note of a name that no request reaches, which is no problem."""
+        self.unreachable_count += 1
+        if len(self.unreachable) < PROBLEMS_MAX:
+            self.unreachable.append(name)
 
 
 class Reference(NamedTuple):
@@ -123,6 +132,8 @@ class Verification:
         self._seen = ContentSet()
         self._digest = hashlib.sha256()
         self._owned: dict[int, _Owned] = {}
+        self._unreachable = ""
+        """The last one that was found."""
         self._dropped: set[int] = set()
         self._next_space = FIRST_FREE_SPACE
 
@@ -177,6 +188,10 @@ class Verification:
         except ValueError as error:
             raise ValueError(f"{nouns.space} {owned.name}, {key}: {error}") from None
         self.findings.counts[nouns.rows] += owned.catalog.counted(key)
+        unreachable = owned.catalog.unreachable(owned.name, key)
+        if unreachable and unreachable != self._unreachable:
+            self._unreachable = unreachable
+            self.findings.note_unreachable(f"{nouns.space} {owned.name}: {unreachable!r}")
         self._digest_row(raw, value)
         contents_of = owned.catalog.contents
         if contents_of is None:

@@ -8,6 +8,7 @@ from lazulite.blob.model.ledger import read_ledger
 from lazulite.blob.model.pages import is_segment, read_segment
 from lazulite.blob.model.references import contents_of_row
 from lazulite.blob.model.rows import CURRENT, LEDGER, LIST, SNAPSHOT, UPLOAD, VERSION
+from lazulite.blob.names import is_addressable
 from lazulite.blob.storage.catalog import Container
 from lazulite.blob.storage.tag_index import verify_tag_row
 from lazulite.engine.content.contract import ContentId
@@ -48,6 +49,12 @@ def _is_blob(key: Key) -> bool:
     return key[1] == CURRENT and not key[0].startswith("\0")
 
 
+def _unreachable(container: str, key: Key) -> str:
+    """Return the name of a blob that no path names. A deleted container has its version behind its name."""
+    name = container.removeprefix("~").partition("/")[0]
+    return "" if key[0].startswith("\0") or is_addressable(name, key[0]) else key[0]
+
+
 def _contents(space: int, key: Key, value: bytes) -> Collection[ContentId]:
     return contents_of_row(space, key[1], value)
 
@@ -60,6 +67,11 @@ CONTAINERS_SPACE = Space(
     copied=True,
     content=True,
     catalog=CatalogFormat(
-        Nouns("container", "containers", "blobs"), _read_container, _verify_row, counted=_is_blob, contents=_contents
+        Nouns("container", "containers", "blobs"),
+        _read_container,
+        _verify_row,
+        counted=_is_blob,
+        unreachable=_unreachable,
+        contents=_contents,
     ),
 )
