@@ -19,11 +19,14 @@ from lazulite.auth.bearer import jwks
 from lazulite.auth.bearer import token as bearer
 from lazulite.blob import limits as blob_limits
 from lazulite.blob import names as blob_names
+from lazulite.blob.headers.preconditions import PRECONDITIONS, LeaseUse, Row, Use
 from lazulite.blob.model import blob as blob_row
 from lazulite.blob.model import block_id, copy_source, lease, tags
+from lazulite.blob.model.conditions import Outcome
 from lazulite.blob.operations import copy_blob, page_ranges
 from lazulite.blob.payload import batch as blob_batch
 from lazulite.blob.payload import block_list, tag_expression
+from lazulite.blob.transfers.unverified_source import UNMET, SourceUse
 from lazulite.cli.flag_types import COUNT_MAX
 from lazulite.cli.parser import build_parser
 from lazulite.cli.serve_flags import LIMIT_FLAGS
@@ -304,3 +307,35 @@ def test_names_are_in_the_modules_that_contributing_states() -> None:
     ]
     assert len(stated) >= 5
     assert missing == []
+
+
+STAR = {Use.READ: "400", Use.WRITE: "ignored", Use.CREATE: "409 without the lease", Use.COPY: "409"}
+UNMET_READS = {"none_match": "304", "modified_since": "304"}
+FIELDS = ("match", "none_match", "modified_since", "unmodified_since", "tags", "tier_modified_since")
+
+
+def precondition_cells(row: Row) -> list[str]:
+    """Return what the protocol's table has for an operation with these preconditions."""
+    unmet = UNMET_READS if row.use is Use.READ else {}
+    known = {header.field for header in row.headers}
+    cells = [unmet.get(field, "412") if field in known else "–" for field in FIELDS]
+    return [*cells, STAR[row.use] if "none_match" in known else "–", row.lease.value]
+
+
+def test_preconditions_of_operations() -> None:
+    page = "docs/protocol/leases.md"
+    known = {name: row for name, row in PRECONDITIONS.items() if row.headers or row.lease is not LeaseUse.IGNORED}
+    rows = [row for row in table_rows(page) if len(row) == 9 and row[0].startswith("`")]
+    assert rows == [[f"`{name}`", *precondition_cells(row)] for name, row in known.items()]
+    _, _, others = " ".join(page_text(page).split()).partition("The others have no preconditions: ")
+    assert others.partition(". ")[0] == ", ".join(f"`{name}`" for name in PRECONDITIONS if name not in known)
+
+
+def test_conditions_on_sources() -> None:
+    uses = dict.fromkeys(("PutBlockFromURL", "AppendBlockFromURL", "PutPageFromURL"), SourceUse.PART)
+    uses |= {"PutBlobFromURL": SourceUse.PUT, "CopyBlob": SourceUse.COPY}
+    outcomes = (Outcome.FAILED, Outcome.NOT_MODIFIED, Outcome.OTHER_TAGS)
+    rejections = {name: [UNMET[use][outcome] for outcome in outcomes] for name, use in uses.items()}
+    expected = [[f"`{name}`", *(f"{each[1]} `{each[0]}`" for each in found)] for name, found in rejections.items()]
+    assert [row for row in table_rows("docs/protocol/blob-copies.md") if len(row) == 4][1:] == expected
+    assert UNMET[SourceUse.SYNC_COPY] == UNMET[SourceUse.COPY]

@@ -6,7 +6,8 @@ had closed.
 """
 
 import http.client
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from email.utils import formatdate
 
 from .answers import Answer
@@ -22,10 +23,16 @@ HeaderChanges = Mapping[str, str | tuple[str, ...] | None]
 
 
 class Client:
-    """One keep-alive connection to one endpoint."""
+    """One keep-alive connection to one endpoint.
 
-    def __init__(self, endpoint: Endpoint) -> None:
+    Args:
+        endpoint: the endpoint.
+        clock: the seconds since 1970 that requests are dated with.
+    """
+
+    def __init__(self, endpoint: Endpoint, clock: Callable[[], float] = time.time) -> None:
         self.endpoint = endpoint
+        self._clock = clock
         kind = http.client.HTTPSConnection if endpoint.scheme == "https" else http.client.HTTPConnection
         self._connection = kind(endpoint.host, timeout=60)
 
@@ -57,7 +64,7 @@ class Client:
     def _headers(self, method: str, body: bytes | None, changes: HeaderChanges) -> list[tuple[str, str]]:
         defaults: dict[str, str | tuple[str, ...] | None] = {
             "Host": self.endpoint.host,
-            "x-ms-date": formatdate(usegmt=True),
+            "x-ms-date": formatdate(self._clock(), usegmt=True),
             "x-ms-version": VERSION,
             "DataServiceVersion": "3.0",
             "MaxDataServiceVersion": "3.0;NetFx",

@@ -10,8 +10,8 @@ from .notes import get_note
 READ = Requirement("o", ("r",))
 
 
-def route(method: str = "GET", header: str = "") -> Route[NoteCall]:
-    return Route("note", method, "", "Operation", get_note, requires=READ, header=header)
+def route(method: str = "GET", *headers: str) -> Route[NoteCall]:
+    return Route("note", method, "", "Operation", get_note, requires=READ, headers=frozenset(headers))
 
 
 @pytest.mark.parametrize(
@@ -27,11 +27,11 @@ def test_components(parameters: dict[str, str], component: str) -> None:
     assert component_of(parameters) == component
 
 
-@pytest.mark.parametrize("header", ["", "if-match"])
-def test_two_routes_for_the_same_requests_are_rejected(header: str) -> None:
+@pytest.mark.parametrize("headers", [(), ("if-match",), ("if-match", "range")])
+def test_two_routes_for_the_same_requests_are_rejected(headers: tuple[str, ...]) -> None:
     with pytest.raises(ValueError, match="two routes"):
-        Routes(route(header=header), route(header=header))
-    Routes(route(), route(header="if-match"), route("PUT"))
+        Routes(route("GET", *headers), route("GET", *headers))
+    Routes(route(), route("GET", "if-match"), route("GET", "if-match", "range"), route("PUT"))
 
 
 def test_only_methods_with_a_body_have_a_bound() -> None:

@@ -9,6 +9,7 @@ from lazulite.auth.accounts.account import AccountDirectory
 from lazulite.auth.accounts.switches import DEFAULTS, Switches
 from lazulite.auth.grant import Grant, Requirement, permits
 from lazulite.blob.auth.requirements import READ_TAGS
+from lazulite.blob.headers.preconditions import NO_PRECONDITIONS, Preconditions
 from lazulite.blob.headers.request import IF_TAGS
 from lazulite.blob.headers.unsupported import reject_unsupported
 from lazulite.blob.inner import Inner
@@ -108,6 +109,9 @@ def make_context(dependencies: ServiceDependencies) -> Context:
 @dataclass(slots=True)
 class Call(ServiceCall[Context, Resource]):
     """An authenticated request of the Blob service."""
+
+    preconditions: Preconditions = NO_PRECONDITIONS
+    """Its conditional headers and lease id, as far as its route knows them."""
 
     def admit(self, requirement: Requirement | None) -> None:
         """See `ServiceCall.admit`. A condition on tags tells of them, so it needs the permission to read them."""

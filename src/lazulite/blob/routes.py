@@ -1,11 +1,13 @@
 """The operations of the Blob service as a table, read like the reference's own."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from lazulite.blob.auth import requirements as may
 from lazulite.blob.auth.addressed import LIST_COMPONENT
 from lazulite.blob.auth.versions import CROSS_TENANT_SINCE, DELEGATION_SINCE
 from lazulite.blob.call import Call
+from lazulite.blob.headers.preconditions import PRECONDITIONS, LeaseUse, read_preconditions
 from lazulite.blob.limits import (
     APPEND_BLOCK_BYTES_MAX,
     PUT_BLOB_BYTES_MAX,
@@ -27,14 +29,14 @@ from lazulite.blob.operations.containers import (
 )
 from lazulite.blob.operations.containers import get_metadata as get_container_metadata
 from lazulite.blob.operations.containers import set_metadata as set_container_metadata
-from lazulite.blob.operations.copy_blob import abort_copy, copy_or_put_blob
+from lazulite.blob.operations.copy_blob import abort_copy, copy_blob, put_blob_from_url
 from lazulite.blob.operations.delete_blob import delete_blob, undelete_blob
 from lazulite.blob.operations.find_blobs import find_blobs
 from lazulite.blob.operations.leases import lease_blob, lease_container
 from lazulite.blob.operations.lists import list_blobs, list_containers
 from lazulite.blob.operations.page_ranges import get_page_ranges
 from lazulite.blob.operations.pages import ACTION, LENGTH, put_page, set_page_properties
-from lazulite.blob.operations.put_blob import put_blob
+from lazulite.blob.operations.put_blob import TYPE, put_blob
 from lazulite.blob.operations.put_block_list import put_block_list
 from lazulite.blob.operations.read_blob import get_blob, get_metadata, get_properties
 from lazulite.blob.operations.snapshots import snapshot_blob
@@ -192,14 +194,31 @@ _TABLE: tuple[Route[Call], ...] = (
     Route(_BLOB, "GET", "metadata", "GetBlobMetadata", get_metadata, requires=may.READ),
     Route(_BLOB, "HEAD", "metadata", "GetBlobMetadata", get_metadata, requires=may.READ),
     Route(_BLOB, "PUT", "metadata", "SetBlobMetadata", set_metadata, requires=may.WRITE),
-    Route(_BLOB, "PUT", "", "CopyBlob", copy_or_put_blob, requires=may.CREATE_OR_WRITE, header=SOURCE),
+    Route(_BLOB, "PUT", "", "CopyBlob", copy_blob, requires=may.CREATE_OR_WRITE, headers=frozenset({SOURCE})),
+    Route(
+        _BLOB,
+        "PUT",
+        "",
+        "PutBlobFromURL",
+        put_blob_from_url,
+        requires=may.CREATE_OR_WRITE,
+        headers=frozenset({SOURCE, TYPE}),
+    ),
     Route(_BLOB, "PUT", "copy", "AbortCopyBlob", abort_copy, requires=may.WRITE),
     Route(
         _BLOB, "PUT", "page", "PutPage", put_page, requires=may.WRITE, body=PUT_PAGE_BYTES_MAX, framing=framing_bytes
     ),
     Route(_BLOB, "GET", "pagelist", "GetPageRanges", get_page_ranges, requires=may.READ),
     *(
-        Route(_BLOB, "PUT", "properties", "SetBlobProperties", set_page_properties, requires=may.WRITE, header=name)
+        Route(
+            _BLOB,
+            "PUT",
+            "properties",
+            "SetBlobProperties",
+            set_page_properties,
+            requires=may.WRITE,
+            headers=frozenset({name}),
+        )
         for name in (LENGTH, ACTION)
     ),
     Route(_BLOB, "PUT", "properties", "SetBlobProperties", set_properties, requires=may.WRITE),
@@ -281,6 +300,34 @@ def _of_current(route: Route[Call]) -> Route[Call]:
     return replace(route, run=run)
 
 
+_FROM_URL = frozenset({"AppendBlock", "PutBlock", "PutPage"})
+"""The writes of which a body or the bytes at a URL are a part."""
+
+
+def _forms(route: Route[Call]) -> Iterator[Route[Call]]:
+    """Yield a route, and that of the same write from a URL."""
+    yield route
+    if route.operation in _FROM_URL:
+        yield replace(route, operation=f"{route.operation}FromURL", headers=frozenset({SOURCE}))
+
+
+def _with_preconditions(route: Route[Call]) -> Route[Call]:
+    """Let a route read the preconditions that its operation knows.
+
+    Raises:
+        KeyError: the operation is not in the table of preconditions.
+    """
+    row = PRECONDITIONS[route.operation]
+    if not row.headers and row.lease is LeaseUse.IGNORED:
+        return route
+
+    def run(call: Call) -> Operation:
+        call.preconditions = read_preconditions(row, call.request.headers, call.version)
+        return route.run(call)
+
+    return replace(route, run=run)
+
+
 class _Routes(Routes[Call]):
     """The routes; an account has no address of its own, only its parts have (§33)."""
 
@@ -290,7 +337,7 @@ class _Routes(Routes[Call]):
         return unknown_component() if is_account else super().rejection(call, component)
 
 
-ROUTES: Routes[Call] = _Routes(*map(_of_current, _TABLE))
+ROUTES: Routes[Call] = _Routes(*(_with_preconditions(_of_current(form)) for route in _TABLE for form in _forms(route)))
 
 
 def component(call: Call) -> str:

@@ -3,7 +3,7 @@
 A website shows blobs whatever the public access of the account and the container is. It has no CORS.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from html import escape
 from http import HTTPStatus
 from typing import Protocol
@@ -12,9 +12,8 @@ from urllib.parse import quote
 from lazulite.auth.grant import Grant
 from lazulite.blob.auth.requirements import LEVELS
 from lazulite.blob.auth.scope import BlobScope
-from lazulite.blob.call import Call, Context
+from lazulite.blob.call import Context
 from lazulite.blob.names import WEB
-from lazulite.blob.operations.read_blob import get_blob, get_properties
 from lazulite.blob.resource import named_path
 from lazulite.engine.contract import EngineUnavailableError, SpaceDroppedError
 from lazulite.protocol.addressing import Addressing
@@ -24,8 +23,7 @@ from lazulite.protocol.version import NEWEST
 from lazulite.service.blob_properties import StaticWebsite
 from lazulite.service.common_fields import CommonFields
 
-_READ: Mapping[str, Callable[[Call], Awaitable[Response]]] = {"GET": get_blob, "HEAD": get_properties}
-"""Method -> the operation on the blob."""
+_METHODS = frozenset({"GET", "HEAD"})
 _PASSED_ON = ("range", "if-match", "if-none-match", "if-modified-since", "if-unmodified-since")
 """The fields of a request that count as in Get Blob."""
 _GRANT = Grant("anonymous", LEVELS["blob"], scope=BlobScope(WEB))
@@ -35,8 +33,8 @@ _MISSING = frozenset({"BlobNotFound", "ContainerNotFound"})
 class _Blobs(Protocol):
     """The Blob service."""
 
-    async def admit(self, request: Request, grant: Grant | None = None) -> Call:
-        """See `ServiceKernel.admit`."""
+    async def run(self, request: Request, grant: Grant) -> Response:
+        """See `ServiceKernel.run`."""
         ...
 
 
@@ -84,7 +82,7 @@ class Website:
             ServiceError: there is neither, or the request is none that a website answers.
             EngineUnavailableError: the store cannot be read.
         """
-        if request.method not in _READ:
+        if request.method not in _METHODS:
             raise ServiceError("UnsupportedHttpVerb")
         address = self._addressing.locate(request)
         account, path = address.account, quote(named_path(address.resource))
@@ -121,7 +119,7 @@ class Website:
         headers = {**fields, "x-ms-version": NEWEST}
         inner = Request(request.method, f"/{quote(account)}/{WEB}/{path}", "", headers, record=request.record)
         try:
-            return await _READ[request.method](await self._blobs.admit(inner, _GRANT))
+            return await self._blobs.run(inner, _GRANT)
         except SpaceDroppedError:
             return None
         except ServiceError as error:

@@ -173,13 +173,31 @@ class ServiceKernel(Generic[ContextT, ResourceT, CallT]):
         Raises:
             ServiceError: the rejection that the request would get.
         """
+        return (await self._admit(request, grant))[0]
+
+    async def run(self, request: Request, grant: Grant) -> Response:
+        """Run a request that stands for another one, such as the read of a page of a website.
+
+        Args:
+            request: without a body.
+            grant: what the other request may do.
+
+        Raises:
+            ServiceError: the rejection that the request would get.
+            SpaceDroppedError, EngineUnavailableError: likewise.
+        """
+        call, route = await self._admit(request, grant)
+        return await route.run(call)
+
+    async def _admit(self, request: Request, grant: Grant | None) -> tuple[CallT, Route[CallT]]:
+        """Return a request without a body as a call, and its route. See `admit`."""
         parameters = parse_query_string(request.query)
         version = resolve_version(request.headers, parameters)
         address = self._addressing.locate(request)
         account = self._authenticator.account(address)
         if grant is None:
             grant = await self._authenticator.authenticate(account, request, address, parameters, version)
-        return self._route(request, address, parameters, version, grant)[0]
+        return self._route(request, address, parameters, version, grant)
 
     async def _run(
         self,

@@ -81,8 +81,8 @@ class Route(Generic[CallT_contra]):
     since: str = ""
     """The first version that has it."""
     deadline: Deadline = REQUEST
-    header: str = ""
-    """The request header that tells it from another route of the same address; "" if none does."""
+    headers: frozenset[str] = frozenset()
+    """The request headers that together tell it from other routes of the same address."""
     plan: Callable[[CallT_contra], PlannedOperation | None] | None = None
     """Takes the first of the requests with the same words; returns None if its words do not settle enough. The call is
     without its body and its changing fields, so that the result may hold it. None: each request goes the long way."""
@@ -110,7 +110,8 @@ class Routes(Generic[CallT_contra]):
     """The routes of a service.
 
     Args:
-        rows: one for each operation; of two for one address, at most one is without a header.
+        rows: one for each operation; of two for one address, at most one is without headers. The one with the most
+            headers of a request is its route.
 
     Raises:
         ValueError: two rows are for the same requests.
@@ -118,10 +119,10 @@ class Routes(Generic[CallT_contra]):
 
     def __init__(self, *rows: Route[CallT_contra]) -> None:
         self._rows: dict[tuple[object, str, str], tuple[Route[CallT_contra], ...]] = {}
-        for row in sorted(rows, key=lambda row: row.header == ""):
+        for row in sorted(rows, key=lambda row: -len(row.headers)):
             key = (row.kind, row.component, row.method)
             alike = self._rows.get(key, ())
-            if any(row.header == other.header for other in alike):
+            if any(row.headers == other.headers for other in alike):
                 raise ValueError(f"two routes for {key}")
             self._rows[key] = (*alike, row)
         self.rows = rows
@@ -136,7 +137,7 @@ class Routes(Generic[CallT_contra]):
     def find(self, call: CallT_contra, component: str = "") -> Route[CallT_contra] | None:
         """Return the route of a request; None if there is none in its version."""
         for route in self._rows.get((call.resource.kind, component, call.method), ()):
-            if not route.header or route.header in call.request.headers:
+            if not route.headers or call.request.headers.keys() >= route.headers:
                 return route if call.version >= route.since else None
         return None
 

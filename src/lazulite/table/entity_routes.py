@@ -40,13 +40,22 @@ def _write(
     name: str,
     write: WriteEntity,
     requires: Requirement,
-    header: str = "",
+    *headers: str,
     body: int = ENTITY_BODY,
 ) -> Route[Call]:
     """Return the route of a write. Its plan leaves the condition to each request."""
     varies = () if write.kind is INSERT else (IF_MATCH,)
     return Route(
-        kind, method, "", name, write, requires=requires, body=body, header=header, plan=write.plan, varies=varies
+        kind,
+        method,
+        "",
+        name,
+        write,
+        requires=requires,
+        body=body,
+        headers=frozenset(headers),
+        plan=write.plan,
+        varies=varies,
     )
 
 

@@ -139,7 +139,7 @@ async def test_conditions_on_the_source(world: World) -> None:
     for query, headers, failed, not_modified in (
         ("", {}, "SourceConditionNotMet", (412, "SourceConditionNotMet")),
         ("", sync, "SourceConditionNotMet", (412, "SourceConditionNotMet")),
-        ("", TYPE, "SourceConditionNotMet", (304, "CannotVerifyCopySource")),
+        ("", TYPE, "CannotVerifyCopySource", (304, "CannotVerifyCopySource")),
         (block, {}, "CannotVerifyCopySource", (304, "CannotVerifyCopySource")),
     ):
         answer = await write(world, "copy", query, **headers, x_ms_source_if_match='"0x1"')

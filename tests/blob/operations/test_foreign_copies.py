@@ -142,7 +142,7 @@ async def test_conditions_are_sent_on(world: World) -> None:
         ("304 Same", {}, 412, "SourceConditionNotMet", None),
         ("412 Failed", SYNC, 412, "SourceConditionNotMet", None),
         ("304 Same", SYNC, 412, "SourceConditionNotMet", None),
-        ("412 Failed", TYPE, 412, "SourceConditionNotMet", None),
+        ("412 Failed", TYPE, 412, "CannotVerifyCopySource", None),
         ("304 Same", TYPE, 304, "CannotVerifyCopySource", None),
     ],
 )

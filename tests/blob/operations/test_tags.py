@@ -101,10 +101,11 @@ async def test_conditions_on_tags(world: World, condition: str, met: bool) -> No
 
 async def test_conditions_on_the_version_of_tagged_blobs(world: World) -> None:
     await put(world)
-    assert (await world.ask("GET", query=TAGS, x_ms_blob_if_match='"0x1"')).status == 412
-    answer = await world.ask("PUT", query=TAGS, body=document(a="1"), x_ms_blob_if_match='"0x1"')
+    version, body = "2026-02-06", document(a="1")
+    assert (await world.ask("GET", query=TAGS, version=version, x_ms_blob_if_match='"0x1"')).status == 412
+    answer = await world.ask("PUT", query=TAGS, body=body, version=version, x_ms_blob_if_match='"0x1"')
     assert answer.code == "ConditionNotMet"
-    assert (await world.ask("PUT", query=TAGS, body=document(a="1"), x_ms_blob_if_match="*")).status == 204
+    assert (await world.ask("PUT", query=TAGS, body=body, version=version, x_ms_blob_if_match="*")).status == 204
 
 
 async def test_old_versions_have_no_tags(world: World) -> None:

@@ -7,7 +7,8 @@ A server of our own has a second account, which keeps versions.
 import os
 import time
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, timedelta
+from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,17 +28,22 @@ from lazulite.engine.postgres.settings import PostgresSettings
 from lazulite.settings.config import account_file
 
 from .blobs import Blobs, Container, new_name
+from .matrix import new_target, put_source
 from .resources import Resource
 
 Pass = Callable[[float], None]
 """Lets seconds pass for the service."""
 VERSIONED = "versioned"
 """The account that keeps versions."""
+New = Callable[[str], Resource]
+"""Makes a blob of a kind, or a container."""
 
 
 class _Tested(NamedTuple):
     endpoint: Endpoint
-    pass_seconds: Pass
+    pass_seconds: Pass = time.sleep
+    clock: Callable[[], float] = time.time
+    """The time of the service."""
     versioned: Endpoint | None = None
     """Of the account that keeps versions; None: there is none."""
 
@@ -48,24 +54,28 @@ def _tested(tmp_path_factory: pytest.TempPathFactory) -> Iterator[_Tested]:
     key = os.environ.get("LAZULITE_TEST_KEY", DEVELOPMENT_KEY)
     url = os.environ.get("LAZULITE_TEST_BLOB_ENDPOINT")
     if url:
-        yield _Tested(Endpoint.parse(url, account, key), time.sleep)
+        yield _Tested(Endpoint.parse(url, account, key))
     elif in_process():
-        ahead = [timedelta()]
+        ahead = [0.0]
 
         def pass_seconds(seconds: float) -> None:
-            ahead[0] += timedelta(seconds=seconds)
+            ahead[0] += seconds
 
-        with lazulite.testing.server(clock=lambda: datetime.now(UTC) + ahead[0]) as storage:
+        def clock() -> float:
+            return time.time() + ahead[0]
+
+        with lazulite.testing.server(clock=lambda: datetime.fromtimestamp(clock(), UTC)) as storage:
             other = storage.account(VERSIONED, versioning=True)
             versioned = Endpoint.parse(other.blob_endpoint, other.name, other.key)
-            yield _Tested(Endpoint.parse(storage.development.blob_endpoint, account, key), pass_seconds, versioned)
+            development = Endpoint.parse(storage.development.blob_endpoint, account, key)
+            yield _Tested(development, pass_seconds, clock, versioned)
     else:
         location = tmp_path_factory.mktemp("blob") / "data"
         _add_accounts(location)
         with serving(location, "--services", "table,blob", "--blob-port", "0") as server:
             found = server.account
             versioned = Endpoint.parse(found.blob_endpoint.replace(found.name, VERSIONED), VERSIONED, found.key)
-            yield _Tested(Endpoint.parse(found.blob_endpoint, found.name, found.key), time.sleep, versioned)
+            yield _Tested(Endpoint.parse(found.blob_endpoint, found.name, found.key), versioned=versioned)
 
 
 def _add_accounts(location: Path) -> None:
@@ -89,9 +99,9 @@ def pass_seconds(_tested: _Tested) -> Pass:
 
 
 @pytest.fixture(scope="session")
-def blobs(blob_endpoint: Endpoint) -> Iterator[Blobs]:
+def blobs(_tested: _Tested) -> Iterator[Blobs]:
     """One keep-alive connection for the whole suite."""
-    client = Client(blob_endpoint)
+    client = Client(_tested.endpoint, _tested.clock)
     yield Blobs(client)
     client.close()
 
@@ -110,7 +120,7 @@ def versioned(_tested: _Tested) -> Iterator[Container]:
     """A container of an account that keeps versions, for blobs of tests' own."""
     if _tested.versioned is None:
         pytest.skip("this endpoint has no account that is known to keep versions")
-    client = Client(_tested.versioned)
+    client = Client(_tested.versioned, _tested.clock)
     container = Container(Blobs(client), new_name())
     container.send("PUT", query="restype=container").expect(201)
     yield container
@@ -131,6 +141,38 @@ def shared(blobs: Blobs) -> Iterator[Container]:
     container.send("PUT", query="restype=container").expect(201)
     yield container
     container.send("DELETE", query="restype=container")
+
+
+@pytest.fixture(scope="session")
+def sources(shared: Container) -> Container:
+    """The shared container, with the source of copies."""
+    put_source(shared)
+    return shared
+
+
+@contextmanager
+def making(sources: Container) -> Iterator[New]:
+    """Yield what makes new resources, and delete the containers among them."""
+    made: list[Container] = []
+
+    def make(kind: str) -> Resource:
+        if kind != "container":
+            return new_target(sources, kind)
+        made.append(Container(sources.blobs, new_name()))
+        made[-1].send("PUT", query="restype=container").expect(201)
+        return Resource(made[-1])
+
+    yield make
+    for container in made:
+        Resource(container).lease("break", break_period=0)
+        container.send("DELETE", query="restype=container")
+
+
+@pytest.fixture
+def new(sources: Container) -> Iterator[New]:
+    """Makes a new resource of a kind for a test."""
+    with making(sources) as make:
+        yield make
 
 
 @pytest.fixture

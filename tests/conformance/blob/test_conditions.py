@@ -1,247 +1,332 @@
 """The matrix of conditional headers: which operation knows which, and what it answers if one is not met."""
 
 from collections.abc import Mapping
-from datetime import timedelta
-from email.utils import format_datetime, parsedate_to_datetime
+from itertools import product
 from typing import Any
 
 import pytest
+from tests.conformance.answers import Answer
 
-from .blobs import Container, id_of, new_name
-from .resources import Resource
+from .blobs import Container, new_name
+from .conftest import New
+from .matrix import (
+    CONDITIONAL,
+    HEADERS,
+    MATRIX,
+    NOT_MET,
+    OTHER_ETAG,
+    OTHER_TAG,
+    REQUESTS,
+    SOURCE,
+    TIER_HEADERS,
+    VERSION,
+    Headers,
+    met_conditions,
+    request_of,
+    requests_of,
+    row_of,
+    table_of_operations,
+    unmet_conditions,
+)
+from .resources import A, B, Resource, with_lease
 
-NOT_MET = "ConditionNotMet"
 MESSAGE = "The condition specified using HTTP conditional header(s) is not met."
-OTHER = '"0x8D0000000000000"'
-
-Headers = dict[str, str]
-
-
-def unmet(resource: Resource) -> dict[str, Headers]:
-    """Each conditional header with a value that the resource does not meet."""
-    facts = resource.facts()
-    modified = facts.required("Last-Modified")
-    before = format_datetime(parsedate_to_datetime(modified) - timedelta(seconds=1), usegmt=True)
-    return {
-        "If-Match": {"If-Match": OTHER},
-        "If-None-Match": {"If-None-Match": facts.etag},
-        "If-Modified-Since": {"If-Modified-Since": modified},
-        "If-Unmodified-Since": {"If-Unmodified-Since": before},
-    }
+SUCCESS = (200, 201, 202, 204, 206)
+UNKNOWN = "–"
+STAR = {"If-None-Match": "*"}
+GARBAGE = ("null", "Fri, 32 Jan 2026 00:00:00 GMT")
+"""No dates; JavaScript programs send the first one."""
 
 
-def met(resource: Resource) -> dict[str, Headers]:
-    """Each with a value that it meets."""
-    facts = resource.facts()
-    modified = facts.required("Last-Modified")
-    before = format_datetime(parsedate_to_datetime(modified) - timedelta(seconds=1), usegmt=True)
-    return {
-        "If-Match": {"If-Match": facts.etag},
-        "If-None-Match": {"If-None-Match": OTHER},
-        "If-Modified-Since": {"If-Modified-Since": before},
-        "If-Unmodified-Since": {"If-Unmodified-Since": modified},
-    }
+def code_of(answer: Answer) -> tuple[int, str]:
+    """Status and code, of an answer without a body, too."""
+    return answer.status, answer.header("x-ms-error-code") or ""
 
 
-HEADERS = ("If-Match", "If-None-Match", "If-Modified-Since", "If-Unmodified-Since")
-READS: dict[str, tuple[str, str]] = {
-    "get": ("GET", ""),
-    "properties": ("HEAD", ""),
-    "metadata": ("GET", "comp=metadata"),
-}
-LIST = f"<BlockList><Latest>{id_of('a')}</Latest></BlockList>"
-ACQUIRE = {"x-ms-lease-action": "acquire", "x-ms-lease-duration": "15"}
-PAGE = {"x-ms-page-write": "update", "x-ms-range": "bytes=0-511"}
-WRITES: dict[str, tuple[str, str, str, Headers, bytes | None]] = {
-    "put blob": ("block", "PUT", "", {"x-ms-blob-type": "BlockBlob"}, b"new"),
-    "put page blob": ("block", "PUT", "", {"x-ms-blob-type": "PageBlob", "x-ms-blob-content-length": "512"}, None),
-    "put append blob": ("block", "PUT", "", {"x-ms-blob-type": "AppendBlob"}, None),
-    "put block list": ("block", "PUT", "comp=blocklist", {}, LIST.encode()),
-    "properties": ("block", "PUT", "comp=properties", {}, None),
-    "metadata": ("block", "PUT", "comp=metadata", {"x-ms-meta-a": "1"}, None),
-    "snapshot": ("block", "PUT", "comp=snapshot", {}, None),
-    "delete": ("block", "DELETE", "", {}, None),
-    "lease": ("block", "PUT", "comp=lease", ACQUIRE, None),
-    "put page": ("page", "PUT", "comp=page", PAGE, bytes(512)),
-    "append block": ("append", "PUT", "comp=appendblock", {}, b"x"),
-}
-"""The blob that an operation is tried on, and its request."""
+def state_of(resource: Resource) -> Headers:
+    """What the properties of a resource tell of it."""
+    headers = {name.lower(): text for name, text in resource.facts().headers}
+    return {name: text for name, text in headers.items() if name not in ("date", "x-ms-request-id")}
 
 
-def target(container: Container, kind: str) -> Resource:
-    """A new blob of a kind; one of blocks has an uncommitted block."""
-    blob = Resource(container, new_name())
-    if kind == "page":
-        blob.send("PUT", headers={"x-ms-blob-type": "PageBlob", "x-ms-blob-content-length": "512"}).expect(201)
-    elif kind == "append":
-        blob.send("PUT", headers={"x-ms-blob-type": "AppendBlob"}).expect(201)
-    else:
-        blob.put(b"0123456789").expect(201)
-        container.put_block(blob.name, "a").expect(201)
-    return blob
-
-
-@pytest.mark.parametrize("header", HEADERS)
-@pytest.mark.parametrize("read", READS)
-def test_reads(blob: Resource, read: str, header: str) -> None:
-    method, query = READS[read]
-    blob.send(method, query, met(blob)[header]).expect(200)
-    answer = blob.send(method, query, unmet(blob)[header])
-    assert answer.status == (304 if header in ("If-None-Match", "If-Modified-Since") else 412)
-    assert answer.header("x-ms-error-code") == NOT_MET
-    if answer.status == 304 or method == "HEAD":
-        assert (answer.body, answer.header("Content-Type")) == (b"", None)
+def check_not_met(answer: Answer, status: int) -> None:
+    """Check the rejection of a condition."""
+    assert code_of(answer) == (status, NOT_MET)
+    if status == 304 or answer.request.startswith("HEAD"):
+        assert answer.body == b""
     else:
         assert answer.rejection == (412, NOT_MET, MESSAGE)
 
 
-@pytest.mark.parametrize("header", HEADERS)
-@pytest.mark.parametrize("write", WRITES)
-def test_writes(shared: Container, write: str, header: str) -> None:
-    kind, method, query, headers, body = WRITES[write]
-    blob = target(shared, kind)
-    before = blob.facts()
-    answer = blob.send(method, query, headers | unmet(blob)[header], body=body)
-    assert answer.rejection == (412, NOT_MET, MESSAGE)
-    assert (blob.facts().etag, blob.facts().header("x-ms-lease-state")) == (before.etag, "available")
-    assert blob.send(method, query, headers | met(blob)[header], body=body).status in (200, 201, 202)
+def test_each_operation_of_the_matrix_is_tried() -> None:
+    assert list(REQUESTS) == list(MATRIX)
+    assert {"SetBlobTier", "GetBlockList"} <= CONDITIONAL.keys() < MATRIX.keys()
 
 
-CONTAINER_WRITES: dict[str, tuple[str, str, Headers, tuple[str, ...]]] = {
-    "metadata": ("PUT", "comp=metadata", {}, ("If-Modified-Since",)),
-    "acl": ("PUT", "comp=acl", {}, ("If-Modified-Since", "If-Unmodified-Since")),
-    "lease": ("PUT", "comp=lease", ACQUIRE, ("If-Modified-Since", "If-Unmodified-Since")),
-    "delete": ("DELETE", "", {}, ("If-Modified-Since", "If-Unmodified-Since")),
+@pytest.mark.parametrize(("name", "header"), list(product(requests_of(MATRIX), (*HEADERS, *TIER_HEADERS))))
+def test_each_condition(new: New, name: str, header: str) -> None:
+    request, status = request_of(name), row_of(name).unmet[header]
+    resource = new(request.target)
+    if status != UNKNOWN:
+        before = state_of(resource)
+        unmet = request.condition(header, unmet_conditions(resource)[header])
+        check_not_met(request.send(resource, unmet), int(status))
+        assert state_of(resource) == before
+    values = unmet_conditions(resource) if status == UNKNOWN else met_conditions(resource)
+    answer = request.send(resource, request.condition(header, values[header]))
+    assert answer.status in SUCCESS or code_of(answer) == (409, "NoPendingCopyOperation")
+
+
+@pytest.mark.parametrize("name", requests_of(CONDITIONAL))
+def test_each_condition_on_what_is_missing(new: New, sources: Container, name: str) -> None:
+    request, row = request_of(name), row_of(name)
+    values = unmet_conditions(new("block"))
+    for header in (header for header, status in row.unmet.items() if status != UNKNOWN):
+        missing = Resource(Container(sources.blobs, new_name())) if request.target == "container" else None
+        missing = missing or Resource(sources, new_name())
+        if name == "PutBlockList":
+            sources.put_block(missing.name, "a").expect(201)
+        answer = request.send(missing, request.condition(header, values[header]))
+        if not row.creates:
+            noun = "Blob" if missing.name else "Container"
+            assert code_of(answer) == (404, f"{noun}NotFound"), header
+        elif header in ("If-Match", "x-ms-if-tags"):
+            check_not_met(answer, 412)
+            assert missing.send("HEAD").status == 404
+        else:
+            assert answer.status in SUCCESS, header
+
+
+@pytest.mark.parametrize("name", requests_of(CONDITIONAL))
+def test_a_star_that_nothing_matches(new: New, sources: Container, name: str) -> None:
+    request, row = request_of(name), row_of(name)
+    star = request.condition("If-None-Match", "*")
+    resource, missing = new(request.target), Resource(sources, new_name())
+    answer = request.send(resource, star)
+    if row.star == "400":
+        for each in (answer, request.send(missing, star)):
+            assert code_of(each) == (400, "UnsatisfiableCondition")
+    elif row.creates:
+        assert answer.rejection == (409, "BlobAlreadyExists", "The specified blob already exists.")
+        if name == "PutBlockList":
+            sources.put_block(missing.name, "a").expect(201)
+        assert request.send(missing, star).status in SUCCESS
+    else:
+        assert answer.status in SUCCESS
+
+
+@pytest.mark.parametrize("name", [name for name in requests_of(CONDITIONAL) if row_of(name).creates])
+def test_a_star_with_the_lease(new: New, name: str) -> None:
+    request = request_of(name)
+    resource = new(request.target)
+    resource.lease("acquire", duration=-1, proposed_id=A).expect(201)
+    assert code_of(request.send(resource, STAR)) == (412, "LeaseIdMissing")
+    assert code_of(request.send(resource, STAR | with_lease(B))) == (412, "LeaseIdMismatchWithBlobOperation")
+    answer = request.send(resource, STAR | with_lease(A))
+    if row_of(name).star == "409":
+        assert code_of(answer) == (409, "BlobAlreadyExists")
+    else:
+        assert answer.status == 201
+        assert resource.facts().header("x-ms-lease-state") == "leased"
+
+
+@pytest.mark.parametrize("name", requests_of(CONDITIONAL))
+def test_dates_that_are_none(new: New, name: str) -> None:
+    request, row = request_of(name), row_of(name)
+    for header, text in product((*HEADERS[2:4], *TIER_HEADERS), GARBAGE):
+        if row.unmet[header] == UNKNOWN:
+            continue
+        sent = request.condition(header, text)
+        answer = request.send(new(request.target), sent)
+        if next(iter(sent)).startswith("x-ms-"):
+            assert code_of(answer) == (400, "InvalidHeaderValue")
+        else:
+            assert answer.status in SUCCESS
+
+
+FLOORS = {"x-ms-if-tags": "2019-07-07", TIER_HEADERS[0]: "2026-02-06", TIER_HEADERS[1]: "2026-02-06"}
+"""The last versions that do not know a header."""
+
+
+@pytest.mark.parametrize("name", requests_of(CONDITIONAL))
+def test_versions_before_a_condition(new: New, name: str) -> None:
+    request, row = request_of(name), row_of(name)
+    floors = {header: "2025-11-05" for header in HEADERS[:4] if request.prefix} | FLOORS
+    for header, version in floors.items():
+        if row.unmet[header] == UNKNOWN or (request.prefix and version < "2019-12-12"):
+            continue
+        resource = new(request.target)
+        sent = request.condition(header, unmet_conditions(resource)[header])
+        assert request.send(resource, sent, version).status in SUCCESS, header
+
+
+SOURCES = table_of_operations("blob-copies.md", 4)
+SOURCE_COLUMNS = dict(zip(HEADERS, (0, 1, 1, 0, 2), strict=True))
+WITH_A_SOURCE = [name for name in requests_of(MATRIX) if request_of(name).reads_url]
+URL_MESSAGES = {
+    "CannotVerifyCopySource": "Could not verify the copy source within the specified time.",
+    "SourceConditionNotMet": "The source condition specified using HTTP conditional header(s) is not met.",
+    NOT_MET: MESSAGE,
 }
 
 
-@pytest.mark.parametrize("header", HEADERS)
-@pytest.mark.parametrize("write", CONTAINER_WRITES)
-def test_writes_of_containers(own: Resource, write: str, header: str) -> None:
-    method, query, headers, known = CONTAINER_WRITES[write]
-    answer = own.send(method, query, headers | unmet(own)[header])
-    if header in known:
-        assert answer.rejection == (412, NOT_MET, MESSAGE)
-        answer = own.send(method, query, headers | met(own)[header])
-    assert answer.status in (200, 201, 202)
-    own.lease("break", break_period=0)
+def on_source(header: str, text: str) -> Headers:
+    """A condition as one on the source of a copy."""
+    return {f"x-ms-source-{header.lower().removeprefix('x-ms-')}": text}
 
 
-CREATES = ("put blob", "put block list")
+def test_each_operation_with_a_source_is_tried() -> None:
+    assert set(SOURCES) == {name for name, request in REQUESTS.items() if request.reads_url}
 
 
-@pytest.mark.parametrize("write", CREATES)
-def test_create_only(shared: Container, write: str) -> None:
-    kind, method, query, headers, body = WRITES[write]
-    blob = target(shared, kind)
-    answer = blob.send(method, query, headers | {"If-None-Match": "*"}, body=body)
-    assert answer.rejection == (409, "BlobAlreadyExists", "The specified blob already exists.")
-    blob.send("DELETE").expect(202)
-    if write == "put block list":
-        shared.put_block(blob.name, "a").expect(201)
-    blob.send(method, query, headers | {"If-None-Match": "*"}, body=body).expect(201)
+@pytest.mark.parametrize(("name", "header"), list(product(WITH_A_SOURCE, HEADERS)))
+def test_each_condition_on_a_source(new: New, sources: Container, name: str, header: str) -> None:
+    request, operation = request_of(name), name.split(maxsplit=1)[0]
+    destination, source = new(request.target), Resource(sources, SOURCE)
+    before = destination.facts()
+    answer = request.send(destination, on_source(header, unmet_conditions(source)[header]))
+    status, code = SOURCES[operation][SOURCE_COLUMNS[header]].split()
+    assert code_of(answer) == (int(status), code.strip("`"))
+    if status != "304":
+        assert answer.rejection.message == (MESSAGE if operation == "PutBlobFromURL" else URL_MESSAGES[answer.code[1]])
+    assert destination.facts().etag == before.etag
+    answer = request.send(destination, on_source(header, met_conditions(source)[header]))
+    assert answer.status in SUCCESS
 
 
-def test_any_blob_matches_a_star(blob: Resource) -> None:
-    for method, query in READS.values():
-        blob.send(method, query, {"If-Match": "*"}).expect(200)
-    blob.put(b"new", {"If-Match": "*"}).expect(201)
+@pytest.mark.parametrize("name", SOURCES)
+def test_a_source_is_missing_before_its_conditions(new: New, name: str) -> None:
+    request = REQUESTS[name]
+    absent = {"x-ms-copy-source": f"{new('block').container.blobs.client.endpoint.base}absent/absent"}
+    for header in HEADERS:
+        value = {"x-ms-if-tags": OTHER_TAG}.get(header, OTHER_ETAG if header.endswith("Match") else "")
+        condition = on_source(header, value) if value else {}
+        answer = request.send(new(request.target), absent | condition)
+        assert answer.status in (401, 404)
+        assert answer.code[1] == "CannotVerifyCopySource"
 
 
-def test_a_blob_that_is_missing(missing: Resource, blob: Resource) -> None:
-    unmodified = blob.facts().required("Last-Modified")
-    for method, query in READS.values():
-        answer = missing.send(method, query, {"If-Match": "*"})
-        assert (answer.status, answer.header("x-ms-error-code")) == (404, "BlobNotFound")
-    for query in ("comp=metadata", "comp=properties", "comp=snapshot"):
-        assert missing.send("PUT", query, {"If-Match": OTHER}).code == (404, "BlobNotFound")
-    assert missing.put(b"x", {"If-Match": OTHER}).code == (412, NOT_MET)
-    assert missing.put(b"x", {"If-Match": "*"}).code == (412, NOT_MET)
-    missing.put(b"x", {"If-Unmodified-Since": unmodified}).expect(201)
+def test_any_blob_matches_a_star(new: New) -> None:
+    for name in requests_of(CONDITIONAL):
+        request = request_of(name)
+        if row_of(name).unmet["If-Match"] != UNKNOWN:
+            answer = request.send(new(request.target), request.condition("If-Match", "*"))
+            assert answer.status in SUCCESS, name
 
 
-def pair(resource: Resource, **is_met: bool) -> Mapping[str, Any]:
-    """Several headers, each met or not."""
+READS = [name for name in requests_of(CONDITIONAL) if row_of(name).unmet["If-None-Match"] == "304"]
+WRITES = [name for name in requests_of(CONDITIONAL) if row_of(name).unmet["If-None-Match"] == "412"]
+
+
+TAGGED = [name for name in requests_of(CONDITIONAL) if row_of(name).unmet["x-ms-if-tags"] == "412"]
+
+
+def together(resource: Resource, name: str, **is_met: bool) -> Headers:
+    """Several headers of a request, each met or not."""
     found: Headers = {}
-    for name, good in is_met.items():
-        found |= (met if good else unmet)(resource)[name.replace("_", "-")]
+    for field, good in is_met.items():
+        header = field.replace("_", "-")
+        found |= request_of(name).condition(header, (met_conditions if good else unmet_conditions)(resource)[header])
     return found
 
 
 @pytest.mark.parametrize(
     ("match", "unmodified", "none", "modified", "status"),
     [
-        (True, True, True, True, 200),
+        (True, True, True, True, None),
         (False, True, True, True, 412),
         (True, False, True, True, 412),
-        (True, True, False, True, 200),
-        (True, True, True, False, 200),
+        (True, True, False, True, None),
+        (True, True, True, False, None),
         (True, True, False, False, 304),
         (False, True, False, False, 412),
     ],
 )
+@pytest.mark.parametrize("name", READS)
 def test_reads_combine_all_headers(
-    blob: Resource, match: bool, unmodified: bool, none: bool, modified: bool, status: int
+    new: New, name: str, match: bool, unmodified: bool, none: bool, modified: bool, status: int | None
 ) -> None:
-    headers = pair(blob, If_Match=match, If_Unmodified_Since=unmodified, If_None_Match=none, If_Modified_Since=modified)
-    blob.send("GET", "", headers).expect(status)
-
-
-def test_reads_take_lists_of_etags(blob: Resource) -> None:
-    both = f"{OTHER}, {blob.facts().etag}"
-    blob.send("GET", "", {"If-Match": both}).expect(200)
-    blob.send("GET", "", {"If-None-Match": both}).expect(304)
-
-
-def test_writes_combine_two_headers(blob: Resource) -> None:
-    for first, second in (("If_Match", "If_Unmodified_Since"), ("If_None_Match", "If_Modified_Since")):
-        blob.send("PUT", "comp=metadata", pair(blob, **{first: True, second: False})).expect(200)
-        blob.send("PUT", "comp=metadata", pair(blob, **{first: False, second: True})).expect(412)
-
-
-@pytest.mark.parametrize(
-    ("first", "second"),
-    [("If_Match", "If_None_Match"), ("If_Match", "If_Modified_Since"), ("If_None_Match", "If_Unmodified_Since")],
-)
-def test_other_pairs_of_writes(blob: Resource, first: str, second: str) -> None:
-    answer = blob.send("PUT", "comp=metadata", pair(blob, **{first: True, second: True}))
-    assert answer.rejection == (
-        400,
-        "MultipleConditionHeadersNotSupported",
-        "Multiple condition headers are not supported.",
+    resource = new(request_of(name).target)
+    headers = together(
+        resource, name, If_Match=match, If_Unmodified_Since=unmodified, If_None_Match=none, If_Modified_Since=modified
     )
+    answer = request_of(name).send(resource, headers)
+    assert answer.status in SUCCESS if status is None else code_of(answer) == (status, NOT_MET)
 
 
-def test_writes_take_no_lists_of_etags(blob: Resource) -> None:
-    answer = blob.send("PUT", "comp=metadata", {"If-Match": f"{OTHER}, {blob.facts().etag}"})
-    assert answer.code == (400, "MultipleConditionHeadersNotSupported")
+@pytest.mark.parametrize("name", READS)
+def test_reads_take_lists_of_etags(new: New, name: str) -> None:
+    request = request_of(name)
+    resource = new(request.target)
+    both = f"{OTHER_ETAG}, {resource.facts().etag}"
+    assert request.send(resource, request.condition("If-Match", both)).status in SUCCESS
+    check_not_met(request.send(resource, request.condition("If-None-Match", both)), 304)
 
 
-@pytest.mark.unverified
-def test_a_star_that_no_read_can_meet(blob: Resource) -> None:
-    assert blob.send("GET", "", {"If-None-Match": "*"}).code == (400, "UnsatisfiableCondition")
+PAIRS = (("If_Match", "If_Unmodified_Since"), ("If_None_Match", "If_Modified_Since"))
+OTHER_PAIRS = (
+    *(("If_Match", "If_None_Match"), ("If_Match", "If_Modified_Since")),
+    *(("If_None_Match", "If_Unmodified_Since"), ("If_Modified_Since", "If_Unmodified_Since")),
+)
+MULTIPLE = (400, "MultipleConditionHeadersNotSupported", "Multiple condition headers are not supported.")
 
 
-@pytest.mark.unverified
-def test_a_star_is_ignored_by_other_writes(blob: Resource) -> None:
-    blob.send("PUT", "comp=metadata", {"If-None-Match": "*"}).expect(200)
+@pytest.mark.parametrize("name", WRITES)
+def test_writes_combine_two_headers(new: New, name: str) -> None:
+    request = request_of(name)
+    for first, second in PAIRS:
+        resource = new(request.target)
+        check_not_met(request.send(resource, together(resource, name, **{first: False, second: True})), 412)
+        answer = request.send(resource, together(resource, name, **{first: True, second: False}))
+        assert answer.status in SUCCESS
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_writes_combine_no_others(new: New, name: str) -> None:
+    request = request_of(name)
+    resource = new(request.target)
+    for first, second in OTHER_PAIRS:
+        assert request.send(resource, together(resource, name, **{first: True, second: True})).rejection == MULTIPLE
+    both = request.condition("If-Match", f"{OTHER_ETAG}, {resource.facts().etag}")
+    assert request.send(resource, both).rejection == MULTIPLE
+
+
+def test_reads_before_2013_08_15_combine_what_writes_do(blob: Resource) -> None:
+    headers = {"If-Match": blob.facts().etag, "If-None-Match": OTHER_ETAG}
+    assert blob.send("GET", "", headers, version="2012-02-12").rejection == MULTIPLE
+    blob.send("GET", "", headers, version="2013-08-15").expect(200)
 
 
 def test_etags_need_no_quotes(blob: Resource) -> None:
     blob.send("GET", "", {"If-Match": blob.facts().etag.strip('"')}).expect(200)
 
 
-def test_operations_without_conditions(shared: Container, blob: Resource) -> None:
-    for headers in unmet(blob).values():
-        shared.send("PUT", blob.name, f"comp=block&blockid={id_of('a')[:-2]}%3D%3D", headers=headers, body=b"x").expect(
-            201
-        )
-        blob.send("GET", "comp=blocklist", headers).expect(200)
+@pytest.mark.parametrize("name", TAGGED)
+def test_a_condition_on_tags_that_cannot_be_read(new: New, name: str) -> None:
+    request = request_of(name)
+    answer = request.send(new(request.target), {"x-ms-if-tags": "a=="})
+    assert code_of(answer) == (400, "InvalidHeaderValue")
 
 
-def test_tags_as_a_condition(blob: Resource) -> None:
+def test_a_condition_on_tags_beside_others(blob: Resource) -> None:
     blob.put(b"x", {"x-ms-tags": "a=1"}).expect(201)
-    blob.send("GET", "", {"x-ms-if-tags": "a='1'"}).expect(200)
-    for method, query in (("GET", ""), ("PUT", "comp=metadata"), ("DELETE", "")):
-        assert blob.send(method, query, {"x-ms-if-tags": "a='2'"}).code == (412, NOT_MET)
-    assert blob.send("GET", "", {"x-ms-if-tags": "a=="}).code == (400, "InvalidHeaderValue")
+    tagged: Mapping[str, Any] = {"If-Match": blob.facts().etag, "x-ms-if-tags": "a='1' OR b<>'2'"}
+    blob.send("PUT", "comp=metadata", tagged).expect(200)
+    check_not_met(blob.send("PUT", "comp=metadata", tagged), 412)
+
+
+def test_the_tier_of_a_deleted_blob(blob: Resource) -> None:
+    past, future = (f"Sun, 06 Nov {year} 08:49:37 GMT" for year in ("1994", "2094"))
+    changed, unchanged = TIER_HEADERS
+
+    def delete(headers: Headers) -> Answer:
+        return blob.send("DELETE", "", headers, version=VERSION)
+
+    check_not_met(delete({changed: past}), 412)
+    blob.send("PUT", "comp=tier", {"x-ms-access-tier": "Cool"}).expect(200)
+    for headers in ({changed: future}, {unchanged: past}, {changed: past, unchanged: past}):
+        check_not_met(delete(headers), 412)
+    blob.send("PUT", "comp=snapshot").expect(201)
+    for mode in ("include", "only"):
+        check_not_met(delete({changed: future, "x-ms-delete-snapshots": mode}), 412)
+    delete({changed: past, unchanged: future, "x-ms-delete-snapshots": "include"}).expect(202)

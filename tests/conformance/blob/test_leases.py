@@ -1,10 +1,13 @@
 """The lease matrix: each action, write and read in each state of a lease, of blobs and containers."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
 
 import pytest
+from tests.conformance.answers import Answer
 
-from .conftest import Pass
+from .blobs import Container, new_name
+from .conftest import New, Pass, making
+from .matrix import MATRIX, request_of, requests_of, row_of
 from .resources import A, B, C, Resource, with_lease
 
 Expected = tuple[int, str]
@@ -95,56 +98,107 @@ def test_actions_on_containers(own: Resource, pass_seconds: Pass, action: str, s
     own.lease("break", break_period=0)
 
 
-WRITES: dict[str, Callable[[Resource, Mapping[str, str]], Expected]] = {
-    "put": lambda blob, lease: blob.put(b"new", lease).code,
-    "metadata": lambda blob, lease: blob.send("PUT", "comp=metadata", headers=lease).code,
-    "properties": lambda blob, lease: blob.send("PUT", "comp=properties", headers=lease).code,
-    "delete": lambda blob, lease: blob.send("DELETE", headers=lease).code,
-}
 MISSING = (412, "LeaseIdMissing")
-OTHER = (412, "LeaseIdMismatchWithBlobOperation")
-ABSENT = (412, "LeaseNotPresentWithBlobOperation")
+OTHER = (412, "LeaseIdMismatch")
+ABSENT = (412, "LeaseNotPresent")
 LOST = (412, "LeaseLost")
 BY_ID: dict[str | None, tuple[Expected | None, ...]] = {
     None: (None, MISSING, MISSING, None, None),
     A: (ABSENT, None, None, LOST, LOST),
     B: (ABSENT, OTHER, OTHER, OTHER, OTHER),
 }
-"""The rejection of a write that names a lease or none, in each of the `STATES` of the lease A. None: it succeeds."""
+"""The rejection of a request that names a lease or none, in each of the `STATES` of the lease A. None: it succeeds.
+
+Codes without their suffix. A request that need not name the lease succeeds without an id in each state."""
+MESSAGES = {
+    "LeaseIdMissing": "There is currently a lease on the {noun} and no lease ID was specified in the request.",
+    "LeaseIdMismatch": "The lease ID specified did not match the lease ID for the {noun}.",
+    "LeaseNotPresent": "There is currently no lease on the {noun}.",
+    "LeaseLost": "A lease ID was specified, but the lease for the {noun} has expired.",
+}
+LEASED = {name: row for name, row in MATRIX.items() if row.lease != "–"}
 
 
-@pytest.mark.parametrize("state", STATES)
-@pytest.mark.parametrize("write", WRITES)
-def test_writes(blob: Resource, pass_seconds: Pass, write: str, state: str) -> None:
-    bring(blob, state, pass_seconds)
+def check_lease(answer: Answer, expected: Expected, noun: str) -> None:
+    """Check the rejection of a lease id."""
+    status, code = expected
+    suffix = f"With{noun.capitalize()}Operation" if code in ("LeaseIdMismatch", "LeaseNotPresent") else ""
+    assert (answer.status, answer.header("x-ms-error-code")) == (status, code + suffix)
+    if answer.body:
+        assert answer.rejection.message == MESSAGES[code].format(noun=noun)
+
+
+@pytest.fixture(scope="module")
+def expired(sources: Container, pass_seconds: Pass) -> Iterator[Mapping[str, Resource]]:
+    """A resource for each request, whose lease has expired: elsewhere than in this process, that takes its time."""
+    with making(sources) as make:
+        found = {name: make(request_of(name).target) for name in requests_of(LEASED)}
+        for resource in found.values():
+            resource.lease("acquire", duration=15, proposed_id=A).expect(201)
+        pass_seconds(16)
+        yield found
+
+
+@pytest.mark.parametrize("name", requests_of(LEASED))
+def test_other_operations_under_an_expired_lease(expired: Mapping[str, Resource], name: str) -> None:
+    assert expired[name].facts().header("x-ms-lease-state") == "expired"
+    check_operation(expired[name], name, "expired")
+
+
+@pytest.mark.parametrize("state", STATES[:-1])
+@pytest.mark.parametrize("name", requests_of(LEASED))
+def test_other_operations(new: New, pass_seconds: Pass, name: str, state: str) -> None:
+    resource = new(request_of(name).target)
+    bring(resource, state, pass_seconds)
+    check_operation(resource, name, state)
+
+
+def check_operation(resource: Resource, name: str, state: str) -> None:
+    """Try a request with each id, and see what becomes of the lease."""
+    request, is_required = request_of(name), row_of(name).lease == "required"
+    noun = "container" if request.target == "container" else "blob"
+    holds = state in ("leased", "breaking")
     for id_ in (B, A, None):
         rejection = BY_ID[id_][STATES.index(state)]
-        if id_ == B and state in ("broken", "expired"):
-            assert WRITES[write](blob, with_lease(id_))[0] == 412  # The code is not recorded.
-        elif rejection:
-            assert WRITES[write](blob, with_lease(id_)) == rejection
-    allowed = A if state in ("leased", "breaking") else None
-    status, code = WRITES[write](blob, with_lease(allowed))
-    assert (status, code) in ((200, ""), (201, ""), (202, ""))
-    if write != "delete":
-        left = state if state in ("leased", "breaking") else "available"
-        assert blob.facts().header("x-ms-lease-state") == left
-
-
-@pytest.mark.parametrize("state", STATES)
-def test_reads(blob: Resource, pass_seconds: Pass, state: str) -> None:
-    bring(blob, state, pass_seconds)
-    for method, query in (("GET", ""), ("HEAD", ""), ("GET", "comp=metadata")):
-        blob.send(method, query).expect(200)
-        for id_ in (A, B):
-            answer = blob.send(method, query, headers=with_lease(id_))
-            rejection = BY_ID[id_][STATES.index(state)]
-            if rejection is None:
-                answer.expect(200)
-            elif id_ == A or state not in ("broken", "expired"):
-                assert (answer.status, answer.header("x-ms-error-code")) == rejection
+        if rejection and (id_ or is_required):
+            before = resource.facts()
+            answer = request.send(resource, with_lease(id_))
+            if id_ == B and state in ("broken", "expired"):
+                answer.expect(412)  # The code is not recorded.
             else:
-                answer.expect(412)
+                check_lease(answer, rejection, noun)
+            assert resource.facts().etag == before.etag
+    for id_ in (A if holds else None, *(() if is_required else (None,))):
+        answer = request.send(resource, with_lease(id_))
+        assert answer.status < 400 or answer.code == (409, "NoPendingCopyOperation")
+    if request.method != "DELETE":
+        left = "available" if is_required and not holds else state
+        assert resource.facts().header("x-ms-lease-state") == left
+
+
+@pytest.mark.parametrize("name", [name for name in requests_of(LEASED) if request_of(name).target != "container"])
+def test_a_lease_of_nothing(sources: Container, name: str) -> None:
+    request, missing = request_of(name), Resource(sources, new_name())
+    answer = request.send(missing, with_lease(A))
+    if row_of(name).creates or name.startswith("PutBlock"):
+        check_lease(answer, ABSENT, "blob")
+        assert missing.send("HEAD").status == 404
+    else:
+        assert (answer.status, answer.header("x-ms-error-code")) == (404, "BlobNotFound")
+
+
+@pytest.mark.parametrize("name", [name for name in requests_of(LEASED) if name.startswith("CopyBlob")])
+def test_a_copy_needs_an_infinite_lease(new: New, name: str) -> None:
+    request, blob = request_of(name), new("block")
+    blob.lease("acquire", duration=15, proposed_id=A).expect(201)
+    check_lease(request.send(blob, {}), MISSING, "blob")
+    check_lease(request.send(blob, with_lease(B)), OTHER, "blob")
+    answer = request.send(blob, with_lease(A))
+    assert answer.rejection == (
+        412,
+        "InfiniteLeaseDurationRequired",
+        "The lease ID matched, but the specified lease must be an infinite-duration lease.",
+    )
 
 
 def test_what_states_show(blob: Resource, pass_seconds: Pass) -> None:
@@ -224,42 +278,6 @@ def test_a_snapshot_has_no_lease(blob: Resource) -> None:
     assert answer.header("x-ms-lease-state") is None
     headers = {"x-ms-lease-action": "acquire", "x-ms-lease-duration": "15"}
     blob.send("PUT", f"comp=lease&snapshot={time}", headers=headers).expect(400)
-
-
-def test_conditions_of_lease_operations(blob: Resource) -> None:
-    headers = {"x-ms-lease-action": "acquire", "x-ms-lease-duration": "15", "If-Match": '"0x8D0000000000000"'}
-    assert blob.send("PUT", "comp=lease", headers=headers).code == (412, "ConditionNotMet")
-
-
-DELETIONS: dict[str | None, tuple[Expected, ...]] = {
-    None: (ACCEPTED, MISSING, MISSING, ACCEPTED, ACCEPTED),
-    A: ((412, "LeaseNotPresentWithContainerOperation"), ACCEPTED, ACCEPTED, LOST, LOST),
-    B: (
-        (412, "LeaseNotPresentWithContainerOperation"),
-        (412, "LeaseIdMismatchWithContainerOperation"),
-        (412, "LeaseIdMismatchWithContainerOperation"),
-        (412, ""),
-        (412, ""),
-    ),
-}
-CONTAINER_MESSAGES = {
-    "LeaseIdMissing": "There is currently a lease on the container and no lease ID was specified in the request.",
-    "LeaseIdMismatchWithContainerOperation": "The lease ID specified did not match the lease ID for the container.",
-    "LeaseNotPresentWithContainerOperation": "There is currently no lease on the container.",
-    "LeaseLost": "A lease ID was specified, but the lease for the container has expired.",
-}
-
-
-@pytest.mark.parametrize("state", STATES)
-@pytest.mark.parametrize("id_", [None, A, B])
-def test_deletion_of_a_container(own: Resource, pass_seconds: Pass, id_: str | None, state: str) -> None:
-    bring(own, state, pass_seconds)
-    status, code = DELETIONS[id_][STATES.index(state)]
-    rejection = own.send("DELETE", headers=with_lease(id_)).rejection
-    assert rejection.status == status
-    if code:
-        assert rejection == (status, code, CONTAINER_MESSAGES[code])
-    own.lease("break", break_period=0)
 
 
 def test_other_operations_ignore_the_lease_of_a_container(own: Resource) -> None:

@@ -139,7 +139,8 @@ def test_a_leased_blob_by_the_id_of_its_current_version(blob: Versioned) -> None
     assert blob.by_id(id_, "PUT", "comp=tags", body=TAGS).code == (412, "LeaseIdMissing")
     blob.by_id(id_, "PUT", "comp=tags", {"x-ms-lease-id": lease}, body=TAGS).expect(204)
     assert blob.send("HEAD").header("x-ms-lease-state") == "leased"
-    blob.by_id(id_, "PUT", "comp=tier", {"x-ms-access-tier": "Cool"}).expect(200)
+    blob.by_id(id_, "PUT", "comp=tier", {"x-ms-access-tier": "Cool", "x-ms-lease-id": lease}).expect(200)
+    assert blob.send("HEAD").header("x-ms-lease-state") == "leased"
 
 
 def test_blocks_and_pages_of_the_current_version(versioned: Container) -> None:

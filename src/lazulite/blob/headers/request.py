@@ -1,13 +1,10 @@
-"""The headers of requests that many operations read: numbers, GUIDs, leases, conditions, stored headers of content."""
+"""The headers of requests that many operations read: numbers, GUIDs, lease ids, stored headers of content."""
 
 import re
 from collections.abc import Mapping
 from uuid import UUID
 
 from lazulite.blob.model.blob import ContentHeaders
-from lazulite.blob.model.conditions import Conditions, ConditionsError, Outcome, read_conditions
-from lazulite.blob.payload.tag_expression import read_if_tags
-from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.header_errors import invalid_header, missing_header
 
 _NUMBER = re.compile(r"-?[0-9]{1,19}", re.ASCII)
@@ -24,9 +21,6 @@ _STORED = (
 """For each of `ContentHeaders`: its header, and the usual one that stands in for it."""
 
 IF_TAGS = "x-ms-if-tags"
-SOURCE_PREFIX = "x-ms-source-"
-"""Of the conditional headers on the source of a copy."""
-
 Headers = Mapping[str, str]
 """By their names in lower case."""
 
@@ -81,42 +75,6 @@ def read_flag(headers: Headers, name: str, default: bool = False) -> bool:
 def lease_id(headers: Headers) -> UUID | None:
     """Return the `x-ms-lease-id`. Raises `InvalidHeaderValue`."""
     return read_guid(headers, "x-ms-lease-id")
-
-
-def conditions_of(headers: Headers, prefix: str = "", *, writes: bool) -> Conditions:
-    """Return the conditional headers.
-
-    Raises:
-        ServiceError: `MultipleConditionHeadersNotSupported`, `InvalidHeaderValue`.
-    """
-    try:
-        conditions = read_conditions(headers, prefix, writes=writes)
-    except ConditionsError as error:
-        if error.header:
-            raise invalid_header(error.header, headers[error.header]) from None
-        raise ServiceError("MultipleConditionHeadersNotSupported") from None
-    name = f"{prefix}if-tags" if prefix == SOURCE_PREFIX else IF_TAGS
-    text = headers.get(name)
-    return conditions if text is None else conditions._replace(tags=read_if_tags(text, name))
-
-
-_REJECTIONS = {
-    Outcome.NOT_MODIFIED: ("ConditionNotMet", 304),
-    Outcome.FAILED: ("ConditionNotMet", 412),
-    Outcome.EXISTS: ("BlobAlreadyExists", 409),
-    Outcome.UNSATISFIABLE: ("UnsatisfiableCondition", 400),
-}
-
-
-def require_met(outcome: Outcome) -> None:
-    """Reject a request whose conditions are not met.
-
-    Raises:
-        ServiceError: `ConditionNotMet`, `BlobAlreadyExists`, `UnsatisfiableCondition`.
-    """
-    if outcome is not Outcome.MET:
-        code, status = _REJECTIONS[outcome]
-        raise ServiceError(code, status=status)
 
 
 def read_content_headers(headers: Headers, *, stored_only: bool = False) -> ContentHeaders:

@@ -125,7 +125,7 @@ class Blob:
     @property
     def validators(self) -> Validators:
         """The state that conditional headers are compared with."""
-        return Validators(self.etag, self.modified, dict(self.tags))
+        return Validators(self.etag, self.modified, dict(self.tags), self.tier_changed)
 
     @property
     def holding(self) -> str:

@@ -1,11 +1,10 @@
-"""Conditional headers of blobs and containers.
+"""Conditions on blobs and containers: what conditional headers say of a state.
 
-Source: REST reference, Specifying conditional headers for Blob service operations.
-Dates have whole seconds. A read combines any of the four headers. A write takes one header, or one of two pairs, of
-which the ETag decides.
+Source: REST reference, Specifying conditional headers for Blob service operations. Which operation knows which header
+is in `headers.preconditions`. Dates have whole seconds. A read combines any headers. A write takes one header, or one
+of two pairs, of which the ETag decides; conditions on tags and on the tier hold beside them.
 """
 
-from collections.abc import Mapping
 from enum import Enum
 from types import MappingProxyType
 from typing import NamedTuple
@@ -26,22 +25,9 @@ class Outcome(Enum):
     MET = "met"
     NOT_MODIFIED = "304"
     FAILED = "412"
+    OTHER_TAGS = "412 for the tags"
     EXISTS = "409"
     """`If-None-Match: *` on the creation of a blob that exists: `BlobAlreadyExists`."""
-    UNSATISFIABLE = "400"
-    """`If-None-Match: *` on a read: `UnsatisfiableCondition`."""
-
-
-class ConditionsError(ValueError):
-    """Headers that cannot be combined, `MultipleConditionHeadersNotSupported`, or with a bad value.
-
-    Args:
-        header: the header with the bad value; "" if they cannot be combined.
-    """
-
-    def __init__(self, header: str = "") -> None:
-        super().__init__(header)
-        self.header = header
 
 
 class Validators(NamedTuple):
@@ -52,35 +38,47 @@ class Validators(NamedTuple):
     modified: int
     """In ticks."""
     tags: Tags = MappingProxyType({})
+    tier_changed: int = 0
+    """In ticks; 0: never."""
+
+
+MISSING = Validators("", 0)
+"""A blob that only has uncommitted blocks."""
 
 
 class Conditions(NamedTuple):
-    """The conditional headers of a request."""
+    """The conditional headers of a request. Dates are in seconds since 1601."""
 
     match: tuple[str, ...] = ()
     none_match: tuple[str, ...] = ()
     modified_since: int | None = None
-    """In seconds since 1601."""
     unmodified_since: int | None = None
-    """In seconds since 1601."""
     tags: Condition | None = None
+    tier_modified_since: int | None = None
+    tier_unmodified_since: int | None = None
+
+    @property
+    def are_for_a_write(self) -> bool:
+        """Whether a write may combine them."""
+        match, none_match, modified, unmodified = self[:4]
+        given = (bool(match), bool(none_match), modified is not None, unmodified is not None)
+        allowed = sum(given) <= 1 or given in ((False, True, True, False), (True, False, False, True))
+        return allowed and len(match) <= 1 and len(none_match) <= 1
 
     def read(self, found: Validators) -> Outcome:
         """Decide a read of something that exists. 412 wins over 304."""
-        if self.none_match == (ANY,):
-            return Outcome.UNSATISFIABLE
         if self.match and not _among(found.etag, self.match):
             return Outcome.FAILED
         if self.tags is not None and not self.tags.matches(found.tags):
-            return Outcome.FAILED
-        if self.unmodified_since is not None and _second(found) > self.unmodified_since:
+            return Outcome.OTHER_TAGS
+        if self.unmodified_since is not None and _second(found.modified) > self.unmodified_since:
             return Outcome.FAILED
         # Either of the two is enough to send it.
         changes = []
         if self.none_match:
             changes.append(not _among(found.etag, self.none_match))
         if self.modified_since is not None:
-            changes.append(_second(found) > self.modified_since)
+            changes.append(_second(found.modified) > self.modified_since)
         return Outcome.MET if not changes or any(changes) else Outcome.NOT_MODIFIED
 
     def write(self, found: Validators | None, *, creates: bool = False) -> Outcome:
@@ -91,9 +89,11 @@ class Conditions(NamedTuple):
             creates: whether the operation creates a blob, such as Put Blob.
         """
         if self.tags is not None and not self.tags.matches({} if found is None else found.tags):
-            return Outcome.FAILED
+            return Outcome.OTHER_TAGS
         if found is None:
             return Outcome.FAILED if self.match else Outcome.MET
+        if not self._tier_allows(found):
+            return Outcome.FAILED
         if self.none_match == (ANY,):
             return Outcome.EXISTS if creates else Outcome.MET
         is_met = True
@@ -102,66 +102,41 @@ class Conditions(NamedTuple):
         elif self.none_match:
             is_met = not _among(found.etag, self.none_match)
         elif self.modified_since is not None:
-            is_met = _second(found) > self.modified_since
+            is_met = _second(found.modified) > self.modified_since
         elif self.unmodified_since is not None:
-            is_met = _second(found) <= self.unmodified_since
+            is_met = _second(found.modified) <= self.unmodified_since
         return Outcome.MET if is_met else Outcome.FAILED
 
+    def _tier_allows(self, found: Validators) -> bool:
+        changed = _second(found.tier_changed)
+        if self.tier_modified_since is not None and changed <= self.tier_modified_since:
+            return False
+        return self.tier_unmodified_since is None or changed <= self.tier_unmodified_since
 
-def read_conditions(headers: Mapping[str, str], prefix: str = "", *, writes: bool) -> Conditions:
-    """Return the conditions of a request.
 
-    Args:
-        headers: by their names in lower case.
-        prefix: of the names: `x-ms-source-` for those on the source of a copy.
-        writes: whether the request is a write, which cannot combine all of them.
+NO_CONDITIONS = Conditions()
+
+
+def read_etags(text: str) -> tuple[str, ...]:
+    """Return the ETags of a header without their quotes, which clients may leave out.
 
     Raises:
-        ConditionsError: see there.
+        ValueError: one is empty, or they are too many.
     """
-    conditions = Conditions(
-        _etags(headers, f"{prefix}if-match"),
-        _etags(headers, f"{prefix}if-none-match"),
-        _date(headers, f"{prefix}if-modified-since"),
-        _date(headers, f"{prefix}if-unmodified-since"),
-    )
-    if writes:
-        _check_pairs(conditions)
-    return conditions
-
-
-def _check_pairs(conditions: Conditions) -> None:
-    match, none_match, modified, unmodified, _ = conditions
-    given = (bool(match), bool(none_match), modified is not None, unmodified is not None)
-    allowed = sum(given) <= 1 or given in ((False, True, True, False), (True, False, False, True))
-    if not allowed or len(match) > 1 or len(none_match) > 1:
-        raise ConditionsError
-
-
-def _etags(headers: Mapping[str, str], name: str) -> tuple[str, ...]:
-    """Return the ETags of a header without their quotes, which clients may leave out."""
-    text = headers.get(name)
-    if text is None:
-        return ()
     etags = tuple(each.strip().strip('"') for each in text.split(",", _ETAGS_MAX))
     if len(etags) > _ETAGS_MAX or not all(etags):
-        raise ConditionsError(name)
+        raise ValueError("no ETags")
     return etags
 
 
-def _date(headers: Mapping[str, str], name: str) -> int | None:
-    text = headers.get(name)
-    if text is None:
-        return None
-    try:
-        return parse_http_date(text) // TICKS_PER_SECOND
-    except ValueError:
-        raise ConditionsError(name) from None
+def read_date(text: str) -> int:
+    """Return a date in seconds since 1601. Raises `ValueError`."""
+    return parse_http_date(text) // TICKS_PER_SECOND
 
 
 def _among(etag: str, etags: tuple[str, ...]) -> bool:
     return ANY in etags or etag in etags
 
 
-def _second(found: Validators) -> int:
-    return found.modified // TICKS_PER_SECOND
+def _second(ticks: int) -> int:
+    return ticks // TICKS_PER_SECOND

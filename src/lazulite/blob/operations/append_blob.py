@@ -1,16 +1,13 @@
 """Append Block and Append Blob Seal. Source: reference §36.3."""
 
 from dataclasses import replace
-from uuid import UUID
 
 from lazulite.blob.call import Call
-from lazulite.blob.headers.request import conditions_of, lease_id, read_number, require_met
+from lazulite.blob.headers.request import read_number
 from lazulite.blob.headers.response import version_of, written
-from lazulite.blob.leasing import lease_for_write
 from lazulite.blob.limits import APPEND_BLOCK_BYTES_BY_VERSION, BLOCKS_MAX, limit_of
 from lazulite.blob.model.blob import Blob, BlobType
 from lazulite.blob.model.block import Block, write_blocks
-from lazulite.blob.model.conditions import Conditions
 from lazulite.blob.model.draft import Draft
 from lazulite.blob.model.rows import list_row
 from lazulite.blob.operations.change_blob import change_blob
@@ -63,7 +60,7 @@ class Appending:
     """One block on its way to the end of an append blob.
 
     Args:
-        call: for its conditions and its lease.
+        call: for its preconditions.
 
     Raises:
         ServiceError: 400.
@@ -71,8 +68,7 @@ class Appending:
 
     def __init__(self, call: Call) -> None:
         headers = call.request.headers
-        self._conditions: Conditions = conditions_of(headers, writes=True)
-        self._given: UUID | None = lease_id(headers)
+        self._preconditions = call.preconditions
         self._position, self._most = read_number(headers, _POSITION), read_number(headers, _MOST)
         self._offset = 0
         self._blob: Blob | None = None
@@ -81,8 +77,7 @@ class Appending:
         """Return the blob as it is to be changed. Raises `ServiceError` if what is stored does not allow it."""
         found = present(draft)
         _require_append(found)
-        lease = lease_for_write(found.lease, draft.present, self._given)
-        require_met(self._conditions.write(found.validators))
+        lease = self._preconditions.allow_write(found, draft.present)
         if found.sealed:
             raise ServiceError("BlobIsSealed")
         _require_position(found, self._position)

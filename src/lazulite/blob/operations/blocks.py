@@ -2,14 +2,11 @@
 
 from contextlib import aclosing
 from dataclasses import replace
-from uuid import UUID
 
 from lazulite.auth.grant import permits
 from lazulite.blob.auth.requirements import READ_UNCOMMITTED, may_overwrite
 from lazulite.blob.call import Call
-from lazulite.blob.headers.request import lease_id
 from lazulite.blob.headers.response import ENCRYPTED, version_of
-from lazulite.blob.leasing import check_lease, lease_for_write
 from lazulite.blob.limits import PUT_BLOCK_BYTES_BY_VERSION, UNCOMMITTED_BLOCKS_MAX, limit_of
 from lazulite.blob.model.blob import Blob, BlobType
 from lazulite.blob.model.block import Block, read_blocks, read_heads, write_blocks
@@ -68,7 +65,7 @@ class _Putting:
 
     def __init__(self, call: Call, id_: str) -> None:
         self._id = id_
-        self._given = lease_id(call.request.headers)
+        self._preconditions = call.preconditions
         self._overwrites = may_overwrite(call.grant, call.resource.name)
         self._new_upload = new_number(call.context.random)
         self.day = day_of(call.context.clock())
@@ -102,14 +99,13 @@ class _Putting:
         """Reject a block by the blob for which it is put. An expired lease is removed."""
         found = draft.found
         if found is None or found.deleted:
-            if self._given is not None:
-                raise ServiceError("LeaseNotPresentWithBlobOperation")
+            self._preconditions.allow_write(None, draft.present)
             return
         if not self._overwrites:
             raise ServiceError("UnauthorizedBlobOverwrite")
         require_block_blob(found)
         online(found)
-        lease = lease_for_write(found.lease, draft.present, self._given)
+        lease = self._preconditions.allow_write(found, draft.present)
         if lease is not found.lease:
             draft.put_blob(replace(found, lease=lease))
 
@@ -119,7 +115,6 @@ async def get_block_list(call: Call) -> Response:
     kinds = _TYPES.get(call.parameters.get(_TYPE, "committed").lower())
     if kinds is None:
         raise ServiceError("InvalidQueryParameterValue", details=[("QueryParameterName", _TYPE)])
-    given = lease_id(call.request.headers)
     container = await call.container()
     partition = container.space, call.resource.blob
     readers = call.context.garbage.readers
@@ -129,7 +124,8 @@ async def get_block_list(call: Call) -> Response:
         ledger = read_ledger(await call.context.engine.get(*partition, LEDGER) if row == CURRENT else None)
         if blob is None and not (ledger.upload and permits(call.grant, READ_UNCOMMITTED, call.resource.name)):
             raise ServiceError("BlobNotFound")
-        headers = [XML_TYPE] if blob is None else _headers_of(call, blob, given)
+        call.preconditions.allow_read(blob, call.context.present())
+        headers = [XML_TYPE] if blob is None else _headers_of(blob)
         number = 0 if blob is None else blob.list
         committed = await _blocks(call, partition, list_rows(number) if number else "") if kinds[0] else None
         upload = upload_rows(ledger.upload) if ledger.upload else ""
@@ -146,10 +142,9 @@ def require_block_blob(blob: Blob) -> None:
         raise ServiceError("InvalidBlobType")
 
 
-def _headers_of(call: Call, blob: Blob, given: UUID | None) -> list[tuple[str, str]]:
-    """Return the headers that tell of a blob, if the request may read it."""
+def _headers_of(blob: Blob) -> list[tuple[str, str]]:
+    """Return the headers that tell of a block blob."""
     require_block_blob(blob)
-    check_lease(blob.lease, call.context.present(), given)
     return [XML_TYPE, *version_of(blob), ("x-ms-blob-content-length", str(blob.length))]
 
 

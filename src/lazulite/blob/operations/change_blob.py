@@ -4,9 +4,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from lazulite.blob.call import Call
-from lazulite.blob.headers.request import conditions_of, lease_id, read_content_headers, require_met
+from lazulite.blob.headers.request import read_content_headers
 from lazulite.blob.headers.response import version_of, written
-from lazulite.blob.leasing import lease_for_write
 from lazulite.blob.model.blob import Blob
 from lazulite.blob.model.draft import Draft
 from lazulite.blob.model.replacement import keep_version
@@ -29,14 +28,11 @@ async def change_blob(call: Call, changed: Changed, *rows: str) -> Blob:
     Raises:
         ServiceError: `BlobNotFound`, or 412.
     """
-    headers = call.request.headers
-    conditions, given = conditions_of(headers, writes=True), lease_id(headers)
     last: list[Blob] = []
 
     def decide(draft: Draft) -> None:
         found = present(draft)
-        lease = lease_for_write(found.lease, draft.present, given)
-        require_met(conditions.write(found.validators))
+        lease = call.preconditions.allow_write(found, draft.present)
         last[:] = [changed(replace(found, lease=lease, modified=draft.modified), draft)]
         draft.put_blob(last[0])
 

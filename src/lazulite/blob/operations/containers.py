@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 from lazulite.blob.call import Call
-from lazulite.blob.headers.request import conditions_of, lease_id, require_header, require_met
-from lazulite.blob.leasing import check_lease, lease_facts, lease_for_write
+from lazulite.blob.headers.request import require_header
+from lazulite.blob.leasing import lease_facts
 from lazulite.blob.storage.catalog import Container
 from lazulite.protocol.clock import TICKS_PER_DAY
 from lazulite.protocol.errors import ServiceError
@@ -59,15 +59,12 @@ async def get_metadata(call: Call) -> Response:
 
 
 async def set_metadata(call: Call) -> Response:
-    """Replace the metadata. Of the conditional headers it knows If-Modified-Since alone."""
-    headers = call.request.headers
-    metadata, given = read_metadata(headers), lease_id(headers)
-    conditions = conditions_of(headers, writes=True)._replace(match=(), none_match=(), unmodified_since=None)
+    """Replace the metadata."""
+    metadata = read_metadata(call.request.headers)
 
     def change(container: Container) -> Container:
         now = call.context.clock()
-        check_lease(container.lease, call.context.present(), given, "Container")
-        require_met(conditions.write(container.validators))
+        call.preconditions.allow_write(container, call.context.present())
         return replace(container, metadata=metadata, modified=max(now, container.modified + 1))
 
     return Response(
@@ -86,15 +83,12 @@ async def get_acl(call: Call) -> Response:
 
 async def set_acl(call: Call) -> Response:
     """Replace the stored access policies and the public access; they hold from the next request on."""
-    headers = call.request.headers
     policies = tuple(read_signed_identifiers(call.request.body, CONTAINER_PERMISSIONS))
-    public_access, given = _read_public_access(call), lease_id(headers)
-    conditions = conditions_of(headers, writes=True)._replace(match=(), none_match=())
+    public_access = _read_public_access(call)
 
     def change(container: Container) -> Container:
         now = call.context.clock()
-        check_lease(container.lease, call.context.present(), given, "Container")
-        require_met(conditions.write(container.validators))
+        call.preconditions.allow_write(container, call.context.present())
         modified = max(now, container.modified + 1)
         return replace(container, policies=policies, public_access=public_access, modified=modified)
 
@@ -105,13 +99,9 @@ async def set_acl(call: Call) -> Response:
 
 async def delete_container(call: Call) -> Response:
     """Delete a container with its blobs, or keep it for the days that the account says. Its name is free at once."""
-    headers = call.request.headers
-    given = lease_id(headers)
-    conditions = conditions_of(headers, writes=True)._replace(match=(), none_match=())
 
     def check(container: Container) -> None:
-        lease_for_write(container.lease, call.context.present(), given, "Container")
-        require_met(conditions.write(container.validators))
+        call.preconditions.allow_write(container, call.context.present())
 
     days = call.switches.container_retention_days
     keep_until = (lambda now: now + days * TICKS_PER_DAY) if days else None
@@ -129,7 +119,7 @@ async def restore_container(call: Call) -> Response:
 
 async def _readable(call: Call) -> Container:
     container = await call.container()
-    check_lease(container.lease, call.context.present(), lease_id(call.request.headers), "Container")
+    call.preconditions.allow_read(container, call.context.present())
     return container
 
 

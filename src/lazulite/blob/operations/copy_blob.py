@@ -10,9 +10,8 @@ from dataclasses import replace
 from uuid import UUID
 
 from lazulite.blob.call import Call
-from lazulite.blob.headers.request import DEFAULT_TYPE, lease_id, read_content_headers, read_flag
+from lazulite.blob.headers.request import DEFAULT_TYPE, read_content_headers, read_flag
 from lazulite.blob.headers.response import written
-from lazulite.blob.leasing import check_lease
 from lazulite.blob.limits import PUT_BLOB_BYTES_MAX
 from lazulite.blob.model.blob import Blob, BlobType, ContentHeaders, Copy, shown_source
 from lazulite.blob.model.byte_range import read_source_range
@@ -128,10 +127,8 @@ async def _commit_fetched(
     await commit_received(contents, received, lambda: call.commit(container, lambda draft: finish(draft, made)))
 
 
-async def copy_or_put_blob(call: Call) -> Response:
-    """Copy a blob; with a type among the headers, put a blob with the bytes at a URL."""
-    if "x-ms-blob-type" not in call.request.headers:
-        return await copy_blob(call)
+async def put_blob_from_url(call: Call) -> Response:
+    """Put a block blob with the bytes at a URL."""
     headers = call.request.headers
     call.body_bytes_max = PUT_BLOB_BYTES_MAX
     given = read_content_headers(headers, stored_only=True)
@@ -149,10 +146,9 @@ async def abort_copy(call: Call) -> Response:
         raise invalid_header(_ACTION, call.request.headers.get(_ACTION, ""))
     if not call.parameters.get("copyid"):
         raise ServiceError("MissingRequiredQueryParameter", details=[("QueryParameterName", "copyid")])
-    given = lease_id(call.request.headers)
 
     def decide(draft: Draft) -> None:
-        check_lease(present(draft).lease, draft.present, given)
+        call.preconditions.allow_write(present(draft), draft.present)
         raise ServiceError("NoPendingCopyOperation")
 
     await call.commit(await call.container(), decide)
@@ -168,10 +164,9 @@ def _allow(call: Call, draft: Draft, creation: Creation) -> Blob:
     found = draft.found
     if found is None or found.deleted:
         return creation.allow(draft)
-    given = lease_id(call.request.headers)
-    if given is not None and found.lease is not None and found.lease.ends is not None:
-        raise ServiceError("InfiniteLeaseDurationRequired")
     allowed = creation.allow(draft)
+    if call.preconditions.lease is not None and found.lease is not None and found.lease.ends is not None:
+        raise ServiceError("InfiniteLeaseDurationRequired")
     if found.type is not allowed.type:
         raise ServiceError("InvalidBlobType")
     if found.tier == ARCHIVE:

@@ -4,8 +4,6 @@ from dataclasses import replace
 
 from lazulite.blob.auth.requirements import WRITE_TAGS, may_overwrite
 from lazulite.blob.call import Call
-from lazulite.blob.headers.request import conditions_of, lease_id, require_met
-from lazulite.blob.leasing import lease_for_write
 from lazulite.blob.model.blob import Blob, BlobType, ContentHeaders
 from lazulite.blob.model.draft import Draft
 from lazulite.blob.model.replacement import replace_blob
@@ -41,7 +39,6 @@ class Creation:
         self._type = type_
         self._headers = headers
         self._retention = retention
-        self._conditions, self._given = conditions_of(sent, writes=True), lease_id(sent)
         self._metadata = read_metadata(sent)
         self._overwrites = may_overwrite(call.grant, call.resource.name)
         self._tags = _read_tags(call)
@@ -58,11 +55,8 @@ class Creation:
         found = draft.found if draft.found is not None and not draft.found.deleted else None
         if found is not None and not self._overwrites:
             raise ServiceError("UnauthorizedBlobOverwrite")
-        lease = None if found is None else lease_for_write(found.lease, draft.present, self._given)
-        if found is None and self._given is not None:
-            raise ServiceError("LeaseNotPresentWithBlobOperation")
+        lease = self._call.preconditions.allow_write(found, draft.present)
         self._indexed.check(draft.now)
-        require_met(self._conditions.write(None if found is None else found.validators, creates=True))
         blob = Blob(type=self._type, modified=draft.modified, created=draft.modified)
         blob = replace(blob, headers=self._headers, metadata=self._metadata, lease=lease)
         blob = replace(blob, tags=tuple(self._tags.items()))

@@ -5,8 +5,6 @@ from dataclasses import replace
 
 from lazulite.blob.auth.requirements import is_permanent
 from lazulite.blob.call import Call
-from lazulite.blob.headers.request import conditions_of, lease_id, require_met
-from lazulite.blob.leasing import lease_for_write
 from lazulite.blob.model.blob import Blob
 from lazulite.blob.model.draft import Draft
 from lazulite.blob.model.replacement import delete_current, remove_row
@@ -36,15 +34,12 @@ async def delete_blob(call: Call) -> Response:
 
 
 async def _delete_current(call: Call, mode: str) -> Response:
-    headers = call.request.headers
-    conditions, given = conditions_of(headers, writes=True), lease_id(headers)
     retention, container = await call.retention(), await call.container()
 
     async def attempt(rows: Sequence[str]) -> None:
         def decide(draft: Draft) -> None:
             found = present(draft)
-            lease_for_write(found.lease, draft.present, given)
-            require_met(conditions.write(found.validators))
+            call.preconditions.allow_write(found, draft.present)
             if draft.ledger.snapshots and not mode:
                 raise ServiceError("SnapshotsPresent")
             if mode:
@@ -93,7 +88,6 @@ async def _delete_row(call: Call, row: str, mode: str) -> Response:
         reason = "This operation is only allowed on the root blob. Version id should not be provided."
         details = [("QueryParameterName", name), ("QueryParameterValue", call.parameters[name]), ("Reason", reason)]
         raise ServiceError("InvalidQueryParameterValue", details=details)
-    conditions = conditions_of(call.request.headers, writes=True)
     retention = await call.retention()
     permanently = is_permanent(call.parameters)
     kept = False
@@ -105,7 +99,7 @@ async def _delete_row(call: Call, row: str, mode: str) -> Response:
             raise ServiceError("OperationNotAllowedOnRootBlob")
         if blob is None or (blob.deleted and not permanently):
             raise ServiceError("BlobNotFound")
-        require_met(conditions.write(blob.validators))
+        call.preconditions.check_conditions(blob)
         if permanently and not (blob.deleted and retention.allows_permanent_delete):
             raise ServiceError("InvalidOperation", status=409)  # *Unverified*: the code; documented is 409.
         kept = bool(retention.days) and not permanently

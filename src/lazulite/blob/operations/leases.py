@@ -6,7 +6,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from lazulite.blob.call import Call
-from lazulite.blob.headers.request import conditions_of, read_guid, read_number, require_met
+from lazulite.blob.headers.request import read_guid, read_number
 from lazulite.blob.headers.response import version_of
 from lazulite.blob.leasing import leased
 from lazulite.blob.model.blob import Blob
@@ -35,14 +35,13 @@ Action = Callable[[Lease | None, int], _Outcome]
 
 
 async def lease_container(call: Call) -> Response:
-    """Do an action to the lease of a container. It knows the conditions on dates alone."""
+    """Do an action to the lease of a container."""
     action = _read_action(call)
-    conditions = conditions_of(call.request.headers, writes=True)._replace(match=(), none_match=())
     last: list[_Outcome] = []
 
     def apply(container: Container) -> Container:
-        require_met(conditions.write(container.validators))
         now = call.context.present()
+        call.preconditions.allow_write(container, now)
         last[:] = [leased(lambda: action(container.lease, now), "Container")]
         return replace(container, lease=last[0].lease)
 
@@ -53,12 +52,11 @@ async def lease_container(call: Call) -> Response:
 async def lease_blob(call: Call) -> Response:
     """Do an action to the lease of a blob. Its ETag and Last-Modified stay."""
     action = _read_action(call)
-    conditions = conditions_of(call.request.headers, writes=True)
     last: list[tuple[_Outcome, Blob]] = []
 
     def decide(draft: Draft) -> None:
         blob = present(draft)
-        require_met(conditions.write(blob.validators))
+        call.preconditions.allow_write(blob, draft.present)
         outcome = leased(lambda: action(blob.lease, draft.present))
         last[:] = [(outcome, replace(blob, lease=outcome.lease))]
         draft.put_blob(last[0][1])

@@ -4,9 +4,7 @@ from collections.abc import Iterator
 from contextlib import aclosing
 
 from lazulite.blob.call import Call
-from lazulite.blob.headers.request import conditions_of, lease_id, require_met
 from lazulite.blob.headers.response import version_of
-from lazulite.blob.leasing import check_lease
 from lazulite.blob.model.blob import Blob, BlobType, read_blob
 from lazulite.blob.model.byte_range import read_range
 from lazulite.blob.model.page_ranges import PageRange, append_ranges, changed_ranges, written_ranges
@@ -26,15 +24,14 @@ RANGES_MAX = 10_000
 
 async def get_page_ranges(call: Call) -> Response:
     """Return the ranges of a page blob that were written, or what a snapshot lacks."""
-    headers, parameters = call.request.headers, call.parameters
+    parameters = call.parameters
     container = await call.container()
     blob = await call.find(container)
-    require_met(conditions_of(headers, writes=False).read(blob.validators))
-    check_lease(blob.lease, call.context.present(), lease_id(headers))
+    call.preconditions.allow_read(blob, call.context.present())
     if blob.type is not BlobType.PAGE:
         raise ServiceError("InvalidBlobType")
     previous = await _previous(call, container.space, blob)
-    sent = read_range(headers)
+    sent = read_range(call.request.headers)
     start, stop = (0, blob.length) if sent is None or not blob.length else sent.within(blob.length)
     paged = "maxresults" in parameters
     most = read_number(parameters, "maxresults", RANGES_MAX, 1, RANGES_MAX)

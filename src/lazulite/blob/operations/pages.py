@@ -6,9 +6,8 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from lazulite.blob.call import Call
-from lazulite.blob.headers.request import conditions_of, lease_id, read_number, require_header, require_met
+from lazulite.blob.headers.request import read_number, require_header
 from lazulite.blob.headers.response import version_of, written
-from lazulite.blob.leasing import lease_for_write
 from lazulite.blob.limits import PAGE_BLOB_BYTES_MAX, PUT_PAGE_BYTES_MAX
 from lazulite.blob.model.blob import INLINE_BYTES_MAX, Blob, BlobType
 from lazulite.blob.model.byte_range import PAGE_BYTES, require_page_range
@@ -327,8 +326,7 @@ def _allow(call: Call, draft: Draft, stop: int) -> Blob:
     headers, found = call.request.headers, present(draft)
     if found.type is not BlobType.PAGE:
         raise ServiceError("InvalidBlobType")
-    lease = lease_for_write(found.lease, draft.present, lease_id(headers))
-    require_met(conditions_of(headers, writes=True).write(found.validators))
+    lease = call.preconditions.allow_write(found, draft.present)
     for name, holds in _SEQUENCE_TESTS.items():
         number = read_number(headers, name)
         if number is not None and not holds(found.sequence, number):

@@ -22,7 +22,7 @@ from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.header_errors import invalid_header, missing_header
 from lazulite.protocol.message import Response
 
-_TYPE, _LENGTH, _SEQUENCE = "x-ms-blob-type", "x-ms-blob-content-length", "x-ms-blob-sequence-number"
+TYPE, _LENGTH, _SEQUENCE = "x-ms-blob-type", "x-ms-blob-content-length", "x-ms-blob-sequence-number"
 _PAGE_BYTES = 512
 
 Make = Callable[[Blob, Received], Blob]
@@ -45,9 +45,9 @@ async def create_blob(
     The tags are those of `source` if the request says so.
     """
     headers = call.request.headers
-    text = require_header(headers, _TYPE)
+    text = require_header(headers, TYPE)
     if text not in _TYPES:
-        raise invalid_header(_TYPE, text)
+        raise invalid_header(TYPE, text)
     type_ = BlobType(text)
     check_length(call, limit_of(PUT_BLOB_BYTES_BY_VERSION, call.version) if type_ is BlobType.BLOCK else 0)
     make = _TYPES[type_](headers, call)

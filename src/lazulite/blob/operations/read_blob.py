@@ -3,9 +3,8 @@
 from dataclasses import replace
 
 from lazulite.blob.call import Call
-from lazulite.blob.headers.request import conditions_of, lease_id, read_flag, require_met
+from lazulite.blob.headers.request import read_flag
 from lazulite.blob.headers.response import describe, tier_of, version_of
-from lazulite.blob.leasing import check_lease
 from lazulite.blob.limits import RANGE_DIGEST_BYTES_MAX
 from lazulite.blob.model.blob import Blob
 from lazulite.blob.model.byte_range import read_range
@@ -118,11 +117,8 @@ def _described(call: Call, blob: Blob, row: str, *, is_range: bool) -> list[tupl
 
 async def _readable(call: Call, container: Container) -> tuple[str, Blob]:
     """Return what the request addresses and its row, if it may be read now. It has the headers that a SAS asks for."""
-    headers = call.request.headers
-    given, conditions = lease_id(headers), conditions_of(headers, writes=False)
     row, blob = await call.locate(container)
-    require_met(conditions.read(blob.validators))
-    check_lease(blob.lease, call.context.present(), given)
+    call.preconditions.allow_read(blob, call.context.present())
     blob = call.hide_tags(blob)
     wanted = {_OVERRIDES[name]: value for name, value in call.grant.response_headers}
     return row, replace(blob, headers=blob.headers._replace(**wanted)) if wanted else blob

@@ -3,9 +3,7 @@
 from dataclasses import replace
 
 from lazulite.blob.call import Call
-from lazulite.blob.headers.request import conditions_of, lease_id, require_met
 from lazulite.blob.headers.response import version_of
-from lazulite.blob.leasing import check_lease
 from lazulite.blob.model.blob import Blob, BlobType
 from lazulite.blob.model.draft import Draft
 from lazulite.blob.model.replacement import keep_version
@@ -21,16 +19,13 @@ async def snapshot_blob(call: Call) -> Response:
 
     A lease does not stop it. Where versions are kept, the current blob gets a new one.
     """
-    headers = call.request.headers
-    conditions, given, metadata = conditions_of(headers, writes=True), lease_id(headers), read_metadata(headers)
-    retention = await call.retention()
+    metadata, retention = read_metadata(call.request.headers), await call.retention()
     first = call.context.clock()
     last: list[tuple[Blob, Blob, int]] = []
 
     def decide(draft: Draft) -> None:
         found = present(draft)
-        check_lease(found.lease, draft.present, given)
-        require_met(conditions.write(found.validators))
+        call.preconditions.allow_write(found, draft.present)
         online(found)
         time = first
         while draft.value(snapshot_row(time)) is not None:

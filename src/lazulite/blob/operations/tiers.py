@@ -4,8 +4,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from lazulite.blob.call import Call
-from lazulite.blob.headers.request import lease_id
-from lazulite.blob.leasing import check_lease
 from lazulite.blob.model.blob import Blob, BlobType
 from lazulite.blob.model.draft import Draft
 from lazulite.blob.model.rows import CURRENT
@@ -52,7 +50,6 @@ async def set_tier(call: Call) -> Response:
     headers, row = call.request.headers, call.row
     if not headers.get(TIER):
         raise missing_header(TIER)
-    given = lease_id(headers)
     priority = headers.get("x-ms-rehydrate-priority", _PRIORITIES[0])
     if priority not in _PRIORITIES:
         raise invalid_header("x-ms-rehydrate-priority", priority)
@@ -61,12 +58,12 @@ async def set_tier(call: Call) -> Response:
     def decide(draft: Draft) -> None:
         addressed = draft.row_of(row)
         blob = present(draft, addressed)
-        check_lease(blob.lease, draft.present, given)
+        lease = call.preconditions.allow_write(blob, draft.present)
         tier = read_tier(headers, blob.type, call.version)
         if blob.type is BlobType.PAGE:
             _check_premium(blob, tier)
         last[:] = [202 if blob.tier == ARCHIVE and tier != ARCHIVE else 200]
-        draft.put(addressed, replace(blob, tier=tier, tier_changed=draft.now, archive=None).to_bytes())
+        draft.put(addressed, replace(blob, lease=lease, tier=tier, tier_changed=draft.now, archive=None).to_bytes())
 
     await call.commit(await call.container(), decide, *([] if row == CURRENT else [row]))
     return Response(last[0])

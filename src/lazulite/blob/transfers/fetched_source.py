@@ -12,7 +12,7 @@ from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass
 
 from lazulite.blob.call import Call
-from lazulite.blob.headers.request import SOURCE_PREFIX, conditions_of
+from lazulite.blob.headers.preconditions import OF_SOURCES, SOURCE_PREFIX, read_conditions
 from lazulite.blob.model.blob import Blob, BlobType, ContentHeaders
 from lazulite.blob.model.byte_range import ByteRange
 from lazulite.blob.model.conditions import Outcome
@@ -24,7 +24,8 @@ from lazulite.protocol.header_errors import invalid_header
 from lazulite.protocol.metadata import Metadata, read_metadata
 from lazulite.service.fetching import FetchedResponse, FetchFailedError, FetchNotAllowedError
 
-_CONDITIONS = ("if-match", "if-none-match", "if-modified-since", "if-unmodified-since")
+_SENT_ON = {"if-tags": "x-ms-if-tags"}
+"""The names of conditions that have another one in the request to the source than without the prefix."""
 _UNMET = {304: Outcome.NOT_MODIFIED, 412: Outcome.FAILED}
 _CONTENT_RANGE = re.compile(r"bytes ([0-9]{1,19})-([0-9]{1,19})/([0-9]{1,19}|\*)", re.ASCII)
 _ERROR_CODE = re.compile(r"[A-Za-z0-9]{1,64}", re.ASCII)
@@ -108,11 +109,8 @@ async def fetched_source(
 def _request_headers(call: Call, found: ForeignSource, wanted: ByteRange | None) -> dict[str, str]:
     """Return the headers of the request to the other server. Raises `ServiceError`, 400."""
     headers = call.request.headers
-    conditions_of(headers, SOURCE_PREFIX, writes=False)
-    sent = {name: headers[SOURCE_PREFIX + name] for name in _CONDITIONS if SOURCE_PREFIX + name in headers}
-    tags = headers.get(f"{SOURCE_PREFIX}if-tags")
-    if tags is not None:
-        sent["x-ms-if-tags"] = tags
+    read_conditions(OF_SOURCES, headers, call.version)
+    sent = {_SENT_ON.get(name, name): text for name, text in _conditions(headers)}
     if wanted is not None:
         sent["range"] = f"bytes={wanted.start}-{'' if wanted.stop is None else wanted.stop - 1}"
     authorization = source_authorization(headers)
@@ -121,6 +119,12 @@ def _request_headers(call: Call, found: ForeignSource, wanted: ByteRange | None)
             raise invalid_header(AUTHORIZATION, "")
         sent["authorization"] = authorization
     return {**sent, "x-ms-version": call.version}
+
+
+def _conditions(headers: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Return the conditions on the source without the prefix of their names."""
+    names = (header.name for header in OF_SOURCES if header.name in headers)
+    return [(name.removeprefix(SOURCE_PREFIX), headers[name]) for name in names]
 
 
 def _check(response: FetchedResponse, wanted: ByteRange | None, use: SourceUse) -> None:

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from lazulite.auth.grant import SHARED_KEY_GRANT
 from lazulite.blob.auth.requirements import READ_TAGS
 from lazulite.blob.call import Call
-from lazulite.blob.headers.request import SOURCE_PREFIX, conditions_of, require_header
+from lazulite.blob.headers.preconditions import OF_SOURCES, SOURCE_PREFIX, read_conditions
+from lazulite.blob.headers.request import require_header
 from lazulite.blob.model.blob import Blob
 from lazulite.blob.model.byte_range import ByteRange, read_source_range
 from lazulite.blob.model.conditions import Outcome
@@ -123,7 +124,7 @@ async def _own_source(
             online(blob)
     except ServiceError as error:
         raise unverified_as(error) from None
-    outcome = conditions_of(call.request.headers, SOURCE_PREFIX, writes=False).read(blob.validators)
+    outcome = read_conditions(OF_SOURCES, call.request.headers, call.version).read(blob.validators)
     if outcome is not Outcome.MET:
         raise unmet(outcome, use)
     container = await source.container()

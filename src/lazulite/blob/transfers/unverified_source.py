@@ -1,5 +1,6 @@
 """The rejections of requests whose source cannot be read, or is not as they demand. Source: reference §17."""
 
+from collections.abc import Mapping
 from enum import Enum, auto
 
 from lazulite.blob.model.conditions import Outcome
@@ -42,8 +43,31 @@ class SourceUse(Enum):
     """Any other Copy Blob. It alone opens each blob of its account."""
 
 
+_Rejection = tuple[str, int, str | None]
+"""Code, status, and the message, if it is not the code's."""
+
+_UNVERIFIED: _Rejection = ("CannotVerifyCopySource", 412, None)
+_UNVERIFIED_PUT: _Rejection = (
+    "CannotVerifyCopySource",
+    412,
+    "The condition specified using HTTP conditional header(s) is not met.",
+)
+_NOT_MODIFIED: _Rejection = ("CannotVerifyCopySource", 304, None)
+_SOURCE_NOT_MET: _Rejection = ("SourceConditionNotMet", 412, None)
+_NOT_MET: _Rejection = ("ConditionNotMet", 412, None)
+_OF_PART = {Outcome.FAILED: _UNVERIFIED, Outcome.NOT_MODIFIED: _NOT_MODIFIED, Outcome.OTHER_TAGS: _UNVERIFIED}
+_OF_PUT = {Outcome.FAILED: _UNVERIFIED_PUT, Outcome.NOT_MODIFIED: _NOT_MODIFIED, Outcome.OTHER_TAGS: _UNVERIFIED_PUT}
+_OF_COPY = {Outcome.FAILED: _SOURCE_NOT_MET, Outcome.NOT_MODIFIED: _SOURCE_NOT_MET, Outcome.OTHER_TAGS: _NOT_MET}
+UNMET: Mapping[SourceUse, Mapping[Outcome, _Rejection]] = {
+    SourceUse.PART: _OF_PART,
+    SourceUse.PUT: _OF_PUT,
+    SourceUse.SYNC_COPY: _OF_COPY,
+    SourceUse.COPY: _OF_COPY,
+}
+"""The rejection of a request whose conditions on the source are not met (§41.3)."""
+
+
 def unmet(outcome: Outcome, use: SourceUse) -> ServiceError:
     """Return the rejection of a request whose conditions on the source are not met."""
-    if outcome is Outcome.NOT_MODIFIED and use in (SourceUse.PART, SourceUse.PUT):
-        return unverified(304)
-    return unverified(412) if use is SourceUse.PART else ServiceError("SourceConditionNotMet")
+    code, status, message = UNMET[use][outcome]
+    return ServiceError(code, message, status=status)
