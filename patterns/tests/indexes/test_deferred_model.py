@@ -20,7 +20,7 @@ from lazulite_patterns.indexes.pointers import PointerIndex
 from lazulite_patterns.outcomes import Conflict, Policy, Unavailable
 from lazulite_patterns.outcomes.retries import Attempts, begin
 from lazulite_patterns.outcomes.verdict import Planned
-from lazulite_patterns.outcomes.writes import Written
+from lazulite_patterns.outcomes.writes import Identity, Written
 from lazulite_patterns.simulation import Crash, FaultAt, Faults, InvariantError, Simulation, World, every_fault, explore
 from lazulite_patterns.simulation.world import Request
 
@@ -63,7 +63,9 @@ class Writer(PointerIndex):
         self.began[:] = [ticks((yield from perform(Read(*CLOCK))))]
         return found
 
-    def _commit(self, changes: list[Changed], inside: list[Planned], started: Attempts) -> Protocol[Written | None]:
+    def _commit(
+        self, changes: list[Changed], inside: list[Planned], started: Attempts, identity: Identity | None
+    ) -> Protocol[Written | None]:
         planned = changes[0].planned
         if planned is None:
             return None
@@ -80,7 +82,7 @@ class Forgetful(Writer):
 
     def _changed(self, changes: list[Changed], entries: Entries, *joined: object) -> Protocol[Written | None]:
         yield from self._etags(frozenset())
-        written = yield from self._commit(changes, [], (yield from begin(self.policy)))
+        written = yield from self._commit(changes, [], (yield from begin(self.policy)), None)
         later = [(each.key, each.deferred) for each in changes if each.deferred]
         yield from announce(self.queue, self.table, later, self.policy, (yield from begin(self.policy)))
         return written

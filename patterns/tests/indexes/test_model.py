@@ -76,8 +76,10 @@ def start() -> World:
     return simulation.world
 
 
-def setting(kind: type[PointerIndex], mail: str | None, attempts: int) -> Callable[[], Protocol[object]]:
-    index = kind("t", entries, UNMARKED)
+def setting(
+    kind: type[PointerIndex], mail: str | None, attempts: int, policy: Policy = UNMARKED
+) -> Callable[[], Protocol[object]]:
+    index = kind("t", entries, policy)
     return lambda: index.change(KEY, lambda _: None if mail is None else {"Mail": mail}, attempts)
 
 
@@ -103,6 +105,20 @@ def test_a_committed_entity_has_its_entry_at_every_instant(mails: list[str | Non
     writers = [setting(PointerIndex, mail, attempts) for mail in mails]
     explored = explore(start(), writers, indexed, faults=Faults(crashes=len(mails)))
     assert explored.ends_count > 20
+
+
+# An insert, its entity's end, and one process more. Ids in the entity tell whether an insert was done.
+INSERTS: list[tuple[list[str | None], Faults]] = [
+    (["a", None], Faults(losses=2)),
+    (["a", None], Faults(losses=1, crashes=2)),
+    (["a", None, "b"], Faults(losses=1)),
+]
+
+
+@pytest.mark.parametrize(("mails", "faults"), INSERTS)
+def test_an_insert_whose_answer_is_lost_keeps_its_entry(mails: list[str | None], faults: Faults) -> None:
+    writers = [setting(PointerIndex, mail, 3, Policy()) for mail in mails]
+    assert explore(World(), writers, indexed, faults=faults).complete
 
 
 @pytest.mark.parametrize("mutation", [Careless, Sparing, Tidy])

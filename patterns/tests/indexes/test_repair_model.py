@@ -24,7 +24,7 @@ from lazulite_patterns.indexes.pointers import PointerIndex
 from lazulite_patterns.outcomes import Policy, Ring
 from lazulite_patterns.outcomes.retries import Attempts
 from lazulite_patterns.outcomes.verdict import Planned
-from lazulite_patterns.outcomes.writes import Written, write
+from lazulite_patterns.outcomes.writes import Identity, Written, write
 from lazulite_patterns.simulation import Faults, InvariantError, Simulation, World, explore
 from lazulite_patterns.simulation.world import Request
 
@@ -81,12 +81,14 @@ class Writer(PointerIndex):
         self.began[:] = [ticks((yield from perform(Read(*CLOCK))))]
         return found
 
-    def _commit(self, changes: list[Any], inside: list[Planned], started: Attempts) -> Protocol[Written | None]:
+    def _commit(
+        self, changes: list[Any], inside: list[Planned], started: Attempts, identity: Identity | None
+    ) -> Protocol[Written | None]:
         timed = [
             each if each.properties is None else each._replace(properties={**each.properties, "Began": self.began[0]})
             for each in changes
         ]
-        return (yield from super()._commit(timed, inside, started))
+        return (yield from super()._commit(timed, inside, started, identity))
 
 
 INDEX: Any = SimpleNamespace(

@@ -1,17 +1,22 @@
 """No increment is lost or doubled, whatever is lost; an outcome that cannot be known is reported as unknown."""
 
+import math
 from collections.abc import Callable
+from contextlib import suppress
 from random import Random
 
 import pytest
 
-from lazulite_patterns.effects.effect import Effect
+from lazulite_patterns.effects.effect import Effect, Protocol, perform
 from lazulite_patterns.effects.errors import Rejected, ResultUnknown
 from lazulite_patterns.effects.tables import Batch, EntityKey, Kind, Operation, Write
 from lazulite_patterns.entities.bags import Bag, Bags
 from lazulite_patterns.outcomes import Conflict, Exists, OutcomeUnknown, Policy, Ring, Unavailable
 from lazulite_patterns.outcomes.ring import RING
-from lazulite_patterns.simulation import Fault, FaultAt, Simulation, every_fault
+from lazulite_patterns.outcomes.verdict import Planned
+from lazulite_patterns.outcomes.writes import write
+from lazulite_patterns.simulation import Fault, FaultAt, Simulation, World, every_fault, explore, explorer
+from lazulite_patterns.simulation.world import Request
 from lazulite_patterns.table.session import Session
 
 KEY = EntityKey("p", "counter")
@@ -182,7 +187,7 @@ def test_without_marks_only_the_etag_tells() -> None:
     assert RING not in stored.properties
 
 
-def test_an_insert_that_another_program_did_is_a_conflict() -> None:
+def test_an_insert_that_meets_another_entity_after_a_lost_answer_is_an_unknown_outcome() -> None:
     bag = Bag(PartitionKey="p", RowKey="counter", Count=0)
     for fault in (Fault.NEVER_SENT, Fault.BUSY):
         simulation = Simulation(failpoints=FaultAt(0, fault))
@@ -191,8 +196,61 @@ def test_an_insert_that_another_program_did_is_a_conflict() -> None:
         simulation.world = other.world
         # Ids of both begin with 1, which tells nothing here: skip one.
         simulation.ambient.new_id()
+        with pytest.raises(OutcomeUnknown, match="it may have been done before another program deleted or replaced"):
+            simulation.run(COUNTER.insert(bag))
         with pytest.raises(Exists):
             simulation.run(COUNTER.insert(bag))
+
+
+class Applied(World):
+    """Notes that the insert of a process was done."""
+
+    def perform(self, effect: Request, now_seconds: float = math.inf) -> tuple[World, object]:
+        after, answer = super().perform(effect, now_seconds)
+        operations = effect.operations if isinstance(effect, Batch) else ()
+        for each in (effect.operation,) if isinstance(effect, Write) else operations:
+            if each.properties.get("By") == "own" and each.kind is Kind.INSERT:
+                after, _ = after.perform(Write("applied", Operation(Kind.PUT, KEY)))
+        return Applied(after._rows), answer
+
+
+@pytest.mark.parametrize("with_another_row", [False, True])
+def test_a_write_that_raises_a_conflict_was_not_done(with_another_row: bool) -> None:
+    other_row = Planned(Operation(Kind.INSERT, EntityKey("p", "more"))) if with_another_row else None
+
+    def own() -> Protocol[None]:
+        insert = Planned(Operation(Kind.INSERT, KEY, {"By": "own"}))
+        try:
+            yield from write("t", [insert, *([other_row] if other_row else [])], Policy())
+        except Conflict:
+            yield from perform(Write("refused", Operation(Kind.PUT, KEY)))
+        except OutcomeUnknown:
+            return
+
+    def rival() -> Protocol[None]:
+        with suppress(Conflict):
+            yield from write("t", [Planned(Operation(Kind.DELETE, KEY))], Policy())
+            yield from write("t", [Planned(Operation(Kind.INSERT, KEY, {"By": "rival"}))], Policy())
+
+    def honest(world: World) -> None:
+        refused, applied = world.entity("refused", KEY), world.entity("applied", KEY)
+        assert refused is None or applied is None, "a write that was done was reported as refused"
+
+    for faults in (explorer.Faults(losses=1), explorer.Faults(losses=2), explorer.Faults(lates=1)):
+        assert explore(Applied(), [own, rival, rival], honest, faults=faults).complete
+
+
+def test_a_transaction_is_found_by_any_row_that_it_inserted() -> None:
+    """The entity was replaced by another program, but a row that only this transaction writes is there."""
+    rows = [Planned(Operation(Kind.INSERT, EntityKey("p", name))) for name in ("counter", "effect")]
+
+    def others() -> None:
+        for operation in (Operation(Kind.DELETE, KEY), Operation(Kind.INSERT, KEY, {"By": "rival"})):
+            simulation.world, _ = simulation.world.perform(Write("t", operation))
+
+    simulation = Simulation()
+    simulation.ambient.failpoints = Lost(others)
+    assert simulation.run(write("t", rows, Policy())).etags == ("", "")
 
 
 def test_an_insert_whose_ring_wrapped_is_an_unknown_outcome() -> None:

@@ -179,7 +179,8 @@ def test_every_fault_leaves_a_whole_entity_and_collect_the_rest(
         allowed = [each and {**KEYS, **each} for each in ((before, after) if crashed else (after,))]
         assert found in allowed
         left = working.run(collect(table_client.table_name, "p", QUICK))
-        assert crashed or left == 0, "without a crash nothing is left"
+        began_again = before is None and fault.fault in {Fault.NEVER_SENT, Fault.BUSY}
+        assert crashed or left == 0 or (began_again and left == 2), "without a crash nothing is left"
         assert working.run(protocol.get(KEY)) == found
         assert len(rows(table_client)) == (0 if found is None else 1 + 2), "nothing else is left"
         working.run(protocol.put(KEY, NEW))

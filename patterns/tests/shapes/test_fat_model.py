@@ -10,7 +10,7 @@ from lazulite_patterns.entities.bags import Bag
 from lazulite_patterns.outcomes import Conflict, Policy, Unavailable
 from lazulite_patterns.outcomes.retries import Attempts
 from lazulite_patterns.outcomes.verdict import Planned
-from lazulite_patterns.outcomes.writes import write
+from lazulite_patterns.outcomes.writes import Identity, write
 from lazulite_patterns.shapes import Inconsistent
 from lazulite_patterns.shapes.protocols.chunks import Content, Sizes, owner_of
 from lazulite_patterns.shapes.protocols.fat import FatProtocol
@@ -37,27 +37,27 @@ class Repeating(FatProtocol):
 class Hasty(FatProtocol):
     """Removes the old rows before the head is flipped."""
 
-    def _flip(self, head: Planned, rows: Sequence[Planned], started: Attempts) -> Protocol[None]:
+    def _flip(self, head: Planned, rows: Sequence[Planned], started: Attempts, own: Identity) -> Protocol[None]:
         base = yield from perform(Read(self.table, head.operation.key))
         content = None if base is None else Content.of(base.properties)
         if content is not None:
             yield from remove(self.table, content.keys(head.operation.key), self.policy)
-        yield from super()._flip(head, rows, started)
+        yield from super()._flip(head, rows, started, own)
 
 
 class Blind(FatProtocol):
     """Flips the head whatever it is."""
 
-    def _flip(self, head: Planned, rows: Sequence[Planned], started: Attempts) -> Protocol[None]:
+    def _flip(self, head: Planned, rows: Sequence[Planned], started: Attempts, own: Identity) -> Protocol[None]:
         if head.operation.kind is Kind.REPLACE:
             head = Planned(Operation(Kind.PUT, head.operation.key, head.operation.properties))
-        yield from super()._flip(head, rows, started)
+        yield from super()._flip(head, rows, started, own)
 
 
 class HeadFirst(FatProtocol):
     """Flips the head before its rows are written."""
 
-    def _flip(self, head: Planned, rows: Sequence[Planned], started: Attempts) -> Protocol[None]:
+    def _flip(self, head: Planned, rows: Sequence[Planned], started: Attempts, own: Identity) -> Protocol[None]:
         yield from write(self.table, [head], self.policy)
         for each in rows:
             yield from write(self.table, [each], self.policy)
@@ -158,6 +158,15 @@ def scenarios(kind: type[FatProtocol]) -> list[Processes]:
 def test_an_entity_is_whole_at_every_instant(number: int) -> None:
     explored = explore(start(), scenarios(FatProtocol)[number], whole, faults=Faults(crashes=1 + (number < 3)))
     assert explored.ends_count > 20
+
+
+def test_an_insert_whose_answer_is_lost_begins_again_when_the_entity_is_deleted() -> None:
+    def insertion() -> Protocol[None]:
+        return FatProtocol("t", sizes=SIZES).insert(KEY, {"Count": 0, "Text": text(0)})
+
+    for faults in (Faults(losses=1), Faults(losses=1, crashes=1), Faults(lates=1)):
+        explored = explore(Timed(), [insertion, deletion(FatProtocol), reading(FatProtocol)], whole, faults=faults)
+        assert explored.complete
 
 
 @pytest.mark.parametrize("mutation", [Repeating, Hasty, Blind, HeadFirst, Impatient, Stubborn])

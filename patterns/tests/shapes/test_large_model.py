@@ -145,6 +145,28 @@ def test_the_blob_of_an_entity_is_there_at_every_instant(number: int) -> None:
     assert explored.ends_count > 10
 
 
+def test_an_insert_whose_answer_is_lost_begins_again_when_the_entity_is_deleted() -> None:
+    session: Session[Bag] = Session("t", Bags(), Policy())
+
+    def insertion() -> Protocol[None]:
+        """Insert, and note which blob the caller is told of."""
+        entity = Bag(PartitionKey="p", RowKey="e")
+        inserted = yield from LargeProtocol(session, "c", "Photo").insert(entity, Upload(b"00", "text/plain"))
+        yield from perform(Write("told", Operation(Kind.INSERT, EntityKey("blob", ""), {"Name": inserted.name})))
+
+    def named(world: World) -> None:
+        resolves(world)
+        told, row = world.entity("told", EntityKey("blob", "")), world.entity("t", KEY)
+        reference = None if row is None else reference_of(row.properties, "Photo")
+        assert told is None or reference is None or told.properties["Name"] == reference.name, "another blob"
+
+    processes = [insertion, deletion(LargeProtocol), reading(LargeProtocol)]
+    for faults in (Faults(losses=1), Faults(losses=2), Faults(losses=1, crashes=1)):
+        assert explore(Timed(), processes, named, faults=faults).complete
+    # A request that arrives after all others writes the entity once more, with the blob of its time.
+    assert explore(Timed(), processes, resolves, faults=Faults(lates=1)).complete
+
+
 @pytest.mark.parametrize("mutation", [Overwriting, Hasty, EntityFirst, Impatient, Stubborn])
 def test_each_rule_is_needed(mutation: type[LargeProtocol[Bag]]) -> None:
     def broken(processes: list[Process]) -> bool:

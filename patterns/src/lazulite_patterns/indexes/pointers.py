@@ -6,10 +6,11 @@
 4. Insert the entity, or replace or delete it If-Match the base. This is the commit.
 5. Delete the entries left behind, If-Match the ETags of step 2. It is fine if one was changed or is absent.
 
-A writer that loses at step 4 begins again at step 1, and never removes what it put. Entries in the entity's own
-partition need no steps 3 and 5: the transaction of step 4 has them. Entries with copies are marked in step 3 and
-settled in step 5: `copies` says how. `claims` says how one entry is put, also a unique one. A unique entry that passes
-from one entity of the commit to another names both from step 3 to step 5.
+A writer that loses at step 4 begins again at step 1, and never removes what it put. So does a writer that inserts an
+entity, gets no answer, and finds the entity absent: it may have been inserted, and deleted with its entries. Entries in
+the entity's own partition need no steps 3 and 5: the transaction of step 4 has them. Entries with copies are marked in
+step 3 and settled in step 5: `copies` says how. `claims` says how one entry is put, also a unique one. A unique entry
+that passes from one entity of the commit to another names both from step 3 to step 5.
 
 What holds at every instant: a committed entity has its entries. An entry without its entity may be left behind; a
 reader compares each entry with the entity, and drops it if they do not fit. A model checker explores every
@@ -29,10 +30,10 @@ from lazulite_patterns.indexes.copies import Mark, mark, settle
 from lazulite_patterns.indexes.deferred import announce, show
 from lazulite_patterns.indexes.entries import Entry, contents, targets
 from lazulite_patterns.indexes.errors import Busy, NotUnique
-from lazulite_patterns.outcomes.errors import Conflict, Unavailable
+from lazulite_patterns.outcomes.errors import Conflict, Restart, Unavailable
 from lazulite_patterns.outcomes.retries import Attempts, begin
 from lazulite_patterns.outcomes.verdict import Planned
-from lazulite_patterns.outcomes.writes import ALONE, Joined, Written, write
+from lazulite_patterns.outcomes.writes import ALONE, Identity, Joined, Written, identity, unknown_outcome, write
 
 Change = Callable[[Stored | None], Properties | None]
 """The new properties of an entity from the row that is there; None to delete it, or to leave it absent."""
@@ -73,23 +74,59 @@ class PointerIndex(Claims):
         Raises:
             Conflict: as `change` does.
         """
-        bases: Mapping[EntityKey, Stored] = known or {}
+        own = joined.identity or (yield from identity())
+        try:
+            return (yield from self._changed_once(changes, attempts, known or {}, joined._replace(identity=own), own))
+        except Restart as restart:
+            if joined.identity is not None:
+                raise
+            raise unknown_outcome(own, next(iter(changes))) from restart
+        except (Conflict, Unavailable) as error:
+            if own.unsure:
+                raise unknown_outcome(own, next(iter(changes))) from error
+            raise
+
+    def _changed_once(
+        self,
+        changes: Mapping[EntityKey, Change],
+        attempts: int,
+        known: Mapping[EntityKey, Stored],
+        joined: Joined,
+        own: Identity,
+    ) -> Protocol[Written | None]:
+        """Begin again until the commit is done, or is known not to be done."""
+        started = yield from begin(self.policy)
         for number in range(attempts):
-            each = []
-            for key, change in changes.items():
-                base = bases[key] if key in bases else (yield from self._read(Entry(self.table, key)))
-                each.append(Changed.of(self.entries, key, base, change(base)))
-            bases = {}
+            rows: dict[EntityKey, Stored | None] = {}
+            for key in changes:
+                rows[key] = known[key] if key in known else (yield from self._read(Entry(self.table, key)))
+            known = {}
+            if own.unsure and (done := [key for key, row in rows.items() if own.is_of(row)]):
+                yield from self._restore(done)
+                return Written(("",) * len(rows), own.operation_id)
+            each = [Changed.of(self.entries, key, row, changes[key](row)) for key, row in rows.items()]
             try:
                 return (yield from self._changed(each, Entries.of(each), joined))
             except (NotUnique, Busy):
                 raise
-            except (Conflict, _TooLate):
-                if number == attempts - 1:
+            except (Conflict, _TooLate, Restart) as error:
+                late = isinstance(error, Restart) and (yield from started.expired())
+                if late or number == attempts - 1:
                     raise
-                # Rows of lists are changed by many writers: they do not all begin again at once.
-                yield from perform(Sleep((yield from perform(Draw())) * 0.01 * 2**number))
+            # Rows of lists are changed by many writers: they do not all begin again at once.
+            yield from perform(Sleep((yield from perform(Draw())) * 0.01 * 2**number))
         raise ValueError("attempts is at least 1")
+
+    def _restore(self, keys: list[EntityKey]) -> Protocol[None]:
+        """Put the entries of entities whose commit arrived late: meanwhile others may have removed them."""
+        for key in keys:
+            row = yield from self._read(Entry(self.table, key))
+            entries = frozenset[Entry]() if row is None else self.entries(row.properties)
+            here = [(each, key) for each in sorted(entries) if not each.eventual and not self._inside(each, key)]
+            yield from self._put_again([each for each in here if not each[0].copy])
+            for marked in (yield from self._marks([each for each in here if each[0].copy])):
+                row = yield from self._read(Entry(self.table, key))
+                yield from self._settled(marked, None if row is None else row.properties)
 
     def _changed(self, changes: list[Changed], entries: Entries, joined: Joined) -> Protocol[Written | None]:
         """Do the steps 2 to 5 of a change."""
@@ -131,7 +168,7 @@ class PointerIndex(Claims):
         if (yield from started.expired()):
             raise _TooLate("the entries were not written before the deadline")
         yield from joined.check()
-        written = yield from self._commit(changes, inside, started)
+        written = yield from self._commit(changes, inside, started, joined.identity)
         if (gained or marks) and (yield from started.expired()):
             yield from self._put_again(gained)
             yield from self._marks(marking)
@@ -169,8 +206,10 @@ class PointerIndex(Claims):
         """Fill or delete an entry that was marked."""
         yield from settle(marked, properties, self.policy)
 
-    def _commit(self, changes: list[Changed], inside: list[Planned], started: Attempts) -> Protocol[Written | None]:
+    def _commit(
+        self, changes: list[Changed], inside: list[Planned], started: Attempts, identity: Identity | None
+    ) -> Protocol[Written | None]:
         planned = [one for each in changes if (one := each.planned) is not None]
         if not planned:
             return None
-        return (yield from write(self.table, [*planned, *inside], self.policy, started))
+        return (yield from write(self.table, [*planned, *inside], self.policy, started, identity))

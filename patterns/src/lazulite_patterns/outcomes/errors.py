@@ -22,6 +22,14 @@ class Absent(Conflict):
     """There is no such entity."""
 
 
+class Restart(Exception):  # noqa: N818 - it is an outcome
+    """The answer to an insert was lost, and the row is absent: it was not inserted, or it was deleted again.
+
+    A protocol that did steps before the insert begins again with its first step, with the same `Identity`: who deleted
+    the row removed what these steps wrote. No program sees this.
+    """
+
+
 class OutcomeUnknown(Exception):  # noqa: N818 - it is an outcome
     """The write may have been done or not, and the entity does not tell. A program must look by itself."""
 

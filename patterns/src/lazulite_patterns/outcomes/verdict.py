@@ -3,7 +3,9 @@
 | found | verdict |
 |---|---|
 | the write's id in the ring | done |
-| the ETag that the write expected, or no entity before an insert | not applied: send it again |
+| the ETag that the write expected | not applied: send it again |
+| no entity after an insert | not applied, or deleted since: do all steps again |
+| another entity after an insert | unknown: the inserted one may have been deleted before |
 | no entity after a delete | done |
 | the id of the write before, and not this one's | conflict: all writes since are in the ring |
 | neither: the ring wrapped, or a foreign writer dropped it | unknown |
@@ -52,7 +54,7 @@ def verdict(planned: Planned, operation_id: str, found: Stored | None) -> Verdic
     if not planned.conditional or _as_expected(planned, found):
         return Verdict.NOT_APPLIED
     if kind is Kind.INSERT:
-        return Verdict.CONFLICT if ring.complete else Verdict.UNKNOWN
+        return Verdict.UNKNOWN
     return Verdict.CONFLICT if planned.base.ids[-1:] and planned.base.ids[-1] in ring.ids else Verdict.UNKNOWN
 
 

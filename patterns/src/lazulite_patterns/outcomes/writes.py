@@ -1,13 +1,14 @@
 """Writes that end with a definite outcome: done, conflict, or an honest `OutcomeUnknown`."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple, NoReturn
 
 from lazulite_patterns.effects.ambient import NewId, Together
 from lazulite_patterns.effects.effect import Protocol, perform
 from lazulite_patterns.effects.errors import Rejected, ResultUnknown
-from lazulite_patterns.effects.tables import Batch, Kind, Operation, Read, Stored, Write
-from lazulite_patterns.outcomes.errors import Absent, Conflict, Exists, OutcomeUnknown, Unavailable
+from lazulite_patterns.effects.tables import Batch, EntityKey, Kind, Operation, Read, Stored, Write
+from lazulite_patterns.outcomes.errors import Absent, Conflict, Exists, OutcomeUnknown, Restart, Unavailable
 from lazulite_patterns.outcomes.retries import Attempts, Policy, begin, read
 from lazulite_patterns.outcomes.ring import RING, Ring
 from lazulite_patterns.outcomes.verdict import Planned, Verdict, verdict, verdict_of_deletes
@@ -28,16 +29,40 @@ class Written(NamedTuple):
     operation_id: str
 
 
+@dataclass
+class Identity:
+    """What makes a write the same one when its protocol begins again.
+
+    Attributes:
+        operation_id: in the property `_Op` of the entities.
+        unsure: whether an earlier request may have been done, or may still arrive.
+    """
+
+    operation_id: str
+    unsure: bool = False
+
+    def is_of(self, row: Stored | None) -> bool:
+        """Tell whether the write was done, by a row that it writes."""
+        return row is not None and self.operation_id in Ring.of(row.properties).ids
+
+
+def identity() -> Protocol[Identity]:
+    """Return the identity of a new write."""
+    return Identity((yield from perform(NewId())))
+
+
 class Joined(NamedTuple):
     """What else a transaction has.
 
     Attributes:
         planned: writes of other rows in its partition.
         within: until whose deadline it may begin; None for no other than its own.
+        identity: that of the transaction, for a protocol that begins again on `Restart`; None if no step precedes it.
     """
 
     planned: tuple[Planned, ...] = ()
     within: Attempts | None = None
+    identity: Identity | None = None
 
     def check(self) -> Protocol[None]:
         """Raise Unavailable if the transaction may not begin any more. Its own deadline must have begun before."""
@@ -49,7 +74,11 @@ ALONE = Joined()
 
 
 def write(
-    table: str, planned: Sequence[Planned], policy: Policy, attempts: Attempts | None = None
+    table: str,
+    planned: Sequence[Planned],
+    policy: Policy,
+    attempts: Attempts | None = None,
+    identity: Identity | None = None,
 ) -> Protocol[Written]:
     """Write one entity, or several ones of a partition in one transaction.
 
@@ -58,38 +87,58 @@ def write(
         planned: the writes, at least one.
         policy: deadlines and marks.
         attempts: whose deadline holds for this write, too; None for a new one.
+        identity: that of the write, whose protocol has steps before this one; None if there are no such steps.
 
     Raises:
+        Restart: an identity was given, and the protocol must do the steps before an insert again.
         Conflict: an entity is not as expected; `Exists` and `Absent` say more.
         OutcomeUnknown: the result is not known, and the entities do not tell.
         Rejected: the service rejects the request, whatever the entities are.
     """
-    operation_id = yield from perform(NewId())
-    marked = tuple(_marked(each, operation_id, policy.marks) for each in planned)
+    own = identity or Identity((yield from perform(NewId())))
+    restarts = identity is not None and any(each.operation.kind is Kind.INSERT for each in planned)
+    marked = tuple(_marked(each, own.operation_id, policy.marks) for each in planned)
     operations = tuple(each.operation for each in marked)
     if attempts is None:
         attempts = yield from begin(policy)
-    unsure = False
     while True:
         try:
-            return Written((yield from _sent(table, operations)), operation_id)
+            return Written((yield from _sent(table, operations)), own.operation_id)
         except Rejected as rejected:
             # Where an earlier request may have been done, this answer may be about its effect.
-            if not unsure or rejected.status not in _ERRORS:
+            if not own.unsure or rejected.status not in _ERRORS:
                 _raise(rejected)
             cause: Rejected | ResultUnknown = rejected
         except ResultUnknown as unknown:
-            unsure = True
+            own.unsure = True
             cause = unknown
             if not (yield from attempts.wait(unknown)):
-                raise OutcomeUnknown(str(unknown)) from unknown
-        found = yield from _decided(table, marked, operation_id, attempts)
+                raise unknown_outcome(own, operations[0].key) from unknown
+        found = yield from _decided(table, marked, own.operation_id, attempts)
         if found is Verdict.DONE:
-            return Written(("",) * len(operations), operation_id)
-        if found is Verdict.CONFLICT:
-            _raise(cause) if isinstance(cause, Rejected) else _conflict(operations)
-        if found is Verdict.UNKNOWN or isinstance(cause, Rejected):
-            raise OutcomeUnknown(f"operation {operation_id} of {operations[0].key}") from cause
+            return Written(("",) * len(operations), own.operation_id)
+        _check_not_applied(found, cause, own, operations[0].key)
+        if restarts:
+            raise Restart from cause
+
+
+def _check_not_applied(found: Verdict, cause: Rejected | ResultUnknown, own: Identity, key: EntityKey) -> None:
+    """Raise the outcome of a write, unless it was not applied and may be sent again."""
+    if found is Verdict.CONFLICT:
+        own.unsure = False
+        if isinstance(cause, Rejected):
+            _raise(cause)
+        raise Conflict(f"{key} was changed, and not by this write")
+    if found is Verdict.UNKNOWN or isinstance(cause, Rejected):
+        raise unknown_outcome(own, key) from cause
+
+
+def unknown_outcome(identity: Identity, key: EntityKey) -> OutcomeUnknown:
+    """Return the error of a write of which the rows do not tell whether it was done."""
+    return OutcomeUnknown(
+        f"operation {identity.operation_id} of {key}: it was done if {RING} of an entity that it wrote has this id; "
+        "else it may have been done before another program deleted or replaced the entity"
+    )
 
 
 def _sent(table: str, operations: tuple[Operation, ...]) -> Protocol[tuple[str, ...]]:
@@ -116,13 +165,25 @@ def _decided(table: str, marked: tuple[Planned, ...], operation_id: str, attempt
     try:
         if probe is not None:
             found = yield from read(Read(table, probe.operation.key), attempts)
-            return verdict(probe, operation_id, found)
-        reads: tuple[Protocol[Stored | None], ...] = tuple(
-            read(Read(table, each.operation.key), attempts) for each in marked
-        )
-        return verdict_of_deletes(marked, (yield from perform(Together(reads))))
+            decided = verdict(probe, operation_id, found)
+            others = [each for each in probes if each.operation.kind is Kind.INSERT and each is not probe]
+            if decided in {Verdict.NOT_APPLIED, Verdict.UNKNOWN} and others:
+                # All rows of a transaction tell the same, and one that it inserted may be there still.
+                rows = yield from _rows(table, others, attempts)
+                done = any(verdict(each, operation_id, row) is Verdict.DONE for each, row in rows)
+                return Verdict.DONE if done else decided
+            return decided
+        rows = yield from _rows(table, marked, attempts)
+        return verdict_of_deletes(marked, [row for _, row in rows])
     except Unavailable as unavailable:
         raise OutcomeUnknown(f"operation {operation_id}: {unavailable}") from unavailable
+
+
+def _rows(table: str, planned: Sequence[Planned], attempts: Attempts) -> Protocol[list[tuple[Planned, Stored | None]]]:
+    reads: tuple[Protocol[Stored | None], ...] = tuple(
+        read(Read(table, each.operation.key), attempts) for each in planned
+    )
+    return list(zip(planned, (yield from perform(Together(reads))), strict=True))
 
 
 def _raise(rejected: Rejected) -> NoReturn:
@@ -130,9 +191,3 @@ def _raise(rejected: Rejected) -> NoReturn:
     if kind is None or rejected.code == "TableNotFound":
         raise rejected
     raise kind(str(rejected), rejected.index) from rejected
-
-
-def _conflict(operations: tuple[Operation, ...]) -> NoReturn:
-    if len(operations) == 1 and operations[0].kind is Kind.INSERT:
-        raise Exists(f"{operations[0].key} is there, and not by this insert")
-    raise Conflict(f"{operations[0].key} was changed, and not by this write")

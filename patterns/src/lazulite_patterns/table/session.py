@@ -132,7 +132,7 @@ class Session(Generic[E]):
             raise EntityValueError(f"row keys that begin with {OUTBOX}! are those of the outbox")
         attempts = yield from begin(self.policy)
         yield from joined.check()
-        return (yield from write(self.name, [*planned, *joined.planned], self.policy, attempts))
+        return (yield from write(self.name, [*planned, *joined.planned], self.policy, attempts, joined.identity))
 
     def planned(self, kind: Kind, entity: E) -> Planned:
         """Return the write of a whole entity. A replacement is conditional: the entity must have been read."""

@@ -27,11 +27,11 @@ from lazulite_patterns.entities.bags import Bag
 from lazulite_patterns.entities.values import value_size
 from lazulite_patterns.filters import in_partition, in_range
 from lazulite_patterns.keys.key_range import KeyRange
-from lazulite_patterns.outcomes.errors import Absent, Conflict, Unavailable
+from lazulite_patterns.outcomes.errors import Absent, Conflict, Restart, Unavailable
 from lazulite_patterns.outcomes.retries import Attempts, Policy, begin, read
 from lazulite_patterns.outcomes.ring import RING, Ring
 from lazulite_patterns.outcomes.verdict import Planned
-from lazulite_patterns.outcomes.writes import write
+from lazulite_patterns.outcomes.writes import Identity, identity, unknown_outcome, write
 from lazulite_patterns.shapes.errors import Inconsistent
 from lazulite_patterns.shapes.protocols.chunks import FAT, Content, Sizes, chunks_of, cut, whole
 from lazulite_patterns.shapes.protocols.groups import OPERATIONS_MAX, again, grouped, removal, remove
@@ -140,21 +140,28 @@ class FatProtocol:
         Raises:
             Conflict: another writer was faster. Nothing is left of this write.
         """
-        started = yield from begin(replace(self.policy, deadline_seconds=FLIP_SECONDS))
-        generation = yield from perform(NewId())
-        head, rows = self._planned(key, base, properties, generation)
-        old = _old(base)
-        if self._fits(head, rows, old):
+        own, old = (yield from identity()), _old(base)
+        begun = yield from begin(self.policy)
+        while True:
+            started = yield from begin(replace(self.policy, deadline_seconds=FLIP_SECONDS))
+            head, rows = self._planned(key, base, properties, (yield from perform(NewId())))
+            if self._fits(head, rows, old):
+                try:
+                    yield from write(self.table, [head, *rows, *map(removal, old)], self.policy)
+                except Absent:  # Of the head, as the next request tells; or of an old row, which need not be there.
+                    pass
+                else:
+                    return
             try:
-                yield from write(self.table, [head, *rows, *map(removal, old)], self.policy)
-            except Absent:  # Of the head, as the next request tells; or of an old row, which need not be there.
-                pass
+                yield from self._flip(head, rows, started, own)
+            except Restart as restart:  # The rows stay for `collect`: a late request may name them yet.
+                if (yield from begun.expired()):
+                    raise unknown_outcome(own, key) from restart
             else:
-                return
-        yield from self._flip(head, rows, started)
+                break
         yield from remove(self.table, old, self.policy)
 
-    def _flip(self, head: Planned, rows: Sequence[Planned], started: Attempts) -> Protocol[None]:
+    def _flip(self, head: Planned, rows: Sequence[Planned], started: Attempts, own: Identity) -> Protocol[None]:
         """Write the rows, and then the head."""
         per_batch = max(1, self.sizes.batch_bytes // (_encoded(self.sizes.row_bytes) + 1000))
         for group in grouped(rows, per_batch):
@@ -163,7 +170,7 @@ class FatProtocol:
             yield from remove(self.table, [each.operation.key for each in rows], self.policy)
             raise Unavailable(f"{head.operation.key}: the rows were not written within {FLIP_SECONDS} seconds")
         try:
-            yield from write(self.table, [head], self.policy)
+            yield from write(self.table, [head], self.policy, identity=own)
         except Conflict:
             yield from remove(self.table, [each.operation.key for each in rows], self.policy)
             raise

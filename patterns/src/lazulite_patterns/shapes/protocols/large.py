@@ -30,11 +30,11 @@ from lazulite_patterns.effects.tables import EntityKey, Kind, Operation, Stored
 from lazulite_patterns.entities import limits
 from lazulite_patterns.entities.errors import EntityFormatError, EntityValueError
 from lazulite_patterns.outcomes.discards import discard
-from lazulite_patterns.outcomes.errors import Absent, Conflict, Unavailable
+from lazulite_patterns.outcomes.errors import Absent, Conflict, Restart, Unavailable
 from lazulite_patterns.outcomes.retries import Attempts, Policy, begin, read
 from lazulite_patterns.outcomes.ring import Ring
 from lazulite_patterns.outcomes.verdict import Planned
-from lazulite_patterns.outcomes.writes import Joined
+from lazulite_patterns.outcomes.writes import Identity, Joined, identity, unknown_outcome
 from lazulite_patterns.shapes.errors import Inconsistent
 from lazulite_patterns.shapes.protocols.references import BlobReference, Hashing, Owner, reference_of, reference_text
 from lazulite_patterns.shapes.protocols.sinks import Memory, Sink
@@ -123,15 +123,30 @@ class LargeProtocol(Generic[E]):
     def insert(self, entity: E, upload: Upload) -> Protocol[BlobReference]:
         """Write an entity that must be absent, with a blob."""
         planned = self.session.planned(Kind.INSERT, entity)
-        uploaded = yield from self._uploaded(planned.operation.key, upload)
-        try:
-            named = {**planned.operation.properties, self.field: reference_text(uploaded.reference)}
-            write = self.session.fitting(Planned(replace(planned.operation, properties=named)))
-            yield from self.session.write([write], joined=Joined(within=uploaded.flip))
-        except _NOT_NAMED:
-            yield from self._removed(uploaded.reference)
-            raise
-        return uploaded.reference
+        key, own = planned.operation.key, (yield from identity())
+        started = yield from begin(self.policy)
+        while True:
+            uploaded = yield from self._uploaded(key, upload)
+            try:
+                named = {**planned.operation.properties, self.field: reference_text(uploaded.reference)}
+                write = self.session.fitting(Planned(replace(planned.operation, properties=named)))
+                yield from self.session.write([write], joined=Joined(within=uploaded.flip, identity=own))
+            except Restart as restart:  # The blob stays for `collect`: a late request may name it yet.
+                if (yield from started.expired()):
+                    raise unknown_outcome(own, key) from restart
+            except _NOT_NAMED as error:
+                if own.unsure:
+                    raise unknown_outcome(own, key) from error
+                yield from self._removed(uploaded.reference)
+                raise
+            else:
+                return (yield from self._inserted(key, uploaded.reference, own))
+
+    def _inserted(self, key: EntityKey, uploaded: BlobReference, own: Identity) -> Protocol[BlobReference]:
+        """Return what an inserted entity names: after lost answers, it may be the blob of an earlier attempt."""
+        row = (yield from self._row(key)) if own.unsure else None
+        reference = self._old(row) if row is not None and own.is_of(row) else None
+        return reference or uploaded
 
     def put(self, key: EntityKey, upload: Upload, attempts: int = 8) -> Protocol[BlobReference]:
         """Give an entity another blob, whatever it names. Its other properties stay."""
