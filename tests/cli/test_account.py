@@ -140,12 +140,15 @@ def test_switches_are_set_and_shown(location: Path, capsys: pytest.CaptureFixtur
         assert main(["account", *arguments, "-l", str(location)]) == 0
         return capsys.readouterr().out
 
-    assert run("show", "orders") == "--versioning off\n--container-retention-days 0\n--public-access off\n"
+    defaults = "--versioning off\n--container-retention-days 0\n--public-access off\n--rehydrate-after 0\n"
+    assert run("show", "orders") == defaults
     assert run("set", "orders", "--versioning", "on", "--container-retention-days", "365") == ""
+    assert run("set", "orders", "--rehydrate-after", "3600") == ""
     assert run("set", "orders", "--public-access", "on") == ""
     shown = run("show", "orders")
-    assert shown == "--versioning on\n--container-retention-days 365\n--public-access on\n"
+    assert shown == "--versioning on\n--container-retention-days 365\n--public-access on\n--rehydrate-after 3600\n"
     assert run("set", "orders", "--versioning", "off", "--container-retention-days", "0") == ""
+    assert run("set", "orders", "--rehydrate-after", "0") == ""
     assert account_file(location).load()["orders"].switches == Switches(public_access=True)
     assert run("set", "orders", *shown.split()) == "", "what is shown can be set"
 
@@ -155,6 +158,7 @@ def test_switches_are_set_and_shown(location: Path, capsys: pytest.CaptureFixtur
     [
         (["--versioning", "yes"], "'yes' is neither on nor off"),
         (["--container-retention-days", "366"], "'366' is not a number of days (0 to 365)"),
+        (["--rehydrate-after", "2592001"], "'2592001' is not a number of seconds (0 to 2592000)"),
         (["--container-retention-days", "-1"], "'-1' is not a number of days"),
     ],
 )
@@ -167,7 +171,8 @@ def test_values_that_no_switch_has(flags: list[str], reason: str, capsys: pytest
 
 def test_a_change_of_no_switch_is_rejected(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["account", "set", "orders"]) == 2
-    assert "at least one of --versioning, --container-retention-days, --public-access" in capsys.readouterr().err
+    flags = "--versioning, --container-retention-days, --public-access, --rehydrate-after"
+    assert f"at least one of {flags}" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """The states of a blob that operations require: it is there, and its bytes can be read."""
 
-from lazulite.blob.model.blob import Blob
+from lazulite.blob.model.blob import ARCHIVE, Blob
 from lazulite.blob.model.draft import Draft
 from lazulite.blob.model.rows import CURRENT
 from lazulite.protocol.errors import ServiceError
@@ -15,6 +15,6 @@ def present(draft: Draft, row: str = CURRENT) -> Blob:
 
 
 def online(blob: Blob) -> None:
-    """Reject what an archived blob does not permit. Raises `BlobArchived`."""
-    if blob.tier == "Archive":
-        raise ServiceError("BlobArchived")
+    """Reject what an archived blob does not permit. Raises `BlobArchived`, `BlobBeingRehydrated`."""
+    if blob.tier == ARCHIVE:
+        raise ServiceError("BlobArchived" if blob.archive is None else "BlobBeingRehydrated")

@@ -10,14 +10,13 @@ from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import Any, NoReturn
 
+from lazulite.auth.accounts.switches import REHYDRATE_SECONDS_MAX, RETENTION_DAYS_MAX
 from lazulite.engine.postgres.dsn import SCHEMES, DatabaseUrl, read_url
 from lazulite.settings.addresses import SERVICES
 
 COUNT_MAX = 64
 MESSAGES_MAX = 32
 """Of one request to a queue."""
-RETENTION_DAYS_MAX = 365
-"""Of a deleted container."""
 DEFAULT_LOCATION = Path("data")
 
 
@@ -130,6 +129,11 @@ def switch(text: str) -> bool:
 def retention_days(text: str) -> int:
     """Return a number of days, 0 to 365."""
     return _number(text, 0, RETENTION_DAYS_MAX, f"a number of days (0 to {RETENTION_DAYS_MAX})")
+
+
+def rehydrate_seconds(text: str) -> int:
+    """Return a number of seconds, 0 to 30 days."""
+    return _number(text, 0, REHYDRATE_SECONDS_MAX, f"a number of seconds (0 to {REHYDRATE_SECONDS_MAX})")
 
 
 def message_count(text: str) -> int:

@@ -11,7 +11,15 @@ from typing import NoReturn, TypeAlias
 
 from lazulite import __version__
 from lazulite.cli import address_flags, sas_flags, serve_flags
-from lazulite.cli.flag_types import DEFAULT_LOCATION, database, message_count, retention_days, store, switch
+from lazulite.cli.flag_types import (
+    DEFAULT_LOCATION,
+    database,
+    message_count,
+    rehydrate_seconds,
+    retention_days,
+    store,
+    switch,
+)
 from lazulite.cli.help_texts import (
     BLOB_EXAMPLES,
     COPY_EXAMPLES,
@@ -46,6 +54,12 @@ SWITCH_FLAGS = (
     ("--versioning", switch, "on|off", "keep the previous state of a blob as a version"),
     ("--container-retention-days", retention_days, "N", "keep deleted containers N days, up to 365; 0: do not"),
     ("--public-access", switch, "on|off", "let containers be public"),
+    (
+        "--rehydrate-after",
+        rehydrate_seconds,
+        "N",
+        "let blobs leave Archive N seconds late; 0: at once",
+    ),
 )
 """The flag, type and help of each switch of an account (`auth.accounts.switches`)."""
 

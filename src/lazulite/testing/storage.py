@@ -90,6 +90,7 @@ class Storage:
         versioning: bool | None = None,
         container_retention_days: int | None = None,
         public_access: bool | None = None,
+        rehydrate_after: int | None = None,
     ) -> Account:
         """Return an account, added if it is not there yet.
 
@@ -99,10 +100,12 @@ class Storage:
             versioning: whether a write keeps the previous state of a blob; None leaves it, and is off for a new one.
             container_retention_days: how long a deleted container can be restored, 0 to 365; None likewise, and 0.
             public_access: whether containers can be public; None likewise, and off.
+            rehydrate_after: how many seconds an archived blob takes to be in another tier; None likewise, and 0.
         """
         name = name or f"t{uuid.uuid4().hex[:23]}"
         account = ServedAccount(name, (hashlib.sha512(f"lazulite.testing {name}".encode()).digest(),))
-        given = zip(Switches._fields, (versioning, container_retention_days, public_access), strict=True)
+        values = (versioning, container_retention_days, public_access, rehydrate_after)
+        given = zip(Switches._fields, values, strict=True)
         changes = {switch: value for switch, value in given if value is not None}
         added: Future[Account] = Future()
         self._loop.call_soon_threadsafe(lambda: added.set_result(self._add(account, changes)))

@@ -29,10 +29,10 @@ def switches(directory: AccountDirectory, name: str) -> Switches:
 
 
 def test_the_defaults_are_azures() -> None:
-    assert DEFAULTS == (False, 0, False)
+    assert DEFAULTS == (False, 0, False, 0)
 
 
-@given(st.builds(Switches, st.booleans(), st.integers(0, 365), st.booleans()))
+@given(st.builds(Switches, st.booleans(), st.integers(0, 365), st.booleans(), st.integers(0, 2_592_000)))
 def test_switches_are_read_as_they_were_written(given: Switches) -> None:
     assert Switches.read(given.write()) == given
     accounts = {"one": StoredAccount((b"1", b"2"), 5, given), "two": StoredAccount((b"3", b"4"))}
@@ -54,6 +54,8 @@ def test_a_switch_of_a_newer_lazulite_is_ignored() -> None:
         {"container_retention_days": "1"},
         {"container_retention_days": 366},
         {"container_retention_days": -1},
+        {"rehydrate_after": 2_592_001},
+        {"rehydrate_after": 1.5},
         ["versioning"],
     ],
 )

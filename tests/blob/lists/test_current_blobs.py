@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from lazulite.blob.lists import current_blobs
 from lazulite.blob.lists.current_blobs import CurrentBlobs
 from lazulite.blob.lists.listed import listed_blob
-from lazulite.blob.model.blob import NO_HEADERS, Archive, Blob, BlobType, ContentHeaders, Copy
+from lazulite.blob.model.blob import NO_HEADERS, Blob, BlobType, ContentHeaders, Copy, Rehydration
 from lazulite.blob.model.lease import INFINITE, Lease
 from lazulite.blob.payload.listing import BlobPage, RowWriter
 
@@ -41,7 +41,7 @@ OTHERS = st.sampled_from(
         {"lease": Lease(UUID(int=1), INFINITE, None)},
         {"sealed": True, "sequence": 7},
         {"tier": "Cool", "tier_changed": NOW},
-        {"tier": "Archive", "archive": Archive("Hot", "High")},
+        {"tier": "Archive", "archive": Rehydration("Hot", "High", NOW + 10**9)},
         {"copy": Copy("i", "http://h/a&b", "success", "1/1", NOW)},
         {"deleted": NOW, "expires": NOW + 1},
     ]

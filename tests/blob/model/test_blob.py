@@ -7,7 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lazulite.blob.model.blob import Archive, Blob, BlobType, ContentHeaders, Copy, etag_of, read_blob, shown_source
+from lazulite.blob.model.blob import (
+    Blob,
+    BlobType,
+    ContentHeaders,
+    Copy,
+    Rehydration,
+    etag_of,
+    read_blob,
+    shown_source,
+)
 from lazulite.blob.model.lease import Lease
 
 _TEXT = st.text(max_size=20)
@@ -32,7 +41,7 @@ BLOBS = st.builds(
     sealed=st.booleans(),
     tier=_TEXT,
     tier_changed=_TICKS,
-    archive=st.none() | st.builds(Archive, _TEXT, _TEXT),
+    archive=st.none() | st.builds(Rehydration, _TEXT, _TEXT, _TICKS),
     copy=st.none() | st.builds(Copy, _TEXT, _TEXT.map(shown_source), _TEXT, _TEXT, _TICKS, _TEXT),
     version=_TICKS,
     deleted=_TICKS,
@@ -85,3 +94,15 @@ def test_an_etag_counts_ticks_since_year_1() -> None:
 def test_a_row_is_small() -> None:
     blob = Blob(type=BlobType.BLOCK, modified=10**17, created=10**17, lease=Lease(UUID(int=1), -1, None))
     assert len(blob.to_bytes()) < 200
+
+
+def test_a_rehydration_ends_by_time() -> None:
+    pending = Blob(type=BlobType.BLOCK, modified=1, created=1, tier="Archive", archive=Rehydration("Hot", "High", 5))
+    assert pending.at(4) is pending
+    back = pending.at(5)
+    assert (back.tier, back.tier_changed, back.archive) == ("Hot", 5, None)
+
+
+def test_a_rehydration_that_was_stored_without_its_end_is_over() -> None:
+    stored = b'{"type":"BlockBlob","modified":1,"created":1,"tier":"Archive","archive":["Cool","Standard"]}\n'
+    assert read_blob(stored).at(1).tier == "Cool"

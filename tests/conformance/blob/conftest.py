@@ -1,12 +1,12 @@
 """The Blob service under test: that of `LAZULITE_TEST_BLOB_ENDPOINT`, or of a server of our own.
 
 Leases end by time. The clock of a server in this process is put forward; elsewhere the tests wait.
-A server of our own has a second account, which keeps versions.
+A server of our own has other accounts, which have switches on.
 """
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -33,19 +33,20 @@ from .resources import Resource
 
 Pass = Callable[[float], None]
 """Lets seconds pass for the service."""
-VERSIONED = "versioned"
-"""The account that keeps versions."""
+VERSIONED, REHYDRATING = "versioned", "rehydrating"
+SWITCHED = {VERSIONED: Switches(versioning=True), REHYDRATING: Switches(rehydrate_after=3600)}
+"""Accounts that keep versions, and whose blobs take an hour to leave Archive."""
 New = Callable[[str], Resource]
 """Makes a blob of a kind, or a container."""
 
 
 class _Tested(NamedTuple):
     endpoint: Endpoint
+    switched: Mapping[str, Endpoint]
+    """The accounts that have switches on, by name, as far as there are such."""
     pass_seconds: Pass = time.sleep
     clock: Callable[[], float] = time.time
     """The time of the service."""
-    versioned: Endpoint | None = None
-    """Of the account that keeps versions; None: there is none."""
 
 
 @pytest.fixture(scope="session")
@@ -54,7 +55,7 @@ def _tested(tmp_path_factory: pytest.TempPathFactory) -> Iterator[_Tested]:
     key = os.environ.get("LAZULITE_TEST_KEY", DEVELOPMENT_KEY)
     url = os.environ.get("LAZULITE_TEST_BLOB_ENDPOINT")
     if url:
-        yield _Tested(Endpoint.parse(url, account, key))
+        yield _Tested(Endpoint.parse(url, account, key), {})
     elif in_process():
         ahead = [0.0]
 
@@ -65,24 +66,24 @@ def _tested(tmp_path_factory: pytest.TempPathFactory) -> Iterator[_Tested]:
             return time.time() + ahead[0]
 
         with lazulite.testing.server(clock=lambda: datetime.fromtimestamp(clock(), UTC)) as storage:
-            other = storage.account(VERSIONED, versioning=True)
-            versioned = Endpoint.parse(other.blob_endpoint, other.name, other.key)
+            found = [storage.account(name, **switches._asdict()) for name, switches in SWITCHED.items()]
+            switched = {each.name: Endpoint.parse(each.blob_endpoint, each.name, each.key) for each in found}
             development = Endpoint.parse(storage.development.blob_endpoint, account, key)
-            yield _Tested(development, pass_seconds, clock, versioned)
+            yield _Tested(development, switched, pass_seconds, clock)
     else:
         location = tmp_path_factory.mktemp("blob") / "data"
         _add_accounts(location)
         with serving(location, "--services", "table,blob", "--blob-port", "0") as server:
-            found = server.account
-            versioned = Endpoint.parse(found.blob_endpoint.replace(found.name, VERSIONED), VERSIONED, found.key)
-            yield _Tested(Endpoint.parse(found.blob_endpoint, found.name, found.key), versioned=versioned)
+            url, own, key = server.account.blob_endpoint, server.account.name, server.account.key
+            switched = {name: Endpoint.parse(url.replace(own, name), name, key) for name in SWITCHED}
+            yield _Tested(Endpoint.parse(url, own, key), switched)
 
 
 def _add_accounts(location: Path) -> None:
-    """Add the development account and the one that keeps versions, with one key, to a store before its first start."""
+    """Add the development account and those with switches, with one key, to a store before its first start."""
     dsn = store_at(location).variables.get(DATABASE)
     store = account_file(location) if dsn is None else DatabaseAccounts(PostgresSettings(dsn=dsn))
-    switches = {DEVELOPMENT.name: DEVELOPMENT.switches, VERSIONED: Switches(versioning=True)}
+    switches = {DEVELOPMENT.name: DEVELOPMENT.switches, **SWITCHED}
     store.edit(lambda _: {name: StoredAccount(DEVELOPMENT.keys * 2, switches=each) for name, each in switches.items()})
 
 
@@ -118,12 +119,27 @@ def container(blobs: Blobs) -> Iterator[Container]:
 @pytest.fixture(scope="session")
 def versioned(_tested: _Tested) -> Iterator[Container]:
     """A container of an account that keeps versions, for blobs of tests' own."""
-    if _tested.versioned is None:
+    if VERSIONED not in _tested.switched:
         pytest.skip("this endpoint has no account that is known to keep versions")
-    client = Client(_tested.versioned, _tested.clock)
+    client = Client(_tested.switched[VERSIONED], _tested.clock)
     container = Container(Blobs(client), new_name())
     container.send("PUT", query="restype=container").expect(201)
     yield container
+    container.send("DELETE", query="restype=container")
+    client.close()
+
+
+@pytest.fixture
+def archived(_tested: _Tested) -> Iterator[Resource]:
+    """An archived blob of ten bytes, in an account whose blobs take an hour to leave Archive."""
+    if REHYDRATING not in _tested.switched:
+        pytest.skip("there is no account that rehydrates its blobs in an hour")
+    client = Client(_tested.switched[REHYDRATING], _tested.clock)
+    container = Container(Blobs(client), new_name())
+    container.send("PUT", query="restype=container").expect(201)
+    blob = Resource(container, "archived")
+    blob.put(b"0123456789", {"x-ms-access-tier": "Archive"}).expect(201)
+    yield blob
     container.send("DELETE", query="restype=container")
     client.close()
 

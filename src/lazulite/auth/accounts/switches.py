@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import NamedTuple, Self
 
 RETENTION_DAYS_MAX = 365
+REHYDRATE_SECONDS_MAX = 30 * 24 * 3600
 
 
 class Switches(NamedTuple):
@@ -15,6 +16,8 @@ class Switches(NamedTuple):
     """How long a deleted container can be restored, in days up to 365; 0: not at all."""
     public_access: bool = False
     """Whether containers can be public. Without it, public containers are private."""
+    rehydrate_after: int = 0
+    """How long an archived blob takes to be in another tier, in seconds up to 30 days; 0: it is at once."""
 
     @classmethod
     def read(cls, stored: Mapping[str, object]) -> Self:
@@ -23,12 +26,14 @@ class Switches(NamedTuple):
         Raises:
             ValueError: a value is not one.
         """
-        versioning, days, public_access = ({**cls._field_defaults, **stored}[name] for name in cls._fields)
+        versioning, days, public_access, seconds = ({**cls._field_defaults, **stored}[name] for name in cls._fields)
         if not (isinstance(versioning, bool) and isinstance(public_access, bool)):
             raise ValueError("a switch is neither on nor off")
         if type(days) is not int or not 0 <= days <= RETENTION_DAYS_MAX:
             raise ValueError("the days are no number in their range")
-        return cls(versioning, days, public_access)
+        if type(seconds) is not int or not 0 <= seconds <= REHYDRATE_SECONDS_MAX:
+            raise ValueError("the seconds are no number in their range")
+        return cls(versioning, days, public_access, seconds)
 
     def write(self) -> Mapping[str, bool | int]:
         """Return what is stored: the switches that differ from the defaults."""

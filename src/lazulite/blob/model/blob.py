@@ -8,7 +8,7 @@ a larger blob are one content (`content`), or a list of blocks (`list`) in rows 
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -45,6 +45,8 @@ class ContentHeaders(NamedTuple):
 
 
 NO_HEADERS = ContentHeaders()
+ARCHIVE = "Archive"
+"""The tier whose blobs cannot be read."""
 
 
 SHOWN_PARAMETERS = frozenset({"snapshot", "versionid", "sharesnapshot"})
@@ -64,12 +66,14 @@ class Copy(NamedTuple):
     description: str = ""
 
 
-class Archive(NamedTuple):
+class Rehydration(NamedTuple):
     """How a blob that was archived comes back."""
 
     target: str
     """The tier that it gets."""
     priority: str
+    due: int = 0
+    """When it has that tier, in ticks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +108,8 @@ class Blob:
     """The tier that was set; "": the default, inferred."""
     tier_changed: int = 0
     """In ticks; 0: never."""
-    archive: Archive | None = None
+    archive: Rehydration | None = None
+    """How it leaves the tier Archive; None: it does not."""
     copy: Copy | None = None
     version: int = 0
     """The version's id in ticks; 0: it was written while the account kept no versions."""
@@ -133,6 +138,13 @@ class Blob:
         if self.list:
             return f"x{self.list}"
         return "" if self.content is None else f"c{self.content}"
+
+    def at(self, now: int) -> "Blob":
+        """Return the blob as it is at a time, in ticks: its rehydration ends by time alone."""
+        ends = self.archive
+        if ends is None or now < ends.due:
+            return self
+        return replace(self, tier=ends.target, tier_changed=ends.due, archive=None)
 
     def to_bytes(self) -> bytes:
         """Return the stored form."""
@@ -182,7 +194,7 @@ _DECODERS: Mapping[str, Callable[[Any], object]] = {
     "metadata": _pairs,
     "tags": _pairs,
     "lease": lambda given: Lease(UUID(given[0]), *given[1:]),
-    "archive": lambda given: Archive(*given),
+    "archive": lambda given: Rehydration(*given),
     # A row of an earlier version may have the whole URL.
     "copy": lambda given: Copy(given[0], shown_source(given[1]), *given[2:]),
 }

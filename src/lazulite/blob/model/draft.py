@@ -27,15 +27,15 @@ class Draft:
         rows: the rows that the commit named; `LEDGER` and `CURRENT` are among them.
         values: their values.
         now: the time of the commit, in ticks.
-        present: the time by which leases end, in ticks.
+        present: the time by which leases and rehydrations end, in ticks.
     """
 
     def __init__(self, rows: Sequence[str], values: Sequence[bytes | None], now: int, present: int) -> None:
         self._values = dict(zip(rows, values, strict=True))
         self._changes: dict[str, bytes | None] = {}
         stored = self._values[CURRENT]
-        self.found = None if stored is None else read_blob(stored)
-        """The current blob, as it is stored."""
+        self.found = None if stored is None else read_blob(stored).at(present)
+        """The current blob, as it is at present."""
         self._is_deleted = self.found is not None and bool(self.found.deleted)
         """Whether the current blob of the change is deleted but kept."""
         self.found_ledger = read_ledger(self._values[LEDGER])
@@ -64,11 +64,11 @@ class Draft:
         return CURRENT if self.found is not None and self.found.is_version(row) else row
 
     def blob(self, row: str) -> Blob | None:
-        """Return the blob, snapshot or version that is stored in a row. Raises `RowNeededError`."""
+        """Return the blob, snapshot or version of a row, as it is at present. Raises `RowNeededError`."""
         if row == CURRENT:
             return self.found
         value = self.value(row)
-        return None if value is None else read_blob(value)
+        return None if value is None else read_blob(value).at(self.present)
 
     def put(self, row: str, value: bytes | None) -> None:
         """Write a row; None deletes it. Raises `RowNeededError`."""

@@ -4,7 +4,7 @@ A copy ends before its response, so no copy is ever pending.
 """
 
 from base64 import b64decode, b64encode
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import aclosing
 from dataclasses import replace
 from uuid import UUID
@@ -13,13 +13,13 @@ from lazulite.blob.call import Call
 from lazulite.blob.headers.request import DEFAULT_TYPE, read_content_headers, read_flag
 from lazulite.blob.headers.response import written
 from lazulite.blob.limits import PUT_BLOB_BYTES_MAX
-from lazulite.blob.model.blob import Blob, BlobType, ContentHeaders, Copy, shown_source
+from lazulite.blob.model.blob import ARCHIVE, Blob, BlobType, ContentHeaders, Copy, shown_source
 from lazulite.blob.model.byte_range import read_source_range
 from lazulite.blob.model.draft import Draft
 from lazulite.blob.operations.creation import Creation
 from lazulite.blob.operations.put_blob import check_length, create_blob
-from lazulite.blob.operations.tiers import ARCHIVE
-from lazulite.blob.presence import present
+from lazulite.blob.operations.tiers import TIER, moved, read_priority
+from lazulite.blob.presence import online, present
 from lazulite.blob.storage.catalog import Container
 from lazulite.blob.transfers.digests import Digests
 from lazulite.blob.transfers.duplicate import Duplicate
@@ -45,7 +45,7 @@ async def copy_blob(call: Call) -> Response:
     is_sync = read_flag(headers, "x-ms-requires-sync")
     use = SourceUse.SYNC_COPY if is_sync else SourceUse.COPY
     retention, container = await call.retention(), await call.container()
-    async with open_source(call, use, allows_archived="x-ms-access-tier" in headers) as source:
+    async with open_source(call, use, allows_archived=_is_online_tier(headers)) as source:
         blob = source.blob
         if is_sync and blob.length > SYNC_BYTES_MAX:
             raise ServiceError("CannotVerifyCopySource", status=409)
@@ -84,6 +84,7 @@ class _Copying:
         self._seals = read_flag(headers, "x-ms-seal-blob", default=blob.sealed)
         if self._seals and blob.type is not BlobType.APPEND:
             raise invalid_header("x-ms-seal-blob", "true")
+        self._priority, self._seconds = read_priority(headers, call.version), call.switches.rehydrate_after
         self._keeps_metadata = not any(name.startswith(METADATA_PREFIX) for name in headers)
         self.creation = creation
         self.id = str(UUID(int=call.context.random.getrandbits(128), version=4))
@@ -97,23 +98,21 @@ class _Copying:
         """Write the destination, with the bytes that were made for it. Raises as `_allow`."""
         allowed, blob = self.allow(draft), self._blob
         copy = Copy(self.id, self._source, "success", f"{made.length}/{made.length}", draft.now)
-        self.last[:] = [
-            self.creation.put(
-                draft,
-                replace(
-                    allowed,
-                    metadata=blob.metadata if self._keeps_metadata else allowed.metadata,
-                    length=made.length,
-                    inline=made.inline,
-                    content=made.content,
-                    list=made.list,
-                    blocks=blob.blocks,
-                    sequence=blob.sequence,
-                    sealed=self._seals,
-                    copy=copy,
-                ),
-            )
-        ]
+        copied = replace(
+            allowed,
+            metadata=blob.metadata if self._keeps_metadata else allowed.metadata,
+            length=made.length,
+            inline=made.inline,
+            content=made.content,
+            list=made.list,
+            blocks=blob.blocks,
+            sequence=blob.sequence,
+            sealed=self._seals,
+            copy=copy,
+        )
+        if blob.tier == ARCHIVE:
+            copied = moved(replace(copied, tier=ARCHIVE), copied.tier, self._priority, draft, self._seconds)
+        self.last[:] = [self.creation.put(draft, copied)]
 
 
 async def _commit_fetched(
@@ -155,6 +154,11 @@ async def abort_copy(call: Call) -> Response:
     raise ServiceError("NoPendingCopyOperation")
 
 
+def _is_online_tier(headers: Mapping[str, str]) -> bool:
+    """Tell whether a request names a tier for its copy whose blobs can be read."""
+    return headers.get(TIER, ARCHIVE).lower() != ARCHIVE.lower()
+
+
 def _allow(call: Call, draft: Draft, creation: Creation) -> Blob:
     """Return the destination without its bytes, if what is stored allows it.
 
@@ -169,6 +173,5 @@ def _allow(call: Call, draft: Draft, creation: Creation) -> Blob:
         raise ServiceError("InfiniteLeaseDurationRequired")
     if found.type is not allowed.type:
         raise ServiceError("InvalidBlobType")
-    if found.tier == ARCHIVE:
-        raise ServiceError("BlobArchived")
+    online(found)
     return replace(allowed, created=found.created)

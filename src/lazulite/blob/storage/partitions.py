@@ -20,7 +20,7 @@ class Partitions:
     Args:
         engine: holds the rows.
         clock: the time, for commits that another process runs.
-        present: the time by which leases end; None: that of the commit.
+        present: the time by which leases and rehydrations end; None: that of the commit.
         remote: whether the engine is another process, which runs only commit functions that are plain data.
     """
 
@@ -31,11 +31,14 @@ class Partitions:
         self._remote = remote
 
     async def get(self, space: int, name: str, row: str = CURRENT) -> Blob | None:
-        """Return a blob, snapshot or version; None if there is none."""
+        """Return a blob, snapshot or version, as it is now; None if there is none."""
         value = self._engine.get_now(space, name, row)
         if value is UNKNOWN:
             value = await self._engine.get(space, name, row)
-        return None if value is None else read_blob(value)
+        if value is None:
+            return None
+        blob = read_blob(value)
+        return blob if blob.archive is None else blob.at((self._present or self._clock)())
 
     async def locate(self, space: int, name: str, row: str) -> tuple[str, Blob | None]:
         """Return the row that has a blob, snapshot or version, and what it has; None for one that is deleted or absent.
