@@ -177,7 +177,7 @@ class Verb(Enum):
     @property
     def needs_id(self) -> bool:
         """Whether it needs the id of a lease that is held. Others reject a wrong one."""
-        return self not in (Verb.TIER, Verb.SNAPSHOT)
+        return self is not Verb.SNAPSHOT
 
     @property
     def sets_etag(self) -> bool:
@@ -252,7 +252,7 @@ class Write(NamedTuple):
         if self.verb is Verb.COPY and self.given is not None and lease is not None and not lease.infinite:
             yield "InfiniteLeaseDurationRequired"
         if self.condition == ABSENT:
-            if blob is not None:
+            if blob is not None and (self.given is None or self.verb is Verb.COPY):
                 yield "BlobAlreadyExists"
         elif self.condition is not None and (blob is None or self.condition not in (ANY, blob.writer)):
             yield "ConditionNotMet"

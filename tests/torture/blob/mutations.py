@@ -6,13 +6,17 @@ from contextlib import suppress
 from dataclasses import replace
 from uuid import UUID
 
+from lazulite.blob.call import Call
+from lazulite.blob.headers.preconditions import LeaseUse, Preconditions
 from lazulite.blob.model.conditions import Conditions, Outcome
 from lazulite.blob.model.draft import Decide, Draft
 from lazulite.blob.model.lease import Lease, LeaseError, acquire
 from lazulite.blob.model.ledger import Ledger
-from lazulite.blob.operations import append_blob, blocks, change_blob, creation, delete_blob, leases, pages, tags
+from lazulite.blob.operations import creation, leases
 from lazulite.blob.operations.new_list import NewList
+from lazulite.blob.routes import ROUTES
 from lazulite.blob.storage.partitions import Partitions
+from lazulite.service.routing import Operation
 
 
 def two_holders() -> None:
@@ -27,26 +31,43 @@ def two_holders() -> None:
     vars(leases)["acquire"] = give
 
 
+def _without_lease(*operations: str) -> None:
+    for route in ROUTES.rows:
+        if route.operation in operations:
+            object.__setattr__(route, "run", _unleased(route.run))
+
+
+def _unleased(run: Callable[[Call], Operation]) -> Callable[[Call], Operation]:
+    """Return an operation that keeps the lease, and does not ask for its id."""
+
+    def unchecked(call: Call) -> Operation:
+        operation = run(call)  # It reads the preconditions; nothing else of it runs yet.
+        row, conditions, _ = call.preconditions
+        call.preconditions = Preconditions(row._replace(lease=LeaseUse.IGNORED), conditions)
+        return operation
+
+    return unchecked
+
+
 def unchecked_lease() -> None:
-    """Let every commit of a write keep the lease, and not ask for its id."""
-    for module in (change_blob, creation, delete_blob):
-        vars(module)["lease_for_write"] = lambda lease, *_: lease
+    """Let writes of a whole blob and of its properties keep the lease, and not ask for its id."""
+    _without_lease("PutBlob", "PutBlobFromURL", "PutBlockList", "CopyBlob", "DeleteBlob")
+    _without_lease("SetBlobMetadata", "SetBlobProperties", "SealAppendBlob")
 
 
 def unchecked_append() -> None:
-    """Let Append Block keep the lease, and not ask for its id."""
-    vars(append_blob)["lease_for_write"] = lambda lease, *_: lease
+    """Let Append Block do so."""
+    _without_lease("AppendBlock", "AppendBlockFromURL")
 
 
 def unchecked_pages() -> None:
     """Let Put Page do so."""
-    vars(pages)["lease_for_write"] = lambda lease, *_: lease
+    _without_lease("PutPage", "PutPageFromURL")
 
 
 def unchecked_tags_and_blocks() -> None:
-    """Let Set Blob Tags and Put Block do so."""
-    for module in (blocks, tags):
-        vars(module)["lease_for_write"] = lambda lease, *_: lease
+    """Let Set Blob Tags, Set Blob Tier and Put Block do so."""
+    _without_lease("SetBlobTags", "SetBlobTier", "PutBlock", "PutBlockFromURL")
 
 
 def check_then_commit() -> None:
