@@ -6,10 +6,10 @@ from functools import cache
 
 import pytest
 
-import lazulite.queue
-import lazulite.table  # noqa: F401 - they register their codes
+import lazulite.queue  # noqa: F401 - it registers its codes
 from lazulite.blob.errors import CONTAINER_MESSAGES, MESSAGES
 from lazulite.protocol.errors import CATALOGUE
+from lazulite.table.errors import MESSAGES as TABLE_MESSAGES
 
 from .docs_support import ROOT, page_text, table_rows
 
@@ -46,8 +46,8 @@ def test_the_other_codes_are_listed_as_never_returned() -> None:
     assert set(re.findall(r"`(\w+)`", text)) == CATALOGUE.keys() - returned()
 
 
-def test_other_messages_are_those_of_blobs_and_containers() -> None:
-    expected = [("Blob service", MESSAGES), ("container", CONTAINER_MESSAGES)]
+def test_other_messages_are_those_of_services_and_containers() -> None:
+    expected = [("Blob service", MESSAGES), ("container", CONTAINER_MESSAGES), ("Table service", TABLE_MESSAGES)]
     rows = [row for row in table_rows(PAGE) if len(row) == 3 and row[0].startswith("`")]
     assert rows == [[f"`{code}`", where, text] for where, messages in expected for code, text in messages.items()]
 

@@ -83,6 +83,7 @@ def test_unsupported_pairs_are_405(table: Table, method: str, path: str) -> None
     message = "The requested method is not allowed on the specified resource."
     assert answer.rejection == (405, answer.rejection.code, message)
     assert answer.rejection.code in {"MethodNotAllowed", "UnsupportedHttpVerb"}
+    assert "GET" in answer.required("Allow")
 
 
 def test_post_to_an_entity(table: Table) -> None:

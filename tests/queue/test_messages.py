@@ -9,7 +9,7 @@ import pytest
 from lazulite.engine.contract import EngineUnavailableError, SpaceDroppedError
 from lazulite.protocol.clock import TICKS_PER_SECOND
 from lazulite.queue.catalog import Queue
-from lazulite.queue.messages import QUEUES_MAX, ExpiryError, Messages
+from lazulite.queue.messages import QUEUES_MAX, Messages
 from lazulite.queue.model.expirations import SLOT_TICKS
 from lazulite.queue.model.lookahead import ROWS_MAX
 from lazulite.queue.model.message import Message
@@ -86,11 +86,18 @@ async def test_receipts_of_one_time_differ(world: World) -> None:
     assert await world.delete(second)
 
 
-async def test_an_update_beyond_the_expiration_is_rejected(world: World) -> None:
+async def test_an_update_may_hide_a_message_beyond_its_expiration(world: World) -> None:
     put = await world.put(ttl=10)
-    with pytest.raises(ExpiryError):
-        await world.messages.update(world.queue, put.id, receipt(put), 11, b"b")
-    assert [message.text for message in await world.get()] == [b"a"]
+    updated = await world.messages.update(world.queue, put.id, receipt(put), 11, b"b")
+    assert updated is not None
+    assert updated.visible > updated.expires
+    world.advance(9)
+    assert await world.get() == []
+    world.advance(1)
+    assert not await world.delete(updated)
+    world.advance(3600)
+    assert await world.get() == []
+    assert await world.messages.remove_expired() == 1
 
 
 async def test_expired_messages_are_gone(world: World) -> None:

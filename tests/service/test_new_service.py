@@ -69,8 +69,8 @@ async def test_common_headers_and_errors_in_xml(world: World) -> None:
 @pytest.mark.parametrize(
     ("method", "path", "query", "version", "code"),
     [
-        ("DELETE", "a", "", VERSION, "MethodNotAllowed"),
-        ("GET", "a", "comp=lock", VERSION, "MethodNotAllowed"),
+        ("DELETE", "a", "", VERSION, "UnsupportedHttpVerb"),
+        ("GET", "a", "comp=lock", VERSION, "UnsupportedHttpVerb"),
         ("GET", "a", "comp=acl", VERSION, "InvalidQueryParameterValue"),
         ("PUT", "a", "comp=lock", "2019-12-31", "InvalidQueryParameterValue"),
         ("PUT", "a", "comp=lock", "2020-01-01", "ResourceNotFound"),

@@ -333,8 +333,12 @@ class _Routes(Routes[Call]):
 
     def rejection(self, call: Call, component: str) -> ServiceError:
         """See `Routes.rejection`."""
-        is_account = call.resource.kind is _SERVICE and not component
-        return unknown_component() if is_account else super().rejection(call, component)
+        kind = call.resource.kind
+        if kind is _SERVICE and not component:
+            return unknown_component()
+        if kind is not _SERVICE and component.startswith("service/"):
+            return self.foreign(kind)
+        return super().rejection(call, component)
 
 
 ROUTES: Routes[Call] = _Routes(*(_with_preconditions(_of_current(form)) for route in _TABLE for form in _forms(route)))

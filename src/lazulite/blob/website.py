@@ -18,12 +18,13 @@ from lazulite.blob.resource import named_path
 from lazulite.engine.contract import EngineUnavailableError, SpaceDroppedError
 from lazulite.protocol.addressing import Addressing
 from lazulite.protocol.errors import ServiceError
+from lazulite.protocol.header_errors import unsupported_verb
 from lazulite.protocol.message import Request, Response
 from lazulite.protocol.version import NEWEST
 from lazulite.service.blob_properties import StaticWebsite
 from lazulite.service.common_fields import CommonFields
 
-_METHODS = frozenset({"GET", "HEAD"})
+_METHODS = ("GET", "HEAD")
 _PASSED_ON = ("range", "if-match", "if-none-match", "if-modified-since", "if-unmodified-since")
 """The fields of a request that count as in Get Blob."""
 _GRANT = Grant("anonymous", LEVELS["blob"], scope=BlobScope(WEB))
@@ -83,7 +84,7 @@ class Website:
             EngineUnavailableError: the store cannot be read.
         """
         if request.method not in _METHODS:
-            raise ServiceError("UnsupportedHttpVerb")
+            raise unsupported_verb(_METHODS)
         address = self._addressing.locate(request)
         account, path = address.account, quote(named_path(address.resource))
         if not self._is_account(account):

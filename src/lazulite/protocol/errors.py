@@ -61,7 +61,7 @@ CATALOGUE: dict[str, tuple[int, str]] = {
     ),
     "MetadataTooLarge": (400, "The size of the specified metadata exceeds the maximum size permitted."),
     "MethodNotAllowed": (405, "The requested method is not allowed on the specified resource."),
-    "MissingContentLengthHeader": (411, "The Content-Length header was not specified."),
+    "MissingContentLengthHeader": (411, "Content-Length HTTP header is missing."),
     "MissingRequiredHeader": (400, "A required HTTP header was not specified."),
     "MissingRequiredQueryParameter": (
         400,
@@ -84,7 +84,7 @@ CATALOGUE: dict[str, tuple[int, str]] = {
     "ResourceNotFound": (404, "The specified resource does not exist."),
     "ServerBusy": (503, "The server is currently unable to receive requests. Please retry your request."),
     "UnsupportedHeader": (400, "One of the HTTP headers specified in the request is not supported."),
-    "UnsupportedHttpVerb": (405, "The requested method is not allowed on the specified resource."),
+    "UnsupportedHttpVerb": (405, "The resource doesn't support specified Http Verb."),
     "UnsupportedQueryParameter": (
         400,
         "One of the query parameters specified in the request URI is not supported.",

@@ -5,6 +5,8 @@ SHORT_TEXT_BYTES_MAX = 8 * 1024
 """Before `LONG_TEXT_SINCE`."""
 BODY_BYTES_MAX = 512 * 1024
 """Bytes of the XML around a text: each byte of it may be an escape of six characters."""
+BODY_BYTES_STATED = 131_584
+"""The bound of a body that a rejection states, as recorded. *Unverified*: whether the service accepts more."""
 VISIBILITY_SECONDS_MAX = 7 * 24 * 3600
 SHORT_VISIBILITY_SECONDS_MAX = 2 * 3600
 """Before `LONG_VISIBILITY_SINCE`."""

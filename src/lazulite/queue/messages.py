@@ -31,10 +31,6 @@ _PEEK_BYTES_MAX = 1 << 22
 """More bytes than the texts of a peek have."""
 
 
-class ExpiryError(Exception):
-    """A message would expire before it becomes visible."""
-
-
 class _Known(NamedTuple):
     """A queue as this process knows it."""
 
@@ -172,13 +168,10 @@ class Messages:
     async def update(
         self, queue: Queue, message: UUID, receipt: Receipt, timeout_seconds: int, text: bytes | None
     ) -> Message | None:
-        """Make a message invisible for so long from now, with another text if there is one.
+        """Make a message invisible for so long from now, which may be beyond its expiry, with another text if given.
 
         Returns:
             The message; None if it is gone, or if the receipt is not its latest.
-
-        Raises:
-            ExpiryError: it would expire before.
         """
         shard = self._shard(queue, message)
         found = await self._find(shard, message, receipt)
@@ -187,8 +180,6 @@ class Messages:
 
         while True:
             updated = found.moved(shard.present() + timeout_seconds * TICKS_PER_SECOND, text)
-            if updated.visible > found.expires:
-                raise ExpiryError
             try:
                 await shard.commit([Move(found.place, updated)])
             except MessagesGoneError:

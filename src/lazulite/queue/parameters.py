@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from lazulite.queue import limits
 from lazulite.queue.model.receipt import SentReceipt, read_receipt
 from lazulite.queue.versions import LONG_TTL_SINCE, LONG_VISIBILITY_SINCE
-from lazulite.service.parameters import invalid, read_number, require
+from lazulite.service.parameters import invalid, read_number
 
 _NO_END = "-1"
 _LESS_THAN_ONE = re.compile(r"-[0-9]+|\+?0+")
@@ -58,13 +58,12 @@ def check_delay(parameters: Mapping[str, str], delay: int, ttl: int | None) -> N
         raise invalid("visibilitytimeout", text, "messagettl must be greater than visibilitytimeout")
 
 
-def require_receipt(parameters: Mapping[str, str]) -> SentReceipt:
-    """Return the `popreceipt`.
+def receipt_of(text: str) -> SentReceipt:
+    """Return the `popreceipt` of a text.
 
     Raises:
-        ServiceError: `MissingRequiredQueryParameter`, `InvalidQueryParameterValue`.
+        ServiceError: `InvalidQueryParameterValue`.
     """
-    text = require(parameters, "popreceipt")
     try:
         return read_receipt(text)
     except ValueError:

@@ -60,7 +60,8 @@ def read_text(body: bytes, version: str) -> Steps[bytes]:
         raise xml.invalid_document("QueueMessage needs one MessageText, which holds text only.", root.place)
     text = nodes[0].text.encode()
     if len(text) > _most(version):
-        raise ServiceError("RequestBodyTooLarge", details=[("MaxLimit", str(_most(version)))])
+        most = limits.BODY_BYTES_STATED if len(body) > limits.BODY_BYTES_STATED else _most(version)
+        raise ServiceError("RequestBodyTooLarge", details=[("MaxLimit", str(most))])
     return text
 
 

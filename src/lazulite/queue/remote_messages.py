@@ -8,18 +8,15 @@ from collections.abc import Mapping, Sequence
 from uuid import UUID
 
 from lazulite.engine.remote.channel import Plain
-from lazulite.engine.remote.codec import Encoding
 from lazulite.engine.remote.messages import Primary, Procedure
 from lazulite.queue.catalog import Queue
-from lazulite.queue.messages import ExpiryError, Messages
+from lazulite.queue.messages import Messages
 from lazulite.queue.model.message import Message
 from lazulite.queue.model.receipt import Receipt
 
 _PUT, _GET, _PEEK, _UPDATE, _DELETE, _COUNT = (
     f"queue.{name}" for name in ("put", "get", "peek", "update", "delete", "count")
 )
-
-QUEUE_REJECTIONS = (Encoding(ExpiryError, lambda _: None, lambda _: ExpiryError()),)
 
 
 class RemoteMessages:

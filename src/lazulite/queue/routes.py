@@ -3,7 +3,7 @@
 from lazulite.auth.grant import Requirement, either
 from lazulite.protocol.version import ACL_SINCE
 from lazulite.queue.call import Call
-from lazulite.queue.limits import BODY_BYTES_MAX
+from lazulite.queue.limits import BODY_BYTES_MAX, BODY_BYTES_STATED
 from lazulite.queue.operations.messages import (
     DeleteMessage,
     GetMessages,
@@ -64,7 +64,17 @@ ROUTES: Routes[Call] = Routes(
     Route(_QUEUE, "GET", "acl", "GetQueueAcl", get_acl, requires=_OWNER, since=ACL_SINCE),
     Route(_QUEUE, "HEAD", "acl", "GetQueueAcl", get_acl, requires=_OWNER, since=ACL_SINCE),
     Route(_QUEUE, "PUT", "acl", "SetQueueAcl", set_acl, requires=_OWNER, body=XML_BODY, since=ACL_SINCE),
-    Route(_MESSAGES, "POST", "", "PutMessage", put_message, requires=_PUT, body=BODY_BYTES_MAX, plan=PutMessage),
+    Route(
+        _MESSAGES,
+        "POST",
+        "",
+        "PutMessage",
+        put_message,
+        requires=_PUT,
+        body=BODY_BYTES_MAX,
+        body_stated=BODY_BYTES_STATED,
+        plan=PutMessage,
+    ),
     Route(_MESSAGES, "GET", "", "GetMessages", get_messages, requires=_GET, changes=True, plan=GetMessages),
     Route(_MESSAGES, "GET", _PEEKONLY, "PeekMessages", peek_messages, requires=_PEEK),
     Route(_MESSAGES, "DELETE", "", "ClearMessages", clear_messages, requires=_CLEAR),
@@ -86,6 +96,7 @@ ROUTES: Routes[Call] = Routes(
         update_message,
         requires=_UPDATE,
         body=BODY_BYTES_MAX,
+        body_stated=BODY_BYTES_STATED,
         since=UPDATE_MESSAGE_SINCE,
         plan=UpdateMessage,
         varies_parameter="popreceipt",

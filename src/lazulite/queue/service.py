@@ -4,7 +4,6 @@ from lazulite.queue.call import Call, Context, make_context
 from lazulite.queue.credentials import QUEUE_CREDENTIALS
 from lazulite.queue.model.expirations import EXPIRATIONS_SPACE
 from lazulite.queue.processes import PROCESSES_SPACE
-from lazulite.queue.remote_messages import QUEUE_REJECTIONS
 from lazulite.queue.resource import USUAL_PATH, Resource, parse_resource
 from lazulite.queue.routes import ROUTES, component
 from lazulite.queue.verification import QUEUES_SPACE
@@ -27,7 +26,6 @@ QUEUE: ServiceDefinition[Context, Resource, Call] = ServiceDefinition(
     spaces=(QUEUES_SPACE, EXPIRATIONS_SPACE, PROCESSES_SPACE),
     dropped_code="QueueNotFound",
     maintain_seconds=5,
-    rejections=QUEUE_REJECTIONS,
 )
 
 

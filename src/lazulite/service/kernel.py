@@ -32,6 +32,7 @@ from lazulite.service.rejection import Rejection
 from lazulite.service.request_plan import MatchedPlan, RequestPlans
 from lazulite.service.routing import PAGE, Route
 
+_TOO_LARGE = "RequestBodyTooLarge"
 _NO_PARAMETERS: Mapping[str, str] = {}
 
 
@@ -311,7 +312,16 @@ async def _receive_body(request: Request, route: Route[CallT]) -> None:
         ServiceError: `RequestBodyTooLarge`, or as `Request.receive_body`.
         ClientDisconnectedError: see there.
     """
-    if not route.streams:
-        await request.receive_body(route.framed_body(request.headers))
-    elif request.body_to_come and (request.body_to_come.length or 0) > route.framed_body(request.headers):
-        raise ServiceError("RequestBodyTooLarge", details=[("MaxLimit", str(route.body))])
+    most = route.framed_body(request.headers)
+    if route.streams:
+        if request.body_to_come and (request.body_to_come.length or 0) > most:
+            raise _too_large(route)
+        return
+    try:
+        await request.receive_body(most)
+    except ServiceError as error:
+        raise _too_large(route) if error.code == _TOO_LARGE else error from None
+
+
+def _too_large(route: Route[CallT]) -> ServiceError:
+    return ServiceError(_TOO_LARGE, details=[("MaxLimit", str(route.body_stated or route.body))])

@@ -10,6 +10,7 @@ from typing import Generic, Protocol, TypeAlias, TypeVar
 
 from lazulite.auth.grant import Requirement
 from lazulite.protocol.errors import ServiceError
+from lazulite.protocol.header_errors import unsupported_verb
 from lazulite.protocol.message import Request, Response
 from lazulite.protocol.xml import document as xml
 from lazulite.service.call import ServiceCall, ServiceContext, ServiceResource
@@ -26,6 +27,8 @@ NO_BODY = 0
 XML_BODY = xml.MAX_BYTES
 """The most bytes of an XML document."""
 _READS = frozenset({"GET", "HEAD"})
+_ANY = "*"
+"""No component has this name, as each is in lower case and of letters."""
 
 
 class Deadline(Enum):
@@ -74,6 +77,8 @@ class Route(Generic[CallT_contra]):
     """The permission; None: `requires_of` tells it, or the operation checks the permission of each of its parts."""
     body: int = NO_BODY
     """The most bytes of the request's body."""
+    body_stated: int = 0
+    """The bound that the rejection of a longer body states; 0: `body`."""
     framing: Callable[[Mapping[str, str]], int] | None = None
     """Takes the headers of a request to the most bytes that its body may have beside its content; None: it is bare."""
     streams: bool = False
@@ -112,12 +117,13 @@ class Routes(Generic[CallT_contra]):
     Args:
         rows: one for each operation; of two for one address, at most one is without headers. The one with the most
             headers of a request is its route.
+        verb_code: the code of a request whose method its resource does not have.
 
     Raises:
         ValueError: two rows are for the same requests.
     """
 
-    def __init__(self, *rows: Route[CallT_contra]) -> None:
+    def __init__(self, *rows: Route[CallT_contra], verb_code: str = "UnsupportedHttpVerb") -> None:
         self._rows: dict[tuple[object, str, str], tuple[Route[CallT_contra], ...]] = {}
         for row in sorted(rows, key=lambda row: -len(row.headers)):
             key = (row.kind, row.component, row.method)
@@ -126,7 +132,12 @@ class Routes(Generic[CallT_contra]):
                 raise ValueError(f"two routes for {key}")
             self._rows[key] = (*alike, row)
         self.rows = rows
-        self._addresses = {(row.kind, row.component) for row in rows}
+        self._verb_code = verb_code
+        self._methods: dict[tuple[object, str], dict[str, None]] = {}
+        """The methods of each address, in the order of the rows; of each kind by the component `_ANY`."""
+        for row in rows:
+            for component in (row.component, _ANY):
+                self._methods.setdefault((row.kind, component), {})[row.method] = None
         self.varying = _varying(rows)
         """For each method of a route with a plan, the fields that such routes let vary."""
         self.varying_parameters = {row.method: row.varies_parameter for row in rows if row.varies_parameter}
@@ -146,12 +157,16 @@ class Routes(Generic[CallT_contra]):
 
         *Unverified*: before the first version of an operation, its address was none.
         """
-        kind = call.resource.kind
-        if (kind, component) in self._addresses and (kind, component, call.method) not in self._rows:
-            return ServiceError("MethodNotAllowed")
+        methods = self._methods.get((call.resource.kind, component), ())
+        if methods and call.method not in methods:
+            return unsupported_verb(methods, self._verb_code)
         if not component:
             return ServiceError("InvalidUri")
         return unknown_component()
+
+    def foreign(self, kind: object) -> ServiceError:
+        """Return the error of a request that names a component of another kind of resource."""
+        return unsupported_verb(self._methods[kind, _ANY], self._verb_code)
 
 
 def _varying(rows: Iterable[Route[CallT_contra]]) -> Mapping[str, tuple[str, ...]]:

@@ -50,6 +50,9 @@ CODES: dict[str, tuple[int, str]] = {
     "XMethodNotUsingPost": (400, "The X-HTTP-Method header must be used with the POST method."),
 }
 
+MESSAGES = {"MissingContentLengthHeader": "The Content-Length header was not specified."}
+"""The documented texts of shared codes, where the catalogue has those that queues and blobs were recorded with."""
+
 MESSAGE_AS_REASON = errors.MESSAGE_AS_REASON | {
     "AtomFormatNotSupported",
     "JsonFormatNotSupported",

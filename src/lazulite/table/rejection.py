@@ -3,7 +3,7 @@
 Source: reference §16.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from lazulite.protocol.errors import CREDENTIAL_REJECTIONS
 from lazulite.protocol.message import Response
@@ -14,19 +14,16 @@ from lazulite.table.errors import MESSAGE_AS_REASON
 from lazulite.table.payload.negotiation import format_for_error
 from lazulite.table.query.filter import FilterSyntaxError
 
-_XML_COMPONENTS = frozenset({"acl", "properties", "stats"})
-
-
-def _is_xml(parameters: Mapping[str, str]) -> bool:
-    """Tell whether a request belongs to the operations that speak XML."""
-    return parameters.get("comp", "").lower() in _XML_COMPONENTS
+_XML_COMPONENTS: Mapping[str, Sequence[tuple[str, str]]] = {"acl": (), "properties": (NO_SNIFF,), "stats": (NO_SNIFF,)}
+"""The components that speak XML, and what the type of an error in it goes with. Recorded of `acl`."""
 
 
 def reject(rejection: Rejection) -> Response:
     """Return the response in the format that the client accepts; XML for operations that speak XML."""
     error, request = rejection.error, rejection.request
-    if _is_xml(rejection.parameters):
-        return xml_response(rejection, xml.error_document(error.code, rejection.text, error.details), more=())
+    more = _XML_COMPONENTS.get(rejection.parameters.get("comp", "").lower())
+    if more is not None:
+        return xml_response(rejection, xml.error_document(error.code, rejection.text, error.details), more)
     wanted = format_for_error(rejection.version, request.headers, rejection.parameters.get("$format", ""))
     body = wanted.error(error, request.id, rejection.time)
     # As recorded, the rejection of a filter is the one that says nothing of caches.

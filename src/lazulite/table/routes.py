@@ -52,6 +52,7 @@ ROUTES: Routes[Call] = Routes(
         deadline=PAGE,
         changes=False,
     ),
+    verb_code="MethodNotAllowed",
 )
 
 

@@ -4,6 +4,7 @@ from lazulite.service.definition import ServiceDefinition, ServiceDependencies
 from lazulite.service.kernel import ServiceKernel
 from lazulite.table.call import Call, Context, make_context
 from lazulite.table.credentials import TABLE_CREDENTIALS
+from lazulite.table.errors import MESSAGES
 from lazulite.table.method_override import effective_method
 from lazulite.table.rejection import reject
 from lazulite.table.remote_codec import TABLE_COMMITS, TABLE_REJECTIONS
@@ -25,6 +26,7 @@ TABLE: ServiceDefinition[Context, Resource, Call] = ServiceDefinition(
     component=component,
     method=effective_method,
     reject=reject,
+    messages=MESSAGES,
     keyed_path=USUAL_PATH,
     spaces=(TABLES_SPACE,),
     dropped_code="TableNotFound",

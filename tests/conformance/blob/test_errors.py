@@ -6,7 +6,7 @@ import pytest
 from tests.conformance.answers import Answer, xml_text
 from tests.conformance.signing import anonymous
 
-from .blobs import Container, id_of, new_name
+from .blobs import Blobs, Container, id_of, new_name
 from .resources import Resource
 
 PAGE_BLOB = {"x-ms-blob-type": "PageBlob", "x-ms-blob-content-length": "1024"}
@@ -283,3 +283,47 @@ def test_the_shape_of_rejections(blob: Resource, missing: Resource) -> None:
 @pytest.mark.parametrize("version", ["2031-12-24", "2026-12-06"])
 def test_versions_of_the_future(blob: Resource, version: str) -> None:
     assert blob.send("GET", version=version).expect(200).header("x-ms-version") == version
+
+
+VERB = (405, "UnsupportedHttpVerb", "The resource doesn't support specified Http Verb.")
+
+
+@pytest.mark.parametrize(
+    ("method", "query", "allowed"),
+    [
+        ("POST", "", {"PUT", "GET", "HEAD", "DELETE"}),
+        ("PATCH", "", {"PUT", "GET", "HEAD", "DELETE"}),
+        ("DELETE", "comp=metadata", {"GET", "HEAD", "PUT"}),
+        ("GET", "comp=block", {"PUT"}),
+    ],
+)
+def test_verbs_that_a_blob_lacks(missing: Resource, method: str, query: str, allowed: set[str]) -> None:
+    """§44."""
+    answer = missing.send(method, query, body=b"{}")
+    assert answer.rejection == VERB
+    assert set(answer.required("Allow").split(", ")) == allowed
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD", "PUT"])
+@pytest.mark.parametrize("query", ["restype=service&comp=properties", "restype=service&comp=stats"])
+def test_components_of_the_account_elsewhere(blob: Resource, method: str, query: str) -> None:
+    """§44: of a container and of a blob."""
+    for name in ("", blob.name):
+        answer = blob.container.send(method, name, query, body=b"{}" if method == "PUT" else None)
+        assert (answer.status, answer.header("x-ms-error-code")) == (405, "UnsupportedHttpVerb")
+        assert "GET" in answer.required("Allow").split(", ")
+
+
+def test_verbs_that_a_container_and_an_account_lack(own: Resource, blobs: Blobs) -> None:
+    for answer in (own.send("POST", body=b"{}"), blobs.send("POST", "/Tables", body=b"{}")):
+        assert answer.rejection == VERB
+        assert {"GET", "PUT", "DELETE"} <= set(answer.required("Allow").split(", "))
+    answer = blobs.send("DELETE", "/", "restype=service&comp=properties")
+    assert (answer.rejection, answer.header("Allow")) == (VERB, "GET, PUT")
+
+
+def test_no_content_length(missing: Resource) -> None:
+    headers = {"x-ms-blob-type": "BlockBlob", "Content-Length": None}
+    answer = missing.send("PUT", "", headers)
+    assert answer.rejection == (411, "MissingContentLengthHeader", "Content-Length HTTP header is missing.")
+    assert b"<HeaderName>Content-Length</HeaderName>" in answer.body

@@ -3,7 +3,7 @@
 import pytest
 from tests.conformance import rejected_credentials
 from tests.conformance.rejected_credentials import FRAMES, detail_of, forged
-from tests.conformance.sas import moment, query_text
+from tests.conformance.sas import account_sas, moment, query_text
 from tests.conformance.signing import Endpoint, anonymous, full_shared_key_lite, signature
 
 from .blobs import Blobs
@@ -16,7 +16,7 @@ def blob_sas(endpoint: Endpoint, blob: Resource, fields: dict[str, str]) -> tupl
     """A service SAS of a blob, and the string that it signs."""
     values = {"sv": "2020-12-06", "se": moment(60), "sp": "r", "sr": "b"} | fields
     resource = f"/blob/{endpoint.account}/{blob.container.name}/{blob.name}"
-    lines = ["r", values.get("st", ""), values["se"], resource, "", "", "", values["sv"], "b"]
+    lines = [values["sp"], values.get("st", ""), values["se"], resource, "", "", "", values["sv"], "b"]
     text = "\n".join(lines + [""] * 7)
     return query_text(values | {"sig": signature(endpoint.key, text)}), text
 
@@ -55,6 +55,30 @@ def test_the_rejection_of_a_service_sas_says_why(blob: Resource, blob_endpoint: 
     assert ask(token.replace("&sig=", "&sig=A")) == f"Signature did not match. String to sign used was {text}"
     for fields, pattern in FRAMES.values():
         assert pattern.fullmatch(ask(blob_sas(blob_endpoint, blob, fields)[0]))
+
+
+def test_any_sas_reads_the_information_of_the_account(blob: Resource, blob_endpoint: Endpoint) -> None:
+    """§44: whatever it permits."""
+    paths = ("", f"/{blob.container.name}", f"/{blob.container.name}/{blob.name}", f"/{blob.container.name}/missing")
+    tokens = [
+        account_sas(blob_endpoint, {"ss": "b", "srt": types, "sp": letters})
+        for types, letters in (("co", "wd"), ("s", "l"), ("o", "r"), ("c", "f"))
+    ]
+    asked = [(path, token) for path in paths for token in tokens]
+    asked.append((paths[2], blob_sas(blob_endpoint, blob, {"sp": "d"})[0]))
+    for path, token in asked:
+        for method in ("GET", "HEAD"):
+            query = f"restype=account&comp=properties&{token}"
+            answer = blob.container.blobs.send(method, path or "/", query, signer=anonymous).expect(200)
+            assert answer.header("x-ms-account-kind") == "StorageV2"
+
+
+def test_the_information_of_the_account_needs_a_valid_sas(blob: Resource, blob_endpoint: Endpoint) -> None:
+    query = "restype=account&comp=properties&"
+    for fields in ({"ss": "q"}, {"se": "2020-01-01"}, {"ss": "b", "se": "2020-01-01"}):
+        token = account_sas(blob_endpoint, fields)
+        assert blob.container.blobs.send("GET", "/", query + token, signer=anonymous).status == 403
+    assert blob.container.blobs.send("GET", "/", query, signer=anonymous).status == 401
 
 
 @pytest.mark.unverified

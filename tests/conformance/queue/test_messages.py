@@ -106,7 +106,10 @@ def test_only_the_latest_receipt_counts(queue: Queue) -> None:
 @pytest.mark.parametrize("method", ["DELETE", "PUT"])
 def test_order_of_checks(queue: Queue, missing_queue: Queue, method: str) -> None:
     timeout = "visibilitytimeout=1"
-    assert missing_queue.send(method, "/messages/x", f"{WELL_FORMED}&{timeout}").code == (404, "QueueNotFound")
+    for receipt in (WELL_FORMED, "popreceipt=x", "popreceipt=AgAAAAEAAACucgAAvMW8%2BdqjzAE%3D"):
+        for id_ in ("x", GUID):
+            answer = missing_queue.send(method, f"/messages/{id_}", f"{receipt}&{timeout}")
+            assert answer.code == (404, "QueueNotFound")
     assert queue.send(method, f"/messages/{GUID}", f"{WELL_FORMED}&{timeout}").code == (404, "MessageNotFound")
     assert queue.send(method, "/messages/x", f"{WELL_FORMED}&{timeout}").code == (404, "MessageNotFound")
     assert queue.send(method, f"/messages/{GUID}", timeout).code == (400, "MissingRequiredQueryParameter")
@@ -186,12 +189,19 @@ def test_the_timeout_of_a_get_out_of_range(queue: Queue, seconds: str) -> None:
     assert answer.code == (400, "OutOfRangeQueryParameterValue")
 
 
-def test_an_update_needs_a_timeout_before_the_expiration(queue: Queue) -> None:
+def test_an_update_needs_a_timeout(queue: Queue) -> None:
     [put] = messages_of(queue.put("a", "messagettl=100"))
     answer = queue.send("PUT", f"/messages/{put.id}", put.receipt)
     assert answer.code == (400, "MissingRequiredQueryParameter")
-    assert queue.update(put, 101).status == 400
     assert queue.update(put, 50).status == 204
+
+
+def test_an_update_hides_a_message_beyond_its_expiration(queue: Queue) -> None:
+    """Queue reference §17."""
+    [put] = messages_of(queue.put("a", "messagettl=100"))
+    assert queue.update(put, 101, "b").status == 204
+    assert queue.peek() == []
+    assert queue.count == 1
 
 
 @pytest.mark.parametrize(
@@ -253,7 +263,16 @@ def test_the_size_of_a_text(queue: Queue, character: str) -> None:
 
 
 def test_a_large_text_names_its_bound(queue: Queue) -> None:
-    assert b"<MaxLimit>65536</MaxLimit>" in queue.put("a" * 65_537).body
+    for bytes_, bound in (
+        (65_537, 65_536),
+        (90_000, 65_536),
+        (131_000, 65_536),
+        (150_000, 131_584),
+        (600_000, 131_584),
+    ):
+        answer = queue.put("a" * bytes_)
+        assert answer.code == (413, "RequestBodyTooLarge")
+        assert f"<MaxLimit>{bound}</MaxLimit>".encode() in answer.body
 
 
 @pytest.mark.parametrize(

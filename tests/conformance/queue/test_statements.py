@@ -176,3 +176,29 @@ def test_parameters_before_the_queue(missing_queue: Queue) -> None:
 def test_a_version_of_the_future(queue: Queue) -> None:
     queue.put("a", version="2031-12-24").expect(201)
     assert [message.text for message in queue.get(version="2031-12-24")] == ["a"]
+
+
+VERB = (405, "UnsupportedHttpVerb", "The resource doesn't support specified Http Verb.")
+
+
+@pytest.mark.parametrize(
+    ("method", "below", "query", "allowed"),
+    [
+        ("PUT", "/messages", "", "POST, GET, DELETE"),
+        ("POST", "", "", "PUT, DELETE"),
+        ("POST", "", "comp=metadata", "GET, HEAD, PUT"),
+        ("DELETE", "", "comp=acl", "GET, HEAD, PUT"),
+        ("GET", "/messages/x", "", "DELETE, PUT"),
+        ("PATCH", "/messages", "", "POST, GET, DELETE"),
+    ],
+)
+def test_verbs_that_a_resource_lacks(queue: Queue, method: str, below: str, query: str, allowed: str) -> None:
+    """§17, and `blob-protocol.md` §44."""
+    answer = queue.send(method, below, query, body=b"{}")
+    assert (answer.rejection, answer.header("Allow")) == (VERB, allowed)
+
+
+def test_no_content_length(queue: Queue) -> None:
+    answer = queue.send("POST", "/messages", headers={"Content-Length": None, "Content-Type": "application/xml"})
+    assert answer.rejection == (411, "MissingContentLengthHeader", "Content-Length HTTP header is missing.")
+    assert b"<HeaderName>Content-Length</HeaderName>" in answer.body

@@ -19,7 +19,8 @@ LEVELS: Mapping[str, frozenset[str]] = {BLOB: frozenset({BLOB}), CONTAINER: froz
 _ANY = tuple("rwdxylacuptfi")
 _CREATE = either("blobs/write", "blobs/add")
 
-ACCOUNT_INFORMATION = Requirement("", ("r",), ("r",))
+ACCOUNT_INFORMATION = Requirement("", ("",), ("",), either(""))
+"""Any SAS will do (§44); *unverified*: any bearer token, too."""
 LIST_CONTAINERS = Requirement("s", ("l",), actions=either("containers/read"))
 FIND_IN_ACCOUNT = Requirement("o", ("f",), actions=either("blobs/filter"))
 BATCH = Requirement("", _ANY, actions=either("containers/write"))

@@ -16,6 +16,7 @@ from lazulite.engine.content.contract import ContentId, ContentStore, ContentWri
 from lazulite.engine.contract import EngineError, SpaceDroppedError
 from lazulite.protocol.body import pieces
 from lazulite.protocol.errors import ServiceError
+from lazulite.protocol.header_errors import missing_length
 
 T = TypeVar("T")
 
@@ -80,7 +81,7 @@ def length_of(call: Call) -> int:
     structured = read_structured_length(call.request.headers)
     encoded = _encoded_length(call)
     if encoded is None:
-        raise ServiceError("MissingContentLengthHeader")
+        raise missing_length()
     return encoded if structured is None else structured
 
 

@@ -1,6 +1,6 @@
 """Put, get, peek, update, delete and clear messages. Source: reference §28.
 
-Parameters are checked before the queue is looked up (§30.1).
+Parameters are checked before the queue is looked up, and the form of a pop receipt after that (§30.1).
 """
 
 from uuid import UUID
@@ -11,18 +11,17 @@ from lazulite.protocol.message import Request, Response
 from lazulite.protocol.steps import finish
 from lazulite.queue import limits
 from lazulite.queue.call import Call
-from lazulite.queue.messages import ExpiryError
-from lazulite.queue.model.receipt import write_receipt
+from lazulite.queue.model.receipt import Receipt, write_receipt
 from lazulite.queue.parameters import (
     check_delay,
     read_delay,
     read_ttl,
     read_visibility,
-    require_receipt,
+    receipt_of,
 )
 from lazulite.queue.payload import usual_text, write_got, write_peeked, write_put
 from lazulite.queue.versions import PUT_CONTENT_SINCE
-from lazulite.service.parameters import invalid, read_number, require
+from lazulite.service.parameters import read_number, require
 from lazulite.service.routing import Keys, Operation
 
 _XML = "Content-Type: application/xml\r\n"
@@ -133,20 +132,14 @@ class UpdateMessage(_WaitingOperation):
     async def run(self, request: Request, keys: Keys) -> Response:
         """See `PlannedOperation`."""
         call, body, timeout = self._call, request.body, self._timeout
-        identity, receipt_text = keys
-        receipt = require_receipt({"popreceipt": receipt_text})
+        _require_receipt(keys)
         text = usual_text(body, call.version) if body else None
         if text is None and body:
             text = await call.read_text(body)
-        message = await _addressed(call, identity)
-        try:
-            updated = await call.with_queue(
-                lambda queue: call.context.messages.update(queue, message, receipt.of(message), timeout, text)
-            )
-        except ExpiryError:
-            # *Unverified*: the code. Documented is only that a message cannot be invisible beyond its expiration.
-            reason = "The message expires before it becomes visible."
-            raise invalid("visibilitytimeout", call.parameters["visibilitytimeout"], reason) from None
+        message, receipt = await _addressed(call, keys)
+        updated = await call.with_queue(
+            lambda queue: call.context.messages.update(queue, message, receipt, timeout, text)
+        )
         if updated is None:
             raise ServiceError("MessageNotFound")
         receipt_text = write_receipt(updated, updated=True)
@@ -155,9 +148,10 @@ class UpdateMessage(_WaitingOperation):
 
 
 def update_message(call: Call) -> Operation:
-    """Return the update of a message, to be awaited. The receipt is checked before the other parameters."""
-    require_receipt(call.parameters)
-    return UpdateMessage(call).run(call.request, (call.resource.message, call.parameters["popreceipt"]))
+    """Return the update of a message, to be awaited. The receipt is demanded before the other parameters."""
+    keys = _keys(call)
+    _require_receipt(keys)
+    return UpdateMessage(call).run(call.request, keys)
 
 
 class DeleteMessage(_WaitingOperation):
@@ -168,32 +162,44 @@ class DeleteMessage(_WaitingOperation):
     async def run(self, _: Request, keys: Keys) -> Response:
         """See `PlannedOperation`."""
         call = self._call
-        identity, receipt_text = keys
-        receipt = require_receipt({"popreceipt": receipt_text})
-        message = await _addressed(call, identity)
-        if not await call.with_queue(lambda queue: call.context.messages.delete(queue, message, receipt.of(message))):
+        _require_receipt(keys)
+        message, receipt = await _addressed(call, keys)
+        if not await call.with_queue(lambda queue: call.context.messages.delete(queue, message, receipt)):
             raise ServiceError("MessageNotFound")
         return Response(204)
 
 
 def delete_message(call: Call) -> Operation:
     """Return the deletion of a message, to be awaited."""
-    return DeleteMessage(call).run(call.request, (call.resource.message, call.parameters.get("popreceipt", "")))
+    return DeleteMessage(call).run(call.request, _keys(call))
 
 
-async def _addressed(call: Call, identity: str) -> UUID:
-    """Return a message's id, given its text; any other text than a GUID is none of a message of the queue.
+def _keys(call: Call) -> Keys:
+    """Return the texts of the message's id and of its pop receipt."""
+    return call.resource.message, call.parameters.get("popreceipt", "")
+
+
+def _require_receipt(keys: Keys) -> None:
+    """Raise `MissingRequiredQueryParameter` if a request has no pop receipt."""
+    require({"popreceipt": keys[1]}, "popreceipt")
+
+
+async def _addressed(call: Call, keys: Keys) -> tuple[UUID, Receipt]:
+    """Return the id of a message and its pop receipt; no text but a GUID is the id of a message.
 
     Raises:
-        ServiceError: `QueueNotFound`, or `MessageNotFound`.
+        ServiceError: `QueueNotFound`; `InvalidQueryParameterValue`, the receipt; `MessageNotFound`.
     """
+    identity, receipt_text = keys
     catalog, name = call.context.catalog, call.resource.queue
     if catalog.cached(call.account, name) is None:
         await catalog.require(call.account, name)
+    receipt = receipt_of(receipt_text)
     try:
-        return UUID(identity)
+        message = UUID(identity)
     except ValueError:
         raise ServiceError("MessageNotFound") from None
+    return message, receipt.of(message)
 
 
 async def clear_messages(call: Call) -> Response:

@@ -16,6 +16,7 @@ from urllib.parse import quote
 from lazulite.protocol.body import ResponseContent, Window
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.fields import CHANGING, Fields, join_values, lower_name
+from lazulite.protocol.header_errors import unsupported_verb
 from lazulite.protocol.message import ClientDisconnectedError, Request, Response, Service
 from lazulite.server.admission.body_budget import BodyBudget
 from lazulite.server.admission.scheduler import SLICE_SECONDS
@@ -93,7 +94,7 @@ class HttpApplication:
         try:
             request.headers = _headers(cast("Iterable[tuple[bytes, bytes]]", scope["headers"]))
             if request.method not in METHODS:
-                raise ServiceError("UnsupportedHttpVerb")
+                raise unsupported_verb(METHODS)
             body.announce(request.headers, str(scope.get("http_version", "1.1")))
         except ServiceError as error:
             return self._service.reject(request, error)

@@ -12,15 +12,16 @@ import re
 from collections.abc import Mapping
 
 from lazulite.protocol.errors import ServiceError
+from lazulite.protocol.header_errors import missing_length, unsupported_verb
 from lazulite.protocol.message import Request
 from lazulite.server.http.pending_request import PendingRequest
 from lazulite.server.limits import Limits
 
-METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "MERGE"})
+METHODS: Mapping[str, None] = dict.fromkeys(("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "MERGE"))
 """What a service is asked; every other method is rejected here."""
 
 _BODY_EXPECTED = frozenset({"POST", "PUT", "PATCH", "MERGE"})
-_BODILESS = METHODS - _BODY_EXPECTED
+_BODILESS = METHODS.keys() - _BODY_EXPECTED
 """Methods of requests that have a body only if they say so."""
 
 SINGLE_FIELDS = {
@@ -70,7 +71,7 @@ def read_head(incoming: PendingRequest, target: str, version: str, limits: Limit
             raise HeadError(ServiceError("InvalidInput", status=505))
         incoming.http_1_0 = True
     if method == "CONNECT":
-        raise HeadError(ServiceError("UnsupportedHttpVerb"))
+        raise HeadError(unsupported_verb(METHODS))
     host = headers.get("host")
     if host not in _hosts:
         _check_host(host, optional=incoming.http_1_0)
@@ -84,7 +85,7 @@ def read_head(incoming: PendingRequest, target: str, version: str, limits: Limit
         return
     _read_framing(incoming, headers)
     if method not in METHODS:
-        incoming.reject(ServiceError("UnsupportedHttpVerb"), close=False)
+        incoming.reject(unsupported_verb(METHODS), close=False)
     if incoming.length != 0:
         _check_body(incoming, headers, limits)
 
@@ -145,7 +146,7 @@ def _read_framing(incoming: PendingRequest, headers: Mapping[str, str]) -> None:
         incoming.length = int(length)
     elif incoming.request.method in _BODY_EXPECTED:
         # The sender may believe that its body ends with the connection, so nothing after the head can be a request.
-        raise HeadError(ServiceError("MissingContentLengthHeader"))
+        raise HeadError(missing_length())
 
 
 def _check_body(incoming: PendingRequest, headers: Mapping[str, str], limits: Limits) -> None:
