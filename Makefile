@@ -15,6 +15,12 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# A Python that can be used prints its version: 3.11 or newer, in $(VENV) with pip.
+VERSION_OF = $(shell $(1) -c "import sys; sys.version_info >= (3, 11) and print('%d.%d' % sys.version_info[:2])" 2>/dev/null)
+VENV_VERSION := $(if $(shell $(BIN)/python -c "import pip; print(1)" 2>/dev/null),$(call VERSION_OF,$(BIN)/python))
+# Without PYTHON=…, any version will do.
+WANTED_VERSION := $(if $(filter file,$(origin PYTHON)),$(VENV_VERSION),$(call VERSION_OF,$(PYTHON)))
+VENV_IS_RIGHT := $(and $(VENV_VERSION),$(filter $(VENV_VERSION),$(WANTED_VERSION)))
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 ARGS ?=
 PROCESSES ?= 2
@@ -73,10 +79,16 @@ clean:
 	rm -rf $(VENV) .coverage* .hypothesis .mypy_cache .pytest_cache .ruff_cache build src/*.egg-info patterns/src/*.egg-info
 
 # `exec` above leaves make out of the way of signals; these files say what is installed.
-$(VENV)/.runtime: pyproject.toml constraints.txt
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+$(VENV)/.runtime: pyproject.toml constraints.txt $(if $(VENV_IS_RIGHT),,new-venv)
 	$(PIP) -e '.[all]'
 	@touch $@
+
+# Python is missing in $(VENV), is too old there, has no pip, or is not the one of PYTHON=….
+.PHONY: new-venv
+new-venv:
+	@test -n "$(call VERSION_OF,$(PYTHON))" || { echo "Lazulite needs Python 3.11 or newer, which '$(PYTHON)' is not: run make with PYTHON=python3.12, for example" >&2; exit 1; }
+	@test ! -e $(VENV) || echo "$(VENV) has no Python that fits, or no pip: it is made again with $(PYTHON)" >&2
+	$(PYTHON) -m venv --clear $(VENV)
 
 $(VENV)/.test: $(VENV)/.runtime patterns/pyproject.toml
 	$(PIP) -e '.[all,test,bench]' -e 'patterns[test]'

@@ -45,10 +45,12 @@ SECONDS_MAX = 120
 DOCUMENTED_METRICS_PORT = 9464
 SHELL = frozenset({"", "sh", "bash"})
 RUN = SHELL | {"python"}
+ROOT_PAGES = [ROOT / f"{name}.md" for name in ("README", "CONTRIBUTING", "CHANGELOG", "SECURITY")]
+"""The pages of the project in its root, where a user may have pages, too."""
 PAGES = sorted(
     str(page.relative_to(ROOT))
     for page in (
-        *ROOT.glob("*.md"),
+        *ROOT_PAGES,
         *(ROOT / "docs").glob("*.md"),
         *(ROOT / "docs" / "operations").glob("*.md"),
         ROOT / "examples" / "README.md",

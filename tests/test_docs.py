@@ -96,7 +96,7 @@ def test_make_serve_and_make_test_set_up_everything(tmp_path: Path) -> None:
     shutil.rmtree(tmp_path / ".venv")
     for target, command in (("serve", ".venv/bin/lazulite serve"), ("test", "-m pytest")):
         planned = checkout.run(["make", "-n", target])
-        steps = [planned.find(step) for step in ("-m venv .venv", "pip install", command)]
+        steps = [planned.find(step) for step in ("-m venv --clear .venv", "pip install", command)]
         assert -1 not in steps
         assert steps == sorted(steps), planned
 
@@ -147,10 +147,18 @@ def pasting_errors(text: str) -> int:
     return interpreter.errors
 
 
-def test_the_tutorial_can_be_pasted_into_the_interpreter() -> None:
-    found = [fence.text for fence in fences("docs/tutorial.md") if fence.language == "python"]
-    assert len(found) > 2
+PASTED = [page for page in PAGES if "paste" in page_text(page)]
+
+
+@pytest.mark.parametrize("page", PASTED)
+def test_a_page_can_be_pasted_into_the_interpreter(page: str) -> None:
+    found = [fence.text for fence in fences(page) if fence.language == "python"]
+    assert found
     assert [text for text in found if pasting_errors(text)] == []
+
+
+def test_pages_to_paste_are_found_and_so_are_their_errors() -> None:
+    assert {"docs/tutorial.md", "docs/queues.md", "docs/blobs.md"} <= {*PASTED}
     assert pasting_errors("for x in y:\n    x()\nx()\n") == 1, "a statement after a block needs an empty line"
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from .docs_support import ROOT_PAGES
 from .markdown import Heading, Link, links
 from .protocol_reference import (
     FOLDER,
@@ -24,7 +25,7 @@ OTHERS = {"node_modules", "__pycache__"}
 
 
 def citing_files() -> Iterator[Path]:
-    yield from ROOT.glob("*.md")
+    yield from ROOT_PAGES
     for folder in CITING:
         for path in sorted((ROOT / folder).rglob("*")):
             if path.suffix in SUFFIXES and not OTHERS & set(path.parts):

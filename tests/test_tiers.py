@@ -1,7 +1,11 @@
 """The tiers of tests: `make check` is a part of `make test`, which CI runs with coverage."""
 
+import os
+import shlex
+import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -15,6 +19,84 @@ CHECKOUT = ROOT.parent
 def planned(target: str) -> str:
     command = ["make", "-n", target]
     return subprocess.run(command, capture_output=True, text=True, check=True, cwd=CHECKOUT).stdout
+
+
+class Copy:
+    """A checkout's Makefile, and a `.venv` whose Python is another one."""
+
+    def __init__(self, directory: Path, python: str) -> None:
+        self.directory = directory
+        (directory / ".venv/bin").mkdir(parents=True)
+        interpreter = directory / ".venv/bin/python"
+        interpreter.write_text(f"#!/bin/sh\n{python}\n", encoding="utf-8")
+        interpreter.chmod(0o755)
+        for name in ("Makefile", "pyproject.toml", "constraints.txt"):
+            shutil.copy(CHECKOUT / name, directory / name)
+        (directory / ".venv/.runtime").touch()
+
+    def make(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
+        command = ["make", *arguments]
+        environ = {
+            name: value for name, value in os.environ.items() if name not in ("PYTHON", "MAKEFLAGS", "MAKELEVEL")
+        }
+        return subprocess.run(command, capture_output=True, text=True, check=False, cwd=self.directory, env=environ)
+
+
+THIS_PYTHON = f'exec {shlex.quote(sys.executable)} "$@"'
+NEW_VENV = "-m venv --clear .venv"
+
+
+def test_a_venv_of_an_old_python_or_without_pip_is_made_again(tmp_path: Path) -> None:
+    plan = Copy(tmp_path / "right", THIS_PYTHON).make("-n", "serve").stdout
+    assert NEW_VENV not in plan
+    assert plan == "exec .venv/bin/lazulite serve \n"
+    without_pip = f'case "$*" in *pip*) exit 1;; esac; {THIS_PYTHON}'
+    for number, python in enumerate(("exit 1", "exit 0", without_pip)):
+        plan = Copy(tmp_path / str(number), python).make("-n", "serve").stdout
+        steps = [plan.find(step) for step in (NEW_VENV, "pip install", ".venv/bin/lazulite serve")]
+        assert -1 not in steps, plan
+        assert steps == sorted(steps)
+
+
+def test_another_python_that_is_asked_for_gets_a_venv_of_its_own(tmp_path: Path) -> None:
+    copy = Copy(tmp_path, THIS_PYTHON)
+    same, other = tmp_path / "same", tmp_path / "other"
+    same.write_text(f"#!/bin/sh\n{THIS_PYTHON}\n", encoding="utf-8")
+    other.write_text("#!/bin/sh\necho 3.99\n", encoding="utf-8")
+    for path, expected in ((same, False), (other, True)):
+        path.chmod(0o755)
+        assert (NEW_VENV in copy.make("-n", "serve", f"PYTHON={path}").stdout) == expected
+
+
+def test_without_a_python_that_fits_make_says_so_and_leaves_the_venv(tmp_path: Path) -> None:
+    copy = Copy(tmp_path, "exit 1")
+    made = copy.make("serve", "PYTHON=false")
+    assert made.returncode == 2
+    assert made.stderr.startswith("Lazulite needs Python 3.11 or newer, which 'false' is not: run make with PYTHON=")
+    assert (tmp_path / ".venv/bin/python").exists()
+
+
+def test_the_oldest_python_of_the_makefile_is_that_of_the_package() -> None:
+    project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    oldest = project["requires-python"].removeprefix(">=")
+    makefile = (CHECKOUT / "Makefile").read_text(encoding="utf-8")
+    assert f"sys.version_info >= ({oldest.replace('.', ', ')})" in makefile
+    assert f"Lazulite needs Python {oldest} or newer" in makefile
+
+
+def test_programs_that_a_user_saves_in_the_checkout_are_not_linted(tmp_path: Path) -> None:
+    shutil.copy(CHECKOUT / "pyproject.toml", tmp_path)
+    for name in ("orders.py", "mine/program.py", "src/lazulite/own.py", "tests/test_own.py", "patterns/src/own.py"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    command = [sys.executable, "-m", "ruff", "check", "--show-files", "."]
+    shown = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path).stdout
+    assert sorted(Path(line).relative_to(tmp_path).as_posix() for line in shown.splitlines()) == [
+        "patterns/src/own.py",
+        "pyproject.toml",
+        "src/lazulite/own.py",
+        "tests/test_own.py",
+    ]
 
 
 def test_each_path_that_check_leaves_out_exists() -> None:

@@ -1,11 +1,15 @@
 """Sentences name their subjects and have the glossary's words; sentences of pages are short."""
 
+import re
+from pathlib import Path
+
 import pytest
 
 from .docs_support import PAGES, PATTERNS, REPORTS, ROOT, page_text, table_rows
 from .markdown import sentences
 from .words import (
     docstrings,
+    files,
     hiding,
     hiding_actors,
     hiding_words,
@@ -72,6 +76,27 @@ def test_first_lines_of_docstrings_are_read() -> None:
     source = '"""First.\n\nSecond."""\nasync def f():\n    """Third."""\n    return "fourth"\n'
     assert list(python_texts(source)) == ["First.", "Third."]
     assert list(python_texts(source, messages=True)) == ["First.", "Third.", "fourth"]
+
+
+PACKAGE = re.compile(
+    r"\bpip3? install\b[^\n#]*?[ '\"]lazulite(?:-patterns)?(?=[\s'\"\[=<>~!`]|$)|\blazulite(?:-patterns)?\[[a-z]"
+)
+"""A package of this project by its name, which anyone may register on the public index."""
+NAMING = {"CHANGELOG.md": "it is about the past", "tests/test_deploy.py": "it reads what the package needs"}
+"""The files that may name the package, and why."""
+
+
+def test_no_file_has_a_command_that_installs_a_package_of_this_name_from_the_index() -> None:
+    for wrong in ("pip install lazulite", "pip install -U 'lazulite'", "`pip install lazulite`", "lazulite" + "[all]"):
+        assert PACKAGE.search(wrong), wrong
+    for right in ("pip install .", "pip install ../lazulite pytest", "pip install './patterns[queue]'"):
+        assert not PACKAGE.search(right), right
+    named = []
+    for path in (*files(), *(ROOT / "deploy").iterdir(), ROOT / "Makefile"):
+        name = str(path.relative_to(ROOT))
+        if path != Path(__file__) and name not in NAMING and PACKAGE.search(path.read_text(encoding="utf-8")):
+            named.append(name)
+    assert named == []
 
 
 def test_no_module_has_words_that_the_glossary_replaces() -> None:

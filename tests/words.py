@@ -7,6 +7,7 @@ import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 
+from .docs_support import ROOT_PAGES
 from .markdown import without_fences
 
 ROOT = Path(__file__).parents[1]
@@ -90,7 +91,7 @@ def texts(path: Path) -> Iterator[str]:
 
 def files() -> Iterator[Path]:
     """Yield every page and every module, but for generated and installed ones."""
-    yield from ROOT.glob("*.md")
+    yield from ROOT_PAGES
     yield from (ROOT / "docs").rglob("*.md")
     for folder in FOLDERS:
         for path in (ROOT / folder).rglob("*"):

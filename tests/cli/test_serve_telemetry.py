@@ -241,7 +241,7 @@ def test_without_the_extra_one_line_says_so(monkeypatch: pytest.MonkeyPatch) -> 
     said: list[str] = []
     assert trace_logs(asked(OTEL_TRACES_EXPORTER="otlp"), said.append) == []
     (line,) = said
-    assert "lazulite[otel]" in line
+    assert "pip install '.[otel]'" in line
 
 
 def test_an_unknown_exporter_is_said_and_left_out() -> None:

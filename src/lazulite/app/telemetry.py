@@ -15,6 +15,7 @@ from lazulite.server.observability.metrics_endpoint import PAGE_LIMITS, MetricsP
 from lazulite.server.server import Server
 from lazulite.server.workers.metrics import WorkerMetrics
 from lazulite.settings.config import Settings
+from lazulite.settings.extras import how_to_install
 from lazulite.table.query.filter import QueryClass
 
 if TYPE_CHECKING:
@@ -149,7 +150,7 @@ def trace_logs(settings: Settings, report: Callable[[str], None]) -> "list[Trace
     try:
         from lazulite.server.observability.tracing import EXPORTERS, TraceLog  # noqa: PLC0415 - see above
     except ImportError:
-        report("no traces: OpenTelemetry's variables are set, but the extra lazulite[otel] is not installed")
+        report(f"no traces: OpenTelemetry's variables are set, but not the extra otel; {how_to_install('otel')}")
         return []
     unknown = [name for name in settings.trace_exporters if name not in EXPORTERS]
     if unknown:

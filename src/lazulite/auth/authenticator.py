@@ -48,7 +48,7 @@ from lazulite.protocol.version import NEWEST, RequestVersion
 from lazulite.records.stored_policy import StoredAccessPolicy
 
 if TYPE_CHECKING:
-    # It needs the extra lazulite[oidc].
+    # It needs the extra oidc.
     from lazulite.auth.bearer.authentication import BearerAuthentication
 
 Policies = Callable[[str, str], Awaitable[Sequence[StoredAccessPolicy]]]

@@ -31,7 +31,7 @@ from lazulite.service.rejection import Rejection, reject_in_xml
 from lazulite.service.routing import AnyCall, Operation, Routes, component_of
 
 if TYPE_CHECKING:
-    # It needs the extra lazulite[oidc].
+    # It needs the extra oidc.
     from lazulite.auth.bearer.authentication import BearerAuthentication
     from lazulite.auth.bearer.rules import BearerConventions
 

@@ -11,6 +11,11 @@ EXTRAS = {
 trace (`app.telemetry`)."""
 
 
+def how_to_install(extra: str) -> str:
+    """Return what a user does to install an extra. The public index has no package of this project."""
+    return f"in a checkout of Lazulite, run pip install '.[{extra}]'"
+
+
 def require_extra(extra: str, feature: str) -> None:
     """Check that an extra is installed, without importing it.
 
@@ -22,4 +27,4 @@ def require_extra(extra: str, feature: str) -> None:
         ValueError: a module is missing. The text is one line and names the extra.
     """
     if any(find_spec(module) is None for module in EXTRAS[extra]):
-        raise ValueError(f"{feature} needs lazulite[{extra}]: pip install 'lazulite[{extra}]'")
+        raise ValueError(f"{feature} needs the extra {extra}: {how_to_install(extra)}")

@@ -1,4 +1,4 @@
-"""A progress bar in the terminal, by `rich`, which is an extra: `lazulite-patterns[rich]`."""
+"""A progress bar in the terminal, by `rich`, which is an extra: `rich`."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""CRC-64/NVME, the checksum of `x-ms-content-crc64`: in C by the extra `lazulite[crc64]`, else in Python.
+"""CRC-64/NVME, the checksum of `x-ms-content-crc64`: in C by the extra `crc64`, else in Python.
 
 Polynomial 0x9A6C9329AC4BC9B5, reflected; initial value and final XOR are all ones. On the wire a checksum is base64 of
 its 8 bytes, the least significant one first. Source: recordings of the live service.
