@@ -1,7 +1,7 @@
-"""Query parameters that several services read: whole numbers within bounds, and required parameters."""
+"""Query parameters that several services read: whole numbers within bounds, markers, and required parameters."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from lazulite.protocol.errors import ServiceError
 
@@ -26,6 +26,31 @@ def read_number(parameters: Mapping[str, str], name: str, default: int, least: i
     if len(text) > _DIGITS_MAX or not least <= int(text) <= most:
         raise out_of_range(name, text, least, most)
     return int(text)
+
+
+def read_name_marker(parameters: Mapping[str, str], account: str, check: Callable[[str], None], code: str) -> str:
+    """Return the name with which a page begins: the one in the `marker` of a list, which is `/account/name`.
+
+    Args:
+        parameters: the query; without a marker, the name is "".
+        account: the account's name.
+        check: rejects a name that nothing in the list can have.
+        code: of the rejection.
+
+    Raises:
+        ServiceError: of that code, if no page has such a marker.
+    """
+    marker, beginning = parameters.get("marker", ""), f"/{account}/"
+    if not marker:
+        return ""
+    if not marker.startswith(beginning):
+        raise ServiceError(code)
+    name = marker.removeprefix(beginning)
+    try:
+        check(name)
+    except ServiceError:
+        raise ServiceError(code) from None
+    return name
 
 
 def out_of_range(name: str, text: str, least: int, most: int) -> ServiceError:

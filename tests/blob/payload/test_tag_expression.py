@@ -85,7 +85,8 @@ RANGE = "can't have multiple conditions for a single tag unless they define a ra
         ("a='1' and", AT + "9: unexpected end of query"),
         ("(a='1'", AT + "6: unexpected end of query"),
         ("a='1')", AT + "5: unexpected )"),
-        ("not a='1'", AT + "4: expected an operator"),
+        ("not a='1'", AT + "0: unexpected 'not'"),
+        ("a='1' and Year='2'", AT + "10: unexpected 'Year'"),
         ("a='1", AT + "2: unexpected '"),
         (
             " and ".join(f"t{number}='1'" for number in range(11)),

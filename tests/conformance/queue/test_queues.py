@@ -128,7 +128,11 @@ def test_sizes_of_lists_out_of_range(queues: Queues, number: str) -> None:
 
 
 def test_markers_of_other_things(queues: Queues) -> None:
-    assert queues.send("GET", "/", "comp=list&marker=a/b").code == (400, "InvalidMarker")
+    account = queues.client.endpoint.account
+    for marker in ("x", "a/b", "/other/name", f"/{account}/", f"/{account}/a/b", f"/{account}/UPPER", f"/{account}"):
+        assert queues.send("GET", "/", f"comp=list&marker={marker}").code == (400, "InvalidMarker"), marker
+    queues.send("GET", "/", f"comp=list&marker=/{account}/was-there").expect(200)
+    queues.send("GET", "/", "comp=list&marker=").expect(200)
     assert queues.send("GET", "/", "comp=list&include=x").code == (400, "InvalidQueryParameterValue")
 
 

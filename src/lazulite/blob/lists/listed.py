@@ -4,7 +4,7 @@ from lazulite.blob.headers.response import tier_of
 from lazulite.blob.leasing import lease_facts
 from lazulite.blob.model.blob import Blob, BlobType
 from lazulite.blob.payload.listing import ListedBlob
-from lazulite.blob.versions import CREATION_SINCE
+from lazulite.blob.versions import CREATION_SINCE, PLAIN_LISTS_SINCE
 from lazulite.protocol.clock import TICKS_PER_DAY
 from lazulite.protocol.http_date import format_http_date
 
@@ -58,7 +58,8 @@ def listed_blob(name: str, blob: Blob, version: str, now: int, *, is_base: bool,
         found["Creation-Time"] = modified if blob.created == blob.modified else format_http_date(blob.created)
     found |= {element: text for element, text in zip(_CONTENT, blob.headers, strict=True) if text}
     found["BlobType"] = blob.type.value
-    found |= {_TIER[header]: text for header, text in tier_of(blob)}
+    if is_base or version >= PLAIN_LISTS_SINCE:
+        found |= {_TIER[header]: text for header, text in tier_of(blob)}
     found["ServerEncrypted"] = "true"
     if blob.type is BlobType.PAGE:
         found["x-ms-blob-sequence-number"] = str(blob.sequence)

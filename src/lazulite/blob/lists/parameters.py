@@ -1,7 +1,7 @@
 """The query parameters of lists: how many entries, what they include, and where they begin. Source: reference §35."""
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import Request
@@ -35,6 +35,18 @@ def read_most(parameters: Mapping[str, str], most: int) -> int:
         bounds = [("MinimumAllowed", "1"), ("MaximumAllowed", str(most))]
         raise ServiceError("OutOfRangeQueryParameterValue", _OUT_OF_RANGE, details=[*details, *bounds])
     return min(int(text), most)
+
+
+def echoed(parameters: Mapping[str, str], names: Sequence[tuple[str, str]], most: int) -> list[tuple[str, str]]:
+    """Return elements for the parameters of a request, of which `maxresults` is the number that counts (§44).
+
+    Args:
+        parameters: of the request.
+        names: of the elements, and of their parameters.
+        most: as `read_most` returned it.
+    """
+    sent = {**parameters, "maxresults": str(most)} if "maxresults" in parameters else parameters
+    return [(element, sent[name]) for element, name in names if name in sent]
 
 
 def read_include(request: Request, allowed: Collection[str]) -> frozenset[str]:

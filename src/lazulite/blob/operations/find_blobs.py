@@ -5,7 +5,7 @@ from contextlib import aclosing
 
 from lazulite.blob.call import Call
 from lazulite.blob.limits import BLOBS_OF_LIST_MAX
-from lazulite.blob.lists.parameters import read_include, read_most
+from lazulite.blob.lists.parameters import echoed, read_include, read_most
 from lazulite.blob.lists.tag_search import FoundBlob, Place, search
 from lazulite.blob.model.tag_expression import TagQuery
 from lazulite.blob.payload.found_blobs import Found, write_found
@@ -49,7 +49,7 @@ async def find_blobs(call: Call) -> Response:
                 version = found.version if with_versions else ""
                 rows.append(Found(found.name, container, named, version, is_current=found.at.time == LAST_TIME))
     call.record.rows_scanned, call.record.rows_returned = scanned, len(rows)
-    sent = [(element, parameters[name]) for element, name in _ECHOED if name in parameters]
+    sent = echoed(parameters, _ECHOED, most)
     steps = write_found(call.address.base, sent, rows, following)
     return Response(200, [XML_TYPE, NO_CACHE], b"".join(await call.in_slices(steps)))
 

@@ -11,15 +11,17 @@ from lazulite.blob.leasing import lease_facts
 from lazulite.blob.limits import BLOBS_OF_LIST_MAX, CONTAINERS_MAX
 from lazulite.blob.lists.listing import read_page
 from lazulite.blob.lists.page import ListRequest
-from lazulite.blob.lists.parameters import invalid_parameter, read_include, read_most
-from lazulite.blob.names import WEB
+from lazulite.blob.lists.parameters import echoed, invalid_parameter, read_include, read_most
+from lazulite.blob.names import WEB, check_container_name
 from lazulite.blob.payload.container_listing import ListedContainer, write_containers
 from lazulite.blob.payload.listing import BlobPage, RowWriter, write_page
 from lazulite.blob.payload.marker import read_marker, write_marker
 from lazulite.blob.storage.catalog import Container
+from lazulite.blob.versions import PLAIN_LISTS_SINCE
 from lazulite.protocol.clock import TICKS_PER_DAY
 from lazulite.protocol.http_date import format_http_date
 from lazulite.protocol.message import Response
+from lazulite.service.parameters import read_name_marker
 from lazulite.service.responses import NO_CACHE, XML_TYPE
 from lazulite.service.time_slice import TimeSlice
 
@@ -70,7 +72,7 @@ async def list_blobs(call: Call) -> Response:
         marker=read_marker(parameters.get("marker", "")),
         deadline=call.deadline,
     )
-    about = BlobPage(base=call.address.base, container=container.name, sent=_sent(call), version=call.version)
+    about = BlobPage(base=call.address.base, container=container.name, sent=_sent(call, most), version=call.version)
     page = await read_page(call.context, request, RowWriter(about))
     call.record.rows_scanned, call.record.rows_returned = page.scanned, page.entries
     marker = "" if page.next is None else write_marker(page.next)
@@ -81,7 +83,7 @@ async def list_containers(call: Call) -> Response:
     """Return a page of the account's containers, in the order of their names."""
     parameters = call.parameters
     most, include = read_most(parameters, CONTAINERS_MAX), read_include(call.request, _CONTAINER_WORDS)
-    start = parameters.get("marker", "").removeprefix(f"/{call.account}/")
+    start = read_name_marker(parameters, call.account, check_container_name, "OutOfRangeInput")
     rows: list[ListedContainer] = []
     following = ""
     time_slice = TimeSlice(call.context.limits.slice_seconds, call.context.monotonic)
@@ -94,7 +96,7 @@ async def list_containers(call: Call) -> Response:
                 break
             rows.append(_listed_container(container, call.context.present(), with_metadata="metadata" in include))
     call.record.rows_scanned = call.record.rows_returned = len(rows)
-    steps = write_containers(call.address.base, call.version, _sent(call), rows, marker=following)
+    steps = write_containers(call.address.base, call.version, _sent(call, most), rows, marker=following)
     return Response(200, list(_HEADERS), b"".join(await call.in_slices(steps)))
 
 
@@ -131,6 +133,7 @@ def _listed_container(container: Container, now: int, *, with_metadata: bool) ->
     return ListedContainer(container.name, properties, container.version if container.deleted else "", metadata)
 
 
-def _sent(call: Call) -> list[tuple[str, str]]:
-    """Return elements for the parameters of a request."""
-    return [(element, call.parameters[name]) for element, name in _ECHOED if name in call.parameters]
+def _sent(call: Call, most: int) -> list[tuple[str, str]]:
+    """Return elements for the parameters of a request, given how many entries a page has."""
+    sent = echoed(call.parameters, _ECHOED, most)
+    return sent if call.version >= PLAIN_LISTS_SINCE else [pair for pair in sent if pair != ("Prefix", "")]

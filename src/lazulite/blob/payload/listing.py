@@ -12,7 +12,13 @@ from urllib.parse import quote
 
 from lazulite.blob.model.tags import Tags
 from lazulite.blob.payload.tags import tags_element
-from lazulite.blob.versions import CRC64_SINCE, ENCODED_NAMES_SINCE, LIST_WITHOUT_URL_SINCE, REPLICATION_SINCE
+from lazulite.blob.versions import (
+    CRC64_SINCE,
+    ENCODED_NAMES_SINCE,
+    LIST_WITHOUT_URL_SINCE,
+    PLAIN_LISTS_SINCE,
+    REPLICATION_SINCE,
+)
 from lazulite.engine.key_encoding import decode_text
 from lazulite.protocol.xml import document as xml
 from lazulite.protocol.xml.text import attribute, content, escaped, is_name, is_text
@@ -144,6 +150,7 @@ class RowWriter:
         version = page.version
         self._encodes_names = version >= ENCODED_NAMES_SINCE
         self._empty = tuple(name for name in CONTENT_PROPERTIES if name != "Content-CRC64" or version >= CRC64_SINCE)
+        self._empty_of_deleted = (*self._empty, *(() if version >= PLAIN_LISTS_SINCE else ("LeaseStatus",)))
         self._replication = "<OrMetadata />" if version >= REPLICATION_SINCE else ""
         self._url = "" if version >= LIST_WITHOUT_URL_SINCE else f"{page.base}{page.container}/"
 
@@ -161,7 +168,8 @@ class RowWriter:
         if isinstance(row, ListedPrefix):
             return f"<BlobPrefix>{self._name(row.name)}</BlobPrefix>"
         properties = row.properties
-        template, take = _layout(tuple(properties), self._empty if row.is_committed else ())
+        empty = self._empty_of_deleted if row.is_deleted else self._empty if row.is_committed else ()
+        template, take = _layout(tuple(properties), empty)
         texts = take(properties)
         if _SPECIAL.search("".join(texts)):
             texts = tuple(map(content, texts))

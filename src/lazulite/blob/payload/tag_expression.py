@@ -25,6 +25,8 @@ SEARCHED_TAGS_MAX = 10
 """Different tags in a `where`."""
 
 _CONTAINER = "@container"
+_RESERVED = frozenset(["and", "or", "not", "true", "false", "null", "year", "month", "day", "hour", "minute", "second"])
+"""Words that are names only in quotes. Reported: `Year` and `Month`; the others are *unverified*."""
 _TOKEN = re.compile(
     r"""\s*+(?:(?P<word>@?\w++)|"(?P<name>[^"]*+)"|'(?P<value>[^']*+(?>(?:''[^']*+)*))'|(?P<operator><>|[<>]=?|=)|(?P<mark>[()]))""",
     re.ASCII,
@@ -180,6 +182,8 @@ class _Parser:
         token = self._next
         if token.kind not in {"word", "name"}:
             self._reject()
+        if token.kind == "word" and token.text.lower() in _RESERVED:
+            self._reject(f"unexpected '{token.text}'")
         if token.text.startswith("@"):
             if token.text not in self._parameters:
                 self._reject(f"unsupported parameter '{token.text}'")

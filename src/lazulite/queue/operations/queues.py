@@ -1,13 +1,13 @@
 """List, create and delete queues; their metadata and stored access policies. Source: reference §26.1, §27."""
 
-from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import Response
 from lazulite.protocol.metadata import metadata_headers, read_metadata
+from lazulite.protocol.resource_names import check_resource_name
 from lazulite.queue import limits
 from lazulite.queue.call import Call
 from lazulite.queue.catalog import Queue
 from lazulite.queue.payload import write_queues
-from lazulite.service.parameters import invalid, read_number
+from lazulite.service.parameters import invalid, read_name_marker, read_number
 from lazulite.service.responses import NO_CACHE, XML_TYPE
 from lazulite.service.signed_identifiers import read_signed_identifiers, write_signed_identifiers
 from lazulite.service.time_slice import TimeSlice
@@ -24,9 +24,7 @@ async def list_queues(call: Call) -> Response:
     include = parameters.get("include", "")
     if include.lower() not in ("", "metadata"):
         raise invalid("include", include, "Only metadata can be included.")
-    start = parameters.get("marker", "").removeprefix(f"/{call.account}/")
-    if "/" in start:
-        raise ServiceError("InvalidMarker")
+    start = read_name_marker(parameters, call.account, check_resource_name, "InvalidMarker")
     queues: list[Queue] = []
     following = ""
     metadata_bytes = 0
