@@ -1,5 +1,8 @@
 """Reference §11.2, §11.3: the rules of a batch — code, message, index. A rejected batch leaves nothing."""
 
+import base64
+import hashlib
+import json
 from typing import NamedTuple
 
 import pytest
@@ -232,3 +235,16 @@ def test_a_tag_from_before_the_batch_is_stale_after_it(table: Table) -> None:
     change = operation("MERGE", url(table, table.at("p", "r")), {"B": 2}, If_Match=tag)
     assert run(table.client, change)[0].status == 204
     assert run(table.client, change)[0].rejection[:2] == (412, "UpdateConditionNotSatisfied")
+
+
+@pytest.mark.unverified
+@pytest.mark.parametrize(("value", "code"), [("1B2M2Y8AsgTpgAmY7PhCfg==", "Md5Mismatch"), ("x", "InvalidMd5")])
+def test_the_md5_of_an_operation_is_that_of_its_body(table: Table, value: str, code: str) -> None:
+    text = json.dumps(entity("p", "2"))
+    right = base64.b64encode(hashlib.md5(text.encode(), usedforsecurity=False).digest()).decode()
+    first = insert(table, entity("p", "1"))
+    (part,) = run(table.client, first, operation("POST", url(table), text, Content_MD5=value))
+    assert part.rejection[:3] == (400, code, 1)
+    assert table.page().rows == []
+    parts = run(table.client, first, operation("POST", url(table), text, Content_MD5=right))
+    assert [part.status for part in parts] == [204, 201]

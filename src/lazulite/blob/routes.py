@@ -311,6 +311,20 @@ def _forms(route: Route[Call]) -> Iterator[Route[Call]]:
         yield replace(route, operation=f"{route.operation}FromURL", headers=frozenset({SOURCE}))
 
 
+_COMPARING = frozenset(
+    {
+        *("PutBlob", "PutBlobFromURL", "PutBlock", "PutBlockFromURL", "PutBlockList", "AppendBlock"),
+        *("AppendBlockFromURL", "PutPage", "PutPageFromURL", "CopyBlob", "SetBlobTags"),
+    }
+)
+"""The operations that read their rows of the table of checksums (§36.5)."""
+
+
+def _with_checksums(route: Route[Call]) -> Route[Call]:
+    """Let the kernel leave the checksums of a request to an operation that compares them."""
+    return replace(route, compares_checksums=route.operation in _COMPARING)
+
+
 def _with_preconditions(route: Route[Call]) -> Route[Call]:
     """Let a route read the preconditions that its operation knows.
 
@@ -341,7 +355,9 @@ class _Routes(Routes[Call]):
         return super().rejection(call, component)
 
 
-ROUTES: Routes[Call] = _Routes(*(_with_preconditions(_of_current(form)) for route in _TABLE for form in _forms(route)))
+ROUTES: Routes[Call] = _Routes(
+    *(_with_preconditions(_with_checksums(_of_current(form))) for route in _TABLE for form in _forms(route))
+)
 
 
 def component(call: Call) -> str:

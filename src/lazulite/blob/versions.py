@@ -6,6 +6,8 @@ services.
 Each constant is the first version with the behaviour in its text. The behaviour of older versions follows "Before:".
 """
 
+COMPUTED_MD5_SINCE = "2012-02-12"
+"""Put Blob computes the MD5 of a block blob, stores it and returns it. Before: only if the request has an MD5."""
 LIST_WITHOUT_URL_SINCE = "2013-08-15"
 """Lists of containers and blobs have `ServiceEndpoint`. Before: another attribute, and the `Url` of each."""
 READS_COMBINE_SINCE = "2013-08-15"
@@ -57,6 +59,6 @@ TIER_CONDITIONS_SINCE = "2026-04-06"
 SMART_SINCE = "2026-06-06"
 """The tier `Smart`. Before: 400 `InvalidHeaderValue`."""
 BOTH_DIGESTS_SINCE = "2026-10-06"
-"""Responses to all writes of content have MD5 and CRC-64. Before: only those to Put Blob; others have what was sent."""
+"""Responses to all writes of content have MD5 and CRC-64. Before: only those to Put Blob; others have one of them."""
 TIER_ON_GET_SINCE = "2026-10-06"
 """Get Blob returns the tier. Before: only Get Blob Properties does."""

@@ -6,7 +6,7 @@ MD5 guards against accidents only; what an attacker could change is covered by T
 import hashlib
 from base64 import b64decode
 from binascii import Error as Base64Error
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import Request
@@ -14,14 +14,18 @@ from lazulite.protocol.message import Request
 _DIGEST_BYTES = 16
 
 
-def check_content_md5(request: Request) -> None:
+def check_content_md5(headers: Mapping[str, str], body: bytes) -> None:
     """Reject a body that is not the one its Content-MD5 was made of; no header, no check.
+
+    Args:
+        headers: of the request, or of a part of a batch, by their names in lower case.
+        body: its body.
 
     Raises:
         ServiceError: `InvalidMd5`, or `Md5Mismatch`.
     """
-    digest = _sent_digest(request)
-    if digest is not None and hashlib.md5(request.body, usedforsecurity=False).digest() != digest:
+    sent = headers.get("content-md5")
+    if sent is not None and hashlib.md5(body, usedforsecurity=False).digest() != _digest(sent):
         raise ServiceError("Md5Mismatch")
 
 
@@ -36,7 +40,8 @@ async def checked_chunks(request: Request, bytes_max: int) -> AsyncIterator[byte
     body, request.body_to_come = request.body_to_come, None
     if body is None:
         return
-    sent = _sent_digest(request)
+    text = request.headers.get("content-md5")
+    sent = None if text is None else _digest(text)
     computed = hashlib.md5(usedforsecurity=False)
     received_bytes = 0
     async for chunk in body.chunks():
@@ -50,12 +55,9 @@ async def checked_chunks(request: Request, bytes_max: int) -> AsyncIterator[byte
         raise ServiceError("Md5Mismatch")
 
 
-def _sent_digest(request: Request) -> bytes | None:
-    sent = request.headers.get("content-md5")
-    if sent is None:
-        return None
+def _digest(text: str) -> bytes:
     try:
-        digest = b64decode(sent, validate=True)
+        digest = b64decode(text, validate=True)
     except (Base64Error, ValueError):
         raise ServiceError("InvalidMd5") from None
     if len(digest) != _DIGEST_BYTES:

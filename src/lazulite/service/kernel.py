@@ -219,8 +219,8 @@ class ServiceKernel(Generic[ContextT, ResourceT, CallT]):
         call, route = self._route(request, address, parameters, version, grant)
         if request.body_to_come is not None and route.body:
             await _receive_body(request, route)
-        if request.body_to_come is None:
-            check_content_md5(request)
+        if request.body_to_come is None and not route.compares_checksums:
+            check_content_md5(request.headers, request.body)
         if route.deadline is PAGE:
             call.deadline = self._end_of_page(seconds)
         operation = route.run(call)

@@ -83,6 +83,9 @@ class Route(Generic[CallT_contra]):
     """Takes the headers of a request to the most bytes that its body may have beside its content; None: it is bare."""
     streams: bool = False
     """Whether the operation reads the body in chunks (`ServiceCall.body_chunks`), instead of finding it whole."""
+    compares_checksums: bool = False
+    """Whether the operation compares its content with the checksums of the request; else the kernel does, by
+    `Content-MD5` alone."""
     since: str = ""
     """The first version that has it."""
     deadline: Deadline = REQUEST

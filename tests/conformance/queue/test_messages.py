@@ -1,5 +1,7 @@
 """Put, get, peek, update, delete and clear messages."""
 
+import base64
+import hashlib
 import re
 from email.utils import parsedate_to_datetime
 
@@ -307,3 +309,12 @@ def test_methods_that_are_none(queue: Queue, method: str, below: str) -> None:
 def test_below_a_queue_are_messages_only(queue: Queue) -> None:
     assert queue.send("GET", "/other").code == (400, "InvalidUri")
     assert queue.send("GET", f"/messages/{GUID}/x").code == (400, "InvalidUri")
+
+
+def test_the_md5_of_a_request_is_that_of_its_body(queue: Queue) -> None:
+    right = base64.b64encode(hashlib.md5(message_body("a").encode(), usedforsecurity=False).digest()).decode()
+    for value, code in (("1B2M2Y8AsgTpgAmY7PhCfg==", "Md5Mismatch"), ("x", "InvalidMd5")):
+        assert queue.put("a", headers={"Content-MD5": value}).code == (400, code)
+    assert queue.count == 0
+    answer = queue.put("a", headers={"Content-MD5": right}).expect(201)
+    assert answer.header("Content-MD5") is None

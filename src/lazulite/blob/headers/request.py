@@ -1,10 +1,12 @@
 """The headers of requests that many operations read: numbers, GUIDs, lease ids, stored headers of content."""
 
 import re
+from binascii import a2b_base64
 from collections.abc import Mapping
 from uuid import UUID
 
 from lazulite.blob.model.blob import ContentHeaders
+from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.header_errors import invalid_header, missing_header
 
 _NUMBER = re.compile(r"-?[0-9]{1,19}", re.ASCII)
@@ -83,8 +85,17 @@ def read_content_headers(headers: Headers, *, stored_only: bool = False) -> Cont
     Args:
         headers: of the request.
         stored_only: whether the usual headers, which tell of the body, do not count. Then no default counts either.
+
+    Raises:
+        ServiceError: `InvalidMd5`, the MD5 is not base64, which clients could not read (*unverified*). It may be of any
+            length: the operations that compare it with content demand more.
     """
     found = [headers.get(own) or (headers.get(usual, "") if not stored_only else "") for own, usual in _STORED]
     if not found[0] and not stored_only:
         found[0] = DEFAULT_TYPE
-    return ContentHeaders(*found)
+    kept = ContentHeaders(*found)
+    try:
+        a2b_base64(kept.md5, strict_mode=True)
+    except ValueError:
+        raise ServiceError("InvalidMd5") from None
+    return kept

@@ -13,6 +13,7 @@ from lazulite.blob.model.rows import list_row
 from lazulite.blob.operations.change_blob import change_blob
 from lazulite.blob.operations.put_blob import check_length
 from lazulite.blob.presence import present
+from lazulite.blob.transfers.digests import APPEND_BLOCK
 from lazulite.blob.transfers.receiving import Received, checked_headers, commit_received, receive
 from lazulite.engine.content.contract import Owner
 from lazulite.protocol.errors import ServiceError
@@ -31,7 +32,7 @@ async def append_block(call: Call) -> Response:
     owner = Owner(container.space, call.resource.blob)
     if call.request.body_to_come is not None:
         await call.decide_early(container, appending.check)
-    received = await receive(call, owner)
+    received = await receive(call, owner, APPEND_BLOCK)
     if not received.length:
         raise invalid_header("Content-Length", "0")
     stored = await call.context.partitions.get(container.space, call.resource.blob)

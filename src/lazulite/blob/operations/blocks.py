@@ -19,6 +19,7 @@ from lazulite.blob.payload import block_list
 from lazulite.blob.presence import online
 from lazulite.blob.storage.readers import Partition
 from lazulite.blob.storage.uploads import day_of
+from lazulite.blob.transfers.digests import PUT_BLOCK
 from lazulite.blob.transfers.receiving import NOTHING, Received, checked_headers, commit_received, receive
 from lazulite.engine.content.contract import Owner
 from lazulite.protocol.errors import ServiceError
@@ -41,7 +42,7 @@ async def put_block(call: Call) -> Response:
     putting = _Putting(call, id_)
     if call.request.body_to_come is not None:
         await call.decide_early(container, lambda draft: putting.put(draft, NOTHING))
-    received = await receive(call, Owner(*partition))
+    received = await receive(call, Owner(*partition), PUT_BLOCK)
     if not received.length:
         raise invalid_header("Content-Length", "0")
     ledger = read_ledger(await call.context.engine.get(*partition, LEDGER))

@@ -3,7 +3,6 @@
 A copy ends before its response, so no copy is ever pending.
 """
 
-from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping
 from contextlib import aclosing
 from dataclasses import replace
@@ -21,17 +20,18 @@ from lazulite.blob.operations.put_blob import check_length, create_blob
 from lazulite.blob.operations.tiers import TIER, moved, read_priority
 from lazulite.blob.presence import online, present
 from lazulite.blob.storage.catalog import Container
-from lazulite.blob.transfers.digests import Digests
+from lazulite.blob.transfers.digests import COPY_BLOB, COPY_BLOB_FROM_URL, Digests
 from lazulite.blob.transfers.duplicate import Duplicate
 from lazulite.blob.transfers.fetched_source import FetchedSource
-from lazulite.blob.transfers.receiving import commit_received, store
-from lazulite.blob.transfers.sources import SOURCE, open_source
+from lazulite.blob.transfers.receiving import commit_received, digests_of, store
+from lazulite.blob.transfers.sources import SOURCE, Source, open_source
 from lazulite.blob.transfers.unverified_source import SourceUse
 from lazulite.engine.content.contract import Owner
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.fields import METADATA_PREFIX
 from lazulite.protocol.header_errors import invalid_header
 from lazulite.protocol.message import Response
+from lazulite.service.time_slice import TimeSlice
 
 _ACTION = "x-ms-copy-action"
 SYNC_BYTES_MAX = 256 * 1024 * 1024
@@ -44,6 +44,7 @@ async def copy_blob(call: Call) -> Response:
     check_length(call, 0)
     is_sync = read_flag(headers, "x-ms-requires-sync")
     use = SourceUse.SYNC_COPY if is_sync else SourceUse.COPY
+    digests = digests_of(call, COPY_BLOB_FROM_URL if is_sync else COPY_BLOB)
     retention, container = await call.retention(), await call.container()
     async with open_source(call, use, allows_archived=_is_online_tier(headers)) as source:
         blob = source.blob
@@ -55,13 +56,23 @@ async def copy_blob(call: Call) -> Response:
         await copying.creation.prepare(container)
         if isinstance(source, FetchedSource):
             call.body_bytes_max = SYNC_BYTES_MAX if is_sync else PUT_BLOB_BYTES_MAX
-            await _commit_fetched(call, container, source, copying.finish)
+            await _commit_fetched(call, container, source, digests, copying.finish)
         else:
+            if is_sync:
+                await _compare(call, source, digests)
             await Duplicate(call, container, source).commit(copying.finish)
-    pairs = [("x-ms-copy-id", copying.id), ("x-ms-copy-status", "success")]
-    if is_sync and blob.headers.md5:
-        pairs.append(("Content-MD5", b64encode(b64decode(blob.headers.md5)).decode()))
+    pairs = [("x-ms-copy-id", copying.id), ("x-ms-copy-status", "success"), *digests.headers()]
     return Response(202, written(copying.last[0], *pairs))
+
+
+async def _compare(call: Call, source: Source, digests: Digests) -> None:
+    """Read a source, which is copied without reading it otherwise, for its checksums. Raises as `Digests.check`."""
+    time_slice = TimeSlice(call.context.limits.slice_seconds, call.context.monotonic)
+    async with aclosing(source.chunks(0, source.blob.length)) as chunks:
+        async for chunk in chunks:
+            digests.update(chunk)
+            await time_slice.checkpoint()
+    digests.check()
 
 
 class _Copying:
@@ -116,12 +127,16 @@ class _Copying:
 
 
 async def _commit_fetched(
-    call: Call, container: Container, source: FetchedSource, finish: Callable[[Draft, Blob], None]
+    call: Call,
+    container: Container,
+    source: FetchedSource,
+    digests: Digests,
+    finish: Callable[[Draft, Blob], None],
 ) -> None:
     """Store the bytes of a source as one content, then commit the blob that has them. See `Duplicate.commit`."""
     contents, owner = call.context.contents, Owner(container.space, call.resource.blob)
     async with aclosing(source.content(call.body_bytes_max)) as chunks:
-        received = await store(contents, owner, chunks, Digests())
+        received = await store(contents, owner, chunks, digests)
     made = replace(source.blob, length=received.length, inline=received.inline, content=received.number)
     await commit_received(contents, received, lambda: call.commit(container, lambda draft: finish(draft, made)))
 
@@ -129,6 +144,8 @@ async def _commit_fetched(
 async def put_blob_from_url(call: Call) -> Response:
     """Put a block blob with the bytes at a URL."""
     headers = call.request.headers
+    if headers["x-ms-blob-type"] != BlobType.BLOCK:
+        raise invalid_header("x-ms-blob-type", headers["x-ms-blob-type"])
     call.body_bytes_max = PUT_BLOB_BYTES_MAX
     given = read_content_headers(headers, stored_only=True)
     async with open_source(call, SourceUse.PUT, read_source_range(headers)) as source:

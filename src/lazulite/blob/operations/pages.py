@@ -20,7 +20,7 @@ from lazulite.blob.presence import present
 from lazulite.blob.storage.catalog import Container
 from lazulite.blob.storage.readers import Partition
 from lazulite.blob.storage.segments import stored_segments
-from lazulite.blob.transfers.digests import take_in
+from lazulite.blob.transfers.digests import CLEAR_PAGES, PUT_PAGE, take_in
 from lazulite.blob.transfers.receiving import checked_headers, content_of, digests_of
 from lazulite.engine.content.contract import ContentId, Owner
 from lazulite.engine.contract import SpaceDroppedError
@@ -107,9 +107,10 @@ async def put_page(call: Call) -> Response:
         raise invalid_header(_WRITE, text)
     check_length(call, 0 if text == "clear" else PUT_PAGE_BYTES_MAX)
     start, stop = require_page_range(headers)
+    digests = digests_of(call, PUT_PAGE if text == "update" else CLEAR_PAGES)
     if text == "clear":
+        digests.check()
         return await clear_pages(call, start, stop)
-    digests = digests_of(call)
     data = b"".join([chunk async for chunk in content_of(call, digests)])
     await call.in_slices(take_in(digests, data))
     return Response(201, await write_pages(call, start, stop, data, checked_headers(call, digests)))

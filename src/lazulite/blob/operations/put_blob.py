@@ -3,7 +3,6 @@
 Source: reference §36.1.
 """
 
-from base64 import b64encode
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import replace
 
@@ -15,7 +14,16 @@ from lazulite.blob.model.blob import Blob, BlobType, ContentHeaders
 from lazulite.blob.model.draft import Draft
 from lazulite.blob.model.ledger import new_number
 from lazulite.blob.operations.creation import Creation
-from lazulite.blob.transfers.receiving import NOTHING, Received, checked_headers, commit_received, length_of, receive
+from lazulite.blob.transfers.digests import PUT_BLOB, PUT_EMPTY_BLOB
+from lazulite.blob.transfers.receiving import (
+    NOTHING,
+    Received,
+    checked_headers,
+    commit_received,
+    digests_of,
+    length_of,
+    receive,
+)
 from lazulite.blob.transfers.sources import SOURCE
 from lazulite.engine.content.contract import Owner
 from lazulite.protocol.errors import ServiceError
@@ -64,8 +72,9 @@ async def create_blob(
     if call.request.body_to_come is not None or creation.has_tags:
         await call.decide_early(container, decide)
     if type_ is BlobType.BLOCK:
-        owner = Owner(container.space, call.resource.blob)
-        received = await receive(call, owner, both_digests=True, content=content)
+        received = await receive(call, Owner(container.space, call.resource.blob), PUT_BLOB, content)
+    else:
+        digests_of(call, PUT_EMPTY_BLOB).check()
     await creation.prepare(container)
     await commit_received(call.context.contents, received, lambda: call.commit(container, decide))
     checked = checked_headers(call, received.digests) if type_ is BlobType.BLOCK else []
@@ -88,9 +97,7 @@ def check_length(call: Call, most: int) -> None:
 
 def _block(_: Mapping[str, str], __: Call) -> Make:
     def make(common: Blob, received: Received) -> Blob:
-        headers = common.headers
-        if not headers.md5:
-            headers = headers._replace(md5=b64encode(received.md5).decode())
+        headers = common.headers._replace(md5=received.digests.md5)
         return replace(common, headers=headers, length=received.length, inline=received.inline, content=received.number)
 
     return make

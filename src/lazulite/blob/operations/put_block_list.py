@@ -22,8 +22,8 @@ from lazulite.blob.payload.block_list import read_block_list
 from lazulite.blob.presence import online
 from lazulite.blob.storage.catalog import Container
 from lazulite.blob.storage.uploads import day_of
-from lazulite.blob.transfers.digests import digests_of_write, read_sent_digests, take_in
-from lazulite.blob.transfers.receiving import checked_headers, whole_content_of
+from lazulite.blob.transfers.digests import PUT_BLOCK_LIST, take_in
+from lazulite.blob.transfers.receiving import checked_headers, digests_of, whole_content_of
 from lazulite.engine.contract import EngineError
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import Response
@@ -36,7 +36,7 @@ _TRIES_MAX = 10
 
 async def put_block_list(call: Call) -> Response:
     """Make a blob of uncommitted blocks, and of blocks that it has. All other uncommitted blocks are discarded."""
-    digests = digests_of_write(read_sent_digests(call.request.headers, call.version), call.version, both=False)
+    digests = digests_of(call, PUT_BLOCK_LIST)
     body = await whole_content_of(call, digests)
     await call.in_slices(take_in(digests, body))
     entries = await call.in_slices(read_block_list(body))

@@ -11,17 +11,16 @@ from lazulite.blob.model.byte_range import read_range
 from lazulite.blob.model.rows import CURRENT
 from lazulite.blob.presence import online
 from lazulite.blob.storage.catalog import Container
-from lazulite.blob.transfers.digests import Digests
+from lazulite.blob.transfers.digests import RANGE_HEADERS, Digests
 from lazulite.blob.transfers.reading import BlobContent
 from lazulite.blob.transfers.structured_body import BODY_HEADER, LENGTH_HEADER, StructuredContent, asks_for_structure
-from lazulite.blob.versions import CRC64_SINCE, TIER_ON_GET_SINCE
+from lazulite.blob.versions import TIER_ON_GET_SINCE
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.header_errors import invalid_header
 from lazulite.protocol.message import Response
 from lazulite.protocol.metadata import metadata_headers
 from lazulite.service.time_slice import TimeSlice
 
-_RANGE_MD5, _RANGE_CRC64 = "x-ms-range-get-content-md5", "x-ms-range-get-content-crc64"
 _OVERRIDES = {
     "Cache-Control": "cache_control",
     "Content-Disposition": "disposition",
@@ -69,16 +68,21 @@ def _wanted_digests(call: Call, length: int | None) -> Digests | None:
         ServiceError: `InvalidHeaderValue`, `OutOfRangeInput`, `BothCrc64AndMd5HeaderPresent`.
     """
     headers = call.request.headers
-    md5, crc64 = read_flag(headers, _RANGE_MD5), call.version >= CRC64_SINCE and read_flag(headers, _RANGE_CRC64)
-    if not md5 and not crc64:
+    asked = [
+        (name, algorithm)
+        for name, algorithm in RANGE_HEADERS.items()
+        if name in headers and call.version >= algorithm.since and read_flag(headers, name)
+    ]
+    if not asked:
         return None
-    if md5 and crc64:
+    if len(asked) > 1:
         raise ServiceError("BothCrc64AndMd5HeaderPresent")
+    (name, algorithm), *_ = asked
     if length is None:
-        raise invalid_header(_RANGE_MD5 if md5 else _RANGE_CRC64, "true")
+        raise invalid_header(name, "true")
     if length > RANGE_DIGEST_BYTES_MAX:
         raise ServiceError("OutOfRangeInput")
-    return Digests(md5=md5, crc64=crc64)
+    return Digests(answered=(algorithm,))
 
 
 async def _digests_of(call: Call, content: BlobContent, digests: Digests) -> list[tuple[str, str]]:

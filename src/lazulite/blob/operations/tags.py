@@ -8,6 +8,8 @@ from lazulite.blob.model.rows import CURRENT, SNAPSHOT
 from lazulite.blob.payload.tags import read_tags, write_tags
 from lazulite.blob.presence import present
 from lazulite.blob.storage.tag_index import NOT_INDEXED, index_tags
+from lazulite.blob.transfers.digests import SET_BLOB_TAGS, take_in
+from lazulite.blob.transfers.receiving import digests_of
 from lazulite.protocol.message import Response
 from lazulite.service.responses import NO_CACHE, XML_TYPE
 
@@ -22,6 +24,8 @@ async def get_tags(call: Call) -> Response:
 async def set_tags(call: Call) -> Response:
     """Replace the tags of a blob or version. Its ETag and Last-Modified stay."""
     row = call.row
+    digests = digests_of(call, SET_BLOB_TAGS)
+    await call.in_slices(take_in(digests, call.request.body))
     tags = read_tags(call.request.body)
     container = await call.container()
     partition = container.space, call.resource.blob

@@ -9,9 +9,6 @@ the same remainder: the first part F of `F * x^n + S` is multiplied by `x^n mod 
 megabytes at a time.
 """
 
-from base64 import b64encode
-from binascii import Error as Base64Error
-from binascii import a2b_base64
 from functools import lru_cache
 
 from lazulite.protocol.body import Window
@@ -144,21 +141,6 @@ class SegmentedCrc64:
         return self._segment
 
 
-def write_crc64(checksum: int) -> str:
-    """Return a checksum as headers have it."""
-    return b64encode(checksum.to_bytes(_BYTES, "little")).decode("ascii")
-
-
-def read_crc64(text: str) -> int:
-    """Return the checksum of a header.
-
-    Raises:
-        ValueError: it is not base64 of 8 bytes.
-    """
-    try:
-        content = a2b_base64(text, strict_mode=True)
-    except Base64Error as error:
-        raise ValueError("not base64") from error
-    if len(content) != _BYTES:
-        raise ValueError("not 8 bytes")
-    return int.from_bytes(content, "little")
+def crc64_to_bytes(checksum: int) -> bytes:
+    """Return a checksum as headers have it in base64."""
+    return checksum.to_bytes(_BYTES, "little")

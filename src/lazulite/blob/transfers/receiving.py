@@ -9,9 +9,15 @@ from typing import NamedTuple, TypeVar
 
 from lazulite.blob.call import Call
 from lazulite.blob.model.blob import INLINE_BYTES_MAX
-from lazulite.blob.transfers.digests import OWN_HEADERS, SOURCE_HEADERS, Digests, digests_of_write, read_sent_digests
+from lazulite.blob.transfers.digests import Digests, Rule, digests_of_request
 from lazulite.blob.transfers.sources import SOURCE, source_bytes
-from lazulite.blob.transfers.structured_body import BODY_HEADER, StructuredDecoder, decoded, read_structured_length
+from lazulite.blob.transfers.structured_body import (
+    BODY_HEADER,
+    StructuredDecoder,
+    decoded,
+    read_structured_length,
+    unsupported_structure,
+)
 from lazulite.engine.content.contract import ContentId, ContentStore, ContentWriter, Owner
 from lazulite.engine.contract import EngineError, SpaceDroppedError
 from lazulite.protocol.body import pieces
@@ -32,11 +38,6 @@ class Received(NamedTuple):
     """Of the bytes."""
 
     @property
-    def md5(self) -> bytes:
-        """The MD5; empty if it was not computed."""
-        return self.digests.md5 or b""
-
-    @property
     def number(self) -> int | None:
         """The number of the content; None: there is none."""
         return None if self.content is None else self.content.number
@@ -46,9 +47,7 @@ NOTHING = Received(0, b"", None, Digests())
 """Before a body was received."""
 
 
-async def receive(
-    call: Call, owner: Owner, *, both_digests: bool = False, content: AsyncIterator[bytes] | None = None
-) -> Received:
+async def receive(call: Call, owner: Owner, rule: Rule, content: AsyncIterator[bytes] | None = None) -> Received:
     """Receive the body of a request whose route streams it, or the bytes at the URL that stands for a body.
 
     A structured body is decoded.
@@ -56,7 +55,7 @@ async def receive(
     Args:
         call: the request.
         owner: the partition whose rows are to refer to it.
-        both_digests: as `both` of `digests_of_write`.
+        rule: of the operation, for checksums.
         content: what stands for the body, if it is open already.
 
     Raises:
@@ -64,16 +63,24 @@ async def receive(
         ClientDisconnectedError: it never became whole. Likewise.
         EngineUnavailableError: the content cannot be stored.
     """
-    digests = digests_of(call, both=both_digests)
+    digests = digests_of(call, rule)
     chunks = content_of(call, digests) if content is None else content
     return await store(call.context.contents, owner, chunks, digests)
 
 
-def digests_of(call: Call, *, both: bool = False) -> Digests:
-    """Return the digests of the content of a request, to be computed. Raises as `read_sent_digests`."""
+def digests_of(call: Call, rule: Rule) -> Digests:
+    """Return the checksums of the content of a request, to be computed; with the URL of a source, those of its bytes.
+
+    Raises:
+        ServiceError: `UnsupportedHeader`, the body is structured and the operation takes no such one; or as
+            `digests_of_request`.
+    """
     headers = call.request.headers
-    sent = read_sent_digests(headers, call.version, SOURCE_HEADERS if SOURCE in headers else OWN_HEADERS)
-    return digests_of_write(sent, call.version, both=both)
+    if rule.from_url is not None and SOURCE in headers:
+        rule = rule.from_url
+    if not rule.takes_structure and BODY_HEADER in headers:
+        raise unsupported_structure(headers)
+    return digests_of_request(rule, headers, call.version)
 
 
 def length_of(call: Call) -> int:

@@ -64,9 +64,14 @@ def asks_for_structure(headers: Mapping[str, str]) -> bool:
     if text is None:
         return False
     if "".join(text.lower().split()) != FORMAT.lower().replace(" ", ""):
-        details = [("HeaderName", BODY_HEADER), ("HeaderValue", text[:SHOWN_CHARACTERS_MAX])]
-        raise ServiceError("UnsupportedHeader", details=details)
+        raise unsupported_structure(headers)
     return True
+
+
+def unsupported_structure(headers: Mapping[str, str]) -> ServiceError:
+    """Return the rejection of a structured body in an unknown format, or where there can be none."""
+    shown = headers[BODY_HEADER][:SHOWN_CHARACTERS_MAX]
+    return ServiceError("UnsupportedHeader", details=[("HeaderName", BODY_HEADER), ("HeaderValue", shown)])
 
 
 class StructuredDecoder:

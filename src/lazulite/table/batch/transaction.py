@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from lazulite.engine.commit_steps import commit_in_steps
 from lazulite.engine.contract import SpaceDroppedError
+from lazulite.protocol.content_md5 import check_content_md5
 from lazulite.protocol.errors import AuthorityError, ServiceError
 from lazulite.protocol.message import Response
 from lazulite.protocol.multipart.encoder import change_set_response, encode_part, query_response
@@ -89,6 +90,7 @@ def _prepare(call: Call, batch: BatchBody) -> Steps[list[_Operation]]:
             # Recorded for 101 operations: the index in the message is 99.
             raise WriteRejectedError(PARTS_MAX - 1, ServiceError("InvalidInput", _TOO_MANY))
         try:
+            check_content_md5(part.head.headers, part.body)
             validated, keys = heads.validate(part.head)
             write = prepare_usual(validated, part.body, keys, validated.condition)
             if write is None:
