@@ -6,12 +6,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from lazulite.server.allocator import keep_freed_memory
+from lazulite.server.allocator import Peak, keep_freed_memory, return_freed_memory
 
 FAULTS = """
 import resource
 from threading import Thread
-from lazulite.server.allocator import keep_freed_memory
+from lazulite.server.allocator import Peak, keep_freed_memory, return_freed_memory
 
 def hold(size, count):
     for _ in range(100):
@@ -46,3 +46,16 @@ def test_settings_in_the_environment_are_left_alone(name: str) -> None:
 
 def test_another_c_library_is_left_alone() -> None:
     assert not keep_freed_memory({}, lambda _: SimpleNamespace())
+
+
+def test_memory_is_returned_to_the_kernel() -> None:
+    returned: list[int] = []
+    return_freed_memory(lambda _: SimpleNamespace(malloc_trim=returned.append))
+    assert returned == ([0] if sys.platform == "linux" else [])
+    return_freed_memory(lambda _: SimpleNamespace())
+
+
+def test_it_is_returned_when_a_large_crowd_has_gone() -> None:
+    peak, mib = Peak(), 1 << 20
+    held = [0, 31, 0, 100, 90, 26, 25, 0, 40, 11, 10, 33]
+    assert [peak.has_fallen(each * mib) for each in held] == [False] * 6 + [True] + [False] * 3 + [True] + [False]

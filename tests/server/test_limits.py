@@ -260,10 +260,10 @@ async def test_a_client_that_does_not_read_holds_its_own_requests_back(wire: Wir
     wire.service.body = b"x" * 200_000
     wire.transport.stalled = True
     await wire.send(GET * 10)
-    assert len(wire.service.requests) == 2, "256 KiB are waiting"
+    assert len(wire.service.requests) == 1, "its response is waiting"
     wire.transport.take(wire.transport.waiting_bytes)
     await settle()
-    assert len(wire.service.requests) == 4
+    assert len(wire.service.requests) == 2
 
 
 @pytest.mark.parametrize("limit", ["url_bytes", "headers_bytes", "body_bytes", "discarded_bytes"])

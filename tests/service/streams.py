@@ -36,6 +36,10 @@ class Zeros:
             left -= len(chunk)
             yield chunk
 
+    @property
+    def held_bytes(self) -> int:
+        return 0
+
     async def aclose(self) -> None: ...
 
 

@@ -26,6 +26,11 @@ LIMIT_FLAGS = {
     "--keep-alive-seconds": ("keep_alive_idle_seconds", float, "timeout for an idle connection (120)"),
     "--header-read-seconds": ("header_read_seconds", float, "timeout for receiving a request's head (30)"),
     "--body-stall-seconds": ("body_stall_seconds", float, "timeout for the next bytes of a request body (30)"),
+    "--write-stall-seconds": (
+        "write_stall_seconds",
+        float,
+        "timeout for a client that takes nothing of its response (30)",
+    ),
     "--request-seconds": ("request_seconds", float, "timeout for processing a request (30)"),
     "--drain-delay-seconds": (
         "drain_delay_seconds",

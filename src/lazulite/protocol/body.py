@@ -63,6 +63,11 @@ class ResponseContent(Protocol):
         """Its bytes."""
         ...
 
+    @property
+    def held_bytes(self) -> int:
+        """The memory of what is made of it already; 0: each window is made when it is asked for."""
+        ...
+
     def chunks(self) -> AsyncIterator[Window]:
         """Yield it, in pieces of at most `WINDOW_BYTES`. The next one is asked for when the client takes them.
 

@@ -28,6 +28,11 @@ class JoinedContent:
         """See `ResponseContent`."""
         return self._length
 
+    @property
+    def held_bytes(self) -> int:
+        """See `ResponseContent`."""
+        return self._length
+
     async def chunks(self) -> AsyncIterator[bytes]:
         """See `ResponseContent`. All but the last are of `WINDOW_BYTES`."""
         for window in _windows(self._parts):
@@ -56,6 +61,11 @@ class EnclosedContent:
     def length(self) -> int:
         """See `ResponseContent`."""
         return len(self._opening) + self._content.length + len(self._closing)
+
+    @property
+    def held_bytes(self) -> int:
+        """See `ResponseContent`."""
+        return self._content.held_bytes
 
     async def chunks(self) -> AsyncIterator[Window]:
         """See `ResponseContent`."""

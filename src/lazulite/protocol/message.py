@@ -31,7 +31,7 @@ class FoundRow(NamedTuple):
 class Request:
     """One HTTP request. Its repr shows no secret.
 
-    `body` is whole unless there is a `body_to_come`: see `receive_body`. `authenticated`: its credentials were found
+    `body` is whole unless there is a `body_to_come`: see `receive_body`. `authenticated`: it has credentials, found
     good. `record`: the facts for logs, which the service fills in as it learns them. `plan` and `found`: what
     `Service.at_once` has found out and read for `handle`.
     """

@@ -1,6 +1,7 @@
 """The allocator of the C library: it keeps some of what is freed, for the next window of a body.
 
-By default, glibc returns a freed window to the kernel. The next one then costs a page fault for every 4 KiB.
+By default, glibc returns a freed window to the kernel. The next one then costs a page fault for every 4 KiB. What lies
+between blocks that are in use it keeps for good, so a crowd of clients would leave its memory behind.
 """
 
 import ctypes
@@ -15,6 +16,9 @@ _KEPT_BYTES = 8 << 20
 _MAPPED_BYTES = 8 << 20
 """What has at least this size is mapped by itself, and so returned at once. Bodies of tables and queues are smaller."""
 _SETTINGS = "MALLOC_", "GLIBC_TUNABLES"
+_PEAK_BYTES = 32 << 20
+_FALLEN_TO = 4
+"""Memory goes back to the kernel when what is held falls to this part of its peak, if that was large."""
 
 
 def keep_freed_memory(
@@ -34,3 +38,27 @@ def keep_freed_memory(
     if mallopt is None:
         return False
     return bool(mallopt(_MMAP_THRESHOLD, _MAPPED_BYTES) and mallopt(_TRIM_THRESHOLD, _KEPT_BYTES))
+
+
+def return_freed_memory(load: Callable[[None], object] = ctypes.CDLL) -> None:
+    """Return what is freed to the kernel, if the C library can do that. It blocks for some milliseconds."""
+    trim = getattr(load(None), "malloc_trim", None) if sys.platform == "linux" else None
+    if trim is not None:
+        trim(0)
+
+
+class Peak:
+    """Tells when memory that was held for clients is worth returning."""
+
+    __slots__ = ("_peak_bytes",)
+
+    def __init__(self) -> None:
+        self._peak_bytes = 0
+
+    def has_fallen(self, held_bytes: int) -> bool:
+        """Return whether much less is held than at the peak since the last time that it was so."""
+        self._peak_bytes = max(self._peak_bytes, held_bytes)
+        if self._peak_bytes < _PEAK_BYTES or held_bytes * _FALLEN_TO > self._peak_bytes:
+            return False
+        self._peak_bytes = held_bytes
+        return True

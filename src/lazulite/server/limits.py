@@ -39,14 +39,21 @@ class Limits:
     unaccepted_body_bytes: int = 16 * MIB
     """Bodies of requests whose credentials are not checked yet. Over: the oldest one's connection is closed."""
 
-    unauthenticated_bytes: int = 128 * MIB
+    unauthenticated_bytes: int = 40 * MIB
     """All input and output held of connections without good credentials so far. Over: the oldest one is closed."""
+
+    authenticated_bytes: int = 512 * MIB
+    """The same of the other connections, with responses that are made whole. Over: the oldest one is closed."""
+
+    window_bytes: int = 128 * MIB
+    """Windows of blobs that are sent to clients with good credentials. Over: the next window waits for its turn; a
+    response that has not begun after `request_seconds` is 503 `ServerBusy`."""
+
+    public_window_bytes: int = 64 * MIB
+    """The same for clients without credentials."""
 
     discarded_bytes: int = 64 * MIB
     """Bytes read and dropped of a rejected body, so that its sender can read the rejection. Over: disconnect."""
-
-    response_buffer_bytes: int = 256 * KIB
-    """Response bytes that wait for a slow reader before the connection's next request is held back."""
 
     keep_alive_idle_seconds: float = 120
     """How long a connection may rest between requests. Over: closed."""
@@ -74,6 +81,9 @@ class Limits:
 
     write_stall_seconds: float = 30
     """How long a client may take no byte of a response that waits for it. Over: disconnected."""
+
+    crowded_window_seconds: float = 5
+    """How long a client may take for a window, while others wait for theirs. Over: disconnected."""
 
     linger_seconds: float = 10
     """How long a rejected sender is listened to after the rejection, lest a reset destroys it. Over: disconnected."""

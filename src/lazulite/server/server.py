@@ -13,6 +13,7 @@ from typing import NamedTuple
 from lazulite.protocol.message import Service
 from lazulite.server.admission.budgets import Budgets, budgets_of
 from lazulite.server.admission.scheduler import FairScheduler
+from lazulite.server.allocator import return_freed_memory
 from lazulite.server.http.server_state import ServerState
 from lazulite.server.http.timeouts import Sweeper
 from lazulite.server.limits import Limits
@@ -114,7 +115,7 @@ class Server:
             on_last=self._gone.set,
             budgets=budgets or budgets_of(limits, clock),
         )
-        self._sweeper = Sweeper(self._state.connections, clock)
+        self._sweeper = Sweeper(self._state.connections, clock, self._return_memory)
         self._plain_acceptor = PlainAcceptor(self._state)
         self._plain: Acceptor | None = None
         self._secured: Acceptor | None = None
@@ -196,6 +197,12 @@ class Server:
         await asyncio.gather(*(task for task in tasks if task is not None), return_exceptions=True)
         if state.connections:
             await self._gone.wait()
+
+    def _return_memory(self) -> None:
+        """Return the memory of a crowd of clients to the kernel, once it has gone."""
+        budgets = self._state.budgets
+        if budgets.peak.has_fallen(budgets.held_bytes):
+            asyncio.get_running_loop().run_in_executor(None, return_freed_memory)
 
     def force_stop(self) -> None:
         """End a running or later `stop` without waiting for requests in flight."""

@@ -214,7 +214,7 @@ class ServiceKernel(Generic[ContextT, ResourceT, CallT]):
             ServiceError: see the steps.
         """
         grant = await self._authenticator.authenticate(account, request, address, parameters, version)
-        request.authenticated = True
+        request.authenticated = grant.kind != "anonymous"
         seconds = read_timeout(parameters)
         call, route = self._route(request, address, parameters, version, grant)
         if request.body_to_come is not None and route.body:

@@ -105,6 +105,10 @@ class Content:
         for chunk in self._chunks:
             yield chunk
 
+    @property
+    def held_bytes(self) -> int:
+        return 0
+
     async def aclose(self) -> None:
         self.closed += 1
 

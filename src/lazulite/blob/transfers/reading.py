@@ -134,6 +134,11 @@ class BlobContent:
         """See `ResponseContent`."""
         return self._stop - self._start
 
+    @property
+    def held_bytes(self) -> int:
+        """See `ResponseContent`."""
+        return 0
+
     def chunks(self) -> AsyncIterator[Window]:
         """See `ResponseContent`."""
         return read_bytes(self._context, self._partition, self._blob, self._start, self._stop)

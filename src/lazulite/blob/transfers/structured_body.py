@@ -206,13 +206,19 @@ class StructuredContent:
         """See `ResponseContent`."""
         return encoded_bytes(self._content.length, self._segments)
 
+    @property
+    def held_bytes(self) -> int:
+        """See `ResponseContent`."""
+        return self._content.held_bytes
+
     async def chunks(self) -> AsyncIterator[Window]:
         """See `ResponseContent`. Raises `ValueError`, the content is longer than it says."""
-        yield _HEAD.pack(_VERSION, self.length, _WITH_CRC64, self._segments)
+        # Not yielded by itself: what keeps the content from being read comes to light before the first piece.
+        opening = _HEAD.pack(_VERSION, self.length, _WITH_CRC64, self._segments)
         number, checksum = 0, SegmentedCrc64()
         to_come, left = self._content.length, 0
         if not to_come:
-            yield _SEGMENT.pack(1, 0) + _CRC64.pack(0)
+            yield opening + _SEGMENT.pack(1, 0) + _CRC64.pack(0)
         async for chunk in self._content.chunks():
             at = 0
             while at < len(chunk):
@@ -222,7 +228,8 @@ class StructuredContent:
                     if not left:
                         raise ValueError("the content is longer than it says")
                     checksum.begin(left)
-                    yield _SEGMENT.pack(number, left)
+                    yield opening + _SEGMENT.pack(number, left)
+                    opening = b""
                 piece = chunk[at : at + left]
                 at, left = at + len(piece), left - len(piece)
                 checksum.update(piece)

@@ -13,6 +13,7 @@ from contextlib import suppress
 from typing import TypeAlias, cast
 from urllib.parse import quote
 
+from lazulite.engine.contract import EngineUnavailableError
 from lazulite.protocol.body import ResponseContent, Window
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.fields import CHANGING, Fields, join_values, lower_name
@@ -73,11 +74,15 @@ class HttpApplication:
         except ClientDisconnectedError:
             return
         elapsed_ms = (time.monotonic() - body.arrived_s) * 1000
+        content = response.content
         try:
             sent_bytes = await _send(request, response, send)
+        except EngineUnavailableError:  # The first window cannot be read, and nothing was sent.
+            response = self._service.reject(request, ServiceError("ServerBusy"))
+            sent_bytes = await _send(request, response, send)
         finally:
-            if response.content is not None:
-                await response.content.aclose()
+            if content is not None:
+                await content.aclose()
         for log in self._logs:
             log.record(Exchange(request, response, elapsed_ms, body.received_bytes, sent_bytes))
 
@@ -179,22 +184,39 @@ async def _send(request: Request, response: Response, send: Send) -> int:
     ]
     if response.status not in (204, 304):
         fields.append((b"content-length", b"%d" % length_of(response)))
-    await send({"type": "http.response.start", "status": response.status, "headers": fields})
+    start: Message = {"type": "http.response.start", "status": response.status, "headers": fields}
     content = content_of(response)
     if content is not None:
-        return await _send_content(request, content, send)
+        return await _send_content(request, content, send, start)
+    await send(start)
     sent = body_of(response, request.method)
     await send({"type": "http.response.body", "body": sent})
     return len(sent)
 
 
-async def _send_content(request: Request, content: ResponseContent, send: Send) -> int:
+async def _send_content(request: Request, content: ResponseContent, send: Send, start: Message) -> int:
+    """Send the start of a response when the first window of its content is there, and the content."""
+    has_begun = False
+
+    async def begin() -> None:
+        nonlocal has_begun
+        if not has_begun:
+            has_begun = True
+            await send(start)
+
     async def send_window(window: Window) -> None:
+        await begin()
         await send({"type": "http.response.body", "body": bytes(window), "more_body": True})
 
     sent_bytes = 0
     if request.method != "HEAD":
-        await send_windows(content, send_window, TimeSlice(SLICE_SECONDS, time.monotonic))
+        try:
+            await send_windows(content, send_window, TimeSlice(SLICE_SECONDS, time.monotonic))
+        except EngineUnavailableError as error:
+            if has_begun:
+                raise ValueError("the content ends early") from error
+            raise
         sent_bytes = content.length
+    await begin()
     await send({"type": "http.response.body", "body": b""})
     return sent_bytes

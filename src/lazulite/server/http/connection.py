@@ -4,8 +4,9 @@ Invariants:
 - Responses leave strictly in the order of their requests; the service sees one request of a connection at a time.
 - A request is handed to the service when its head is complete. No more of its body than two slices is read before the
   service accepts it, which it does when the credentials are good; if the service responds first, the rest is dropped.
-- While no request of a connection has had good credentials, all its buffers count in a budget that such connections
-  share, and so do the bodies of all requests before they are accepted; the oldest connection of a full one is closed.
+- All buffers of a connection count in a budget: that of connections of which no request has had good credentials, or
+  that of the others. So do the bodies of all requests before they are accepted. The oldest connection of a full one is
+  closed.
 - A connection with much cost on its account (of slow requests, bulk, rejected requests) is read no further until the
   scheduler has admitted it.
 - Each state has a deadline (`states`), so no connection stays for ever; every buffer has a bound (`Limits`).
@@ -59,7 +60,7 @@ class Connection(ConnectionParts, asyncio.Protocol):
         transport = cast(asyncio.Transport, transport)
         self.client = client_address(transport)
         self.outbound = outbound = OutboundStream(transport, server.write_batcher, server.limits.discarded_bytes)
-        transport.set_write_buffer_limits(server.limits.response_buffer_bytes)
+        transport.set_write_buffer_limits(1, 0)  # So that the connection knows whenever something waits.
         self.enter(State.IDLE)
         excess = server.add(self)
         if excess > _OVERFLOW_CONNECTIONS:
@@ -98,14 +99,20 @@ class Connection(ConnectionParts, asyncio.Protocol):
         return not self.ending
 
     def pause_writing(self) -> None:
-        """See asyncio: the client reads too slowly."""
+        """See asyncio: something waits for the client."""
         if self.outbound is not None:
             self.outbound.pause()
+            if self.memory.window_budget is None:
+                self.charge()
+            if self.running is None and (self.state, Event.WRITES_BLOCKED) in TRANSITIONS:
+                self.on(Event.WRITES_BLOCKED)  # Written by the batcher, after the connection went on.
 
     def resume_writing(self) -> None:
-        """See asyncio."""
+        """See asyncio: nothing waits any more."""
         if self.outbound is not None:
             self.outbound.resume()
+            if self.memory.window_budget is None:
+                self.charge()
         if not self.ending:
             self.advance()
 
@@ -152,7 +159,7 @@ class Connection(ConnectionParts, asyncio.Protocol):
             ACTIONS[action](self)
 
     def evict(self) -> None:
-        """Disconnect, so that others have room, if anything is still held that credentials have not been shown for.
+        """Disconnect, so that others have room, if anything is still held.
 
         Without a response: thousands that hold little may have to go for one that holds much.
         """

@@ -12,6 +12,7 @@ from lazulite.protocol.message import Request
 from lazulite.server.admission.evicting_budget import Holder
 from lazulite.server.admission.gate import AdmissionGate
 from lazulite.server.http.body_pace import BodyPace
+from lazulite.server.http.connection_memory import ConnectionMemory
 from lazulite.server.http.inbound import InboundBuffer
 from lazulite.server.http.outbound import OutboundStream
 from lazulite.server.http.parser import Reading
@@ -19,9 +20,10 @@ from lazulite.server.http.pending_request import PendingRequest
 from lazulite.server.http.server_state import OpenConnection, ServerState
 from lazulite.server.http.states import TRANSITIONS, Event, State
 from lazulite.server.http.timeouts import TICK_SECONDS
-from lazulite.server.http.unearned_memory import UnearnedMemory
 
 _NO_HEADERS: Mapping[str, str] = {}
+_LOOK_SECONDS = TICK_SECONDS / 2
+"""A deadline that has passed by the next tick, so that what a slow reader takes is looked at once a second."""
 _PROGRESS_STATES = frozenset({State.WRITE_BLOCKED, State.SENDING_BLOCKED, State.LINGER})
 _READ_EVENTS = {
     Reading.NOTHING: Event.MESSAGE_READ,
@@ -33,6 +35,7 @@ _READ_EVENTS = {
 _BODY = State.BODY
 _DISCARDING = State.DISCARDING
 _SERVICE = State.SERVICE
+_READING_HEAD = Reading.HEAD
 _ON_MESSAGE_READ = Event.MESSAGE_READ
 _ON_WRITES_BLOCKED = Event.WRITES_BLOCKED
 
@@ -51,7 +54,7 @@ class ConnectionParts(OpenConnection, Holder):
         eof: the client has shut down its side.
         gate: admits the connection.
         inbound: what has come.
-        memory: what is held for a client without good credentials.
+        memory: what is held for the client.
         outbound: the transport; None before there is one and after it was lost.
         running: the request that the service works on.
         state: what the connection waits for.
@@ -64,7 +67,7 @@ class ConnectionParts(OpenConnection, Holder):
         self.client = ""
         self.gate = AdmissionGate(server, self._on_admitted)
         self.inbound = InboundBuffer(server.limits, self.new_request, self.gate.account)
-        self.memory = UnearnedMemory(self.inbound, is_tls=scheme == "https")
+        self.memory = ConnectionMemory(self.inbound, is_tls=scheme == "https")
         self.outbound: OutboundStream | None = None
         self.running: PendingRequest | None = None
         self.task: asyncio.Task[None] | None = None
@@ -74,6 +77,7 @@ class ConnectionParts(OpenConnection, Holder):
         self.deadline_s = 0.0
         self._pace: BodyPace | None = None
         self._charge_is_due = False
+        self._taken_s = self._blocked_s = 0.0
         self._message_count = 0
         self._made_s = server.clock()
 
@@ -88,21 +92,27 @@ class ConnectionParts(OpenConnection, Holder):
     # Memory.
 
     def held_bytes(self) -> tuple[int, int]:
-        """Return what is held for a client without good credentials; and of bodies that were not accepted."""
+        """Return what is held for the client; and of bodies that were not accepted."""
         return self.memory.held_bytes(self.running, self.outbound, ending=self.ending)
 
     def charge(self) -> None:
-        """Account for what the client has not earned by credentials."""
+        """Account for what is held, in the budget of connections with or without good credentials."""
         self._charge_is_due = False
         held_bytes, unaccepted_bytes = self.held_bytes()
-        self.memory.is_charged = held_bytes > 0 or unaccepted_bytes > 0
-        # The second comes first: where this connection is evicted itself, all is accounted for anew.
-        self.server.unaccepted.update(self, unaccepted_bytes)
-        self.server.unauthenticated.update(self, held_bytes if not self.ending else self.held_bytes()[0])
+        server, memory = self.server, self.memory
+        memory.is_charged = held_bytes > 0 or unaccepted_bytes > 0
+        # The others come first: where this connection is evicted itself, all is accounted for anew.
+        server.unaccepted.update(self, unaccepted_bytes)
+        budget = server.unauthenticated
+        if memory.is_authenticated:
+            budget.update(self, 0)
+            budget = server.authenticated
+        budget.update(self, held_bytes if not self.ending else self.held_bytes()[0])
 
     def charge_soon(self) -> None:
         """Account for it, if it may have changed."""
         running, inbound, memory = self.running, self.inbound, self.memory
+        parser = inbound.parser
         if (
             running is not None
             and not running.request.authenticated
@@ -111,7 +121,13 @@ class ConnectionParts(OpenConnection, Holder):
             if not self._charge_is_due:  # The request's first step comes before, and mostly shows its credentials.
                 self._charge_is_due = True
                 asyncio.get_running_loop().call_soon(self.charge)
-        elif memory.is_charged or not memory.is_authenticated or inbound.queue or inbound.parser.incoming is not None:
+        elif (
+            memory.is_charged
+            or not memory.is_authenticated
+            or inbound.queue
+            or parser.incoming is not None
+            or parser.reading is _READING_HEAD
+        ):
             self.charge()
 
     # States and deadlines.
@@ -127,8 +143,9 @@ class ConnectionParts(OpenConnection, Holder):
         seconds = server.seconds_in[state]
         if self._pace is not None or state is _BODY or state is _DISCARDING:
             seconds = self._watch_pace(state, now_s, seconds)
-        elif state in _PROGRESS_STATES and self.outbound is not None:
-            self.outbound.progress()
+        if state in _PROGRESS_STATES and self.outbound is not None:
+            self._watch_progress(state, now_s)
+            seconds = min(seconds, _LOOK_SECONDS)
         if state is _SERVICE and self.running is not None:
             self.running.started_s = now_s
         self.state = state
@@ -195,9 +212,29 @@ class ConnectionParts(OpenConnection, Holder):
             return min(seconds, TICK_SECONDS)
         if state is not _SERVICE:
             self._pace = None
-        if state in _PROGRESS_STATES and self.outbound is not None:
-            self.outbound.progress()
         return seconds
+
+    def _watch_progress(self, state: State, now_s: float) -> None:
+        """Begin to look at what the client takes; the wait as a whole goes on while the state does."""
+        assert self.outbound is not None
+        self.outbound.progress()
+        self._taken_s = now_s
+        if state is not self.state:
+            self._blocked_s = now_s
+
+    def takes_too_little(self) -> bool:
+        """Return whether the client has taken nothing for too long, or too little of a window for which others wait."""
+        now_s, outbound = self.server.clock(), self.outbound
+        if outbound is None:
+            return False
+        if outbound.progress():
+            self._taken_s = now_s
+        self.deadline_s = now_s + _LOOK_SECONDS
+        window_budget = self.memory.window_budget
+        is_crowded = window_budget is not None and window_budget.is_crowded
+        if is_crowded and now_s - self._blocked_s >= self.server.limits.crowded_window_seconds:
+            return True
+        return now_s - self._taken_s >= self.server.seconds_in[self.state]
 
     def _end_if_silent(self) -> None:
         """End, unless it is not known yet whether the client has said something: to know takes a pass of the loop."""

@@ -1,9 +1,9 @@
 """The writing half of a connection, and how it ends.
 
-Invariants: what waits for a slow reader is bounded by the transport's high-water mark plus one response (over TLS by
-twice that: it waits as it is, and encrypted); after `end`, nothing more is written. A connection that ends while its
-client may still be sending lingers: input is read and dropped for a while, because closing a socket with unread input
-resets it, and a reset can take the response away from the client (RFC 9112 section 9.6).
+Invariants: nothing is written while something waits for a slow reader, so at most one response or window waits (over
+TLS twice that: it waits as it is, and encrypted); after `end`, nothing more is written. A connection that ends while
+its client may still be sending lingers: input is read and dropped for a while, because closing a socket with unread
+input resets it, and a reset can take the response away from the client (RFC 9112 section 9.6).
 """
 
 import asyncio
@@ -34,7 +34,7 @@ class OutboundStream:
         discarded_bytes_max: what a lingering client may still send.
 
     Attributes:
-        blocked: so much waits for a slow reader that no more is to be written.
+        blocked: something waits for a slow reader, so no more is to be written.
         reading: whether the transport is read from.
     """
 
@@ -44,7 +44,8 @@ class OutboundStream:
         self._discarded_bytes_left = discarded_bytes_max
         self.blocked = False
         self.reading = True
-        self._writable: asyncio.Future[None] | None = None
+        self._writable: asyncio.Future[bool] | None = None
+        self._turn: asyncio.Future[bool] | None = None
         self._acks = AckProgress(transport)
 
     def write(self, head: bytes, body: Window) -> None:
@@ -59,28 +60,37 @@ class OutboundStream:
                 self._transport.write(body)
 
     def pause(self) -> None:
-        """Note that much waits for a slow reader."""
+        """Note that something waits for a slow reader."""
         self.blocked = True
 
     def resume(self) -> None:
-        """Note that little waits."""
+        """Note that nothing waits."""
         self.blocked = False
         if self._writable is not None and not self._writable.done():
-            self._writable.set_result(None)
+            self._writable.set_result(True)
 
     async def writable(self) -> None:
-        """Return when little waits for the reader.
+        """Return when nothing waits for the reader.
 
         Raises:
             ClientDisconnectedError: the connection was lost.
         """
         self._writable = asyncio.get_running_loop().create_future()
-        await self._writable
+        # The exception is made here: kept in the future, it would keep this frame, and so the window, until the next
+        # collection of garbage.
+        if not await self._writable:
+            raise ClientDisconnectedError
 
     def lose(self) -> None:
         """Note that the connection was lost."""
-        if self._writable is not None and not self._writable.done():
-            self._writable.set_exception(ClientDisconnectedError())
+        for waiting in (self._writable, self._turn):
+            if waiting is not None and not waiting.done():
+                waiting.set_result(False)
+
+    def turn(self) -> "asyncio.Future[bool]":
+        """Return a future for a wait before the next window. It is False once the connection was lost."""
+        self._turn = asyncio.get_running_loop().create_future()
+        return self._turn
 
     def read(self, wanted: bool) -> bool:
         """Turn reading on or off; return whether it was on."""

@@ -10,6 +10,7 @@ Invariants:
 
 import asyncio
 
+from lazulite.engine.contract import EngineUnavailableError
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import ClientDisconnectedError, Request, Response
 from lazulite.server.admission.scheduler import run_at_once, schedule_fairly
@@ -110,6 +111,10 @@ async def _serve(connection: ConnectionParts, pending: PendingRequest) -> None:
 
 
 def _fail(connection: ConnectionParts, request: Request, failure: Exception) -> Response:
+    if isinstance(failure, EngineUnavailableError):  # The first window of a content cannot be read now.
+        failure = ServiceError("ServerBusy")
+    if isinstance(failure, ServiceError):
+        return connection.server.service.reject(request, failure)
     for log in connection.server.logs:
         log.failed(request.id, failure)
     return connection.server.service.reject(request, ServiceError("InternalError"))

@@ -55,6 +55,7 @@ class ServerState:
     bodies: BodyBudget = field(init=False)
     unaccepted: EvictingBudget = field(init=False)
     unauthenticated: EvictingBudget = field(init=False)
+    authenticated: EvictingBudget = field(init=False)
     carried_over: CarriedOverCost = field(init=False)
     write_batcher: WriteBatcher = field(init=False)
     seconds_in: Mapping[State, float] = field(init=False)
@@ -63,6 +64,7 @@ class ServerState:
         self.bodies = self.budgets.bodies
         self.unaccepted = self.budgets.unaccepted
         self.unauthenticated = self.budgets.unauthenticated
+        self.authenticated = self.budgets.authenticated
         self.carried_over = self.budgets.carried_over
         self.write_batcher = WriteBatcher(self.clock)
         self.seconds_in = {state: getattr(self.limits, state.limit) for state in State}

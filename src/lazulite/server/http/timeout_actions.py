@@ -55,12 +55,9 @@ def _check_tls_close(connection: ConnectionParts) -> None:
 
 
 def _check_writes(connection: ConnectionParts) -> None:
-    """Disconnect a client that has taken nothing of its response since the last look."""
-    if connection.outbound is not None:
-        if connection.outbound.progress():
-            connection.enter(connection.state)
-        else:
-            connection.outbound.abort()
+    """Disconnect a client that has taken nothing of its response for too long; look again at the next tick."""
+    if connection.takes_too_little():
+        connection.abort()
 
 
 ACTIONS: Mapping[Action, Callable[[ConnectionParts], None]] = {

@@ -26,11 +26,15 @@ class Sweeper:
     Args:
         watched: looked through at each tick; may change at any time.
         clock: the monotonic clock, in seconds.
+        on_tick: called at each tick.
     """
 
-    def __init__(self, watched: Collection[Watched], clock: Callable[[], float]) -> None:
+    def __init__(
+        self, watched: Collection[Watched], clock: Callable[[], float], on_tick: Callable[[], None] = lambda: None
+    ) -> None:
         self._watched = watched
         self._clock = clock
+        self._on_tick = on_tick
         self._timer: asyncio.TimerHandle | None = None
 
     def start(self) -> None:
@@ -52,3 +56,4 @@ class Sweeper:
     def _tick(self) -> None:
         self.start()
         self.sweep()
+        self._on_tick()
