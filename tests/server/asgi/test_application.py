@@ -8,6 +8,7 @@ from dataclasses import replace
 import httpx
 import pytest
 
+from lazulite.engine.contract import EngineUnavailableError
 from lazulite.protocol.body import WINDOW_BYTES
 from lazulite.protocol.fields import Fields, JoinedValue
 from lazulite.protocol.joined_content import ONE_PIECE_BYTES
@@ -15,6 +16,7 @@ from lazulite.protocol.message import Request, Response
 from lazulite.server.asgi.application import HttpApplication
 from lazulite.server.asgi.messages import Message
 from lazulite.server.limits import Limits
+from tests.server.http.test_streaming import Content
 from tests.server.wire import Echo, Record
 
 LIMITS = Limits(body_bytes=10)
@@ -55,6 +57,18 @@ async def test_head_and_204(service: Echo, client: httpx.AsyncClient) -> None:
     assert (response.content, response.headers["content-length"]) == (b"", "8")
     service.status = 204
     assert "content-length" not in (await client.get("/")).headers
+
+
+async def test_content_that_cannot_be_read_is_server_busy(service: Echo, client: httpx.AsyncClient) -> None:
+    content = Content(0, 5, EngineUnavailableError("Too many open files"))
+
+    async def respond(_: Request) -> Response:
+        return Response(200, content=content)
+
+    service.responds = respond
+    response = await client.get("/")
+    assert (response.status_code, response.content) == (503, b"ServerBusy")
+    assert content.closed == 1
 
 
 async def test_rejections(client: httpx.AsyncClient) -> None:
