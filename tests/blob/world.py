@@ -54,10 +54,14 @@ class World:
         fetch_source: of the next process.
         limits: of the next process.
         random: of all processes, so that no number comes again.
+
+    Args:
+        clock: the time, to which the days are added.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock = system_clock) -> None:
         self.days = 0
+        self._now = clock
         self.present: Clock | None = None
         self.random = Random(1)
         self.fetch_source: FetchSource | None = None
@@ -87,7 +91,7 @@ class World:
         return self.service.context
 
     def _clock(self) -> int:
-        return system_clock() + self.days * TICKS_PER_DAY
+        return self._now() + self.days * TICKS_PER_DAY
 
     async def ask(
         self,
@@ -159,9 +163,9 @@ def id_of(name: str) -> str:
 
 
 @asynccontextmanager
-async def opened() -> AsyncIterator[World]:
-    """Yield a world with one container."""
-    world = World()
+async def opened(clock: Clock = system_clock) -> AsyncIterator[World]:
+    """Yield a world with one container, and with a clock."""
+    world = World(clock)
     try:
         await world.service.start()
         created = await world.ask("PUT", CONTAINER, "restype=container")
