@@ -1,7 +1,7 @@
 """The promises of content stores, for each of them."""
 
 import marshal
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 
@@ -235,3 +235,31 @@ async def test_a_content_is_written_under_a_number_that_it_has_already(store: Co
     others = [await put(store, b"x") for _ in range(3)]
     assert len({content, *others}) == 4
     assert await get(store, content, 0, 7) == b"second!"
+
+
+async def no_references(_: Owner) -> Collection[ContentId]:
+    """Return what the rows refer to before the commit of an upload: nothing."""
+    return ()
+
+
+@pytest.mark.parametrize("first", [False, True], ids=["later sweeps", "the first sweep, too"])
+async def test_a_sweep_at_any_moment_leaves_what_an_upload_is_about_to_use(store: ContentStore, first: bool) -> None:
+    data = sample(2 * WINDOW_BYTES + 1)
+
+    async def sweep() -> None:
+        for _ in range(3):  # A later one has what the one before has found.
+            assert await store.sweep(no_references) == 0
+
+    if not first:
+        await sweep()
+    writer = await store.create(OWNER)
+    for start in range(0, len(data), WINDOW_BYTES):
+        await writer.write(data[start : start + WINDOW_BYTES])
+        await sweep()
+    content = await writer.seal()
+    await sweep()
+    copy = await store.copy(content, Owner(6, "copy"))
+    await sweep()
+    for each in (content, copy):
+        store.keep(each)
+        assert await get(store, each, 0, len(data)) == data

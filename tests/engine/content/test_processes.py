@@ -74,14 +74,16 @@ async def test_each_process_has_what_the_others_wrote(stores: list[ContentFiles]
 
 async def test_what_a_living_process_writes_is_not_swept(stores: list[ContentFiles]) -> None:
     contents = [await put(store, b"x") for store in stores]
+    contents.append(await stores[0].copy(contents[1], OWNER))
     unsealed = await stores[0].create(OWNER)
     await unsealed.write(sample(WINDOW_BYTES))
+    await unsealed._written()
     rows = Rows()
-    for store in stores * 2:
+    for store in stores * 3:
         assert await store.sweep(rows.references) == 0
     assert rows.asked == []
-    assert [await get(stores[1], content, 0, 1) for content in contents] == [b"x"] * 3
-    await unsealed.discard()
+    assert [await get(stores[1], content, 0, 1) for content in contents] == [b"x"] * 4
+    assert await get(stores[1], await unsealed.seal(), 0, WINDOW_BYTES) == sample(WINDOW_BYTES)
 
 
 async def test_a_drop_ends_what_other_processes_write(stores: list[ContentFiles]) -> None:

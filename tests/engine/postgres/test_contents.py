@@ -86,6 +86,37 @@ async def test_what_is_an_hour_old_and_has_no_row_is_swept(store: PostgresConten
     await unsealed.discard()
 
 
+async def test_what_an_upload_renews_or_keeps_while_a_sweep_looks_for_its_row_stays(
+    store: PostgresContents, open_engine: Open
+) -> None:
+    """A sweep lists what is an hour old, and reads the rows. Then it deletes what is still as old, and not kept."""
+    committed, slow = await put(store, b"abc", Owner(5, "committed")), await store.create(Owner(5, "slow"))
+    await slow.write(sample(WINDOW_BYTES))
+    await slow._written()
+    execute(AGE)
+
+    async def references(_: Owner) -> Collection[ContentId]:
+        store.keep(committed)
+        await store.close()
+        execute("UPDATE lazulite.contents SET since = now() WHERE state = 'open'")
+        return ()
+
+    assert await (await open_engine().contents()).sweep(references) == 0
+    assert await get(store, committed, 0, 3) == b"abc"
+    assert await get(store, await slow.seal(), 0, WINDOW_BYTES) == sample(WINDOW_BYTES)
+
+
+@pytest.mark.parametrize("minutes", [0, 1, 30, 59])
+async def test_a_sweep_leaves_an_upload_for_an_hour_after_its_seal(
+    store: PostgresContents, open_engine: Open, minutes: int
+) -> None:
+    """The commit of its row may come at any time in that hour."""
+    content = await put(store, b"abc")
+    execute(f"UPDATE lazulite.contents SET since = now() - interval '{minutes} minutes'")
+    assert await (await open_engine().contents()).sweep(Rows().references) == 0
+    assert await get(store, content, 0, 3) == b"abc"
+
+
 async def test_many_processes_sweep_at_once(store: PostgresContents, open_engine: Open) -> None:
     wanted, *_ = [await put(store, b"abc") for _ in range(5)]
     execute(AGE)
