@@ -335,7 +335,7 @@ def test_conditions_on_sources() -> None:
     uses = dict.fromkeys(("PutBlockFromURL", "AppendBlockFromURL", "PutPageFromURL"), SourceUse.PART)
     uses |= {"PutBlobFromURL": SourceUse.PUT, "CopyBlob": SourceUse.COPY}
     outcomes = (Outcome.FAILED, Outcome.NOT_MODIFIED, Outcome.OTHER_TAGS)
-    rejections = {name: [UNMET[use][outcome] for outcome in outcomes] for name, use in uses.items()}
-    expected = [[f"`{name}`", *(f"{each[1]} `{each[0]}`" for each in found)] for name, found in rejections.items()]
+    unmet = {name: [UNMET[use][outcome] for outcome in outcomes] for name, use in uses.items()}
+    expected = [[f"`{name}`", *(f"{each.status} `{each.code}`" for each in found)] for name, found in unmet.items()]
     assert [row for row in table_rows("docs/protocol/blob-copies.md") if len(row) == 4][1:] == expected
     assert UNMET[SourceUse.SYNC_COPY] == UNMET[SourceUse.COPY]

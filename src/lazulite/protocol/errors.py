@@ -119,6 +119,7 @@ class ServiceError(Exception):
 
     Attributes:
         headers: more headers (name, value) of the answer; an operation that passes the error on may set them.
+        reason: the reason phrase of an error in XML; "": the message. An operation may set it.
 
     Raises:
         KeyError: no service has registered the code.
@@ -138,6 +139,7 @@ class ServiceError(Exception):
         self.message = message if message is not None else known_message
         self.details = tuple(details)
         self.headers: Sequence[tuple[str, str]] = ()
+        self.reason = ""
         super().__init__(f"{self.status} {code}: {self.message}")
 
     def reword(self, messages: Mapping[str, str]) -> None:

@@ -46,6 +46,7 @@ def xml_response(rejection: Rejection, body: bytes, more: Sequence[tuple[str, st
     XML whatever has that type, and ends its process at an empty document.
     """
     error = rejection.error
+    reason = error.reason or error.message
     if rejection.request.method == "HEAD" or error.status == 304:
-        return Response(error.status, rejection.headers, b"", error.code, error.message)
-    return Response(error.status, [XML_TYPE, *more, *rejection.headers], body, error.code, error.message)
+        return Response(error.status, rejection.headers, b"", error.code, reason)
+    return Response(error.status, [XML_TYPE, *more, *rejection.headers], body, error.code, reason)

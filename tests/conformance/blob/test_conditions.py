@@ -1,11 +1,14 @@
 """The matrix of conditional headers: which operation knows which, and what it answers if one is not met."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from tests.conformance.answers import Answer
+from tests.conformance.sas import account_sas
 
 from .blobs import Container, new_name
 from .conftest import New
@@ -21,6 +24,7 @@ from .matrix import (
     TIER_HEADERS,
     VERSION,
     Headers,
+    Request,
     met_conditions,
     request_of,
     requests_of,
@@ -189,6 +193,7 @@ def test_each_condition_on_a_source(new: New, sources: Container, name: str, hea
     assert code_of(answer) == (int(status), code.strip("`"))
     if status != "304":
         assert answer.rejection.message == (MESSAGE if operation == "PutBlobFromURL" else URL_MESSAGES[answer.code[1]])
+    assert answer.reason == (MESSAGE if "CannotVerify" in code else answer.rejection.message)
     assert destination.facts().etag == before.etag
     answer = request.send(destination, on_source(header, met_conditions(source)[header]))
     assert answer.status in SUCCESS
@@ -330,3 +335,61 @@ def test_the_tier_of_a_deleted_blob(blob: Resource) -> None:
     for mode in ("include", "only"):
         check_not_met(delete({changed: future, "x-ms-delete-snapshots": mode}), 412)
     delete({changed: past, unchanged: future, "x-ms-delete-snapshots": "include"}).expect(202)
+
+
+PARTS = {"DeleteBlob": b"202", "SetBlobTier": b"200"}
+"""The operations that a batch may hold, with their success."""
+
+
+@pytest.mark.parametrize(
+    ("name", "header"),
+    [(name, header) for name in PARTS for header, status in MATRIX[name].unmet.items() if status == "412"],
+)
+def test_conditions_on_the_parts_of_a_batch(new: New, name: str, header: str) -> None:
+    request, blobs = REQUESTS[name], [new("block") for _ in range(3)]
+    values = [unmet_conditions(blobs[0])[header], met_conditions(blobs[1])[header], ""]
+    before = state_of(blobs[0])
+    sent = [{header: value} if value else {} for value in values]
+    answer = batch([(blob, request, headers) for blob, headers in zip(blobs, sent, strict=True)])
+    assert re.findall(rb"HTTP/1\.1 (\d+)", answer.expect(202).body) == [b"412", PARTS[name], PARTS[name]]
+    assert re.findall(rb"x-ms-error-code: (\w+)", answer.body) == [NOT_MET.encode()]
+    assert state_of(blobs[0]) == before
+
+
+def batch(parts: Sequence[tuple[Resource, Request, Headers]]) -> Answer:
+    """Send requests for blobs as the parts of one batch."""
+    blobs = parts[0][0].container.blobs
+    endpoint = blobs.client.endpoint
+    sas = account_sas(endpoint, {"ss": "b", "sp": "rwdt", "se": "2999-01-01T00:00:00Z"})
+    lines: list[str] = []
+    for blob, request, headers in parts:
+        path = f"{endpoint.prefix}/{blob.container.name}/{blob.name}?{request.query}&{sas}"
+        lines += ["--b", "Content-Type: application/http", "Content-Transfer-Encoding: binary", ""]
+        lines += [f"{request.method} {path} HTTP/1.1", "Content-Length: 0"]
+        lines += [f"{header}: {value}" for header, value in {**request.headers, **headers}.items()] + ["", ""]
+    body = "\r\n".join([*lines, "--b--", ""])
+    typed = {"Content-Type": "multipart/mixed; boundary=b"}
+    return blobs.send("POST", "/", "comp=batch", body=body, headers=typed, version=VERSION)
+
+
+OF_SNAPSHOTS = (
+    *("GetBlob", "GetBlobProperties", "GetBlobMetadata", "GetBlockList", "GetBlobTags"),
+    *("SetBlobTier", "DeleteBlob"),
+)
+
+
+@pytest.mark.parametrize("header", [*HEADERS, *TIER_HEADERS])
+def test_conditions_on_a_snapshot(new: New, header: str) -> None:
+    blob = new("block")
+    values = [unmet_conditions(blob)[header], met_conditions(blob)[header]]
+    time = blob.send("PUT", "comp=snapshot").expect(201).required("x-ms-snapshot")
+    blob.put(b"new").expect(201)
+    for name in OF_SNAPSHOTS:
+        request, status = REQUESTS[name], MATRIX[name].unmet[header]
+        query = f"{request.query}&snapshot={quote(time)}"
+        if status != UNKNOWN:
+            for value, expected in zip(values, ([int(status)], SUCCESS), strict=True):
+                sent = {**request.headers, **request.condition(header, value)}
+                sent.pop("x-ms-delete-snapshots", None)
+                answer = blob.send(request.method, query, sent, version=VERSION)
+                assert answer.status in expected, name

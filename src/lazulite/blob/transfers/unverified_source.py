@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from enum import Enum, auto
+from typing import NamedTuple
 
 from lazulite.blob.model.conditions import Outcome
 from lazulite.protocol.errors import ServiceError
@@ -43,31 +44,37 @@ class SourceUse(Enum):
     """Any other Copy Blob. It alone opens each blob of its account."""
 
 
-_Rejection = tuple[str, int, str | None]
-"""Code, status, and the message, if it is not the code's."""
+class Rejection(NamedTuple):
+    """The rejection of a request whose conditions on the source are not met."""
 
-_UNVERIFIED: _Rejection = ("CannotVerifyCopySource", 412, None)
-_UNVERIFIED_PUT: _Rejection = (
-    "CannotVerifyCopySource",
-    412,
-    "The condition specified using HTTP conditional header(s) is not met.",
-)
-_NOT_MODIFIED: _Rejection = ("CannotVerifyCopySource", 304, None)
-_SOURCE_NOT_MET: _Rejection = ("SourceConditionNotMet", 412, None)
-_NOT_MET: _Rejection = ("ConditionNotMet", 412, None)
+    code: str
+    status: int = 412
+    message: str | None = None
+    """None: the one of the code."""
+    reason: str = ""
+    """The reason phrase; "": the message."""
+
+
+_TEXT = "The condition specified using HTTP conditional header(s) is not met."
+_UNVERIFIED = Rejection("CannotVerifyCopySource", reason=_TEXT)
+_UNVERIFIED_PUT = Rejection("CannotVerifyCopySource", message=_TEXT)
+_NOT_MODIFIED = Rejection("CannotVerifyCopySource", 304, reason=_TEXT)
+_SOURCE_NOT_MET, _NOT_MET = Rejection("SourceConditionNotMet"), Rejection("ConditionNotMet")
 _OF_PART = {Outcome.FAILED: _UNVERIFIED, Outcome.NOT_MODIFIED: _NOT_MODIFIED, Outcome.OTHER_TAGS: _UNVERIFIED}
 _OF_PUT = {Outcome.FAILED: _UNVERIFIED_PUT, Outcome.NOT_MODIFIED: _NOT_MODIFIED, Outcome.OTHER_TAGS: _UNVERIFIED_PUT}
 _OF_COPY = {Outcome.FAILED: _SOURCE_NOT_MET, Outcome.NOT_MODIFIED: _SOURCE_NOT_MET, Outcome.OTHER_TAGS: _NOT_MET}
-UNMET: Mapping[SourceUse, Mapping[Outcome, _Rejection]] = {
+UNMET: Mapping[SourceUse, Mapping[Outcome, Rejection]] = {
     SourceUse.PART: _OF_PART,
     SourceUse.PUT: _OF_PUT,
     SourceUse.SYNC_COPY: _OF_COPY,
     SourceUse.COPY: _OF_COPY,
 }
-"""The rejection of a request whose conditions on the source are not met (§41.3)."""
+"""The rejection of each operation, by what its conditions say (§41.3)."""
 
 
 def unmet(outcome: Outcome, use: SourceUse) -> ServiceError:
     """Return the rejection of a request whose conditions on the source are not met."""
-    code, status, message = UNMET[use][outcome]
-    return ServiceError(code, message, status=status)
+    rejection = UNMET[use][outcome]
+    error = ServiceError(rejection.code, rejection.message, status=rejection.status)
+    error.reason = rejection.reason
+    return error
