@@ -12,7 +12,7 @@ from azure.data.tables.aio import TableClient
 from lazulite_patterns.effects import blob_sdk, queue_sdk, sdk
 from lazulite_patterns.effects.ambient import Ambient, Sleep, Together
 from lazulite_patterns.effects.blobs import BlobEffect, BlobGet, BlobPage
-from lazulite_patterns.effects.calls import Call, Meanwhile
+from lazulite_patterns.effects.calls import Call, Meanwhile, Within
 from lazulite_patterns.effects.effect import Effect, Protocol
 from lazulite_patterns.effects.failpoints import Crash
 from lazulite_patterns.effects.queues import QueueEffect, Receive
@@ -61,6 +61,9 @@ class Driver:
                 error = failed
 
     async def _perform(self, effect: Effect[object]) -> object:
+        options = sdk.NO_LIMITS
+        if isinstance(effect, Within):
+            options, effect = sdk.limits(effect.seconds), effect.effect
         if not isinstance(effect, (Read, Write, Batch, Page, QueueEffect, BlobEffect, Call)):
             return await self._ambient(effect)
         self.ambient.failpoints.before(effect)
@@ -68,9 +71,11 @@ class Driver:
             answer = effect.function(*effect.arguments)
             answer = await answer if isawaitable(answer) else answer
         elif isinstance(effect, BlobEffect):
-            answer = await self._blob(effect)
+            answer = await self._blob(effect, options)
         else:
-            answer = await (self._message(effect) if isinstance(effect, QueueEffect) else self._request(effect))
+            answer = await (
+                self._message(effect, options) if isinstance(effect, QueueEffect) else self._request(effect, options)
+            )
         self.ambient.failpoints.after(effect)
         return answer
 
@@ -85,51 +90,51 @@ class Driver:
             return await self._meanwhile(effect)
         return self.ambient.answer(effect)
 
-    async def _request(self, effect: Read | Write | Batch | Page) -> object:
+    async def _request(self, effect: Read | Write | Batch | Page, options: Mapping[str, float]) -> object:
         client = self.tables[effect.table]
         with sdk.translated():
             if isinstance(effect, Page):
-                iterator = sdk.pages(effect, client.query_entities, client.list_entities)
+                iterator = sdk.pages(effect, client.query_entities, client.list_entities, options)
                 page = await anext(iterator, None)
                 entities = [] if page is None else [each async for each in page]
                 return sdk.found(entities, iterator.continuation_token)
             if (request := sdk.request_of(effect, client)) is not None:
-                answer = await cast(Any, client)._client.send_request(request, stream=True, **sdk.NO_RETRIES)
+                answer = await cast(Any, client)._client.send_request(request, stream=True, **sdk.NO_RETRIES, **options)
                 return sdk.result_of(effect, answer.status_code, answer.headers, await answer.read())
             made = sdk.call(effect)
             try:
-                answer = await getattr(client, made.method)(*made.args, **made.options)
+                answer = await getattr(client, made.method)(*made.args, **made.options, **options)
             except HttpResponseError as error:
                 if isinstance(effect, Read) and sdk.is_absent(error):
                     return None
                 raise
             return sdk.result(effect, made, answer)
 
-    async def _message(self, effect: QueueEffect) -> object:
+    async def _message(self, effect: QueueEffect, options: Mapping[str, float]) -> object:
         made = queue_sdk.call(effect)
         method = getattr(self.queues[effect.queue], made.method)
         with sdk.translated():
             try:
                 if isinstance(effect, Receive):
-                    page = await anext(method(*made.args, **made.options).by_page(), None)
+                    page = await anext(method(*made.args, **made.options, **options).by_page(), None)
                     return queue_sdk.result(effect, [] if page is None else [each async for each in page])
-                return queue_sdk.result(effect, await method(*made.args, **made.options))
+                return queue_sdk.result(effect, await method(*made.args, **made.options, **options))
             except HttpResponseError as error:
                 if queue_sdk.is_done(effect, error):
                     return None
                 raise
 
-    async def _blob(self, effect: BlobEffect) -> object:
+    async def _blob(self, effect: BlobEffect, options: Mapping[str, float]) -> object:
         container, made = self.containers[effect.container], blob_sdk.call(effect)
         with sdk.translated():
             if isinstance(effect, BlobPage):
-                pages = container.list_blobs(**made.options).by_page(effect.continuation)
+                pages = cast(Any, container).list_blobs(**made.options, **options).by_page(effect.continuation)
                 page = await anext(pages, None)
                 blobs = [] if page is None else [each async for each in page]
                 return blob_sdk.found(blobs, getattr(pages, "continuation_token", None))
             try:
                 answer = await getattr(_client(container, effect.name, blob_sdk.lease_id(effect)), made.method)(
-                    *made.args, **made.options
+                    *made.args, **made.options, **options
                 )
                 return blob_sdk.result(effect, await answer.readall() if isinstance(effect, BlobGet) else answer)
             except HttpResponseError as error:

@@ -1,4 +1,4 @@
-"""Effects that run a program's own functions, and protocols beside each other."""
+"""Effects that run a program's own functions, bound requests in time, or run protocols beside each other."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,6 +15,17 @@ class Call(Effect[object]):
 
     function: Callable[..., object]
     arguments: tuple[object, ...] = ()
+
+
+@dataclass(frozen=True)
+class Within(Effect[T], Generic[T]):
+    """Perform a request, and wait for its answer for a limited time. After that its result is unknown.
+
+    The time holds for the connection, and for each part of the answer that comes.
+    """
+
+    effect: Effect[T]
+    seconds: float
 
 
 @dataclass(frozen=True, eq=False)

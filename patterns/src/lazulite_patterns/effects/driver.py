@@ -13,7 +13,7 @@ from azure.data.tables import TableClient
 from lazulite_patterns.effects import blob_sdk, queue_sdk, sdk
 from lazulite_patterns.effects.ambient import Ambient, Sleep, Together
 from lazulite_patterns.effects.blobs import BlobEffect, BlobGet, BlobPage
-from lazulite_patterns.effects.calls import Call, Meanwhile
+from lazulite_patterns.effects.calls import Call, Meanwhile, Within
 from lazulite_patterns.effects.drive import drive
 from lazulite_patterns.effects.effect import Effect, Protocol
 from lazulite_patterns.effects.failpoints import Crash
@@ -50,15 +50,20 @@ class Driver:
         return drive(protocol, self._perform)
 
     def _perform(self, effect: Effect[object]) -> object:
+        options = sdk.NO_LIMITS
+        if isinstance(effect, Within):
+            options, effect = sdk.limits(effect.seconds), effect.effect
         if not isinstance(effect, (Read, Write, Batch, Page, QueueEffect, BlobEffect, Call)):
             return self._ambient(effect)
         self.ambient.failpoints.before(effect)
         if isinstance(effect, Call):
             answer = effect.function(*effect.arguments)
         elif isinstance(effect, BlobEffect):
-            answer = self._blob(effect)
+            answer = self._blob(effect, options)
         else:
-            answer = self._message(effect) if isinstance(effect, QueueEffect) else self._request(effect)
+            answer = (
+                self._message(effect, options) if isinstance(effect, QueueEffect) else self._request(effect, options)
+            )
         self.ambient.failpoints.after(effect)
         return answer
 
@@ -73,30 +78,30 @@ class Driver:
             return self._meanwhile(effect)
         return self.ambient.answer(effect)
 
-    def _request(self, effect: Read | Write | Batch | Page) -> object:
+    def _request(self, effect: Read | Write | Batch | Page, options: Mapping[str, float]) -> object:
         client = self.tables[effect.table]
         with sdk.translated():
             if isinstance(effect, Page):
-                iterator = sdk.pages(effect, client.query_entities, client.list_entities)
+                iterator = sdk.pages(effect, client.query_entities, client.list_entities, options)
                 entities = list(next(iterator, ()))
                 return sdk.found(entities, iterator.continuation_token)
             if (request := sdk.request_of(effect, client)) is not None:
-                answer = cast(Any, client)._client.send_request(request, stream=True, **sdk.NO_RETRIES)
+                answer = cast(Any, client)._client.send_request(request, stream=True, **sdk.NO_RETRIES, **options)
                 return sdk.result_of(effect, answer.status_code, answer.headers, answer.read())
             made = sdk.call(effect)
             try:
-                answer = getattr(client, made.method)(*made.args, **made.options)
+                answer = getattr(client, made.method)(*made.args, **made.options, **options)
             except HttpResponseError as error:
                 if isinstance(effect, Read) and sdk.is_absent(error):
                     return None
                 raise
             return sdk.result(effect, made, answer)
 
-    def _message(self, effect: QueueEffect) -> object:
+    def _message(self, effect: QueueEffect, options: Mapping[str, float]) -> object:
         made = queue_sdk.call(effect)
         with sdk.translated():
             try:
-                answer = getattr(self.queues[effect.queue], made.method)(*made.args, **made.options)
+                answer = getattr(self.queues[effect.queue], made.method)(*made.args, **made.options, **options)
                 if isinstance(effect, Receive):
                     answer = next(answer.by_page(), ())
                 return queue_sdk.result(effect, answer)
@@ -105,16 +110,16 @@ class Driver:
                     return None
                 raise
 
-    def _blob(self, effect: BlobEffect) -> object:
+    def _blob(self, effect: BlobEffect, options: Mapping[str, float]) -> object:
         container, made = self.containers[effect.container], blob_sdk.call(effect)
         with sdk.translated():
             if isinstance(effect, BlobPage):
-                pages = container.list_blobs(**made.options).by_page(effect.continuation)
+                pages = cast(Any, container).list_blobs(**made.options, **options).by_page(effect.continuation)
                 blobs = list(next(pages, ()))
                 return blob_sdk.found(blobs, getattr(pages, "continuation_token", None))
             try:
                 answer = getattr(_client(container, effect.name, blob_sdk.lease_id(effect)), made.method)(
-                    *made.args, **made.options
+                    *made.args, **made.options, **options
                 )
                 return blob_sdk.result(effect, answer.readall() if isinstance(effect, BlobGet) else answer)
             except HttpResponseError as error:

@@ -17,6 +17,8 @@ from lazulite_patterns.effects.tables import Batch, Found, Kind, Operation, Page
 
 NO_RETRIES = {"retry_total": 0}
 """The SDK repeats writes whose result is unknown, and reports their second answer. Protocols decide instead."""
+NO_LIMITS: Mapping[str, float] = {}
+"""The options of a request that takes the times of its client."""
 _UNKNOWN = frozenset({408, 429})
 """Statuses below 500 after which the same request may succeed."""
 _NOT_FOUND = 404
@@ -161,9 +163,16 @@ def result(effect: Read | Write | Batch, made: Call, answer: Any) -> object:
     return "" if answer is None else str(answer.get("etag") or "")
 
 
-def pages(effect: Page, query: Callable[..., Any], every: Callable[..., Any]) -> Any:
+def limits(seconds: float) -> Mapping[str, float]:
+    """Return the options of a request that bound the wait for a connection, and for each part of the answer."""
+    return {"connection_timeout": seconds, "read_timeout": seconds}
+
+
+def pages(
+    effect: Page, query: Callable[..., Any], every: Callable[..., Any], limited: Mapping[str, float] = NO_LIMITS
+) -> Any:
     """Return the SDK's iterator over the pages of a query, from the one that is wanted."""
-    options: dict[str, Any] = {**NO_RETRIES, **_select(effect.select), "results_per_page": effect.top}
+    options: dict[str, Any] = {**NO_RETRIES, **limited, **_select(effect.select), "results_per_page": effect.top}
     items = every(**options) if effect.filter is None else query(effect.filter.text(), **options)
     token = None
     if effect.continuation is not None:

@@ -22,6 +22,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from lazulite_patterns.effects.ambient import NewId
+from lazulite_patterns.effects.calls import Within
 from lazulite_patterns.effects.effect import Protocol, perform
 from lazulite_patterns.effects.errors import Rejected, ResultUnknown
 from lazulite_patterns.effects.queues import Extend, Send, Sent
@@ -88,11 +89,15 @@ def announce(
     return sent
 
 
+_SHOW_SECONDS = 10.0
+"""How long an answer is waited for that does not matter."""
+
+
 def show(queue: str, sent: Iterable[Sent]) -> Protocol[None]:
     """Show messages after the commit. It does not matter if that fails: they show themselves later."""
     for each in sent:
         try:
-            yield from perform(Extend(queue, each.id, each.receipt, 0))
+            yield from perform(Within(Extend(queue, each.id, each.receipt, 0), _SHOW_SECONDS))
         except (Rejected, ResultUnknown):
             continue
 

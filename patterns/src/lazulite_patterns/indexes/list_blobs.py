@@ -18,7 +18,7 @@ from lazulite_patterns.effects.blobs import (
     segment,
     text_of,
 )
-from lazulite_patterns.effects.effect import Protocol, perform
+from lazulite_patterns.effects.effect import Protocol
 from lazulite_patterns.effects.errors import Rejected, ResultUnknown
 from lazulite_patterns.effects.tables import Continuation, EntityKey, Found, Kind, Operation, Stored
 from lazulite_patterns.entities.errors import EntityValueError
@@ -117,10 +117,10 @@ def write(entry: Entry, operation: Operation, items: bytes, policy: Policy) -> P
     attempts = yield from begin(policy)
     try:
         if operation.kind is Kind.DELETE:
-            yield from perform(BlobDelete(entry.container, blob, operation.etag))
+            yield from attempts.perform(BlobDelete(entry.container, blob, operation.etag))
         else:
             put = BlobPut(entry.container, blob, items, content_type="application/json", etag=operation.etag)
-            yield from perform(put)
+            yield from attempts.perform(put)
     except Rejected as rejected:
         if rejected.status not in _CHANGED or rejected.code == "ContainerNotFound":
             raise

@@ -140,7 +140,7 @@ class BlobLeaseProtocol(LeaseProtocol):
         attempts = yield from begin(self.policy)
         while True:
             try:
-                yield from perform(effect)
+                yield from attempts.perform(effect)
             except ResultUnknown as unknown:
                 if not (yield from attempts.wait(unknown)):
                     raise OutcomeUnknown(str(unknown)) from unknown

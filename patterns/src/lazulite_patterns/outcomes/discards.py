@@ -1,7 +1,7 @@
 """The deletion of blobs that are needed no more."""
 
 from lazulite_patterns.effects.blobs import BlobDelete
-from lazulite_patterns.effects.effect import Protocol, perform
+from lazulite_patterns.effects.effect import Protocol
 from lazulite_patterns.effects.errors import Rejected, ResultUnknown
 from lazulite_patterns.outcomes.errors import Unavailable
 from lazulite_patterns.outcomes.retries import Policy, begin
@@ -26,7 +26,7 @@ def discard(container: str, name: str, policy: Policy, etag: str | None = None) 
     unsure = False
     while True:
         try:
-            yield from perform(BlobDelete(container, name, etag))
+            yield from attempts.perform(BlobDelete(container, name, etag))
         except ResultUnknown as unknown:
             unsure = True
             if not (yield from attempts.wait(unknown)):

@@ -4,11 +4,14 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from lazulite_patterns.effects.ambient import Draw, Now, Sleep
+from lazulite_patterns.effects.calls import Within
 from lazulite_patterns.effects.effect import Effect, Protocol, perform
 from lazulite_patterns.effects.errors import ResultUnknown
 from lazulite_patterns.outcomes.errors import Unavailable
 
 R = TypeVar("R")
+_REQUEST_SECONDS_MIN = 0.1
+"""The least that one request gets, so that a deadline which has just passed does not make it fail unsent."""
 _DOUBLINGS_MAX = 60
 """Doublings of the first wait, at most: more of them are longer than any wait, and no number that a float has."""
 
@@ -18,7 +21,8 @@ class Policy:
     """How long and how often requests are repeated.
 
     Attributes:
-        deadline_seconds: after the first request; no request is sent later.
+        deadline_seconds: after the first request; no request is sent later, and none is waited for longer. An answer
+            of which parts come again and again may take longer.
         first_wait_seconds: the most that is waited before the second request. It doubles with each one.
         wait_max_seconds: the most that is waited before any request, if the service does not ask for more.
         marks: ids in the property `_Op`; 0 writes none, and more results stay unknown.
@@ -28,6 +32,11 @@ class Policy:
     first_wait_seconds: float = 0.1
     wait_max_seconds: float = 10
     marks: int = 4
+
+    @property
+    def reserve_seconds(self) -> float:
+        """The end of the deadline that is kept for the read which tells what became of a write."""
+        return min(5.0, self.deadline_seconds / 4)
 
 
 class Attempts:
@@ -39,18 +48,28 @@ class Attempts:
         self._deadline = started_seconds + policy.deadline_seconds
         self._count = 0
 
+    def perform(self, effect: Effect[R], *, reserved: bool = False) -> Protocol[R]:
+        """Perform one request in the time that is left.
+
+        Args:
+            effect: the request.
+            reserved: whether the time of the one read that tells what became of a write is not to be used.
+        """
+        left = self._deadline - (yield from perform(Now())) - (self._policy.reserve_seconds if reserved else 0)
+        return (yield from perform(Within(effect, max(left, _REQUEST_SECONDS_MIN))))
+
     def expired(self) -> Protocol[bool]:
         """Tell whether the deadline has passed."""
         return (yield from perform(Now())) > self._deadline
 
-    def wait(self, unknown: ResultUnknown) -> Protocol[bool]:
-        """Wait before the next request. False if none may be sent before the deadline."""
+    def wait(self, unknown: ResultUnknown, *, reserved: bool = False) -> Protocol[bool]:
+        """Wait before the next request. False if none may be sent before the deadline, or before its reserved end."""
         most = min(
             self._policy.wait_max_seconds, self._policy.first_wait_seconds * 2 ** min(self._count, _DOUBLINGS_MAX)
         )
         self._count += 1
         seconds = max((yield from perform(Draw())) * most, unknown.retry_after_seconds or 0.0)
-        if (yield from perform(Now())) + seconds > self._deadline:
+        if (yield from perform(Now())) + seconds > self._deadline - (self._policy.reserve_seconds if reserved else 0):
             return False
         yield from perform(Sleep(seconds))
         return True
@@ -69,7 +88,7 @@ def read(effect: Effect[R], attempts: Attempts) -> Protocol[R]:
     """
     while True:
         try:
-            return (yield from perform(effect))
+            return (yield from attempts.perform(effect))
         except ResultUnknown as unknown:
             if not (yield from attempts.wait(unknown)):
                 raise Unavailable(str(unknown)) from unknown

@@ -101,9 +101,10 @@ def write(
     operations = tuple(each.operation for each in marked)
     if attempts is None:
         attempts = yield from begin(policy)
+    again = True
     while True:
         try:
-            return Written((yield from _sent(table, operations)), own.operation_id)
+            return Written((yield from _sent(table, operations, attempts)), own.operation_id)
         except Rejected as rejected:
             # Where an earlier request may have been done, this answer may be about its effect.
             if not own.unsure or rejected.status not in _ERRORS:
@@ -112,12 +113,13 @@ def write(
         except ResultUnknown as unknown:
             own.unsure = True
             cause = unknown
-            if not (yield from attempts.wait(unknown)):
-                raise unknown_outcome(own, operations[0].key) from unknown
+            again = yield from attempts.wait(unknown, reserved=True)
         found = yield from _decided(table, marked, own.operation_id, attempts)
         if found is Verdict.DONE:
             return Written(("",) * len(operations), own.operation_id)
         _check_not_applied(found, cause, own, operations[0].key)
+        if not again:
+            raise unknown_outcome(own, operations[0].key) from cause
         if restarts:
             raise Restart from cause
 
@@ -141,10 +143,10 @@ def unknown_outcome(identity: Identity, key: EntityKey) -> OutcomeUnknown:
     )
 
 
-def _sent(table: str, operations: tuple[Operation, ...]) -> Protocol[tuple[str, ...]]:
+def _sent(table: str, operations: tuple[Operation, ...], attempts: Attempts) -> Protocol[tuple[str, ...]]:
     if len(operations) > 1:
-        return (yield from perform(Batch(table, operations)))
-    return ((yield from perform(Write(table, operations[0]))),)
+        return (yield from attempts.perform(Batch(table, operations), reserved=True))
+    return ((yield from attempts.perform(Write(table, operations[0]), reserved=True)),)
 
 
 def _marked(planned: Planned, operation_id: str, marks: int) -> Planned:

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from lazulite_patterns.effects.ambient import Ambient, Sleep, Together
 from lazulite_patterns.effects.blobs import BlobEffect
-from lazulite_patterns.effects.calls import Call, Meanwhile
+from lazulite_patterns.effects.calls import Call, Meanwhile, Within
 from lazulite_patterns.effects.drive import drive
 from lazulite_patterns.effects.effect import Effect, Protocol
 from lazulite_patterns.effects.failpoints import Failpoints, NoFailpoints
@@ -44,6 +44,8 @@ class Simulation:
         if isinstance(effect, Sleep):
             self.now_seconds += effect.seconds
             return None
+        if isinstance(effect, Within):
+            return self.perform(effect.effect)
         if isinstance(effect, Together):
             return self._together(effect)
         if isinstance(effect, Meanwhile):

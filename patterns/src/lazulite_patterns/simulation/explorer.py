@@ -22,7 +22,7 @@ from lazulite_patterns.effects.blobs import (
     LeaseRelease,
     LeaseRenew,
 )
-from lazulite_patterns.effects.calls import Meanwhile
+from lazulite_patterns.effects.calls import Meanwhile, Within
 from lazulite_patterns.effects.effect import Effect, Protocol
 from lazulite_patterns.effects.errors import Rejected, ResultUnknown
 from lazulite_patterns.effects.queues import Extend, QueueEffect, Receive, Remove, Send
@@ -308,6 +308,8 @@ def _flat(protocol: Protocol[object]) -> Protocol[object]:
         except StopIteration as stop:
             return stop.value
         answer, error = None, None
+        if isinstance(effect, Within):
+            effect = effect.effect
         try:
             if isinstance(effect, Meanwhile):
                 answer = yield from _flat(effect.protocol)

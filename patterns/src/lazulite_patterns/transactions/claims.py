@@ -78,7 +78,7 @@ class Claims:
         unsure = False
         while True:
             try:
-                yield from perform(BlobPut(self.container, name, data, content_type="application/json"))
+                yield from attempts.perform(BlobPut(self.container, name, data, content_type="application/json"))
                 break
             except ResultUnknown as unknown:
                 unsure = True

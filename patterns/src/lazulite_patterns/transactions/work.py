@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from lazulite_patterns.effects.ambient import Sleep, Together
-from lazulite_patterns.effects.calls import Meanwhile
+from lazulite_patterns.effects.calls import Meanwhile, Within
 from lazulite_patterns.effects.effect import Effect, Protocol, perform
 from lazulite_patterns.effects.errors import Rejected, ResultUnknown
 from lazulite_patterns.effects.queues import CreateQueue, Extend, Message, Receive, Remove, Send, Sent
@@ -45,9 +45,8 @@ class Held:
         if self.receipt is None:
             return
         try:
-            self.receipt = yield from perform(
-                Extend(self.queue, self.message.id, self.receipt, self.visibility_seconds)
-            )
+            extend = Extend(self.queue, self.message.id, self.receipt, self.visibility_seconds)
+            self.receipt = yield from perform(Within(extend, self.visibility_seconds))
         except Rejected:
             self.receipt = None
         except ResultUnknown:
@@ -221,7 +220,7 @@ def _certain(effect: Effect[R], attempts: Attempts) -> Protocol[R]:
     """
     while True:
         try:
-            return (yield from perform(effect))
+            return (yield from attempts.perform(effect))
         except ResultUnknown as unknown:
             if not (yield from attempts.wait(unknown)):
                 raise OutcomeUnknown(str(unknown)) from unknown

@@ -167,7 +167,8 @@ class LogWriter:
         while True:
             name = self.names.numbered(block.period, number)
             try:
-                yield from perform(AppendCreate(self.container, name, {FIRST: first.isoformat()}, "application/jsonl"))
+                create = AppendCreate(self.container, name, {FIRST: first.isoformat()}, "application/jsonl")
+                yield from attempts.perform(create)
             except ResultUnknown as unknown:  # If it was done, that blob stays empty.
                 if not (yield from attempts.wait(unknown)):
                     raise Unavailable(str(unknown)) from unknown
@@ -190,7 +191,7 @@ class LogWriter:
         """Append a block; False if it is not in the blob, and never will be."""
         while True:
             try:
-                yield from perform(Append(self.container, blob.name, block.data, blob.length))
+                yield from attempts.perform(Append(self.container, blob.name, block.data, blob.length))
             except ResultUnknown as unknown:
                 if not (yield from attempts.wait(unknown)):
                     raise Unavailable(str(unknown)) from unknown

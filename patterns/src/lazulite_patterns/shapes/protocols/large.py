@@ -229,7 +229,8 @@ class LargeProtocol(Generic[E]):
             source = Hashing(data)
             octets: bytes | Readable = data if isinstance(data, bytes) else source
             try:
-                yield from perform(BlobPut(self.container, name, octets, owner.metadata, upload.content_type))
+                put = BlobPut(self.container, name, octets, owner.metadata, upload.content_type)
+                yield from attempts.perform(put)
                 break
             except ResultUnknown as unknown:
                 error = unknown
