@@ -100,6 +100,88 @@ def test_a_wrong_command_line_gets_one_line(arguments: list[str], capsys: pytest
     assert re.fullmatch(r"lazulite: .+\n", output.err)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (
+            ["serve", "--tabel-port", "1"],
+            'unknown flag --tabel-port; did you mean --table-port? (see "lazulite serve --help")',
+        ),
+        (
+            ["serve", "--tableprot=1"],
+            "unknown flag --tableprot; did you mean --table-port?",
+        ),
+        (
+            ["account", "add", "--locaton", "x"],
+            '--locaton; did you mean --location? (see "lazulite account add --help")',
+        ),
+        (["blob", "put", "f", "--no-overwrit"], 'did you mean --no-overwrite? (see "lazulite blob put --help")'),
+        (
+            ["--location", "x", "serve"],
+            'unknown flag --location; flags stand behind the command (see "lazulite --help")',
+        ),
+        (["account", "--location", "x", "list"], 'flags stand behind the command (see "lazulite account --help")'),
+        (["serve", "--zzz"], 'unknown flag --zzz (see "lazulite serve --help")'),
+        (["serve", "data"], 'unexpected argument: data (see "lazulite serve --help")'),
+        (["serve", "-z"], 'unexpected argument: -z (see "lazulite serve --help")'),
+        (["serv"], 'did you mean serve? (see "lazulite --help")'),
+        (["account", "ad"], 'did you mean add? (see "lazulite account --help")'),
+        (["sas", "table", "T", "--protocol", "htps"], "--protocol/--spr: 'htps' is not one of https, "),
+        (["copy", "--fro=postgresql://u:secret@h/d"], "unknown flag --fro; did you mean --from?"),
+    ],
+)
+def test_a_misspelt_word_gets_the_nearest_one_and_the_help_that_lists_it(
+    arguments: list[str], line: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(arguments)
+    assert caught.value.code == 2
+    said = capsys.readouterr().err
+    assert line in said
+    assert said.count("\n") == 1
+    assert "secret" not in said
+
+
+def test_values_and_texts_behind_two_dashes_are_no_flags() -> None:
+    assert parse("queue", "peek", "--", "--queue").queue == "--queue"
+    assert parse("blob", "put", "-", "box/blob").file == "-"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--oauth", "basic"], "bearer tokens are verified, with --oidc-issuer"),
+        (["--disableTelemetry"], "the server sends no telemetry"),
+        (["--disable-telemetry"], "the server sends no telemetry"),
+        (["--extentMemoryLimit", "64"], "with --in-memory, the memory of the machine is the limit"),
+        (["--blobKeepAliveTimeout=5"], "set --keep-alive-seconds for all services"),
+    ],
+)
+def test_flags_of_azurite_without_effect_are_accepted_with_a_line(
+    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plain, parsed = parse("serve", "--silent"), parse("serve", *arguments, "--silent")
+    assert parsed == plain
+    flag = arguments[0].partition("=")[0]
+    assert capsys.readouterr() == ("", f"lazulite serve: {flag} has no effect: {said}\n")
+
+
+def test_the_help_of_serve_has_the_common_flags_on_its_first_screen_and_the_others_in_groups(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    with pytest.raises(SystemExit):
+        main(["serve", "--help"])
+    lines = capsys.readouterr().out.splitlines()
+    screen = "\n".join(lines[:24])
+    for flag in ("--location", "--in-memory", "--services", "--table-port", "--blob-host", "--cert", "--silent"):
+        assert f" {flag}" in screen, flag
+    groups = [line for line in lines if re.fullmatch(r"[A-Za-z].*:", line)]
+    assert groups[:2] == ["common flags:", "PostgreSQL:"]
+    assert {"host names and access:", "static websites:", "bearer tokens:", "limits:", "flags of Azurite:"} <= {*groups}
+    assert not any("tablePort" in line for line in lines if line.startswith("  -")), "each flag is named once"
+
+
 def test_without_a_command_the_help_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 0
     output = capsys.readouterr().out
@@ -147,8 +229,9 @@ def test_help_imports_no_more_than_it_needs() -> None:
     }
     of_databases = {"engine", "engine.postgres", "engine.postgres.dsn", "engine.postgres.settings"}
     of_databases |= {"settings", "settings.addresses", "settings.database", "settings.extras"}
+    of_accounts = {"auth", "auth.accounts", "auth.accounts.switches"}
     light = {"cli", *(f"cli.{name}" for name in light)}
-    assert ours == {"lazulite", *(f"lazulite.{name}" for name in light | of_databases)}
+    assert ours == {"lazulite", *(f"lazulite.{name}" for name in light | of_databases | of_accounts)}
     assert not modules & {"asyncio", "httptools", "lxml", "rocksdict", "uvloop"}
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
+from lazulite.settings.config import DEVELOPMENT_OFF
 from tests.server_process import SECONDS_MAX
 
 from .test_serve import get, lazulite, serving
@@ -50,7 +51,8 @@ def test_while_the_key_is_public_a_host_must_be_known(tmp_path: Path) -> None:
         assert ask(url, {"Host": "rebound.example"}) == (200, "http://rebound.example/orders/")
         code, said = server.stop()
         assert code == 0
-        assert said.count("\n") == said.count("--allowed-host rebound.example") == 1
+        assert said.count("--allowed-host rebound.example") == 1
+        assert said.splitlines()[1:] == [f"lazulite: {DEVELOPMENT_OFF}"]
 
 
 def test_path_style_only(tmp_path: Path) -> None:

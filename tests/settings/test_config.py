@@ -160,6 +160,9 @@ def test_a_certificate_makes_https_of_the_port_unless_it_has_its_own() -> None:
 
 def test_hosts_and_proxies() -> None:
     assert settings("--host-suffix", "a.b").host_suffixes == ("table.localhost", "a.b")
+    three = settings(*(f"--host-suffix={name}.a.b" for name in ("table", "queue", "blob")), "--queue-port", "10002")
+    assert three.host_suffixes_of("queue") == ("queue.localhost", "queue.a.b")
+    assert three.host_suffixes_of("table") == ("table.localhost", "table.a.b")
     paths_only = settings("--host-suffix", "a.b", "--path-style-only", "--allowed-host", "C.d.", "--allowed-host", "e")
     assert (paths_only.host_suffixes, paths_only.allowed_suffixes) == ((), ("a.b",))
     assert paths_only.allowed_hosts == ("c.d", "e")

@@ -3,19 +3,32 @@
 Only light modules of the standard library are imported, so that help is printed at once.
 """
 
-from argparse import ArgumentParser
+from argparse import Action, ArgumentParser
+from collections.abc import Callable
+from typing import TypeAlias
 
 from lazulite.cli.flag_types import host, port, suffix
 from lazulite.settings.addresses import DEFAULT_HOST, DEFAULT_PORTS, SERVICES, TABLE, WEB
 
+Flags: TypeAlias = Callable[..., Action]
+"""Adds a flag to a group, as `add_argument` does."""
+
 
 def add_listening(parser: ArgumentParser) -> None:
-    """Add the flags of the server."""
-    _add_addresses(parser, "; 0: any free port, which is printed; that of another service: told apart by host names")
+    """Add the flags of the server by which it is reached."""
+    _add_addresses(parser, "; 0: any free port")
+
+
+def add_https_ports(group: Flags) -> None:
+    """Add the flags of the server for HTTPS beside HTTP."""
     for service in SERVICES:
         flag = "--https-port" if service == TABLE else f"--{service}-https-port"
         text = f"serve HTTPS for {service}s on this port, and HTTP on their other port"
-        parser.add_argument(flag, dest=f"{service}_https_port", type=port, metavar="PORT", help=text)
+        group(flag, dest=f"{service}_https_port", type=port, metavar="PORT", help=text)
+
+
+def add_websites(parser: ArgumentParser) -> None:
+    """Add the flags of the server for static websites."""
     group = parser.add_argument_group("static websites").add_argument
     text = "serve the static websites of the accounts on this port (none); 0: any free port"
     group(f"--{WEB}-port", type=port, metavar="PORT", help=text)

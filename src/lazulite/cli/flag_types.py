@@ -36,6 +36,19 @@ class Deprecated(Action):
         setattr(namespace, self.dest, values)
 
 
+class NoEffect(Action):
+    """A flag of another emulator, which is accepted; a line on stderr says what is true here instead."""
+
+    def __init__(self, *, instead: str, **options: Any) -> None:
+        """`options` are argparse's."""
+        super().__init__(**options)
+        self._instead = instead
+
+    def __call__(self, parser: ArgumentParser, _: Namespace, __: object, option_string: str | None = None) -> None:
+        """See argparse."""
+        print(f"{parser.prog}: {option_string} has no effect: {self._instead}", file=sys.stderr)
+
+
 def host(text: str) -> str:
     """Return an address without the brackets of IPv6."""
     bare = text.removeprefix("[").removesuffix("]")

@@ -5,9 +5,12 @@ is accepted in Azurite's camel-case spelling, too.
 """
 
 import re
+import sys
 from argparse import SUPPRESS, Action, ArgumentParser, Namespace, RawDescriptionHelpFormatter, _SubParsersAction
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
 from pathlib import Path
-from typing import NoReturn, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
 from lazulite import __version__
 from lazulite.cli import address_flags, sas_flags, serve_flags
@@ -32,13 +35,71 @@ from lazulite.cli.help_texts import (
 from lazulite.settings.addresses import SECONDARY_FORMS
 
 
+class HelpFormatter(RawDescriptionHelpFormatter):
+    """Names each flag once, without Azurite's spelling if there is another one, and its value once."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=26)
+
+    def _format_action_invocation(self, action: Action) -> str:
+        if not action.option_strings:
+            return super()._format_action_invocation(action)
+        own = [each for each in action.option_strings if each == each.lower() or len(each) == 2]
+        value = "" if action.nargs == 0 else f" {self._format_args(action, action.dest.upper())}"
+        return f"{', '.join(sorted(own, key=len))}{value}"
+
+
 class Parser(ArgumentParser):
-    """Report an error in one line, without URLs, since a URL may contain a password."""
+    """Report an error in one line, without URLs, since a URL may contain a password.
+
+    A flag or a command that does not exist is reported with the nearest one, and with the help that lists it.
+    """
+
+    def name_flags(self, title: str) -> None:
+        """Replace the title of the flags that are in no group."""
+        self._optionals.title = title
 
     def error(self, message: str) -> NoReturn:
         """Print an error of the command line in one line, and exit with code 2."""
         message = re.sub(r"(?<=:/).*", "…", message, flags=re.DOTALL)
         self.exit(2, f'lazulite: {" ".join(message.split())} (see "{self.prog} --help")\n')
+
+    def parse_known_args(  # type: ignore[override]  # its overloads are for namespaces of other classes
+        self, args: Sequence[str] | None = None, namespace: Namespace | None = None
+    ) -> tuple[Namespace, list[str]]:
+        """Parse the arguments of this command; reject the others here, where the flags are known."""
+        given = sys.argv[1:] if args is None else list(args)
+        self._reject_unknown_flags(given)
+        parsed, others = super().parse_known_args(given, namespace)
+        if others:
+            self.error(f"unexpected argument: {others[0]}")
+        return parsed, []
+
+    def _reject_unknown_flags(self, given: Sequence[str]) -> None:
+        """Reject an unknown flag before arguments are missed whose flag was misspelt.
+
+        The flags of a subcommand begin behind its name.
+        """
+        known = self._option_string_actions
+        for argument in given:
+            if argument == "--" or (self._subparsers is not None and not argument.startswith("-")):
+                return
+            flag = argument.partition("=")[0]
+            if flag.startswith("--") and flag not in known:
+                behind = "; flags stand behind the command" if self._subparsers is not None else ""
+                self.error(f"unknown flag {flag}{_nearest(flag, known)}{behind}")
+
+    def _check_value(self, action: Action, value: Any) -> None:
+        if action.choices is not None and value not in action.choices:
+            choices = [str(choice) for choice in action.choices]
+            name = "/".join(action.option_strings) or action.metavar
+            self.error(f"{name}: {value!r} is not one of {', '.join(choices)}{_nearest(str(value), choices)}")
+
+
+def _nearest(word: str, known: Iterable[str]) -> str:
+    """Return the question whether the nearest of the known words was meant; "" if none is near."""
+    found = get_close_matches(word, list(known), 1)
+    return f"; did you mean {found[0]}?" if found else ""
 
 
 class StoreExplicit(Action):
@@ -75,7 +136,7 @@ def build_parser() -> Parser:
         prog="lazulite",
         description=DESCRIPTION,
         epilog=EXAMPLES,
-        formatter_class=RawDescriptionHelpFormatter,
+        formatter_class=HelpFormatter,
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"lazulite {__version__}")
@@ -98,7 +159,7 @@ def _command(commands: Commands, name: str, module: str, summary: str, epilog: s
         help=summary,
         description=f"{summary[0].upper()}{summary[1:]}.",
         epilog=epilog,
-        formatter_class=RawDescriptionHelpFormatter,
+        formatter_class=HelpFormatter,
         allow_abbrev=False,
     )
     parser.set_defaults(module=f"lazulite.cli.{module}")
@@ -107,9 +168,12 @@ def _command(commands: Commands, name: str, module: str, summary: str, epilog: s
 
 def _add_serve(commands: Commands) -> None:
     parser = _command(commands, "serve", "serve", "run the server", SERVE_EXAMPLES)
-    _location_flag(parser)
-    address_flags.add_listening(parser)
+    parser.usage = "lazulite serve [FLAG …]"
+    parser.name_flags("common flags")
+    _location_alone(parser)
     serve_flags.add(parser)
+    _database_flags(parser)
+    serve_flags.add_others(parser)
 
 
 def _add_account(commands: Commands) -> None:
@@ -255,11 +319,15 @@ def _account_flags(parser: Parser) -> None:
 
 def _location_flag(parser: Parser, database: bool = True) -> None:
     """Add the flags that name a store; those of a database are hidden from help if the command rejects one."""
+    _location_alone(parser)
+    _database_flags(parser, hidden=not database)
+
+
+def _location_alone(parser: Parser) -> None:
     text = f"directory that holds data and accounts (./{DEFAULT_LOCATION})"
     parser.add_argument(
         "--location", "-l", type=Path, action=StoreExplicit, default=DEFAULT_LOCATION, metavar="DIR", help=text
     )
-    _database_flags(parser, hidden=not database)
 
 
 def _database_flags(parser: Parser, hidden: bool = False) -> None:

@@ -3,11 +3,15 @@
 Only light modules of the standard library are imported, so that help is printed at once.
 """
 
+import re
 from argparse import SUPPRESS, ArgumentParser
+from collections.abc import Mapping
 from pathlib import Path
 
+from lazulite.cli.address_flags import add_https_ports, add_listening, add_websites
 from lazulite.cli.flag_types import (
     Deprecated,
+    NoEffect,
     count,
     host,
     host_name,
@@ -60,46 +64,52 @@ DEPRECATED_LIMIT_FLAGS = {"--body-read-seconds": ("--body-stall-seconds", "body_
 """Flag -> its successor, whose meaning differs, and that one's field. It bounded the time for a whole body."""
 
 
+AZURITE_FLAGS: Mapping[str, tuple[str, int | None, str]] = {
+    "oauth": ("LEVEL", None, "bearer tokens are verified, with --oidc-issuer"),
+    "disableTelemetry": ("", 0, "the server sends no telemetry"),
+    "extentMemoryLimit": ("MB", None, "with --in-memory, the memory of the machine is the limit"),
+    "blobKeepAliveTimeout": ("SECONDS", None, "set --keep-alive-seconds for all services"),
+    "queueKeepAliveTimeout": ("SECONDS", None, "set --keep-alive-seconds for all services"),
+    "tableKeepAliveTimeout": ("SECONDS", None, "set --keep-alive-seconds for all services"),
+}
+"""Azurite's flag -> the name of its value, the number of its values (None: one), and what is true here instead."""
+
+
 def add(parser: ArgumentParser) -> None:
-    """Add the flags to a parser."""
-    parser.add_argument(
-        "--in-memory",
-        "--inMemoryPersistence",
-        action="store_true",
-        help="store everything in memory; read and write no files",
-    )
-    parser.add_argument(
-        "--services",
-        type=services,
-        default=SERVICES,
-        metavar="LIST",
-        help=f"services to serve, separated by commas ({','.join(SERVICES)})",
-    )
-    _certificate_flags(parser)
-    _address_flags(parser)
-    _process_flags(parser)
-    _clock_flags(parser)
+    """Add the common flags to a parser; its help has them on the first screen."""
+    flag = parser.add_argument
+    flag("--in-memory", "--inMemoryPersistence", action="store_true", help="store everything in memory; no files")
+    text = f"services to serve ({','.join(SERVICES)})"
+    flag("--services", type=services, default=SERVICES, metavar="LIST", help=text)
+    add_listening(parser)
+    flag("--cert", type=Path, metavar="FILE", help="PEM certificate chain: serve HTTPS")
+    flag("--key", type=Path, metavar="FILE", help="PEM private key (in the certificate's file)")
+    flag("--workers", type=count, default=1, metavar="N", help="answer requests in N worker processes (1: none)")
+    flag("--silent", "-s", action="store_true", help="do not write the request log to stderr")
+
+
+def add_others(parser: ArgumentParser) -> None:
+    """Add the other flags, in groups."""
+    _name_flags(parser)
+    add_https_ports(parser.add_argument_group("HTTPS beside HTTP").add_argument)
+    add_websites(parser)
     _log_flags(parser)
+    _process_flags(parser)
     _bearer_flags(parser)
     _limit_flags(parser)
     _emulator_flags(parser)
 
 
-def _certificate_flags(parser: ArgumentParser) -> None:
-    flag = parser.add_argument
-    flag("--cert", type=Path, metavar="FILE", help="PEM certificate chain; the port of each service then serves HTTPS")
-    flag("--key", type=Path, metavar="FILE", help="unencrypted PEM private key (default: in the certificate's file)")
-
-
-def _address_flags(parser: ArgumentParser) -> None:
-    flag = parser.add_argument
+def _name_flags(parser: ArgumentParser) -> None:
+    flag = parser.add_argument_group("host names and access").add_argument
     flag(
         "--host-suffix",
         type=suffix,
         action="append",
         default=[],
         metavar="SUFFIX",
-        help="take the account from host names ACCOUNT.SUFFIX, as from ACCOUNT.table.localhost; repeatable",
+        help="take the account from host names ACCOUNT.SUFFIX, as from ACCOUNT.table.localhost; "
+        "table.SUFFIX stands for queue.SUFFIX and blob.SUFFIX, too; repeatable",
     )
     flag(
         "--path-style-only",
@@ -140,24 +150,14 @@ def _address_flags(parser: ArgumentParser) -> None:
 
 
 def _process_flags(parser: ArgumentParser) -> None:
-    flag = parser.add_argument
-    flag(
-        "--workers",
-        type=count,
-        default=1,
-        metavar="N",
-        help="answer requests in N worker processes beside the primary; 1: a single process (1)",
-    )
+    flag = parser.add_argument_group("processes and clock").add_argument
     flag(
         "--engine-connections",
         type=count,
         metavar="N",
         help="maximum number of database connections of each process (16)",
     )
-
-
-def _clock_flags(parser: ArgumentParser) -> None:
-    parser.add_argument(
+    flag(
         "--accept-clock-jump",
         action="store_true",
         help="serve even if the clock jumped, or Timestamps are ahead of it, by more than a day",
@@ -165,8 +165,7 @@ def _clock_flags(parser: ArgumentParser) -> None:
 
 
 def _log_flags(parser: ArgumentParser) -> None:
-    flag = parser.add_argument
-    flag("--silent", "-s", action="store_true", help="do not write the request log to stderr")
+    flag = parser.add_argument_group("logs and metrics").add_argument
     flag(
         "--debug",
         "-d",
@@ -208,7 +207,8 @@ def _limit_flags(parser: ArgumentParser) -> None:
 
 
 def _emulator_flags(parser: ArgumentParser) -> None:
-    emulator = parser.add_argument_group("flags of Azurite")
+    text = "Azurite's spellings of flags, such as --tablePort, are accepted, too."
+    emulator = parser.add_argument_group("flags of Azurite", text)
     emulator.add_argument(
         "--skip-api-version-check",
         "--skipApiVersionCheck",
@@ -218,6 +218,18 @@ def _emulator_flags(parser: ArgumentParser) -> None:
     emulator.add_argument(
         "--loose", "-L", action="store_true", help="no effect: unknown headers and options are always accepted"
     )
+    for name, (metavar, nargs, instead) in AZURITE_FLAGS.items():
+        kebab = re.sub(r"(?=[A-Z])", "-", name).lower()
+        emulator.add_argument(
+            *dict.fromkeys((f"--{kebab}", f"--{name}")),
+            dest=SUPPRESS,
+            action=NoEffect,
+            nargs=nargs,
+            default=SUPPRESS,
+            metavar=metavar or None,
+            instead=instead,
+            help=f"no effect: {instead}",
+        )
     emulator.add_argument(
         "--pwd", type=no_pfx, metavar="PASSWORD", help="rejected: use a PEM certificate instead of PFX"
     )

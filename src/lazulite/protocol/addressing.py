@@ -17,13 +17,22 @@ HOST_SUFFIX = "table.localhost"
 """The suffix of tables that is always known: browsers and systemd resolve `*.localhost` to this machine."""
 
 
-def host_suffix(service: str, table_suffix: str = HOST_SUFFIX) -> str:
-    """Return the host suffix of a service that goes with one of tables: `queue.localhost`.
+SERVICE_LABELS = ("table", "queue", "blob", "web")
+"""The labels behind an account in a host name, each of a service, or of the static websites."""
 
-    A suffix that does not begin with `table.` is that of all services.
+
+def host_suffix(service: str, suffix: str = HOST_SUFFIX) -> str:
+    """Return the host suffix of a service that goes with one of any service: `queue.localhost`.
+
+    A suffix that does not begin with the label of a service is that of all services.
     """
-    label = "table."
-    return f"{service}.{table_suffix.removeprefix(label)}" if table_suffix.startswith(label) else table_suffix
+    return f"{service}.{suffix.partition('.')[2]}" if tells_service(suffix) else suffix
+
+
+def tells_service(suffix: str) -> bool:
+    """Return whether a host suffix begins with the label of a service."""
+    label, _, domain = suffix.partition(".")
+    return label in SERVICE_LABELS and domain != ""
 
 
 _SECONDARY = "-secondary"

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from lazulite.auth.accounts.account import Account, AccountDirectory, parse_accounts
 from lazulite.auth.accounts.file_store import AccountFile
 from lazulite.engine.postgres.settings import PostgresSettings
-from lazulite.protocol.addressing import HOST_SUFFIX, host_suffix
+from lazulite.protocol.addressing import HOST_SUFFIX, host_suffix, tells_service
 from lazulite.server.copy_sources.hosts import SourceHost
 from lazulite.server.limits import Limits
 from lazulite.settings.addresses import BLOB, SERVICES, TABLE, WEB, ServiceAddress, addresses_from, by_address
@@ -47,7 +47,7 @@ class Settings:
     key: Path | None = None
     """The private key's file; None: the key is in the file `cert`."""
     host_suffixes: tuple[str, ...] = (HOST_SUFFIX,)
-    """The domain suffixes after an account in a host name of tables; empty: path style only."""
+    """The domain suffixes after an account in a host name of any service; empty: path style only."""
     allowed_hosts: tuple[str, ...] = ()
     """Host names accepted while the development key is in use, besides addresses and `localhost`."""
     allowed_suffixes: tuple[str, ...] = ()
@@ -95,7 +95,7 @@ class Settings:
 
     def host_suffixes_of(self, service: str) -> tuple[str, ...]:
         """Return the domain suffixes after an account in a host name of a service."""
-        return tuple(host_suffix(service, suffix) for suffix in self.host_suffixes)
+        return tuple(dict.fromkeys(host_suffix(service, suffix) for suffix in self.host_suffixes))
 
     def allowed_suffixes_of(self, service: str) -> tuple[str, ...]:
         """Return the suffixes under which a service accepts all host names."""
@@ -180,7 +180,7 @@ def _check_shared_port(settings: Settings) -> None:
     if not settings.host_suffixes:
         raise ConfigError("services on one port are distinguished by host names: leave --path-style-only out")
     for suffix in settings.host_suffixes:
-        if not suffix.startswith(f"{TABLE}."):
+        if not tells_service(suffix):
             raise ConfigError(
                 f"services on one port need a --host-suffix that begins with {TABLE}., such as {TABLE}.{suffix}"
             )
