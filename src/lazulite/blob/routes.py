@@ -7,7 +7,7 @@ from lazulite.blob.auth import requirements as may
 from lazulite.blob.auth.addressed import LIST_COMPONENT
 from lazulite.blob.auth.versions import CROSS_TENANT_SINCE, DELEGATION_SINCE
 from lazulite.blob.call import Call
-from lazulite.blob.headers.preconditions import PRECONDITIONS, LeaseUse, read_preconditions
+from lazulite.blob.headers.preconditions import PRECONDITIONS, LeaseUse, reader_of
 from lazulite.blob.limits import (
     APPEND_BLOCK_BYTES_MAX,
     PUT_BLOB_BYTES_MAX,
@@ -334,9 +334,10 @@ def _with_preconditions(route: Route[Call]) -> Route[Call]:
     row = PRECONDITIONS[route.operation]
     if not row.headers and row.lease is LeaseUse.IGNORED:
         return route
+    read = reader_of(row)
 
     def run(call: Call) -> Operation:
-        call.preconditions = read_preconditions(row, call.request.headers, call.version)
+        call.preconditions = read(call.request.headers, call.version)
         return route.run(call)
 
     return replace(route, run=run)

@@ -11,6 +11,7 @@ import pytest
 
 from lazulite.blob.model.draft import Draft
 from lazulite.blob.model.pages import SEGMENT_BYTES
+from lazulite.blob.operations import pages
 from lazulite.blob.storage.changes import Changes
 from tests.blob.world import VERSION, World, opened
 
@@ -180,6 +181,22 @@ async def test_other_types_have_no_pages(world: World) -> None:
     assert (await world.ask("PUT", query="comp=page", body=bytes(512), **within, **UPDATE)).code == "InvalidBlobType"
     assert (await world.ask("GET", query="comp=pagelist")).code == "InvalidBlobType"
     assert (await world.ask("PUT", query="comp=properties", x_ms_blob_content_length="512")).code == "InvalidBlobType"
+
+
+async def test_conditions_are_about_the_blob_before_the_first_commit_of_a_clearing(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pages, "_SEGMENTS_OF_COMMIT", 1)
+    await create(world, 3 * SEGMENT_BYTES // PAGE)
+    for segment in range(3):
+        within = f"bytes={segment * SEGMENT_BYTES}-{segment * SEGMENT_BYTES + PAGE - 1}"
+        await world.ask("PUT", PATH, "comp=page", b"1" * PAGE, VERSION, **UPDATE, x_ms_range=within)
+    whole = {"x_ms_range": f"bytes=0-{3 * SEGMENT_BYTES - 1}", **CLEAR}
+    etag = (await world.ask("HEAD")).headers["etag"]
+    assert (await world.ask("PUT", PATH, "comp=page", b"", VERSION, **whole, if_match='"0x1"')).status == 412
+    assert len(await ranges(world)) == 3
+    assert (await world.ask("PUT", PATH, "comp=page", b"", VERSION, **whole, if_match=etag)).status == 201
+    assert await ranges(world) == []
 
 
 def just_before_the_commit(monkeypatch: pytest.MonkeyPatch, write: Callable[[], Awaitable[object]]) -> None:

@@ -9,7 +9,7 @@ from enum import Enum
 from typing import NamedTuple, Protocol
 from uuid import UUID
 
-from lazulite.blob.headers.request import IF_TAGS, Headers, lease_id
+from lazulite.blob.headers.request import IF_TAGS, LEASE_ID, Headers, lease_id
 from lazulite.blob.leasing import check_lease, lease_for_write
 from lazulite.blob.model.conditions import (
     ANY,
@@ -215,6 +215,10 @@ class Preconditions(NamedTuple):
     lease: UUID | None = None
     """The id of the request, if it has one."""
 
+    def without_conditions(self) -> "Preconditions":
+        """Return them as they are of a later commit of the same request: its own first commit changed the ETag."""
+        return self._replace(conditions=NO_CONDITIONS)
+
     def check_conditions(self, found: Guarded | None) -> None:
         """Reject a request whose conditions are not met; None is a blob that only has uncommitted blocks.
 
@@ -266,6 +270,19 @@ class Preconditions(NamedTuple):
 
 
 NO_PRECONDITIONS = Preconditions(Row(Use.READ))
+
+
+def reader_of(row: Row) -> Callable[[Headers, str], Preconditions]:
+    """Return what reads the preconditions of an operation; see `read_preconditions`."""
+    names = frozenset(header.name for header in row.headers)
+    if row.lease is not LeaseUse.IGNORED:
+        names |= {LEASE_ID}
+    nothing = Preconditions(row)
+
+    def read(headers: Headers, version: str) -> Preconditions:
+        return nothing if headers.keys().isdisjoint(names) else read_preconditions(row, headers, version)
+
+    return read
 
 
 def read_preconditions(row: Row, headers: Headers, version: str) -> Preconditions:

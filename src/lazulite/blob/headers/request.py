@@ -22,7 +22,7 @@ _STORED = (
 )
 """For each of `ContentHeaders`: its header, and the usual one that stands in for it."""
 
-IF_TAGS = "x-ms-if-tags"
+IF_TAGS, LEASE_ID = "x-ms-if-tags", "x-ms-lease-id"
 Headers = Mapping[str, str]
 """By their names in lower case."""
 
@@ -76,7 +76,7 @@ def read_flag(headers: Headers, name: str, default: bool = False) -> bool:
 
 def lease_id(headers: Headers) -> UUID | None:
     """Return the `x-ms-lease-id`. Raises `InvalidHeaderValue`."""
-    return read_guid(headers, "x-ms-lease-id")
+    return read_guid(headers, LEASE_ID)
 
 
 def read_content_headers(headers: Headers, *, stored_only: bool = False) -> ContentHeaders:

@@ -160,6 +160,7 @@ async def clear_pages(call: Call, start: int, stop: int) -> Response:
         if len(found.parts) <= _SEGMENTS_OF_COMMIT:
             break
         start = found.parts[_SEGMENTS_OF_COMMIT].base
+        call.preconditions = call.preconditions.without_conditions()
     return Response(201, [*version_of(blob), ("x-ms-blob-sequence-number", str(blob.sequence))])
 
 
