@@ -34,6 +34,7 @@ ROWS: dict[str, str] = {
     "bin2": '"V@odata.type":"Edm.Binary","V":"/w=="',
     "dashed": '"V":"2008-07-10T00:00:00Z"',
 }
+LESS_THAN_EMPTY = {"dbl", "half", "nan", "date", "date7"}
 STRINGS = {"str", "empty", "digits", "guidtext", "dashed"}
 ALL = set(ROWS)
 
@@ -51,7 +52,7 @@ def rows(client: Client) -> Iterator[Table]:
 ABSENCE: list[tuple[str, set[str]]] = [
     ("V eq 'b'", {"str"}),
     ("V ne 'b'", STRINGS - {"str"}),
-    ("V ne ''", STRINGS - {"empty"}),
+    ("V ne ''", (STRINGS - {"empty"}) | LESS_THAN_EMPTY),
     ("V gt ''", STRINGS - {"empty"}),
     ("V ge ''", STRINGS),
     ("V lt 'b'", STRINGS - {"str"}),
@@ -94,6 +95,27 @@ TYPES: list[tuple[str, set[str]]] = [
     ("V eq 'Cgs='", set()),
     ("V", {"true"}),
 ]
+EMPTY: list[tuple[str, set[str]]] = [
+    ("V lt ''", LESS_THAN_EMPTY),
+    ("V le ''", LESS_THAN_EMPTY | {"empty"}),
+    ("V eq ''", {"empty"}),
+    ("'' gt V", LESS_THAN_EMPTY),
+    ("'' ge V", LESS_THAN_EMPTY | {"empty"}),
+    ("'' ne V", (STRINGS - {"empty"}) | LESS_THAN_EMPTY),
+    ("'' lt V", STRINGS - {"empty"}),
+    ("'' le V", STRINGS),
+    ("not (V lt '')", ALL - LESS_THAN_EMPTY),
+    ("not (V ge '')", ALL - STRINGS),
+    ("V lt '' and V gt 5.2", {"half"}),
+    ("V lt '' and RowKey ge 'half'", {"half", "nan"}),
+    ("PartitionKey eq 'p' and RowKey lt 'date7' and V ne ''", {"dashed", "date"}),
+    ("V ne '' and (RowKey eq 'dbl' or RowKey eq 'int')", {"dbl"}),
+    ("Timestamp lt ''", ALL),
+    ("Timestamp ge '' or Timestamp eq ''", set()),
+    ("V lt ' '", {"empty"}),
+    ("V lt '' and V ne '' and V le '' and V ne 'b' and V le 'b'", set()),
+]
+"""A Double or a DateTime is less than the empty string, and unequal to it (§25)."""
 NUMBERS: list[tuple[str, set[str]]] = [
     ("V eq 5.0", {"int", "dbl"}),
     ("V gt 5.25", {"half", "int123", "long", "big"}),
@@ -129,7 +151,7 @@ OTHERS: list[tuple[str, set[str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("text", "found"), ABSENCE + TYPES + NUMBERS + OTHERS)
+@pytest.mark.parametrize(("text", "found"), ABSENCE + TYPES + EMPTY + NUMBERS + OTHERS)
 def test_filter_finds_its_rows(rows: Table, text: str, found: set[str]) -> None:
     assert set(rows.row_keys(text)) == found
 

@@ -29,12 +29,12 @@ ticks = st.integers(0, date_time.DATETIME_MAX)
 
 def _near(held: edm.Value) -> list[edm.Value]:
     if isinstance(held, date_time.DateTime):
-        return [held, *(date_time.DateTime(held + step) for step in (-(10**8), -1, 1, 10, 10**7))]
+        return [held, "", *(date_time.DateTime(held + step) for step in (-(10**8), -1, 1, 10, 10**7))]
     if isinstance(held, str):
-        return [held, held + "a", held[:-1], literals.Guid(held), str(held), held + '"', held + "\\", "\uffff", "~"]
+        return ["", held, held + "a", held[:-1], literals.Guid(held), str(held), held + '"', held + "\\", "\uffff", "~"]
     if isinstance(held, bytes | bool):
-        return [held]
-    return [held, held + 1, held - 1, float(held), str(held)]
+        return [held, ""]
+    return [held, "", held + 1, held - 1, float(held), str(held)]
 
 
 @st.composite
@@ -110,6 +110,24 @@ def _row(values: dict[str, Property], ticks: int = 10**17) -> bytes:
             (edm.GUID, '"c9da6455-213d-42c9-9a79-3e9149a57833"'),
             False,
         ),
+        ("A lt ''", (edm.DOUBLE, "0.5"), True),
+        ("A le ''", (edm.DOUBLE, "1E+15"), True),
+        ("A ne ''", (edm.DOUBLE, '"NaN"'), True),
+        ("A ne ''", (edm.DOUBLE, '"-Infinity"'), True),
+        ("A lt ''", (edm.DATETIME, '"2024-01-01T00:00:00.1Z"'), True),
+        ("A ge ''", (edm.DATETIME, '"2024-01-01T00:00:00.1Z"'), False),
+        ("A eq ''", (edm.DOUBLE, "0.0"), False),
+        ("A lt ''", (edm.INT32, "0"), False),
+        ("A ne ''", (edm.INT64, '"0"'), False),
+        ("A ne ''", (edm.BOOLEAN, "true"), False),
+        ("A ne ''", (edm.BINARY, '""'), False),
+        ("A le ''", (edm.BINARY, '""'), False),
+        ("A ne ''", (edm.GUID, '"c9da6455-213d-42c9-9a79-3e9149a57833"'), False),
+        ("A le ''", (edm.STRING, '""'), True),
+        ("A lt ''", (edm.STRING, '""'), False),
+        ("A ne ''", (edm.STRING, '""'), False),
+        ("A ne ''", (edm.STRING, '"\\""'), True),
+        ("A lt ''", (edm.STRING, '"1.5"'), False),
     ],
 )
 def test_what_looks_alike_is_distinguished(text: str, literal: tuple[edm.EdmType, str], expected: bool) -> None:

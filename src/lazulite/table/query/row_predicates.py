@@ -16,7 +16,7 @@ from lazulite.table.model.edm import BINARY, DATETIME, DOUBLE, GUID, INT64, TYPE
 from lazulite.table.model.literals import Guid
 from lazulite.table.model.property_reader import finder, property_reader
 from lazulite.table.model.row import HEAD_BYTES, member_prefix, type_prefix
-from lazulite.table.query.filter import COMPARE, BooleanProperty, Comparison
+from lazulite.table.query.filter import COMPARE, COMPARED_WITH_EMPTY, BooleanProperty, Comparison
 
 _Test = Callable[[bytes], bool]
 
@@ -124,6 +124,8 @@ def _string_test(term: Comparison) -> _Test | None:
             return at > 0 and row.startswith(literal, at + to_value) and not row.endswith(annotations, HEAD_BYTES, at)
 
         return equal
+    if not constant and term.operator in COMPARED_WITH_EMPTY:
+        return _empty_test(term)
     if not constant.isascii():
         return None
     text = constant.encode()
@@ -136,6 +138,30 @@ def _string_test(term: Comparison) -> _Test | None:
             return False
         found = row[start + 1 : row.index(b'"', start + 1)]
         return compare(found, text) if b"\\" not in found else compare(read(row), constant)
+
+    return test
+
+
+def _empty_test(term: Comparison) -> _Test:
+    """Return the test whether a property is less than the empty string, or unequal to it: DateTimes and Doubles are."""
+    accepted = term.operator == "le", term.operator == "ne"  # of an empty and of another string
+    opening, find = member_prefix(term.property, "").encode(), finder(term.property)
+    to_value = len(opening)
+    less = tuple(_annotation(term.property, edm).encode() for edm in (DATETIME, DOUBLE))
+    others = tuple(_annotation(term.property, edm).encode() for edm in _SOMETIMES_ANNOTATED)
+
+    def test(row: bytes) -> bool:
+        at = find(row, opening, HEAD_BYTES)
+        if at < 0:
+            return False
+        start = at + to_value
+        if row[start] != _QUOTE:
+            end = row.find(b",", start)
+            literal = row[start:] if end < 0 else row[start:end]
+            return row[start] in _NUMERIC and (b"." in literal or b"E" in literal)
+        if row.endswith(less, HEAD_BYTES, at):
+            return True
+        return accepted[row[start + 1] != _QUOTE] and not row.endswith(others, HEAD_BYTES, at)
 
     return test
 

@@ -66,6 +66,16 @@ ROW: Row = {
         ("I lt datetime'2020-01-01T00:00:00Z'", False),
         ("X eq '0a0b'", False),
         ("123L eq Absent", False),
+        # but each Double and each DateTime is less than the empty string
+        ("D lt '' and D le '' and D ne '' and Nan lt '' and Timestamp lt '' and Timestamp ne ''", True),
+        ("'' gt D and '' ge D and '' ne D and '' gt Timestamp", True),
+        ("D eq '' or D gt '' or D ge '' or '' lt D or Timestamp gt '' or Nan ge ''", False),
+        ("not (D ge '') and not (D eq '')", True),
+        ("not (D lt '') or not (D ne '')", False),
+        ("I lt '' or Big ne '' or Yes lt '' or G ne '' or X le '' or Absent ne ''", False),
+        ("D lt 'a' or D ne 'a' or Timestamp lt ' '", False),
+        ("S ne '' and Empty le '' and not (S le '') and not (Empty lt '')", True),
+        ("D lt '' and D gt 4 and D ne 'x'", False),
         # numbers are one type, and exact
         ("D eq 5 and I eq 5L and I eq 5.0 and I lt 5.5", True),
         ("Big eq 9007199254740992.0", False),

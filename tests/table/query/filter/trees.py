@@ -122,6 +122,8 @@ def evaluate(node: Node, row: Row) -> bool | None:
 
 
 def _compare(operator: Operator, value: edm.Value | None, constant: edm.Value) -> bool | None:
+    if constant == "" and isinstance(value, float | date_time.DateTime):
+        return operator in ("lt", "le", "ne")
     if value is None or _family(value) != _family(constant):
         return None
     if value != value or constant != constant:  # noqa: PLR0124 - NaN

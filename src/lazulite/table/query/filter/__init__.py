@@ -4,11 +4,12 @@ from lazulite.table.query.filter.ast import And, BooleanProperty, Comparison, Co
 from lazulite.table.query.filter.key_ranges import plan
 from lazulite.table.query.filter.lexer import FilterSyntaxError
 from lazulite.table.query.filter.parser import DEPTH_MAX, TERMS_MAX, TEXT_MAX, parse
-from lazulite.table.query.filter.predicate import COMPARE, compile_predicate, readings_of
+from lazulite.table.query.filter.predicate import COMPARE, COMPARED_WITH_EMPTY, compile_predicate, readings_of
 from lazulite.table.query.filter.query_class import QueryClass, query_class
 
 __all__ = [
     "COMPARE",
+    "COMPARED_WITH_EMPTY",
     "DEPTH_MAX",
     "TERMS_MAX",
     "TEXT_MAX",

@@ -17,7 +17,7 @@ MIRRORED: dict[Operator, Operator] = {"eq": "eq", "ne": "ne", "gt": "lt", "ge": 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """`property operator value`. NULL if the row lacks the property or holds a value of another type."""
+    """`property operator value`. NULL if the row lacks the property or holds a value of another type, but for `''`."""
 
     property: str
     operator: Operator

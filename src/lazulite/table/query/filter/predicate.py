@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
 from lazulite.engine.ordinal import ordinal
+from lazulite.table.model.date_time import DateTime
 from lazulite.table.model.edm import Value
 from lazulite.table.query.filter.ast import And, BooleanProperty, Comparison, Constant, Node, Not, Operator, Or
 
@@ -32,6 +33,11 @@ _ORDINAL_FROM = "\ud800"
 
 _TESTED_SINGLY_MAX = 2
 """Terms about one property that are cheaper tested one by one than on one reading."""
+
+LESS_THAN_EMPTY = (float, DateTime)
+"""The types whose values are all less than the empty string (reference §10.3)."""
+COMPARED_WITH_EMPTY: frozenset[Operator] = frozenset({"lt", "le", "ne"})
+"""The operators that such values satisfy with it."""
 
 COMPARE: dict[Operator, Callable[[Any, Any], bool]] = {
     "eq": operator.eq,
@@ -151,6 +157,8 @@ def _joined(tests: list[_Test[_Input]], every: bool) -> _Test[_Input]:
 def _value_test(term: _Term) -> _Test[Value | None]:
     """Return the test of a property's value. A value of another type than the constant's is NULL, so no match.
 
+    Every Double and every DateTime, however, is less than the empty string.
+
     Int32, Int64 and Double are one type of exact numbers (*unverified* for Int64; reference §10.3); as in IEEE 754, NaN
     equals nothing, is in no order, and is unequal to everything. A Guid is no String, a Boolean no number.
     """
@@ -158,6 +166,8 @@ def _value_test(term: _Term) -> _Test[Value | None]:
         return lambda value: value is True
     compare, constant = COMPARE[term.operator], term.value
     kind = type(constant)
+    if constant == "" and kind is str and term.operator in COMPARED_WITH_EMPTY:
+        return lambda value: compare(value, "") if type(value) is str else type(value) in LESS_THAN_EMPTY
     if kind is int or kind is float:
         return lambda value: (type(value) is int or type(value) is float) and compare(value, constant)
     if kind is str and term.operator not in ("eq", "ne") and max(str(constant), default="") >= _ORDINAL_FROM:
