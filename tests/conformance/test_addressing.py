@@ -45,8 +45,9 @@ def test_a_path_is_decoded_once(shared_table: Table, raw: str, key: str) -> None
 EMITTED = [
     ("partition1-ô- -'-\"-%20-%27-pk", "partition1-%C3%B4-%20-''-%22-%2520-%2527-pk"),
     ("table@x", "table%40x"),
-    ("a-b.c_d!e$f*g", "a-b.c_d!e$f*g"),
-    ("a(b)c,d=e", "a(b)c,d=e"),
+    ("a-b.c_d!e*f", "a-b.c_d!e*f"),
+    ("a(b)c,d=e$f+g", "a(b)c%2Cd%3De%24f%2Bg"),
+    ("',RowKey='", "''%2CRowKey%3D''"),
     ("a+b&c:d;e", "a%2Bb%26c%3Ad%3Be"),
     ("o''neil", "o''''neil"),
     ("😀", "%F0%9F%98%80"),
@@ -185,10 +186,14 @@ def test_a_table_below_a_table_is_not_created(table: Table, missing: Table, path
 
 @pytest.mark.parametrize("written", ["Tables('{name}')", "Tables(%27{name}%27)", "tables('{name}')"])
 def test_a_table_below_a_table_is_not_deleted(table: Table, missing: Table, written: str) -> None:
-    for above in (table, missing):
-        answer = table.client.send("DELETE", f"{above.path}/{written.format(name=table.name)}")
+    """§25: 404 while the table above is missing."""
+    for method in ("DELETE", "GET"):
+        answer = table.client.send(method, f"{table.path}/{written.format(name=table.name)}")
         assert answer.code == (400, "InvalidInput")
         assert answer.rejection.message.startswith(NO_KEYS)
+        for name in (table.name, missing.name):
+            answer = table.client.send(method, f"{missing.path}/{written.format(name=name)}")
+            assert answer.rejection == (404, "TableNotFound", "The table specified does not exist.")
     table.client.send("GET", f"/Tables('{table.name}')").expect(200)
 
 
@@ -243,6 +248,16 @@ def test_the_secondary_reads(table: Table, secondary: Client) -> None:
     assert secondary.send("GET", table.at("p", "r")).expect(200).json()["A"] == 1
     assert len(secondary.send("GET", table.path).expect(200).json()["value"]) == 1
     secondary.send("GET", f"/Tables('{table.name}')").expect(200)
+
+
+@pytest.mark.parametrize("named", ["secondary", "primary", "neither"])
+def test_a_query_in_a_batch_on_the_secondary(table: Table, secondary: Client, named: str) -> None:
+    """§25: the Java SDK names the primary."""
+    table.add(entity("p", "r", A=1))
+    bases = {"secondary": secondary.endpoint.base, "primary": table.client.endpoint.base, "neither": "/"}
+    inner = operation("GET", f"{bases[named]}{table.at('p', 'r')[1:]}")
+    part = query_part(submit(secondary, query_body([inner])).expect(202))
+    assert (part.status, part.json()["A"]) == (200, 1)
 
 
 @pytest.mark.parametrize(

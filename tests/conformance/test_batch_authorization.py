@@ -5,7 +5,7 @@ import pytest
 from .answers import Answer
 from .batches import Operation, body, changeset, insert, operation, query_body, query_part, sole_part, submit, url
 from .sas import Fields, account_sas, table_sas
-from .signing import anonymous
+from .signing import Signer, anonymous
 from .tables import Table, entity
 
 PERMISSION = (403, "AuthorizationPermissionMismatch")
@@ -42,6 +42,28 @@ def test_each_operation_needs_its_permission(table: Table, needs: str, given: st
     else:
         assert answer.code == PERMISSION
         assert table.row_keys() == ["old"]
+
+
+FORMATS = {
+    "application/json": "application/json",
+    "application/json;odata=minimalmetadata": "application/json",
+    "application/xml": "application/xml",
+    "application/atom+xml,application/xml": "application/xml",
+    None: "application/xml",
+}
+
+
+@pytest.mark.parametrize(("accept", "content_type"), FORMATS.items(), ids=map(str, FORMATS))
+@pytest.mark.parametrize("wrong", [anonymous, lambda *_: "SharedKeyLite x:y", lambda *_: "SharedKey"])
+def test_rejected_credentials_have_the_format_of_accept(
+    table: Table, wrong: Signer, accept: str | None, content_type: str
+) -> None:
+    """§25: without Accept, XML."""
+    headers = {"Content-Type": "multipart/mixed; boundary=b", "Accept": accept}
+    answer = table.client.send("POST", "/$batch", body=b"--b--\r\n", headers=headers, signer=wrong)
+    assert answer.status in {400, 401, 403}
+    assert answer.header("Content-Type") == content_type
+    assert answer.rejection.code == answer.header("x-ms-error-code")
 
 
 @pytest.mark.parametrize("account", [False, True])

@@ -189,6 +189,31 @@ def test_change_set_on_a_missing_table(missing: Table) -> None:
         assert part.rejection == (404, "TableNotFound", 0, "The table specified does not exist.")
         assert part.header("X-Content-Type-Options") == "nosniff"
         assert part.header("Cache-Control") is None
+        assert part.header("Preference-Applied") is None
+
+
+def test_an_insert_into_a_missing_table_has_applied_no_preference(missing: Table) -> None:
+    """§25: as recorded."""
+    for preference in ("return-no-content", "return-content"):
+        (part,) = run(missing.client, insert(missing, entity("p", "1"), Prefer=preference))
+        assert part.status == 404
+        assert part.header("Preference-Applied") is None
+
+
+TOO_LARGE = {
+    "EntityTooLarge": {f"A{number}": "x" * 32_000 for number in range(17)},
+    "PropertyValueTooLarge": {"A": "x" * 32_769},
+}
+
+
+@pytest.mark.parametrize("code", TOO_LARGE)
+def test_one_change_that_is_too_large_has_no_index(table: Table, code: str) -> None:
+    """§25."""
+    large = insert(table, entity("p", "1", **TOO_LARGE[code]))
+    (part,) = run(table.client, large)
+    assert part.rejection[:3] == (400, code, None)
+    (part,) = run(table.client, insert(table, entity("p", "0")), large)
+    assert part.rejection[:3] == (400, code, 1)
 
 
 def test_change_set_on_two_tables_is_rejected(table: Table, client: Client, shared_table: Table) -> None:

@@ -126,7 +126,7 @@ def test_a_row_put_where_a_token_points_is_seen(table: Table) -> None:
     ("token", "first"),
     [
         ("NextPartitionKey=p02", 200),
-        ("NextPartitionKey=p02&NextRowKey=", 200),
+        ("NextPartitionKey=p02&NextRowKey=1!0!", 200),
         ("NextPartitionKey=p02&NextRowKey=00250", 250),
         ("NextPartitionKey=1!4!cDAy&NextRowKey=1!8!MDAyNTA-", 250),
         ("NextPartitionKey=1%214%21cDAy&NextRowKey=1%218%21MDAyNTA-", 250),
@@ -138,6 +138,12 @@ def test_a_row_put_where_a_token_points_is_seen(table: Table) -> None:
 def test_tokens_may_be_partial_or_raw(many: Table, token: str, first: int) -> None:
     rows = many.page(f"$top=5&{token}").rows
     assert [row["RowKey"] for row in rows] == [f"{row:05}" for row in range(first, first + 5)]
+
+
+@pytest.mark.parametrize("token", ["NextPartitionKey=1!4!cDAy&NextRowKey=", "NextRowKey&NextPartitionKey=p02"])
+def test_an_empty_row_is_no_token(many: Table, token: str) -> None:
+    """§25: a live body; many reported it."""
+    assert many.query(token).code == (400, "InvalidInput")
 
 
 def test_a_token_does_not_widen_the_filter(many: Table) -> None:

@@ -24,7 +24,7 @@ READ = Requirement("o", ("r",), ("r",), either("entities/read"))
 ADD = Requirement("o", ("a",), ("a",), either("entities/write"))
 _UPDATE = Requirement("o", ("u",), ("u",), either("entities/write"))
 _UPSERT = Requirement("o", ("au",), ("au",), either("entities/write"))
-_DELETE = Requirement("o", ("d",), ("d",), either("entities/delete"))
+MAY_DELETE = Requirement("o", ("d",), ("d",), either("entities/delete"))
 
 _insert = WriteEntity(INSERT)
 _replace, _upsert = WriteEntity(REPLACE), WriteEntity(INSERT_OR_REPLACE)
@@ -69,7 +69,7 @@ ENTITY_ROUTES: tuple[Route[Call], ...] = (
     _write(_entity, "MERGE", "InsertOrMergeEntity", _upsert_merge, _UPSERT),
     _write(_entity, "PATCH", "MergeEntity", _merge, _UPDATE, IF_MATCH),
     _write(_entity, "PATCH", "InsertOrMergeEntity", _upsert_merge, _UPSERT),
-    _write(_entity, "DELETE", "DeleteEntity", _delete, _DELETE, body=NO_BODY),
+    _write(_entity, "DELETE", "DeleteEntity", _delete, MAY_DELETE, body=NO_BODY),
 )
 PARTS = Routes(*ENTITY_ROUTES)
 """The operations that a part of a batch can name."""

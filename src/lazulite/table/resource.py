@@ -40,6 +40,7 @@ class Kind(StrEnum):
     ENTITY = "one entity"
     BATCH = "the batch endpoint"
     BELOW_TABLE = "the set of tables or the batch endpoint, behind a table's name"
+    TABLE_BELOW_TABLE = "one table as an entry of that set, behind a table's name"
 
 
 _ENTITY = Kind.ENTITY
@@ -122,7 +123,7 @@ def _below_table(table: str, rest: str) -> Resource:
         raise ServiceError("InvalidUri")
     check_addressed_table(table)
     if match[1] is not None and match[1].strip():
-        raise ServiceError("InvalidInput", _KEY_COUNT.format(table))
+        return Resource(Kind.TABLE_BELOW_TABLE, table)
     return Resource(Kind.BELOW_TABLE, table)
 
 
@@ -146,5 +147,10 @@ def _read_keys(table: str, predicate: str) -> tuple[str, str]:
         keys[match[1]] = match[2]
         at = match.end() + 1
     if len(keys) != 2:
-        raise ServiceError("InvalidInput", _KEY_COUNT.format(table))
+        raise wrong_key_count(table)
     return keys["PartitionKey"], keys["RowKey"]
+
+
+def wrong_key_count(table: str) -> ServiceError:
+    """Return the rejection of a number of keys that no entity of a table has."""
+    return ServiceError("InvalidInput", _KEY_COUNT.format(table))

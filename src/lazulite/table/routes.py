@@ -9,10 +9,10 @@ from lazulite.service.account_operations import AccountOperations
 from lazulite.service.routing import PAGE, XML_BODY, Route, Routes, component_of
 from lazulite.table.batch.transaction import run_batch
 from lazulite.table.call import Call
-from lazulite.table.entity_routes import ADD, ENTITY_BODY, ENTITY_ROUTES, READ
+from lazulite.table.entity_routes import ADD, ENTITY_BODY, ENTITY_ROUTES, MAY_DELETE, READ
 from lazulite.table.odata_version import check_odata_version
 from lazulite.table.operations.acl import get_acl, set_acl
-from lazulite.table.operations.below_table import reject_insert, reject_query
+from lazulite.table.operations.below_table import reject_insert, reject_key, reject_query
 from lazulite.table.operations.tables import create_table, delete_table, get_table, query_tables
 from lazulite.table.resource import Kind
 from lazulite.table.versions import BATCH_SINCE, JSON_SINCE
@@ -39,6 +39,8 @@ ROUTES: Routes[Call] = Routes(
     *ENTITY_ROUTES,
     Route(Kind.BELOW_TABLE, "POST", "", "InsertEntity", reject_insert, requires=ADD),
     Route(Kind.BELOW_TABLE, "GET", "", "QueryEntities", reject_query, requires=READ),
+    Route(Kind.TABLE_BELOW_TABLE, "GET", "", "QueryEntity", reject_key, requires=READ),
+    Route(Kind.TABLE_BELOW_TABLE, "DELETE", "", "DeleteEntity", reject_key, requires=MAY_DELETE),
     # Whether a batch changes anything, and the permissions that it needs, its body tells.
     Route(
         Kind.BATCH,

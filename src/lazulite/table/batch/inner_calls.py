@@ -72,8 +72,10 @@ def inner_call(call: Call, head: Head) -> Call:
     if separator:
         path = rest.partition("/")[2]
     root = call.address.root
-    # With a path-style endpoint some clients leave the account out of inner URLs.
-    path = path.lstrip("/").removeprefix(root[1:])
+    # With a path-style endpoint some clients leave the account out of inner URLs, or name the primary to its secondary.
+    path = path.lstrip("/")
+    for named in (root[1:], f"{call.address.account}/" if call.address.secondary else ""):
+        path = path.removeprefix(named)
     request = Request(head.method, root + path, query, head.headers, id=call.request.id, record=call.record)
     parameters = parse_query_string(query)
     return Call(

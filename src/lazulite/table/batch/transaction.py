@@ -7,6 +7,7 @@ but for the commit. Source: reference §11.2–§11.4.
 """
 
 from collections.abc import Sequence
+from http import HTTPStatus
 
 from lazulite.engine.commit_steps import commit_in_steps
 from lazulite.engine.contract import SpaceDroppedError
@@ -29,8 +30,16 @@ from lazulite.table.responses import batch_error, preference_applied
 _Operation = tuple[ValidatedWrite, EntityWrite]
 _TOO_MANY = f"The batch request operation exceeds the maximum {PARTS_MAX} changes per change set."
 _USUAL_PARTS_OF_A_STEP = 8
-_WITHOUT_INDEX = frozenset({"EntityAlreadyExists", "ResourceNotFound", "UpdateConditionNotSatisfied"})
-"""What fails at execution carries no index when it is the only operation of its change set, as recorded."""
+_WITHOUT_INDEX = frozenset(
+    {
+        "EntityAlreadyExists",
+        "EntityTooLarge",
+        "PropertyValueTooLarge",
+        "ResourceNotFound",
+        "UpdateConditionNotSatisfied",
+    }
+)
+"""The errors that carry no index when it is the only operation of its change set that fails, as recorded."""
 
 
 async def run_batch(call: Call) -> Response:
@@ -148,7 +157,9 @@ def _rejected_part(call: Call, batch: BatchBody, rejection: WriteRejectedError) 
     index, error = rejection.index, rejection.error
     head = batch.parts[index].head
     alone = len(batch.parts) == 1 and error.code in _WITHOUT_INDEX
-    applied = preference_applied(read_preference(head.headers, call.version)) if head.method == "POST" else []
+    # As recorded, an insert into a missing table has applied nothing.
+    prefers = head.method == "POST" and error.status != HTTPStatus.NOT_FOUND
+    applied = preference_applied(read_preference(head.headers, call.version)) if prefers else []
     return encode_part(_rejection(call, head, error, "" if alone else f"{index}:", applied), head.content_id)
 
 

@@ -1,4 +1,4 @@
-"""An address of the account behind a table's name: `/T/Tables`, `/T/$batch`.
+"""An address of the account behind a table's name: `/T/Tables`, `/T/Tables('U')`, `/T/$batch`.
 
 An endpoint that ends with a table's name leads there, which is a frequent mistake: SDKs recognise the service's
 responses and explain it. A `POST` has the response of an insert into T of an entity without keys. Invariant: nothing is
@@ -11,6 +11,7 @@ T does not exist.
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import Response
 from lazulite.table.call import Call
+from lazulite.table.resource import wrong_key_count
 
 
 async def reject_insert(call: Call) -> Response:
@@ -22,6 +23,16 @@ async def reject_insert(call: Call) -> Response:
     call.reader()
     await call.context.catalog.require_table(call.account, call.resource.table)
     raise ServiceError("PropertiesNeedValue")
+
+
+async def reject_key(call: Call) -> Response:
+    """Reject a request to one table behind the name of another, or of the same one.
+
+    Raises:
+        ServiceError: `TableNotFound`; `InvalidInput`, no entity has one key.
+    """
+    await call.context.catalog.require_table(call.account, call.resource.table)
+    raise wrong_key_count(call.resource.table)
 
 
 async def reject_query(call: Call) -> Response:

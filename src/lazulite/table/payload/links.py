@@ -1,6 +1,6 @@
 """The addresses that payloads and headers carry: `Location`, `odata.id`, `odata.editLink`.
 
-Source: reference §1.1: what stays unencoded in what the service emits; a quote in a key is doubled.
+Source: reference §1.1: what stays unencoded in a key of what the service emits; a quote in a key is doubled.
 """
 
 import re
@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 _UNRESERVED = re.compile(r"[A-Za-z0-9_.~-]*")
 """What nothing has to be done about."""
-_UNENCODED = "'(),=!$*"
+_UNENCODED = "'()!*"
 
 
 def linked_key(text: str) -> str:

@@ -49,15 +49,18 @@ def decode_token(token: str) -> str:
 def read_entity_continuation(parameters: Mapping[str, str]) -> Key | None:
     """Return the key at which a page of entities starts; None for the first page.
 
-    A partition without a row means the start of that partition.
+    A partition without a row means the start of that partition. A row that is named and empty is no token: that of the
+    empty key has characters.
 
     Raises:
-        ServiceError: as `decode_token`.
+        ServiceError: `InvalidInput`, the row is empty; otherwise as `decode_token`.
     """
-    partition = parameters.get("nextpartitionkey")
+    partition, row = parameters.get("nextpartitionkey"), parameters.get("nextrowkey")
     if partition is None:
         return None
-    return decode_token(partition), decode_token(parameters.get("nextrowkey", ""))
+    if row == "":
+        raise ServiceError("InvalidInput")
+    return decode_token(partition), decode_token(row or "")
 
 
 def entity_continuation_headers(key: Key) -> list[tuple[str, str]]:
