@@ -1,11 +1,13 @@
-"""Python environments of old SDKs, one each: their packages conflict with today's.
+"""Python environments of SDKs whose packages conflict with today's or are large, one each, and programs in them.
 Also the lock that an installation holds, as two runs of the tests may overlap.
 
 Invariants: an environment is `.venv/sdk/NAME-DIGEST`, the digest that of its requirements and of the interpreter, so
 that a complete one never changes. It is complete once its marker is there, and only its lock's holder completes it.
 """
 
+import ast
 import fcntl
+import json
 import os
 import subprocess
 import sys
@@ -17,6 +19,9 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 CACHE = ROOT / ".venv" / "sdk"
 INSTALL_SECONDS_MAX = 300
+RUN_SECONDS_MAX = 120
+CASES = Path(__file__).parent / "legacy"
+"""Has `cases.py`, which says how a program tells what it found."""
 
 
 @contextmanager
@@ -43,6 +48,28 @@ def environment(requirements: Path, cache: Path = CACHE) -> Path:
             _run(*pip, "check")
             marker.touch()
     return python
+
+
+def cases_of(program: Path) -> list[str]:
+    """Return the cases of a program, which cannot be imported here."""
+    tree = ast.parse(program.read_text(encoding="utf-8"))
+    return [node.name for node in tree.body if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")]
+
+
+def outcomes(requirements: Path, program: Path, connection_string: str) -> dict[str, str | None]:
+    """Run the cases of a program against an account. Return the failure of each case, or None."""
+    variables = {"LAZULITE_TEST_CONNECTION_STRING": connection_string, "NO_PROXY": "*", "PYTHONPATH": str(CASES)}
+    done = subprocess.run(
+        [environment(requirements), program],
+        env=bare() | variables,
+        capture_output=True,
+        text=True,
+        timeout=RUN_SECONDS_MAX,
+        check=False,
+    )
+    assert done.returncode == 0, f"{requirements.stem} exited with {done.returncode}:\n{done.stderr}"
+    found: dict[str, str | None] = json.loads(done.stdout)
+    return found
 
 
 def bare() -> dict[str, str]:

@@ -3,10 +3,7 @@
 The programs and the pins of the SDKs are in `legacy`; `cases.py` there says how a program tells what it found.
 """
 
-import ast
-import json
 import re
-import subprocess
 from collections.abc import Callable
 from functools import cache
 from itertools import product
@@ -15,10 +12,10 @@ from pathlib import Path
 import pytest
 from tests.server_process import Account
 
-from .environment import bare, environment
+from .environment import cases_of, environment
+from .environment import outcomes as run_cases
 
 HERE = Path(__file__).parent / "legacy"
-RUN_SECONDS_MAX = 120
 NEEDS = {"queue_service.py": "QueueEndpoint=", "blob_service.py": "BlobEndpoint="}
 """A program, and what a connection string must have for it."""
 QUEUES, BLOBS = NEEDS
@@ -34,12 +31,6 @@ Outcomes = Callable[[str, str, str], dict[str, str | None]]
 """Takes an SDK, a program and a connection string to the failure of each case, or None."""
 
 
-def cases_of(program: str) -> list[str]:
-    """The cases of a program, which cannot be imported here."""
-    tree = ast.parse((HERE / program).read_text(encoding="utf-8"))
-    return [node.name for node in tree.body if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")]
-
-
 @pytest.fixture(scope="module")
 def outcomes() -> Outcomes:
     """Run an SDK's program against an account, once; return what became of each case."""
@@ -48,22 +39,14 @@ def outcomes() -> Outcomes:
     def run(sdk: str, program: str, connection_string: str) -> dict[str, str | None]:
         if NEEDS.get(program, "") not in connection_string:
             pytest.skip("the account has no such service")
-        done = subprocess.run(
-            [environment(HERE / f"{sdk}.txt"), HERE / program],
-            env=bare() | {"LAZULITE_TEST_CONNECTION_STRING": connection_string, "NO_PROXY": "*"},
-            capture_output=True,
-            text=True,
-            timeout=RUN_SECONDS_MAX,
-            check=False,
-        )
-        assert done.returncode == 0, f"{sdk} exited with {done.returncode}:\n{done.stderr}"
-        found: dict[str, str | None] = json.loads(done.stdout)
-        return found
+        return run_cases(HERE / f"{sdk}.txt", HERE / program, connection_string)
 
     return run
 
 
-@pytest.mark.parametrize(("sdk", "program", "case"), [(*each, case) for each in RUNS for case in cases_of(each[1])])
+@pytest.mark.parametrize(
+    ("sdk", "program", "case"), [(*each, case) for each in RUNS for case in cases_of(HERE / each[1])]
+)
 def test_an_old_sdk(sdk: str, program: str, case: str, account: Account, outcomes: Outcomes) -> None:
     failure = outcomes(sdk, program, account.connection_string)[case]
     if failure:
@@ -75,7 +58,7 @@ def test_an_old_sdk_with_an_account_of_another_name(
     sdk: str, program: str, named_account: Account, outcomes: Outcomes
 ) -> None:
     found = outcomes(sdk, program, named_account.connection_string)
-    assert list(found) == cases_of(program)
+    assert list(found) == cases_of(HERE / program)
     failures = [failure for failure in found.values() if failure]
     assert not failures, "\n".join(failures)
 
