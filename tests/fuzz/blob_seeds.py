@@ -20,6 +20,10 @@ def _names() -> list[str]:
 def _writes() -> list[str]:
     lines = [f"PUT docs/new\n{_TYPE}\nContent-MD5: {text}\n\nx" for text in ("", "x", "nd33DUY4N7P4wtbRFQAAAA==")]
     lines += [f"PUT docs/new\n{_TYPE}\nx-ms-content-crc64: {text}\n\nx" for text in ("AAAAAAAAAAA=", "x", "A" * 999)]
+    md5s = [f"x-ms-{name}content-md5: {text}" for name in ("blob-", "source-") for text in ("", "x", "A" * 22 + "==")]
+    lines += [f"PUT docs/new\n{_TYPE}\n{each}\n\nx" for each in md5s]
+    lines += [f"PUT docs/{name}?comp=properties\n{each}" for name in ("small", "pages") for each in md5s[:3]]
+    lines += [f"PUT docs/copy\nx-ms-copy-source: {_OWN}\nx-ms-requires-sync: true\n{each}" for each in md5s[3:]]
     lines += [f"PUT docs/new\n{_TYPE}\nx-ms-meta-{name}: 1\n\nx" for name in ("a", "", "0", "a-b", "\u00fc")]
     lines += [f"PUT docs/new\n{_TYPE}\n{header}\n\nx" for header in ("x-ms-tags: a=1", "x-ms-tags: a", "If-Match: *")]
     lines += [f"PUT docs/blocks?comp=block&blockid={id_}\n\nx" for id_ in ("AAAA", "AA", "!", "A" * 90, "", "AAA%3D")]

@@ -171,6 +171,25 @@ def test_versions(versioned: BlobServiceClient) -> None:
         assert blob.download_blob().readall() == b"1"
 
 
+def test_the_current_version_by_its_id(versioned: BlobServiceClient) -> None:
+    with versioned.create_container(new_name()) as container, container.get_blob_client("a") as blob:
+        first, current = (str(blob.upload_blob(data, overwrite=True)["version_id"]) for data in (b"1", b"2"))
+        with container.get_blob_client("a", version_id=current) as same:
+            assert same.exists()
+            found = same.get_blob_properties()
+            assert (found.version_id, found.is_current_version) == (current, True)
+            assert same.download_blob().readall() == b"2"
+            same.set_standard_blob_tier(StandardBlobTier.COOL)
+            same.set_blob_tags({"a": "b"})
+            assert same.get_blob_tags() == blob.get_blob_tags() == {"a": "b"}
+            with rejected(HttpResponseError):
+                same.delete_blob()
+        assert blob.get_blob_properties().blob_tier == "Cool"
+        with container.get_blob_client("a", version_id=first) as past:
+            found = past.get_blob_properties()
+            assert (found.blob_tier, found.is_current_version) == ("Hot", None)
+
+
 def test_deleted_containers(versioned: BlobServiceClient) -> None:
     name = new_name()
     with versioned.create_container(name) as container:

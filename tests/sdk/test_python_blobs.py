@@ -3,6 +3,7 @@
 import io
 import zlib
 from concurrent.futures import ThreadPoolExecutor
+from hashlib import md5
 from typing import Any
 
 import pytest
@@ -64,6 +65,20 @@ def test_validated_content(container: ContainerClient, kind: BlobType, validate:
     data = content(3 * PART + 512)
     with container.upload_blob("valid", data, kind, validate_content=validate) as blob:
         assert blob.download_blob(validate_content=validate, max_concurrency=2).readall() == data
+
+
+def test_the_md5_of_an_upload(container: ContainerClient) -> None:
+    right, wrong = (bytearray(md5(data, usedforsecurity=False).digest()) for data in (b"data", b"other"))
+    with container.get_blob_client("a") as blob:
+        with rejected(HttpResponseError):
+            blob.upload_blob(b"data", content_settings=ContentSettings(content_md5=wrong))
+        assert not blob.exists()
+        blob.upload_blob(b"data", content_settings=ContentSettings(content_md5=right))
+        assert blob.get_blob_properties().content_settings.content_md5 == right
+    with container.get_blob_client("log") as log:
+        log.create_append_blob(ContentSettings(content_md5=wrong))
+        log.append_block(b"data")
+        assert log.get_blob_properties().content_settings.content_md5 == wrong
 
 
 def test_a_text(container: ContainerClient) -> None:

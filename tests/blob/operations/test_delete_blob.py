@@ -7,6 +7,8 @@ import pytest
 
 from lazulite.auth.accounts.account import Account, AccountDirectory
 from lazulite.auth.accounts.switches import Switches
+from lazulite.blob.model.blob import Blob
+from lazulite.blob.model.rows import CURRENT
 from tests.blob.world import ACCOUNT, VERSION, World, opened
 
 LARGE = bytes(20_000)
@@ -165,3 +167,24 @@ async def test_a_snapshot_that_is_no_time_is_rejected(world: World) -> None:
     for query in ("snapshot=yesterday", "versionid=2", "snapshot=2021-13-01T00:00:00.0000000Z"):
         assert (await world.ask("GET", "docs/blob", query)).code == "InvalidQueryParameterValue"
     assert (await world.ask("GET", "docs/blob", "snapshot=2021-12-01T00:00:00.0000000Z")).code == "BlobNotFound"
+
+
+async def test_a_version_is_found_while_it_is_overwritten(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The current version becomes a past one between the read of its row and that of the current blob."""
+    keep_versions(world)
+    await put(world, b"1")
+    id_ = (await world.ask("HEAD")).headers["x-ms-version-id"]
+    partitions = world.context.partitions
+    rows: list[str] = []
+    read = partitions.get
+
+    async def get(space: int, name: str, row: str = CURRENT) -> Blob | None:
+        rows.append(row)
+        if len(rows) == 2:
+            await put(world, b"2")
+        return await read(space, name, row)
+
+    monkeypatch.setattr(partitions, "get", get)
+    answer = await world.ask("GET", query=f"versionid={quote(id_)}")
+    assert (answer.body, answer.headers.get("x-ms-is-current-version")) == (b"1", None)
+    assert rows.count(rows[0]) == 2

@@ -2,6 +2,7 @@
 
 from base64 import b64encode
 from collections.abc import AsyncIterator
+from hashlib import md5
 from ipaddress import ip_network
 from random import Random
 
@@ -216,6 +217,16 @@ async def test_bytes_with_another_digest_are_rejected(world: World) -> None:
         found = await write(world, other.url, **TYPE, x_ms_source_content_md5="A" * 22 + "==")
     assert (found.status, found.code) == (400, "Md5Mismatch")
     assert await world.kept() == set()
+
+
+async def test_a_synchronous_copy_is_compared_with_its_checksum(world: World) -> None:
+    right = b64encode(md5(LARGE, usedforsecurity=False).digest()).decode()
+    async with peer(answer(LARGE)) as other:
+        found = await write(world, other.url, **SYNC, x_ms_source_content_md5="A" * 22 + "==")
+        assert (found.status, found.code) == (400, "Md5Mismatch")
+        assert (await world.kept(), (await world.ask("HEAD", "docs/copy")).status) == (set(), 404)
+        assert (await write(world, other.url, **SYNC, x_ms_source_content_md5=right)).status == 202
+    assert "content-md5" not in (await world.ask("HEAD", "docs/copy")).headers
 
 
 async def test_a_token_is_not_sent_in_clear(world: World) -> None:

@@ -1,4 +1,4 @@
-"""Get Page Ranges, whole and since a snapshot. Source: reference §38.2."""
+"""Get Page Ranges, whole and since a snapshot; sizes and content headers. Source: reference §38.2, §38.3."""
 
 import re
 from urllib.parse import quote
@@ -69,6 +69,21 @@ def test_a_diff_of_two_snapshots_ends_at_the_second(pages: Resource) -> None:
     third = snapshot(pages)
     assert listed(pages, f"&prevsnapshot={third}") == []
     assert listed(pages, f"&prevsnapshot={first}&snapshot={third}") == [("update", 0, 1), ("clear", 1, 2)]
+
+
+def test_content_headers_beside_a_length_or_a_sequence_number(pages: Resource) -> None:
+    stored = {"x-ms-blob-content-md5": "AAAA", "x-ms-blob-content-type": "a/b"}
+    pages.send("PUT", "comp=properties", stored).expect(200)
+    length, number = {"x-ms-blob-content-length": "512"}, {"x-ms-sequence-number-action": "increment"}
+    for headers in (length, number):
+        pages.send("PUT", "comp=properties", headers).expect(200)
+        found = pages.send("HEAD").expect(200)
+        assert (found.header("Content-MD5"), found.header("Content-Type")) == ("AAAA", "a/b")
+    for headers in (length, number):
+        pages.send("PUT", "comp=properties", headers | {"x-ms-blob-content-md5": "AAEC"}).expect(200)
+        found = pages.send("HEAD").expect(200)
+        assert (found.header("Content-MD5"), found.header("Content-Type")) == ("AAEC", None)
+        pages.send("PUT", "comp=properties", stored).expect(200)
 
 
 def test_what_is_cut_off_is_cleared_when_the_blob_grows_again(pages: Resource) -> None:

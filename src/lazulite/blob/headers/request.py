@@ -79,6 +79,11 @@ def lease_id(headers: Headers) -> UUID | None:
     return read_guid(headers, LEASE_ID)
 
 
+def has_content_headers(headers: Headers) -> bool:
+    """Tell whether a request has headers of its own to be stored with a blob."""
+    return any(own in headers for own, _ in _STORED)
+
+
 def read_content_headers(headers: Headers, *, stored_only: bool = False) -> ContentHeaders:
     """Return the headers that are stored with a blob.
 

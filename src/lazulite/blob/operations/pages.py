@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from lazulite.blob.call import Call
-from lazulite.blob.headers.request import read_number, require_header
+from lazulite.blob.headers.request import has_content_headers, read_content_headers, read_number, require_header
 from lazulite.blob.headers.response import version_of, written
 from lazulite.blob.limits import PAGE_BLOB_BYTES_MAX, PUT_PAGE_BYTES_MAX
 from lazulite.blob.model.blob import INLINE_BYTES_MAX, Blob, BlobType
@@ -165,7 +165,7 @@ async def clear_pages(call: Call, start: int, stop: int) -> Response:
 
 
 async def set_page_properties(call: Call) -> Response:
-    """Resize a page blob, or change its sequence number. Its other properties stay."""
+    """Resize a page blob, or change its sequence number. Its content headers stay, unless the request has some."""
     headers = call.request.headers
     length = read_number(headers, LENGTH, 0, PAGE_BLOB_BYTES_MAX)
     if length is not None and length % PAGE_BYTES:
@@ -189,6 +189,8 @@ async def _resizing(
     The change raises `_SegmentChangedError` if the blob has another length than was stored, or pages that are not
     known of.
     """
+    sent = call.request.headers
+    content_headers = read_content_headers(sent, stored_only=True) if has_content_headers(sent) else None
     found = _Cleared()
     if stored is not None and length is not None and length < stored.length:
         found = await _look_up(call, container, length, stored.length)
@@ -200,8 +202,8 @@ async def _resizing(
             raise _SegmentChangedError
         found.check(draft)
         _apply(draft, blob, found.parts)
-        blob = replace(blob, sequence=number(blob.sequence))
-        return blob if length is None else replace(blob, length=length)
+        blob = replace(blob, sequence=number(blob.sequence), length=blob.length if length is None else length)
+        return blob if content_headers is None else replace(blob, headers=content_headers, copy=None)
 
     return change, *_rows_of(stored, found.parts)
 
