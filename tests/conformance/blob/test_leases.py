@@ -1,6 +1,6 @@
 """The lease matrix: each action, write and read in each state of a lease, of blobs and containers."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import pytest
 from tests.conformance.answers import Answer
@@ -37,10 +37,10 @@ ACTIONS: dict[str, tuple[str, dict[str, str | int], tuple[Expected, ...]]] = {
 }
 """An action with its headers, and what it gives in each of the `STATES` of the lease A."""
 
-BLOB_MESSAGES = {
+ACTION_MESSAGES = {
     "LeaseAlreadyPresent": "There is already a lease present.",
-    "LeaseIdMismatchWithLeaseOperation": "The lease ID specified did not match the lease ID for the blob.",
-    "LeaseNotPresentWithLeaseOperation": "There is currently no lease on the blob.",
+    "LeaseIdMismatchWithLeaseOperation": "The lease ID specified did not match the lease ID for the {noun}.",
+    "LeaseNotPresentWithLeaseOperation": "There is currently no lease on the {noun}.",
     "LeaseIsBreakingAndCannotBeAcquired": "The lease ID matched, but the lease is currently in breaking state and"
     " cannot be acquired until it is broken.",
     "LeaseIsBreakingAndCannotBeChanged": "The lease ID matched, but the lease is currently in breaking state and"
@@ -48,54 +48,66 @@ BLOB_MESSAGES = {
     "LeaseIsBrokenAndCannotBeRenewed": "The lease ID matched, but the lease has been broken explicitly and cannot be"
     " renewed.",
 }
+LEASED = {name: row for name, row in MATRIX.items() if row.lease != "–"}
+"""The other operations that a lease is for."""
+KINDS = {"blob": "block", "container": "container"}
+TARGETS = {f"{action} of a {noun}": kind for action in ACTIONS for noun, kind in KINDS.items()}
+TARGETS |= {name: request_of(name).target for name in requests_of(LEASED)}
+"""Everything that is tried in each state, with the kind of its resource."""
+
+InState = Callable[[str, str], Resource]
+"""Takes a name of `TARGETS` and a state to a resource for it whose lease A is in that state."""
 
 
-def bring(resource: Resource, state: str, pass_seconds: Pass) -> None:
-    """Bring the lease A of a resource into a state."""
-    if state == "available":
-        return
-    duration = 15 if state == "expired" else -1
-    resource.lease("acquire", duration=duration, proposed_id=A).expect(201)
-    if state in ("breaking", "broken"):
-        resource.lease("break", break_period=60 if state == "breaking" else 0).expect(202)
-    if state == "expired":
+@pytest.fixture(scope="module")
+def expired(sources: Container, pass_seconds: Pass) -> Iterator[Mapping[str, Resource]]:
+    """Resources whose lease has expired: elsewhere than in this process, that takes its time."""
+    with making(sources) as make:
+        found = {name: make(target) for name, target in TARGETS.items()}
+        for resource in found.values():
+            resource.lease("acquire", duration=15, proposed_id=A).expect(201)
         pass_seconds(16)
-    assert resource.facts().header("x-ms-lease-state") == state
+        yield found
+
+
+@pytest.fixture
+def in_state(new: New, expired: Mapping[str, Resource]) -> InState:
+    """Brings resources into states."""
+
+    def bring(name: str, state: str) -> Resource:
+        resource = expired[name] if state == "expired" else new(TARGETS[name])
+        if state in ("leased", "breaking", "broken"):
+            resource.lease("acquire", duration=-1, proposed_id=A).expect(201)
+        if state in ("breaking", "broken"):
+            resource.lease("break", break_period=60 if state == "breaking" else 0).expect(202)
+        assert resource.facts().header("x-ms-lease-state") == state
+        return resource
+
+    return bring
 
 
 @pytest.mark.parametrize("state", STATES)
+@pytest.mark.parametrize("noun", KINDS)
 @pytest.mark.parametrize("action", ACTIONS)
-def test_actions(blob: Resource, pass_seconds: Pass, action: str, state: str) -> None:
+def test_actions(in_state: InState, action: str, noun: str, state: str) -> None:
     name, fields, expected = ACTIONS[action]
-    bring(blob, state, pass_seconds)
-    before = blob.facts()
-    answer = blob.lease(name, **fields)
+    resource = in_state(f"{action} of a {noun}", state)
+    before = resource.facts()
+    answer = resource.lease(name, **fields)
     status, code = expected[STATES.index(state)]
-    assert answer.rejection == (status, code, BLOB_MESSAGES.get(code, ""))
-    after = blob.facts()
+    assert answer.rejection == (status, code, ACTION_MESSAGES.get(code, "").format(noun=noun))
+    after = resource.facts()
     assert (after.etag, after.header("Last-Modified")) == (before.etag, before.header("Last-Modified"))
     if not code:
         assert (answer.etag, answer.header("Last-Modified")) == (before.etag, before.header("Last-Modified"))
         if name in ("acquire", "renew", "change"):
             assert answer.header("x-ms-lease-id") == after_id(action, answer.required("x-ms-lease-id"))
+        assert name != "break" or state == "breaking" or answer.header("x-ms-lease-time") == "0"
 
 
 def after_id(action: str, given: str) -> str:
     """The id that a lease has after a successful action; a server makes one up where the client proposes none."""
     return given if action == "acquire" else {"A": A, "B": B}[action[-1]]
-
-
-@pytest.mark.parametrize("state", STATES)
-@pytest.mark.parametrize("action", ["acquire", "acquire A", "renew A", "change A to B", "change B to C", "break"])
-def test_actions_on_containers(own: Resource, pass_seconds: Pass, action: str, state: str) -> None:
-    name, fields, expected = ACTIONS[action]
-    bring(own, state, pass_seconds)
-    answer = own.lease(name, **fields)
-    status, code = expected[STATES.index(state)]
-    assert answer.code == (status, code)
-    if code == "LeaseNotPresentWithLeaseOperation":
-        assert answer.rejection.message == "There is currently no lease on the container."
-    own.lease("break", break_period=0)
 
 
 MISSING = (412, "LeaseIdMissing")
@@ -116,7 +128,6 @@ MESSAGES = {
     "LeaseNotPresent": "There is currently no lease on the {noun}.",
     "LeaseLost": "A lease ID was specified, but the lease for the {noun} has expired.",
 }
-LEASED = {name: row for name, row in MATRIX.items() if row.lease != "–"}
 
 
 def check_lease(answer: Answer, expected: Expected, noun: str) -> None:
@@ -128,35 +139,11 @@ def check_lease(answer: Answer, expected: Expected, noun: str) -> None:
         assert answer.rejection.message == MESSAGES[code].format(noun=noun)
 
 
-@pytest.fixture(scope="module")
-def expired(sources: Container, pass_seconds: Pass) -> Iterator[Mapping[str, Resource]]:
-    """A resource for each request, whose lease has expired: elsewhere than in this process, that takes its time."""
-    with making(sources) as make:
-        found = {name: make(request_of(name).target) for name in requests_of(LEASED)}
-        for resource in found.values():
-            resource.lease("acquire", duration=15, proposed_id=A).expect(201)
-        pass_seconds(16)
-        yield found
-
-
+@pytest.mark.parametrize("state", STATES)
 @pytest.mark.parametrize("name", requests_of(LEASED))
-def test_other_operations_under_an_expired_lease(expired: Mapping[str, Resource], name: str) -> None:
-    assert expired[name].facts().header("x-ms-lease-state") == "expired"
-    check_operation(expired[name], name, "expired")
-
-
-@pytest.mark.parametrize("state", STATES[:-1])
-@pytest.mark.parametrize("name", requests_of(LEASED))
-def test_other_operations(new: New, pass_seconds: Pass, name: str, state: str) -> None:
-    resource = new(request_of(name).target)
-    bring(resource, state, pass_seconds)
-    check_operation(resource, name, state)
-
-
-def check_operation(resource: Resource, name: str, state: str) -> None:
-    """Try a request with each id, and see what becomes of the lease."""
+def test_other_operations(in_state: InState, name: str, state: str) -> None:
     request, is_required = request_of(name), row_of(name).lease == "required"
-    noun = "container" if request.target == "container" else "blob"
+    resource, noun = in_state(name, state), "container" if request.target == "container" else "blob"
     holds = state in ("leased", "breaking")
     for id_ in (B, A, None):
         rejection = BY_ID[id_][STATES.index(state)]
