@@ -102,6 +102,14 @@ class Filter:
         """Tell whether an entity fulfils the condition. A property that is not there fulfils no comparison."""
         raise NotImplementedError
 
+    def __bool__(self) -> bool:
+        """Reject `a and b`, `a or b` and `not a`, of which Python would drop a part.
+
+        Raises:
+            TypeError: always.
+        """
+        raise TypeError("a filter is not true or false: filters are combined by &, | and ~")
+
     def __and__(self, other: "Filter") -> "Filter":
         """Return a condition that both fulfil."""
         return Both(self, other, "and")

@@ -1,6 +1,7 @@
 """Leases on the service: the Date of answers, renewals beside the work, fencing of a paused holder."""
 
 import asyncio
+import math
 import threading
 from dataclasses import dataclass
 from typing import Annotated
@@ -124,5 +125,6 @@ async def test_an_asynchronous_lease(connection_string: str, table_client: Table
 
 
 def test_a_lease_lasts_for_whole_seconds(table_client: TableClient) -> None:
-    with pytest.raises(ValueError, match="3 seconds"):
-        Lease(table_client, KEY, seconds=2)
+    for seconds in (2, math.nan, math.inf, -math.inf):
+        with pytest.raises(ValueError, match="3 seconds"):
+            Lease(table_client, KEY, seconds=seconds)

@@ -1,5 +1,7 @@
 """Queries: what the service must read, pages, cursors, and what is found."""
 
+import base64
+import json
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -16,6 +18,7 @@ from hypothesis import strategies as st
 from lazulite_patterns.aio.table import Table as AsyncTable
 from lazulite_patterns.effects.tables import EntityKey, Kind, Operation, Write
 from lazulite_patterns.entities import Flatten, Int32, Name, Partition, Row, Schemas, entity, schema_of
+from lazulite_patterns.filters import in_partition
 from lazulite_patterns.keys import bucket, integer, literal, reverse_date, text
 from lazulite_patterns.outcomes import Policy
 from lazulite_patterns.table import reading
@@ -183,6 +186,34 @@ def test_wrong_queries_are_rejected(table: Table[Review], conditions: list[Condi
         table.where(*conditions)
 
 
+def test_conditions_that_contradict_each_other_find_nothing(table: Table[Review]) -> None:
+    """A program's condition on its tenant holds, whatever conditions of a user stand beside it."""
+    for conditions in (
+        [E.country == "it", E.country == "i"],
+        [*BRANCH, E.country == "i"],
+        [*BRANCH, E.employee == 2, E.employee == 30],
+        [*BRANCH, E.rating == 1, E.rating == 2],
+    ):
+        assert list(table.where(*conditions)) == []
+    assert list(table.where(*BRANCH, *BRANCH)) == list(table.where(*BRANCH)), "the same condition twice"
+    query = plan([D.device == "d-17", D.device == "d-18"], scan=False, typed=True)
+    assert query.filter is not None
+    assert query.filter.text().startswith("PartitionKey ge '' and PartitionKey lt ''")
+
+
+def test_conditions_have_no_truth_value(table: Table[Review]) -> None:
+    for wrong in (
+        lambda: (E.country == "it") and (E.rating == 1),
+        lambda: (E.country == "it") or (E.rating == 1),
+        lambda: not E.country.starts_with("it"),
+        lambda: 1 < E.rating < 3,
+    ):
+        with pytest.raises(TypeError, match="is not true or false"):
+            wrong()
+    with pytest.raises(TypeError, match="combined by"):
+        _ = in_partition("a") and in_partition("b")
+
+
 def test_columns_are_the_fields() -> None:
     with pytest.raises(AttributeError, match="Review has no field age"):
         _ = E.age
@@ -216,9 +247,20 @@ def test_wrong_cursors_are_rejected(table: Table[Review]) -> None:
     assert cursor is not None
     with pytest.raises(QueryError, match="another query"):
         table.where(E.country == "i").page(1, cursor)
-    for wrong in ("", "x", "bm8=", "e30="):
+    mark = json.loads(base64.urlsafe_b64decode(cursor))[0]
+    surrogate = base64.urlsafe_b64encode(json.dumps([mark, "\ud800", ""]).encode()).decode()
+    deep, long = base64.urlsafe_b64encode(b"[" * 10_000).decode(), "A" * 100_000
+    for wrong in ("", "x", "bm8=", "e30=", surrogate, deep, long):
         with pytest.raises(QueryError, match="cursor"):
             table.where(E.country == "it").page(1, wrong)
+
+
+def test_a_page_has_an_entity_at_least(table: Table[Review]) -> None:
+    query = table.where(E.country == "it")
+    for size in (0, -1):
+        with pytest.raises(QueryError, match="1 entity at least"):
+            query.page(size)
+    assert query.first(0) == []
 
 
 def test_or_is_the_sorted_union(table: Table[Review]) -> None:

@@ -1,5 +1,6 @@
 """Messages are carried out at least once, renewed meanwhile, and end in the poison queue if they fail."""
 
+import asyncio
 import threading
 from base64 import b64decode
 from collections.abc import Callable
@@ -9,7 +10,9 @@ from typing import Any
 import pytest
 from azure.core.exceptions import ResourceNotFoundError
 from azure.storage.queue import QueueClient, TextBase64DecodePolicy, TextBase64EncodePolicy
+from azure.storage.queue.aio import QueueClient as AsyncQueueClient
 
+from lazulite_patterns.aio.tasks import Tasks as AsyncTasks
 from lazulite_patterns.effects.ambient import Ambient, Sleep
 from lazulite_patterns.effects.calls import Call
 from lazulite_patterns.effects.effect import Effect, Protocol, perform
@@ -123,6 +126,35 @@ def test_the_poison_queue_has_the_same_encoding(queue_client: QueueClient, conne
         assert texts(queue_client) != texts(coded)
         tasks.drain()
         assert b64decode(texts(poison)[0]).decode() == Letter("call", "an-id", 1).text
+        poison.delete_queue()
+
+
+@pytest.mark.parametrize("kind", ["sync", "async"])
+def test_a_message_that_cannot_be_decoded_goes_to_the_poison_queue(
+    queue_client: QueueClient, connection_string: str, kind: str
+) -> None:
+    coding: dict[str, Any] = {
+        "message_encode_policy": TextBase64EncodePolicy(),
+        "message_decode_policy": TextBase64DecodePolicy(),
+    }
+    seen: list[Any] = []
+    call = Calling(seen.append)
+    name = queue_client.queue_name
+    queue_client.send_message("no Base64 !!!")
+    coded = QueueClient.from_connection_string(connection_string, name, **coding)
+    with coded, Tasks(coded, [call], max_dequeue=1) as tasks:
+        tasks.start(call, 1)
+        assert kind == "async" or tasks.drain() == 2
+
+    async def drained() -> int:
+        client = AsyncQueueClient.from_connection_string(connection_string, name, **coding)
+        async with client, AsyncTasks(client, [call], max_dequeue=1) as tasks:
+            return await tasks.drain()
+
+    assert kind == "sync" or asyncio.run(drained()) == 2
+    assert seen == [1]
+    with poison_of(queue_client, connection_string) as poison:
+        assert [b64decode(each).decode() for each in texts(poison)] == ["no Base64 !!!"]
         poison.delete_queue()
 
 

@@ -112,7 +112,7 @@ class Driver:
 
     async def _message(self, effect: QueueEffect, options: Mapping[str, float]) -> object:
         made = queue_sdk.call(effect)
-        method = getattr(self.queues[effect.queue], made.method)
+        method = getattr(queue_sdk.client_of(effect, self.queues[effect.queue]), made.method)
         with sdk.translated():
             try:
                 if isinstance(effect, Receive):

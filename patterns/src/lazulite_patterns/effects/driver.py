@@ -101,7 +101,9 @@ class Driver:
         made = queue_sdk.call(effect)
         with sdk.translated():
             try:
-                answer = getattr(self.queues[effect.queue], made.method)(*made.args, **made.options, **options)
+                answer = getattr(queue_sdk.client_of(effect, self.queues[effect.queue]), made.method)(
+                    *made.args, **made.options, **options
+                )
                 if isinstance(effect, Receive):
                     answer = next(answer.by_page(), ())
                 return queue_sdk.result(effect, answer)

@@ -1,5 +1,7 @@
 """Effects on queues as calls of the SDK's clients, for both drivers. It does no I/O, and imports no SDK of queues."""
 
+import copy
+from contextlib import suppress
 from typing import Any
 
 from azure.core.exceptions import HttpResponseError, ResourceExistsError
@@ -32,6 +34,32 @@ def call(effect: QueueEffect) -> Call:
     if isinstance(effect, Remove):
         return Call("delete_message", (effect.message_id, effect.receipt), {**NO_RETRIES})
     return Call("create_queue" if isinstance(effect, CreateQueue) else "get_queue_properties", (), {**NO_RETRIES})
+
+
+class _Lenient:
+    """A policy of decoding that leaves a message as it is if another policy cannot decode it.
+
+    By the other policy alone, one such message makes the receiving of all fail, again at each delivery.
+    """
+
+    def __init__(self, policy: Any) -> None:
+        self._policy = policy
+        self.configure = policy.configure
+
+    def __call__(self, response: Any, answer: Any, headers: Any) -> Any:
+        for each in getattr(answer, "items_property", answer) or []:
+            with suppress(Exception):  # What a policy of the program raises for a text that is not its own.
+                self._policy(response, [each], headers)
+        return answer
+
+
+def client_of(effect: QueueEffect, client: Any) -> Any:
+    """Return the client of an effect: for `Receive` one like the given one, which foreign messages do not stop."""
+    if not isinstance(effect, Receive) or (policy := getattr(client, "_message_decode_policy", None)) is None:
+        return client
+    lenient = copy.copy(client)
+    lenient._message_decode_policy = _Lenient(policy)
+    return lenient
 
 
 def result(effect: QueueEffect, answer: Any) -> object:

@@ -9,6 +9,7 @@
 A grant is lost when the row says so: it has another `Id`, or is absent. An error of the connection says nothing.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -80,8 +81,8 @@ class LeaseProtocol:
         Raises:
             ValueError: as `EntityValueError` if it is about the row.
         """
-        if self.seconds < 3:
-            raise ValueError("a lease lasts for 3 seconds at least")
+        if not 3 <= self.seconds < math.inf:
+            raise ValueError(f"a lease lasts for 3 seconds at least, and ends: not {self.seconds}")
         limits.check_key("lease", self.key)
         limits.check_properties("lease", {"Holder": self.holder})
 

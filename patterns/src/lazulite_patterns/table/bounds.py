@@ -13,6 +13,10 @@ from lazulite_patterns.table.conditions import Condition, Operator, QueryError
 _OPPOSITE: dict[Operator, Operator] = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
 
 
+_NOWHERE = KeyRange("", "")
+"""A range without a key: that of conditions which contradict each other."""
+
+
 class Bound(NamedTuple):
     """Where a key may be: `exact` for one key, else in `keys`, or anywhere if both are None."""
 
@@ -28,10 +32,13 @@ def bounds(schema: Schema[object], conditions: Iterable[Condition]) -> tuple[Bou
     """
     both = dict(schema.partition.components + schema.row.components)
     on_keys = [each for each in conditions if each.field in both]
-    known = {each.field: each.value for each in on_keys if each.operator == "eq"}
+    equal = [(each.field, each.value) for each in on_keys if each.operator == "eq"]
+    known = dict(equal)
     known |= _computed(schema.cls.__name__, both, known)
     used = {id(each) for each in on_keys if each.operator == "eq"}
     try:
+        if any(not _same(both[name], known[name], value) for name, value in equal):
+            return Bound(keys=_NOWHERE), Bound()
         found = tuple(_bound(layout, known, on_keys, used) for layout in (schema.partition, schema.row))
     except KeyValueError as error:
         raise QueryError(str(error)) from error
@@ -39,6 +46,11 @@ def bounds(schema: Schema[object], conditions: Iterable[Condition]) -> tuple[Bou
         if id(each) not in used:
             raise QueryError(f"{schema.cls.__name__}.{each.field}: a part of a key is compared after those before it")
     return found[0], found[1]
+
+
+def _same(component: Component, one: object, other: object) -> bool:
+    """Tell whether two values of a part of a key are the same in the key."""
+    return one is other or component.codec.encode(one) == component.codec.encode(other)
 
 
 def _computed(owner: str, both: Mapping[str, Component], known: Mapping[str, object]) -> dict[str, object]:

@@ -22,6 +22,17 @@ class Condition:
     operator: Operator
     value: object
 
+    def __bool__(self) -> bool:
+        """Reject `a and b`, `not a` and `1 < a < 3`, of which Python would drop a part.
+
+        Raises:
+            TypeError: always.
+        """
+        raise TypeError(
+            f"a condition on {self.field} is not true or false: give conditions that all hold one by one, "
+            "as in where(a, b), and a range as between(first, last)"
+        )
+
 
 class Column:
     """A field of a class, in conditions. Comparisons return a `Condition`."""

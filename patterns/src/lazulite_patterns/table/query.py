@@ -46,8 +46,9 @@ class Query(Generic[E]):
             after: the cursor of the page before; None for the first page.
 
         Raises:
-            QueryError: it is no cursor of this query.
+            QueryError: it is no cursor of this query, or the size is less than 1.
         """
+        reading.check_size(size)
         go_on = reading.continuation_of(self.plan, after)
         found = self._driver.run(reading.first(self._session.name, self.plan, self._session.policy, size, go_on))
         items = reading.decoded(found.entities, self._session.decode)
@@ -55,8 +56,7 @@ class Query(Generic[E]):
 
     def first(self, count: int) -> list[E]:
         """Return the first entities in the order of keys, as many as there are."""
-        page = self.page(count)
-        return page.items
+        return [] if count < 1 else (self.page(count)).items
 
     def exists(self) -> bool:
         """Tell whether there is such an entity."""

@@ -35,6 +35,16 @@ def fetch(table: str, query: Plan, policy: Policy, top: int | None, go_on: Conti
     return (yield from read(effect, (yield from begin(policy))))
 
 
+def check_size(size: int) -> None:
+    """Reject the size of a page that would have no entity, and no next page.
+
+    Raises:
+        QueryError: it is less than 1.
+    """
+    if size < 1:
+        raise QueryError(f"a page has 1 entity at least, not {size}")
+
+
 def first(table: str, query: Plan, policy: Policy, count: int, go_on: Continuation | None = None) -> Protocol[Found]:
     """Read as many entities as are wanted, by as many pages as it takes; fewer only at the end."""
     found: list[Stored] = []
@@ -89,6 +99,10 @@ def any_of(table: str, queries: Sequence[Plan], policy: Policy, workers: int) ->
     return [found[key] for key in sorted(found, key=lambda each: tuple(map(utf16_order, each)))]
 
 
+_CURSOR_MAX = 20_000
+"""The most characters of a cursor: two keys of 1,024 characters, as escapes of JSON in Base64, and a mark."""
+
+
 def cursor_of(query: Plan, go_on: Continuation | None) -> str | None:
     """Return the text of a continuation, which is part of a URL without an escape."""
     if go_on is None:
@@ -104,11 +118,14 @@ def continuation_of(query: Plan, cursor: str | None) -> Continuation | None:
     """
     if cursor is None:
         return None
+    if len(cursor) > _CURSOR_MAX:
+        raise QueryError("this is no cursor: it is too long")
     try:
-        mark, partition_key, row_key = json.loads(base64.urlsafe_b64decode(cursor.encode()))
-    except (ValueError, TypeError) as error:
+        mark, *keys = json.loads(base64.urlsafe_b64decode(cursor.encode()))
+        partition_key, row_key = (str(each.encode(), "utf-8") for each in keys)
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
         raise QueryError("this is no cursor") from error
-    if mark != _mark(query) or not isinstance(partition_key, str) or not isinstance(row_key, str):
+    if mark != _mark(query):
         raise QueryError("this is the cursor of another query")
     return partition_key, row_key
 

@@ -77,5 +77,5 @@ class Letter(NamedTuple):
                 return cls(task, letter_id, found["body"])
             name, length = found["claim"]
             return cls(task, letter_id, claim=Claim(str(name), int(length)))
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise LetterFormatError(f"no message of a task: {text[:100]!r}") from error
