@@ -153,6 +153,20 @@ def test_switches_are_set_and_shown(location: Path, capsys: pytest.CaptureFixtur
     assert run("set", "orders", *shown.split()) == "", "what is shown can be set"
 
 
+def test_an_account_is_named_by_an_argument_or_by_the_flag(location: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["account", "add", "--account", "orders", "-l", str(location)]) == 0
+    added = capsys.readouterr().out
+    for words in (["orders"], ["--account", "orders"], ["orders", "--account", "orders"]):
+        assert main(["connection-string", *words, "-l", str(location)]) == 0
+        assert capsys.readouterr().out == added
+        assert main(["account", "show", *words, "-l", str(location)]) == 0
+        assert "--versioning off" in capsys.readouterr().out
+    assert main(["account", "show", "orders", "--account", "others", "-l", str(location)]) == 2
+    assert capsys.readouterr().err == "lazulite: NAME and --account are different accounts\n"
+    assert main(["account", "show", "-l", str(location)]) == 2
+    assert capsys.readouterr().err == "lazulite: name the account\n"
+
+
 @pytest.mark.parametrize(
     ("flags", "reason"),
     [

@@ -16,11 +16,17 @@ from azure.storage.blob import BlobServiceClient, ContainerClient, StandardBlobT
 
 import lazulite.testing
 from lazulite.cli import blob_client, main
-from lazulite.cli.service_client import ServiceClient
+from lazulite.cli.service_client import ServiceClient, sentence_of
 from tests.blob.world import stored_names
 from tests.docs_support import free_port
 
 Run = Callable[..., tuple[int, str, str]]
+
+
+BLOB_NOT_FOUND = "rejects the request: BlobNotFound: The specified blob does not exist.\n"
+SNAPSHOTS_PRESENT = (
+    "rejects the request: SnapshotsPresent: This operation is not permitted while the blob has snapshots.\n"
+)
 
 
 @pytest.fixture(scope="module")
@@ -93,7 +99,7 @@ def test_a_blob_is_overwritten_unless_that_is_forbidden(docs: ContainerClient, r
     source.write_bytes(b"second")
     code, _, err = run("put", str(source), "docs/a", "--no-overwrite")
     assert code == 1
-    assert err.endswith("rejects the request: BlobAlreadyExists\n")
+    assert err.endswith("rejects the request: BlobAlreadyExists: The specified blob already exists.\n")
     assert docs.download_blob("a").readall() == b"first"
     assert run("put", str(source), "docs/a")[0] == 0
     assert docs.download_blob("a").readall() == b"second"
@@ -102,7 +108,8 @@ def test_a_blob_is_overwritten_unless_that_is_forbidden(docs: ContainerClient, r
 def test_a_container_is_created_if_asked_to(run: Run, tmp_path: Path) -> None:
     (tmp_path / "source").write_bytes(b"x")
     code, _, err = run("put", str(tmp_path / "source"), "new/a")
-    assert (code, err.rpartition(" ")[2]) == (1, "ContainerNotFound\n")
+    assert code == 1
+    assert err.endswith("rejects the request: ContainerNotFound: The specified container does not exist.\n")
     for _ in range(2):
         assert run("put", str(tmp_path / "source"), "new/a", "--create-container") == (0, "", "")
     assert run("ls") == (0, "new\n", "")
@@ -145,12 +152,12 @@ def test_one_blob_is_deleted(docs: ContainerClient, run: Run) -> None:
         blob.get_blob_properties()
     code, out, err = run("rm", "docs/a/b")
     assert (code, out) == (1, "")
-    assert err.endswith("rejects the request: BlobNotFound\n")
+    assert err.endswith(BLOB_NOT_FOUND)
 
 
 def test_snapshots_are_deleted_if_asked_to(docs: ContainerClient, run: Run) -> None:
     docs.upload_blob("a", b"x").create_snapshot()
-    assert run("rm", "docs/a")[2].endswith("rejects the request: SnapshotsPresent\n")
+    assert run("rm", "docs/a")[2].endswith(SNAPSHOTS_PRESENT)
     assert run("rm", "docs/a", "--snapshots") == (0, "", "")
 
 
@@ -171,16 +178,17 @@ def test_a_move_overwrites_unless_that_is_forbidden(docs: ContainerClient, run: 
     docs.upload_blob("a", b"first")
     docs.upload_blob("b", b"second")
     code, _, err = run("mv", "docs/a", "docs/b", "--no-overwrite")
-    assert (code, err.rpartition(" ")[2]) == (1, "BlobAlreadyExists\n")
+    assert code == 1
+    assert "rejects the request: BlobAlreadyExists: " in err
     assert [each.name for each in docs.list_blobs()] == ["a", "b"]
     assert run("mv", "docs/a", "docs/b") == (0, "", "")
     assert docs.download_blob("b").readall() == b"first"
-    assert run("mv", "docs/a", "docs/b")[2].endswith("rejects the request: BlobNotFound\n")
+    assert run("mv", "docs/a", "docs/b")[2].endswith(BLOB_NOT_FOUND)
 
 
 def test_a_move_loses_no_snapshots_unasked(docs: ContainerClient, run: Run) -> None:
     docs.upload_blob("a", b"x").create_snapshot()
-    assert run("mv", "docs/a", "docs/b")[2].endswith("rejects the request: SnapshotsPresent\n")
+    assert run("mv", "docs/a", "docs/b")[2].endswith(SNAPSHOTS_PRESENT)
     assert docs.download_blob("a").readall() == b"x"
     assert run("mv", "docs/a", "docs/b", "--snapshots") == (0, "", "")
     assert [each.name for each in docs.list_blobs()] == ["b"]
@@ -263,7 +271,7 @@ def test_a_missing_blob_leaves_the_file_as_it_was(docs: ContainerClient, run: Ru
     target.write_bytes(b"before")
     code, out, err = run("get", f"{docs.container_name}/missing", str(target))
     assert (code, out) == (1, "")
-    assert err.endswith("rejects the request: BlobNotFound\n")
+    assert err.endswith(BLOB_NOT_FOUND)
     assert [path.name for path in tmp_path.iterdir()] == ["target"]
     assert target.read_bytes() == b"before"
 
@@ -308,3 +316,37 @@ def test_bytes_that_are_not_those_of_the_blob_are_no_file(
         thread.join()
     assert said in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_container_is_created_and_deleted_once_that_is_confirmed(run: Run) -> None:
+    assert run("create", "new") == (0, "", "")
+    code, _, err = run("create", "new")
+    assert code == 1
+    assert err.endswith("rejects the request: ContainerAlreadyExists: The specified container already exists.\n")
+    code, _, err = run("rm", "new")
+    assert (code, err) == (2, "lazulite: new is a container; pass --yes to delete it with all its blobs\n")
+    assert run("ls")[1] == "new\n"
+    assert run("rm", "new", "--yes") == (0, "", "")
+    assert run("ls")[1] == ""
+
+
+@pytest.mark.parametrize(
+    ("body", "sentence"),
+    [
+        (b"", ""),
+        (b"no XML", ""),
+        (b"{}", ""),
+        (b"[1]", ""),
+        (b'{"odata.error": {"message": {"value": "A sentence.\\nRequestId:1"}}}', "A sentence."),
+        (b'{"odata.error": {"message": 7}}', ""),
+        (b"<!DOCTYPE a [<!ENTITY b 'c'>]><Error><Message>&b;</Message></Error>", ""),
+        (
+            b"\xef\xbb\xbf<Error><Code>X</Code><Message>A sentence.\nRequestId:1\nTime:2</Message></Error>",
+            "A sentence.",
+        ),
+        (b"<Error><Message>" + b"x" * 10_000 + b"</Message></Error>", "x" * 500),
+        (b'<error xmlns="http://m"><code>X</code><message xml:lang="en-US">Of Atom.</message></error>', "Of Atom."),
+    ],
+)
+def test_the_sentence_of_an_error(body: bytes, sentence: str) -> None:
+    assert sentence_of(body) == sentence

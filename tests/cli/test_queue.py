@@ -1,5 +1,6 @@
 """`lazulite queue`: the queues of a running server, for people."""
 
+import io
 import json
 import threading
 from collections.abc import Callable, Iterator
@@ -109,7 +110,7 @@ def test_clear_deletes_all_messages(jobs: QueueClient, run: Run) -> None:
 def test_a_missing_queue_is_one_line(action: str, run: Run) -> None:
     code, out, err = run(action, "missing")
     assert (code, out) == (1, "")
-    assert err.endswith("rejects the request: QueueNotFound\n")
+    assert err.endswith("rejects the request: QueueNotFound: The specified queue does not exist.\n")
 
 
 def test_a_wrong_key_is_one_line_without_a_signature(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -151,3 +152,20 @@ def test_a_document_that_no_queue_service_sends_is_rejected(body: bytes, capsys:
 )
 def test_durations_have_two_units(seconds: float, text: str) -> None:
     assert _duration(seconds) == text
+
+
+def test_the_verbs_of_all_services(run: Run, now: Now, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert run("create", "jobs") == (0, "", "")
+    assert run("put", "jobs", "<a> & b") == (0, "", "")
+    now.time += timedelta(milliseconds=1)
+    monkeypatch.setattr("sys.stdin", io.StringIO("from a pipe\n"))
+    assert run("put", "jobs", "-") == (0, "", "")
+    for verb in ("get", "peek"):
+        code, out, err = run(verb, "jobs", "--count", "5")
+        assert (code, err) == (0, "")
+        assert [json.loads(line)["text"] for line in out.splitlines()] == ["<a> & b", "from a pipe\n"]
+    assert run("ls") == run("list") == (0, "jobs\n", "")
+    code, out, err = run("rm", "jobs")
+    assert (code, out, err) == (2, "", "lazulite: jobs has 2 messages; pass --yes to delete it with them\n")
+    assert run("rm", "jobs", "--yes") == (0, "", "")
+    assert run("ls") == (0, "", "")

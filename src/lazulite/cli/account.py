@@ -11,7 +11,7 @@ from lazulite.app.stderr import report
 from lazulite.auth.accounts.account import Account
 from lazulite.auth.accounts.document import DEVELOPMENT_NAME, AccountsError, AccountStore
 from lazulite.auth.accounts.switches import Switches
-from lazulite.cli.account_stores import account_store
+from lazulite.cli.account_stores import account_name, account_store
 from lazulite.cli.connection_string import connection_string, endpoints_of, scheme_of
 from lazulite.cli.errors import CommandError
 from lazulite.engine.contract import EngineError
@@ -24,6 +24,10 @@ Environment: TypeAlias = Mapping[str, str]
 
 def run(args: Namespace, environ: Environment) -> int:
     """Run the action that the command line names."""
+    if args.action != "list":
+        args.name = account_name(args)
+        if args.name is None:
+            raise CommandError("name the account", 2)
     try:
         _ACTIONS[args.action](args, account_store(args, environ), environ)
     except (AccountsError, ConfigError, ControlError, EngineError) as error:

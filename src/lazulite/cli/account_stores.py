@@ -23,8 +23,20 @@ def account_store(args: Namespace, environ: Mapping[str, str]) -> AccountStore:
     return DatabaseAccounts(database)
 
 
+def account_name(args: Namespace) -> str | None:
+    """Return the account that an argument or `--account` names; None: neither does.
+
+    Raises:
+        CommandError: they name different ones.
+    """
+    given = {vars(args).get("name"), args.account} - {None}
+    if len(given) > 1:
+        raise CommandError("NAME and --account are different accounts", 2)
+    return given.pop() if given else None
+
+
 def choose_account(args: Namespace, environ: Mapping[str, str]) -> Account:
-    """Return the account that `--account` names. Without the flag, return the only account.
+    """Return the account that `account_name` returns. Without a name, return the only account.
 
     Raises:
         CommandError: the account does not exist, the choice is ambiguous, or the accounts cannot be read.
@@ -34,7 +46,7 @@ def choose_account(args: Namespace, environ: Mapping[str, str]) -> Account:
         directory.adopt(account_store(args, environ).stored())
     except (ConfigError, AccountsError) as error:
         raise CommandError(error) from None
-    name, names = args.account, directory.names()
+    name, names = account_name(args), directory.names()
     if not names:
         raise CommandError("there is no account; create one: lazulite account add NAME")
     if name is None and len(names) > 1:

@@ -1,4 +1,4 @@
-"""`lazulite blob`: list, put, get, move and delete blobs of a running server."""
+"""`lazulite blob`: the containers and the blobs of a running server."""
 
 import json
 import mimetypes
@@ -12,9 +12,20 @@ from tempfile import NamedTemporaryFile
 from typing import IO
 
 from lazulite.blob.names import is_addressable, normal_path
-from lazulite.cli.blob_client import REACH, Listed, blobs, containers, create_container, delete, get, move, put
+from lazulite.cli.blob_client import (
+    REACH,
+    Listed,
+    blobs,
+    containers,
+    create_container,
+    delete,
+    delete_container,
+    get,
+    move,
+    put,
+)
 from lazulite.cli.errors import CommandError
-from lazulite.cli.service_client import ServiceClient
+from lazulite.cli.service_client import RejectedError, ServiceClient
 
 _STANDARD = "-"
 """In place of a file: standard input or output."""
@@ -57,7 +68,11 @@ def _put(args: Namespace, client: ServiceClient) -> None:
     if args.no_overwrite:
         headers["If-None-Match"] = "*"
     if args.create_container:
-        create_container(client, container)
+        try:
+            create_container(client, container)
+        except RejectedError as error:
+            if error.code != "ContainerAlreadyExists":
+                raise
     if args.file == _STANDARD:
         put(client, args.blob, sys.stdin.buffer, headers)
         return
@@ -89,7 +104,16 @@ def _replaced(path: Path) -> Iterator[IO[bytes]]:
             raise
 
 
+def _create(args: Namespace, client: ServiceClient) -> None:
+    create_container(client, args.container)
+
+
 def _rm(args: Namespace, client: ServiceClient) -> None:
+    if args.prefix is None and "/" not in args.blob:
+        if not args.yes:
+            raise CommandError(f"{args.blob} is a container; pass --yes to delete it with all its blobs", 2)
+        delete_container(client, args.blob)
+        return
     if args.prefix is None:
         _split(args.blob)
         delete(client, args.blob, snapshots=args.snapshots)
@@ -129,4 +153,4 @@ def _split(path: str) -> tuple[str, str]:
     return container, blob
 
 
-_ACTIONS = {"ls": _ls, "put": _put, "get": _get, "mv": _mv, "rm": _rm}
+_ACTIONS = {"create": _create, "ls": _ls, "put": _put, "get": _get, "mv": _mv, "rm": _rm}

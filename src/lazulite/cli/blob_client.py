@@ -63,12 +63,13 @@ def _name(item: Element) -> str:
 
 
 def create_container(client: ServiceClient, container: str) -> None:
-    """Create a container, unless it exists. Raises likewise."""
-    try:
-        client.ask("PUT", container, {"restype": "container"})
-    except CommandError as error:
-        if "ContainerAlreadyExists" not in str(error):
-            raise
+    """Create a container. Raises likewise."""
+    client.ask("PUT", container, {"restype": "container"})
+
+
+def delete_container(client: ServiceClient, container: str) -> None:
+    """Delete a container with its blobs. Raises likewise."""
+    client.ask("DELETE", container, {"restype": "container"})
 
 
 def put(client: ServiceClient, path: str, source: IO[bytes], headers: Mapping[str, str]) -> None:

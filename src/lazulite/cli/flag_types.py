@@ -154,6 +154,11 @@ def message_count(text: str) -> int:
     return _number(text, 1, MESSAGES_MAX, f"a number from 1 to {MESSAGES_MAX}")
 
 
+def entity_count(text: str) -> int:
+    """Return a number of entities from 1 on."""
+    return _number(text, 1, 10**9, "a number from 1 on")
+
+
 def store(text: str) -> Path | DatabaseUrl:
     """Return a location or a database URL."""
     return database(text) if text.startswith(tuple(f"{scheme}:" for scheme in SCHEMES)) else Path(text)

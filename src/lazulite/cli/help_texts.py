@@ -68,13 +68,29 @@ examples:
   lazulite sas blob photos/2026/a.jpg --permissions r --expiry 1h --url
 """
 
+TABLE_EXAMPLES = """\
+The server must run. "get" and "query" print what "put" stores.
+
+examples:
+  lazulite table create Orders
+  lazulite table put Orders '{"PartitionKey": "2026-11", "RowKey": "0001", "Total": 12.5}'
+  lazulite table get Orders 2026-11 0001
+  lazulite table query Orders --filter "PartitionKey eq '2026-11' and Total gt 10" --top 5
+  lazulite table query Orders | lazulite table put Copies -
+  lazulite table rm Orders 2026-11 0001
+  lazulite table rm Orders --yes
+"""
+
 QUEUE_EXAMPLES = """\
 The server must run. The age is that of the message that a consumer would get next.
 
 examples:
+  lazulite queue create jobs
+  lazulite queue put jobs "2026-11/0001"
   lazulite queue stats
-  lazulite queue peek jobs --count 5
+  lazulite queue get jobs --count 5
   lazulite queue clear jobs --account orders --queue-port 10001
+  lazulite queue rm jobs --yes
 """
 
 BLOB_EXAMPLES = """\

@@ -17,6 +17,7 @@ from lazulite.cli import address_flags, sas_flags, serve_flags
 from lazulite.cli.flag_types import (
     DEFAULT_LOCATION,
     database,
+    entity_count,
     message_count,
     rehydrate_seconds,
     retention_days,
@@ -31,6 +32,7 @@ from lazulite.cli.help_texts import (
     QUEUE_EXAMPLES,
     SAS_EXAMPLES,
     SERVE_EXAMPLES,
+    TABLE_EXAMPLES,
 )
 from lazulite.settings.addresses import SECONDARY_FORMS
 
@@ -146,6 +148,7 @@ def build_parser() -> Parser:
     _add_account(commands)
     _add_sas(commands)
     _add_connection_string(commands)
+    _add_table(commands)
     _add_queue(commands)
     _add_blob(commands)
     _add_store(commands)
@@ -153,9 +156,17 @@ def build_parser() -> Parser:
     return parser
 
 
-def _command(commands: Commands, name: str, module: str, summary: str, epilog: str | None = None) -> Parser:
+def _command(
+    commands: Commands,
+    name: str,
+    module: str,
+    summary: str,
+    epilog: str | None = None,
+    aliases: Sequence[str] = (),
+) -> Parser:
     parser = commands.add_parser(
         name,
+        aliases=aliases,
         help=summary,
         description=f"{summary[0].upper()}{summary[1:]}.",
         epilog=epilog,
@@ -181,35 +192,41 @@ def _add_account(commands: Commands) -> None:
         commands, "account", "account", "manage accounts and their keys, also while the server runs"
     ).add_subparsers(title="commands", metavar="COMMAND", dest="action", required=True, parser_class=Parser)
     parser = _command(actions, "add", "account", "add an account with two new keys and print its connection string")
-    parser.add_argument("name", metavar="NAME", help="3 to 24 characters of a-z and 0-9")
+    _account_name(parser, "3 to 24 characters of a-z and 0-9")
     _location_flag(parser)
     address_flags.add_reached(parser)
     parser = _command(actions, "remove", "account", "remove an account")
-    parser.add_argument("name", metavar="NAME")
+    _account_name(parser)
     text = "delete all tables, queues and containers of the account, too"
     parser.add_argument("--with-data", action="store_true", help=text)
     _location_flag(parser)
     parser = _command(actions, "list", "account", "print the names of the accounts")
     _location_flag(parser)
     parser = _command(actions, "rotate-key", "account", "replace one key of an account and print the connection string")
-    parser.add_argument("name", metavar="NAME")
+    _account_name(parser)
     parser.add_argument(
         "--key", type=int, choices=(1, 2), required=True, help="the key to replace; the other key stays valid"
     )
     _location_flag(parser)
     address_flags.add_reached(parser)
     parser = _command(actions, "set", "account", "set the switches of an account")
-    parser.add_argument("name", metavar="NAME", help="account name")
+    _account_name(parser)
     for name, type_, metavar, text in SWITCH_FLAGS:
         parser.add_argument(name, type=type_, metavar=metavar, help=text)
     _location_flag(parser)
     parser = _command(actions, "show", "account", "print the switches of an account")
-    parser.add_argument("name", metavar="NAME", help="account name")
+    _account_name(parser)
     _location_flag(parser)
     text = "revoke the user delegation keys of an account, and each SAS that they signed"
     parser = _command(actions, "revoke-delegation-keys", "account", text)
-    parser.add_argument("name", metavar="NAME", help="account name")
+    _account_name(parser)
     _location_flag(parser)
+
+
+def _account_name(parser: Parser, text: str = "account name") -> None:
+    """Add the name of an account, which `--account` gives, too, as with other commands."""
+    parser.add_argument("name", nargs="?", metavar="NAME", help=text)
+    parser.add_argument("--account", metavar="NAME", help="or so, as with other commands")
 
 
 def _add_sas(commands: Commands) -> None:
@@ -224,33 +241,68 @@ def _add_sas(commands: Commands) -> None:
 
 def _add_connection_string(commands: Commands) -> None:
     parser = _command(commands, "connection-string", "connection_string", "print a connection string for clients")
+    parser.add_argument("name", nargs="?", metavar="NAME", help="account, as --account")
     parser.add_argument("--sas", metavar="TOKEN", help="put this SAS token in place of the account's key")
     text = "form of secondary endpoints: url, host (for the Python SDKs and the Azure CLI) or none (url)"
     parser.add_argument("--secondary", choices=tuple(SECONDARY_FORMS), default="url", help=text)
     _account_flags(parser)
 
 
+def _add_table(commands: Commands) -> None:
+    actions = _actions(commands, "table", "work with tables and entities of a running server", TABLE_EXAMPLES)
+    _account_flags(_command(actions, "ls", "table", "print the names of the tables"))
+    _named(actions, "create", "table", "create a table")
+    parser = _named(actions, "get", "table", "print an entity as a line of JSON")
+    parser.add_argument("partition_key", metavar="PARTITIONKEY")
+    parser.add_argument("row_key", metavar="ROWKEY")
+    parser = _named(actions, "put", "table", "insert or replace an entity")
+    parser.add_argument("entity", metavar="JSON", help="entity; -: standard input, a line of JSON each")
+    parser = _named(actions, "query", "table", "print entities, a line of JSON each")
+    parser.add_argument("--filter", default="", metavar="TEXT", help='condition, such as "Total gt 10"')
+    parser.add_argument("--select", default="", metavar="LIST", help="names of properties, separated by commas (all)")
+    parser.add_argument("--top", type=entity_count, default=0, metavar="N", help="most entities (all)")
+    parser = _named(actions, "rm", "table", "delete an entity, or a table")
+    parser.add_argument("partition_key", nargs="?", metavar="PARTITIONKEY")
+    parser.add_argument("row_key", nargs="?", metavar="ROWKEY")
+    parser.add_argument("--yes", action="store_true", help="confirm that the table is deleted")
+
+
 def _add_queue(commands: Commands) -> None:
-    actions = _command(
-        commands, "queue", "queue", "look at the queues of a running server, and clear them", QUEUE_EXAMPLES
-    ).add_subparsers(title="commands", metavar="COMMAND", dest="action", required=True, parser_class=Parser)
-    _account_flags(_command(actions, "list", "queue", "print the names of the queues"))
-    parser = _command(actions, "peek", "queue", "print the first visible messages, a line of JSON each, and keep them")
-    parser.add_argument("queue", metavar="NAME", help="queue name")
+    actions = _actions(commands, "queue", "work with queues and messages of a running server", QUEUE_EXAMPLES)
+    _account_flags(_command(actions, "ls", "queue", "print the names of the queues", aliases=["list"]))
+    _named(actions, "create", "queue", "create a queue")
+    text = "print the first visible messages, a line of JSON each, and keep them"
+    parser = _named(actions, "get", "queue", text, aliases=["peek"])
     parser.add_argument("--count", type=message_count, default=1, metavar="N", help="most messages, 1 to 32 (1)")
-    _account_flags(parser)
-    parser = _command(actions, "clear", "queue", "delete all messages of a queue")
-    parser.add_argument("queue", metavar="NAME", help="queue name")
-    _account_flags(parser)
+    parser = _named(actions, "put", "queue", "put a message")
+    parser.add_argument("text", metavar="TEXT", help="text; -: standard input")
+    _named(actions, "clear", "queue", "delete all messages of a queue")
+    parser = _named(actions, "rm", "queue", "delete a queue")
+    parser.add_argument("--yes", action="store_true", help="confirm")
     parser = _command(actions, "stats", "queue", "print the number of messages, and the age of the first visible one")
     parser.add_argument("queue", nargs="?", metavar="NAME", help="queue name (all queues)")
     _account_flags(parser)
 
 
+def _actions(commands: Commands, name: str, summary: str, epilog: str | None = None) -> Commands:
+    """Add a command that has commands of its own, whose name is `action`."""
+    parser = _command(commands, name, name, summary, epilog)
+    return parser.add_subparsers(title="commands", metavar="COMMAND", dest="action", required=True, parser_class=Parser)
+
+
+def _named(actions: Commands, name: str, kind: str, summary: str, aliases: Sequence[str] = ()) -> Parser:
+    """Add a command about the resource that its first argument names."""
+    parser = _command(actions, name, kind, summary, aliases=aliases)
+    parser.add_argument(kind, metavar="NAME", help=f"{kind} name")
+    _account_flags(parser)
+    return parser
+
+
 def _add_blob(commands: Commands) -> None:
-    actions = _command(
-        commands, "blob", "blob", "list, put, get, move and delete blobs of a running server", BLOB_EXAMPLES
-    ).add_subparsers(title="commands", metavar="COMMAND", dest="action", required=True, parser_class=Parser)
+    actions = _actions(commands, "blob", "work with containers and blobs of a running server", BLOB_EXAMPLES)
+    parser = _command(actions, "create", "blob", "create a container")
+    parser.add_argument("container", metavar="CONTAINER", help="container name")
+    _account_flags(parser)
     parser = _command(actions, "ls", "blob", "print the names of containers, or of the blobs of one")
     parser.add_argument("container", nargs="?", metavar="CONTAINER", help="container name (all containers)")
     parser.add_argument("--prefix", default="", metavar="TEXT", help="beginning of the names")
@@ -275,10 +327,10 @@ def _add_blob(commands: Commands) -> None:
     parser.add_argument("--no-overwrite", action="store_true", help="fail if the target exists")
     parser.add_argument("--snapshots", action="store_true", help="delete its snapshots, too; they are not copied")
     _account_flags(parser)
-    parser = _command(actions, "rm", "blob", "delete a blob, or all that begin with a prefix")
-    parser.add_argument("blob", metavar="NAME", help="CONTAINER/BLOB; with --prefix, CONTAINER")
+    parser = _command(actions, "rm", "blob", "delete a blob, all that begin with a prefix, or a container")
+    parser.add_argument("blob", metavar="NAME", help="CONTAINER/BLOB, or CONTAINER, which needs --yes")
     parser.add_argument("--prefix", metavar="TEXT", help="delete all blobs whose names begin with it, and print them")
-    parser.add_argument("--yes", action="store_true", help="confirm --prefix")
+    parser.add_argument("--yes", action="store_true", help="confirm --prefix, or that a container is deleted")
     parser.add_argument("--snapshots", action="store_true", help="delete snapshots, too")
     _account_flags(parser)
 

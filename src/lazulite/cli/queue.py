@@ -1,12 +1,16 @@
-"""`lazulite queue`: look at the queues of a running server, and clear them."""
+"""`lazulite queue`: the queues of a running server and their messages."""
 
 import json
+import sys
 from argparse import Namespace
 from collections.abc import Mapping
 
-from lazulite.cli.queue_client import REACH, clear, message_count, names, peek
+from lazulite.cli.errors import CommandError
+from lazulite.cli.queue_client import REACH, clear, create, delete, message_count, names, peek, put
 from lazulite.cli.service_client import ServiceClient
 
+STANDARD = "-"
+"""In place of a text: standard input."""
 _UNITS = ((86400, "d"), (3600, "h"), (60, "m"), (1, "s"))
 _FIELDS = {
     "id": "MessageId",
@@ -25,12 +29,27 @@ def run(args: Namespace, environ: Mapping[str, str]) -> int:
     return 0
 
 
-def _list(_: Namespace, client: ServiceClient) -> None:
+def _ls(_: Namespace, client: ServiceClient) -> None:
     for name in names(client):
         print(name)
 
 
-def _peek(args: Namespace, client: ServiceClient) -> None:
+def _create(args: Namespace, client: ServiceClient) -> None:
+    create(client, args.queue)
+
+
+def _put(args: Namespace, client: ServiceClient) -> None:
+    put(client, args.queue, sys.stdin.read() if args.text == STANDARD else args.text)
+
+
+def _rm(args: Namespace, client: ServiceClient) -> None:
+    if not args.yes:
+        count = message_count(client, args.queue)
+        raise CommandError(f"{args.queue} has {count:,} messages; pass --yes to delete it with them", 2)
+    delete(client, args.queue)
+
+
+def _get(args: Namespace, client: ServiceClient) -> None:
     for message in peek(client, args.queue, args.count).messages:
         fields: dict[str, str | int] = {name: message.findtext(element) or "" for name, element in _FIELDS.items()}
         print(json.dumps({**fields, "dequeues": int(fields["dequeues"])}, ensure_ascii=False))
@@ -65,4 +84,14 @@ def _duration(seconds: float) -> str:
     return " ".join(words[:2]) or "0s"
 
 
-_ACTIONS = {"list": _list, "peek": _peek, "clear": _clear, "stats": _stats}
+_ACTIONS = {
+    "ls": _ls,
+    "list": _ls,
+    "create": _create,
+    "put": _put,
+    "get": _get,
+    "peek": _get,
+    "rm": _rm,
+    "clear": _clear,
+    "stats": _stats,
+}

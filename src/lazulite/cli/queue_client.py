@@ -4,10 +4,11 @@ from collections.abc import Iterator
 from email.utils import parsedate_to_datetime
 from typing import NamedTuple
 from xml.etree.ElementTree import Element
+from xml.sax.saxutils import escape
 
 from lazulite.cli.service_client import Reach, ServiceClient
 
-REACH = Reach("queue", "rdl")
+REACH = Reach("queue", "rdlcaw")
 
 
 class Peeked(NamedTuple):
@@ -39,6 +40,22 @@ def peek(client: ServiceClient, queue: str, messages_max: int) -> Peeked:
     answer = client.ask("GET", f"{queue}/messages", given)
     found = () if answer.root is None else tuple(answer.root.iterfind("QueueMessage"))
     return Peeked(found, answer.headers["date"])
+
+
+def create(client: ServiceClient, queue: str) -> None:
+    """Create a queue. Raises likewise."""
+    client.ask("PUT", queue)
+
+
+def delete(client: ServiceClient, queue: str) -> None:
+    """Delete a queue with its messages. Raises likewise."""
+    client.ask("DELETE", queue)
+
+
+def put(client: ServiceClient, queue: str, text: str) -> None:
+    """Put a message at the end. Raises likewise."""
+    body = f"<QueueMessage><MessageText>{escape(text)}</MessageText></QueueMessage>"
+    client.ask("POST", f"{queue}/messages", body=body.encode())
 
 
 def clear(client: ServiceClient, queue: str) -> None:

@@ -1,9 +1,10 @@
 """A small client of one service, for commands. It signs by an account SAS that lives for minutes."""
 
+import json
 from argparse import Namespace
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection, responses
 from typing import NamedTuple, Self
 from urllib.parse import quote, urlencode, urlsplit
 from xml.etree import ElementTree as ET
@@ -27,12 +28,18 @@ _VERSION = "2021-12-02"
 """The protocol version of the requests."""
 
 
+_ERROR_BYTES_MAX = 64 * 1024
+_SENTENCE_CHARACTERS_MAX = 500
+
+
 class Reach(NamedTuple):
     """What a command asks of a service."""
 
     service: str
     permission: str
     """The letters of its account SAS."""
+    safe: str = "/"
+    """The characters of a path, besides letters and digits, that stand for themselves."""
 
 
 class Answer(NamedTuple):
@@ -40,8 +47,20 @@ class Answer(NamedTuple):
 
     headers: Mapping[str, str]
     """By name in lower case."""
-    root: ET.Element | None
-    """The document of the body; None without one."""
+    body: bytes
+
+    @property
+    def root(self) -> ET.Element | None:
+        """The XML document of the body; None without one. Raises `CommandError` if it is none."""
+        return _document(self.body)
+
+
+class RejectedError(CommandError):
+    """A server rejected a request; `code` is the error code."""
+
+    def __init__(self, reason: object, code: str) -> None:
+        super().__init__(reason)
+        self.code = code
 
 
 class ServiceClient:
@@ -96,7 +115,7 @@ class ServiceClient:
                 received = response.read(_DOCUMENT_BYTES_MAX)
             except (OSError, HTTPException) as error:
                 raise self.lost(error) from error
-            return Answer({name.lower(): value for name, value in response.getheaders()}, _document(received))
+            return Answer({name.lower(): value for name, value in response.getheaders()}, received)
 
     def pages(self, path: str, parameters: Mapping[str, str]) -> Iterator[ET.Element]:
         """Yield the documents of a list, page after page. Raises as `open`."""
@@ -126,7 +145,8 @@ class ServiceClient:
             body: of the request.
 
         Raises:
-            CommandError: no server responds, or it rejects the request.
+            CommandError: no server responds.
+            RejectedError: the server rejects the request.
         """
         target = f"{self._path}/{self._signed_target(path, parameters or {})}"
         common = {"Host": self._host, "Content-Length": str(len(body)), "x-ms-version": _VERSION}
@@ -135,13 +155,14 @@ class ServiceClient:
             with suppress(BrokenPipeError, ConnectionResetError):
                 self._connection.request(method, target, body=body, headers={**common, **(headers or {})})
             response = self._connection.getresponse()
-            if response.status >= 400:
-                response.read(_DOCUMENT_BYTES_MAX)
+            said = response.read(_ERROR_BYTES_MAX) if response.status >= 400 else b""
         except (OSError, HTTPException) as error:
             raise self.lost(error) from error
         if response.status >= 400:
+            self._connection.close()  # The rest of a long body is of no use.
             code = response.headers.get("x-ms-error-code", f"HTTP status {response.status}")
-            raise CommandError(f"{self._endpoint} rejects the request: {code}")
+            sentence = sentence_of(said) if said else _own_reason(response)  # HEAD has no body.
+            raise RejectedError(f"{self._endpoint} rejects the request: {code}{sentence and f': {sentence}'}", code)
         with response:
             yield response
 
@@ -151,7 +172,7 @@ class ServiceClient:
 
     def _signed_target(self, path: str, parameters: Mapping[str, str]) -> str:
         query = urlencode({name: value for name, value in parameters.items() if value}, quote_via=quote)
-        return f"{quote(path)}?{query}{'&' if query else ''}{self._signed()}"
+        return f"{quote(path, safe=self._reach.safe)}?{query}{'&' if query else ''}{self._signed()}"
 
     def lost(self, error: Exception) -> CommandError:
         """Return the error of a response that did not come, or not whole."""
@@ -169,6 +190,26 @@ class ServiceClient:
             )
             self._token, self._signed_at = sign_account_sas(self._account, sas, self._key), now
         return self._token
+
+
+def _own_reason(response: HTTPResponse) -> str:
+    """Return the reason phrase of a response if it is not the one that all servers give to the status."""
+    return "" if response.reason == responses.get(response.status) else response.reason
+
+
+def sentence_of(body: bytes) -> str:
+    """Return the message of an error's body, XML or JSON, without the id of the request; "" if there is none."""
+    try:
+        if body.lstrip().startswith(b"{"):
+            message = json.loads(body)["odata.error"]["message"]["value"]
+        else:
+            root = _document(body)
+            found = None if root is None else root.find("{*}Message")
+            found = root.find("{*}message") if found is None and root is not None else found
+            message = "" if found is None else found.text or ""
+    except (CommandError, ValueError, LookupError, TypeError):
+        return ""
+    return str(message).partition("\n")[0].strip()[:_SENTENCE_CHARACTERS_MAX]
 
 
 def _document(body: bytes) -> ET.Element | None:
