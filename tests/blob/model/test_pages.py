@@ -12,6 +12,7 @@ from lazulite.blob.model.byte_range import PAGE_BYTES
 from lazulite.blob.model.page_ranges import PageRange, append_ranges, changed_ranges, written_ranges
 from lazulite.blob.model.pages import (
     SEGMENT_BYTES,
+    Cleared,
     Extent,
     Segment,
     as_of,
@@ -252,3 +253,16 @@ def test_a_malformed_row_is_rejected() -> None:
     for wrong in (b"", b"\2" + value[1:], value[:-1]):
         with pytest.raises(ValueError, match="not a segment"):
             read_segment(wrong)
+
+
+def test_the_bytes_of_rows_stay() -> None:
+    """The first is a row as all releases write it, the second one with cleared ranges behind its bytes."""
+    first = bytes.fromhex("01 03000000 01000000 00020000 00040000 02000000 0000000000000000 00000000") + b"x" * 512
+    segment = Segment(3, (Extent(512, 1024, 2, None, 0),), b"x" * 512)
+    assert (read_segment(first), segment.to_bytes()) == (segment, first)
+    second = first + bytes.fromhex("00040000 00060000 03000000")
+    cleared = replace(segment, cleared=(Cleared(1024, 1536, 3),))
+    assert (read_segment(second), cleared.to_bytes()) == (cleared, second)
+    for value in (first[:-1], second[:-1], second + b"x"):
+        with pytest.raises(ValueError, match="not a segment"):
+            read_segment(value)

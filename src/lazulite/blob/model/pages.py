@@ -237,15 +237,10 @@ def read_segment(value: bytes | None) -> Segment:
     extents = tuple(
         Extent(start, stop, epoch, content - 1 if content else None, at) for start, stop, epoch, content, at in packed
     )
-    if version != _VERSION or len(extents) != count:
-        raise ValueError("not a segment")
     at = end + sum(each.stop - each.start for each in extents if each.content is None)
-    if at >= len(value):
-        return Segment(since, extents, value[end:])
-    try:
-        return Segment(since, extents, value[end:at], tuple(map(Cleared._make, _CLEARED.iter_unpack(value[at:]))))
-    except StructError as error:
-        raise ValueError("not a segment") from error
+    if version != _VERSION or len(extents) != count or (len(value) - at) % _CLEARED.size or at > len(value):
+        raise ValueError("not a segment")
+    return Segment(since, extents, value[end:at], tuple(map(Cleared._make, _CLEARED.iter_unpack(value[at:]))))
 
 
 _EMPTY = Segment()
