@@ -12,7 +12,7 @@ ROLES = {role.flag: role.actions for role in BLOB_ROLES}
 READER, CONTRIBUTOR, OWNER = "blob-reader", "blob-contributor", "blob-owner"
 TABLE: list[tuple[Requirement, str, str, str, str]] = [
     # requirement, types and letters of an account SAS, letters of a service SAS, roles
-    (may.ACCOUNT_INFORMATION, "sco", "r", "r", ""),
+    (may.ACCOUNT_INFORMATION, "sco", LETTERS, LETTERS, " ".join(ROLES)),
     (may.LIST_CONTAINERS, "s", "l", "", f"{READER} {CONTRIBUTOR} {OWNER}"),
     (may.FIND_IN_ACCOUNT, "o", "f", "", OWNER),
     (may.BATCH, "sco", LETTERS, "", f"{CONTRIBUTOR} {OWNER}"),

@@ -249,6 +249,31 @@ async def test_a_user_delegates(world: World) -> None:
     assert await world.code("GET", BLOB, token) == "AuthenticationFailed"
 
 
+async def test_the_rejection_of_a_delegated_token_says_why(world: World) -> None:
+    key = await world.delegation_key(READER)
+    token = blob_sas("r", account_key=None, user_delegation_key=key)
+
+    async def detail(query: str) -> str:
+        response = await world.ask("GET", BLOB, query)
+        assert response.error_code == "AuthenticationFailed"
+        return response.body.decode().partition("<AuthenticationErrorDetail>")[2].partition("</")[0]
+
+    text = await detail(token.replace("sp=r", "sp=rw"))
+    start = f"Signature did not match. String to sign used was rw\n\n2030-01-01T01:00:00Z\n/blob/{NAME}/{BLOB}\n"
+    assert text.startswith(start + f"{key.signed_oid}\n{key.signed_tid}\n")
+    assert str(key.value) not in text
+    world.now = EXPIRY + timedelta(seconds=1)
+    assert await detail(token) == (
+        "Signed expiry time [Tue, 01 Jan 2030 01:00:00 GMT] must be after signed start time "
+        "[Tue, 01 Jan 2030 01:00:01 GMT]"
+    )
+    late = blob_sas("r", account_key=None, user_delegation_key=key, expiry=EXPIRY + timedelta(days=1))
+    assert await detail(late) == (
+        "Signature not valid in the specified key time frame: Start [Tue, 01 Jan 2030 00:00:00 GMT] - "
+        "Expiry [Tue, 01 Jan 2030 01:00:00 GMT] - Current [Tue, 01 Jan 2030 01:00:01 GMT]"
+    )
+
+
 async def test_a_delegated_token_for_one_user(world: World) -> None:
     key = await world.delegation_key(READER)
     token = blob_sas("r", account_key=None, user_delegation_key=key, user_delegation_oid="guest")
