@@ -7,7 +7,7 @@ import pytest
 
 from lazulite.auth.accounts.account import DEVELOPMENT_ACCOUNT
 from lazulite.blob.auth.sas import BlobSas, sign_blob_sas
-from lazulite.blob.names import BLOB_NAME_MAX, is_addressable, normal_path
+from lazulite.blob.names import BLOB_NAME_MAX
 
 from .world import ACCOUNT, CONTAINER, VERSION, Answer, World, opened, stored_names, token
 
@@ -76,39 +76,3 @@ async def test_the_name_takes_part_in_the_permission(world: World) -> None:
     assert (await read("b.", "b.")).status == 200
     assert (await read("b.", "b")).status == 403
     assert (await read("a\\b", "a/b")).status == 403
-
-
-def test_the_names_that_paths_have() -> None:
-    assert [name for name in NAMES if is_addressable(CONTAINER, name)] == []
-    assert is_addressable(CONTAINER, "a/b")
-    assert not is_addressable("$root", "a/b")
-    assert is_addressable("$root", "a")
-
-
-@pytest.mark.parametrize(
-    ("path", "normal"),
-    [
-        ("", ""),
-        (".", ""),
-        ("..", ""),
-        ("../..", ""),
-        ("./a", "a"),
-        ("../a", "a"),
-        ("a/..", ""),
-        ("a/.", "a/"),
-        ("a/b/..", "a/"),
-        ("a/../..", ""),
-        ("a//..", "a/"),
-        ("a//../b", "a/b"),
-        ("a/./../b", "b"),
-        ("a\\..\\b", "b"),
-        ("a/...", "a/"),
-        ("a/..b", "a/..b"),
-        ("a./b", "a./b"),
-        ("...", ""),
-        ("a/b\\", "a/b/"),
-    ],
-)
-def test_normal_paths(path: str, normal: str) -> None:
-    assert normal_path(path) == normal
-    assert normal_path(normal) == normal

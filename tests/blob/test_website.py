@@ -94,6 +94,37 @@ async def test_names_are_percent_decoded_once_and_ranges_and_conditions_count(si
     assert (beyond.status_code, beyond.headers["content-range"]) == (416, "bytes */10")
 
 
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        ("docs%5Cindex.html", "docs/index.html"),
+        ("docs%5C", "docs/index.html"),
+        ("docs/%2E", "docs/index.html"),
+        ("x/%2E%2E/home.html", "home.html"),
+        ("home.html.", "home.html"),
+        ("%2E%2E/home.html", "home.html"),
+        ("docs/%2E%2E", "index.html"),
+    ],
+)
+async def test_a_path_is_read_as_in_the_blob_service(site: Site, path: str, name: str) -> None:
+    await site.enable()
+    answer = await site.get(path)
+    assert (answer.status_code, answer.content) == (200, PAGES[name])
+
+
+async def test_no_path_leaves_the_website(site: Site) -> None:
+    await site.enable()
+    await site.put("private", query="restype=container")
+    await site.put("private/secret", b"secret", x_ms_blob_type="BlockBlob")
+    for path in (
+        "%2E%2E/private/secret",
+        "..%5Cprivate%5Csecret",
+        "%2E%2E%2Fprivate%2Fsecret",
+        "x/%2E%2E/%2E%2E/private/secret",
+    ):
+        assert (await site.get(path)).status_code == 404
+
+
 @pytest.mark.parametrize("path", ["missing.html", "docs", "Index.html", "docs/docs/"])
 async def test_a_miss_has_the_status_404_and_the_page_for_it(site: Site, path: str) -> None:
     await site.enable()

@@ -171,6 +171,7 @@ def test_a_blob_is_moved(docs: ContainerClient, run: Run) -> None:
     assert moved.download_blob().readall() == b"x"
     assert (properties.metadata, properties.blob_tier) == ({"colour": "red"}, "Cool")
     assert moved.get_blob_tags() == tags
+    assert "sig=" not in (properties.copy.source or "")
     assert [each.name for each in docs.list_blobs()] == ["c"]
 
 

@@ -120,6 +120,8 @@ def test_a_blob_token() -> None:
     assert blob_fields(given, "photos/a%20b/%C3%A9").is_signed_by(ACCOUNT)
     assert not blob_fields(given, "photos/a").is_signed_by(ACCOUNT)
     assert (given["sr"], given["sp"], given["rscd"]) == ("b", "rt", "inline")
+    given = token("blob", "photos/a\\b.", "--sp", "r", "--se", "1h")
+    assert blob_fields(given, "photos/a/b").is_signed_by(ACCOUNT)
 
 
 @pytest.mark.parametrize(

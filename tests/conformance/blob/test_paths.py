@@ -169,6 +169,22 @@ def test_the_path_that_it_names_may_be_signed(container: Container, blob_endpoin
     assert send(container, "GET", path, signer=signer).code == (403, "AuthenticationFailed")
 
 
+def test_a_name_in_the_query(container: Container, blob_endpoint: Endpoint) -> None:
+    """Lazulite's own way to names that no path has. It reads and deletes, and a SAS has to be for that name."""
+    put(container, "a/b", b"pea").expect(201)
+    query = "lazulite-name=a%2Fb"
+    assert container.send("GET", query=query).expect(200).body == b"pea"
+    assert container.send("GET", query="lazulite-name=a%5Cb").code == (404, "BlobNotFound")
+    headers = {"x-ms-blob-type": "BlockBlob"}
+    answer = container.send("PUT", query="lazulite-name=a%5Cb", body=b"x", headers=headers)
+    assert answer.code == (400, "InvalidQueryParameterValue")
+    token = blob_sas(blob_endpoint, container.name, "b")
+    assert container.send("GET", query=f"{query}&{token}", signer=anonymous).code == (403, "AuthenticationFailed")
+    token = blob_sas(blob_endpoint, container.name, "a/b")
+    container.send("DELETE", query=f"{query}&{token}", signer=anonymous).expect(202)
+    assert names_of(container.list()) == []
+
+
 def source_headers(endpoint: Endpoint, container: Container, path: str) -> dict[str, str]:
     """Return the headers that name a blob as a source, with a SAS for its name."""
     token = blob_sas(endpoint, container.name, SPELLINGS[path])
