@@ -8,6 +8,7 @@ from pathlib import Path
 from types import ModuleType
 
 from lazulite.auth.sas.terms import SIGNED_VERSION
+from lazulite.blob import response_versions
 from lazulite.blob import versions as blob_versions
 from lazulite.blob.auth import versions as blob_credential_versions
 from lazulite.cli import service_client
@@ -48,6 +49,22 @@ def test_the_page_has_the_rows_of_the_table() -> None:
     assert [row for row in table_rows(PAGE) if row[0][:2] == "20"] == sorted(found, key=itemgetter(0))
 
 
+def test_the_page_has_the_headers_and_elements_of_blobs() -> None:
+    found = [[f"`{name}`", "response header", since, ""] for name, since in response_versions.HEADERS.items()]
+    for (operation, name), since in response_versions.LATER_HEADERS.items():
+        found.append([f"`{name}`", f"response header of {operation}", since, ""])
+    for what, versions in (
+        ("element of a blob", response_versions.BLOB_ELEMENTS),
+        ("element of a snapshot", response_versions.SNAPSHOT_ELEMENTS),
+        ("element of a container", response_versions.CONTAINER_ELEMENTS),
+        ("word of `include` of blobs", response_versions.BLOB_INCLUDES),
+        ("word of `include` of containers", response_versions.CONTAINER_INCLUDES),
+    ):
+        found += [[f"`{name}`", what, since, ""] for name, since in versions.items()]
+    found += [[f"`{name}`", "element of a list", "", until] for name, until in response_versions.ENDED_ELEMENTS.items()]
+    assert sorted(row for row in table_rows(PAGE) if len(row) == 4 and row[0].startswith("`")) == sorted(found)
+
+
 def test_the_page_has_the_versions_of_requests_that_name_none() -> None:
     text = " ".join(page_text(PAGE).split())
     assert f"names none of them gets {version.NEWEST} if" in text
@@ -58,7 +75,7 @@ def test_no_version_stands_anywhere_else_in_the_code() -> None:
     known = {row[0] for module in MODULES for row in changes(module)} - SENT
     root = path_of(version).parent.parent
     for path in root.rglob("*.py"):
-        if path in map(path_of, MODULES):
+        if path in map(path_of, (*MODULES, response_versions)):
             continue
         strings = {
             node.value

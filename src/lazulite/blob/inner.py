@@ -4,6 +4,7 @@ from collections.abc import Awaitable
 from typing import Generic, Protocol, TypeVar
 
 from lazulite.auth.grant import Grant
+from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import Request, Response
 from lazulite.protocol.version import RequestVersion
 
@@ -15,6 +16,10 @@ class Kernel(Protocol[CallT_co]):
 
     def respond(self, request: Request, version: RequestVersion) -> Awaitable[Response]:
         """Respond to a request that a version governs."""
+        ...
+
+    def reject(self, request: Request, error: ServiceError) -> Response:
+        """Return the response to a request that does not run."""
         ...
 
     def admit(self, request: Request, grant: Grant | None = None) -> Awaitable[CallT_co]:

@@ -46,12 +46,14 @@ from lazulite.blob.payload import block_list
 from lazulite.blob.payload.batch import BODY_BYTES_MAX
 from lazulite.blob.payload.service_properties import BLOB_PARTS
 from lazulite.blob.resource import Kind
+from lazulite.blob.response_versions import known_headers
 from lazulite.blob.transfers.sources import SOURCE
 from lazulite.blob.transfers.structured_body import framing_bytes
-from lazulite.blob.versions import CONTAINER_FIND_SINCE, TAGS_SINCE
+from lazulite.blob.versions import CONTAINER_BATCH_SINCE, CONTAINER_FIND_SINCE, TAGS_SINCE
 from lazulite.protocol.errors import ServiceError
+from lazulite.protocol.message import Response
 from lazulite.service.account_operations import AccountOperations
-from lazulite.service.responses import NO_CACHE, XML_TYPE
+from lazulite.service.responses import XML_TYPE
 from lazulite.service.routing import PAGE, XML_BODY, Operation, Route, Routes, component_of, unknown_component
 from lazulite.service.user_delegation import UserDelegation
 
@@ -61,7 +63,7 @@ _ACCOUNT = AccountOperations(
     service="Blob",
     logging_versions=("1.0", "2.0"),
     own_parts=BLOB_PARTS,
-    read_headers=(XML_TYPE, NO_CACHE),
+    read_headers=(XML_TYPE,),
     before_update=create_website,
 )
 
@@ -158,6 +160,7 @@ _TABLE: tuple[Route[Call], ...] = (
         "BlobBatch",
         run_batch,
         requires=may.CONTAINER_BATCH,
+        since=CONTAINER_BATCH_SINCE,
         body=BODY_BYTES_MAX,
     ),
     Route(
@@ -343,6 +346,17 @@ def _with_preconditions(route: Route[Call]) -> Route[Call]:
     return replace(route, run=run)
 
 
+def _with_known_headers(route: Route[Call]) -> Route[Call]:
+    """Let a route take from its responses the headers that the version of a request does not know."""
+
+    async def run(call: Call) -> Response:
+        response = await route.run(call)
+        response.headers = known_headers(response.headers, route.operation, call.version)
+        return response
+
+    return replace(route, run=run)
+
+
 class _Routes(Routes[Call]):
     """The routes; an account has no address of its own, only its parts have (§33)."""
 
@@ -356,9 +370,11 @@ class _Routes(Routes[Call]):
         return super().rejection(call, component)
 
 
-ROUTES: Routes[Call] = _Routes(
-    *(_with_preconditions(_with_checksums(_of_current(form))) for route in _TABLE for form in _forms(route))
-)
+def _whole(route: Route[Call]) -> Route[Call]:
+    return _with_known_headers(_with_preconditions(_with_checksums(_of_current(route))))
+
+
+ROUTES: Routes[Call] = _Routes(*(_whole(form) for route in _TABLE for form in _forms(route)))
 
 
 def component(call: Call) -> str:

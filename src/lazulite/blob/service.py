@@ -1,5 +1,7 @@
 """The Blob service: its definition, for the kernel that all services share."""
 
+from http import HTTPStatus
+
 from lazulite.blob.auth.credentials import BLOB_CREDENTIALS
 from lazulite.blob.auth.public_access import BlobPublicAccess
 from lazulite.blob.call import Call, Context, make_call, make_context
@@ -11,11 +13,23 @@ from lazulite.blob.storage.uploads import UPLOADS_SPACE
 from lazulite.blob.storage.verification import CONTAINERS_SPACE
 from lazulite.blob.website import Website
 from lazulite.protocol.addressing import Addressing
+from lazulite.protocol.message import Response
 from lazulite.service.definition import ServiceDefinition, ServiceDependencies
 from lazulite.service.kernel import ServiceKernel
+from lazulite.service.rejection import Rejection, reject_in_xml
+from lazulite.service.responses import XML_TYPE
 
 SERVER = "Windows-Azure-Blob/1.0 Microsoft-HTTPAPI/2.0"
 """Some SDKs look at it."""
+
+
+def _reject(rejection: Rejection) -> Response:
+    """Return a rejection. The 304 of Get Page Ranges has the type of the body that it lacks (recorded, §38.2)."""
+    response = reject_in_xml(rejection)
+    if response.status == HTTPStatus.NOT_MODIFIED and rejection.request.record.operation == "GetPageRanges":
+        response.headers.insert(0, XML_TYPE)
+    return response
+
 
 BLOB: ServiceDefinition[Context, Resource, Call] = ServiceDefinition(
     name="blob",
@@ -26,6 +40,7 @@ BLOB: ServiceDefinition[Context, Resource, Call] = ServiceDefinition(
     make_context=make_context,
     make_call=make_call,
     component=component,
+    reject=_reject,
     messages=MESSAGES,
     public_access=lambda context: BlobPublicAccess(context.catalog.public_access),
     spaces=(CONTAINERS_SPACE, UNTIDY_SPACE, UPLOADS_SPACE),

@@ -8,6 +8,7 @@ was found, its permission checked, and its length compared with the route's boun
 """
 
 from collections.abc import Mapping, Sequence
+from http import HTTPStatus
 from typing import Generic
 
 from lazulite.auth.accounts.account import Account
@@ -21,7 +22,7 @@ from lazulite.protocol.fields import Fields
 from lazulite.protocol.message import Request, Response
 from lazulite.protocol.query_string import parse_query_string
 from lazulite.protocol.timeout import REQUEST_SECONDS_MAX, read_timeout
-from lazulite.protocol.version import CORS_SINCE, NEWEST, RequestVersion, resolve_version
+from lazulite.protocol.version import CORS_SINCE, ERROR_CODE_SINCE, NEWEST, UNSTATED, RequestVersion, resolve_version
 from lazulite.service import cors
 from lazulite.service.common_fields import CommonFields
 from lazulite.service.definition import CallT, ContextT, ResourceT, ServiceDefinition, ServiceDependencies
@@ -285,10 +286,11 @@ class ServiceKernel(Generic[ContextT, ResourceT, CallT]):
         self, request: Request, parameters: Mapping[str, str], version: RequestVersion, error: ServiceError
     ) -> Response:
         error.reword(self._definition.messages)
-        headers = [("x-ms-error-code", error.code), *error.headers]
+        governing = version.governing or NEWEST
+        headers = [("x-ms-error-code", error.code)] if governing >= ERROR_CODE_SINCE else []
+        headers += error.headers
         if error.status == 401:
             headers.append(("WWW-Authenticate", self._authenticator.challenge(request.scheme, version)))
-        governing = version.governing or NEWEST
         return self._definition.reject(Rejection(error, request, parameters, governing, headers, self._context.time()))
 
     def _finish(
@@ -299,10 +301,17 @@ class ServiceKernel(Generic[ContextT, ResourceT, CallT]):
             response.opening += self._common.lines(request, version.governing, now)
         else:
             rejected = response.error_code in CREDENTIAL_REJECTIONS
-            response.headers += self._common.pairs(request, version.governing, now, credentials_rejected=rejected)
+            shown = "" if response.error_code and _hides_version(request, version, response) else version.governing
+            response.headers += self._common.pairs(request, shown, now, credentials_rejected=rejected)
         if rules and not version.is_stated_before(CORS_SINCE):
             names = [name for name, _ in response.fields()]
             response.headers += cors.response_headers(rules, request.headers.get("origin"), request.method, names)
+
+
+def _hides_version(request: Request, version: RequestVersion, response: Response) -> bool:
+    """Tell whether a rejection has no `x-ms-version`: a 404 without credentials and a version (§32.2)."""
+    is_anonymous = "authorization" not in request.headers
+    return response.status == HTTPStatus.NOT_FOUND and is_anonymous and version == ("", UNSTATED)
 
 
 async def _receive_body(request: Request, route: Route[CallT]) -> None:

@@ -59,16 +59,15 @@ class Pair:
 
     def __init__(self, version: str, *, with_metadata: bool) -> None:
         self.calls = 0
-        self._version = version
         self._with_metadata = with_metadata
         self._rows = RowWriter(BlobPage(base="http://h/acc/", container="c", sent=[], version=version))
-        self.fast = CurrentBlobs(self.write, version, with_metadata=with_metadata)
+        self.fast = CurrentBlobs(self.write, with_metadata=with_metadata)
 
     def write(self, name: str, blob: Blob) -> str:
         self.calls += 1
         if blob.deleted:
             return ""
-        row = listed_blob(name, blob, self._version, NOW, is_base=True, with_copy=True)
+        row = listed_blob(name, blob, NOW, is_base=True, with_copy=True)
         row.metadata = blob.metadata if self._with_metadata else ()
         return self._rows.row(row)
 

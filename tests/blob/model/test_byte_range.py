@@ -25,8 +25,13 @@ from lazulite.protocol.errors import ServiceError
     ],
 )
 def test_other_ranges_are_ignored_by_reads(text: str, expected: ByteRange | None) -> None:
-    assert read_range({"range": text}) == read_range({"x-ms-range": text, "range": "bytes=7-8"} if text else {})
-    assert read_range({"range": text}) == expected
+    both = {"x-ms-range": text, "range": "bytes=7-8"} if text else {}
+    assert read_range({"range": text}, "2011-08-18") == read_range(both, "2011-08-18") == expected
+
+
+def test_ranges_of_old_versions_have_an_end() -> None:
+    assert read_range({"range": "bytes=5-"}, "2009-09-19") is None
+    assert read_range({"range": "bytes=5-6"}, "2009-09-19") == ByteRange(5, 7)
 
 
 @given(st.integers(0, 20), st.none() | st.integers(1, 20), st.integers(0, 20))

@@ -1,8 +1,12 @@
 """Pages of containers."""
 
+import pytest
+
 from lazulite.blob.payload.container_listing import ListedContainer, write_containers
+from lazulite.blob.response_versions import CONTAINER_ELEMENTS
 from lazulite.protocol.steps import finish
 from tests.blob.payload.steps import steps_of
+from tests.blob.test_response_versions import day_before
 
 BASE = "http://127.0.0.1:10000/acc/"
 PLAIN = {
@@ -25,6 +29,8 @@ def test_a_page_to_the_byte() -> None:
         f'{START}ServiceEndpoint="{BASE}"><Prefix>a</Prefix><Containers><Container><Name>c</Name><Properties>'
         '<Last-Modified>Mon, 17 Jun 2019 23:55:48 GMT</Last-Modified><Etag>"0x8D6"</Etag>'
         "<LeaseStatus>unlocked</LeaseStatus><LeaseState>available</LeaseState><PublicAccess>blob</PublicAccess>"
+        "<DefaultEncryptionScope>$account-encryption-key</DefaultEncryptionScope>"
+        "<DenyEncryptionScopeOverride>false</DenyEncryptionScopeOverride>"
         "<HasImmutabilityPolicy>false</HasImmutabilityPolicy><HasLegalHold>false</HasLegalHold></Properties>"
         "<Metadata><K>v</K></Metadata></Container></Containers><NextMarker>/acc/d</NextMarker></EnumerationResults>"
     )
@@ -56,6 +62,16 @@ def test_old_lists_have_urls() -> None:
     assert f'{START}AccountName="{BASE}">' in old
     assert f"<Name>c</Name><Url>{BASE}c</Url><Properties>" in old
     assert "HasLegalHold" not in old
+
+
+FULL = PLAIN | {"LeaseDuration": "fixed", "DeletedTime": "Tue", "RemainingRetentionDays": "6"}
+
+
+@pytest.mark.parametrize(("element", "since"), CONTAINER_ELEMENTS.items())
+def test_elements_that_a_version_knows(element: str, since: str) -> None:
+    row = ListedContainer("c", FULL, deleted_version="01D6EFFE3CFFC228")
+    assert f"<{element}>" in page(row, version=since)
+    assert f"<{element}>" not in page(row, version=day_before(since))
 
 
 def test_a_long_page_is_written_in_steps() -> None:

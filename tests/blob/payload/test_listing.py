@@ -1,5 +1,6 @@
 """Pages of blobs: order of elements, encoded names, versions of the protocol."""
 
+import re
 from collections.abc import Iterable
 from xml.etree.ElementTree import Element, fromstring
 
@@ -8,7 +9,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lazulite.blob.payload.listing import PROPERTIES, BlobPage, ListedBlob, ListedPrefix, RowWriter, write_page
+from lazulite.blob.response_versions import BLOB_ELEMENTS, SNAPSHOT_ELEMENTS
 from lazulite.engine.key_encoding import encode_text
+from tests.blob.test_response_versions import day_before
 
 NEWEST = "2026-10-06"
 BASE = "http://127.0.0.1:10000/acc/"
@@ -122,6 +125,35 @@ def test_any_text_makes_a_document(name: str, text: str, metadata: dict[str, str
     assert found.findtext("Name") == name or not name.isprintable()
     assert found.findtext("Properties/CopySource") == text or not text.isprintable()
     assert len(found.findall("Metadata/*")) == len(metadata)
+
+
+FULL = dict.fromkeys(PROPERTIES, "x") | {"BlobType": "BlockBlob"}
+
+
+def full(snapshot: str = "") -> ListedBlob:
+    row = ListedBlob("b", FULL, snapshot, version="v", is_current=True, is_deleted=True, has_versions_only=True)
+    row.tags = {"a": "1"}
+    return row
+
+
+@pytest.mark.parametrize(("element", "since"), BLOB_ELEMENTS.items())
+def test_elements_that_a_version_knows(element: str, since: str) -> None:
+    assert re.search(f"<{element}( /)?>", blob(full(), since))
+    if element != "Tags":  # Nothing makes them for a version that does not know the word of `include`.
+        assert not re.search(f"<{element}( /)?>", blob(full(), day_before(since)))
+
+
+@pytest.mark.parametrize(("element", "since"), SNAPSHOT_ELEMENTS.items())
+def test_elements_that_a_snapshot_has_later(element: str, since: str) -> None:
+    assert f"<{element}>" in blob(full("2019-06-17T23:55:48.8621956Z"), since)
+    assert f"<{element}>" not in blob(full("2019-06-17T23:55:48.8621956Z"), day_before(since))
+    assert f"<{element}>" in blob(full(), day_before(since))
+
+
+def test_an_old_deleted_blob_has_an_empty_lease() -> None:
+    deleted = ListedBlob("b", {name: text for name, text in BLOCK.items() if name != "LeaseState"}, is_deleted=True)
+    assert "<LeaseStatus /></Properties>" in blob(deleted, "2018-03-28")
+    assert "LeaseStatus" not in blob(deleted, "2018-11-09")
 
 
 def _element(markup: str) -> Element:

@@ -1,7 +1,7 @@
 """The headers of responses that tell of a blob. Source: reference §32.2, §37."""
 
 from lazulite.blob.leasing import lease_facts
-from lazulite.blob.model.blob import Blob, BlobType
+from lazulite.blob.model.blob import SMART, Blob, BlobType
 from lazulite.blob.times import write_time
 from lazulite.protocol.http_date import format_http_date
 from lazulite.protocol.metadata import metadata_headers
@@ -20,7 +20,7 @@ _CONTENT = (
 )
 _MD5 = 3
 _TIER = "Hot"
-"""Of a block blob whose tier was never set."""
+"""Of a block blob whose tier was never set, and within the tier Smart."""
 
 
 def version_of(blob: Blob) -> Pairs:
@@ -75,16 +75,18 @@ def describe(blob: Blob, now: int | None, *, is_current: bool, is_range: bool) -
 
 
 def tier_of(blob: Blob) -> Pairs:
-    """Return the headers about the tier; only block blobs, and page blobs whose tier was set, have one."""
+    """Return the headers about the tier; only block blobs, and page blobs whose tier was set, have one (§45)."""
     if blob.tier:
         pairs = [("x-ms-access-tier", blob.tier)]
+        if blob.tier == SMART:
+            pairs.append(("x-ms-smart-access-tier", _TIER))
         if blob.tier_changed:
             pairs.append(("x-ms-access-tier-change-time", format_http_date(blob.tier_changed)))
         if blob.archive is not None:
             pairs.append(("x-ms-archive-status", f"rehydrate-pending-to-{blob.archive.target.lower()}"))
             pairs.append(("x-ms-rehydrate-priority", blob.archive.priority))
         return pairs
-    if blob.type is BlobType.PAGE:
+    if blob.type is not BlobType.BLOCK:
         return []
     return [("x-ms-access-tier", _TIER), ("x-ms-access-tier-inferred", "true")]
 

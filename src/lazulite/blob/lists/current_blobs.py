@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 from lazulite.blob.model.blob import Blob, BlobType, ContentHeaders, etag_of, read_blob
 from lazulite.blob.payload.listing import is_plain, metadata_element
-from lazulite.blob.versions import CREATION_SINCE
 from lazulite.protocol.clock import TICKS_PER_SECOND
 from lazulite.protocol.http_date import format_http_date
 
@@ -55,13 +54,11 @@ class CurrentBlobs:
 
     Args:
         write: writes any blob.
-        version: of the request.
         with_metadata: whether metadata are shown.
     """
 
-    def __init__(self, write: Write, version: str, *, with_metadata: bool) -> None:
+    def __init__(self, write: Write, *, with_metadata: bool) -> None:
         self._write = write
-        self._has_shapes = version >= CREATION_SINCE
         self._with_metadata = with_metadata
         self._shapes: dict[tuple[object, ...], _Shape | None] = {}
         self._dates: dict[int, str] = {}
@@ -69,7 +66,7 @@ class CurrentBlobs:
     def write(self, names: Sequence[str], lines: Sequence[bytes]) -> list[str]:
         """Return the markup of some blobs, given the lines of their stored form; "" for each one that is not shown."""
         stored = b",".join(lines)
-        if not self._has_shapes or not is_plain(names) or any(special in stored for special in _SPECIAL):
+        if not is_plain(names) or any(special in stored for special in _SPECIAL):
             return [self._write_one(name, line) for name, line in zip(names, lines, strict=True)]
         found = _read_list(f"[{stored.decode()}]")
         return [
@@ -79,7 +76,7 @@ class CurrentBlobs:
 
     def _write_one(self, name: str, line: bytes) -> str:
         """Return the markup of one blob among some of which one has no shape."""
-        is_simple = self._has_shapes and is_plain([name]) and not any(special in line for special in _SPECIAL)
+        is_simple = is_plain([name]) and not any(special in line for special in _SPECIAL)
         text = self._write_found(name, _read_list(line.decode())) if is_simple else ""
         return text or self._write(name, read_blob(line))
 

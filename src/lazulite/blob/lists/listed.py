@@ -4,7 +4,6 @@ from lazulite.blob.headers.response import tier_of
 from lazulite.blob.leasing import lease_facts
 from lazulite.blob.model.blob import Blob, BlobType
 from lazulite.blob.payload.listing import ListedBlob
-from lazulite.blob.versions import CREATION_SINCE, PLAIN_LISTS_SINCE
 from lazulite.protocol.clock import TICKS_PER_DAY
 from lazulite.protocol.http_date import format_http_date
 
@@ -19,6 +18,7 @@ _CONTENT = (
 """The elements of `ContentHeaders`."""
 _TIER = {
     "x-ms-access-tier": "AccessTier",
+    "x-ms-smart-access-tier": "SmartAccessTier",
     "x-ms-access-tier-inferred": "AccessTierInferred",
     "x-ms-access-tier-change-time": "AccessTierChangeTime",
     "x-ms-archive-status": "ArchiveStatus",
@@ -41,25 +41,22 @@ def uncommitted_blob(name: str) -> ListedBlob:
     return ListedBlob(name, _UNCOMMITTED, is_committed=False)
 
 
-def listed_blob(name: str, blob: Blob, version: str, now: int, *, is_base: bool, with_copy: bool) -> ListedBlob:
+def listed_blob(name: str, blob: Blob, now: int, *, is_base: bool, with_copy: bool) -> ListedBlob:
     """Return a blob, with neither metadata nor tags.
 
     Args:
         name: of the blob.
         blob: itself, a snapshot or a version.
-        version: of the request.
         now: the time, in ticks.
         is_base: whether it is the blob itself.
         with_copy: whether the facts of its last copy are shown.
     """
     modified = format_http_date(blob.modified)
     found = {"Last-Modified": modified, "Etag": blob.etag, "Content-Length": str(blob.length)}
-    if version >= CREATION_SINCE:
-        found["Creation-Time"] = modified if blob.created == blob.modified else format_http_date(blob.created)
+    found["Creation-Time"] = modified if blob.created == blob.modified else format_http_date(blob.created)
     found |= {element: text for element, text in zip(_CONTENT, blob.headers, strict=True) if text}
     found["BlobType"] = blob.type.value
-    if is_base or version >= PLAIN_LISTS_SINCE:
-        found |= {_TIER[header]: text for header, text in tier_of(blob)}
+    found |= {_TIER[header]: text for header, text in tier_of(blob)}
     found["ServerEncrypted"] = "true"
     if blob.type is BlobType.PAGE:
         found["x-ms-blob-sequence-number"] = str(blob.sequence)

@@ -75,9 +75,7 @@ class _PageReader:
         self._time_slice = TimeSlice(context.limits.slice_seconds, context.monotonic)
         self._named = NamedBlobs(request, walk, self._time_slice, context.present())
         with_metadata = "metadata" in request.include
-        self._current = CurrentBlobs(
-            partial(_write_current, self._named, writer), request.version, with_metadata=with_metadata
-        )
+        self._current = CurrentBlobs(partial(_write_current, self._named, writer), with_metadata=with_metadata)
         self._shows_current_only = not request.include & _OF_OTHER_ROWS
 
     async def read(self) -> None:

@@ -120,8 +120,8 @@ class NamedBlobs:
         include = self._include
         if not self._request.shows_tags:
             blob = replace(blob, tags=())
-        version, now = self._request.version, self._now
-        listed = listed_blob(name, blob.at(now), version, now, is_base=is_base, with_copy="copy" in include)
+        now = self._now
+        listed = listed_blob(name, blob.at(now), now, is_base=is_base, with_copy="copy" in include)
         if "metadata" in include:
             listed.metadata = blob.metadata
         if "tags" in include and blob.tags:

@@ -47,6 +47,8 @@ class ContentHeaders(NamedTuple):
 NO_HEADERS = ContentHeaders()
 ARCHIVE = "Archive"
 """The tier whose blobs cannot be read."""
+SMART = "Smart"
+"""The tier that chooses another one for each blob. Here that is always Hot."""
 
 
 SHOWN_PARAMETERS = frozenset({"snapshot", "versionid", "sharesnapshot"})

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from lazulite.blob.versions import OPEN_RANGE_SINCE
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.header_errors import invalid_header, missing_header
 
@@ -34,9 +35,10 @@ class ByteRange(NamedTuple):
         return self.start, length if self.stop is None else min(self.stop, length)
 
 
-def read_range(headers: Mapping[str, str]) -> ByteRange | None:
+def read_range(headers: Mapping[str, str], version: str) -> ByteRange | None:
     """Return the range of a read; None for the whole blob. `x-ms-range` counts before `Range`."""
-    return _parse(headers.get("x-ms-range") or headers.get("range") or "")
+    found = _parse(headers.get("x-ms-range") or headers.get("range") or "")
+    return None if found is not None and found.stop is None and version < OPEN_RANGE_SINCE else found
 
 
 def require_page_range(headers: Mapping[str, str]) -> tuple[int, int]:

@@ -4,9 +4,10 @@ Each part is authorised by its own credentials and succeeds or fails alone. The 
 """
 
 from lazulite.blob.call import Call
-from lazulite.blob.payload.batch import PartFacts, PartRequest, batch_response, read_batch, write_part
+from lazulite.blob.payload.batch import PartFacts, PartRequest, batch_response, lacks_boundary, read_batch, write_part
 from lazulite.blob.resource import Kind, resource_of
 from lazulite.protocol.errors import ServiceError
+from lazulite.protocol.header_errors import invalid_header
 from lazulite.protocol.message import Request, Response
 from lazulite.protocol.query_string import parse_query_string
 from lazulite.protocol.version import RequestVersion
@@ -18,7 +19,10 @@ _VERSION = "x-ms-version"
 async def run_batch(call: Call) -> Response:
     """Run the parts of a batch, in their order."""
     sent, context = call.request, call.context
-    _, parts = await call.in_slices(read_batch(sent.headers.get("content-type", ""), sent.body))
+    content_type = sent.headers.get("content-type", "")
+    if lacks_boundary(content_type):
+        return batch_response([_reject_type(call, content_type)], context.random)
+    _, parts = await call.in_slices(read_batch(content_type, sent.body))
     if call.resource.kind is Kind.CONTAINER:
         _check_container(call, parts)
     time_slice = TimeSlice(context.limits.slice_seconds, context.monotonic)
@@ -35,6 +39,14 @@ async def run_batch(call: Call) -> Response:
         written.append(write_part(response, facts))
         await time_slice.checkpoint()
     return batch_response(written, context.random)
+
+
+def _reject_type(call: Call, content_type: str) -> bytes:
+    """Return the part that stands for all requests of a batch whose boundary is unknown (§44)."""
+    sent = call.request
+    request = Request(sent.method, sent.path, headers={_VERSION: call.version}, id=sent.id)
+    response = call.context.inner.kernel.reject(request, invalid_header("Content-Type", content_type))
+    return write_part(response, PartFacts(None, sent.id, call.version, ""))
 
 
 def _check_container(call: Call, parts: list[PartRequest]) -> None:

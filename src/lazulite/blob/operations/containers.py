@@ -12,7 +12,7 @@ from lazulite.protocol.header_errors import invalid_header
 from lazulite.protocol.http_date import format_http_date
 from lazulite.protocol.message import Response
 from lazulite.protocol.metadata import metadata_headers, read_metadata
-from lazulite.service.responses import NO_CACHE, XML_TYPE
+from lazulite.service.responses import XML_TYPE
 from lazulite.service.signed_identifiers import read_signed_identifiers, write_signed_identifiers
 
 CONTAINER_PERMISSIONS = "racwdxyltfmei"
@@ -75,7 +75,7 @@ async def set_metadata(call: Call) -> Response:
 async def get_acl(call: Call) -> Response:
     """Return the stored access policies."""
     container = await _readable(call)
-    headers = [XML_TYPE, NO_CACHE, *version_headers(container)]
+    headers = [XML_TYPE, *version_headers(container)]
     if container.public_access:
         headers.append((_PUBLIC, container.public_access))
     return Response(200, headers, write_signed_identifiers(container.policies))

@@ -15,7 +15,7 @@ from lazulite.blob.resource import Kind
 from lazulite.blob.storage.catalog import Container
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import Response
-from lazulite.service.responses import NO_CACHE, XML_TYPE
+from lazulite.service.responses import XML_TYPE
 from lazulite.service.time_slice import TimeSlice
 
 _WORDS = frozenset(("none", "versions"))
@@ -51,7 +51,7 @@ async def find_blobs(call: Call) -> Response:
     call.record.rows_scanned, call.record.rows_returned = scanned, len(rows)
     sent = echoed(parameters, _ECHOED, most)
     steps = write_found(call.address.base, sent, rows, following)
-    return Response(200, [XML_TYPE, NO_CACHE], b"".join(await call.in_slices(steps)))
+    return Response(200, [XML_TYPE], b"".join(await call.in_slices(steps)))
 
 
 async def _candidates(

@@ -16,13 +16,14 @@ from lazulite.blob.names import WEB, check_container_name
 from lazulite.blob.payload.container_listing import ListedContainer, write_containers
 from lazulite.blob.payload.listing import BlobPage, RowWriter, write_page
 from lazulite.blob.payload.marker import read_marker, write_marker
+from lazulite.blob.response_versions import BLOB_INCLUDES, CONTAINER_INCLUDES, known
 from lazulite.blob.storage.catalog import Container
-from lazulite.blob.versions import PLAIN_LISTS_SINCE
+from lazulite.blob.versions import EMPTY_PREFIX_SINCE
 from lazulite.protocol.clock import TICKS_PER_DAY
 from lazulite.protocol.http_date import format_http_date
 from lazulite.protocol.message import Response
 from lazulite.service.parameters import read_name_marker
-from lazulite.service.responses import NO_CACHE, XML_TYPE
+from lazulite.service.responses import XML_TYPE
 from lazulite.service.time_slice import TimeSlice
 
 _BLOB_WORDS = frozenset(
@@ -40,7 +41,6 @@ _REQUIREMENTS = {
 """Of the words of `include` that need more than `LIST`."""
 _CONTAINER_WORDS = frozenset(("metadata", "deleted", "system"))
 _ECHOED = (("Prefix", "prefix"), ("Marker", "marker"), ("MaxResults", "maxresults"), ("Delimiter", "delimiter"))
-_HEADERS = (XML_TYPE, NO_CACHE)
 
 
 async def list_blobs(call: Call) -> Response:
@@ -51,7 +51,8 @@ async def list_blobs(call: Call) -> Response:
     parameters = call.parameters
     listed = f"{call.resource.container}/{parameters.get('prefix', '')}"
     authorize(call.grant, LIST, listed)
-    most, include = read_most(parameters, BLOBS_OF_LIST_MAX), read_include(call.request, _BLOB_WORDS)
+    most = read_most(parameters, BLOBS_OF_LIST_MAX)
+    include = read_include(call.request, known(_BLOB_WORDS, BLOB_INCLUDES, call.version))
     for word, requirement in _REQUIREMENTS.items():
         if word in include:
             authorize(call.grant, requirement, listed)
@@ -76,13 +77,14 @@ async def list_blobs(call: Call) -> Response:
     page = await read_page(call.context, request, RowWriter(about))
     call.record.rows_scanned, call.record.rows_returned = page.scanned, page.entries
     marker = "" if page.next is None else write_marker(page.next)
-    return Response(200, list(_HEADERS), write_page(about, page.rows, marker))
+    return Response(200, [XML_TYPE], write_page(about, page.rows, marker))
 
 
 async def list_containers(call: Call) -> Response:
     """Return a page of the account's containers, in the order of their names."""
     parameters = call.parameters
-    most, include = read_most(parameters, CONTAINERS_MAX), read_include(call.request, _CONTAINER_WORDS)
+    most = read_most(parameters, CONTAINERS_MAX)
+    include = read_include(call.request, known(_CONTAINER_WORDS, CONTAINER_INCLUDES, call.version))
     start = read_name_marker(parameters, call.account, check_container_name, "OutOfRangeInput")
     rows: list[ListedContainer] = []
     following = ""
@@ -97,7 +99,7 @@ async def list_containers(call: Call) -> Response:
             rows.append(_listed_container(container, call.context.present(), with_metadata="metadata" in include))
     call.record.rows_scanned = call.record.rows_returned = len(rows)
     steps = write_containers(call.address.base, call.version, _sent(call, most), rows, marker=following)
-    return Response(200, list(_HEADERS), b"".join(await call.in_slices(steps)))
+    return Response(200, [XML_TYPE], b"".join(await call.in_slices(steps)))
 
 
 async def _containers(
@@ -136,4 +138,4 @@ def _listed_container(container: Container, now: int, *, with_metadata: bool) ->
 def _sent(call: Call, most: int) -> list[tuple[str, str]]:
     """Return elements for the parameters of a request, given how many entries a page has."""
     sent = echoed(call.parameters, _ECHOED, most)
-    return sent if call.version >= PLAIN_LISTS_SINCE else [pair for pair in sent if pair != ("Prefix", "")]
+    return sent if call.version >= EMPTY_PREFIX_SINCE else [pair for pair in sent if pair != ("Prefix", "")]

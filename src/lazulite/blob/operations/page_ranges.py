@@ -31,7 +31,7 @@ async def get_page_ranges(call: Call) -> Response:
     if blob.type is not BlobType.PAGE:
         raise ServiceError("InvalidBlobType")
     previous = await _previous(call, container.space, blob)
-    sent = read_range(call.request.headers)
+    sent = read_range(call.request.headers, call.version)
     start, stop = (0, blob.length) if sent is None or not blob.length else sent.within(blob.length)
     paged = "maxresults" in parameters
     most = read_number(parameters, "maxresults", RANGES_MAX, 1, RANGES_MAX)

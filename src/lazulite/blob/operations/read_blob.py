@@ -14,7 +14,6 @@ from lazulite.blob.storage.catalog import Container
 from lazulite.blob.transfers.digests import RANGE_HEADERS, Digests
 from lazulite.blob.transfers.reading import BlobContent
 from lazulite.blob.transfers.structured_body import BODY_HEADER, LENGTH_HEADER, StructuredContent, asks_for_structure
-from lazulite.blob.versions import TIER_ON_GET_SINCE
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.header_errors import invalid_header
 from lazulite.protocol.message import Response
@@ -36,11 +35,9 @@ async def get_blob(call: Call) -> Response:
     container = await call.container()
     row, blob = await _readable(call, container)
     online(blob)
-    found = read_range(call.request.headers)
+    found = read_range(call.request.headers, call.version)
     start, stop = (0, blob.length) if found is None else found.within(blob.length)
     headers = _described(call, blob, row, is_range=found is not None)
-    if call.version >= TIER_ON_GET_SINCE:
-        headers += tier_of(blob)
     if found is not None:
         headers.append(("Content-Range", f"bytes {start}-{stop - 1}/{blob.length}"))
     status = 200 if found is None else 206
@@ -102,7 +99,7 @@ async def get_properties(call: Call) -> Response:
     """Return everything about a blob but its bytes; their number is the Content-Length."""
     container = await call.container()
     row, blob = await _readable(call, container)
-    headers = _described(call, blob, row, is_range=False) + tier_of(blob)
+    headers = _described(call, blob, row, is_range=False)
     content = BlobContent(call.context, (container.space, call.resource.blob), blob, 0, blob.length)
     return Response(200, headers, content=content)
 
@@ -116,7 +113,7 @@ async def get_metadata(call: Call) -> Response:
 def _described(call: Call, blob: Blob, row: str, *, is_range: bool) -> list[tuple[str, str]]:
     """Return the headers of a row of the addressed blob."""
     now = call.context.present() if call.row == CURRENT else None
-    return describe(blob, now, is_current=row == CURRENT, is_range=is_range)
+    return describe(blob, now, is_current=row == CURRENT, is_range=is_range) + tier_of(blob)
 
 
 async def _readable(call: Call, container: Container) -> tuple[str, Blob]:

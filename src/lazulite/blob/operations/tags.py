@@ -11,14 +11,14 @@ from lazulite.blob.storage.tag_index import NOT_INDEXED, index_tags
 from lazulite.blob.transfers.digests import SET_BLOB_TAGS, take_in
 from lazulite.blob.transfers.receiving import digests_of
 from lazulite.protocol.message import Response
-from lazulite.service.responses import NO_CACHE, XML_TYPE
+from lazulite.service.responses import XML_TYPE
 
 
 async def get_tags(call: Call) -> Response:
     """Return the tags of a blob, snapshot or version."""
     blob = await call.find(await call.container())
     call.preconditions.allow_read(blob, call.context.present())
-    return Response(200, [XML_TYPE, NO_CACHE], write_tags(dict(blob.tags)))
+    return Response(200, [XML_TYPE], write_tags(dict(blob.tags)))
 
 
 async def set_tags(call: Call) -> Response:

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from lazulite.protocol.errors import REASONS, ServiceError
 from lazulite.protocol.message import Response
-from lazulite.protocol.multipart.parser import Head, read_parts
+from lazulite.protocol.multipart.parser import Head, boundary_of, read_parts
 from lazulite.protocol.query_string import parse_query_string
 from lazulite.protocol.steps import Steps
 from lazulite.service.routing import component_of
@@ -55,6 +55,12 @@ class PartFacts(NamedTuple):
     version: str
     client_id: str
     """The request's `x-ms-client-request-id`; "" if it has none."""
+
+
+def lacks_boundary(content_type: str) -> bool:
+    """Tell whether the type of a body is that of a batch, but names no boundary."""
+    media_type = content_type.partition(";")[0].strip().lower()
+    return media_type == "multipart/mixed" and boundary_of(content_type) is None
 
 
 def read_batch(content_type: str, body: bytes) -> Steps[tuple[PartKind, list[PartRequest]]]:

@@ -3,26 +3,23 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from lazulite.blob.versions import (
-    IMMUTABILITY_SINCE,
-    LIST_WITHOUT_URL_SINCE,
-    SCOPE_SINCE,
-    VERSION_IMMUTABILITY_SINCE,
-)
+from lazulite.blob.response_versions import CONTAINER_ELEMENTS, has_ended, known
+from lazulite.blob.versions import LIST_WITHOUT_URL_SINCE
 from lazulite.protocol.steps import Steps
 from lazulite.protocol.xml import document as xml
 from lazulite.protocol.xml.text import attribute
 
 _FACTS = ("Last-Modified", "Etag", "LeaseStatus", "LeaseState", "LeaseDuration", "PublicAccess")
-_CONSTANTS = (
-    (SCOPE_SINCE, "DefaultEncryptionScope", "$account-encryption-key"),
-    (SCOPE_SINCE, "DenyEncryptionScopeOverride", "false"),
-    (IMMUTABILITY_SINCE, "HasImmutabilityPolicy", "false"),
-    (IMMUTABILITY_SINCE, "HasLegalHold", "false"),
-    (VERSION_IMMUTABILITY_SINCE, "ImmutableStorageWithVersioningEnabled", "false"),
-)
-"""Properties that all containers have: the first version, the name, the value."""
+_CONSTANTS = {
+    "DefaultEncryptionScope": "$account-encryption-key",
+    "DenyEncryptionScopeOverride": "false",
+    "HasImmutabilityPolicy": "false",
+    "HasLegalHold": "false",
+    "ImmutableStorageWithVersioningEnabled": "false",
+}
+"""Properties that all containers have, with their values."""
 _DELETION = ("DeletedTime", "RemainingRetentionDays")
+_IDENTITY = ("Deleted", "Version")
 _ROWS_OF_A_STEP = 50
 
 
@@ -52,12 +49,12 @@ def write_containers(
         rows: in their order.
         marker: of the next page; "" if this is the last one.
     """
-    name, url = ("ServiceEndpoint", "") if version >= LIST_WITHOUT_URL_SINCE else ("AccountName", base)
+    name = "ServiceEndpoint" if version >= LIST_WITHOUT_URL_SINCE else "AccountName"
     parameters = "".join(xml.leaf(name, text) for name, text in sent)
-    constants = "".join(xml.leaf(name, text) for since, name, text in _CONSTANTS if version >= since)
+    writer = _ContainerWriter(base, version)
     written = []
     for number, row in enumerate(rows):
-        written.append(_container(row, url, constants))
+        written.append(writer.container(row))
         if number % _ROWS_OF_A_STEP == 0:
             yield
     listed = xml.element("Containers", *written)
@@ -65,16 +62,30 @@ def write_containers(
     return [xml.document(f"{root}</EnumerationResults>")]
 
 
-def _container(row: ListedContainer, url: str, constants: str) -> str:
-    identity = [xml.leaf("Name", row.name)]
-    if url:
-        identity.append(xml.leaf("Url", url + row.name))
-    if row.deleted_version:
-        identity += [xml.leaf("Deleted", "true"), xml.leaf("Version", row.deleted_version)]
-    properties = xml.element("Properties", _leaves(row, _FACTS), constants, _leaves(row, _DELETION))
-    pairs = (xml.leaf(name, text) for name, text in row.metadata)
-    metadata = [xml.element("Metadata", *pairs)] if row.metadata else []
-    return xml.element("Container", *identity, properties, *metadata)
+class _ContainerWriter:
+    """Writes the containers of a page, with the elements that its version knows."""
+
+    def __init__(self, base: str, version: str) -> None:
+        self._url = "" if has_ended("Url", version) else base
+        self._identity = known(_IDENTITY, CONTAINER_ELEMENTS, version)
+        self._facts = known(_FACTS, CONTAINER_ELEMENTS, version)
+        constants = known(_CONSTANTS, CONTAINER_ELEMENTS, version)
+        self._constants = "".join(xml.leaf(name, _CONSTANTS[name]) for name in constants)
+        self._deletion = known(_DELETION, CONTAINER_ELEMENTS, version)
+
+    def container(self, row: ListedContainer) -> str:
+        """Return the markup of a container."""
+        identity = [xml.leaf("Name", row.name)]
+        if self._url:
+            identity.append(xml.leaf("Url", self._url + row.name))
+        if row.deleted_version:
+            texts = {"Deleted": "true", "Version": row.deleted_version}
+            identity += [xml.leaf(name, texts[name]) for name in self._identity]
+        facts, deletion = _leaves(row, self._facts), _leaves(row, self._deletion)
+        properties = xml.element("Properties", facts, self._constants, deletion)
+        pairs = (xml.leaf(name, text) for name, text in row.metadata)
+        metadata = [xml.element("Metadata", *pairs)] if row.metadata else []
+        return xml.element("Container", *identity, properties, *metadata)
 
 
 def _leaves(row: ListedContainer, names: Sequence[str]) -> str:

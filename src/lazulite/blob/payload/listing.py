@@ -12,13 +12,8 @@ from urllib.parse import quote
 
 from lazulite.blob.model.tags import Tags
 from lazulite.blob.payload.tags import tags_element
-from lazulite.blob.versions import (
-    CRC64_SINCE,
-    ENCODED_NAMES_SINCE,
-    LIST_WITHOUT_URL_SINCE,
-    PLAIN_LISTS_SINCE,
-    REPLICATION_SINCE,
-)
+from lazulite.blob.response_versions import BLOB_ELEMENTS, SNAPSHOT_ELEMENTS, has_ended, known
+from lazulite.blob.versions import ENCODED_NAMES_SINCE, LIST_WITHOUT_URL_SINCE
 from lazulite.engine.key_encoding import decode_text
 from lazulite.protocol.xml import document as xml
 from lazulite.protocol.xml.text import attribute, content, escaped, is_name, is_text
@@ -43,6 +38,7 @@ PROPERTIES = (
     "x-ms-blob-sequence-number",
     "BlobType",
     "AccessTier",
+    "SmartAccessTier",
     "AccessTierInferred",
     "AccessTierChangeTime",
     "ArchiveStatus",
@@ -67,6 +63,8 @@ PROPERTIES = (
 )
 """The elements of a blob's properties, in their order."""
 
+_IDENTITY = ("Snapshot", "VersionId", "IsCurrentVersion", "Deleted", "HasVersionsOnly")
+"""The elements between a name and the properties, in their order."""
 _SPECIAL = re.compile("[&<>\r\0-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 """What does not stand for itself in a document."""
 _SPECIAL_BYTES = bytes(byte for byte in range(128) if _SPECIAL.match(chr(byte)))
@@ -149,10 +147,13 @@ class RowWriter:
     def __init__(self, page: BlobPage) -> None:
         version = page.version
         self._encodes_names = version >= ENCODED_NAMES_SINCE
-        self._empty = tuple(name for name in CONTENT_PROPERTIES if name != "Content-CRC64" or version >= CRC64_SINCE)
-        self._empty_of_deleted = (*self._empty, *(() if version >= PLAIN_LISTS_SINCE else ("LeaseStatus",)))
-        self._replication = "<OrMetadata />" if version >= REPLICATION_SINCE else ""
-        self._url = "" if version >= LIST_WITHOUT_URL_SINCE else f"{page.base}{page.container}/"
+        self._known = known(PROPERTIES, BLOB_ELEMENTS, version)
+        self._known_of_snapshots = known(self._known, SNAPSHOT_ELEMENTS, version)
+        self._identity = known(_IDENTITY, BLOB_ELEMENTS, version)
+        has_lease = not has_ended("LeaseStatus of a deleted blob", version)
+        self._empty_of_deleted = (*CONTENT_PROPERTIES, "LeaseStatus") if has_lease else CONTENT_PROPERTIES
+        self._replication = "<OrMetadata />" if known(["OrMetadata"], BLOB_ELEMENTS, version) else ""
+        self._url = "" if has_ended("Url", version) else f"{page.base}{page.container}/"
 
     def prefixes(self, beginning: str, ends: Sequence[bytes]) -> str:
         """Return the markup of common prefixes: each is the beginning and one of the ends, which are in CESU-8."""
@@ -168,8 +169,9 @@ class RowWriter:
         if isinstance(row, ListedPrefix):
             return f"<BlobPrefix>{self._name(row.name)}</BlobPrefix>"
         properties = row.properties
-        empty = self._empty_of_deleted if row.is_deleted else self._empty if row.is_committed else ()
-        template, take = _layout(tuple(properties), empty)
+        empty = self._empty_of_deleted if row.is_deleted else CONTENT_PROPERTIES
+        elements = self._known_of_snapshots if row.snapshot else self._known
+        template, take = _layout(tuple(properties), empty if row.is_committed else (), elements)
         texts = take(properties)
         if _SPECIAL.search("".join(texts)):
             texts = tuple(map(content, texts))
@@ -177,8 +179,21 @@ class RowWriter:
         if row.tags is not None:
             shown += tags_element(row.tags)
         replication = self._replication if row.is_committed and properties["BlobType"] == "BlockBlob" else ""
-        identity = _identity(row) if row.snapshot or row.version or row.is_deleted or row.has_versions_only else ""
+        identity = (
+            self._identity_of(row) if row.snapshot or row.version or row.is_deleted or row.has_versions_only else ""
+        )
         return f"<Blob>{self._name(row.name)}{identity}{template % texts}{shown}{replication}</Blob>"
+
+    def _identity_of(self, row: ListedBlob) -> str:
+        """Return the elements between a name and the properties."""
+        texts = {
+            "Snapshot": row.snapshot,
+            "VersionId": row.version,
+            "IsCurrentVersion": "true" if row.is_current else "",
+            "Deleted": "true" if row.is_deleted else "",
+            "HasVersionsOnly": "true" if row.has_versions_only else "",
+        }
+        return "".join(xml.leaf(name, texts[name]) for name in self._identity if texts[name])
 
     def _name(self, name: str) -> str:
         if is_text(name):
@@ -204,18 +219,6 @@ def metadata_element(metadata: Sequence[tuple[str, str]]) -> str:
     return xml.element("Metadata", *(_pair(name, text) for name, text in metadata)) if metadata else ""
 
 
-def _identity(row: ListedBlob) -> str:
-    """Return the elements between a name and the properties."""
-    leaves = (
-        ("Snapshot", row.snapshot),
-        ("VersionId", row.version),
-        ("IsCurrentVersion", "true" if row.is_current else ""),
-        ("Deleted", "true" if row.is_deleted else ""),
-        ("HasVersionsOnly", "true" if row.has_versions_only else ""),
-    )
-    return "".join(xml.leaf(name, text) for name, text in leaves if text)
-
-
 def _pair(name: str, text: str) -> str:
     """Return one pair of metadata. Its name is shown as text if it cannot be the name of an element."""
     return xml.leaf(name, text) if is_name(name) else xml.leaf(_INVALID_NAME, name)
@@ -223,17 +226,22 @@ def _pair(name: str, text: str) -> str:
 
 @lru_cache(maxsize=1024)
 def _layout(
-    names: tuple[str, ...], empty: tuple[str, ...]
+    names: tuple[str, ...], empty: tuple[str, ...], elements: tuple[str, ...]
 ) -> tuple[str, Callable[[Mapping[str, str]], tuple[str, ...]]]:
     """Return the markup around the values of some properties, with `%s` for each, and a function that takes these.
 
+    Args:
+        names: of the properties.
+        empty: properties that are shown without a value, if they are not among the names.
+        elements: those of `PROPERTIES` that are shown at all.
+
     Raises:
-        ValueError: a name is none of `PROPERTIES`, or there are fewer than two.
+        ValueError: a name is none of `PROPERTIES`, or fewer than two are shown.
     """
-    present = [name for name in PROPERTIES if name in names]
-    if len(present) != len(names) or len(present) < 2:
+    present = [name for name in elements if name in names]
+    if not set(names) <= set(PROPERTIES) or len(present) < 2:
         raise ValueError("these are no properties of a blob")
     leaves = (
-        f"<{name}>%s</{name}>" if name in names else f"<{name} />" for name in PROPERTIES if name in (*names, *empty)
+        f"<{name}>%s</{name}>" if name in names else f"<{name} />" for name in elements if name in (*names, *empty)
     )
     return xml.element("Properties", *leaves), itemgetter(*present)
