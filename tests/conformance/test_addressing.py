@@ -314,3 +314,12 @@ def test_query_option_words_of_the_service_have_any_case(table: Table) -> None:
     page = table.page("$top=1")
     lowered = page.next.replace("NextPartitionKey", "nextpartitionkey").replace("NextRowKey", "NEXTROWKEY")
     assert [row["RowKey"] for row in table.page(f"TIMEOUT=10&{lowered}").rows] == ["2"]
+
+
+def test_a_browser_at_the_root_gets_a_page(client: Client) -> None:
+    fields = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8", "x-ms-version": None}
+    page = client.send("GET", "/", headers=fields, signer=anonymous, absolute=True).expect(200)
+    assert dict(page.headers)["Content-Type"].startswith("text/html")
+    assert b"This is Lazulite" in page.body
+    assert client.send("GET", "/", signer=anonymous, absolute=True).status >= 400
+    assert client.send("GET", "/", "comp=list", headers=fields, signer=anonymous, absolute=True).status >= 400

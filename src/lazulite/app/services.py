@@ -6,10 +6,12 @@ import os
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, ExitStack, asynccontextmanager, suppress
+from dataclasses import replace
 from typing import NamedTuple, Protocol, TypeAlias
 
 from lazulite.app.account_data import AccountData, caches_of
 from lazulite.app.bearer import bearer_authentication
+from lazulite.app.misdirected import MisdirectedClients
 from lazulite.app.stderr import report
 from lazulite.app.stores import CACHE_TTL_SECONDS, Store, meanwhile
 from lazulite.app.telemetry import trace_logs
@@ -25,6 +27,7 @@ from lazulite.server.admission.scheduler import FairScheduler
 from lazulite.server.copy_sources.fetcher import SourceFetcher
 from lazulite.server.middleware.health import Health
 from lazulite.server.middleware.host_guard import HostGuard
+from lazulite.server.middleware.landing_page import LandingPage
 from lazulite.server.net.certificate import Certificate, CertificateError
 from lazulite.server.observability.access_log import RequestLog
 from lazulite.server.observability.debug_log import DebugLog
@@ -121,7 +124,8 @@ async def open_services(
         for name in (each for each in settings.services if each != WEB):
             addressing = Addressing(settings.host_suffixes_of(name))
             dependencies = _dependencies(settings, addressing, store, scheduler, clock, bearer, fetch_source)
-            made[name] = makes[name](dependencies)
+            misdirected = MisdirectedClients(name, report)
+            made[name] = makes[name](replace(dependencies, note_rejection=misdirected.note))
         caches = _invalidations(made.values())
         if prepare is not None:
             await prepare(caches)
@@ -182,8 +186,10 @@ def _behind_middleware(settings: Settings, name: str, store: Store, service: Ser
         suffixes=settings.allowed_suffixes_of(name),
         report=report,
     )
-    health = Health(guard, check.passed, kept_seconds=0, away=store.away)
-    return Served(health, health.leave, Addressing(settings.host_suffixes_of(name)).names_account)
+    names_account = Addressing(settings.host_suffixes_of(name)).names_account
+    page = None if name == WEB else LandingPage(name, names_account)
+    health = Health(guard, check.passed, kept_seconds=0, away=store.away, page=page)
+    return Served(health, health.leave, names_account)
 
 
 def _invalidations(services: Iterable[Startable]) -> Mapping[int, Sequence[CacheInvalidation]]:

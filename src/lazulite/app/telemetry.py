@@ -10,7 +10,7 @@ from lazulite import __version__
 from lazulite.app.registry import OPERATIONS
 from lazulite.protocol.request_id import RequestIds
 from lazulite.server.limits import Limits
-from lazulite.server.middleware import health
+from lazulite.server.middleware import health, landing_page
 from lazulite.server.observability.metrics_endpoint import PAGE_LIMITS, MetricsPage
 from lazulite.server.server import Server
 from lazulite.server.workers.metrics import WorkerMetrics
@@ -32,7 +32,7 @@ def empty_metrics() -> "Metrics":
     """Return what counts; the extra `metrics` must be installed."""
     from lazulite.server.observability.metrics import Metrics  # noqa: PLC0415 - see above
 
-    return Metrics(__version__, OPERATIONS | {health.OPERATION}, get_args(QueryClass))
+    return Metrics(__version__, OPERATIONS | {health.OPERATION, landing_page.OPERATION}, get_args(QueryClass))
 
 
 class Measured(Protocol):

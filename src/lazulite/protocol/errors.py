@@ -149,6 +149,13 @@ class ServiceError(Exception):
             self.message = message
 
 
+class TlsOnPlainPortError(ServiceError):
+    """A client began a TLS handshake on a port for plain HTTP."""
+
+    def __init__(self) -> None:
+        super().__init__("InvalidHttpVerb")
+
+
 AUTHENTICATION_DETAIL = "AuthenticationErrorDetail"
 """The element of an error that tells why credentials were rejected."""
 

@@ -20,6 +20,7 @@ from lazulite.engine.remote.codec import Encoding
 from lazulite.engine.remote.messages import Primary
 from lazulite.protocol.addressing import Address, Addressing
 from lazulite.protocol.clock import system_clock, until_9999
+from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import Request, Response
 from lazulite.records.row_cache import TimeToLive
 from lazulite.records.spaces import Space
@@ -86,6 +87,8 @@ class ServiceDependencies:
 
     primary: Primary | None = None
     """The process that has the store, of a worker; None: this process has it."""
+    note_rejection: Callable[[Request, ServiceError], None] = lambda _, __: None
+    """Called with each rejected request, before its response is made."""
 
     @property
     def ttl(self) -> TimeToLive | None:

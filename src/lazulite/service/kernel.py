@@ -54,6 +54,7 @@ class ServiceKernel(Generic[ContextT, ResourceT, CallT]):
         self._authenticator = definition.authenticator(context, dependencies)
         self._overdue = OverdueOperations(dependencies.schedule_fairly)
         self._common = CommonFields(definition.server)
+        self._note_rejection = dependencies.note_rejection
         routes = definition.routes
         plans = RequestPlans(routes.varying, definition.keyed_path, parameters=routes.varying_parameters)
         self._planner: Planner[CallT] = Planner(plans, self._authenticator, context.clock)
@@ -285,6 +286,7 @@ class ServiceKernel(Generic[ContextT, ResourceT, CallT]):
     def _reject(
         self, request: Request, parameters: Mapping[str, str], version: RequestVersion, error: ServiceError
     ) -> Response:
+        self._note_rejection(request, error)
         error.reword(self._definition.messages)
         governing = version.governing or NEWEST
         headers = [("x-ms-error-code", error.code)] if governing >= ERROR_CODE_SINCE else []

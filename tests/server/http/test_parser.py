@@ -4,6 +4,7 @@ from collections import deque
 
 import pytest
 
+from lazulite.protocol.errors import TlsOnPlainPortError
 from lazulite.protocol.message import Request
 from lazulite.server.http.parser import Reading, RequestParser
 from lazulite.server.http.pending_request import PendingRequest
@@ -67,3 +68,21 @@ def test_a_body_that_finds_no_memory_is_no_fault_of_the_client(monkeypatch: pyte
     reading.feed(b"PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nab")
     assert queue[0].error is not None
     assert queue[0].error.code == "ServerBusy"
+
+
+@pytest.mark.parametrize(
+    ("sent", "is_tls"), [(b"\x16\x03\x01\x02\x00\x01", True), (b"\x16nonsense", False), (b"bad", False)]
+)
+def test_a_tls_handshake_is_told_from_other_bytes(sent: bytes, is_tls: bool) -> None:
+    reading, queue = parser()
+    reading.feed(sent)
+    assert queue[0].error is not None
+    assert isinstance(queue[0].error, TlsOnPlainPortError) == is_tls
+
+
+def test_a_handshake_behind_a_request_is_none() -> None:
+    reading, queue = parser()
+    reading.feed(GET)
+    reading.feed(b"\x16\x03\x01\x02\x00\x01")
+    assert queue[-1].error is not None
+    assert not isinstance(queue[-1].error, TlsOnPlainPortError)

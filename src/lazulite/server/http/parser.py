@@ -10,7 +10,7 @@ from enum import Enum, auto
 
 from httptools import HttpParserError, HttpParserInvalidMethodError, HttpParserUpgrade, HttpRequestParser
 
-from lazulite.protocol.errors import ServiceError
+from lazulite.protocol.errors import ServiceError, TlsOnPlainPortError
 from lazulite.protocol.fields import join_values
 from lazulite.protocol.message import Request
 from lazulite.server.http.field_names import field_name
@@ -41,6 +41,10 @@ class Reading(Enum):
 
 
 _NOTHING, _HEAD, _BODY = Reading
+
+
+_TLS_HANDSHAKE = b"\x16\x03"
+"""The first bytes of a TLS handshake: the type of the record, and the first half of the version."""
 
 
 def _meaning(cause: BaseException | None) -> ServiceError:
@@ -114,7 +118,8 @@ class RequestParser:
         except HttpParserUpgrade as upgrade:
             upgrade_at = upgrade.args[0]
         except HttpParserInvalidMethodError:
-            self._fail(ServiceError("InvalidHttpVerb"))
+            is_tls = self.message_count <= 1 and bytes(data[:2]) == _TLS_HANDSHAKE
+            self._fail(TlsOnPlainPortError() if is_tls else ServiceError("InvalidHttpVerb"))
         except HttpParserError as error:
             self._fail(_meaning(error.__context__))
         else:

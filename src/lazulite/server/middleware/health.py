@@ -1,4 +1,4 @@
-"""`GET /health`: whether the service can do its work.
+"""`GET /health`: whether the service can do its work; and in a browser, `GET /` (`landing_page`).
 
 Invariants: one check runs at a time for all requests, and its result is kept for a second; a response waits for it no
 longer than `seconds`; a service that is about to stop is not healthy, whatever the result of the check.
@@ -12,16 +12,19 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from lazulite.engine.write_check import KEPT_SECONDS, WriteCheck
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import Request, Response, Service
+from lazulite.server.middleware.landing_page import PATH as PAGE
+from lazulite.server.middleware.landing_page import LandingPage
 
 OPERATION = "Health"
 PATH = "/health"
+_OWN_PATHS = frozenset((PATH, PAGE))
 STOPPING = "Stopping"
 """The status of a service that stops soon."""
 _HEADERS = [("Content-Type", "application/json"), ("Cache-Control", "no-store")]
 
 
 class Health:
-    """A service that answers `GET` and `HEAD` of `/health` without a query itself, and passes on all other requests.
+    """A service that answers `GET` and `HEAD` of `/health` without a query itself, and passes on other requests.
 
     Args:
         inner: the service behind this one.
@@ -31,6 +34,7 @@ class Health:
         kept_seconds: how long a result stands.
         away: returns the names of parts that the service can do without and that the last check did not reach.
         clock: monotonic seconds.
+        page: what a browser gets at `/`; None: what the service answers.
     """
 
     def __init__(
@@ -41,8 +45,10 @@ class Health:
         kept_seconds: float = KEPT_SECONDS,
         clock: Callable[[], float] = time.monotonic,
         away: Callable[[], Sequence[str]] = tuple,
+        page: LandingPage | None = None,
     ) -> None:
         self._away = away
+        self._page = page
         self._inner = inner
         self._check = WriteCheck(check, kept_seconds, clock)
         self._seconds = seconds
@@ -54,11 +60,26 @@ class Health:
 
     def handle(self, request: Request) -> Coroutine[object, object, Response]:
         """See `Service`."""
-        return self._answer(request) if _is_check(request) else self._inner.handle(request)
+        if request.path in _OWN_PATHS:
+            if _is_check(request):
+                return self._answer(request)
+            page = self._shown(request)
+            if page is not None:
+                return _made(page)
+        return self._inner.handle(request)
 
     def at_once(self, request: Request) -> Response | None:
         """See `Service`."""
-        return None if _is_check(request) else self._inner.at_once(request)
+        if request.path in _OWN_PATHS:
+            if _is_check(request):
+                return None
+            page = self._shown(request)
+            if page is not None:
+                return page
+        return self._inner.at_once(request)
+
+    def _shown(self, request: Request) -> Response | None:
+        return self._page.response(request) if self._page is not None and request.path == PAGE else None
 
     async def _answer(self, request: Request) -> Response:
         request.record.operation = OPERATION
@@ -86,6 +107,10 @@ class Health:
         if failure is None:
             return ""
         return failure.code if isinstance(failure, ServiceError) else type(failure).__name__
+
+
+async def _made(response: Response) -> Response:
+    return response
 
 
 def _is_check(request: Request) -> bool:
