@@ -35,6 +35,11 @@ def own(url: str) -> OwnSource:
         ("https://acc.blob.localhost/con/b?sig=x", "acc", "b"),
         ("https://ACC.blob.LOCALHOST:444/con/b", "acc", "b"),
         ("/acc/con/b", "acc", "b"),
+        ("http://127.0.0.1:10000/other/con%5Cd%5C..%5Cb.", "other", "b"),
+        ("http://127.0.0.1:10000/other/x/%2E%2E/con/b", "other", "b"),
+        ("https://acc.blob.localhost/../con%5Cd/./b", "acc", "d/b"),
+        ("/acc/con/d/.%2E/b", "acc", "b"),
+        ("http://127.0.0.1:10000/acc/con?lazulite-name=b", "acc", "b"),
     ],
 )
 def test_own_sources(url: str, account: str, blob: str) -> None:
