@@ -214,6 +214,17 @@ def test_names_that_no_url_has_are_reached(docs: ContainerClient, run: Run, tmp_
     assert docs.download_blob("a/b").readall() == b"another"
 
 
+def test_a_slash_leaves_the_root_container(docs: ContainerClient, run: Run, account: lazulite.testing.Account) -> None:
+    with BlobServiceClient.from_connection_string(account.connection_string, retry_total=0) as service:
+        root = service.create_container("$root")
+        with stored_names():
+            root.upload_blob("a/b", b"x")
+        assert run("ls", "$root") == (0, "a/b\n", "")
+        assert run("mv", "$root/a/b", "docs/a/b") == (0, "", "")
+        assert [each.name for each in root.list_blobs()] == []
+    assert docs.download_blob("a/b").readall() == b"x"
+
+
 def test_check_names_them_and_finds_no_damage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     names = [("docs", "a\\b"), ("docs", "b."), ("docs", "a\x01"), ("$root", "a/b")]
     with lazulite.testing.server(tmp_path) as storage, stored_names():

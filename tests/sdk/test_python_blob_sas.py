@@ -48,6 +48,20 @@ def test_a_blob(endpoint: str) -> None:
             blob.delete_blob()
 
 
+def test_a_backslash_in_a_name_is_a_slash(endpoint: str) -> None:
+    """The newest SDKs of JavaScript sign the name with slashes and send it with backslashes."""
+    with BlobClient(endpoint, CONTAINER, "back\\slash\\a.", credential=KEY) as blob:
+        blob.upload_blob(b"hello")
+    token = generate_blob_sas(ACCOUNT, CONTAINER, "back/slash/a", **terms("rd"))
+    for name in ("back\\slash\\a", "back/slash\\a"):
+        with BlobClient(endpoint, CONTAINER, name, credential=token) as blob:
+            assert blob.download_blob().readall() == b"hello"
+    with ContainerClient(endpoint, CONTAINER, credential=KEY) as container:
+        assert [each.name for each in container.list_blobs("back")] == ["back/slash/a"]
+    with BlobClient(endpoint, CONTAINER, "back/slash/a", credential=token) as blob:
+        blob.delete_blob()
+
+
 def test_a_snapshot(endpoint: str) -> None:
     with BlobClient(endpoint, CONTAINER, NAME, credential=KEY) as blob:
         time = str(blob.create_snapshot()["snapshot"])
