@@ -15,7 +15,7 @@ from azure.core.exceptions import ResourceNotFoundError
 from azure.storage.blob import BlobServiceClient, ContainerClient, StandardBlobTier
 
 import lazulite.testing
-from lazulite.cli import blob_client, main
+from lazulite.cli import blob_client, main, progress_line
 from lazulite.cli.service_client import ServiceClient, sentence_of
 from tests.blob.world import stored_names
 from tests.docs_support import free_port
@@ -362,3 +362,29 @@ def test_a_container_is_created_and_deleted_once_that_is_confirmed(run: Run) -> 
 )
 def test_the_sentence_of_an_error(body: bytes, sentence: str) -> None:
     assert sentence_of(body) == sentence
+
+
+class Terminal(io.StringIO):
+    """Standard error of a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_progress_is_one_line_of_a_terminal_and_never_among_the_bytes(
+    docs: ContainerClient, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(blob_client, "BLOCK_BYTES", 1 << 20)
+    monkeypatch.setattr(progress_line, "DRAW_SECONDS", 0.0)
+    (tmp_path / "source").write_bytes(bytes(3 << 20))
+    terminal, out = Terminal(), io.BytesIO()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    assert run("put", str(tmp_path / "source"), "docs/a")[0] == 0
+    assert "\n" not in terminal.getvalue()
+    assert "] stored 3.0 MiB of 3.0 MiB (" in terminal.getvalue()
+    assert terminal.getvalue().endswith("\r\x1b[K"), "the line is cleared"
+    terminal.truncate(0)
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(out, write_through=True))
+    assert run("get", "docs/a")[0] == 0
+    assert "] received 3.0 MiB of 3.0 MiB (" in terminal.getvalue()
+    assert out.getvalue() == bytes(3 << 20)

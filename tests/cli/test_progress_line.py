@@ -2,7 +2,7 @@
 
 import io
 
-from lazulite.cli.progress_line import DRAW_SECONDS, LINE_SECONDS, ProgressLine, bar, describe
+from lazulite.cli.progress_line import DRAW_SECONDS, LINE_SECONDS, BytesDone, ProgressLine, RowsRead, StepsDone, bar
 from lazulite.migration.progress import Progress
 
 
@@ -66,6 +66,33 @@ def test_the_bar_counts_parts_while_the_number_of_rows_is_unknown() -> None:
     assert bar(Progress("copied", 10, 40, 4, 4)).count("#") == 7
     assert bar(Progress("compared", 50, 40)).count("#") == 30, "more than expected"
     assert bar(Progress("compared", 0, 0)).count("#") == 0
-    assert describe(Progress("compared", 1000, 2000, 3, 1), 1234.5) == (
+    assert Progress("compared", 1000, 2000, 3, 1).describe(1234.5) == (
         "compared 1,000 of 2,000 rows (1,234/s), 1 of 3 parts"
     )
+
+
+def test_bytes_have_a_bar_once_their_number_is_known() -> None:
+    output, timer = Terminal(), Timer()
+    line = ProgressLine(output, timer)
+    for tally in (BytesDone("stored"), BytesDone("copied", total=10 << 20)):
+        line.show(tally)
+        timer.now += 1
+        tally.done = 5 << 20
+        line.show(tally)
+    assert output.getvalue().split("\r\x1b[K")[1:] == [
+        "stored 5.0 MiB (5.0 MiB/s)",
+        "[###############---------------] copied 5.0 MiB of 10.0 MiB (5.0 MiB/s)",
+    ]
+
+
+def test_steps_are_shown_as_they_begin() -> None:
+    output = io.StringIO()
+    line, tally = ProgressLine(output, Timer()), StepsDone("upgrading", total=2)
+    for tally.done in range(2):
+        line.show(tally, at_once=True)
+    assert output.getvalue() == "lazulite: upgrading: step 1 of 2\nlazulite: upgrading: step 2 of 2\n"
+
+
+def test_rows_whose_number_is_unknown_have_no_bar() -> None:
+    assert bar(RowsRead(7)) == ""
+    assert RowsRead(1234).describe(10) == "1,234 rows read (10/s)"

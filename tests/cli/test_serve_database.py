@@ -231,12 +231,17 @@ def test_upgrade_prints_both_formats(
     assert main(["upgrade", "--engine", dsn]) == 0
     assert capsys.readouterr().out == f"{bare(dsn)} is of format 1 already\n"
 
-    async def upgrade(_: object) -> tuple[int, int]:
+    async def upgrade(_: object, begin: Callable[[int, int], None]) -> tuple[int, int]:
+        begin(0, 2)
+        begin(1, 2)
         return 1, 3
 
     monkeypatch.setattr("lazulite.engine.postgres.schema.upgrade", upgrade)
     assert main(["upgrade", "--engine", dsn]) == 0
-    assert capsys.readouterr().out == f"{bare(dsn)} was of format 1, and is of 3 now\n"
+    out, err = capsys.readouterr()
+    assert out == f"{bare(dsn)} was of format 1, and is of 3 now\n"
+    steps = [f"lazulite: upgrading {bare(dsn)}: step {number} of 2" for number in (1, 2)]
+    assert err.splitlines()[-2:] == steps
     assert main(["upgrade"]) == 2
 
 

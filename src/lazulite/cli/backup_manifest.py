@@ -19,11 +19,12 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+from lazulite.cli.progress_line import BytesDone, ProgressLine
 from lazulite.engine.durable_files import make_private, sync_directory
 from lazulite.settings.config import BACKUP_MANIFEST
 
@@ -71,17 +72,28 @@ def atomic_directory(target: Path) -> Iterator[Path]:
 
 
 def copy_tree(source: Path, target: Path) -> dict[str, FileDigest]:
-    """Copy a directory's files, durably. Return the digest of each by its path below `source`."""
+    """Copy a directory's files, durably. Return the digest of each by its path below `source`.
+
+    The progress is shown on stderr. The bytes are counted first, so that it is known how much there is to do.
+    """
+    paths = [path for path in sorted(source.rglob("*")) if path.is_file() and path.name not in _RUNTIME]
+    progress = BytesDone("copied", sum(path.stat().st_size for path in paths))
+
     found: dict[str, FileDigest] = {}
-    for path in sorted(source.rglob("*")):
-        if path.is_file() and path.name not in _RUNTIME:
+    with ProgressLine.of_user() as line:
+
+        def count(size: int) -> None:
+            progress.done += size
+            line.show(progress)
+
+        for path in paths:
             name = path.relative_to(source).as_posix()
-            found[name] = copy_file(path, target / name)
+            found[name] = copy_file(path, target / name, count)
     return found
 
 
-def copy_file(source: Path, target: Path) -> FileDigest:
-    """Copy a file, durably and with mode 0600. Return its digest."""
+def copy_file(source: Path, target: Path, count: Callable[[int], None] = lambda _: None) -> FileDigest:
+    """Copy a file, durably and with mode 0600; call `count` with the bytes of each piece. Return its digest."""
     target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     with source.open("rb") as reading, open(descriptor, "wb") as writing:
@@ -91,6 +103,7 @@ def copy_file(source: Path, target: Path) -> FileDigest:
             digest.update(chunk)
             size += len(chunk)
             writing.write(chunk)
+            count(len(chunk))
         writing.flush()
         os.fsync(descriptor)
     return FileDigest(size, digest.hexdigest())

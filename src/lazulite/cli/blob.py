@@ -2,6 +2,7 @@
 
 import json
 import mimetypes
+import os
 import sys
 from argparse import Namespace
 from collections.abc import Iterator, Mapping
@@ -25,6 +26,7 @@ from lazulite.cli.blob_client import (
     put,
 )
 from lazulite.cli.errors import CommandError
+from lazulite.cli.progress_line import BytesDone, ProgressLine
 from lazulite.cli.service_client import RejectedError, ServiceClient
 
 _STANDARD = "-"
@@ -74,20 +76,40 @@ def _put(args: Namespace, client: ServiceClient) -> None:
             if error.code != "ContainerAlreadyExists":
                 raise
     if args.file == _STANDARD:
-        put(client, args.blob, sys.stdin.buffer, headers)
+        _upload(client, args.blob, sys.stdin.buffer, headers, None)
         return
     with Path(args.file).open("rb") as file:
-        put(client, args.blob, file, headers)
+        size = os.fstat(file.fileno()).st_size
+        _upload(client, args.blob, file, headers, size or None)  # A pipe has none.
+
+
+def _upload(client: ServiceClient, path: str, file: IO[bytes], headers: Mapping[str, str], size: int | None) -> None:
+    progress = BytesDone("stored", size)
+    with ProgressLine.of_user() as line:
+
+        def count(size_bytes: int) -> None:
+            progress.done += size_bytes
+            line.show(progress)
+
+        put(client, path, file, headers, count)
 
 
 def _get(args: Namespace, client: ServiceClient) -> None:
     _split(args.blob)
-    if args.file == _STANDARD:
-        get(client, args.blob, sys.stdout.buffer)
-        sys.stdout.buffer.flush()
-        return
-    with _replaced(Path(args.file)) as file:
-        get(client, args.blob, file)
+    is_seen = args.file == _STANDARD and sys.stdout.isatty()  # The progress would stand among the bytes.
+    progress = BytesDone("received")
+    with ProgressLine.of_user(silent=is_seen) as line:
+
+        def count_of(done: int, total: int) -> None:
+            progress.done, progress.total = done, total
+            line.show(progress)
+
+        if args.file == _STANDARD:
+            get(client, args.blob, sys.stdout.buffer, count_of)
+            sys.stdout.buffer.flush()
+            return
+        with _replaced(Path(args.file)) as file:
+            get(client, args.blob, file, count_of)
 
 
 @contextmanager

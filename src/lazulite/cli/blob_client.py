@@ -6,7 +6,7 @@ for such blobs have their names in the query (`_addressed`).
 
 import hashlib
 from base64 import b64encode
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from http.client import HTTPException
 from typing import IO, NamedTuple
 from urllib.parse import quote, unquote, urlencode
@@ -72,7 +72,13 @@ def delete_container(client: ServiceClient, container: str) -> None:
     client.ask("DELETE", container, {"restype": "container"})
 
 
-def put(client: ServiceClient, path: str, source: IO[bytes], headers: Mapping[str, str]) -> None:
+def put(
+    client: ServiceClient,
+    path: str,
+    source: IO[bytes],
+    headers: Mapping[str, str],
+    count: Callable[[int], None] = lambda _: None,
+) -> None:
     """Store bytes as a block blob: one request, or blocks and their list.
 
     Args:
@@ -80,6 +86,7 @@ def put(client: ServiceClient, path: str, source: IO[bytes], headers: Mapping[st
         path: `container/blob`.
         source: of the bytes.
         headers: of the request that makes the blob.
+        count: called with the bytes of each block that is stored.
 
     Raises:
         CommandError: as `ServiceClient.ask`, or there are more bytes than a blob of `BLOCKS_MAX` blocks has.
@@ -97,6 +104,7 @@ def put(client: ServiceClient, path: str, source: IO[bytes], headers: Mapping[st
         ids.append(b64encode(b"%08d" % len(ids)).decode())
         client.ask("PUT", path, {"comp": "block", "blockid": ids[-1]}, {"Content-MD5": _md5(block)}, block)
         whole.update(block)
+        count(len(block))
         block = source.read(BLOCK_BYTES)
     listed = "".join(f"<Latest>{each}</Latest>" for each in ids)
     own = {"x-ms-blob-content-md5": b64encode(whole.digest()).decode()}
@@ -104,13 +112,16 @@ def put(client: ServiceClient, path: str, source: IO[bytes], headers: Mapping[st
     client.ask("PUT", path, {"comp": "blocklist"}, {**headers, **own}, body)
 
 
-def get(client: ServiceClient, path: str, target: IO[bytes]) -> None:
+def get(
+    client: ServiceClient, path: str, target: IO[bytes], count_of: Callable[[int, int], None] = lambda _, __: None
+) -> None:
     """Write the bytes of a blob, and compare their digest with the blob's, if it has one.
 
     Args:
         client: of the account.
         path: `container/blob`.
         target: of the bytes.
+        count_of: called with the bytes that have come, and the length.
 
     Raises:
         CommandError: as `ServiceClient.ask`, or the bytes are not those that the blob should have.
@@ -129,6 +140,7 @@ def get(client: ServiceClient, path: str, target: IO[bytes]) -> None:
             target.write(piece)
             digest.update(piece)
             count += len(piece)
+            count_of(count, length)
     if count < length:
         raise CommandError(f"{path} ended after {count} of {length} bytes")
     if expected and b64encode(digest.digest()).decode() != expected:

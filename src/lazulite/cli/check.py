@@ -9,7 +9,7 @@ from lazulite.app.registry import SPACES
 from lazulite.app.stderr import report
 from lazulite.auth.accounts.document import AccountsError
 from lazulite.cli.backup_manifest import BackupError, check_manifest, read_manifest
-from lazulite.cli.check_report import Progress, reject_damaged, summary
+from lazulite.cli.check_report import VerificationProgress, reject_damaged, summary
 from lazulite.cli.errors import CommandError
 from lazulite.cli.selected_database import selected_database
 from lazulite.cli.summary import labelled
@@ -39,7 +39,7 @@ def verify_location(location: Path, report: Callable[[str], None]) -> Iterator[s
 
     Args:
         location: the directory that contains `store/`.
-        report: called with a line of progress now and then, and with each problem.
+        report: called with each problem.
 
     Raises:
         CommandError: the location is in use or damaged.
@@ -48,7 +48,7 @@ def verify_location(location: Path, report: Callable[[str], None]) -> Iterator[s
         if (location / BACKUP_MANIFEST).exists():
             check_manifest(location, read_manifest(location))
         accounts = account_file(location).load()
-        findings = _verify_store(location, report)
+        findings = _verify_store(location)
     except (EngineError, BackupError, AccountsError) as error:
         raise CommandError(error) from error
     reject_damaged(findings, str(location), report)
@@ -57,11 +57,12 @@ def verify_location(location: Path, report: Callable[[str], None]) -> Iterator[s
     yield from summary(findings)
 
 
-def _verify_store(location: Path, report: Callable[[str], None]) -> Findings:
+def _verify_store(location: Path) -> Findings:
     findings = Findings()
-    progress = Progress(report)
+    progress = VerificationProgress()
     read_content = partial(read_whole, content_path(location))
     with inspect(store_path(location)) as inspection:
         for findings in verify(inspection.rows(), inspection.newest_timestamp(), SPACES, read_content):
             progress.show(findings)
+    progress.clear()
     return findings

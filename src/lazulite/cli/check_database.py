@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from lazulite.app.database import open_database
 from lazulite.auth.accounts.document import AccountsError
 from lazulite.auth.accounts.engine_store import AccountRow
-from lazulite.cli.check_report import Progress, reject_damaged, summary
+from lazulite.cli.check_report import VerificationProgress, reject_damaged, summary
 from lazulite.cli.errors import CommandError
 from lazulite.cli.summary import labelled
 from lazulite.engine.contract import EngineError
@@ -22,7 +22,7 @@ def verify_database(settings: PostgresSettings, spaces: Spaces, report: Callable
     Args:
         settings: of the database.
         spaces: the registry of all services.
-        report: called with a line of progress now and then, and with each problem.
+        report: called with each problem.
 
     Raises:
         CommandError: the database cannot be read, has no store or is damaged.
@@ -46,7 +46,9 @@ async def _verified(
         contents = await engine.contents()
         try:
             verifier = StoreVerifier(engine, contents, spaces)
-            findings = await verifier.run(Progress(report).show)
+            progress = VerificationProgress()
+            findings = await verifier.run(progress.show)
+            progress.clear()
         finally:
             await contents.close()
     return engine.name, len(accounts), findings

@@ -1,30 +1,32 @@
 """The reports of `lazulite check`: progress while it reads, and its findings."""
 
-import time
 from collections.abc import Callable, Iterator
 
 from lazulite.cli.errors import CommandError
+from lazulite.cli.progress_line import ProgressLine, RowsRead
 from lazulite.cli.summary import labelled
 from lazulite.records.verification import Findings
 
-PROGRESS_SECONDS = 5.0
 _PROGRESS_ROWS = 4096
 """The number of rows between two looks at the clock."""
 
 
-class Progress:
-    """Reports how far a verification is, every `PROGRESS_SECONDS`."""
+class VerificationProgress:
+    """Shows how far a verification is."""
 
-    def __init__(self, report: Callable[[str], None]) -> None:
-        self._report = report
-        self._reported_at = time.monotonic()
+    def __init__(self) -> None:
+        self._line = ProgressLine.of_user()
+        self._read = RowsRead()
 
     def show(self, findings: Findings) -> None:
-        """Report a line of progress if one is due."""
-        is_slow = findings.contents or findings.rows % _PROGRESS_ROWS == 0
-        if is_slow and time.monotonic() >= self._reported_at + PROGRESS_SECONDS:
-            self._reported_at = time.monotonic()
-            self._report(f"{findings.rows:,} rows read")
+        """Show the progress if that is due."""
+        if findings.contents or findings.rows % _PROGRESS_ROWS == 0:
+            self._read.done = findings.rows
+            self._line.show(self._read)
+
+    def clear(self) -> None:
+        """Clear the line."""
+        self._line.clear()
 
 
 def reject_damaged(findings: Findings, name: str, report: Callable[[str], None]) -> None:

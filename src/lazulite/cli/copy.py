@@ -1,7 +1,5 @@
 """`lazulite copy`: copy a whole store to another location or database, then compare the two."""
 
-import io
-import sys
 import time
 from argparse import Namespace
 from collections.abc import Mapping
@@ -40,7 +38,7 @@ def run(args: Namespace, environ: Mapping[str, str]) -> int:
 
 
 async def _run(args: Namespace, source_address: EndpointAddress, target_address: EndpointAddress) -> None:
-    progress = ProgressLine(io.StringIO() if args.silent else sys.stderr)
+    progress = ProgressLine.of_user(silent=args.silent)
     clock = MonotonicClock(system_clock)
     async with (
         open_endpoint(source_address, system_clock, must_exist=True) as source,

@@ -4,6 +4,7 @@ from argparse import Namespace
 from collections.abc import Mapping
 
 from lazulite.cli.errors import CommandError
+from lazulite.cli.progress_line import ProgressLine, StepsDone
 from lazulite.cli.selected_database import selected_database
 from lazulite.engine.contract import EngineError
 from lazulite.server import lifecycle
@@ -16,10 +17,17 @@ def run(args: Namespace, environ: Mapping[str, str]) -> int:
         raise CommandError("pass --engine: only the tables of a database need an upgrade", 2)
     from lazulite.engine.postgres.schema import upgrade  # noqa: PLC0415 - it needs an extra
 
+    line = ProgressLine.of_user()
+
+    def begin(done: int, total: int) -> None:
+        line.show(StepsDone(f"upgrading {database.name}", total, done), at_once=True)
+
     try:
-        before, after = lifecycle.run(upgrade(database))
+        before, after = lifecycle.run(upgrade(database, begin))
     except EngineError as error:
         raise CommandError(f"{database.name}: {error}") from error
+    finally:
+        line.clear()
     done = f"is of format {after} already" if before == after else f"was of format {before}, and is of {after} now"
     print(f"{database.name} {done}")
     return 0

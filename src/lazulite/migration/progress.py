@@ -16,3 +16,19 @@ class Progress:
     parts: int = 0
     """Tables, queues and containers."""
     parts_done: int = 0
+
+    @property
+    def done(self) -> int:
+        """What the rate is of."""
+        return self.rows
+
+    @property
+    def of_total(self) -> tuple[int, int]:
+        """How much is done of what: of the rows if their total is known, else of the parts."""
+        return (self.parts_done, self.parts) if self.rows_total is None else (self.rows, self.rows_total)
+
+    def describe(self, rate: float) -> str:
+        """Return the progress in words. `rate` is in rows a second."""
+        of = "" if self.rows_total is None else f" of {self.rows_total:,}"
+        parts = f"{self.parts_done:,} of {self.parts:,} parts"
+        return f"{self.verb} {self.rows:,}{of} rows ({rate:,.0f}/s), {parts}"

@@ -10,6 +10,7 @@ The tables of contents are added to them (see `contents.tables`). Older versions
 On Citus, rows and partitions are distributed by their partition key and colocated; the others are on every node.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import asyncpg
@@ -127,8 +128,14 @@ async def is_there(settings: PostgresSettings) -> bool:
             await connection.close()
 
 
-async def upgrade(settings: PostgresSettings) -> tuple[int, int]:
+async def upgrade(
+    settings: PostgresSettings, begin: Callable[[int, int], None] = lambda _, __: None
+) -> tuple[int, int]:
     """Upgrade the tables to this program's format; return the old and the new format.
+
+    Args:
+        settings: of the database.
+        begin: called as each step begins, with the number of steps that are done, and that of all.
 
     Raises:
         StoreUnusableError: there are none, or they have a newer format.
@@ -143,6 +150,7 @@ async def upgrade(settings: PostgresSettings) -> tuple[int, int]:
             if found > FORMAT:
                 await open_schema(connection, await kind_of(connection))
             for version in range(found, FORMAT):
+                begin(version - found, FORMAT - found)
                 async with connection.transaction():
                     await connection.execute(_UPGRADES[version])
                     await _note(connection, version + 1)
