@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lazulite.blob import resource as resource_module
 from lazulite.blob.names import is_addressable, normal_path
 from lazulite.blob.resource import Kind, Resource, resource_of
 from lazulite.protocol.errors import ServiceError
@@ -74,6 +75,14 @@ def test_names_that_paths_have() -> None:
 )
 def test_resources(path: str, parameters: dict[str, str], resource: Resource) -> None:
     assert resource_of(path, parameters) == resource
+
+
+def test_long_paths_are_not_cached() -> None:
+    resource_module._cached.cache_clear()
+    for number in range(3):
+        assert resource_of(f"c/{number}" + "x" * 512, {}).container == "c"
+        assert resource_of("c", {"lazulite-name": "x" * 512}).container == "c"
+    assert resource_module._cached.cache_info().currsize == 0
 
 
 def test_a_blob_without_a_container_is_rejected() -> None:

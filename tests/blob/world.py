@@ -188,6 +188,6 @@ def stored_names() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(resource, "normal_path", lambda path: path)
         patch.setattr(resource, "check_blob_name", lambda *_: None)
-        resource._resource_of.cache_clear()
+        resource._cached.cache_clear()
         yield
-    resource._resource_of.cache_clear()
+    resource._cached.cache_clear()

@@ -12,6 +12,8 @@ from lazulite.protocol.query_string import percent_decode
 STORED_NAME = "lazulite-name"
 """The query parameter with the name of a blob that no path names (`names.is_addressable`). It counts for reads and
 deletions, behind the path of a container."""
+_CACHED_LENGTH_MAX = 512
+"""Characters of a path that is cached: clients without credentials choose paths, too."""
 _TAKING_STORED_NAME = frozenset({"GET", "HEAD", "DELETE"})
 
 
@@ -77,10 +79,11 @@ def resource_of(path: str, parameters: Mapping[str, str]) -> Resource:
     Raises:
         ServiceError: `RequestUrlFailedToParse`; `InvalidUri`, a blob has no container.
     """
-    return _resource_of(path, "restype" in parameters, parameters.get(STORED_NAME, ""))
+    stored_name = parameters.get(STORED_NAME, "")
+    read = _cached if len(path) + len(stored_name) <= _CACHED_LENGTH_MAX else _resource_of
+    return read(path, "restype" in parameters, stored_name)
 
 
-@lru_cache(maxsize=1024)
 def _resource_of(path: str, names_container: bool, stored_name: str) -> Resource:
     container, _, blob = named_path(path).partition("/")
     if not container:
@@ -92,3 +95,7 @@ def _resource_of(path: str, names_container: bool, stored_name: str) -> Resource
     if not blob and not stored_name:
         return Resource(Kind.BLOB, ROOT, container)
     return Resource(Kind.BLOB, container, blob or stored_name)
+
+
+_cached = lru_cache(maxsize=1024)(_resource_of)
+"""Credentials and the operation of a request need its resource, and clients repeat paths."""
