@@ -76,8 +76,12 @@ async def test_an_account_that_is_taken_for_a_container(world: World) -> None:
 
 async def test_the_batch_of_a_container_stays_in_it(world: World) -> None:
     scope = ("docs", "restype=container&comp=batch")
-    answer = await send(world, [part("docs/b0"), part("docs2/b1")], *scope)
-    assert (answer.status, answer.code) == (400, "InvalidInput")
+    for path in ("docs2/b1", "docs/../docs2/b1", "docs%5C..%5Cdocs2%5Cb1", "docs", "docs/.."):
+        answer = await send(world, [part("docs/b0"), part(path)], *scope)
+        assert (answer.status, answer.code) == (400, "InvalidInput"), path
     assert await names(world) == NAMES
+    answer = await send(world, [part("docs/b1", headers="Host: other.blob.localhost\r\n")], *scope)
+    assert _STATUS.findall(answer.body) == [(b"0", b"202")], "a part goes to the host of the whole"
+    await world.ask("PUT", "docs/b1", "", b"x", VERSION, x_ms_blob_type="BlockBlob")
     assert (await send(world, [part("docs/b0")], *scope)).status == 202
     assert await names(world) == NAMES[1:]

@@ -23,22 +23,26 @@ async def run_batch(call: Call) -> Response:
     if lacks_boundary(content_type):
         return batch_response([_reject_type(call, content_type)], context.random)
     _, parts = await call.in_slices(read_batch(content_type, sent.body))
+    requests = [_request(sent, part, number) for number, part in enumerate(parts)]
     if call.resource.kind is Kind.CONTAINER:
-        _check_container(call, parts)
+        _check_container(call, requests)
     time_slice = TimeSlice(context.limits.slice_seconds, context.monotonic)
     written: list[bytes] = []
     version = RequestVersion(call.version, call.version)
-    for number, part in enumerate(parts):
-        id_ = f"{sent.id[:-4]}{number:04x}"
-        headers = {"host": sent.headers.get("host", ""), **part.head.headers}
-        request = Request(
-            part.head.method, part.path, part.query, headers, scheme=sent.scheme, client=sent.client, id=id_
-        )
+    for part, request in zip(parts, requests, strict=True):
         response = await context.inner.kernel.respond(request, version)
-        facts = PartFacts(part.head.content_id, id_, call.version, headers.get("x-ms-client-request-id", ""))
+        client_id = request.headers.get("x-ms-client-request-id", "")
+        facts = PartFacts(part.head.content_id, request.id, call.version, client_id)
         written.append(write_part(response, facts))
         await time_slice.checkpoint()
     return batch_response(written, context.random)
+
+
+def _request(sent: Request, part: PartRequest, number: int) -> Request:
+    """Return a part as a request. It goes to the host of the whole batch."""
+    headers = {**part.head.headers, "host": sent.headers.get("host", "")}
+    id_ = f"{sent.id[:-4]}{number:04x}"
+    return Request(part.head.method, part.path, part.query, headers, scheme=sent.scheme, client=sent.client, id=id_)
 
 
 def _reject_type(call: Call, content_type: str) -> bytes:
@@ -49,15 +53,15 @@ def _reject_type(call: Call, content_type: str) -> bytes:
     return write_part(response, PartFacts(None, sent.id, call.version, ""))
 
 
-def _check_container(call: Call, parts: list[PartRequest]) -> None:
+def _check_container(call: Call, requests: list[Request]) -> None:
     """Reject a batch with a part outside the addressed container. Nothing of it runs.
 
     Raises:
         ServiceError: `InvalidInput`.
     """
-    for part in parts:
-        address = call.context.addressing.locate(Request(part.head.method, part.path, headers=call.request.headers))
-        resource = resource_of(address.resource, parse_query_string(part.query))
+    for request in requests:
+        address = call.context.addressing.locate(request)
+        resource = resource_of(address.resource, parse_query_string(request.query))
         named = address.account, resource.kind, resource.container
         if named != (call.account, Kind.BLOB, call.resource.container):
             raise ServiceError("InvalidInput")
