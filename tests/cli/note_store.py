@@ -18,7 +18,7 @@ NOTEBOOK = CatalogFormat(
     Nouns("notebook", "notebooks", "notes"),
     lambda row, value: (int(value), row),
     lambda *_: None,
-    contents=lambda space, _, value: [ContentId(space, int(number)) for number in value.split()],
+    contents=lambda space, _, value: {ContentId(space, int(number)): None for number in value.split()},
 )
 REGISTRY = Spaces(
     *SPACES, Space(number=NOTEBOOKS, owner="notes", title="the list of notebooks", copied=True, catalog=NOTEBOOK)

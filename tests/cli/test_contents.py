@@ -57,6 +57,21 @@ def test_check_names_what_is_missing_or_damaged(
     assert "2 problems" in complaint
 
 
+def test_check_names_exchanged_files(
+    location: Path, notes: dict[str, ContentId], capsys: pytest.CaptureFixture[str]
+) -> None:
+    one, other = (file_of(location, notes[name]) for name in "ac")
+    mine, yours = one.read_bytes(), other.read_bytes()
+    one.write_bytes(yours)
+    other.write_bytes(mine)
+    assert main(["check", "-l", str(location)]) == 1
+    complaint = capsys.readouterr().err
+    for name in "ac":
+        place = f"content {notes[name].number} of space {notes[name].space}"
+        assert f"('{name}', 'note'): {place}: the file is that of another content" in complaint
+    assert "2 problems" in complaint
+
+
 def test_a_backup_has_the_contents_and_is_restored(
     location: Path, tmp_path: Path, notes: dict[str, ContentId], capsys: pytest.CaptureFixture[str]
 ) -> None:

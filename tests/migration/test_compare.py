@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lazulite.app.registry import SPACES
-from lazulite.engine.content.contract import ContentId
+from lazulite.engine.content.contract import Claim, ContentId
 from lazulite.engine.content.memory import ContentMemory
 from lazulite.engine.contract import Engine, EngineUnavailableError, KeyRange
 from lazulite.engine.key_encoding import encode_key
@@ -27,7 +27,7 @@ from tests.migration.stores import NOW, Contents, all_rows, contents, entity, fi
 SPACE = FIRST_FREE_SPACE
 
 
-def no_content(content: ContentId) -> int:
+def no_content(content: ContentId, _: Claim) -> int:
     raise AssertionError(content)
 
 

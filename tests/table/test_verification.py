@@ -4,7 +4,7 @@ import re
 import pytest
 
 from lazulite.app.registry import SPACES
-from lazulite.engine.content.contract import ContentId
+from lazulite.engine.content.contract import Claim, ContentId
 from lazulite.engine.key_encoding import encode_key
 from lazulite.records.spaces import COUNTERS, FIRST_FREE_SPACE, SERVICE_PROPERTIES, TABLES
 from lazulite.records.verification import PROBLEMS_MAX, Findings, verify
@@ -20,7 +20,7 @@ ORDERS = Table("Orders", SPACE)
 Rows = dict[bytes, bytes]
 
 
-def no_content(content: ContentId) -> int:
+def no_content(content: ContentId, _: Claim) -> int:
     raise AssertionError(content)
 
 

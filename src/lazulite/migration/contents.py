@@ -5,11 +5,12 @@ that are there. Memory holds a few windows of some of them.
 """
 
 import hashlib
-from collections.abc import AsyncGenerator, Callable, Collection
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 
 from lazulite.engine.content.contract import (
     WINDOW_BYTES,
+    Claim,
     ContentDamagedError,
     ContentId,
     ContentMissingError,
@@ -26,8 +27,8 @@ _MEMORY_BYTES = 8 * WINDOW_BYTES
 """Of one content on its way: windows that were read ahead, and windows that wait to be written."""
 
 
-async def references_of(engine: Engine, part: StorePart) -> AsyncGenerator[tuple[Owner, ContentId], None]:
-    """Yield the contents to which the rows of a part refer, with their owners, each once.
+async def references_of(engine: Engine, part: StorePart) -> AsyncGenerator[tuple[ContentId, Claim], None]:
+    """Yield the contents to which the rows of a part refer, with what the rows say of them, each once.
 
     A table, whose rows refer to none, is not read for it.
     """
@@ -37,16 +38,16 @@ async def references_of(engine: Engine, part: StorePart) -> AsyncGenerator[tuple
     async with aclosing(rows_of(engine, part)) as runs:
         async for run in runs:
             for row in run:
-                for content in _contents(part, part.catalog.contents, row):
+                for content, length in _contents(part, part.catalog.contents, row).items():
                     if seen.add(content):
-                        yield Owner(part.space, row.partition), content
+                        yield content, Claim(row.partition, length)
 
 
 def _contents(
-    part: StorePart, of_row: Callable[[int, Key, bytes], Collection[ContentId]], row: StoredRow
-) -> list[ContentId]:
+    part: StorePart, of_row: Callable[[int, Key, bytes], Mapping[ContentId, int | None]], row: StoredRow
+) -> Mapping[ContentId, int | None]:
     try:
-        return list(of_row(part.space, (row.partition, row.row), row.value))
+        return of_row(part.space, (row.partition, row.row), row.value)
     except (ValueError, LookupError, TypeError):
         raise MigrationError(f"{part.name} is damaged at {(row.partition, row.row)!r}") from None
 
@@ -59,18 +60,18 @@ async def copy_contents(engine: Engine, part: StorePart, source: ContentStore, t
         EngineError: a store failed.
     """
     async with CommitWindow[None](lambda _: None) as window, aclosing(references_of(engine, part)) as references:
-        async for owner, content in references:
-            await window.add(_copy(part, owner, content, source, target), _MEMORY_BYTES, None)
+        async for content, claim in references:
+            await window.add(_copy(part, content, claim, source, target), _MEMORY_BYTES, None)
 
 
-async def _copy(part: StorePart, owner: Owner, content: ContentId, source: ContentStore, target: ContentStore) -> None:
+async def _copy(part: StorePart, content: ContentId, claim: Claim, source: ContentStore, target: ContentStore) -> None:
     try:
-        length = await source.length(content)
-        if await _is_there(target, content, length):
+        length = await source.length(content, claim)
+        if await _is_there(target, content, claim._replace(length=length)):
             return
-        writer = await target.create(owner, content.number)
+        writer = await target.create(Owner(part.space, claim.partition), content.number)
         try:
-            async with aclosing(source.read(content, 0, length)) as pieces:
+            async with aclosing(source.read(content, 0, length, claim)) as pieces:
                 async for piece in pieces:
                     await writer.write(bytes(piece))
             target.keep(await writer.seal())
@@ -78,14 +79,15 @@ async def _copy(part: StorePart, owner: Owner, content: ContentId, source: Conte
             await writer.discard()
             raise
     except (ContentMissingError, ContentDamagedError) as error:
-        raise MigrationError(f"{part.name}, {owner.partition!r}: {error}") from error
+        raise MigrationError(f"{part.name}, {claim.partition!r}: {error}") from error
 
 
-async def _is_there(store: ContentStore, content: ContentId, length: int) -> bool:
+async def _is_there(store: ContentStore, content: ContentId, claim: Claim) -> bool:
     try:
-        return await store.length(content) == length
+        await store.length(content, claim)
     except (ContentMissingError, ContentDamagedError):
         return False
+    return True
 
 
 async def summary_of(engine: Engine, part: StorePart, store: ContentStore) -> tuple[int, str]:
@@ -101,16 +103,16 @@ async def summary_of(engine: Engine, part: StorePart, store: ContentStore) -> tu
     """
     digest, is_any, size_bytes = hashlib.sha256(), False, 0
     async with aclosing(references_of(engine, part)) as references:
-        async for _, content in references:
+        async for content, claim in references:
             is_any = True
             try:
-                length = await store.length(content)
+                length = await store.length(content, claim)
             except ContentMissingError:
                 digest.update(b"missing")
                 continue
             size_bytes += length
             digest.update(length.to_bytes(8, "big"))
-            async with aclosing(store.read(content, 0, length)) as pieces:
+            async with aclosing(store.read(content, 0, length, claim)) as pieces:
                 async for piece in pieces:
                     digest.update(piece)
     return size_bytes, digest.hexdigest() if is_any else ""

@@ -65,8 +65,8 @@ class StoreVerifier:
     async def _read(self, reference: Reference) -> None:
         findings = self._verification.findings
         try:
-            length = await self._contents.length(reference.content)
-            async with aclosing(self._contents.read(reference.content, 0, length)) as pieces:
+            length = await self._contents.length(reference.content, reference.claim)
+            async with aclosing(self._contents.read(reference.content, 0, length, reference.claim)) as pieces:
                 async for _ in pieces:
                     pass
         except EngineError as error:

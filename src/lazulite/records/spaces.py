@@ -6,7 +6,7 @@ queues, or containers); each is named by a row of a *catalog*, and is given out 
 A registry covers every service: `lazulite check`, copies and workers ask it, and know no service.
 """
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -75,9 +75,10 @@ class CatalogFormat:
     unreachable: Callable[[str, Key], str] = lambda _, __: ""
     """Takes the name of such a space and a row to the name of what no request reaches, though it is no damage; "" if
     there is nothing of the kind. The rows of one name are side by side."""
-    contents: Callable[[int, Key, bytes], Collection[ContentId]] | None = None
-    """Takes the number of such a space, a row and its value to the contents to which the row refers, which its
-    partition owns. Raises what `verify` raises. None if no row refers to any, so that no row need be read for them."""
+    contents: Callable[[int, Key, bytes], Mapping[ContentId, int | None]] | None = None
+    """Takes the number of such a space, a row and its value to the contents to which the row refers, with their lengths
+    (None: the row does not tell). Its partition owns them. Raises what `verify` raises. None if no row refers to any,
+    so that no row need be read for them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from lazulite.engine.content.contract import ContentId
+from lazulite.engine.content.contract import Claim, ContentId
 from lazulite.engine.content.inspection import ContentSet
 from lazulite.engine.contract import LISTED, EngineError, Key
 from lazulite.engine.key_encoding import decode_key, encode_key
@@ -77,6 +77,7 @@ class Reference(NamedTuple):
     key: Key
     place: str
     """The row in messages."""
+    claim: Claim
 
     def complaint(self, error: Exception) -> str:
         """Say that the content cannot be read."""
@@ -87,7 +88,7 @@ def verify(
     rows: Iterable[tuple[bytes, bytes]],
     timestamp_max: int,
     spaces: Spaces,
-    read_content: Callable[[ContentId], int],
+    read_content: Callable[[ContentId, Claim], int],
 ) -> Iterator[Findings]:
     """Yield the findings after every row, always the same object, and once more when all rows have been seen.
 
@@ -102,7 +103,7 @@ def verify(
     for raw, value in rows:
         for reference in verification.look(raw, value):
             try:
-                findings.content_bytes += read_content(reference.content)
+                findings.content_bytes += read_content(reference.content, reference.claim)
             except (EngineError, OSError) as error:
                 findings.note(reference.complaint(error))
         yield findings
@@ -196,9 +197,10 @@ class Verification:
         contents_of = owned.catalog.contents
         if contents_of is None:
             return ()
-        new = [content for content in contents_of(number, key, value) if self._seen.add(content)]
+        new = [found for found in contents_of(number, key, value).items() if self._seen.add(found[0])]
         self.findings.contents += len(new)
-        return [Reference(content, number, key, f"{nouns.space} {owned.name}, {key}") for content in new]
+        place = f"{nouns.space} {owned.name}, {key}"
+        return [Reference(content, number, key, place, Claim(key[0], length)) for content, length in new]
 
     def refers(self, reference: Reference, value: bytes) -> bool:
         """Tell whether a row, of which this is the value now, still refers to a content."""

@@ -9,6 +9,7 @@ import pytest
 
 from lazulite.engine.content.contract import (
     WINDOW_BYTES,
+    Claim,
     ContentDamagedError,
     ContentId,
     ContentMissingError,
@@ -192,6 +193,21 @@ async def test_a_copy_has_the_bytes_and_lives_on_its_own(store: ContentStore, ow
     if length:
         with pytest.raises(ContentMissingError):
             await get(store, second, 0, 1)
+
+
+@pytest.mark.parametrize("wrong", [Claim("another"), Claim(OWNER.partition, 4), Claim("another", 3)])
+async def test_a_content_is_the_one_of_its_row(store: ContentStore, wrong: Claim) -> None:
+    content = await put(store, b"abc")
+    for claim in (None, Claim(OWNER.partition), Claim(OWNER.partition, 3)):
+        assert await store.length(content, claim) == 3
+        copy = await store.copy(content, Owner(6, "copy"), claim)
+        assert await store.length(copy, Claim("copy", 3)) == 3
+        async with aclosing(store.read(content, 0, 3, claim)) as pieces:
+            assert b"".join([bytes(piece) async for piece in pieces]) == b"abc"
+    with pytest.raises(ContentDamagedError):
+        await store.length(content, wrong)
+    with pytest.raises(ContentDamagedError):
+        await store.copy(content, Owner(6, "copy"), wrong)
 
 
 async def test_what_is_missing_is_not_copied(store: ContentStore) -> None:

@@ -4,6 +4,7 @@ import asyncio
 import errno
 import os
 import threading
+import zlib
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import aclosing
 from pathlib import Path
@@ -14,6 +15,7 @@ from lazulite.engine.content import content_file, generations, linked_file, spac
 from lazulite.engine.content.content_file import SealedFile
 from lazulite.engine.content.contract import (
     WINDOW_BYTES,
+    Claim,
     ContentDamagedError,
     ContentId,
     ContentMissingError,
@@ -21,6 +23,7 @@ from lazulite.engine.content.contract import (
     Owner,
 )
 from lazulite.engine.content.files import ContentFiles
+from lazulite.engine.content.inspection import read_whole
 from lazulite.engine.contract import EngineUnavailableError
 
 from .test_contract import OWNER, get, put, sample
@@ -429,6 +432,69 @@ async def test_a_failed_copy_leaves_nothing(store: ContentFiles, path: Path, mon
     assert files_in(path) == []
 
 
+def exchange(one: Path, other: Path) -> None:
+    """Let two files lie under each other's name, as a repair of the file system may leave them."""
+    spare = one.with_name("spare")
+    one.rename(spare)
+    other.rename(one)
+    spare.rename(other)
+
+
+@pytest.mark.parametrize("lengths", [(100, 100), (100, 60), (WINDOW_BYTES, WINDOW_BYTES)])
+async def test_exchanged_files_are_not_read_as_each_other(
+    store: ContentFiles, path: Path, lengths: tuple[int, int]
+) -> None:
+    owners = Owner(5, "mine"), Owner(5, "yours")
+    contents = [await put(store, bytes(length), owner) for length, owner in zip(lengths, owners, strict=True)]
+    claims = [Claim(owner.partition, length) for length, owner in zip(lengths, owners, strict=True)]
+    for content, claim in zip(contents, claims, strict=True):
+        assert await store.length(content, claim) == read_whole(path, content, claim) == claim.length
+    exchange(*(path / name for name in files_in(path)))
+    for content, claim in zip(contents, claims, strict=True):
+        for call in (store.length(content, claim), store.copy(content, OWNER, claim), first(store, content, claim)):
+            with pytest.raises(ContentDamagedError):
+                await call
+        with pytest.raises(ContentDamagedError):
+            read_whole(path, content, claim)
+
+
+async def test_the_length_tells_contents_of_one_owner_apart(store: ContentFiles, path: Path) -> None:
+    old, new = await put(store, b"a" * 10), await put(store, b"b" * 20)
+    exchange(*(path / name for name in files_in(path)))
+    for content, length in ((old, 10), (new, 20)):
+        with pytest.raises(ContentDamagedError, match=f"its row says {length}"):
+            await first(store, content, Claim(OWNER.partition, length))
+        assert await first(store, content, Claim(OWNER.partition)) in b"ab", "pages do not tell the length"
+
+
+async def test_exchanged_copies_are_not_read_as_each_other(store: ContentFiles, path: Path) -> None:
+    sources = [await put(store, data, Owner(5, name)) for name, data in (("s", b"1"), ("t", b"2"))]
+    copies = [await store.copy(source, Owner(6, f"copy of {source.number}")) for source in sources]
+    claims = [Claim(f"copy of {source.number}", 1) for source in sources]
+    assert [await first(store, *each) for each in zip(copies, claims, strict=True)] == [b"1", b"2"]
+    one, other = (path / "6/0.open" / f"{copy.number:03x}" for copy in copies)
+    exchange(one, other)
+    for copy, claim in zip(copies, claims, strict=True):
+        with pytest.raises(ContentDamagedError, match="another content"):
+            await first(store, copy, claim)
+
+
+async def test_copies_of_earlier_versions_are_read(store: ContentFiles, path: Path) -> None:
+    copy = await store.copy(await put(store, b"a"), Owner(5, "copy"))
+    (path / "5/0.open/001.owner").write_bytes(b"copy" + zlib.crc32(b"copy").to_bytes(4, "big"))
+    assert await first(store, copy, Claim("copy", 1)) == b"a"
+    again = await store.copy(copy, Owner(5, "again"), Claim("copy", 1))
+    assert await first(store, again, Claim("again", 1)) == b"a"
+    with pytest.raises(ContentDamagedError):
+        await first(store, copy, Claim("other", 1))
+
+
+async def first(store: ContentFiles, content: ContentId, claim: Claim) -> bytes:
+    """Return the first byte of a content."""
+    async with aclosing(store.read(content, 0, 1, claim)) as pieces:
+        return b"".join([bytes(piece) async for piece in pieces])
+
+
 class Pause:
     """Holds a thread until its reader has left."""
 
@@ -457,9 +523,9 @@ async def test_a_reader_that_leaves_while_a_file_is_opened_leaves_it_closed(
     content, pause = await put(store, b"abc"), Pause()
     opened: list[SealedFile] = []
 
-    def open_late(files: space_files.SpaceFiles, number: int) -> SealedFile:
+    def open_late(files: space_files.SpaceFiles, number: int, claim: Claim | None) -> SealedFile:
         pause.hold()
-        opened.append(open_file(files, number))
+        opened.append(open_file(files, number, claim))
         return opened[0]
 
     open_file = space_files.SpaceFiles.open_file

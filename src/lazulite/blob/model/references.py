@@ -1,6 +1,6 @@
 """The contents to which a row of a blob's partition refers."""
 
-from collections.abc import Collection
+from collections.abc import Mapping
 
 from lazulite.blob.model.blob import read_blob
 from lazulite.blob.model.block import read_blocks
@@ -9,8 +9,8 @@ from lazulite.blob.model.rows import CURRENT, LIST, SNAPSHOT, UPLOAD, VERSION
 from lazulite.engine.content.contract import ContentId
 
 
-def contents_of_row(space: int, row: str, value: bytes) -> Collection[ContentId]:
-    """Return the contents to which a row refers.
+def contents_of_row(space: int, row: str, value: bytes) -> Mapping[ContentId, int | None]:
+    """Return the contents to which a row refers, with their lengths; None: the row does not tell.
 
     Args:
         space: of the container.
@@ -22,10 +22,11 @@ def contents_of_row(space: int, row: str, value: bytes) -> Collection[ContentId]
     """
     kind = row[:1]
     if kind in (CURRENT, SNAPSHOT, VERSION):
-        content = read_blob(value).content
-        return () if content is None else (ContentId(space, content),)
+        blob = read_blob(value)
+        return {} if blob.content is None else {ContentId(space, blob.content): blob.length}
     if kind == LIST and is_segment(value):
-        return [ContentId(space, number) for number in read_segment(value).contents()]
+        return dict.fromkeys(ContentId(space, number) for number in read_segment(value).contents())
     if kind in (UPLOAD, LIST):
-        return [ContentId(space, block.content) for block in read_blocks(value).blocks if block.content is not None]
-    return ()
+        blocks = read_blocks(value).blocks
+        return {ContentId(space, block.content): block.length for block in blocks if block.content is not None}
+    return {}

@@ -1,6 +1,6 @@
 """The space of the containers in the registry: how `lazulite check` and copies read it and the spaces of containers."""
 
-from collections.abc import Collection
+from collections.abc import Mapping
 
 from lazulite.blob.model.blob import read_blob
 from lazulite.blob.model.block import read_blocks
@@ -55,7 +55,7 @@ def _unreachable(container: str, key: Key) -> str:
     return "" if key[0].startswith("\0") or is_addressable(name, key[0]) else key[0]
 
 
-def _contents(space: int, key: Key, value: bytes) -> Collection[ContentId]:
+def _contents(space: int, key: Key, value: bytes) -> Mapping[ContentId, int | None]:
     return contents_of_row(space, key[1], value)
 
 

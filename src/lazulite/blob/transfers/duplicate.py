@@ -21,7 +21,7 @@ from lazulite.blob.storage.catalog import Container
 from lazulite.blob.storage.segments import stored_segments
 from lazulite.blob.storage.uploads import day_of
 from lazulite.blob.transfers.sources import Source
-from lazulite.engine.content.contract import ContentId, Owner
+from lazulite.engine.content.contract import Claim, ContentId, Owner
 from lazulite.engine.contract import EngineError, SpaceDroppedError
 from lazulite.protocol.errors import ServiceError
 
@@ -76,7 +76,7 @@ class Duplicate:
         """Return the source's blob with the bytes that were made."""
         blob = self.source.blob
         if not blob.list:
-            content = None if blob.content is None else (await self._copied([blob.content]))[0]
+            content = None if blob.content is None else (await self._copied([(blob.content, blob.length)]))[0]
             return replace(blob, content=content)
         self.number = new_number(self.call.context.random)
         await self._begin()
@@ -100,8 +100,8 @@ class Duplicate:
                     yield list_row(self.number, end), write_blocks(start, copied)
 
     async def _copied_blocks(self, blocks: Sequence[Block]) -> list[Block]:
-        numbers = await self._copied([block.content for block in blocks if block.content is not None])
-        remaining = iter(numbers)
+        held = [(block.content, block.length) for block in blocks if block.content is not None]
+        remaining = iter(await self._copied(held))
         return [block if block.content is None else block._replace(content=next(remaining)) for block in blocks]
 
     async def _segments(self) -> AsyncGenerator[tuple[str, bytes], None]:
@@ -114,21 +114,23 @@ class Duplicate:
                 if not segment.extents:
                     continue
                 old = sorted(segment.contents())
-                new = dict(zip(old, await self._copied(old), strict=True))
+                new = dict(zip(old, await self._copied([(each, None) for each in old]), strict=True))
                 extents = tuple(
                     extent._replace(epoch=0, content=None if extent.content is None else new[extent.content])
                     for extent in segment.extents
                 )
                 yield segment_row(self.number, each.base), Segment(0, extents, segment.inline).to_bytes()
 
-    async def _copied(self, numbers: Sequence[int]) -> list[int]:
-        """Return the numbers of copies of contents of the source."""
-        space, owner = self.source.partition[0], Owner(self.container.space, self.call.resource.blob)
+    async def _copied(self, held: Sequence[tuple[int, int | None]]) -> list[int]:
+        """Return the numbers of copies of contents of the source, given their numbers and what is known of lengths."""
+        (space, name), owner = self.source.partition, Owner(self.container.space, self.call.resource.blob)
         contents = self.call.context.contents
         made: list[int] = []
-        for start in range(0, len(numbers), _COPIES_AT_ONCE):
-            some = numbers[start : start + _COPIES_AT_ONCE]
-            copies: list[Awaitable[ContentId]] = [contents.copy(ContentId(space, number), owner) for number in some]
+        for start in range(0, len(held), _COPIES_AT_ONCE):
+            some = held[start : start + _COPIES_AT_ONCE]
+            copies: list[Awaitable[ContentId]] = [
+                contents.copy(ContentId(space, number), owner, Claim(name, length)) for number, length in some
+            ]
             found = await asyncio.gather(*copies)
             self._contents += found
             made += [content.number for content in found]

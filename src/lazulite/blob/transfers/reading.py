@@ -10,7 +10,7 @@ from lazulite.blob.model.pages import SEGMENT_BYTES
 from lazulite.blob.model.rows import list_row, list_rows
 from lazulite.blob.storage.readers import Partition
 from lazulite.blob.storage.segments import stored_segments
-from lazulite.engine.content.contract import ContentId
+from lazulite.engine.content.contract import Claim, ContentId
 from lazulite.engine.contract import KeyRange
 from lazulite.protocol.body import WINDOW_BYTES, Window, pieces
 
@@ -38,7 +38,8 @@ async def read_bytes(
     elif blob.list:
         source = _list(context, partition, blob, start, stop)
     elif blob.content is not None:
-        source = context.contents.read(ContentId(partition[0], blob.content), start, stop)
+        claim = Claim(partition[1], blob.length)
+        source = context.contents.read(ContentId(partition[0], blob.content), start, stop, claim)
     else:
         for inline in pieces(blob.inline[start:stop]):
             yield inline
@@ -62,7 +63,7 @@ async def _list(
                     if at >= stop:
                         return
                     if at + block.length > start:
-                        async with aclosing(_block(context, space, block, start - at, stop - at)) as found:
+                        async with aclosing(_block(context, partition, block, start - at, stop - at)) as found:
                             async for piece in found:
                                 yield piece
                     at += block.length
@@ -85,8 +86,9 @@ async def _pages(
                     for zeros in _zeros(piece.length):
                         yield zeros
                 else:
-                    content = ContentId(partition[0], piece.content)
-                    async with aclosing(context.contents.read(content, piece.at, piece.at + piece.length)) as chunks:
+                    content, claim = ContentId(partition[0], piece.content), Claim(partition[1])
+                    reading = context.contents.read(content, piece.at, piece.at + piece.length, claim)
+                    async with aclosing(reading) as chunks:
                         async for chunk in chunks:
                             yield chunk
             at = found.base + last
@@ -100,12 +102,16 @@ def _zeros(length: int) -> Iterator[bytes]:
         length -= len(_ZEROS)
 
 
-async def _block(context: Context, space: int, block: Block, start: int, stop: int) -> AsyncGenerator[Window, None]:
+async def _block(
+    context: Context, partition: Partition, block: Block, start: int, stop: int
+) -> AsyncGenerator[Window, None]:
     start, stop = max(start, 0), min(stop, block.length)
     if block.content is None:
         yield block.inline[start:stop]
         return
-    async with aclosing(context.contents.read(ContentId(space, block.content), start, stop)) as found:
+    space, name = partition
+    content, claim = ContentId(space, block.content), Claim(name, block.length)
+    async with aclosing(context.contents.read(content, start, stop, claim)) as found:
         async for piece in found:
             yield piece
 

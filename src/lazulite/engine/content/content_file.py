@@ -118,6 +118,8 @@ class SealedFile:
     def __init__(self, path: Path) -> None:
         self._file = FileIO(path, "rb")
         try:
+            self.trailer = b""
+            """The end of the footer, which has a checksum of all of it."""
             self._footer = self._read_footer()
         except BaseException:
             self._file.close()
@@ -185,7 +187,8 @@ class SealedFile:
     def _read_footer(self) -> Footer:
         size = self._file.seek(0, os.SEEK_END)
         tail = self._read(max(0, size - _TAIL_BYTES), min(size, _TAIL_BYTES))
-        length = footer_bytes(tail[-TRAILER_BYTES:], size)
+        self.trailer = bytes(tail[-TRAILER_BYTES:])
+        length = footer_bytes(self.trailer, size)
         if length > len(tail):
             tail = self._read(size - length, length)
         return read_footer(tail[-length:])

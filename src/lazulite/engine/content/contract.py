@@ -5,7 +5,8 @@ Every content store must guarantee:
 - Sealed content is durable, and never changes. Its id is never given to other content.
 - Content that was neither kept nor deleted when its process ended is *undecided*. It is deleted unless a row of its
   owner refers to it. Content that was kept is deleted only by `delete` and `drop`.
-- A read yields the bytes that were written, or raises `ContentDamagedError`. It may have yielded a part before.
+- A read yields the bytes that were written, or raises `ContentDamagedError`. It may have yielded a part before. So it
+  does where the bytes of another content lie under a content's name, as far as owner and length tell.
 - `drop` empties a space of the engine for ever, whatever its size.
 
 The order of a write is therefore: seal, commit the row that refers to the content, `keep`.
@@ -32,6 +33,15 @@ class ContentId(NamedTuple):
 
     space: int
     number: int
+
+
+class Claim(NamedTuple):
+    """What a row says of a content to which it refers. A content that differs belongs to another row."""
+
+    partition: str
+    """Of the row."""
+    length: int | None = None
+    """The bytes of the content; None: the row does not tell."""
 
 
 References = Callable[[Owner], Awaitable[Collection[ContentId]]]
@@ -104,37 +114,40 @@ class ContentStore(Protocol):
         """
         ...
 
-    async def length(self, content: ContentId) -> int:
+    async def length(self, content: ContentId, claim: Claim | None = None) -> int:
         """Return the bytes of a content.
 
         Raises:
             ContentMissingError: there is no such content.
-            ContentDamagedError: it is damaged, or was never sealed.
+            ContentDamagedError: it is damaged, was never sealed, or is not the one of the claim.
             EngineUnavailableError: it cannot be read now.
         """
         ...
 
-    async def copy(self, content: ContentId, owner: Owner) -> ContentId:
+    async def copy(self, content: ContentId, owner: Owner, claim: Claim | None = None) -> ContentId:
         """Make a content of the same bytes for another owner; return its name, once it is durable.
 
         It is as if it was just written and sealed: the caller commits its row, then calls `keep`.
 
         Raises:
             ContentMissingError: there is no such content.
-            ContentDamagedError: it is damaged. A store that shares the bytes of both does not look.
+            ContentDamagedError: it is damaged, or not the one of the claim. A store that shares the bytes of both does
+                not look at them.
             EngineUnavailableError: it cannot be copied.
             SpaceDroppedError: the space of the new owner was dropped.
         """
         ...
 
-    def read(self, content: ContentId, start: int, stop: int) -> AsyncGenerator[bytes | bytearray, None]:
+    def read(
+        self, content: ContentId, start: int, stop: int, claim: Claim | None = None
+    ) -> AsyncGenerator[bytes | bytearray, None]:
         """Yield the bytes from `start` up to `stop` in pieces of at most a window. The caller closes the generator.
 
         A piece does not change any more.
 
         Raises:
             ContentMissingError: there is no such content.
-            ContentDamagedError: it is damaged, or shorter than `stop`.
+            ContentDamagedError: it is damaged, shorter than `stop`, or not the one of the claim.
             EngineUnavailableError: it cannot be read now.
         """
         ...

@@ -15,6 +15,7 @@ from lazulite.engine.content import generations
 from lazulite.engine.content.content_file import DraftFile, SealedFile
 from lazulite.engine.content.contract import (
     WINDOW_BYTES,
+    Claim,
     ContentDamagedError,
     ContentId,
     ContentUnsealedError,
@@ -95,19 +96,19 @@ class ContentFiles:
             raise unavailable(error) from error
         return FileWriter(files, owner, number, DraftFile(path), self._worker)
 
-    async def length(self, content: ContentId) -> int:
+    async def length(self, content: ContentId, claim: Claim | None = None) -> int:
         """See `ContentStore`."""
-        file = await self._open(content)
+        file = await self._open(content, claim)
         file.close()
         return file.length
 
-    async def copy(self, content: ContentId, owner: Owner) -> ContentId:
+    async def copy(self, content: ContentId, owner: Owner, claim: Claim | None = None) -> ContentId:
         """See `ContentStore`. Both contents share their bytes on the disk."""
         source, files = self._files(content.space), self._files(owner.space)
         try:
             number, path = await files.allot()
             try:
-                await self._worker.run(partial(source.copy_file, content.number, path, owner.partition))
+                await self._worker.run(partial(source.copy_file, content.number, path, owner.partition, claim))
                 await files.sync_name(number)
             except (EngineError, OSError):
                 await self._worker.run(partial(remove_file, path))
@@ -117,11 +118,13 @@ class ContentFiles:
             raise files.failure(error) from error
         return ContentId(owner.space, number)
 
-    async def read(self, content: ContentId, start: int, stop: int) -> AsyncGenerator[bytes | bytearray, None]:
+    async def read(
+        self, content: ContentId, start: int, stop: int, claim: Claim | None = None
+    ) -> AsyncGenerator[bytes | bytearray, None]:
         """See `ContentStore`. A thread reads what would block; no window is read before the caller asks for it."""
         if start >= stop:
             return
-        file = await self._open(content)
+        file = await self._open(content, claim)
         reading: asyncio.Future[bytes] | None = None
         try:
             if stop > file.length:
@@ -175,8 +178,8 @@ class ContentFiles:
             await asyncio.to_thread(worker.close)
         self._slots.release()
 
-    async def _open(self, content: ContentId) -> SealedFile:
-        opening = self._worker.submit(partial(self._files(content.space).open_file, content.number))
+    async def _open(self, content: ContentId, claim: Claim | None) -> SealedFile:
+        opening = self._worker.submit(partial(self._files(content.space).open_file, content.number, claim))
         try:
             return await asyncio.shield(opening)
         except asyncio.CancelledError:

@@ -4,9 +4,9 @@ from contextlib import closing
 from pathlib import Path
 
 from lazulite.engine.content import generations
-from lazulite.engine.content.content_file import SealedFile
-from lazulite.engine.content.contract import ContentId, ContentMissingError
+from lazulite.engine.content.contract import Claim, ContentId, ContentMissingError
 from lazulite.engine.content.footer import windows
+from lazulite.engine.content.linked_file import open_claimed
 
 _BITS = 4096
 
@@ -25,21 +25,22 @@ class ContentSet:
         return not before & bit
 
 
-def read_whole(directory: Path, content: ContentId) -> int:
+def read_whole(directory: Path, content: ContentId, claim: Claim | None = None) -> int:
     """Read every byte of a content, and return their number. It blocks.
 
     Args:
         directory: of all contents.
         content: the name.
+        claim: what a row says of it.
 
     Raises:
         ContentMissingError: there is no such content.
-        ContentDamagedError: it is damaged, or was never sealed.
+        ContentDamagedError: it is damaged, was never sealed, or is not the one of the claim.
         OSError: it cannot be read.
     """
     for path in generations.candidates(directory / str(content.space), content.number):
         try:
-            file = SealedFile(path)
+            file = open_claimed(path, claim)
         except FileNotFoundError:
             continue
         with closing(file):

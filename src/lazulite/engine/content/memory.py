@@ -4,6 +4,7 @@ from collections.abc import AsyncGenerator, Collection
 
 from lazulite.engine.content.contract import (
     WINDOW_BYTES,
+    Claim,
     ContentDamagedError,
     ContentId,
     ContentMissingError,
@@ -30,7 +31,7 @@ class MemoryWriter:
 
     async def seal(self) -> ContentId:
         """See `ContentWriter`."""
-        return self._contents.add(self._owner.space, b"".join(self._chunks), self._number)
+        return self._contents.add(self._owner, b"".join(self._chunks), self._number)
 
     async def discard(self) -> None:
         """See `ContentWriter`."""
@@ -42,19 +43,20 @@ class ContentMemory:
 
     def __init__(self) -> None:
         self._contents: dict[ContentId, bytes] = {}
+        self._owners: dict[ContentId, str] = {}
         self._dropped: set[int] = set()
         self._last = 0
 
-    def add(self, space: int, data: bytes, number: int | None = None) -> ContentId:
+    def add(self, owner: Owner, data: bytes, number: int | None = None) -> ContentId:
         """Store a content under a number, or a new one.
 
         Raises:
             SpaceDroppedError: its space was dropped.
         """
-        self._check_not_dropped(space)
-        content = ContentId(space, self._last + 1 if number is None else number)
+        self._check_not_dropped(owner.space)
+        content = ContentId(owner.space, self._last + 1 if number is None else number)
         self._last = max(self._last, content.number)
-        self._contents[content] = data
+        self._contents[content], self._owners[content] = data, owner.partition
         return content
 
     async def sweep(self, references: References) -> int:
@@ -67,20 +69,22 @@ class ContentMemory:
         self._check_not_dropped(owner.space)
         return MemoryWriter(self, owner, number)
 
-    async def length(self, content: ContentId) -> int:
+    async def length(self, content: ContentId, claim: Claim | None = None) -> int:
         """See `ContentStore`."""
-        return len(self._data(content))
+        return len(self._data(content, claim))
 
-    async def copy(self, content: ContentId, owner: Owner) -> ContentId:
+    async def copy(self, content: ContentId, owner: Owner, claim: Claim | None = None) -> ContentId:
         """See `ContentStore`."""
         self._check_not_dropped(owner.space)
-        return self.add(owner.space, self._data(content))
+        return self.add(owner, self._data(content, claim))
 
-    async def read(self, content: ContentId, start: int, stop: int) -> AsyncGenerator[bytes, None]:
+    async def read(
+        self, content: ContentId, start: int, stop: int, claim: Claim | None = None
+    ) -> AsyncGenerator[bytes, None]:
         """See `ContentStore`."""
         if start >= stop:
             return
-        data = self._data(content)
+        data = self._data(content, claim)
         if stop > len(data):
             raise ContentDamagedError("a content is shorter than its row says")
         for at in range(start, stop, WINDOW_BYTES):
@@ -93,21 +97,25 @@ class ContentMemory:
         """See `ContentStore`."""
         for content in contents:
             self._contents.pop(content, None)
+            self._owners.pop(content, None)
 
     async def drop(self, space: int) -> None:
         """See `ContentStore`."""
         self._dropped.add(space)
         for content in [content for content in self._contents if content.space == space]:
-            del self._contents[content]
+            del self._contents[content], self._owners[content]
 
     async def close(self) -> None:
         """See `ContentStore`."""
         self._contents.clear()
+        self._owners.clear()
 
-    def _data(self, content: ContentId) -> bytes:
+    def _data(self, content: ContentId, claim: Claim | None) -> bytes:
         data = self._contents.get(content)
         if data is None:
             raise ContentMissingError("there is no such content")
+        if claim is not None and (self._owners[content] != claim.partition or claim.length not in (None, len(data))):
+            raise ContentDamagedError("the content is that of another row")
         return data
 
     def _check_not_dropped(self, space: int) -> None:

@@ -10,6 +10,7 @@ from itertools import count
 
 from lazulite.engine.content.contract import (
     WINDOW_BYTES,
+    Claim,
     ContentId,
     ContentStore,
     ContentWriter,
@@ -22,6 +23,17 @@ from lazulite.engine.remote.messages import Primary, Procedure
 _CREATE, _WRITE, _SEAL, _DISCARD, _LENGTH, _COPY, _READ, _DELETE, _DROP = (
     f"content.{name}" for name in ("create", "write", "seal", "discard", "length", "copy", "read", "delete", "drop")
 )
+
+
+_PlainClaim = tuple[str, int | None] | None
+
+
+def _plain(claim: Claim | None) -> _PlainClaim:
+    return None if claim is None else (claim.partition, claim.length)
+
+
+def _claim(plain: _PlainClaim) -> Claim | None:
+    return None if plain is None else Claim(*plain)
 
 
 class RemoteWriter:
@@ -62,19 +74,21 @@ class RemoteContents:
         """See `ContentStore`."""
         return RemoteWriter(self._primary, await self._primary.call(_CREATE, *owner, number))
 
-    async def length(self, content: ContentId) -> int:
+    async def length(self, content: ContentId, claim: Claim | None = None) -> int:
         """See `ContentStore`."""
-        length: int = await self._primary.call(_LENGTH, *content)
+        length: int = await self._primary.call(_LENGTH, *content, _plain(claim))
         return length
 
-    async def copy(self, content: ContentId, owner: Owner) -> ContentId:
+    async def copy(self, content: ContentId, owner: Owner, claim: Claim | None = None) -> ContentId:
         """See `ContentStore`."""
-        return ContentId(*await self._primary.call(_COPY, *content, *owner))
+        return ContentId(*await self._primary.call(_COPY, *content, *owner, _plain(claim)))
 
-    async def read(self, content: ContentId, start: int, stop: int) -> AsyncGenerator[bytes, None]:
+    async def read(
+        self, content: ContentId, start: int, stop: int, claim: Claim | None = None
+    ) -> AsyncGenerator[bytes, None]:
         """See `ContentStore`."""
         for at in range(start, stop, WINDOW_BYTES):
-            yield await self._primary.call(_READ, *content, at, min(at + WINDOW_BYTES, stop))
+            yield await self._primary.call(_READ, *content, at, min(at + WINDOW_BYTES, stop), _plain(claim))
 
     def keep(self, content: ContentId) -> None:
         """See `ContentStore`."""
@@ -113,14 +127,14 @@ def content_procedures(store: ContentStore) -> Mapping[str, Procedure]:
         if writer is not None:
             await writer.discard()
 
-    async def length(space: int, number: int) -> Plain:
-        return await store.length(ContentId(space, number))
+    async def length(space: int, number: int, claim: _PlainClaim) -> Plain:
+        return await store.length(ContentId(space, number), _claim(claim))
 
-    async def copy(space: int, number: int, target: int, partition: str) -> Plain:
-        return tuple(await store.copy(ContentId(space, number), Owner(target, partition)))
+    async def copy(space: int, number: int, target: int, partition: str, claim: _PlainClaim) -> Plain:
+        return tuple(await store.copy(ContentId(space, number), Owner(target, partition), _claim(claim)))
 
-    async def read(space: int, number: int, start: int, stop: int) -> Plain:
-        async with aclosing(store.read(ContentId(space, number), start, stop)) as pieces:
+    async def read(space: int, number: int, start: int, stop: int, claim: _PlainClaim) -> Plain:
+        async with aclosing(store.read(ContentId(space, number), start, stop, _claim(claim))) as pieces:
             return b"".join([piece async for piece in pieces])
 
     async def delete(contents: list[tuple[int, int]]) -> Plain:

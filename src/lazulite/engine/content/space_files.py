@@ -10,10 +10,10 @@ from pathlib import Path
 
 from lazulite.engine.content import generations
 from lazulite.engine.content.content_file import SealedFile
-from lazulite.engine.content.contract import ContentMissingError
+from lazulite.engine.content.contract import Claim, ContentMissingError
 from lazulite.engine.content.generations import FILES_MAX, Generation
 from lazulite.engine.content.grouped_sync import GroupedSync
-from lazulite.engine.content.linked_file import copy_file, remove_file
+from lazulite.engine.content.linked_file import copy_file, open_claimed, remove_file
 from lazulite.engine.content.process_slots import ProcessSlots
 from lazulite.engine.content.worker import Remover, Worker, unavailable
 from lazulite.engine.contract import EngineError, SpaceDroppedError
@@ -137,27 +137,27 @@ class SpaceFiles:
         self._current = None
         return decided
 
-    def copy_file(self, number: int, target: Path, owner: str) -> None:
+    def copy_file(self, number: int, target: Path, owner: str, claim: Claim | None = None) -> None:
         """Copy a content to a new file, whose name is not durable yet. It blocks.
 
         Raises:
             ContentMissingError: there is no such content.
-            ContentDamagedError: its bytes had to be copied, and are damaged.
+            ContentDamagedError: as `open_file`; or its bytes had to be copied, and are damaged.
             OSError: it cannot be copied.
         """
-        copy_file(generations.candidates(self.path, number), target, owner, partial(self.open_file, number))
+        copy_file(generations.candidates(self.path, number), target, owner, partial(self.open_file, number, claim))
 
-    def open_file(self, number: int) -> SealedFile:
+    def open_file(self, number: int, claim: Claim | None = None) -> SealedFile:
         """Open a content. It blocks.
 
         Raises:
             ContentMissingError: there is no such content.
-            ContentDamagedError: its end is damaged.
+            ContentDamagedError: its end is damaged, or it is not the one of the claim.
             OSError: it cannot be read.
         """
         for path in generations.candidates(self.path, number):
             try:
-                return SealedFile(path)
+                return open_claimed(path, claim)
             except FileNotFoundError:
                 continue
         raise ContentMissingError("there is no such content")

@@ -29,7 +29,9 @@ KEEP = """
 UPDATE lazulite.contents SET state = 'kept' WHERE space = $1 AND content = ANY($2::bigint[]) AND state = 'sealed'
 """
 
-LENGTH = "SELECT length FROM lazulite.contents WHERE space = $1 AND content = $2 AND state IN ('sealed', 'kept')"
+LENGTH = """
+SELECT length, partition FROM lazulite.contents WHERE space = $1 AND content = $2 AND state IN ('sealed', 'kept')
+"""
 WINDOWS = """
 SELECT checksum, data FROM lazulite.content_windows
 WHERE space = $1 AND content = $2 AND number >= $3 AND number < $4 ORDER BY number

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import AsyncGenerator, Collection
 from contextlib import aclosing, suppress
 
-from lazulite.engine.content.contract import ContentId, ContentMissingError, Owner, References
+from lazulite.engine.content.contract import Claim, ContentId, ContentMissingError, Owner, References
 from lazulite.engine.contract import EngineError, SpaceDroppedError
 from lazulite.engine.postgres.contents import statements
 from lazulite.engine.postgres.contents.windows import ContentWindows
@@ -59,12 +59,14 @@ class PostgresContents:
         self._check_not_dropped(owner.space)
         return RowWriter(self._rows, await self._rows.begin(owner, number), self._check_not_dropped)
 
-    async def length(self, content: ContentId) -> int:
+    async def length(self, content: ContentId, claim: Claim | None = None) -> int:
         """See `ContentStore`."""
-        return await self._rows.length(content)
+        return await self._rows.length(content, claim)
 
-    async def copy(self, content: ContentId, owner: Owner) -> ContentId:
+    async def copy(self, content: ContentId, owner: Owner, claim: Claim | None = None) -> ContentId:
         """See `ContentStore`. The bytes do not leave the database."""
+        if claim is not None:
+            await self._rows.length(content, claim)
         writer = await self.create(owner)
         try:
             await writer.copy(content)
@@ -73,8 +75,11 @@ class PostgresContents:
             await writer.discard()
             raise
 
-    async def read(self, content: ContentId, start: int, stop: int) -> AsyncGenerator[bytes, None]:
-        """See `ContentStore`."""
+    async def read(
+        self, content: ContentId, start: int, stop: int, claim: Claim | None = None
+    ) -> AsyncGenerator[bytes, None]:
+        """See `ContentStore`. Rows do not change places, so the claim is compared by `length` and `copy` alone."""
+        del claim
         if start >= stop:
             return
         if content.space in self._drops.closed:

@@ -11,6 +11,7 @@ from isal.isal_zlib import crc32
 
 from lazulite.engine.content.contract import (
     WINDOW_BYTES,
+    Claim,
     ContentDamagedError,
     ContentId,
     ContentMissingError,
@@ -99,16 +100,20 @@ class ContentWindows:
         for node, some in self._by_node(numbers):
             await self._pool.fetch_bulk(statements.KEEP, space, some, node=node)
 
-    async def length(self, content: ContentId) -> int:
+    async def length(self, content: ContentId, claim: Claim | None = None) -> int:
         """Return the length of a content.
 
         Raises:
             ContentMissingError: there is no such content.
+            ContentDamagedError: it is not the one of the claim.
         """
         found = await self._ask(statements.LENGTH, content, reads=True)
         if not found:
             raise ContentMissingError("there is no such content")
-        return int(found[0][0])
+        length, partition = found[0]
+        if claim is not None and (bytes(partition) != claim.partition.encode() or claim.length not in (None, length)):
+            raise ContentDamagedError("the content is that of another row")
+        return int(length)
 
     async def read(self, content: ContentId, start: int, stop: int) -> AsyncGenerator[bytes, None]:
         """Yield bytes of a content, one window or a part of it at a time. While some are sent, the next are read."""
