@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from lazulite.cli import check, copy, main
-from lazulite.engine.content.contract import WINDOW_BYTES, ContentId, Owner
+from lazulite.engine.content.contract import WINDOW_BYTES, Claim, ContentId, Owner
 from lazulite.engine.contract import Slice
 from lazulite.engine.postgres.contents.store import PostgresContents
 from lazulite.engine.postgres.engine import PostgresEngine
@@ -119,10 +119,10 @@ async def test_content_that_is_deleted_meanwhile_is_no_damage(
     async with opened(database) as (engine, contents):
         length = contents.length
 
-        async def late(content: ContentId) -> int:
+        async def late(content: ContentId, claim: Claim | None = None) -> int:
             if content == notes["a"]:
                 await change((engine, contents), content.space, content)
-            return await length(content)
+            return await length(content, claim)
 
         monkeypatch.setattr(contents, "length", late)
         findings = await StoreVerifier(engine, contents, REGISTRY).run(lambda _: None)

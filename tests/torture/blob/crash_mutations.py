@@ -57,7 +57,7 @@ def shared_garbage() -> None:
 def unkept_copies() -> None:
     """Give a copy the content of its source."""
 
-    async def copy(_: ContentFiles, content: ContentId, owner: object) -> ContentId:
+    async def copy(_: ContentFiles, content: ContentId, owner: object, claim: object = None) -> ContentId:
         return content
 
     ContentFiles.copy = copy  # type: ignore[method-assign, assignment]
