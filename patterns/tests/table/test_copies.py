@@ -79,7 +79,7 @@ def test_copies_are_those_of_the_entity(staff: Table[Person]) -> None:
         partition.merge(ANN, salary=1)
         partition.delete(BOB)
     check(staff, replace(ann, salary=1))
-    staff.delete(ann)
+    staff.delete(ANN)
     check(staff)
 
 

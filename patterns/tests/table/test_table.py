@@ -33,7 +33,7 @@ class Member:
 
 
 @entity(row=[literal("rental")])
-class Rental(msgspec.Struct, frozen=True):
+class Rental(msgspec.Struct, frozen=True, dict=True):
     club: Annotated[str, Partition()]
     film: Annotated[str, Row(text())]
     member: int = 0

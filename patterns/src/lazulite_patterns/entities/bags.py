@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from lazulite_patterns.effects.tables import EntityKey, Stored
 from lazulite_patterns.entities import limits
 from lazulite_patterns.entities.errors import EntityValueError
-from lazulite_patterns.entities.schema import attach_row
+from lazulite_patterns.entities.rows_read import attach_row
 from lazulite_patterns.outcomes.ring import RING
 
 

@@ -10,6 +10,7 @@ import msgspec
 from lazulite_patterns.effects.tables import EntityKey, Stored
 from lazulite_patterns.entities.annotations import checked
 from lazulite_patterns.entities.errors import EntityFormatError, EntityValueError, SchemaError
+from lazulite_patterns.entities.rows_read import make_room
 from lazulite_patterns.entities.schema import RESERVED, TYPE, Schema, Upgrade
 from lazulite_patterns.keys.components import Component
 
@@ -37,7 +38,8 @@ def entity(
         row: components before the fields of the RowKey.
 
     Raises:
-        SchemaError: a field cannot be stored, or a key has no field.
+        SchemaError: a field cannot be stored, or a key has no field, or instances have no room for the row that they
+            were read from: a dataclass with `slots=True`, a Struct without `dict=True`.
     """
     return lambda cls: _declared(cls, type, version, checked(partition), checked(row))
 
@@ -48,6 +50,7 @@ def _declared(
     known = dataclasses.is_dataclass(cls) or is_typeddict(cls) or hasattr(cls, "model_fields")
     if not known and not issubclass(cls, msgspec.Struct):
         dataclasses.dataclass(cls)
+    make_room(cls)
     if version < 1:
         raise SchemaError(f"{cls.__name__}: versions begin with 1")
     _schemas[cls] = Schema(cls, cls.__name__ if type_name is None else type_name, version, partition, row)

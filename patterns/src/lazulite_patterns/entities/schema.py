@@ -1,13 +1,14 @@
 """A class of entities: its keys, its properties, its version."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar, cast
 
 from lazulite_patterns.effects.tables import EntityKey, Stored
 from lazulite_patterns.entities import limits
 from lazulite_patterns.entities.annotations import Partition, Row
 from lazulite_patterns.entities.errors import EntityFormatError, EntityValueError, SchemaError
 from lazulite_patterns.entities.fields import Shape, get, make
+from lazulite_patterns.entities.rows_read import attach_row, extra_of
 from lazulite_patterns.keys.characters import KeyFormatError, KeyValueError
 from lazulite_patterns.keys.components import Component
 from lazulite_patterns.keys.layout import Layout
@@ -19,8 +20,6 @@ TYPE = "_Type"
 VERSION = "_Version"
 """The property with the version of an entity's class; 1 if it is absent."""
 RESERVED = frozenset({*limits.SYSTEM, TYPE, VERSION, RING})
-_EXTRA = "__extra__"
-_STORED = "__stored__"
 
 Upgrade = Callable[[dict[str, object]], dict[str, object]]
 """Takes the properties of one version, and returns those of the next one."""
@@ -104,9 +103,7 @@ class Schema(Generic[E]):
         if self.shape.extra is not None:
             values[self.shape.extra] = extra
         entity: E = make(self.cls, values)
-        _attach(entity, _EXTRA, extra)
-        attach_row(entity, stored)
-        return entity
+        return cast(E, attach_row(entity, stored, extra))
 
     def unknown(self, properties: Mapping[str, object]) -> dict[str, object]:
         """Return the properties of a row that are no fields of the class."""
@@ -138,7 +135,7 @@ class Schema(Generic[E]):
 
     def _extra(self, entity: E) -> dict[str, object]:
         name = self.shape.extra
-        found = get(entity, name) if name is not None else getattr(entity, _EXTRA, None)
+        found = get(entity, name) if name is not None else extra_of(entity)
         if not isinstance(found, Mapping):
             return {}
         if wrong := (self.names | RESERVED) & set(found):
@@ -186,24 +183,3 @@ class Schema(Generic[E]):
             return EntityKey(self.partition.text(values), self.row.text(values))
         except KeyValueError as error:
             raise EntityValueError(str(error)) from error
-
-
-def _attach(entity: object, name: str, value: object) -> None:
-    """Keep something beside the fields of an entity, if its class has room for it."""
-    for put in (object.__setattr__, setattr):  # One of them works for a frozen dataclass, the other for a Struct.
-        try:
-            put(entity, name, value)
-        except (AttributeError, TypeError):
-            continue
-        return
-
-
-def attach_row(entity: object, stored: Stored) -> None:
-    """Keep the row that an entity was read from, for `stored_of`."""
-    _attach(entity, _STORED, stored)
-
-
-def stored_of(entity: object) -> Stored | None:
-    """Return the row that an entity was read from; None if it was not read, or its class has no room for it."""
-    found: Any = getattr(entity, _STORED, None)
-    return found if isinstance(found, Stored) else None

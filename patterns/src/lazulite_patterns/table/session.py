@@ -1,6 +1,7 @@
 """What a table's protocols know: the client's name, the classes, the policy."""
 
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from types import UnionType
 from typing import Generic, Literal, NamedTuple, TypeVar, cast
@@ -12,7 +13,7 @@ from lazulite_patterns.entities import limits
 from lazulite_patterns.entities.bags import Bags
 from lazulite_patterns.entities.errors import EntityValueError
 from lazulite_patterns.entities.registry import Schemas
-from lazulite_patterns.entities.schema import stored_of
+from lazulite_patterns.entities.rows_read import attach_row, stored_of
 from lazulite_patterns.filters import Filter, in_range
 from lazulite_patterns.indexes.errors import Busy, NotUnique
 from lazulite_patterns.outcomes.errors import Absent, Conflict
@@ -113,13 +114,22 @@ class Session(Generic[E]):
             if planned.operation.key != place:
                 raise ValueError(f"{place}: an update cannot change the keys")
             try:
-                return Changed(changed, (yield from self.write([planned], [found])))
+                written = yield from self.write([planned], [found])
+                return Changed(self._as_written(changed, planned, written), written)
             except (Absent, NotUnique, Busy):
                 raise
             except Conflict:
                 if on_conflict == "raise" or number == attempts - 1:
                     raise
         raise ValueError("attempts is at least 1")
+
+    def _as_written(self, entity: E, planned: Planned, written: Written) -> E:
+        """Return an entity with the row that it is now, as if it had been read; with none if the ETag is not known."""
+        etag = written.etags[0]
+        properties = dict(planned.operation.properties)
+        if self.policy.marks:
+            properties[RING] = planned.ring(written.operation_id, self.policy.marks).text
+        return cast(E, attach_row(copy(entity), Stored(properties, etag) if etag else None))
 
     def write(
         self,
@@ -137,7 +147,9 @@ class Session(Generic[E]):
     def planned(self, kind: Kind, entity: E) -> Planned:
         """Return the write of a whole entity. A replacement is conditional: the entity must have been read."""
         if kind is Kind.REPLACE:
-            return self.replacing(entity, _base(entity))
+            base = _base(entity)
+            self._check_keys(entity, base)
+            return self.replacing(entity, base)
         properties = self.encode(entity)
         return self.fitting(Planned(Operation(kind, key_of(properties), properties)))
 
@@ -163,7 +175,17 @@ class Session(Generic[E]):
         base = None if isinstance(key, EntityKey) else stored_of(key)
         if base is None:
             return Planned(Operation(Kind.DELETE, self.key(key)))
+        self._check_keys(key, base)
         return Planned(Operation(Kind.DELETE, base.key, etag=base.etag), Ring.of(base.properties))
+
+    def _check_keys(self, entity: E | EntityKey, base: Stored) -> None:
+        """Reject an entity whose keys are others than when it was read: its version is that of another row.
+
+        Raises:
+            EntityValueError: they are.
+        """
+        if (key := self.key(entity)) != base.key:
+            raise EntityValueError(f"{key} was read as {base.key}: delete that one by its keys, and insert this one")
 
     def fitting(self, planned: Planned) -> Planned:
         """Return a write whose entity has room for the ids of its writes, too.

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 from lazulite_patterns.audit.finding import Check
 from lazulite_patterns.effects.effect import Protocol
 from lazulite_patterns.effects.tables import EntityKey, Kind, Operation, Properties, Stored
-from lazulite_patterns.entities.schema import stored_of
+from lazulite_patterns.entities.rows_read import stored_of
 from lazulite_patterns.indexes.errors import Busy, NotUnique
 from lazulite_patterns.outcomes.errors import Absent, Conflict
 from lazulite_patterns.outcomes.ring import RING, Ring
