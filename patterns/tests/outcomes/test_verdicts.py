@@ -223,7 +223,7 @@ def test_a_write_that_raises_a_conflict_was_not_done(with_another_row: bool) -> 
         try:
             yield from write("t", [insert, *([other_row] if other_row else [])], Policy())
         except Conflict:
-            yield from perform(Write("refused", Operation(Kind.PUT, KEY)))
+            yield from perform(Write("rejected", Operation(Kind.PUT, KEY)))
         except OutcomeUnknown:
             return
 
@@ -233,8 +233,8 @@ def test_a_write_that_raises_a_conflict_was_not_done(with_another_row: bool) -> 
             yield from write("t", [Planned(Operation(Kind.INSERT, KEY, {"By": "rival"}))], Policy())
 
     def honest(world: World) -> None:
-        refused, applied = world.entity("refused", KEY), world.entity("applied", KEY)
-        assert refused is None or applied is None, "a write that was done was reported as refused"
+        rejected, applied = world.entity("rejected", KEY), world.entity("applied", KEY)
+        assert rejected is None or applied is None, "a write that was done was reported as rejected"
 
     for faults in (explorer.Faults(losses=1), explorer.Faults(losses=2), explorer.Faults(lates=1)):
         assert explore(Applied(), [own, rival, rival], honest, faults=faults).complete

@@ -149,16 +149,16 @@ def test_an_insert_whose_answer_is_lost_begins_again_when_the_entity_is_deleted(
     session: Session[Bag] = Session("t", Bags(), Policy())
 
     def insertion() -> Protocol[None]:
-        """Insert, and note which blob the caller is told of."""
+        """Insert, and note which blob the caller gets."""
         entity = Bag(PartitionKey="p", RowKey="e")
         inserted = yield from LargeProtocol(session, "c", "Photo").insert(entity, Upload(b"00", "text/plain"))
-        yield from perform(Write("told", Operation(Kind.INSERT, EntityKey("blob", ""), {"Name": inserted.name})))
+        yield from perform(Write("returned", Operation(Kind.INSERT, EntityKey("blob", ""), {"Name": inserted.name})))
 
     def named(world: World) -> None:
         resolves(world)
-        told, row = world.entity("told", EntityKey("blob", "")), world.entity("t", KEY)
+        returned, row = world.entity("returned", EntityKey("blob", "")), world.entity("t", KEY)
         reference = None if row is None else reference_of(row.properties, "Photo")
-        assert told is None or reference is None or told.properties["Name"] == reference.name, "another blob"
+        assert returned is None or reference is None or returned.properties["Name"] == reference.name, "another blob"
 
     processes = [insertion, deletion(LargeProtocol), reading(LargeProtocol)]
     for faults in (Faults(losses=1), Faults(losses=2), Faults(losses=1, crashes=1)):

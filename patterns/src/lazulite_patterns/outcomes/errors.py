@@ -25,8 +25,8 @@ class Absent(Conflict):
 class Restart(Exception):  # noqa: N818 - it is an outcome
     """The answer to an insert was lost, and the row is absent: it was not inserted, or it was deleted again.
 
-    A protocol that did steps before the insert begins again with its first step, with the same `Identity`: who deleted
-    the row removed what these steps wrote. No program sees this.
+    A protocol that did steps before the insert begins again with its first step, with the same `Identity`: a program
+    that deleted the row removed what these steps wrote. No caller of a table sees this.
     """
 
 
