@@ -73,7 +73,7 @@ def test_a_body_that_finds_no_memory_is_no_fault_of_the_client(monkeypatch: pyte
 @pytest.mark.parametrize(
     ("sent", "is_tls"), [(b"\x16\x03\x01\x02\x00\x01", True), (b"\x16nonsense", False), (b"bad", False)]
 )
-def test_a_tls_handshake_is_told_from_other_bytes(sent: bytes, is_tls: bool) -> None:
+def test_a_tls_handshake_is_distinguished_from_other_bytes(sent: bytes, is_tls: bool) -> None:
     reading, queue = parser()
     reading.feed(sent)
     assert queue[0].error is not None
