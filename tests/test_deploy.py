@@ -9,6 +9,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import sys
 import tomllib
 import venv
 from argparse import Namespace
@@ -20,10 +21,14 @@ import pytest
 from packaging.requirements import Requirement
 
 from lazulite import __version__
+from lazulite.cli import main
+from lazulite.cli.flag_types import DEFAULT_LOCATION
 from lazulite.cli.parser import build_parser
 from lazulite.server.limits import Limits
+from lazulite.settings.addresses import DEFAULT_PORTS
 from lazulite.settings.database import DATABASE_VARIABLES, database_settings_from
 from tests.docs_support import fences
+from tests.server_process import SECONDS_MAX, environment, running
 
 from .torture.rolling.balancers import ADDRESSES, BLOB_ADDRESSES, QUEUE_ADDRESSES
 
@@ -298,3 +303,72 @@ def test_the_manual_shows_the_unit_as_it_is() -> None:
 
 def test_no_secret_can_be_checked_in() -> None:
     assert "/deploy/secrets/" in (DEPLOY.parent / ".gitignore").read_text(encoding="utf-8").splitlines()
+
+
+def instruction(name: str) -> list[str]:
+    return re.findall(rf"^{name} (.*)$", text("Dockerfile"), re.MULTILINE)
+
+
+def entry_command() -> list[str]:
+    """The words that a container runs without arguments."""
+    [entrypoint], [command] = map(json.loads, instruction("ENTRYPOINT")), map(json.loads, instruction("CMD"))
+    return [*entrypoint, *command]
+
+
+def test_the_default_location_of_a_container_is_a_volume_that_belongs_to_its_user() -> None:
+    directory = instruction("WORKDIR")[-1]
+    location = f"{directory}/{DEFAULT_LOCATION}"
+    assert instruction("VOLUME") == [location]
+    [user] = instruction("USER")
+    owner, group = user.split(":")
+    assert f"install -d -o {owner} -g {group} -m 0700 {DEFAULT_LOCATION}" in instruction("RUN")
+    lines = text("Dockerfile").splitlines()
+    order = [f"WORKDIR {directory}", f"RUN install -d -o {owner} -g {group} -m 0700 data", f"USER {user}"]
+    assert sorted(order, key=lines.index) == order
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert readme.count(f"-v lazulite:{location} lazulite") == 2
+    assert "-f deploy/Dockerfile -t lazulite ." in readme
+
+
+def test_a_container_listens_outside() -> None:
+    program, *arguments = entry_command()
+    args = build_parser().parse_args(arguments)
+    assert program == "lazulite"
+    assert {args.table_host, args.queue_host, args.blob_host} == {"0.0.0.0"}
+    assert args.location == DEFAULT_LOCATION
+    assert not args.allow_development_key
+    published = " ".join(str(port) for port in sorted(DEFAULT_PORTS.values()))
+    assert instruction("EXPOSE") == [published]
+    assert "-p 10000-10002:10000-10002" in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+ANY_PORTS = ("--table-port", "0", "--queue-port", "0", "--blob-port", "0")
+
+
+def test_a_container_without_an_account_ends_with_a_line_that_says_how_to_create_one(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", *entry_command(), *ANY_PORTS]
+    ended = subprocess.run(
+        command, capture_output=True, text=True, check=False, cwd=tmp_path, env=environment(), timeout=SECONDS_MAX
+    )
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert ended.stderr.startswith("lazulite: the development key is public, so it is not accepted on 0.0.0.0: ")
+    assert "lazulite account add NAME" in ended.stderr
+    assert "LAZULITE_ACCOUNTS=NAME:KEY" in ended.stderr
+    assert ended.stderr.count("\n") == 1
+    assert not (tmp_path / DEFAULT_LOCATION).exists()
+
+
+@pytest.mark.parametrize("accounts", ["", "orders:a2V5"], ids=["account add", "environment"])
+def test_a_container_with_an_account_serves_in_its_directory(
+    accounts: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    if not accounts:
+        assert main(["account", "add", "orders"]) == 0
+    _, serve, *flags = entry_command()
+    assert serve == "serve"
+    with running(*flags, "--silent", LAZULITE_ACCOUNTS=accounts) as server:
+        assert "listens on http://0.0.0.0:" in server.lines[0]
+        assert server.lines[1].startswith("account orders: ")
+        assert server.stop()[0] == 0
+    assert (tmp_path / DEFAULT_LOCATION / "store").is_dir()

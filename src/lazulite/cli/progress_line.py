@@ -107,7 +107,7 @@ class ProgressLine:
 
     @classmethod
     def of_user(cls, *, silent: bool = False) -> "ProgressLine":
-        """Return the one on stderr, or one that nobody sees."""
+        """Return the one on stderr; a silent one writes nothing there."""
         return cls(io.StringIO() if silent else sys.stderr)
 
     def __enter__(self) -> Self:

@@ -261,7 +261,8 @@ def check_development_key(settings: Settings, directory: AccountDirectory) -> No
     if directory.development and not settings.allow_development_key and open_hosts:
         raise ConfigError(
             f"the development key is public, so it is not accepted on {open_hosts[0]}: "
-            "create an account (lazulite account add NAME) or pass --allow-development-key"
+            "create an account (lazulite account add NAME, or LAZULITE_ACCOUNTS=NAME:KEY), "
+            "or pass --allow-development-key"
         )
 
 
