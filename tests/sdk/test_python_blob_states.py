@@ -199,3 +199,23 @@ def test_deleted_containers(versioned: BlobServiceClient) -> None:
         assert (found.name, found.deleted) == (name, True)
         with versioned.undelete_container(name, str(found.version)) as restored:
             assert restored.download_blob("a").readall() == b"1"
+
+
+def test_a_rehydration_that_takes_time() -> None:
+    with lazulite.testing.server() as storage:
+        account = storage.account("patient", rehydrate_after=3600)
+        with connect(account) as service, service.create_container(new_name()) as container:
+            with container.upload_blob("a", b"1", standard_blob_tier=StandardBlobTier.ARCHIVE) as blob:
+                blob.set_standard_blob_tier(StandardBlobTier.COOL)
+                blob.set_standard_blob_tier(StandardBlobTier.COOL, rehydrate_priority=HIGH)
+                found = blob.get_blob_properties()
+                assert (found.blob_tier, found.archive_status, found.rehydrate_priority) == (
+                    "Archive",
+                    "rehydrate-pending-to-cool",
+                    "High",
+                )
+                with rejected(HttpResponseError) as caught:
+                    blob.set_standard_blob_tier(StandardBlobTier.HOT)
+                assert caught.value.error_code == "BlobBeingRehydrated"
+            (listed,) = container.list_blobs()
+            assert listed.archive_status == "rehydrate-pending-to-cool"

@@ -49,7 +49,17 @@ from lazulite.blob.resource import Kind
 from lazulite.blob.response_versions import known_headers
 from lazulite.blob.transfers.sources import SOURCE
 from lazulite.blob.transfers.structured_body import framing_bytes
-from lazulite.blob.versions import CONTAINER_BATCH_SINCE, CONTAINER_FIND_SINCE, TAGS_SINCE
+from lazulite.blob.versions import (
+    BATCH_SINCE,
+    CONTAINER_BATCH_SINCE,
+    CONTAINER_FIND_SINCE,
+    INFORMATION_SINCE,
+    RESTORE_SINCE,
+    SEAL_SINCE,
+    TAGS_SINCE,
+    TIERS_SINCE,
+    UNDELETE_SINCE,
+)
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import Response
 from lazulite.service.account_operations import AccountOperations
@@ -88,6 +98,7 @@ _TABLE: tuple[Route[Call], ...] = (
             "GetAccountInformation",
             get_account_information,
             requires=may.ACCOUNT_INFORMATION,
+            since=INFORMATION_SINCE,
         )
         for kind in Kind
         for method in ("GET", "HEAD")
@@ -116,7 +127,15 @@ _TABLE: tuple[Route[Call], ...] = (
     ),
     Route(_SERVICE, "GET", "list", "ListContainers", list_containers, requires=may.LIST_CONTAINERS, deadline=PAGE),
     Route(_CONTAINER, "GET", LIST_COMPONENT, "ListBlobs", list_blobs, requires=None, deadline=PAGE),
-    Route(_CONTAINER, "PUT", "container/undelete", "RestoreContainer", restore_container, requires=may.WRITE_CONTAINER),
+    Route(
+        _CONTAINER,
+        "PUT",
+        "container/undelete",
+        "RestoreContainer",
+        restore_container,
+        requires=may.WRITE_CONTAINER,
+        since=RESTORE_SINCE,
+    ),
     Route(_CONTAINER, "PUT", "container/", "CreateContainer", create_container, requires=may.CREATE_CONTAINER),
     Route(_CONTAINER, "GET", "container/", "GetContainerProperties", get_container, requires=may.READ_CONTAINER),
     Route(_CONTAINER, "HEAD", "container/", "GetContainerProperties", get_container, requires=may.READ_CONTAINER),
@@ -150,7 +169,16 @@ _TABLE: tuple[Route[Call], ...] = (
     Route(_CONTAINER, "PUT", "container/acl", "SetContainerACL", set_acl, requires=may.OWNER, body=XML_BODY),
     *(
         # The JavaScript SDK takes the account of an address in path style for a container.
-        Route(_SERVICE, "POST", component, "BlobBatch", run_batch, requires=may.BATCH, body=BODY_BYTES_MAX)
+        Route(
+            _SERVICE,
+            "POST",
+            component,
+            "BlobBatch",
+            run_batch,
+            requires=may.BATCH,
+            since=BATCH_SINCE,
+            body=BODY_BYTES_MAX,
+        )
         for component in ("batch", "container/batch")
     ),
     Route(
@@ -228,8 +256,8 @@ _TABLE: tuple[Route[Call], ...] = (
     Route(_BLOB, "GET", "tags", "GetBlobTags", get_tags, requires=may.READ_TAGS, since=TAGS_SINCE),
     Route(_BLOB, "PUT", "tags", "SetBlobTags", set_tags, requires=may.WRITE_TAGS, body=XML_BODY, since=TAGS_SINCE),
     Route(_BLOB, "PUT", "snapshot", "SnapshotBlob", snapshot_blob, requires=may.CREATE_OR_WRITE),
-    Route(_BLOB, "PUT", "undelete", "UndeleteBlob", undelete_blob, requires=may.UNDELETE),
-    Route(_BLOB, "PUT", "tier", "SetBlobTier", set_tier, requires=may.WRITE),
+    Route(_BLOB, "PUT", "undelete", "UndeleteBlob", undelete_blob, requires=may.UNDELETE, since=UNDELETE_SINCE),
+    Route(_BLOB, "PUT", "tier", "SetBlobTier", set_tier, requires=may.WRITE, since=TIERS_SINCE),
     Route(
         _BLOB,
         "PUT",
@@ -273,7 +301,7 @@ _TABLE: tuple[Route[Call], ...] = (
         framing=framing_bytes,
         streams=True,
     ),
-    Route(_BLOB, "PUT", "seal", "SealAppendBlob", seal_blob, requires=may.WRITE),
+    Route(_BLOB, "PUT", "seal", "SealAppendBlob", seal_blob, requires=may.WRITE, since=SEAL_SINCE),
     Route(
         _BLOB,
         "PUT",

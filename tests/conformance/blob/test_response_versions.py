@@ -297,6 +297,33 @@ def test_a_stranger_without_a_version_gets_a_bare_404(public: Container, shared:
         assert (answer.header("x-ms-error-code"), answer.header("x-ms-version")) == (None, None), name
 
 
+@pytest.mark.parametrize(
+    ("method", "query", "since"),
+    [
+        ("PUT", "comp=tier", "2017-04-17"),
+        ("PUT", "comp=undelete", "2017-07-29"),
+        ("GET", "restype=account&comp=properties", "2018-03-28"),
+        ("PUT", "comp=seal", "2019-12-12"),
+        ("GET", "comp=tags", "2019-12-12"),
+    ],
+)
+def test_operations_came_with_versions(missing: Resource, method: str, query: str, since: str) -> None:
+    headers = {"x-ms-access-tier": "Hot"} if "tier" in query else {}
+    assert missing.send(method, query, headers, version=since).status in (200, 404)
+    assert missing.send(method, query, headers, version=before(since)).code == (400, "InvalidQueryParameterValue")
+
+
+def test_operations_on_accounts_and_containers_came_with_versions(blobs: Blobs, container: Container) -> None:
+    headers = {"Content-Type": "multipart/mixed; boundary=b"}
+    for version, code in (("2018-11-09", "InvalidInput"), ("2018-03-28", "InvalidQueryParameterValue")):
+        assert blobs.send("POST", "/", "comp=batch", headers=headers, body="--b--", version=version).code == (400, code)
+    deleted = {"x-ms-deleted-container-name": "gone", "x-ms-deleted-container-version": "01D6EFFE3CFFC228"}
+    query = "restype=container&comp=undelete"
+    assert container.send("PUT", query=query, headers=deleted, version="2019-12-12").status in (404, 409)
+    old = container.send("PUT", query=query, headers=deleted, version="2019-07-07")
+    assert old.code == (400, "InvalidQueryParameterValue")
+
+
 def test_batches_of_a_container_came_with_2020_04_08(container: Container) -> None:
     def submit(version: str) -> Answer:
         headers = {"Content-Type": "multipart/mixed; boundary=b"}

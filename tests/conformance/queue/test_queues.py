@@ -165,3 +165,9 @@ def test_statistics_and_reads_on_the_secondary(queue: Queue, queue_secondary: Qu
         answer = queue_secondary.send(method, path + below)
         assert answer.code == (403, "InsufficientAccountPermissions")
     assert queue.count == 1
+
+
+def test_codes_of_rejections_are_headers_since_2017_07_29(queues: Queues) -> None:
+    for version, code in [("2017-04-17", None), ("2017-07-29", "QueueNotFound")]:
+        answer = queues.send("GET", "/missing-queue", "comp=metadata", version=version).expect(404)
+        assert (answer.header("x-ms-error-code"), answer.code) == (code, (404, "QueueNotFound"))
