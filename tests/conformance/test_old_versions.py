@@ -323,6 +323,6 @@ def test_cors_came_with_2013_08_15(client: Client) -> None:
 
 
 def test_codes_of_rejections_are_headers_since_2017_07_29(client: Client) -> None:
-    for version, code in [("2017-04-17", None), ("2017-07-29", "TableNotFound")]:
+    for version, code in [("2017-04-17", None), ("2017-07-29", "ResourceNotFound")]:
         answer = client.send("GET", "/missing", "comp=acl", headers={"x-ms-version": version}).expect(404)
-        assert (answer.header("x-ms-error-code"), answer.code) == (code, (404, "TableNotFound"))
+        assert (answer.header("x-ms-error-code"), answer.code) == (code, (404, "ResourceNotFound"))

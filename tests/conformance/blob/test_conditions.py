@@ -150,6 +150,8 @@ def test_dates_that_are_none(new: New, name: str) -> None:
 
 FLOORS = {"x-ms-if-tags": "2019-07-07", TIER_HEADERS[0]: "2026-02-06", TIER_HEADERS[1]: "2026-02-06"}
 """The last versions that do not know a header."""
+OPERATIONS = dict.fromkeys(("GetBlobTags", "SetBlobTags", "SealAppendBlob"), "2019-12-12")
+"""The first version that has an operation."""
 
 
 @pytest.mark.parametrize("name", requests_of(CONDITIONAL))
@@ -157,7 +159,7 @@ def test_versions_before_a_condition(new: New, name: str) -> None:
     request, row = request_of(name), row_of(name)
     floors = {header: "2025-11-05" for header in HEADERS[:4] if request.prefix} | FLOORS
     for header, version in floors.items():
-        if row.unmet[header] == UNKNOWN or (request.prefix and version < "2019-12-12"):
+        if row.unmet[header] == UNKNOWN or version < OPERATIONS.get(name, ""):
             continue
         resource = new(request.target)
         sent = request.condition(header, unmet_conditions(resource)[header])
