@@ -136,8 +136,8 @@ def read_period(policy: str, parts: Mapping[str, xml.Node]) -> tuple[bool, int |
             raise xml.invalid_document(f"{policy} needs Days.", parts["Enabled"].place)
         return False, None
     if not enabled:
-        # Recorded of RetentionPolicy.
-        raise xml.invalid_document(f"Element Days is only expected when {policy} is enabled.", node.place)
+        # Recorded of RetentionPolicy; *unverified* of DeleteRetentionPolicy.
+        raise xml.invalid_document("Element Days is only expected when RetentionPolicy is enabled.", node.place)
     days = _read_number(node)
     if not 1 <= days <= MAX_RETENTION_DAYS:
         # Recorded.

@@ -103,7 +103,7 @@ def test_a_request_sets_what_it_has(inner: str, expected: BlobPropertiesUpdate) 
 
 DAYS = "Retention days must be greater than 0 and less than or equal to 365 days."
 INDEX = "Element IndexDocument is only expected when StaticWebsite/Enabled is enabled."
-NO_DAYS = "Element Days is only expected when DeleteRetentionPolicy is enabled."
+NO_DAYS = "Element Days is only expected when RetentionPolicy is enabled."
 SLASH = "IndexDocument is a name without a slash."
 
 
