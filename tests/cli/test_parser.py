@@ -1,4 +1,6 @@
 import ast
+import errno
+import mmap
 import re
 import subprocess
 import sys
@@ -257,3 +259,44 @@ def test_errors_of_commands_are_one_line(
     monkeypatch.setattr(account, "run", run)
     assert main(["account", "list"]) == code
     assert capsys.readouterr().err == line
+
+
+def test_serve_says_that_it_lacks_address_space(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def reject(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOMEM, "Cannot allocate memory")
+
+    monkeypatch.setattr(mmap, "mmap", reject)
+    assert main(["serve", "--in-memory"]) == 1
+    expected = "lazulite: the process needs 1024 MiB of address space, and cannot have it; see ulimit -v\n"
+    assert capsys.readouterr().err == expected
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError(),
+        RuntimeError("can't start new thread"),
+        ImportError("libffi.so.8: failed to map segment from shared object"),
+        RuntimeError("IO error: Cannot allocate memory"),
+    ],
+)
+def test_a_lack_of_memory_is_one_sentence(
+    error: Exception, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(*_: object) -> int:
+        raise error
+
+    monkeypatch.setattr(account, "run", fail)
+    assert main(["account", "list"]) == 1
+    assert capsys.readouterr().err == "lazulite: there is not enough memory; see ulimit -v\n"
+
+
+def test_other_failures_stay_what_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> int:
+        raise RuntimeError("a mistake of the program")
+
+    monkeypatch.setattr(account, "run", fail)
+    with pytest.raises(RuntimeError, match="a mistake"):
+        main(["account", "list"])
