@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from lazulite.auth.accounts.account import DEVELOPMENT_ACCOUNT, AccountDirectory
+from lazulite.auth.accounts.document import StoredAccount
 from lazulite.auth.accounts.switches import Switches
 from lazulite.cli import main
 from lazulite.settings.config import account_file
@@ -217,3 +218,16 @@ def test_a_damaged_file_is_rejected(location: Path, capsys: pytest.CaptureFixtur
     for command in (["account", "list"], ["account", "add", "orders"], ["connection-string"]):
         assert main([*command, "-l", str(location)]) == 1
         assert capsys.readouterr().err == f"lazulite: {location}/accounts.json is damaged\n"
+
+
+def test_a_reader_that_has_read_enough_is_no_error(location: Path) -> None:
+    file = account_file(location)
+    file.edit(lambda _: {f"account{number}": StoredAccount((b"1", b"2")) for number in range(20_000)})
+    command = [sys.executable, "-m", "lazulite", "account", "list", "-l", str(location)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline() == "account0\n"
+        process.stdout.close()
+        assert process.stderr.read() == ""
+        assert process.wait() == 141

@@ -21,6 +21,7 @@ Run = Callable[[Namespace, Mapping[str, str]], int]
 """A command: the parsed flags and the environment in, the exit code out. May raise `CommandError`."""
 
 _INTERRUPTED = 130
+_BROKEN_PIPE = 141
 
 _ADDRESS_BYTES = {"lazulite.cli.serve": 1 << 30}
 """The address space that a command needs: most of it is for stacks of threads and for libraries, and never used. With
@@ -61,6 +62,10 @@ def _run(arguments: Sequence[str] | None) -> int:
         _check_address_space(_ADDRESS_BYTES.get(args.module, 0))
         run: Run = import_module(args.module).run
         return run(args, os.environ)
+    except BrokenPipeError:
+        # The reader of the output, such as `head`, has all that it wanted. Nothing more can be flushed at the exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _BROKEN_PIPE
     except CommandError as error:
         print(f"lazulite: {error}", file=sys.stderr)
         return error.exit_code
