@@ -1,5 +1,6 @@
 """The Blob service: its definition, for the kernel that all services share."""
 
+from collections.abc import Mapping
 from http import HTTPStatus
 
 from lazulite.blob.auth.credentials import BLOB_CREDENTIALS
@@ -14,6 +15,7 @@ from lazulite.blob.storage.verification import CONTAINERS_SPACE
 from lazulite.blob.website import Website
 from lazulite.protocol.addressing import Addressing
 from lazulite.protocol.message import Response
+from lazulite.protocol.version import NEWEST, UNSTATED
 from lazulite.service.definition import ServiceDefinition, ServiceDependencies
 from lazulite.service.kernel import ServiceKernel
 from lazulite.service.rejection import Rejection, reject_in_xml
@@ -21,6 +23,11 @@ from lazulite.service.responses import XML_TYPE
 
 SERVER = "Windows-Azure-Blob/1.0 Microsoft-HTTPAPI/2.0"
 """Some SDKs look at it."""
+
+
+def _assumed_version(headers: Mapping[str, str], _: Mapping[str, str]) -> str:
+    """Return the version of a request that names none; the newest for one of whose head nothing is known."""
+    return UNSTATED if headers else NEWEST
 
 
 def _reject(rejection: Rejection) -> Response:
@@ -40,6 +47,7 @@ BLOB: ServiceDefinition[Context, Resource, Call] = ServiceDefinition(
     make_context=make_context,
     make_call=make_call,
     component=component,
+    assumed_version=_assumed_version,
     reject=_reject,
     messages=MESSAGES,
     public_access=lambda context: BlobPublicAccess(context.catalog.public_access),

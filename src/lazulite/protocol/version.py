@@ -9,10 +9,10 @@ is served as if nothing of the table were there yet.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import date
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from lazulite.protocol.errors import ServiceError
 
@@ -80,6 +80,10 @@ def stated_version(headers: Mapping[str, str], parameters: Mapping[str, str]) ->
     return parameters.get("api-version") or headers.get("x-ms-version") or parameters.get("sv") or ""
 
 
+AssumedVersion: TypeAlias = Callable[[Mapping[str, str], Mapping[str, str]], str]
+"""Returns the version of a request that names none, given its headers and its query parameters."""
+
+
 class RequestVersion(NamedTuple):
     """The protocol version of one request, resolved once."""
 
@@ -108,16 +112,18 @@ class RequestVersion(NamedTuple):
         return self.stated != "" and self.governing != "" and self.stated < since
 
 
-def resolve_version(headers: Mapping[str, str], parameters: Mapping[str, str]) -> RequestVersion:
+def resolve_version(
+    headers: Mapping[str, str], parameters: Mapping[str, str], assume: AssumedVersion | None = None
+) -> RequestVersion:
     """Return the version of a request. Raise nothing, so that it can be resolved before authentication.
 
     The rule that satisfies every SDK: the `api-version` option, else the `x-ms-version` header, else the SAS's `sv`,
-    else the result of `assumed_version`. (For a SAS before 2014-02-14 the documentation lets `sv` rule alone; no client
-    of today would survive that with a token of then.)
+    else the result of `assume`, by default of `assumed_version`. (For a SAS before 2014-02-14 the documentation lets
+    `sv` rule alone; no client of today would survive that with a token of then.)
     """
     stated = stated_version(headers, parameters)
     if not stated:
-        return RequestVersion("", assumed_version(headers, parameters))
+        return RequestVersion("", (assume or assumed_version)(headers, parameters))
     return _stated(stated) if len(stated) == _LENGTH else RequestVersion(stated, "")
 
 

@@ -22,6 +22,7 @@ from lazulite.protocol.addressing import Address, Addressing
 from lazulite.protocol.clock import system_clock, until_9999
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import Request, Response
+from lazulite.protocol.version import AssumedVersion, assumed_version
 from lazulite.records.row_cache import TimeToLive
 from lazulite.records.spaces import Space
 from lazulite.service.call import ServiceContext, ServiceResource
@@ -142,6 +143,8 @@ class ServiceDefinition(Generic[ContextT, ResourceT, CallT]):
     """Returns the component that a call addresses; raises `ServiceError`."""
     method: Callable[[Request], str] = _own_method
     """Returns the effective method; raises `ServiceError`."""
+    assumed_version: AssumedVersion = assumed_version
+    """Returns the version of a request that names none."""
     reject: Callable[[Rejection], Response] = reject_in_xml
     """The format of errors."""
     messages: Mapping[str, str] = field(default_factory=dict)

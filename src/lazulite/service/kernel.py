@@ -107,7 +107,7 @@ class ServiceKernel(Generic[ContextT, ResourceT, CallT]):
                 parameters = parse_query_string(request.query)
             except ServiceError as error:
                 return self.reject(request, error)
-            version = resolve_version(request.headers, parameters)
+            version = resolve_version(request.headers, parameters, self._definition.assumed_version)
         return await self._respond(request, parameters, version, matched)
 
     async def respond(self, request: Request, version: RequestVersion) -> Response:
@@ -161,7 +161,7 @@ class ServiceKernel(Generic[ContextT, ResourceT, CallT]):
             parameters = parse_query_string(request.query)
         except ServiceError:
             parameters = _NO_PARAMETERS
-        version = resolve_version(request.headers, parameters)
+        version = resolve_version(request.headers, parameters, self._definition.assumed_version)
         response = self._reject(request, parameters, version, error)
         self._finish(request, version, response, (), self._context.clock())
         return response
@@ -195,7 +195,7 @@ class ServiceKernel(Generic[ContextT, ResourceT, CallT]):
     async def _admit(self, request: Request, grant: Grant | None) -> tuple[CallT, Route[CallT]]:
         """Return a request without a body as a call, and its route. See `admit`."""
         parameters = parse_query_string(request.query)
-        version = resolve_version(request.headers, parameters)
+        version = resolve_version(request.headers, parameters, self._definition.assumed_version)
         address = self._addressing.locate(request)
         account = self._authenticator.account(address)
         if grant is None:

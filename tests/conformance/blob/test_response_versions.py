@@ -289,6 +289,25 @@ def test_a_stranger_without_a_version_gets_no_newer_header(public: Container) ->
     }
 
 
+def test_a_stranger_without_a_version_lists_as_in_2009_09_19(blobs: Blobs) -> None:
+    container = Container(blobs, new_name())
+    container.send("PUT", query="restype=container", headers={"x-ms-blob-public-access": "container"}).expect(201)
+    container.put("a").expect(201)
+    unversioned = {"x-ms-version": None, "Accept": None}
+    query = "restype=container&comp=list"
+    answer = container.send("GET", query=query, headers=unversioned, signer=anonymous).expect(200)
+    assert answer.header("x-ms-version") == "2009-09-19"
+    (blob,) = ET.fromstring(xml_text(answer.body)).iterfind("Blobs/Blob")
+    assert [each.tag for each in blob] == ["Name", "Url", "Properties"]
+    assert [each.tag for each in blob.iterfind("Properties/*")] == [
+        *("Last-Modified", "Etag", "Content-Length", "Content-Type", "Content-Encoding", "Content-Language"),
+        *("Content-MD5", "Cache-Control", "BlobType", "LeaseStatus"),
+    ]
+    container.send("DELETE", query="restype=container").expect(202)
+    gone = container.send("GET", query=query, headers=unversioned, signer=anonymous).expect(404)
+    assert (gone.header("x-ms-error-code"), gone.header("x-ms-version")) == (None, None)
+
+
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
 def test_a_stranger_without_a_version_gets_a_bare_404(public: Container, shared: Container, method: str) -> None:
     for container, name in ((public, "missing"), (shared, "private"), (shared, "")):
