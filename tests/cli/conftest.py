@@ -7,6 +7,8 @@ import pytest
 from lazulite.settings.config import ACCOUNT_VARIABLES
 from lazulite.settings.database import DATABASE_VARIABLES
 
+ROOT = Path(__file__).parents[2]
+
 
 @pytest.fixture(scope="session", name="empty_directory")
 def _empty_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -17,5 +19,6 @@ def _empty_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def _no_store_of_the_checkout(empty_directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Run in an empty directory, as the default location is `./data`: a checkout has one after the tutorial."""
     monkeypatch.chdir(empty_directory)
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))  # Programs of `tests` are run in processes.
     for variable in (*ACCOUNT_VARIABLES, *DATABASE_VARIABLES):
         monkeypatch.delenv(variable, raising=False)

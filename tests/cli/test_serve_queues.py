@@ -107,7 +107,7 @@ def ask(port: str, host: str, path: str) -> tuple[int, str, str]:
     """Return the status, the `Server` field and the error code of a request."""
     connection = http.client.HTTPConnection("127.0.0.1", int(port), timeout=60)
     try:
-        connection.request("GET", path, headers={"Host": host})
+        connection.request("GET", path, headers={"Host": host, "x-ms-version": "2019-02-02"})
         response = connection.getresponse()
         response.read()
         return response.status, response.headers.get("Server", ""), response.headers.get("x-ms-error-code", "")
