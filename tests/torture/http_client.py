@@ -88,6 +88,14 @@ class Connection:
             raise LostConnectionError(f"no answer in {ANSWER_SECONDS_MAX} s") from error
         return Answer(int(status.split()[1]), headers, body)
 
+    async def send(self, part: bytes) -> None:
+        """Send the first part of a request; `ask` sends the rest. Raises `LostConnectionError`."""
+        try:
+            self.writer.write(part)
+            await self.writer.drain()
+        except ConnectionError as error:
+            raise LostConnectionError(str(error)) from error
+
     async def leave(self, request: bytes) -> None:
         """Send a part of a request, or all of it, and end the connection at once. Raises `LostConnectionError`."""
         try:

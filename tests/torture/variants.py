@@ -1,13 +1,21 @@
 """A server that is a little different but keeps all its promises: `python -m tests.torture.variants NAME serve …`."""
 
+import asyncio
+import itertools
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from functools import partial
+from typing import Any
 
-from lazulite.app import services, worker
+from lazulite.app import services, worker, worker_supervisor
+from lazulite.blob.call import Context
 from lazulite.cli import main
+from lazulite.engine.content.contract import ContentId
+from lazulite.engine.content.file_writer import FileWriter
 from lazulite.engine.postgres.contents import statements
+from lazulite.engine.postgres.contents.writer import RowWriter
 from lazulite.engine.postgres.settings import PostgresSettings
 from lazulite.engine.rocksdb import engine as rocksdb
 from lazulite.engine.rocksdb.database import OpenDatabase
@@ -20,6 +28,9 @@ from . import stepping_clock
 SYNC_SECONDS = 0.1
 HASTY_SECONDS = 20
 """More than any commit takes, on a busy machine too."""
+BUSY_SECONDS = 0.1
+PAUSE_SECONDS, PAUSED_EACH = 1.2, 20
+"""Longer than the second between two sweeps of a database, and so seldom that clients get on."""
 
 
 def small_buffers() -> None:
@@ -53,6 +64,44 @@ def hasty_sweeps() -> None:
     stepping_clock.install()
 
 
+def busy_maintenance() -> None:
+    """Look for what dead processes left, and do what is due, many times a second; what is due also before a start."""
+    vars(services)["TAKE_OVER_SECONDS"] = BUSY_SECONDS
+    maintenance, start = services.maintenance, Context.start
+
+    def often(
+        maintained: services.Maintained, _: float, schedule: services.Schedule
+    ) -> AbstractAsyncContextManager[None]:
+        return maintenance(maintained, BUSY_SECONDS, schedule)
+
+    async def start_and_maintain(self: Context) -> None:
+        await start(self)
+        if self.owns_store:
+            await self.maintain()
+
+    for module in (services, worker_supervisor):
+        vars(module)["maintenance"] = often
+    Context.start = start_and_maintain  # type: ignore[method-assign]
+
+
+def paused_uploads() -> None:
+    """Let a pause come between the seal of a content and the commit of its row, of every few contents."""
+    for writer in (FileWriter, RowWriter):
+        _pause_after_seal(writer)
+
+
+def _pause_after_seal(writer: type[FileWriter] | type[RowWriter]) -> None:
+    seal, numbers = writer.seal, itertools.count()
+
+    async def seal_and_pause(self: Any) -> ContentId:
+        content = await seal(self)
+        if next(numbers) % PAUSED_EACH == 0:
+            await asyncio.sleep(PAUSE_SECONDS)
+        return content
+
+    writer.seal = seal_and_pause  # type: ignore[method-assign]
+
+
 def in_workers() -> None:
     """Let the workers of `tests.torture.mutations` differ as their primary does."""
     command, (_, names, *_) = worker.command, sys.argv
@@ -72,6 +121,8 @@ VARIANTS: dict[str, Callable[[], None]] = {
     "scripts": scripts,
     "hasty_sweeps": hasty_sweeps,
     "in_workers": in_workers,
+    "busy_maintenance": busy_maintenance,
+    "paused_uploads": paused_uploads,
 }
 
 

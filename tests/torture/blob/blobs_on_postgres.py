@@ -31,7 +31,11 @@ from .keeping import add_accounts
 from .wire import Wire
 
 CLIENTS = 5
-PROCESSES: Mapping[int, str] = {0: "hasty_sweeps", 2: "hasty_sweeps", -3: "hasty_sweeps+scripts"}
+PROCESSES: Mapping[int, str] = {
+    0: "hasty_sweeps+paused_uploads",
+    2: "hasty_sweeps+paused_uploads",
+    -3: "hasty_sweeps+paused_uploads+scripts",
+}
 """As those of `tests.torture.queue.on_postgres`."""
 SWEPT_WITHIN_SECONDS = 3 * HASTY_SECONDS
 _CONTENTS = "SELECT space, content, partition, state FROM lazulite.contents"

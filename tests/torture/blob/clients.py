@@ -4,13 +4,14 @@ import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 
+from lazulite.auth.accounts.account import DEVELOPMENT_ACCOUNT
 from tests.torture.http_client import Connection, LostConnectionError
 
-from .expected import Account, Keeps
+from .expected import Account, Keeps, bytes_of
 from .keeping import KEEPING, KeepingWriter, prepare
 from .observed import judged, listed, restored
-from .wire import CONTAINER, Wire
-from .writer import Writer
+from .wire import CONTAINER, PRIVATE, Wire
+from .writer import SECRET, Writer
 
 PROBLEMS_REPORTED_MAX = 20
 
@@ -29,6 +30,10 @@ class Clients:
         self._by_account = {Keeps.NOTHING: [Writer(number, self._counts, now) for number in range(size)]}
         for number, keeps in enumerate(KEEPING if keeping else (), size):
             self._by_account[keeps] = [KeepingWriter(number, self._counts, keeps, now)]
+        names = [DEVELOPMENT_ACCOUNT.name, *KEEPING.values()]
+        for keeps, writers in self._by_account.items() if keeping else ():
+            for writer in writers:
+                writer.others = [name for name in names if name != KEEPING.get(keeps, names[0])]
         self._writers = [writer for writers in self._by_account.values() for writer in writers]
         self._new = True
 
@@ -58,7 +63,8 @@ class Clients:
                     own = writers[0].wire_of(wire)
                     if self._new:
                         await prepare(connection, own, keeps)
-                        await connection.ask(own.create_container())
+                        for request in (own.create_container(), *own.create_private(bytes_of(*SECRET))):
+                            await connection.ask(request)
                     accounts = [account for writer in writers for account in writer.accounts]
                     problems += await _compared(connection, own, accounts)
                 self._new = False
@@ -69,6 +75,11 @@ class Clients:
         self._counts["verified"] += len(self.accounts)
         return problems[:PROBLEMS_REPORTED_MAX]
 
+    def expire(self) -> None:
+        """Note that the clock of the next server is past the days of all that is deleted."""
+        for account in self.accounts:
+            account.expire()
+
     async def delete_all(self, wire: Wire) -> list[str]:
         """Delete every blob with its snapshots and uncommitted blocks; return what is wrong.
 
@@ -78,9 +89,10 @@ class Clients:
         try:
             for keeps, writers in self._by_account.items():
                 own = writers[0].wire_of(wire)
-                requests = [own.delete_container()]
+                requests = [own.delete_container(), own.delete_container(PRIVATE)]
                 if keeps is Keeps.NOTHING:
-                    requests = [each for writer in writers for each in _deletions(own, writer.accounts)]
+                    requests = [own.delete_container(PRIVATE)]
+                    requests += [each for writer in writers for each in _deletions(own, writer.accounts)]
                 for request in requests:
                     answer = await connection.ask(request)
                     if answer.status not in (201, 202):

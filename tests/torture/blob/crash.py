@@ -13,30 +13,36 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from random import Random
 
 from lazulite.settings.config import account_file
-from tests.server_process import LAZULITE, Program, ServerProcess, starting
+from tests.server_process import Program, ServerProcess, starting
 from tests.torture.campaign import Budget, Campaign, Report
-from tests.torture.crash import SMALL_BUFFERS
 from tests.torture.faults.faulty_disk import FaultyDisk, Rule
 from tests.torture.linearizability.on_workers import workers_of
+from tests.torture.stepping_clock import VARIABLE as CLOCK
+from tests.torture.stepping_clock import SteppingClock
 
 from .clients import Clients
 from .keeping import add_accounts
-from .wire import Wire
+from .wire import RETENTION_DAYS, Wire
 
 CLIENTS = 6
-LOAD_SECONDS = (0.1, 1.2)
+LOAD_SECONDS = (0.1, 2.0)
 DRAIN_SECONDS = (0.0, 0.06)
-IN_START, IN_DRAIN, FULL, COUNTED, WITH_WORKERS = 0.1, 0.15, 0.3, 0.15, 0.3
+IN_START, IN_DRAIN, FULL, COUNTED, WITH_WORKERS = 0.1, 0.15, 0.3, 0.15, 0.5
 """How many of the kills come then, in how many rounds the disk is full, after how many the files are counted, and how
 many servers have workers, one of which is killed."""
 FULL_SECONDS = 0.3
-FLAGS = ("--services", "table,blob")
+FLAGS = ("--services", "table,blob", "--accept-clock-jump")
+NAMES = ("in_workers", "stepping_clock", "busy_maintenance", "paused_uploads")
+"""The variants of each server."""
+DAYS = (1, 1, 1, RETENTION_DAYS + 2)
+"""By so many days the clock is set ahead between two servers. After one, all that was deleted must be there. After the
+most, all must be gone that was deleted and not restored: a day of it is what a removal takes that comes once a day."""
+DAY_NS = 86_400 * 10**9
 STARTS_MAX = 10
 """After so many orderly starts and ends nothing is left that is to be deleted."""
 _CONTENTS = re.compile(r"^contents +([\d,]+)$", re.MULTILINE)
@@ -48,16 +54,17 @@ class BlobCrash:
     Args:
         seed: of all choices.
         directory: is empty.
-        programs: one of them serves in each round.
+        mutation: names what the servers break; "": nothing.
     """
 
-    def __init__(self, seed: int, directory: Path, programs: Sequence[Program]) -> None:
+    def __init__(self, seed: int, directory: Path, mutation: str) -> None:
         home = directory / "disk"
         home.mkdir()
         self._location = home / "data"
         self._disk = FaultyDisk(directory, home)
         self._random = Random(seed)
-        self._programs = programs
+        self._mutation = mutation
+        self._clock = SteppingClock(directory / "clock")
         add_accounts(account_file(self._location))
         self._clients = Clients(CLIENTS, keeping=True)
         self._start_seconds = 1.0
@@ -73,14 +80,16 @@ class BlobCrash:
                 self.problems.append(str(error))
         if not self.problems:
             await self._count_files()
+        self._clock.close()
         return Report({**self.counts, **self._clients.counts()}, tuple(self.problems))
 
     async def _round(self) -> None:
+        self._pass_days()
         if self.counts["kills"] and self._random.random() < IN_START:
             self._kill_in_start()
         server = self._start()
         try:
-            self.problems += await self._clients.verify(Wire(server.account))
+            self.problems += await self._clients.verify(self._wire(server))
             if not self.problems:
                 await self._load_and_kill(server)
         finally:
@@ -91,17 +100,35 @@ class BlobCrash:
         if not self.problems and self._random.random() < COUNTED:
             await self._count_files()
 
+    def _pass_days(self) -> None:
+        """Set the clock ahead; after a start, all maintenance that is due then is done."""
+        days = self._random.choice(DAYS)
+        self._clock.step(days * DAY_NS)
+        self.counts["days"] += days
+        if days > RETENTION_DAYS:
+            self._clients.expire()
+
+    def _wire(self, server: ServerProcess) -> Wire:
+        return Wire(server.account, lambda: time.time() + self._clock.error_ns / 10**9)
+
+    def _program(self) -> Program:
+        small = "small_buffers" if self._random.random() < 0.5 else ""
+        return ("tests.torture.mutations", "+".join(filter(None, (self._mutation, *NAMES, small))))
+
+    @property
+    def _variables(self) -> dict[str, str]:
+        return {**self._disk.variables, CLOCK: str(self._clock.path)}
+
     def _start(self) -> ServerProcess:
         began = time.monotonic()
-        program = self._random.choice(self._programs)
         workers = "2" if self._random.random() < WITH_WORKERS else "1"
         flags = (*FLAGS, "--workers", workers)
-        server = ServerProcess.start(self._location, *flags, program=program, **self._disk.variables)
+        server = ServerProcess.start(self._location, *flags, program=self._program(), **self._variables)
         self._start_seconds = time.monotonic() - began
         return server
 
     def _kill_in_start(self) -> None:
-        process, log = starting(self._location, *FLAGS, program=self._random.choice(self._programs))
+        process, log = starting(self._location, *FLAGS, program=self._program(), **self._variables)
         with process, log:
             try:
                 code = process.wait(self._random.uniform(0.3, 1.1) * self._start_seconds)
@@ -123,7 +150,7 @@ class BlobCrash:
                 time.sleep(drain_seconds)
             server.kill()
 
-        load = asyncio.create_task(self._clients.load([Wire(server.account)], gone.is_set))
+        load = asyncio.create_task(self._clients.load([self._wire(server)], gone.is_set))
         if full:
             await self._fill_disk()
         # A thread of its own kills, so that it does not wait for the clients to be between two responses.
@@ -154,7 +181,7 @@ class BlobCrash:
         for _ in range(STARTS_MAX):
             server = self._start()
             try:
-                self.problems += await self._clients.verify(Wire(server.account))
+                self.problems += await self._clients.verify(self._wire(server))
             finally:
                 code = server.terminate()
             if code != 0:
@@ -177,9 +204,9 @@ class BlobCrash:
         return [path for path in paths if path.is_file() and path.suffix not in (".process", ".owner")]
 
 
-def run(budget: Budget, seed: int, directory: Path, programs: Sequence[Program] = (LAZULITE, SMALL_BUFFERS)) -> Report:
-    """Run the campaign; see `Campaign.run`. `programs` are what serves."""
-    return asyncio.run(BlobCrash(seed, directory, programs).work(budget))
+def run(budget: Budget, seed: int, directory: Path, mutation: str = "") -> Report:
+    """Run the campaign; see `Campaign.run`. `mutation` names what the servers break."""
+    return asyncio.run(BlobCrash(seed, directory, mutation).work(budget))
 
 
 BLOBS = Campaign(

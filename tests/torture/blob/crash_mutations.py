@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection
 
+from lazulite.blob import call
 from lazulite.blob.model import replacement
 from lazulite.blob.model.blob import Blob
 from lazulite.blob.model.draft import Draft
@@ -10,8 +11,11 @@ from lazulite.blob.model.retention import Retention
 from lazulite.blob.operations import delete_blob
 from lazulite.blob.storage.garbage import Garbage
 from lazulite.blob.storage.readers import Partition
+from lazulite.blob.transfers import sources
 from lazulite.engine.content.contract import ContentId, References
 from lazulite.engine.content.files import ContentFiles
+from lazulite.engine.content.process_slots import ProcessSlots
+from lazulite.protocol.clock import TICKS_PER_DAY
 
 
 def kept_garbage() -> None:
@@ -97,10 +101,41 @@ def kept_contents_of_versions() -> None:
     vars(delete_blob)["remove_row"] = remove
 
 
+def swept_living() -> None:
+    """Delete what other processes are about to use, as if they were dead."""
+
+    def left(self: ProcessSlots) -> set[int]:
+        own = self.own()
+        return {int(path.stem) for path in self._directory.glob("*.process") if path.stem.isdecimal()} - {own}
+
+    ProcessSlots.left = left  # type: ignore[method-assign]
+
+
+def purged_early() -> None:
+    """Keep what is deleted for a day less."""
+    expiry = Retention.expiry
+    Retention.expiry = lambda self, now: expiry(self, now) - TICKS_PER_DAY  # type: ignore[method-assign]
+
+
+def kept_for_ever() -> None:
+    """Remove nothing whose days are over."""
+
+    async def remove(*_: object) -> None:
+        """Remove nothing."""
+
+    vars(call)["remove_expired"] = remove
+
+
+def copied_private() -> None:
+    """Let Copy Blob open each blob, of any account."""
+    vars(sources)["_is_opened"] = lambda call, _: call.grant.kind == "shared-key"
+
+
 MUTATIONS: dict[str, Callable[[], None]] = {
     f"blob-{each.__name__.replace('_', '-')}": each
     for each in (
         *(kept_garbage, kept_orphans, swept_all, shared_garbage, unkept_copies),
         *(released_versions, released_deleted, kept_contents_of_versions),
+        *(swept_living, purged_early, kept_for_ever, copied_private),
     )
 }

@@ -50,7 +50,13 @@ def forgotten_garbage() -> None:
     Garbage._delete_contents = delete  # type: ignore[method-assign, assignment]
 
 
+def swept_early() -> None:
+    """Sweep what is undecided, however young it is."""
+    for name in ("UNDECIDED", "DOOM_OVERDUE"):
+        vars(statements)[name] = vars(statements)[name].replace("AND since < now() - interval '1 hour'", "")
+
+
 MUTATIONS: dict[str, Callable[[], None]] = {
     f"blob-database-{each.__name__.replace('_', '-')}": each
-    for each in (kept_orphans, swept_all, uncounted_windows, forgotten_garbage)
+    for each in (kept_orphans, swept_all, uncounted_windows, forgotten_garbage, swept_early)
 }

@@ -102,13 +102,21 @@ class Keeps(Enum):
     """It is kept as a version. A version that is deleted is kept, too."""
 
 
+class Past(NamedTuple):
+    """A version, or a snapshot, that is kept."""
+
+    content: Content | Pages
+    deleted: bool = False
+    """Whether it goes for ever once its days are over."""
+
+
 class Facts(NamedTuple):
     """A state of a name."""
 
     content: Content | Pages | None = None
     snapshots: Mapping[str, Content | Pages] = {}
     """By their times."""
-    kept: tuple[Content | Pages, ...] = ()
+    kept: tuple[Past, ...] = ()
     """The versions, or the deleted and other snapshots, of an account that keeps such."""
     restorable: bool = False
     """Whether the last one that is kept is the deleted blob, which becomes the blob again when it is undeleted."""
@@ -117,12 +125,20 @@ class Facts(NamedTuple):
         """Return what there is after a blob took the place of this one, or none did and the snapshots went, too."""
         if keeps is Keeps.NOTHING:
             return Facts() if content is None else Facts(content, self.snapshots)
-        kept = self.kept if self.content is None else (*self.kept, self.content)
-        return Facts(content, {}, kept, restorable=content is None and keeps is Keeps.DELETED)
+        goes = keeps is Keeps.DELETED
+        kept = self.kept if self.content is None else (*self.kept, Past(self.content, goes))
+        if content is None and goes:  # Its snapshots go with it.
+            kept = tuple(Past(each.content, deleted=True) for each in kept)
+        return Facts(content, {}, kept, restorable=content is None and goes)
 
     def undeleted(self) -> "Facts":
         """Return what there is after Undelete Blob."""
-        return Facts(self.kept[-1], {}, self.kept[:-1]) if self.restorable else self
+        kept = tuple(Past(each.content) for each in self.kept)
+        return Facts(kept[-1].content, {}, kept[:-1]) if self.restorable else self._replace(kept=kept)
+
+    def expired(self) -> "Facts":
+        """Return what there is after the days of what is deleted are over."""
+        return self._replace(kept=tuple(each for each in self.kept if not each.deleted), restorable=False)
 
     def has(self, blob: Stored | None, others: Mapping[str, Stored], keeps: Keeps) -> bool:
         """Tell whether this is what was read. `others` are the snapshots and versions by their times."""
@@ -130,7 +146,7 @@ class Facts(NamedTuple):
             return False
         if keeps is Keeps.NOTHING:
             return {time: stored(each) for time, each in self.snapshots.items()} == others
-        return Counter(stored(each) for each in self.kept) == Counter(others.values())
+        return Counter(stored(each.content) for each in self.kept) == Counter(others.values())
 
     @property
     def has_blocks(self) -> bool:
@@ -188,6 +204,10 @@ class Account:
             self.known = self.known._replace(snapshots={**self.known.snapshots, snapshot: self.known.content})
         self.after, self.snapshot = None, False
         self.changes[-1].acknowledged, self.changes[-1].came = self.known, self._now()
+
+    def expire(self) -> None:
+        """Note that the days of what is deleted are over. A request in flight was done before, or is not done."""
+        self.known, self.after = self.known.expired(), None if self.after is None else self.after.expired()
 
     def go_back(self, moment: int) -> None:
         """Forget what was sent, and what was answered, after a moment since the last comparison."""

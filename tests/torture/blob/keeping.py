@@ -12,7 +12,7 @@ from lazulite.auth.accounts.document import AccountStore, StoredAccount
 from lazulite.auth.accounts.switches import Switches
 from tests.torture.http_client import Connection
 
-from .expected import Account, Content, Facts, Keeps, Pages, stored
+from .expected import Account, Content, Facts, Keeps, Past, stored
 from .observed import asked, listed
 from .wire import Wire
 from .writer import Writer
@@ -47,7 +47,7 @@ class _Kept:
     """A state that a client may address."""
 
     query: str
-    content: Content | Pages
+    past: Past
 
 
 class KeepingWriter(Writer):
@@ -64,7 +64,7 @@ class KeepingWriter(Writer):
     def _moves(self) -> Sequence[Callable[[Account], Awaitable[None]]]:
         moves = [self._put] * 3 + [self._put_blocks] * 4 + [self._append] * 2 + [self._copy, self._put_pages]
         moves += [self._delete, self._delete, self._undelete, self._undelete, self._read, self._leave]
-        moves += [self._delete_kept] * 2
+        moves += [self._delete_kept] * 2 + [self._copy_private]
         return [*moves, *[self._promote if self._keeps is Keeps.VERSIONS else self._snapshot] * 3]
 
     async def _change(
@@ -84,7 +84,7 @@ class KeepingWriter(Writer):
     async def _snapshot(self, account: Account) -> None:
         known = account.known
         if known.content is not None:
-            after = known._replace(kept=(*known.kept, known.content))
+            after = known._replace(kept=(*known.kept, Past(known.content)))
             await self._change(account, "snapshot", after, {}, "comp=snapshot")
 
     async def _undelete(self, account: Account) -> None:
@@ -97,13 +97,14 @@ class KeepingWriter(Writer):
     async def _promote(self, account: Account) -> None:
         """Copy a past version over the blob, or to where none is."""
         kept, known = await self._find(account), account.known.content
-        if kept is None or not isinstance(kept.content, Content):
+        content = None if kept is None else kept.past.content
+        if kept is None or not isinstance(content, Content):
             return
-        if known is not None and known.kind != kept.content.kind:
+        if known is not None and known.kind != content.kind:
             return
         assert self._wire is not None
         source = f"{self._wire.url(account.name)}&{kept.query}"
-        after = account.known.replaced(kept.content._replace(by_blocks=False), account.keeps)
+        after = account.known.replaced(content._replace(by_blocks=False), account.keeps)
         headers = {"x-ms-copy-source": source, "x-ms-requires-sync": "true"}
         await self._change(account, "promotion", after, headers)
 
@@ -116,8 +117,10 @@ class KeepingWriter(Writer):
             return
         known, goes = account.known, self._random.random() < 0.5 if forever is None else forever
         left = list(known.kept)
-        left.remove(kept.content)
-        account.intend(known._replace(kept=tuple(left)) if goes else known)
+        left[left.index(kept.past) : left.index(kept.past) + 1] = (
+            [] if goes else [Past(kept.past.content, deleted=True)]
+        )
+        account.intend(known._replace(kept=tuple(left)))
         await self._ask("DELETE", account, {}, kept.query)
         if goes:
             await self._ask("DELETE", account, {}, f"{kept.query}&deletetype=permanent")
@@ -134,7 +137,7 @@ class KeepingWriter(Writer):
             return None
         query = self._random.choice(kept)
         answer = await self._ask("GET", account, {}, query)
-        for content in account.known.kept:
-            if stored(content) == (answer.headers["x-ms-blob-type"], answer.body):
-                return _Kept(query, content)
+        for past in account.known.kept:
+            if not past.deleted and stored(past.content) == (answer.headers["x-ms-blob-type"], answer.body):
+                return _Kept(query, past)
         raise AssertionError(f"{account.name}: {query} has {len(answer.body)} bytes; known is {account.known}")

@@ -27,6 +27,5 @@ def test_blobs_survive_kills_and_full_disks(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("mutation", mutation_cases("blob-swept-all", [*MUTATIONS, "answer_from_memory"]))
 def test_mutation_is_found(mutation: str, tmp_path: Path) -> None:
-    program = ("tests.torture.mutations", f"{mutation}+in_workers")
-    report = run(Budget(SECONDS_MAX, FOUND_WITHIN), SEEDS.get(mutation, 1), tmp_path, [program])
+    report = run(Budget(SECONDS_MAX, FOUND_WITHIN), SEEDS.get(mutation, 1), tmp_path, mutation)
     assert report.problems != ()

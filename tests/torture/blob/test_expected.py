@@ -2,7 +2,7 @@
 
 from itertools import count
 
-from .expected import Account, Content, Facts, Keeps, Pages, PageWrite, Stored, bytes_of, stored
+from .expected import Account, Content, Facts, Keeps, Pages, PageWrite, Past, Stored, bytes_of, stored
 
 FIRST, SECOND = Content(((1, 10),)), Content(((2, 10),))
 ONE, TWO = Facts(FIRST), Facts(SECOND)
@@ -72,14 +72,28 @@ def replaced(keeps: Keeps) -> Facts:
 
 def test_what_was_overwritten_or_deleted_is_kept() -> None:
     assert replaced(Keeps.NOTHING) == Facts()
-    assert replaced(Keeps.VERSIONS) == Facts(kept=(FIRST, SECOND))
+    assert replaced(Keeps.VERSIONS) == Facts(kept=(Past(FIRST), Past(SECOND)))
     assert replaced(Keeps.VERSIONS).undeleted() == replaced(Keeps.VERSIONS)
-    assert replaced(Keeps.DELETED).undeleted() == Facts(SECOND, kept=(FIRST,))
+    assert replaced(Keeps.DELETED).undeleted() == Facts(SECOND, kept=(Past(FIRST),))
     account = Account("blob", keeps=Keeps.DELETED)
     account.known = replaced(Keeps.DELETED)
     assert account.judge(content_of(TWO), {}) != ""
     assert account.judge(content_of(TWO), {"later": content_of(TWO)}) != ""
     assert account.judge(content_of(TWO), {"later": content_of(ONE)}) == ""
+
+
+def test_what_is_deleted_is_gone_after_its_days() -> None:
+    assert replaced(Keeps.DELETED).expired() == Facts()
+    assert replaced(Keeps.VERSIONS).expired() == replaced(Keeps.VERSIONS)
+    overwritten = ONE.replaced(SECOND, Keeps.DELETED)
+    assert overwritten.expired() == TWO
+    assert overwritten.undeleted().expired() == Facts(SECOND, kept=(Past(FIRST),))
+    account = Account("blob", keeps=Keeps.DELETED)
+    account.known = ONE
+    account.intend(overwritten)
+    account.expire()
+    assert account.judge(content_of(TWO), {"later": content_of(ONE)}) != ""
+    assert account.judge(content_of(TWO), {}) == ""
 
 
 def judged(account: Account, began: int, ended: int, changes: int, blob: Stored | None) -> bool:

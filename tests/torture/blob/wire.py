@@ -1,17 +1,23 @@
 """The operations as HTTP, and the responses read again: no SDK, which would take most of the time."""
 
 import base64
+import time
 from collections.abc import Callable, Mapping
+from email.utils import formatdate
 from urllib.parse import quote, urlsplit
 
 from tests.conformance.sas import account_sas
-from tests.conformance.signing import Endpoint
+from tests.conformance.signing import Endpoint, Unsigned, full_shared_key
 from tests.server_process import Account
 from tests.torture.http_client import Answer
 
 from .model import ABSENT, ANY, Action, Blob, Kind, Lease, LeaseChange, Phase, Verb, Write
 
 CONTAINER = "leases"
+PRIVATE, SECRET_NAME = "private", "secret"
+"""A container and a blob that are for its account alone, and no client writes them."""
+RETENTION_DAYS = 2
+VERSION = "2021-12-02"
 _FAR = "9999-12-31T23:59:59Z"
 SOURCE_NAME = "source"
 """The blob that is the source of all copies."""
@@ -28,34 +34,60 @@ class UnexpectedAnswerError(Exception):
 
 
 class Wire:
-    """Spells requests to one account of a server."""
+    """Spells requests to one account of a server.
 
-    def __init__(self, account: Account) -> None:
+    Args:
+        account: of the server.
+        clock: the time of the server in seconds since 1970, for Shared Key.
+    """
+
+    def __init__(self, account: Account, clock: Callable[[], float] = time.time) -> None:
         self._account = account
+        self._clock = clock
         self.host = urlsplit(account.blob_endpoint).netloc
         self.table_host = account.host
-        endpoint = Endpoint.parse(account.blob_endpoint, account.name, account.key)
+        endpoint = self._endpoint = Endpoint.parse(account.blob_endpoint, account.name, account.key)
         self._prefix = endpoint.prefix
         self._sas = account_sas(endpoint, {"ss": "b", "se": _FAR, "sp": "rwdxylacut"})
 
     def of(self, name: str) -> "Wire":
         """Return what spells requests to another account, which has the same key."""
-        return Wire(Account.parse(self._account.connection_string.replace(self._account.name, name)))
+        return Wire(Account.parse(self._account.connection_string.replace(self._account.name, name)), self._clock)
 
     def keep_deleted(self) -> bytes:
         """Spell the service properties by which deleted blobs are kept, until they are deleted for ever."""
-        policy = "<Enabled>true</Enabled><Days>1</Days><AllowPermanentDelete>true</AllowPermanentDelete>"
+        policy = (
+            f"<Enabled>true</Enabled><Days>{RETENTION_DAYS}</Days><AllowPermanentDelete>true</AllowPermanentDelete>"
+        )
         properties = f"<DeleteRetentionPolicy>{policy}</DeleteRetentionPolicy>"
         body = f"<StorageServiceProperties>{properties}</StorageServiceProperties>".encode()
         return self.request("PUT", "", {}, "restype=service&comp=properties", body)
 
-    def create_container(self) -> bytes:
-        """Spell the creation of the container."""
-        return self.request("PUT", CONTAINER, {}, "restype=container")
+    def create_container(self, container: str = CONTAINER) -> bytes:
+        """Spell the creation of a container."""
+        return self.request("PUT", container, {}, "restype=container")
 
-    def delete_container(self) -> bytes:
-        """Spell the deletion of the container."""
-        return self.request("DELETE", CONTAINER, {}, "restype=container")
+    def delete_container(self, container: str = CONTAINER) -> bytes:
+        """Spell the deletion of a container."""
+        return self.request("DELETE", container, {}, "restype=container")
+
+    def create_private(self, body: bytes) -> tuple[bytes, bytes]:
+        """Spell the creation of a blob that other accounts may read with a SAS alone, and of its container."""
+        put = self.request("PUT", f"{PRIVATE}/{SECRET_NAME}", {"x-ms-blob-type": "BlockBlob"}, body=body)
+        return self.create_container(PRIVATE), put
+
+    def copy(self, name: str, source: str) -> bytes:
+        """Spell a Copy Blob by Shared Key, which opens the blobs of its own account."""
+        path = f"{self._prefix}/{CONTAINER}/{name}"
+        sent = {
+            "x-ms-version": VERSION,
+            "x-ms-date": formatdate(self._clock(), usegmt=True),
+            "x-ms-copy-source": source,
+        }
+        sent |= {"host": self.host, "content-length": "0"}
+        sent["authorization"] = full_shared_key(self._endpoint, Unsigned("PUT", path, "", sent))
+        lines = "".join(f"{field}: {text}\r\n" for field, text in sent.items())
+        return f"PUT {path} HTTP/1.1\r\n{lines}\r\n".encode()
 
     def read(self, name: str, given: int | None) -> bytes:
         """Spell a Get Blob."""
@@ -89,13 +121,13 @@ class Wire:
             headers["x-ms-proposed-lease-id"] = lease_id(change.proposed)
         return self.request("PUT", f"{CONTAINER}/{name}", headers, "comp=lease")
 
-    def url(self, name: str) -> str:
+    def url(self, name: str, container: str = CONTAINER) -> str:
         """Return the URL of a blob, with its authorization."""
-        return f"http://{self.host}{self._prefix}/{CONTAINER}/{name}?{self._sas}"
+        return f"http://{self.host}{self._prefix}/{container}/{name}?{self._sas}"
 
     def request(self, method: str, path: str, headers: Mapping[str, str], query: str = "", body: bytes = b"") -> bytes:
         """Spell a request; headers without a value are left out."""
-        sent = {"Host": self.host, "x-ms-version": "2021-12-02", **headers}
+        sent = {"Host": self.host, "x-ms-version": VERSION, **headers}
         if method == "PUT":
             sent["Content-Length"] = str(len(body))
         lines = "".join(f"{field}: {text}\r\n" for field, text in sent.items() if text)

@@ -11,7 +11,7 @@ from tests.torture.http_client import Answer, Connection, LostConnectionError
 
 from .expected import Account, Content, Facts, Keeps, Pages, PageWrite, Piece, bytes_of
 from .observed import UNAVAILABLE, judged, listed, restored
-from .wire import CONTAINER, Wire
+from .wire import CONTAINER, PRIVATE, SECRET_NAME, Wire
 
 NAMES = 5
 """Of each client."""
@@ -23,6 +23,11 @@ SIZES = (512, 100 * 512, 2000 * 512, 9000 * 512)
 """Of page blobs: the last one has two segments."""
 PAGE = 512
 _PAUSE_SECONDS = 0.02
+_LINGER_SECONDS = 0.5
+"""Longer than the pause between two sweeps of a server that is `busy`."""
+SECRET: Piece = 999, 50_000
+"""What the private blob of each account has."""
+DENIED = {401, 403, 404, 409}
 
 
 class UnavailableError(LostConnectionError):
@@ -56,6 +61,8 @@ class Writer:
         self._connection: Connection | None = None
         self.noted: Callable[[Account], Awaitable[None]] | None = None
         """Called with the name after each change that was acknowledged."""
+        self.others: Sequence[str] = ()
+        """Other accounts, whose private blobs it copies."""
 
     async def run(self, wires: Sequence[Wire], gone: Callable[[], bool]) -> None:
         """Work on any of the servers until they are gone. What may be done later is not touched meanwhile.
@@ -96,7 +103,8 @@ class Writer:
     def _moves(self) -> Sequence[Callable[[Account], Awaitable[None]]]:
         """Return what the client may do next, one as likely as the other."""
         moves = [self._put] * 3 + [self._put_blocks] * 4 + [self._append] * 3 + [self._copy] * 2 + [self._put_pages] * 5
-        return [*moves, self._delete, self._snapshot, self._read, self._read, self._leave]
+        moves += [self._copy_private] * 2 if self.others else []
+        return [*moves, self._delete, self._snapshot, self._read, self._read, self._leave, self._linger]
 
     async def _hang_up(self) -> None:
         connection, self._connection = self._connection, None
@@ -175,6 +183,35 @@ class Writer:
         headers = {"x-ms-copy-source": self._wire.url(source.name), "x-ms-requires-sync": "true"}
         await self._change(account, "copy", self._replaced(account, content._replace(by_blocks=False)), headers)
 
+    async def _copy_private(self, account: Account) -> None:
+        """Copy the private blob of another account by its SAS; without one, which must be rejected."""
+        known, content = account.known.content, Content((SECRET,))
+        assert self._wire is not None
+        assert self._connection is not None
+        source = self._wire.of(self._random.choice(self.others))
+        if self._random.random() < 0.5:
+            if known is None or known.kind == content.kind:
+                headers = {"x-ms-copy-source": source.url(SECRET_NAME, PRIVATE)}
+                await self._change(account, "copy from another account", self._replaced(account, content), headers)
+            return
+        url = source.url(SECRET_NAME, PRIVATE).partition("?")[0]
+        answer = await self._connection.ask(self._wire.copy(account.name, url))
+        if answer.status >= UNAVAILABLE:
+            raise UnavailableError(str(answer.status))
+        code = answer.headers.get("x-ms-error-code")
+        rejected = answer.status in DENIED and code == "CannotVerifyCopySource"
+        assert rejected, f"{account.name}: a copy of {url} without credentials got {answer.status} {code}"
+        self._counts["copies without credentials"] += 1
+
+    async def _linger(self, account: Account) -> None:
+        """Put a blob with a pause inside of its body, which the server has begun to store then."""
+        known, piece = account.known.content, (self._piece()[0], 2 * LENGTHS[-2])
+        if known is None or known.kind == "BlockBlob":
+            after = self._replaced(account, Content((piece,)))
+            await self._change(
+                account, "put with a pause", after, {"x-ms-blob-type": "BlockBlob"}, body=bytes_of(*piece)
+            )
+
     async def _delete(self, account: Account) -> None:
         if account.known.content is not None:
             headers = {"x-ms-delete-snapshots": "include"}
@@ -224,7 +261,8 @@ class Writer:
         body: bytes = b"",
     ) -> None:
         account.intend(after)
-        answer = await self._ask("DELETE" if what == "delete" else "PUT", account, headers, query, body)
+        pause_seconds = _LINGER_SECONDS if what == "put with a pause" else 0
+        answer = await self._ask("DELETE" if what == "delete" else "PUT", account, headers, query, body, pause_seconds)
         account.acknowledge(answer.headers.get("x-ms-snapshot", ""))
         self._counts[what] += 1
         if self.noted is not None:
@@ -234,7 +272,13 @@ class Writer:
         return account.known.replaced(content, account.keeps)
 
     async def _ask(
-        self, method: str, account: Account, headers: Mapping[str, str], query: str = "", body: bytes = b""
+        self,
+        method: str,
+        account: Account,
+        headers: Mapping[str, str],
+        query: str = "",
+        body: bytes = b"",
+        pause_seconds: float = 0,
     ) -> Answer:
         """Send a request that must succeed.
 
@@ -246,6 +290,11 @@ class Writer:
         assert self._connection is not None
         digest = {"Content-MD5": base64.b64encode(hashlib.md5(body).digest()).decode()} if body else {}
         request = self._wire.request(method, f"{CONTAINER}/{account.name}", {**headers, **digest}, query, body)
+        if pause_seconds:
+            half = len(request) - len(body) // 2
+            await self._connection.send(request[:half])
+            await asyncio.sleep(pause_seconds)
+            request = request[half:]
         answer = await self._connection.ask(request)
         if answer.status >= UNAVAILABLE:
             self._counts[f"answered with {answer.status}"] += 1
