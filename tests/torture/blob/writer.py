@@ -86,6 +86,9 @@ class Writer:
                 await self._random.choice(moves)(account)
             except UnavailableError:
                 pass
+            except AssertionError:
+                await self._hang_up()
+                raise
             except LostConnectionError:
                 account.pending = account.after is not None
                 await self._hang_up()

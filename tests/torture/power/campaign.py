@@ -93,7 +93,7 @@ class Cuts:
     def cycle(self, number: int) -> list[str]:
         """Start, verify, work, cut; return what is broken, a sentence each. Two cycles' evidence stays."""
         chance = random.Random(f"{self._seed}/{number}")
-        life = drawn(self._mix, chance)
+        life = drawn(self._mix, chance, number)
         if life.fresh:
             self._renew()
         directory = self._directory / f"cycle{number % 2}"

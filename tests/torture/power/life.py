@@ -37,6 +37,15 @@ class Mix(NamedTuple):
     workers: float = 0.2
     hindsight: float = 0.5
 
+    @property
+    def looking_back(self) -> "Mix":
+        """The mix of lives that show what is wrong for a moment of a long life: an unsynced group, an unsynced name."""
+        return self._replace(early=0, strict=1, accounts=0, backups=0, long=1, hindsight=1)
+
+
+LOOKING_BACK_EACH = 4
+"""One life of so many is `Mix.looking_back`, whatever else is drawn: so a campaign finds such faults in a few cuts."""
+
 
 class Life(NamedTuple):
     """One cycle, as drawn from a mix.
@@ -58,8 +67,10 @@ class Life(NamedTuple):
     hindsight: bool
 
 
-def drawn(mix: Mix, chance: random.Random) -> Life:
-    """Draw a life from a mix."""
+def drawn(mix: Mix, chance: random.Random, number: int) -> Life:
+    """Draw the life of a cycle, given its number, from a mix."""
+    if number % LOOKING_BACK_EACH == LOOKING_BACK_EACH - 1:
+        mix = mix.looking_back
 
     def happens(share: float) -> bool:
         return chance.random() < share

@@ -55,7 +55,7 @@ def test_acknowledged_and_shown_states_survive_power_cuts(mix: Mix, tmp_path: Pa
         "sync-nothing",
         [
             ("sync-nothing", ALONE),
-            ("leave-out-syncs", ALONE._replace(long=1, hindsight=1)),
+            ("leave-out-syncs", DEFAULT_MIX),
             ("answer-early", IN_SYNC),
             ("show-unsynced", IN_SYNC),
             ("show-unsynced-ranges", IN_SYNC),

@@ -110,7 +110,7 @@ class QueueCuts:
 
     def _life(self, chance: random.Random) -> list[str]:
         """Serve, work and cut; then go on with a disk that the cut may have left."""
-        life = drawn(self._mix, chance)
+        life = drawn(self._mix, chance, self.counts["power cuts"])
         place = self._directory / "cycle"
         shutil.rmtree(place, ignore_errors=True)
         place.mkdir()
