@@ -1,22 +1,21 @@
 """Servers that break one promise of leases or conditional writes each, which the campaign must find."""
 
 import asyncio
+import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from types import ModuleType
 from uuid import UUID
 
-from lazulite.blob.call import Call
-from lazulite.blob.headers.preconditions import LeaseUse, Preconditions
+from lazulite.blob.headers.preconditions import Guarded, LeaseUse, Preconditions
 from lazulite.blob.model.conditions import Conditions, Outcome
 from lazulite.blob.model.draft import Decide, Draft
 from lazulite.blob.model.lease import Lease, LeaseError, acquire
 from lazulite.blob.model.ledger import Ledger
-from lazulite.blob.operations import creation, leases
+from lazulite.blob.operations import append_blob, blocks, change_blob, creation, delete_blob, leases, pages, tags, tiers
 from lazulite.blob.operations.new_list import NewList
-from lazulite.blob.routes import ROUTES
 from lazulite.blob.storage.partitions import Partitions
-from lazulite.service.routing import Operation
 
 
 def two_holders() -> None:
@@ -31,43 +30,36 @@ def two_holders() -> None:
     vars(leases)["acquire"] = give
 
 
-def _without_lease(*operations: str) -> None:
-    for route in ROUTES.rows:
-        if route.operation in operations:
-            object.__setattr__(route, "run", _unleased(route.run))
-
-
-def _unleased(run: Callable[[Call], Operation]) -> Callable[[Call], Operation]:
-    """Return an operation that keeps the lease, and does not ask for its id."""
-
-    def unchecked(call: Call) -> Operation:
-        operation = run(call)  # It reads the preconditions; nothing else of it runs yet.
-        row, conditions, _ = call.preconditions
-        call.preconditions = Preconditions(row._replace(lease=LeaseUse.IGNORED), conditions)
-        return operation
-
-    return unchecked
-
-
 def unchecked_lease() -> None:
     """Let writes of a whole blob and of its properties keep the lease, and not ask for its id."""
-    _without_lease("PutBlob", "PutBlobFromURL", "PutBlockList", "CopyBlob", "DeleteBlob")
-    _without_lease("SetBlobMetadata", "SetBlobProperties", "SealAppendBlob")
+    _ask_no_id(change_blob, creation, delete_blob)
 
 
 def unchecked_append() -> None:
     """Let Append Block do so."""
-    _without_lease("AppendBlock", "AppendBlockFromURL")
+    _ask_no_id(append_blob)
 
 
 def unchecked_pages() -> None:
     """Let Put Page do so."""
-    _without_lease("PutPage", "PutPageFromURL")
+    _ask_no_id(pages)
 
 
 def unchecked_tags_and_blocks() -> None:
     """Let Set Blob Tags, Set Blob Tier and Put Block do so."""
-    _without_lease("SetBlobTags", "SetBlobTier", "PutBlock", "PutBlockFromURL")
+    _ask_no_id(blocks, tags, tiers)
+
+
+def _ask_no_id(*modules: ModuleType) -> None:
+    """Let operations of some modules accept a write without the id of the lease that is held."""
+    names, allow = {module.__name__ for module in modules}, Preconditions.allow_write
+
+    def keep(self: Preconditions, found: Guarded | None, present: int) -> Lease | None:
+        if sys._getframe(1).f_globals["__name__"] in names:
+            self = self._replace(row=self.row._replace(lease=LeaseUse.CHECKED))
+        return allow(self, found, present)
+
+    Preconditions.allow_write = keep  # type: ignore[method-assign]
 
 
 def check_then_commit() -> None:
