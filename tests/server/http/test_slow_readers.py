@@ -7,6 +7,7 @@ from lazulite.protocol.body import WINDOW_BYTES
 from lazulite.protocol.joined_content import ONE_PIECE_BYTES
 from lazulite.protocol.message import Request, Response
 from lazulite.server.limits import Limits
+from lazulite.server.net import tcp_progress
 from tests.server.wire import Transport, Wire, settle
 
 from .test_connection import GET, statuses
@@ -206,3 +207,41 @@ async def test_a_reader_that_leaves_gives_its_window_back(wire: Wire, is_public:
     third.abort()
     await settle()
     assert wire.state.budgets.windows.held_bytes == wire.state.budgets.public_windows.held_bytes == 0
+
+
+class Beneath:
+    """What the kernel tells of a TLS connection, whose transport shows nothing that waits."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.sent = tcp_progress._Sent(1, 0, 100_000)
+        monkeypatch.setattr(tcp_progress.AckProgress, "_ask", lambda _: self.sent)
+
+
+async def test_what_waits_encrypted_counts_until_it_has_arrived(wire: Wire, monkeypatch: pytest.MonkeyPatch) -> None:
+    beneath = Beneath(monkeypatch)
+    wire.service.body = bytes(200_000)
+    client = wire.connect("https")
+    await wire.send(GET, client)
+    await wire.wait(1)
+    assert wire.state.authenticated.held_bytes > 200_000
+    assert statuses(await wire.send(GET, client)) == [200, 200], "the next request is not held back"
+    beneath.sent = tcp_progress._Sent(0, 200_000, 0)
+    await wire.wait(1)
+    assert wire.state.authenticated.held_bytes == 0
+    await wire.wait(STALL + 10)
+    assert not client.aborted, "it is idle now"
+
+
+async def test_a_tls_client_that_takes_nothing_is_disconnected(wire: Wire, monkeypatch: pytest.MonkeyPatch) -> None:
+    beneath = Beneath(monkeypatch)
+    wire.service.body = bytes(200_000)
+    client = wire.connect("https")
+    await wire.send(GET, client)
+    await wire.wait(STALL - 1)
+    beneath.sent = beneath.sent._replace(acked_bytes=1)
+    await wire.wait(1)
+    await wire.wait(STALL - 1)
+    assert not client.aborted
+    await wire.wait(1)
+    assert client.aborted
+    assert wire.state.authenticated.held_bytes == 0

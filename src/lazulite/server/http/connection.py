@@ -59,7 +59,9 @@ class Connection(ConnectionParts, asyncio.Protocol):
         server = self.server
         transport = cast(asyncio.Transport, transport)
         self.client = client_address(transport)
-        self.outbound = outbound = OutboundStream(transport, server.write_batcher, server.limits.discarded_bytes)
+        self.outbound = outbound = OutboundStream(
+            transport, server.write_batcher, server.limits.discarded_bytes, is_tls=self.scheme == "https"
+        )
         transport.set_write_buffer_limits(1, 0)  # So that the connection knows whenever something waits.
         self.enter(State.IDLE)
         excess = server.add(self)

@@ -29,10 +29,19 @@ class ConnectionMemory:
         is_authenticated: a request of the connection has had good credentials.
         is_charged: a budget counts something.
         made_bytes: of a long response that is made, while it is sent.
+        window_bytes: what a window takes: over TLS, one is encrypted while the one before waits.
         window_budget: has a reservation for a window, which is what waits for the client; None: there is none.
     """
 
-    __slots__ = ("_inbound", "_tls_bytes", "is_authenticated", "is_charged", "made_bytes", "window_budget")
+    __slots__ = (
+        "_inbound",
+        "_tls_bytes",
+        "is_authenticated",
+        "is_charged",
+        "made_bytes",
+        "window_budget",
+        "window_bytes",
+    )
 
     def __init__(self, inbound: InboundBuffer, *, is_tls: bool) -> None:
         self._inbound = inbound
@@ -41,6 +50,7 @@ class ConnectionMemory:
         self.is_charged = is_tls
         self.made_bytes = 0
         self.window_budget: BodyBudget | None = None
+        self.window_bytes = 2 * WINDOW_BYTES if is_tls else WINDOW_BYTES
 
     def note_read(self, count: int) -> None:
         """Account for the buffers of a read."""
@@ -50,7 +60,7 @@ class ConnectionMemory:
     def release_window(self) -> None:
         """Give back the reservation for a window, if there is one."""
         if self.window_budget is not None:
-            self.window_budget.release(WINDOW_BYTES)
+            self.window_budget.release(self.window_bytes)
             self.window_budget = None
 
     def held_bytes(

@@ -165,6 +165,9 @@ class ConnectionParts(OpenConnection, Holder):
             if parser.stopped and not blocked:
                 self.end(linger=not self.eof)
                 return
+            if outbound is not None and outbound.hidden_bytes and not blocked:
+                blocked = True  # As to what is waited for; the next request is not held back.
+                self.charge()
             event = _ON_WRITES_BLOCKED if blocked else _READ_EVENTS[parser.reading]
             if self.server.draining and event is _ON_MESSAGE_READ:
                 if not self._awaits_first_request():
@@ -226,6 +229,10 @@ class ConnectionParts(OpenConnection, Holder):
         """Return whether the client has taken nothing for too long, or too little of a window for which others wait."""
         now_s, outbound = self.server.clock(), self.outbound
         if outbound is None:
+            return False
+        if outbound.look_beneath() and self.running is None and not self.ending:
+            self.charge()
+            self.settle()
             return False
         if outbound.progress():
             self._taken_s = now_s

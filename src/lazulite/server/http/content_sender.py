@@ -8,7 +8,7 @@ Memory for a window is reserved before it is made, and given to others that wait
 that takes too long is disconnected while others wait (`crowded_window_seconds`).
 """
 
-from lazulite.protocol.body import WINDOW_BYTES, ResponseContent, Window
+from lazulite.protocol.body import ResponseContent, Window
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.message import ClientDisconnectedError, Response
 from lazulite.server.admission.scheduler import SLICE_SECONDS
@@ -133,7 +133,7 @@ async def _reserve_window(connection: ConnectionParts, pending: PendingRequest) 
     budget = budgets.windows if memory.is_authenticated else budgets.public_windows
     pending.waits_for_room = True
     try:
-        is_reserved = await budget.reserve(WINDOW_BYTES, connection.server.limits.request_seconds, outbound.turn)
+        is_reserved = await budget.reserve(memory.window_bytes, connection.server.limits.request_seconds, outbound.turn)
     except TimeoutError:
         raise ServiceError("ServerBusy") from None
     finally:

@@ -7,11 +7,15 @@ input resets it, and a reset can take the response away from the client (RFC 911
 """
 
 import asyncio
+import sys
 
 from lazulite.protocol.body import Window
 from lazulite.protocol.message import ClientDisconnectedError
 from lazulite.server.http.write_batch import WriteBatcher
 from lazulite.server.net.tcp_progress import AckProgress
+
+_HIDING_BYTES = 16 * 1024
+"""A shorter body over TLS is not looked for: it costs no more than the buffers of TLS at rest."""
 
 _JOIN_BYTES = 64 * 1024
 """Up to here, copying a body behind its head is cheaper than writing two buffers."""
@@ -32,13 +36,24 @@ class OutboundStream:
     Args:
         write_batcher: sends what is small enough to wait for the end of the pass.
         discarded_bytes_max: what a lingering client may still send.
+        is_tls: whether what is written may wait encrypted, where the transport does not tell of it.
 
     Attributes:
         blocked: something waits for a slow reader, so no more is to be written.
         reading: whether the transport is read from.
+        hidden_bytes: what was written and may wait encrypted.
     """
 
-    def __init__(self, transport: asyncio.Transport, write_batcher: WriteBatcher, discarded_bytes_max: int) -> None:
+    def __init__(
+        self,
+        transport: asyncio.Transport,
+        write_batcher: WriteBatcher,
+        discarded_bytes_max: int,
+        *,
+        is_tls: bool = False,
+    ) -> None:
+        self._hiding_bytes = _HIDING_BYTES if is_tls else sys.maxsize
+        self.hidden_bytes = 0
         self._transport = transport
         self._write_batcher = write_batcher
         self._discarded_bytes_left = discarded_bytes_max
@@ -50,6 +65,8 @@ class OutboundStream:
 
     def write(self, head: bytes, body: Window) -> None:
         """Send a head and its body, or either of them, with one system call as a rule."""
+        if len(body) >= self._hiding_bytes:
+            self.hidden_bytes = len(body)
         if len(body) <= _JOIN_BYTES:
             self._write_batcher.post(self._transport, head + body)
         else:
@@ -124,13 +141,20 @@ class OutboundStream:
 
     @property
     def waiting_bytes(self) -> int:
-        """What waits in the transport."""
-        return self._transport.get_write_buffer_size()
+        """What waits in the transport, or may wait beneath it."""
+        return self._transport.get_write_buffer_size() + self.hidden_bytes
 
     @property
     def waits(self) -> bool:
         """Whether bytes wait for a slow reader."""
         return self._acks.waits
+
+    def look_beneath(self) -> bool:
+        """Return whether what may wait encrypted has arrived since the last look."""
+        if not self.hidden_bytes or self._acks.waits:
+            return False
+        self.hidden_bytes = 0
+        return True
 
     def progress(self) -> bool:
         """Return whether the client has taken some of what waits since the last call."""
