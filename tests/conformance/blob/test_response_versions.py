@@ -392,6 +392,12 @@ def test_the_smart_tier(blob: Resource) -> None:
     assert (answer.header("x-ms-access-tier"), answer.header("x-ms-smart-access-tier")) == ("Smart", "Hot")
 
 
+def test_writes_have_a_tier_since_2018_11_09(missing: Resource) -> None:
+    for version, tier in (("2018-11-09", "Cool"), ("2018-03-28", "Hot")):
+        missing.put(b"x", {"x-ms-access-tier": "Cool"}, version=version).expect(201)
+        assert missing.facts().header("x-ms-access-tier") == tier
+
+
 def test_the_304_of_page_ranges_has_a_type(shared: Container) -> None:
     page = {"x-ms-blob-type": "PageBlob", "x-ms-blob-content-length": "512"}
     etag = shared.send("PUT", "pages", headers=page).expect(201).etag

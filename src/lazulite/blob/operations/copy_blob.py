@@ -26,6 +26,7 @@ from lazulite.blob.transfers.fetched_source import FetchedSource
 from lazulite.blob.transfers.receiving import commit_received, digests_of, store
 from lazulite.blob.transfers.sources import SOURCE, Source, open_source
 from lazulite.blob.transfers.unverified_source import SourceUse
+from lazulite.blob.versions import TIER_OF_WRITES_SINCE
 from lazulite.engine.content.contract import Owner
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.fields import METADATA_PREFIX
@@ -46,7 +47,7 @@ async def copy_blob(call: Call) -> Response:
     use = SourceUse.SYNC_COPY if is_sync else SourceUse.COPY
     digests = digests_of(call, COPY_BLOB_FROM_URL if is_sync else COPY_BLOB)
     retention, container = await call.retention(), await call.container()
-    async with open_source(call, use, allows_archived=_is_online_tier(headers)) as source:
+    async with open_source(call, use, allows_archived=_is_online_tier(headers, call.version)) as source:
         blob = source.blob
         if is_sync and blob.length > SYNC_BYTES_MAX:
             raise ServiceError("CannotVerifyCopySource", status=409)
@@ -171,9 +172,9 @@ async def abort_copy(call: Call) -> Response:
     raise ServiceError("NoPendingCopyOperation")
 
 
-def _is_online_tier(headers: Mapping[str, str]) -> bool:
+def _is_online_tier(headers: Mapping[str, str], version: str) -> bool:
     """Tell whether a request names a tier for its copy whose blobs can be read."""
-    return headers.get(TIER, ARCHIVE).lower() != ARCHIVE.lower()
+    return version >= TIER_OF_WRITES_SINCE and headers.get(TIER, ARCHIVE).lower() != ARCHIVE.lower()
 
 
 def _allow(call: Call, draft: Draft, creation: Creation) -> Blob:

@@ -9,7 +9,7 @@ from lazulite.blob.model.draft import Draft
 from lazulite.blob.model.replacement import replace_blob
 from lazulite.blob.model.retention import Retention
 from lazulite.blob.model.tags import read_tags_header
-from lazulite.blob.operations.tiers import read_tier
+from lazulite.blob.operations.tiers import read_tier_of_write
 from lazulite.blob.storage.catalog import Container
 from lazulite.blob.storage.tag_index import NOT_INDEXED, index_tags
 from lazulite.blob.transfers.sources import COPY_TAGS, TAG_OPTION
@@ -44,7 +44,7 @@ class Creation:
         self._tags = _read_tags(call)
         self._indexed = NOT_INDEXED
         self._call = call
-        self._tier = read_tier(sent, type_, call.version)
+        self._tier = read_tier_of_write(sent, type_, call.version)
 
     def allow(self, draft: Draft) -> Blob:
         """Return the blob without its bytes, if its predecessor allows it.

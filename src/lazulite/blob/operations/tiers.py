@@ -12,7 +12,14 @@ from lazulite.blob.model.blob import ARCHIVE, Blob, BlobType, Rehydration
 from lazulite.blob.model.draft import Draft
 from lazulite.blob.model.rows import CURRENT
 from lazulite.blob.presence import present
-from lazulite.blob.versions import COLD_SINCE, PRIORITY_RAISE_SINCE, PRIORITY_SINCE, SMART_SINCE
+from lazulite.blob.versions import (
+    COLD_SINCE,
+    PRIORITY_RAISE_SINCE,
+    PRIORITY_SINCE,
+    SMART_SINCE,
+    TIER_OF_WRITES_SINCE,
+    TIERS_SINCE,
+)
 from lazulite.protocol.clock import TICKS_PER_SECOND
 from lazulite.protocol.errors import ServiceError
 from lazulite.protocol.header_errors import invalid_header, missing_header
@@ -46,6 +53,12 @@ def read_tier(headers: Mapping[str, str], type_: BlobType, version: str) -> str:
     if tier is None or _BLOCK_TIERS.get(tier, "") > version:
         raise ServiceError("InvalidBlobTier") if type_ is BlobType.PAGE else invalid_header(TIER, text)
     return tier
+
+
+def read_tier_of_write(headers: Mapping[str, str], type_: BlobType, version: str) -> str:
+    """Return the tier that a request gives to the blob that it writes, as `read_tier`."""
+    since = TIERS_SINCE if type_ is BlobType.PAGE else TIER_OF_WRITES_SINCE
+    return read_tier(headers, type_, version) if version >= since else ""
 
 
 def read_priority(headers: Mapping[str, str], version: str) -> str:
