@@ -20,6 +20,8 @@ MEDIUM_BLOCKS_SINCE = "2016-05-31"
 TIERS_SINCE = "2017-04-17"
 """Set Blob Tier, and `x-ms-access-tier` of writes of page blobs. Before: 400 `InvalidQueryParameterValue` (unverified),
 and it means nothing."""
+STAR_ON_READS_SINCE = "2016-05-31"
+"""`If-None-Match: *` on a read of a blob is 400 `UnsatisfiableCondition`. Before: it means nothing."""
 SOFT_DELETE_SINCE = "2017-07-29"
 """Service property `DeleteRetentionPolicy` of blobs. Before: 400 `InvalidXmlDocument`."""
 UNDELETE_SINCE = "2017-07-29"

@@ -263,6 +263,12 @@ def test_an_open_range_is_known_since_2011_08_18(blob: Resource) -> None:
         assert blob.send("GET", headers={name: "bytes=3-4"}, version="2009-09-19").expect(206).body == b"34"
 
 
+def test_a_star_is_a_condition_of_reads_since_2016_05_31(blob: Resource) -> None:
+    for version, code in (("2016-05-31", (400, "UnsatisfiableCondition")), ("2015-12-11", (200, ""))):
+        answer = blob.send("GET", headers={"If-None-Match": "*"}, version=version)
+        assert answer.code == code
+
+
 def test_a_rejection_has_its_code_as_a_header_since_2017_07_29(missing: Resource) -> None:
     assert missing.send("HEAD", version="2017-07-29").expect(404).header("x-ms-error-code") == "BlobNotFound"
     old = missing.send("GET", version="2017-04-17").expect(404)

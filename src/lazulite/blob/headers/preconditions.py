@@ -25,6 +25,7 @@ from lazulite.blob.model.lease import Lease
 from lazulite.blob.payload.tag_expression import read_if_tags
 from lazulite.blob.versions import (
     READS_COMBINE_SINCE,
+    STAR_ON_READS_SINCE,
     TAGS_CONDITIONS_SINCE,
     TAGS_SINCE,
     TIER_CONDITIONS_SINCE,
@@ -304,7 +305,9 @@ def read_preconditions(row: Row, headers: Headers, version: str) -> Precondition
     if not (conditions.are_for_a_write or (is_read and version >= READS_COMBINE_SINCE)):
         raise ServiceError("MultipleConditionHeadersNotSupported")
     if is_read and conditions.none_match == (ANY,):
-        raise ServiceError("UnsatisfiableCondition")
+        if version >= STAR_ON_READS_SINCE:
+            raise ServiceError("UnsatisfiableCondition")
+        conditions = conditions._replace(none_match=())
     return Preconditions(row, conditions, given)
 
 
