@@ -30,15 +30,16 @@ from .test_contract import OWNER, get, put, sample
 
 
 class Rows:
-    """The rows of a service: the contents to which they refer."""
+    """The rows of a service: the contents to which they refer, of a single owner or by their owners."""
 
-    def __init__(self, *contents: ContentId) -> None:
+    def __init__(self, *contents: ContentId, **owned: ContentId) -> None:
         self.contents = set(contents)
+        self.owned = owned
         self.asked: list[Owner] = []
 
     async def references(self, owner: Owner) -> Collection[ContentId]:
         self.asked.append(owner)
-        return self.contents
+        return self.contents | {content for name, content in self.owned.items() if name == owner.partition}
 
 
 def reject_links(source: Path, target: Path) -> None:
@@ -224,7 +225,7 @@ async def test_what_a_crash_left_undecided_goes_unless_a_row_refers_to_it(path: 
     await unsealed.write(sample(2 * WINDOW_BYTES))
 
     kill(crashed)
-    store, rows = ContentFiles(path), Rows(wanted, kept)
+    store, rows = ContentFiles(path), Rows(two=wanted, three=kept)
     fresh = await put(store, b"new")
     assert await store.sweep(rows.references) == 2
     assert [owner.partition for owner in sorted(rows.asked)] == ["one", "three", "two"]
@@ -394,7 +395,7 @@ async def test_a_copy_that_a_crash_left_is_its_new_owners(
         monkeypatch.setattr(os, "link", reject_links)
     wanted, unwanted = [await crashed.copy(content, Owner(6, name)) for name in ("wanted", "unwanted")]
     kill(crashed)
-    store, rows = ContentFiles(path), Rows(content, wanted)
+    store, rows = ContentFiles(path), Rows(old=content, wanted=wanted)
     assert await store.sweep(rows.references) == 1
     assert sorted(owner.partition for owner in rows.asked) == ["old", "unwanted", "wanted"]
     assert await get(store, wanted, 0, 1) == b"a"
@@ -465,6 +466,25 @@ async def test_the_length_tells_contents_of_one_owner_apart(store: ContentFiles,
         with pytest.raises(ContentDamagedError, match=f"its row says {length}"):
             await first(store, content, Claim(OWNER.partition, length))
         assert await first(store, content, Claim(OWNER.partition)) in b"ab", "pages do not tell the length"
+
+
+async def test_the_sweep_keeps_exchanged_files(path: Path) -> None:
+    crashed = ContentFiles(path)
+    rows = Rows(**{name: await put(crashed, name.encode(), Owner(5, name)) for name in ("mine", "yours")})
+    await put(crashed, b"garbage", Owner(5, "none"))
+    kill(crashed)
+    names = files_in(path)
+    exchange(path / names[0], path / names[1])
+    store = ContentFiles(path)
+    assert await store.sweep(rows.references) == 0
+    assert files_in(path) == names
+    await store.close()
+    exchange(path / names[0], path / names[1])
+    repaired = ContentFiles(path)
+    assert await repaired.sweep(rows.references) == 1
+    assert [await get(repaired, content, 0, 4) for content in rows.owned.values()] == [b"mine", b"your"]
+    for each in (repaired, crashed):
+        await each.close()
 
 
 async def test_exchanged_copies_are_not_read_as_each_other(store: ContentFiles, path: Path) -> None:

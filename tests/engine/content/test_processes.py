@@ -104,7 +104,7 @@ async def test_what_a_killed_worker_left_is_swept_by_the_second_sweep(path: Path
     primary = ContentFiles(path)
     assert await primary.sweep(Rows().references) == 0
     with worker(path) as (process, wanted, unwanted):
-        rows = Rows(wanted)
+        rows = Rows(wanted=wanted)
         assert await primary.sweep(rows.references) == 0
         process.kill()
         process.wait()
@@ -129,7 +129,7 @@ async def test_what_an_earlier_life_left_is_swept_at_once(path: Path) -> None:
         process.kill()
         process.wait()
     store = ContentFiles(path)
-    assert await store.sweep(Rows(wanted).references) == 2
+    assert await store.sweep(Rows(wanted=wanted).references) == 2
     assert slots_in(path) == ["1.process"]
     await store.close()
 

@@ -209,7 +209,11 @@ class ContentFiles:
         return found
 
     async def _sweep(self, space: int, generation: Path, references: References) -> int:
-        """Delete the files of a generation to which no row refers, and settle it. Return how many were deleted."""
+        """Delete the files of a generation to which no row refers, and settle it. Return how many were deleted.
+
+        Where files lie under each other's names, their owners do not tell which rows refer to them: all are kept, and
+        `lazulite check` names them.
+        """
         owners: defaultdict[str, list[int]] = defaultdict(list)
         unwanted: list[int] = []
         for number, owner in await self._worker.run(partial(_owners, generation)):
@@ -220,6 +224,9 @@ class ContentFiles:
         for owner, numbers in owners.items():
             used = await references(Owner(space, owner))
             unwanted += [number for number in numbers if ContentId(space, number) not in used]
+            others = (number for name, each in owners.items() if name != owner for number in each)
+            if used and any(ContentId(space, number) in used for number in others):
+                return 0
         await self.delete([ContentId(space, number) for number in unwanted])
         await self._remover.run(partial(generations.settle, generation))
         return len(unwanted)
