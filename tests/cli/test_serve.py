@@ -348,3 +348,21 @@ def test_hints_can_be_pasted_into_a_shell() -> None:
     assert lines[0].endswith(" listens on http://[::1]:10002/ (RocksDB, store)")
     hint = "lazulite connection-string --account 'x;y' --location 'a b' --table-host ::1"
     assert lines[1:] == [f"account x;y: {hint}"]
+
+
+def test_clients_at_the_wrong_port_leave_a_line(tmp_path: Path) -> None:
+    agent = {"User-Agent": "azsdk-python-storage-blob/12.31.1", "x-ms-version": "2019-02-02"}
+    with serving(tmp_path / "data", "--silent") as server:
+        for _ in range(3):
+            with socket.create_connection(("127.0.0.1", int(server.port)), timeout=SECONDS_MAX) as client:
+                client.sendall(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03")
+                assert client.recv(64).startswith(b"HTTP/1.1 400 ")
+            assert get(Request(f"{server.url}devstoreaccount1/box?restype=container", headers=agent)) >= 400
+        browser = Request(server.url, headers={"Accept": "text/html"})
+        with urlopen(browser, timeout=SECONDS_MAX) as page:
+            assert b"This is Lazulite" in page.read()
+        code, log = server.stop()
+    assert code == 0
+    https, blobs = log.splitlines()
+    assert https.startswith("lazulite: a client (127.0.0.1) speaks HTTPS at the port of tables for HTTP: ")
+    assert blobs.startswith("lazulite: a client (127.0.0.1) of blobs is at the port of tables: ")

@@ -19,6 +19,8 @@ examples:
   lazulite account add orders                      create an account with new keys
   lazulite account rotate-key orders --key 1       replace key 1; key 2 stays valid
   lazulite connection-string --account orders      print a client's connection string
+  lazulite account remove orders                   remove an account without data
+  lazulite table ls                                print the tables of a running server
   lazulite sas table Orders --account orders --permissions r --expiry 2h --url
                                                    print a URL that can read one table
 
