@@ -366,3 +366,11 @@ def test_clients_at_the_wrong_port_leave_a_line(tmp_path: Path) -> None:
     https, blobs = log.splitlines()
     assert https.startswith("lazulite: a client (127.0.0.1) speaks HTTPS at the port of tables for HTTP: ")
     assert blobs.startswith("lazulite: a client (127.0.0.1) of blobs is at the port of tables: ")
+
+
+def test_a_start_without_accounts_says_so(tmp_path: Path) -> None:
+    file = account_file(tmp_path)
+    file.edit(lambda _: {})
+    settings = settings_from(build_parser().parse_args(["serve", "--services", "table", "-l", str(tmp_path)]), {})
+    lines = list(announcement(settings, AccountDirectory({}, file), "store", {"table": Ports(1, None)}))
+    assert lines[1:] == ["no account is left, so each request is rejected; create one: lazulite account add NAME"]

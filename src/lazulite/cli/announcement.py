@@ -35,6 +35,8 @@ def announcement(
     (first, *_), *others = settings.servers
     yield f"Lazulite {__version__} listens on {_urls(settings, first, endpoints[first])} ({store})"
     public = DEVELOPMENT_ACCOUNT.keys[0]
+    if not directory.names():
+        yield "no account is left, so each request is rejected; create one: lazulite account add NAME"
     for name in directory.names():
         account = directory.get(name)
         if account is None:
