@@ -41,7 +41,7 @@ MULTIPART = ("Content-Type", "multipart/mixed; boundary=batchresponse_x")
         Response(302, []),
         Response(400, [JSON, CODE], ERROR, "NoSuchCode"),
         Response(400, [JSON, CODE], b"{}", "InvalidInput"),
-        Response(400, [JSON], ERROR, "InvalidInput"),
+        Response(400, [JSON, ("x-ms-version", "2017-07-29")], ERROR, "InvalidInput"),
     ],
 )
 def test_malformed_response_is_found(response: Response) -> None:

@@ -90,7 +90,7 @@ class BlockMachine(RuleBasedStateMachine):
         datas = [data for _, data in self.committed] or ([] if self.content is None else [self.content])
         large = {data for data in [*datas, *self.uncommitted.values()] if len(data) > INLINE_BYTES_MAX}
         # A list may name two blocks of the same bytes, and one block twice.
-        assert {self.world.contents._contents[each] for each in await self.world.kept()} == large
+        assert {self.world.contents._contents[each].data for each in await self.world.kept()} == large
         rows = [row for row in await self.world.rows() if row != "a"]
         most = (self.content is not None) + len(self.uncommitted) + bool(self.committed)
         assert len(rows) == most, rows

@@ -1,6 +1,7 @@
 """Contents in memory, for a store in memory; also the model of the other stores."""
 
 from collections.abc import AsyncGenerator, Collection
+from typing import NamedTuple
 
 from lazulite.engine.content.contract import (
     WINDOW_BYTES,
@@ -38,12 +39,18 @@ class MemoryWriter:
         self._chunks.clear()
 
 
+class _Held(NamedTuple):
+    """A content, and the partition of the rows that may refer to it."""
+
+    partition: str
+    data: bytes
+
+
 class ContentMemory:
     """Implements `ContentStore`. Its process ends with its contents, so none is ever undecided."""
 
     def __init__(self) -> None:
-        self._contents: dict[ContentId, bytes] = {}
-        self._owners: dict[ContentId, str] = {}
+        self._contents: dict[ContentId, _Held] = {}
         self._dropped: set[int] = set()
         self._last = 0
 
@@ -56,7 +63,7 @@ class ContentMemory:
         self._check_not_dropped(owner.space)
         content = ContentId(owner.space, self._last + 1 if number is None else number)
         self._last = max(self._last, content.number)
-        self._contents[content], self._owners[content] = data, owner.partition
+        self._contents[content] = _Held(owner.partition, data)
         return content
 
     async def sweep(self, references: References) -> int:
@@ -97,26 +104,24 @@ class ContentMemory:
         """See `ContentStore`."""
         for content in contents:
             self._contents.pop(content, None)
-            self._owners.pop(content, None)
 
     async def drop(self, space: int) -> None:
         """See `ContentStore`."""
         self._dropped.add(space)
         for content in [content for content in self._contents if content.space == space]:
-            del self._contents[content], self._owners[content]
+            del self._contents[content]
 
     async def close(self) -> None:
         """See `ContentStore`."""
         self._contents.clear()
-        self._owners.clear()
 
     def _data(self, content: ContentId, claim: Claim | None) -> bytes:
-        data = self._contents.get(content)
-        if data is None:
+        held = self._contents.get(content)
+        if held is None:
             raise ContentMissingError("there is no such content")
-        if claim is not None and (self._owners[content] != claim.partition or claim.length not in (None, len(data))):
+        if claim is not None and (held.partition != claim.partition or claim.length not in (None, len(held.data))):
             raise ContentDamagedError("the content is that of another row")
-        return data
+        return held.data
 
     def _check_not_dropped(self, space: int) -> None:
         if space in self._dropped:
