@@ -16,6 +16,7 @@ from lazulite.app.registry import SPACES
 from lazulite.cli.check import verify_location
 from lazulite.cli.check_database import verify_database
 from lazulite.cli.errors import CommandError
+from lazulite.engine.content.linked_file import read_owner
 from lazulite.engine.postgres.settings import PostgresSettings
 from tests.postgres.engine_under_test import DATABASE
 from tests.postgres.server import PostgresServer
@@ -33,6 +34,8 @@ DAMAGES_MIN = 10
 FLAGS = ("--services", "table,blob")
 Check = Callable[[Callable[[str], None]], Iterable[str]]
 """Verifies a store as `lazulite check` does. Its argument takes a line for each problem."""
+EXCHANGED = 0.25
+"""The share of damages of files that are no changed byte."""
 FLIPPED = 255
 """Each bit of a byte."""
 
@@ -45,15 +48,31 @@ class InFiles:
 
     @contextmanager
     def damaged(self, random: Random) -> Iterator[str]:
-        """Change any byte of a file of a content."""
-        paths = (path for path in sorted(self._directory.rglob("*")) if path.is_file() and not path.suffix)
-        path = random.choice(list(paths))
+        """Change any byte of a file of a content, or exchange the files of contents of two blobs."""
+        paths = [path for path in sorted(self._directory.rglob("*")) if path.is_file() and not path.suffix]
+        path = random.choice(paths)
+        others = [each for each in paths if read_owner(each) != read_owner(path)]
+        if others and random.random() < EXCHANGED:
+            other = random.choice(others)
+            _exchange(path, other)
+            try:
+                yield f"{path} and {other}, which were exchanged,"
+            finally:
+                _exchange(path, other)
+            return
         at = random.randrange(path.stat().st_size)
         _flip(path, at)
         try:
             yield f"byte {at} of {path}"
         finally:
             _flip(path, at)
+
+
+def _exchange(path: Path, other: Path) -> None:
+    between = path.with_suffix(".exchanged")
+    path.rename(between)
+    other.rename(path)
+    between.rename(other)
 
 
 def _flip(path: Path, at: int) -> None:

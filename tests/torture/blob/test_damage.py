@@ -24,7 +24,14 @@ def test_reads_and_checks_notice_damaged_content(run: Run, tmp_path: Path) -> No
 
 @pytest.mark.parametrize(
     ("run", "mutation"),
-    mutation_cases("blob-unchecked-files", [(on_files, "blob-unchecked-files"), (on_postgres, "blob-unchecked-rows")]),
+    mutation_cases(
+        "blob-unchecked-files",
+        [
+            (on_files, "blob-unchecked-files"),
+            (on_files, "blob-unclaimed-files"),
+            (on_postgres, "blob-unchecked-rows"),
+        ],
+    ),
 )
 def test_mutation_is_found(run: Run, mutation: str, tmp_path: Path) -> None:
     report = run(Budget(SECONDS_MAX, 4 * DAMAGES_MIN), 1, tmp_path, ("tests.torture.mutations", mutation))
