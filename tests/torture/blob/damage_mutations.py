@@ -24,7 +24,7 @@ def unchecked_files() -> None:
 
 
 def unclaimed_files() -> None:
-    """Take a file for the content that its name tells, whoever wrote it."""
+    """Take a file for the content of its name, without a look at its owner and length."""
     vars(linked_file)["_check"] = lambda *_: None
 
 
