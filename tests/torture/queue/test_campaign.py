@@ -55,7 +55,7 @@ def test_mutation_is_found(mutation: str, tmp_path: Path) -> None:
     assert report.problems != ()
 
 
-@pytest.mark.campaign
+@pytest.mark.mutation  # It takes two minutes; the campaign's other test needs the same clusters in CI.
 def test_replication_that_is_not_synchronous_is_found(tmp_path: Path) -> None:
     settings = ("synchronous_commit = 'local'", "synchronous_standby_names = ''")
     report = failover.run(Budget(SECONDS_MAX, FOUND_WITHIN), 1, tmp_path, {0: STEPPING}, settings=settings)
