@@ -82,8 +82,8 @@ PACKAGE = re.compile(
     r"\bpip3? install\b[^\n#]*?[ '\"]lazulite(?:-patterns)?(?=[\s'\"\[=<>~!`]|$)|\blazulite(?:-patterns)?\[[a-z]"
 )
 """A package of this project by its name, which anyone may register on the public index."""
-NAMING = {"CHANGELOG.md": "it is about the past", "tests/test_deploy.py": "it reads what the package needs"}
-"""The files that may name the package, and why."""
+NAMING = {"tests/test_deploy.py": "it reads what the package needs"}
+"""The file that may name the package, and why."""
 
 
 def test_no_file_has_a_command_that_installs_a_package_of_this_name_from_the_index() -> None:
