@@ -15,7 +15,7 @@ from lazulite_patterns.effects.tables import EntityKey, Kind, Operation, Propert
 from lazulite_patterns.indexes import deferred
 from lazulite_patterns.indexes.changes import Changed, Entries
 from lazulite_patterns.indexes.deferred import announce, parsed, reconcile
-from lazulite_patterns.indexes.entries import Entry, target
+from lazulite_patterns.indexes.entries import NO_INTENT, Entry, target
 from lazulite_patterns.indexes.pointers import PointerIndex
 from lazulite_patterns.outcomes import Conflict, Policy, Unavailable
 from lazulite_patterns.outcomes.retries import Attempts, begin
@@ -66,7 +66,7 @@ class Writer(PointerIndex):
     def _commit(
         self, changes: list[Changed], inside: list[Planned], started: Attempts, identity: Identity | None
     ) -> Protocol[Written | None]:
-        planned = changes[0].planned
+        planned = changes[0].planned("" if identity is None else identity.operation_id)
         if planned is None:
             return None
         timed = replace(planned.operation, properties={**planned.operation.properties, "Began": self.began[0]})
@@ -91,9 +91,9 @@ class Forgetful(Writer):
 class Sparing(Writer):
     """Does not put an entry that is there."""
 
-    def _put(self, entry: Entry, key: EntityKey) -> Protocol[None]:
+    def _put(self, entry: Entry, key: EntityKey, intent: Properties = NO_INTENT) -> Protocol[None]:
         if (yield from self._read(entry)) is None:
-            yield from super()._put(entry, key)
+            yield from super()._put(entry, key, intent)
 
 
 class Careless(Writer):

@@ -112,14 +112,14 @@ def test_a_value_that_passes_keeps_its_entry(place: str, number: int) -> None:
 class Claiming(Modelled):
     """Gives the entry to the taker before the commit."""
 
-    def _pass(self, entry: Entry, giver: EntityKey, taker: EntityKey) -> Protocol[str]:
+    def _pass(self, entry: Entry, giver: EntityKey, taker: EntityKey, birth: str = "") -> Protocol[str]:
         return (yield from perform(Write(entry.table, Operation(Kind.PUT, entry.key, pointing_to(taker)))))
 
 
 class Late(Modelled):
     """Lets the entry name its old owner until the commit is done."""
 
-    def _pass(self, entry: Entry, giver: EntityKey, taker: EntityKey) -> Protocol[str]:
+    def _pass(self, entry: Entry, giver: EntityKey, taker: EntityKey, birth: str = "") -> Protocol[str]:
         return (yield from perform(Write(entry.table, Operation(Kind.PUT, entry.key, pointing_to(giver)))))
 
 

@@ -9,7 +9,7 @@ import pytest
 from lazulite_patterns.effects.effect import Protocol
 from lazulite_patterns.effects.tables import EntityKey, Kind, Operation, Properties, Stored, Write
 from lazulite_patterns.indexes import lists
-from lazulite_patterns.indexes.entries import Entry, digest
+from lazulite_patterns.indexes.entries import NO_INTENT, Entry, digest
 from lazulite_patterns.indexes.lists import Change, Item
 from lazulite_patterns.indexes.pointers import PointerIndex
 from lazulite_patterns.outcomes import Conflict, Policy
@@ -41,10 +41,12 @@ class Stamping(PointerIndex):
 
     process = 0
 
-    def _put(self, entry: Entry, key: EntityKey) -> Protocol[None]:
+    def _put(self, entry: Entry, key: EntityKey, intent: Properties = NO_INTENT) -> Protocol[None]:
         found = yield from lists.find(entry, self.policy)
         before = "" if found is None else found.etag
-        yield from lists.apply(entry, Change(put=(Item(*key, f"{self.process}<{before}>"),)), self.policy)
+        yield from lists.apply(
+            entry, Change(put=(Item(*key, f"{self.process}<{before}>", lists.written(intent)),)), self.policy
+        )
 
 
 class Careless(Stamping):
@@ -60,9 +62,9 @@ class Careless(Stamping):
 class Sparing(Stamping):
     """Does not put an entity that is in the list."""
 
-    def _put(self, entry: Entry, key: EntityKey) -> Protocol[None]:
+    def _put(self, entry: Entry, key: EntityKey, intent: Properties = NO_INTENT) -> Protocol[None]:
         if (yield from lists.find(entry, self.policy)) is None:
-            yield from super()._put(entry, key)
+            yield from super()._put(entry, key, intent)
 
 
 def setting(

@@ -11,10 +11,10 @@ import pytest
 from lazulite_patterns.audit.finding import Finding
 from lazulite_patterns.audit.walk import Walk
 from lazulite_patterns.effects.effect import Protocol, perform
-from lazulite_patterns.effects.tables import EntityKey, Read, Stored
+from lazulite_patterns.effects.tables import EntityKey, Properties, Read, Stored
 from lazulite_patterns.indexes import Listing, lists
 from lazulite_patterns.indexes.check import IndexCheck
-from lazulite_patterns.indexes.entries import Entry
+from lazulite_patterns.indexes.entries import NO_INTENT, Entry
 from lazulite_patterns.indexes.list_blobs import BlobLists
 from lazulite_patterns.indexes.lists import Change, Item
 from lazulite_patterns.indexes.pointers import PointerIndex
@@ -33,10 +33,10 @@ class New(PointerIndex):
 
     process = 0
 
-    def _put(self, place: Any, key: EntityKey) -> Protocol[None]:
+    def _put(self, place: Any, key: EntityKey, intent: Properties = NO_INTENT) -> Protocol[None]:
         before = yield from lists.find(place, self.policy)
         version = f"{int(NOW.timestamp())}.{self.process}<{'' if before is None else before.etag}>"
-        yield from lists.apply(place, Change(put=(Item(*key, version),)), self.policy)
+        yield from lists.apply(place, Change(put=(Item(*key, version, lists.written(intent)),)), self.policy)
 
 
 class Careless(IndexCheck):

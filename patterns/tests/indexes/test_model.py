@@ -7,7 +7,7 @@ import pytest
 
 from lazulite_patterns.effects.effect import Effect, Protocol
 from lazulite_patterns.effects.tables import EntityKey, Kind, Operation, Properties, Stored, Write
-from lazulite_patterns.indexes.entries import Entry
+from lazulite_patterns.indexes.entries import NO_INTENT, Entry
 from lazulite_patterns.indexes.pointers import PointerIndex
 from lazulite_patterns.outcomes import Conflict, Policy, Unavailable
 from lazulite_patterns.outcomes.verdict import Planned
@@ -40,9 +40,9 @@ class Careless(PointerIndex):
 class Sparing(PointerIndex):
     """Does not put an entry that is there."""
 
-    def _put(self, place: Entry, key: EntityKey) -> Protocol[None]:
+    def _put(self, place: Entry, key: EntityKey, intent: Properties = NO_INTENT) -> Protocol[None]:
         if (yield from self._read(place)) is None:
-            yield from super()._put(place, key)
+            yield from super()._put(place, key, intent)
 
 
 class Tidy(PointerIndex):
@@ -178,7 +178,7 @@ def test_a_commit_is_not_sent_after_the_deadline(times: int) -> None:
     change = PointerIndex("t", entries).change(KEY, lambda _: {"Mail": "a"}, attempts=2)
     if times == 1:
         simulation.run(change)
-        assert slow.requests == [("mails", "put"), ("mails", "put"), ("t", "insert")]
+        assert slow.requests == [("mails", "put_merge"), ("mails", "put_merge"), ("t", "insert")]
     else:
         with pytest.raises(Unavailable):
             simulation.run(change)
@@ -190,7 +190,7 @@ def test_entries_of_a_commit_that_is_answered_late_are_put_again() -> None:
     slow = Slow(simulation, "t")
     simulation.ambient.failpoints = slow
     simulation.run(PointerIndex("t", entries).change(KEY, lambda _: {"Mail": "a"}))
-    assert slow.requests == [("mails", "put"), ("t", "insert"), ("mails", "put")]
+    assert slow.requests == [("mails", "put_merge"), ("t", "insert"), ("mails", "put_merge")]
 
 
 def test_every_fault_leaves_an_entity_with_its_entry() -> None:

@@ -10,7 +10,7 @@ from lazulite_patterns.effects.effect import Protocol, perform
 from lazulite_patterns.effects.errors import Rejected
 from lazulite_patterns.effects.tables import EntityKey, Kind, Operation, Properties, Read, Stored, Write
 from lazulite_patterns.indexes import Busy, NotUnique
-from lazulite_patterns.indexes.entries import Entry, target, targets
+from lazulite_patterns.indexes.entries import NO_INTENT, Entry, target, targets
 from lazulite_patterns.indexes.pointers import PointerIndex
 from lazulite_patterns.outcomes import Policy
 from lazulite_patterns.simulation import (
@@ -82,7 +82,7 @@ class Hasty(Modelled):
 class Blind(Modelled):
     """Takes an entry over whatever its ETag is."""
 
-    def _taken(self, entry: Entry, key: EntityKey, pointer: Stored) -> Protocol[bool]:
+    def _taken(self, entry: Entry, key: EntityKey, pointer: Stored, intent: Properties = NO_INTENT) -> Protocol[bool]:
         yield from perform(
             Write(entry.table, Operation(Kind.PUT, entry.key, {"TargetPartition": "p", "TargetRow": key.row_key}))
         )

@@ -210,7 +210,7 @@ def test_a_list_of_several_parts_is_read_as_it_was_at_one_time(monkeypatch: pyte
     assert {item.key for item in lists.items(row)} == set(KEYS[:13])
 
 
-NO_LISTS = [b"\xff", b"", b"7", b"[7]", b'[["p"]]', b'[["p", "r", 1]]', b'[["p", "r", "", ""]]']
+NO_LISTS = [b"\xff", b"", b"7", b"[7]", b'[["p"]]', b'[["p", "r", 1]]', b'[["p", "r", "", "", ""]]']
 
 
 @pytest.mark.parametrize("octets", NO_LISTS)

@@ -3,10 +3,19 @@
 from typing import NamedTuple
 
 from lazulite_patterns.effects.tables import EntityKey, Kind, Operation, Properties, Stored
-from lazulite_patterns.indexes.entries import EntriesOf, Entry, contents, pointing_to
+from lazulite_patterns.indexes.entries import NO_INTENT, EntriesOf, Entry, contents, pointing_to
 from lazulite_patterns.indexes.errors import NotUnique
-from lazulite_patterns.outcomes.ring import Ring
+from lazulite_patterns.outcomes.ring import BIRTH, Ring
 from lazulite_patterns.outcomes.verdict import Planned
+
+
+class Life(NamedTuple):
+    """What tells one life of an entity, from an insert to a delete, from others with the same keys."""
+
+    birth: str = ""
+    """The id of the insert, which was done; empty if it is not known."""
+    intent: Properties = NO_INTENT
+    """What is put into entries before the insert, which is not done yet."""
 
 
 class Changed(NamedTuple):
@@ -27,15 +36,22 @@ class Changed(NamedTuple):
         return cls(key, base, properties, old, new)
 
     @property
-    def planned(self) -> Planned | None:
-        """The write of the entity; None if it is absent and stays so."""
+    def birth(self) -> str:
+        """The id of the insert of the row that was read; empty if that is not known."""
+        found = None if self.base is None else self.base.properties.get(BIRTH)
+        return found if isinstance(found, str) else ""
+
+    def planned(self, operation_id: str) -> Planned | None:
+        """Return the write of the entity, which keeps the id of its insert; None if it is absent and stays so."""
         if self.properties is None:
             if self.base is None:
                 return None
             return Planned(Operation(Kind.DELETE, self.key, etag=self.base.etag), Ring.of(self.base.properties))
         if self.base is None:
-            return Planned(Operation(Kind.INSERT, self.key, self.properties))
-        operation = Operation(Kind.REPLACE, self.key, self.properties, self.base.etag)
+            return Planned(Operation(Kind.INSERT, self.key, {**self.properties, BIRTH: operation_id}))
+        kept = {name: value for name, value in self.properties.items() if name != BIRTH}
+        born = {BIRTH: self.birth} if self.birth else {}
+        operation = Operation(Kind.REPLACE, self.key, {**kept, **born}, self.base.etag)
         return Planned(operation, Ring.of(self.base.properties))
 
     @property
@@ -112,6 +128,7 @@ def removal(entry: Entry, pointer: Stored) -> Planned:
     return Planned(Operation(Kind.DELETE, entry.key, etag=pointer.etag), Ring.of(pointer.properties))
 
 
-def claim(entry: Entry, key: EntityKey) -> Planned:
-    """Return the first write of an entry: a unique one must be absent."""
-    return Planned(Operation(Kind.INSERT if entry.unique else Kind.PUT, entry.key, pointing_to(key)))
+def claim(entry: Entry, key: EntityKey, intent: Properties = NO_INTENT) -> Planned:
+    """Return the first write of an entry: a unique one must be absent. The others keep the intents that are there."""
+    kind = Kind.INSERT if entry.unique else Kind.PUT_MERGE
+    return Planned(Operation(kind, entry.key, {**pointing_to(key), **intent}))

@@ -10,7 +10,7 @@ from lazulite_patterns.effects.effect import Protocol
 from lazulite_patterns.effects.tables import EntityKey, Kind, Operation, Read, Stored
 from lazulite_patterns.entities.errors import EntityFormatError
 from lazulite_patterns.indexes import lists
-from lazulite_patterns.indexes.entries import PENDING, Entry, contents, pointing_to, target, targets
+from lazulite_patterns.indexes.entries import PENDING, Entry, contents, copied, intents, pointing_to, target, targets
 from lazulite_patterns.indexes.index import BoundIndex, Listing
 from lazulite_patterns.indexes.pointers import PointerIndex
 from lazulite_patterns.outcomes.grace import GRACE_SECONDS, age_seconds
@@ -66,7 +66,7 @@ class IndexCheck:
             there = yield from self._read(self.pointers.table, target(row))
             return [deletion(NO_ENTITY if there is None else NO_FIT, table, row, now)]
         right = contents(entry, entity.key, entity.properties)
-        if PENDING in row.properties:
+        if row.properties.get(PENDING):
             # The writer of the mark may be about to commit other values.
             found = correction(OLD_MARK, table, row, now, "copy from the entity", right)
             return [found.waiting(age_seconds(row, now))]
@@ -74,8 +74,8 @@ class IndexCheck:
             # The writer that passes it on may be about to commit.
             found = correction(HALF_PASSED, table, row, now, "let it name its entity alone", right)
             return [found.waiting(age_seconds(row, now))]
-        if any(row.properties.get(name) != right.get(name) for name in entry.copy):
-            return [correction(OTHER_COPY, table, row, now, "copy from the entity", right)]
+        if any(copied(row).get(name) != right.get(name) for name in entry.copy):
+            return [correction(OTHER_COPY, table, row, now, "copy from the entity", {**right, **intents(row)})]
         return []
 
     def _list(self, entry: Entry, table: str, row: Stored, now: datetime) -> Protocol[list[Finding]]:

@@ -18,7 +18,17 @@ from lazulite_patterns.effects.effect import Protocol, perform
 from lazulite_patterns.effects.tables import EntityKey, Kind, Operation, Properties, Read, Stored
 from lazulite_patterns.indexes import lists
 from lazulite_patterns.indexes.changes import claim, removal, replacement
-from lazulite_patterns.indexes.entries import EntriesOf, Entry, contents, passing, pointing_to, targets
+from lazulite_patterns.indexes.entries import (
+    NO_INTENT,
+    EntriesOf,
+    Entry,
+    contents,
+    intents,
+    passing,
+    pointing_to,
+    removable,
+    targets,
+)
 from lazulite_patterns.indexes.errors import Busy, NotUnique
 from lazulite_patterns.outcomes.errors import Conflict, Exists, OutcomeUnknown
 from lazulite_patterns.outcomes.grace import GRACE_SECONDS, age_seconds
@@ -92,32 +102,41 @@ class Claims:
                 found.append((entry, stored))
         return found
 
-    def _put(self, entry: Entry, key: EntityKey) -> Protocol[None]:
+    def _put(self, entry: Entry, key: EntityKey, intent: Properties = NO_INTENT) -> Protocol[None]:
         """Write an entry in another partition."""
         if entry.listed:
-            yield from lists.put(entry, key, self.policy)
+            yield from lists.put(entry, key, self.policy, intent=intent)
             return
         while True:
             try:
-                yield from write(entry.table, [claim(entry, key)], self.policy)
+                yield from write(entry.table, [claim(entry, key, intent)], self.policy)
             except Exists:
                 pointer = yield from self._read(entry)
                 if pointer is None:
                     continue
                 yield from self._must_be_free(entry, key, pointer)
-                if (yield from self._taken(entry, key, pointer)):
+                if (yield from self._taken(entry, key, pointer, intent)):
                     return
             else:
                 return
 
-    def _pass(self, entry: Entry, giver: EntityKey, taker: EntityKey) -> Protocol[str]:
-        """Let an entry in another partition name both entities of a commit; return its ETag, empty if unknown."""
+    def _pass(self, entry: Entry, giver: EntityKey, taker: EntityKey, birth: str = "") -> Protocol[str]:
+        """Let an entry in another partition name both entities of a commit; return its ETag, empty if unknown.
+
+        Args:
+            entry: the entry.
+            giver: the entity that has it until the commit.
+            taker: the entity that has it after the commit.
+            birth: the id of the insert of the giver; it is the only insert of it that may have been done.
+        """
         while True:
             pointer = yield from self._read(entry)
             if pointer is None:
                 planned = Planned(Operation(Kind.INSERT, entry.key, passing(giver, taker)))
             else:
                 yield from self._must_be_free(entry, taker, pointer, giver)
+                if not (yield from self._removable(pointer, birth)):
+                    raise Busy(f"{giver} may be about to have {entry.key}")
                 planned = replacement(entry, pointer, passing(giver, taker))
             try:
                 return (yield from write(entry.table, [planned], self.policy)).etags[0]
@@ -126,16 +145,19 @@ class Claims:
 
     def _settle_pass(self, entry: Entry, taker: EntityKey, etag: str) -> Protocol[None]:
         """Let an entry name only the entity that it passed to. If it was changed since, it stays as it is."""
+        if not etag:
+            return
         try:
             named = Planned(Operation(Kind.REPLACE, entry.key, pointing_to(taker), etag))
             yield from write(entry.table, [named], self.policy)
         except (Conflict, OutcomeUnknown):
             return
 
-    def _taken(self, entry: Entry, key: EntityKey, pointer: Stored) -> Protocol[bool]:
+    def _taken(self, entry: Entry, key: EntityKey, pointer: Stored, intent: Properties = NO_INTENT) -> Protocol[bool]:
         """Take an entry over; False if another writer changed it first."""
+        properties = {**pointing_to(key), **(intents(pointer) if key in targets(pointer) else {}), **intent}
         try:
-            yield from write(entry.table, [replacement(entry, pointer, pointing_to(key))], self.policy)
+            yield from write(entry.table, [replacement(entry, pointer, properties)], self.policy)
         except Conflict:
             return False
         return True
@@ -167,6 +189,10 @@ class Claims:
                 raise NotUnique(f"{other} has {entry.key}")
         if not free:
             raise Busy(f"{others[-1]} may be about to have {entry.key}")
+
+    def _removable(self, pointer: Stored, birth: str) -> Protocol[bool]:
+        """Tell whether no insert that has put an entry may still arrive, but that of the birth, which was done."""
+        return removable(pointer, birth, (yield from perform(UtcNow())))
 
     def _abandoned(self, pointer: Stored) -> Protocol[bool]:
         """Tell whether the writer of an entry cannot commit any more."""

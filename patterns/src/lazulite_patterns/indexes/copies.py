@@ -3,9 +3,12 @@
 Such an entry is never read while it may differ from the entity:
 
 1. Before the commit, the writer marks each entry that the change gains, changes or leaves behind: it puts the entry
-   with its own mark in the property `_Pending`. Always, even if it is marked, so that its ETag changes.
+   with its own mark in the property `_Pending`. Always, even if it is marked, so that its ETag changes. It is merged:
+   the intents of inserts stay.
 2. The commit.
 3. The writer fills the entry with what it committed, If-Match its own mark, or deletes the entry If-Match its own mark.
+   Not if the commit may be that of an earlier request, before this mark. Not if an insert may still arrive whose intent
+   the entry has: then the mark stays.
 
 A reader that meets a mark reads the entity. Why that is enough: a commit is preceded by its mark, and a later commit
 is based on the earlier one, so its mark is later, too. A fill that succeeds meets its own mark, so none was put since,
@@ -17,10 +20,11 @@ auditor. A unique index has no copies: an unconditional mark could overwrite the
 
 from typing import NamedTuple
 
-from lazulite_patterns.effects.ambient import NewId
+from lazulite_patterns.effects.ambient import NewId, UtcNow
 from lazulite_patterns.effects.effect import Protocol, perform
 from lazulite_patterns.effects.tables import EntityKey, Kind, Operation, Properties, Read
-from lazulite_patterns.indexes.entries import PENDING, Entry, contents, pointing_to
+from lazulite_patterns.indexes.changes import Life
+from lazulite_patterns.indexes.entries import PENDING, Entry, filled, pointing_to, removable
 from lazulite_patterns.outcomes.errors import Conflict, OutcomeUnknown
 from lazulite_patterns.outcomes.retries import Policy, begin, read
 from lazulite_patterns.outcomes.verdict import Planned
@@ -33,18 +37,20 @@ class Mark(NamedTuple):
     entry: Entry
     key: EntityKey
     etag: str | None
+    birth: str = ""
+    """The id of the insert of the entity that leaves the entry behind."""
 
 
-def mark(entry: Entry, key: EntityKey, policy: Policy) -> Protocol[Mark]:
-    """Mark an entry, whatever is there."""
+def mark(entry: Entry, key: EntityKey, policy: Policy, life: Life) -> Protocol[Mark]:
+    """Mark an entry, whatever is there. The intents that it has stay."""
     own = yield from perform(NewId())
-    operation = Operation(Kind.PUT, entry.key, {**pointing_to(key), PENDING: own})
+    operation = Operation(Kind.PUT_MERGE, entry.key, {**pointing_to(key), **life.intent, PENDING: own})
     written = yield from write(entry.table, [Planned(operation)], policy)
     if written.etags[0]:
-        return Mark(entry, key, written.etags[0])
+        return Mark(entry, key, written.etags[0], life.birth)
     found = yield from read(Read(entry.table, entry.key), (yield from begin(policy)))  # The answer was lost.
     marked = found is not None and found.properties.get(PENDING) == own
-    return Mark(entry, key, found.etag if found is not None and marked else None)
+    return Mark(entry, key, found.etag if found is not None and marked else None, life.birth)
 
 
 def settle(marked: Mark, properties: Properties | None, policy: Policy) -> Protocol[None]:
@@ -53,9 +59,14 @@ def settle(marked: Mark, properties: Properties | None, policy: Policy) -> Proto
         return
     entry = marked.entry
     if properties is None:
+        found = yield from read(Read(entry.table, entry.key), (yield from begin(policy)))
+        if found is None or found.etag != marked.etag:
+            return
+        if not removable(found, marked.birth, (yield from perform(UtcNow()))):
+            return  # The mark stays: an insert that arrives later may have other values.
         operation = Operation(Kind.DELETE, entry.key, etag=marked.etag)
     else:
-        operation = Operation(Kind.REPLACE, entry.key, contents(entry, marked.key, properties), marked.etag)
+        operation = Operation(Kind.MERGE, entry.key, filled(entry, marked.key, properties), marked.etag)
     try:
         yield from write(entry.table, [Planned(operation)], policy)
     except (Conflict, OutcomeUnknown):

@@ -1,13 +1,15 @@
 """Entries of indexes: where they are, and the entity that each names."""
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from datetime import datetime
 from typing import NamedTuple
 
 from lazulite_patterns.effects.tables import EntityKey, Properties, Stored
 from lazulite_patterns.entities.schema import TYPE
 from lazulite_patterns.filters import Filter, in_range
 from lazulite_patterns.keys.key_range import KeyProperty, KeyRange
+from lazulite_patterns.outcomes.grace import GRACE_SECONDS
 
 ENTRY = "_Index"
 """The first component of an entry's PartitionKey or RowKey, and its property `_Type`."""
@@ -17,7 +19,15 @@ PARTITION, ROW = "TargetPartition", "TargetRow"
 NEXT_PARTITION, NEXT_ROW = "NextPartition", "NextRow"
 """The properties of a unique entry that name the entity which it is about to pass to."""
 PENDING = "_Pending"
-"""The property of an entry whose copies are not to be read: the mark of a writer that may be about to commit."""
+"""The property of an entry whose copies are not to be read: the mark of a writer that may be about to commit.
+
+It is empty after the commit.
+"""
+NOT_COPIED = "_Absent"
+"""The property of an entry that names copies of properties which its entity does not have, with spaces between."""
+INTENT = "_New_"
+"""How the properties of an entry begin that are intents of inserts. Each has the second in which it was put."""
+NO_INTENT: Mapping[str, object] = {}
 
 
 class Entry(NamedTuple):
@@ -54,6 +64,42 @@ def passing(giver: EntityKey, taker: EntityKey) -> dict[str, object]:
 def contents(entry: Entry, key: EntityKey, properties: Properties) -> dict[str, object]:
     """Return the properties of an entry, with the properties that it copies from its entity."""
     return {**pointing_to(key), **{name: properties[name] for name in entry.copy if name in properties}}
+
+
+def filled(entry: Entry, key: EntityKey, properties: Properties) -> dict[str, object]:
+    """Return what is merged into an entry that was marked, so that it has the copies of its entity and no others."""
+    absent = " ".join(name for name in entry.copy if properties.get(name) is None)
+    return {**contents(entry, key, properties), PENDING: "", NOT_COPIED: absent}
+
+
+def copied(pointer: Stored) -> Properties:
+    """Return the properties of an entry, without copies of properties that its entity does not have."""
+    absent = str(pointer.properties.get(NOT_COPIED, "")).split()
+    return {name: value for name, value in pointer.properties.items() if name not in absent}
+
+
+def intent(name: str, now: datetime) -> dict[str, object]:
+    """Return the intent of an insert, as a property of an entry."""
+    return {f"{INTENT}{name}": str(int(now.timestamp()))}
+
+
+def intents(pointer: Stored) -> dict[str, object]:
+    """Return the intents that an entry has."""
+    return {name: value for name, value in pointer.properties.items() if name.startswith(INTENT)}
+
+
+def removable(pointer: Stored, birth: str, now: datetime) -> bool:
+    """Tell whether no insert that has put an entry may still arrive.
+
+    Args:
+        pointer: the entry.
+        birth: the id of the insert of the entity that leaves the entry behind; that one was done.
+        now: the time.
+    """
+    return all(
+        name == f"{INTENT}{birth}" or (str(second).isdecimal() and int(str(second)) + GRACE_SECONDS < now.timestamp())
+        for name, second in intents(pointer).items()
+    )
 
 
 def target(pointer: Stored) -> EntityKey:

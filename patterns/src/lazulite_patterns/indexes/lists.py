@@ -15,14 +15,14 @@ from typing import NamedTuple, cast
 from lazulite_patterns.audit.finding import Repair
 from lazulite_patterns.effects.ambient import Draw, NewId, Sleep, UtcNow
 from lazulite_patterns.effects.effect import Protocol, perform
-from lazulite_patterns.effects.tables import Continuation, EntityKey, Kind, Operation, Page, Stored
+from lazulite_patterns.effects.tables import Continuation, EntityKey, Kind, Operation, Page, Properties, Stored
 from lazulite_patterns.entities import limits
 from lazulite_patterns.entities.errors import EntityFormatError
 from lazulite_patterns.entities.schema import TYPE
 from lazulite_patterns.entities.values import TEXT_UNITS_MAX
 from lazulite_patterns.filters import Filter, in_partition, in_range
 from lazulite_patterns.indexes import list_blobs
-from lazulite_patterns.indexes.entries import ENTRY, PARTITION, ROW, Entry, digest
+from lazulite_patterns.indexes.entries import ENTRY, INTENT, NO_INTENT, PARTITION, ROW, Entry, digest
 from lazulite_patterns.keys.characters import SEPARATOR, units
 from lazulite_patterns.keys.key_range import KeyRange
 from lazulite_patterns.outcomes import grace
@@ -45,6 +45,8 @@ class Item(NamedTuple):
     row_key: str
     version: str = ""
     """The second of the put and an id: `1774000000.0f…`; empty for an item within the entity's partition."""
+    intents: str = ""
+    """Inserts that may be about to commit, with spaces between: `0f…@1774000000`, the second of the put at the end."""
 
     @property
     def key(self) -> EntityKey:
@@ -78,9 +80,19 @@ def items(row: Stored) -> list[Item]:
 def entries(row: Stored) -> list[Stored]:
     """Return the items of a row as if they were rows of their own, whose ETags are their versions."""
     return [
-        Stored({**_keys(item_key(row.key, each.key)), PARTITION: each.partition_key, ROW: each.row_key}, each.version)
+        Stored({**_keys(item_key(row.key, each.key)), **_pointing(each)}, each.version, date=row.date)
         for each in items(row)
     ]
+
+
+def _pointing(item: Item) -> dict[str, object]:
+    """Return the properties that the entry of an item would have."""
+    found = (each.rpartition("@") for each in item.intents.split())
+    return {
+        PARTITION: item.partition_key,
+        ROW: item.row_key,
+        **{f"{INTENT}{name}": second for name, _, second in found},
+    }
 
 
 def _keys(key: EntityKey) -> dict[str, object]:
@@ -92,13 +104,17 @@ def properties(found: Iterable[Item]) -> dict[str, object]:
     texts: list[list[str]] = [[]]
     length = 0
     for each in found:
-        text = json.dumps(each, ensure_ascii=False)
+        text = json.dumps(_parts(each), ensure_ascii=False)
         length += units(text) + 1
         if length > TEXT_UNITS_MAX - 2:
             texts.append([])
             length = units(text) + 1
         texts[-1].append(text)
     return {TYPE: ENTRY, **{f"{_LIST}{number:02d}": f"[{','.join(text)}]" for number, text in enumerate(texts)}}
+
+
+def _parts(item: Item) -> tuple[str, ...]:
+    return tuple(item) if item.intents else tuple(item)[:-1]
 
 
 def row_key(entry: Entry, number: int) -> EntityKey:
@@ -135,9 +151,12 @@ def changed(entry: Entry, found: Sequence[Stored], change: Change) -> list[Plann
     """Return the writes of a change to the rows of a list, each of which is conditional."""
     before = {each.key: items(each) for each in found}
     after = {key: [each for each in inside if not _taken(each, change)] for key, inside in before.items()}
-    for item in change.put:
+    for put in change.put:
+        item = put
         holding = next((key for key, inside in after.items() if item.key in {each.key for each in inside}), None)
         if holding is not None:
+            known = " ".join(each.intents for each in after[holding] if each.key == item.key)
+            item = item._replace(intents=" ".join(dict.fromkeys(f"{known} {item.intents}".split())))
             after[holding] = [each for each in after[holding] if each.key != item.key]
         places = ([holding] if holding else []) + [*after][-1:]
         fitting = [key for key in places if entry.container or _fits(key, [*after[key], item])]
@@ -195,17 +214,27 @@ def _written(entry: Entry, planned: Sequence[Planned], policy: Policy) -> Protoc
     (operation,) = (each.operation for each in planned)
     found = items(Stored({**_keys(operation.key), **operation.properties}, ""))
     yield from list_blobs.write(
-        entry, operation, json.dumps(found, ensure_ascii=False).encode("utf-8", "surrogatepass"), policy
+        entry,
+        operation,
+        json.dumps([_parts(each) for each in found], ensure_ascii=False).encode("utf-8", "surrogatepass"),
+        policy,
     )
 
 
-def put(entry: Entry, key: EntityKey, policy: Policy, *, versioned: bool = True) -> Protocol[None]:
+def put(
+    entry: Entry, key: EntityKey, policy: Policy, *, versioned: bool = True, intent: Properties = NO_INTENT
+) -> Protocol[None]:
     """Put an entity into a list, with a new version if the list is in another partition."""
     version = ""
     if versioned:
         second = int((yield from perform(UtcNow())).timestamp())
         version = f"{second}.{(yield from perform(NewId()))}"
-    yield from apply(entry, Change(put=(Item(*key, version),)), policy)
+    yield from apply(entry, Change(put=(Item(*key, version, written(intent)),)), policy)
+
+
+def written(intent: Properties) -> str:
+    """Return an intent as an item has it."""
+    return " ".join(f"{name.removeprefix(INTENT)}@{second}" for name, second in intent.items())
 
 
 def putting(entry: Entry, key: EntityKey, *, versioned: bool) -> Repair:
@@ -239,7 +268,10 @@ def age_seconds(item: Stored, row: Stored, now: datetime) -> float:
 def find(entry: Entry, policy: Policy) -> Protocol[Stored | None]:
     """Return the item of an entry as if it were a row, whose ETag are its versions; None if it is in no row."""
     found = [each for row in (yield from rows(entry, policy)) for each in entries(row) if each.key == entry.key]
-    return found[0]._replace(etag=" ".join(sorted({each.etag for each in found}))) if found else None
+    if not found:
+        return None
+    properties = {name: value for each in found for name, value in each.properties.items()}
+    return found[0]._replace(properties=properties, etag=" ".join(sorted({each.etag for each in found})))
 
 
 def take(entry: Entry, item: Stored, policy: Policy) -> Protocol[None]:

@@ -8,7 +8,7 @@ from lazulite_patterns.effects.effect import Protocol, perform
 from lazulite_patterns.effects.tables import Continuation, EntityKey, Found, Page, Stored
 from lazulite_patterns.filters import Filter, in_partition, in_range
 from lazulite_patterns.indexes import list_blobs, lists
-from lazulite_patterns.indexes.entries import PENDING, target, targets
+from lazulite_patterns.indexes.entries import PENDING, copied, target, targets
 from lazulite_patterns.indexes.index import BoundIndex, Listing, Place
 from lazulite_patterns.indexes.pointers import PointerIndex
 from lazulite_patterns.keys.key_range import KeyRange
@@ -56,14 +56,14 @@ def hits(pointers: PointerIndex, index: BoundIndex, place: Place, go_on: Continu
 def copies(pointers: PointerIndex, index: BoundIndex, place: Place, go_on: Continuation | None) -> Protocol[Copies]:
     """Read a page of entries with copies. Only where a copy may be about to change, the entity is read."""
     page = yield from _page(pointers, place, go_on)
-    pending = [each for each in page.entities if PENDING in each.properties]
+    pending = [each for each in page.entities if each.properties.get(PENDING)]
     entities = yield from _entities(pointers, index, pending)
     read_instead = {each.key: entity for each, entity in zip(pending, entities, strict=True)}
     found = []
     for each in page.entities:
         source = read_instead.get(each.key, each)
         if source is not None and targets(each):
-            found.append(Copied(target(each), index.values(source.properties)))
+            found.append(Copied(target(each), index.values(copied(source))))
     return Copies(found, page.continuation)
 
 

@@ -6,6 +6,11 @@
 4. Insert the entity, or replace or delete it If-Match the base. This is the commit.
 5. Delete the entries left behind, If-Match the ETags of step 2. It is fine if one was changed or is absent.
 
+No ETag guards an insert: others may insert the entity and delete it after step 1. So step 3 of an insert leaves an
+*intent* in each entry, a property with the id of the write, and the entity keeps the id of its insert in `_Born`. Step
+5 lets an entry be that has another intent, unless that is older than `GRACE_SECONDS`. An insert that may have been sent
+before takes another intent: of two with the same id, one may still arrive. Intents are merged, so that each one stays.
+
 A writer that loses at step 4 begins again at step 1, and never removes what it put. So does a writer that inserts an
 entity, gets no answer, and finds the entity absent: it may have been inserted, and deleted with its entries. Entries in
 the entity's own partition need no steps 3 and 5: the transaction of step 4 has them. Entries with copies are marked in
@@ -14,27 +19,30 @@ that passes from one entity of the commit to another names both from step 3 to s
 
 What holds at every instant: a committed entity has its entries. An entry without its entity may be left behind; a
 reader compares each entry with the entity, and drops it if they do not fit. A model checker explores every
-interleaving, and shows that each of the three rules is needed: If-Match in step 5, always in step 3, never removing
-what a loser put.
+interleaving, and shows that each rule is needed: If-Match in step 5, always in step 3, never removing what a loser put,
+and those of intents.
 """
 
 from collections.abc import Callable, Mapping
 
-from lazulite_patterns.effects.ambient import Draw, Sleep
+from lazulite_patterns.effects.ambient import Draw, Sleep, UtcNow
 from lazulite_patterns.effects.effect import Protocol, perform
 from lazulite_patterns.effects.tables import EntityKey, Kind, Operation, Properties, Stored
 from lazulite_patterns.indexes import lists
-from lazulite_patterns.indexes.changes import Changed, Entries, removal
+from lazulite_patterns.indexes.changes import Changed, Entries, Life, removal
 from lazulite_patterns.indexes.claims import Claims
 from lazulite_patterns.indexes.copies import Mark, mark, settle
 from lazulite_patterns.indexes.deferred import announce, show
-from lazulite_patterns.indexes.entries import Entry, contents, targets
+from lazulite_patterns.indexes.entries import NO_INTENT, Entry, contents, intent, targets
 from lazulite_patterns.indexes.errors import Busy, NotUnique
 from lazulite_patterns.outcomes.errors import Conflict, Restart, Unavailable
 from lazulite_patterns.outcomes.retries import Attempts, begin
 from lazulite_patterns.outcomes.verdict import Planned
 from lazulite_patterns.outcomes.writes import ALONE, Identity, Joined, Written, identity, unknown_outcome, write
 
+_Passing = tuple[Entry, EntityKey, str]
+"""An entry that passes, its entity after the commit, and its ETag."""
+_NO_LIVES: Mapping[EntityKey, Life] = {}
 Change = Callable[[Stored | None], Properties | None]
 """The new properties of an entity from the row that is there; None to delete it, or to leave it absent."""
 
@@ -124,13 +132,14 @@ class PointerIndex(Claims):
             entries = frozenset[Entry]() if row is None else self.entries(row.properties)
             here = [(each, key) for each in sorted(entries) if not each.eventual and not self._inside(each, key)]
             yield from self._put_again([each for each in here if not each[0].copy])
-            for marked in (yield from self._marks([each for each in here if each[0].copy])):
-                row = yield from self._read(Entry(self.table, key))
-                yield from self._settled(marked, None if row is None else row.properties)
+            # They stay marked: the writer of an earlier mark may be about to commit.
+            yield from self._marks([each for each in here if each[0].copy])
 
     def _changed(self, changes: list[Changed], entries: Entries, joined: Joined) -> Protocol[Written | None]:
         """Do the steps 2 to 5 of a change."""
         one = changes[0].key
+        lives = yield from self._lives(changes, joined.identity)
+        again = joined.identity is not None and joined.identity.unsure
         marking = [
             each
             for each in (*entries.gained, *entries.rewritten, *entries.left)
@@ -142,45 +151,77 @@ class PointerIndex(Claims):
         found = yield from self._etags(frozenset(dict(entries.left)) - elsewhere)
         left = [(entry, stored) for entry, stored in found if entries.old[entry] in targets(stored)]
         started = yield from begin(self.policy)
-        inside = [*joined.planned]
-        gained = [each for each in entries.gained if each[0] not in elsewhere]
         after = {each.key: each.properties for each in changes}
-        for entry, key in gained:
-            if self._inside(entry, one):
-                inside.append((yield from self._joining(entry, key, after[key] or {})))
-            else:
-                yield from self._put(entry, key)
-        passes = []
-        for entry, giver, taker in entries.passed:
-            if self._inside(entry, one):
-                inside.append((yield from self._joining(entry, taker, after[taker] or {}, giver)))
-            else:
-                passes.append((entry, taker, (yield from self._pass(entry, giver, taker))))
-        inside += [
-            Planned(Operation(Kind.PUT, entry.key, contents(entry, key, after[key] or {})))
-            for entry, key in entries.rewritten
-            if self._inside(entry, one)
-        ]
+        gained = [each for each in entries.gained if each[0] not in elsewhere]
+        passes: list[_Passing] = []
+        inside = [*joined.planned, *(yield from self._written(entries, gained, lives, after, passes))]
         inside += [removal(*each) for each in left if self._inside(each[0], one)]
         inside += yield from self._lists(listed, entries.new)
-        marks = yield from self._marks(marking)
+        marks = yield from self._marks(marking, lives)
         sent = yield from announce(self.queue, self.table, later, self.policy, started)
         if (yield from started.expired()):
             raise _TooLate("the entries were not written before the deadline")
         yield from joined.check()
         written = yield from self._commit(changes, inside, started, joined.identity)
-        if (gained or marks) and (yield from started.expired()):
+        if again or ((gained or marks) and (yield from started.expired())):
+            # The commit may be by an earlier request, before these marks: they are not to be settled.
             yield from self._put_again(gained)
             yield from self._marks(marking)
         else:
             for each in marks:
                 yield from self._settled(each, after[each.key] if each.entry in entries.new else None)
-        for entry, taker, etag in passes:
-            if etag:
-                yield from self._settle_pass(entry, taker, etag)
-        yield from self._clean([each for each in left if not self._inside(each[0], one)])
+        for passing in passes:
+            yield from self._settle_pass(*passing)
+        outside = [each for each in left if not self._inside(each[0], one)]
+        yield from self._clean((yield from self._removable_of(outside, entries, lives)))
         yield from show(self.queue, sent)
         return written
+
+    def _written(
+        self,
+        entries: Entries,
+        gained: list[tuple[Entry, EntityKey]],
+        lives: Mapping[EntityKey, Life],
+        after: Mapping[EntityKey, Properties | None],
+        passes: list["_Passing"],
+    ) -> Protocol[list[Planned]]:
+        """Write the entries that a change gains or passes on; return the ones of the commit itself.
+
+        Args:
+            entries: of the change.
+            gained: the gained ones, but those of workers and those with copies.
+            lives: of the entities.
+            after: the properties of the entities after the commit.
+            passes: gets the passes that are to be settled after the commit.
+        """
+        inside = []
+        for entry, key in gained:
+            if self._inside(entry, key):
+                inside.append((yield from self._joining(entry, key, after[key] or {})))
+            else:
+                yield from self._put(entry, key, lives[key].intent)
+        for entry, giver, taker in entries.passed:
+            if self._inside(entry, taker):
+                inside.append((yield from self._joining(entry, taker, after[taker] or {}, giver)))
+            else:
+                etag = yield from self._pass(entry, giver, taker, lives[giver].birth)
+                passes.append((entry, taker, etag))
+        inside += [
+            Planned(Operation(Kind.PUT, entry.key, contents(entry, key, after[key] or {})))
+            for entry, key in entries.rewritten
+            if self._inside(entry, key)
+        ]
+        return inside
+
+    def _removable_of(
+        self, left: list[tuple[Entry, Stored]], entries: Entries, lives: Mapping[EntityKey, Life]
+    ) -> Protocol[list[tuple[Entry, Stored]]]:
+        """Return the entries left behind that no insert may need which has not arrived yet."""
+        found = []
+        for entry, stored in left:
+            if (yield from self._removable(stored, lives[entries.old[entry]].birth)):
+                found.append((entry, stored))
+        return found
 
     def _lists(self, entries: list[tuple[Entry, EntityKey]], new: Mapping[Entry, EntityKey]) -> Protocol[list[Planned]]:
         """Return the writes of lists that are part of the commit."""
@@ -195,11 +236,21 @@ class PointerIndex(Claims):
             planned += lists.changed(each[0][0], found, lists.Change(put, take))
         return planned
 
-    def _marks(self, entries: list[tuple[Entry, EntityKey]]) -> Protocol[list[Mark]]:
+    def _lives(self, changes: list[Changed], own: Identity | None) -> Protocol[dict[EntityKey, Life]]:
+        """Return the lives of the entities of a commit. Of two inserts with one id, no one knows which was done."""
+        intended = NO_INTENT
+        if own is not None and any(each.base is None for each in changes):
+            name = f"{own.operation_id}_again" if own.unsure else own.operation_id
+            intended = intent(name, (yield from perform(UtcNow())))
+        return {each.key: Life(intent=intended) if each.base is None else Life(each.birth) for each in changes}
+
+    def _marks(
+        self, entries: list[tuple[Entry, EntityKey]], lives: Mapping[EntityKey, Life] = _NO_LIVES
+    ) -> Protocol[list[Mark]]:
         """Mark the entries with copies that a commit changes."""
         marks = []
         for entry, key in entries:
-            marks.append((yield from mark(entry, key, self.policy)))
+            marks.append((yield from mark(entry, key, self.policy, lives.get(key, Life()))))
         return marks
 
     def _settled(self, marked: Mark, properties: Properties | None) -> Protocol[None]:
@@ -209,7 +260,8 @@ class PointerIndex(Claims):
     def _commit(
         self, changes: list[Changed], inside: list[Planned], started: Attempts, identity: Identity | None
     ) -> Protocol[Written | None]:
-        planned = [one for each in changes if (one := each.planned) is not None]
+        own = "" if identity is None else identity.operation_id
+        planned = [one for each in changes if (one := each.planned(own)) is not None]
         if not planned:
             return None
         return (yield from write(self.table, [*planned, *inside], self.policy, started, identity))

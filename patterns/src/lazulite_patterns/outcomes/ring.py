@@ -6,6 +6,8 @@ from typing import NamedTuple
 from lazulite_patterns.filters import literal_text
 
 RING = "_Op"
+BIRTH = "_Born"
+"""The property of an entity with indexes that has the id of its insert."""
 _BIRTH = "^"
 NO_ID = "0" * 16
 """A text as long as an id."""
@@ -51,5 +53,5 @@ def _comparable(properties: Mapping[str, object]) -> dict[str, str]:
     return {
         name: literal_text(value)
         for name, value in properties.items()
-        if value is not None and name not in {RING, "PartitionKey", "RowKey"}
+        if value is not None and name not in {RING, BIRTH, "PartitionKey", "RowKey"}
     }

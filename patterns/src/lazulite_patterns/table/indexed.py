@@ -1,7 +1,7 @@
 """A session whose writes keep the entries of indexes."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from types import UnionType
 from typing import NamedTuple, TypeVar
@@ -20,7 +20,7 @@ from lazulite_patterns.indexes.pointers import Change, PointerIndex
 from lazulite_patterns.outcomes.errors import Absent, Conflict, Exists
 from lazulite_patterns.outcomes.grace import ARRIVAL_SECONDS, GRACE_SECONDS
 from lazulite_patterns.outcomes.retries import Policy
-from lazulite_patterns.outcomes.ring import Ring
+from lazulite_patterns.outcomes.ring import BIRTH, NO_ID, Ring
 from lazulite_patterns.outcomes.verdict import Planned
 from lazulite_patterns.outcomes.writes import ALONE, Joined, Written
 from lazulite_patterns.table.conditions import QueryError
@@ -60,6 +60,13 @@ class IndexedSession(Session[E]):
         found = (entry_or_none(each, key, properties) for each in self.indexes)
         return frozenset(each for each in found if each is not None)
 
+    def fitting(self, planned: Planned) -> Planned:
+        """Return a write whose entity has room for the id of its insert, too."""
+        operation = planned.operation
+        born = {BIRTH: NO_ID} if operation.kind in {Kind.INSERT, Kind.PUT} else {}
+        super().fitting(planned._replace(operation=replace(operation, properties={**operation.properties, **born})))
+        return planned
+
     def write(
         self, planned: Sequence[Planned], known: Sequence[Stored] = (), joined: Joined = ALONE
     ) -> Protocol[Written]:
@@ -96,7 +103,8 @@ class IndexedSession(Session[E]):
             if base is None:
                 return operation.properties
             merged = {**base.properties, **operation.properties} if operation.kind is Kind.MERGE else None
-            replaced = Operation(Kind.REPLACE, operation.key, merged or operation.properties)
+            born = {name: value for name, value in base.properties.items() if name == BIRTH}
+            replaced = Operation(Kind.REPLACE, operation.key, {**(merged or operation.properties), **born})
             return self.fitting(Planned(replaced, Ring.of(base.properties))).operation.properties
 
         return change

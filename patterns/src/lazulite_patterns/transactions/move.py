@@ -23,7 +23,7 @@ from lazulite_patterns.effects.tables import EntityKey, Kind, Operation, Propert
 from lazulite_patterns.entities.rows_read import stored_of
 from lazulite_patterns.indexes.errors import Busy, NotUnique
 from lazulite_patterns.outcomes.errors import Absent, Conflict
-from lazulite_patterns.outcomes.ring import RING, Ring
+from lazulite_patterns.outcomes.ring import BIRTH, RING, Ring
 from lazulite_patterns.outcomes.verdict import Planned
 from lazulite_patterns.table.session import Session, key_of
 from lazulite_patterns.transactions.checks import MoveCheck
@@ -172,7 +172,7 @@ class Move(Task[E | EntityKey]):
 
     def _copy(self, source: Stored) -> Properties:
         if self._convert is None:
-            return {name: value for name, value in source.properties.items() if name != RING}
+            return {name: value for name, value in source.properties.items() if name not in {RING, BIRTH}}
         return self._target.encode(self._convert(self._source.decode(source)))
 
     def _put(self, seen: Seen) -> Protocol[None]:

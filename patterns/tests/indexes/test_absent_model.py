@@ -1,0 +1,240 @@
+"""Inserts of one absent entity, which no ETag guards, keep its entries in every interleaving; each rule is needed."""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from lazulite_patterns.effects.effect import Effect, Protocol, perform
+from lazulite_patterns.effects.errors import Rejected
+from lazulite_patterns.effects.failpoints import Crash, NoFailpoints
+from lazulite_patterns.effects.tables import EntityKey, Kind, Operation, Properties, Stored, Write
+from lazulite_patterns.indexes import lists
+from lazulite_patterns.indexes.changes import Changed, Life
+from lazulite_patterns.indexes.copies import Mark
+from lazulite_patterns.indexes.entries import NO_INTENT, PENDING, Entry, digest, intents, pointing_to, targets
+from lazulite_patterns.indexes.lists import Change, Item
+from lazulite_patterns.indexes.pointers import PointerIndex
+from lazulite_patterns.outcomes import Policy
+from lazulite_patterns.outcomes.grace import GRACE_SECONDS
+from lazulite_patterns.outcomes.writes import Identity
+from lazulite_patterns.simulation import Faults, InvariantError, Simulation, World, explore
+
+ANN, BOB = EntityKey("p", "ann"), EntityKey("p", "bob")
+POLICY = Policy(marks=2)
+NO_LIVES: Mapping[EntityKey, Life] = {}
+KINDS: dict[str, Callable[[str, EntityKey], Entry]] = {
+    "pointer": lambda mail, key: Entry("mails", EntityKey(mail, digest(key))),
+    "unique": lambda mail, key: Entry("mails", EntityKey(mail, ""), unique=True),
+    "copy": lambda mail, key: Entry("mails", EntityKey(mail, digest(key)), copy=("Age",)),
+    "list": lambda mail, key: Entry("mails", EntityKey(mail, digest(key)), listed=True),
+    "blob": lambda mail, key: Entry("mails", EntityKey(mail, digest(key)), listed=True, container="c"),
+}
+Process = Callable[[], Protocol[object]]
+
+
+def entries_of(kind: str) -> Callable[[Properties], frozenset[Entry]]:
+    def entries(properties: Properties) -> frozenset[Entry]:
+        key = EntityKey(str(properties["PartitionKey"]), str(properties["RowKey"]))
+        return frozenset({KINDS[kind](str(properties["Mail"]), key)})
+
+    return entries
+
+
+class Stamping(PointerIndex):
+    """Takes versions of items that follow from those before: fewer states are different."""
+
+    process = 0
+
+    def _put(self, entry: Entry, key: EntityKey, intent: Properties = NO_INTENT) -> Protocol[None]:
+        if not entry.listed:
+            yield from super()._put(entry, key, intent)
+            return
+        found = yield from lists.find(entry, self.policy)
+        again = "again" in lists.written(intent)
+        version = f"{self.process}{'+' * again}<{'' if found is None else found.etag}>"
+        item = Item(*key, version, lists.written(intent))
+        yield from lists.apply(entry, Change(put=(item,)), self.policy)
+
+
+def setting(
+    kind: str, number: int, mail: str | None, key: EntityKey = ANN, attempts: int = 2, by: type[PointerIndex] = Stamping
+) -> Process:
+    numbered = type(by.__name__, (by,), {"process": number})
+    properties = None if mail is None else {"Mail": mail[:1], "Age": len(mail)}
+    return lambda: numbered("t", entries_of(kind), POLICY).change(key, lambda _: properties, attempts)
+
+
+def found(kind: str) -> Callable[[World], None]:
+    """Return the invariant: each entity has its entry, a unique value one entity, and copies are right or marked."""
+
+    def invariant(world: World) -> None:
+        simulation = Simulation()
+        simulation.world = world
+        entities = world.entities("t")
+        for each in entities:
+            (entry,) = entries_of(kind)(each.properties)
+            pointer = simulation.run(PointerIndex("t", entries_of(kind), POLICY).read(entry))
+            assert pointer is not None, f"{each.properties} has no entry"
+            assert each.key in targets(pointer), f"{each.properties} has the entry of another entity"
+            if entry.copy and not pointer.properties.get(PENDING):
+                assert pointer.properties["Age"] == each.properties["Age"], "an old copy"
+        if kind == "unique":
+            assert len({each.properties["Mail"] for each in entities}) == len(entities), "two entities have one mail"
+        if kind == "copy" and not entities:
+            assert all(each.properties.get(PENDING) for each in world.entities("mails")), "a copy of nothing"
+
+    return invariant
+
+
+SCENARIOS: list[tuple[Sequence[tuple[str | None, EntityKey]], Faults]] = [
+    ([("a", ANN), ("a", ANN), (None, ANN)], Faults()),
+    ([("a", ANN), ("aa", ANN), (None, ANN)], Faults(crashes=1)),
+    ([("a", ANN), ("a", ANN), (None, ANN)], Faults(losses=1)),
+    ([("a", ANN), (None, ANN)], Faults(lates=1, losses=1)),
+    ([("a", ANN), ("a", ANN), ("b", ANN)], Faults()),
+    ([("a", ANN), (None, ANN), ("a", BOB)], Faults(lates=1)),
+]
+
+
+LONG = {("blob", 2), ("blob", 4), ("blob", 5)}
+"""What takes a minute: a blob is read by two requests."""
+
+
+@pytest.mark.parametrize("number", range(len(SCENARIOS)))
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_entity_that_is_inserted_by_two_has_its_entry_at_every_instant(kind: str, number: int) -> None:
+    if (kind, number) in LONG and "PATTERNS_CAMPAIGN" not in os.environ:
+        pytest.skip("it takes a minute; set PATTERNS_CAMPAIGN")
+    writers, faults = SCENARIOS[number]
+    processes = [setting(kind, each, *writer) for each, writer in enumerate(writers, 1)]
+    assert explore(World(), processes, found(kind), faults=faults, states_max=400_000).complete
+
+
+class Silent(Stamping):
+    """Puts no intents."""
+
+    def _lives(self, changes: list[Changed], own: Identity | None) -> Protocol[dict[EntityKey, Life]]:
+        lives = yield from super()._lives(changes, own)
+        return {key: life._replace(intent=NO_INTENT) for key, life in lives.items()}
+
+
+class Hasty(Stamping):
+    """Removes what it leaves behind whatever intents it has."""
+
+    def _removable(self, pointer: Stored, birth: str) -> Protocol[bool]:
+        return True
+        yield
+
+    def _settled(self, marked: Mark, properties: Properties | None) -> Protocol[None]:
+        if properties is None and marked.etag is not None:
+            operation = Operation(Kind.DELETE, marked.entry.key, etag=marked.etag)
+            with suppress(Rejected):
+                yield from perform(Write(marked.entry.table, operation))
+        else:
+            yield from super()._settled(marked, properties)
+
+
+class Alike(Stamping):
+    """Puts the same intent before each of its inserts."""
+
+    def _lives(self, changes: list[Changed], own: Identity | None) -> Protocol[dict[EntityKey, Life]]:
+        sure = None if own is None else Identity(own.operation_id)
+        return (yield from super()._lives(changes, sure))
+
+
+class Overwriting(Stamping):
+    """Drops the intents of others."""
+
+    def _put(self, entry: Entry, key: EntityKey, intent: Properties = NO_INTENT) -> Protocol[None]:
+        if entry.listed:
+            yield from lists.apply(entry, Change(take=((key, None),)), self.policy)
+            yield from super()._put(entry, key, intent)
+            return
+        put = Operation(Kind.PUT, entry.key, {**pointing_to(key), **intent})
+        yield from perform(Write(entry.table, put))
+
+    def _marks(
+        self, entries: list[tuple[Entry, EntityKey]], lives: Mapping[EntityKey, Life] = NO_LIVES
+    ) -> Protocol[list[Mark]]:
+        for entry, key in entries:
+            yield from perform(Write(entry.table, Operation(Kind.PUT, entry.key, pointing_to(key))))
+        return (yield from super()._marks(entries, lives))
+
+
+class Settling(Stamping):
+    """Fills copies after a commit that may be that of an earlier request."""
+
+    def _marks(
+        self, entries: list[tuple[Entry, EntityKey]], lives: Mapping[EntityKey, Life] = NO_LIVES
+    ) -> Protocol[list[Mark]]:
+        marks = yield from super()._marks(entries, lives)
+        if any("_again" in name for life in lives.values() for name in life.intent):
+            for each in marks:
+                row = yield from self._read(Entry(self.table, each.key))
+                if row is not None:
+                    yield from self._settled(each, row.properties)
+        return marks
+
+
+@pytest.mark.parametrize("kind", ["pointer", "unique", "copy", "list"])
+@pytest.mark.parametrize("mutation", [Silent, Hasty, Alike, Overwriting, Settling])
+def test_each_rule_of_inserts_is_needed(mutation: type[PointerIndex], kind: str) -> None:
+    if mutation is Overwriting and kind == "unique":
+        pytest.skip("a unique entry is never put unconditionally")
+    if mutation is Settling and kind != "copy":
+        pytest.skip("only copies are settled")
+
+    def broken(number: int) -> bool:
+        writers, faults = SCENARIOS[number]
+        processes = [setting(kind, each, *writer, by=mutation) for each, writer in enumerate(writers, 1)]
+        try:
+            explore(World(), processes, found(kind), faults=faults)
+        except InvariantError:
+            return True
+        return False
+
+    assert any(broken(number) for number in (0, 3, 5))
+
+
+class CrashBefore:
+    """Crashes before a write to a table."""
+
+    def __init__(self, table: str) -> None:
+        self.table = table
+
+    def before(self, effect: Effect[object]) -> None:
+        if isinstance(effect, Write) and effect.table == self.table:
+            raise Crash
+
+    def after(self, effect: Effect[object]) -> None:
+        """Let it pass."""
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_entry_that_no_insert_needs_is_removed_and_another_one_after_the_grace(kind: str) -> None:
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    simulation = Simulation()
+    simulation.ambient.utc_now = lambda: now
+    index = PointerIndex("t", entries_of(kind), POLICY)
+    place = KINDS[kind]("a", ANN)
+
+    def insert_and_delete() -> Stored | None:
+        simulation.run(index.change(ANN, lambda _: {"Mail": "a", "Age": 1}))
+        for _ in range(3):
+            simulation.run(index.change(ANN, lambda _: {"Mail": "a", "Age": 2}))
+        simulation.run(index.change(ANN, lambda _: None))
+        return simulation.run(index.read(place))
+
+    assert insert_and_delete() is None
+    simulation.ambient.failpoints = CrashBefore("t")
+    with pytest.raises(Crash):
+        simulation.run(index.change(ANN, lambda _: {"Mail": "a", "Age": 1}))
+    simulation.ambient.failpoints = NoFailpoints()
+    left = insert_and_delete()
+    assert left is not None, "the insert that crashed may arrive yet"
+    assert len(intents(left)) > 1
+    now += timedelta(seconds=GRACE_SECONDS + 1)
+    assert insert_and_delete() is None
