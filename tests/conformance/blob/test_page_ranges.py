@@ -7,6 +7,7 @@ import pytest
 from tests.conformance.answers import xml_text
 
 from .resources import Resource
+from .test_errors import url_of
 
 PAGE = 512
 Change = tuple[str, int, int]
@@ -104,3 +105,32 @@ def test_a_range_and_pages_of_a_diff(pages: Resource) -> None:
     marker = re.findall(r"<NextMarker>(.+)</NextMarker>", text)[0]
     assert listed(pages, f"{query}&maxresults=2") == [("update", 0, 2), ("clear", 2, 4)]
     assert listed(pages, f"{query}&marker={marker}") == [("update", 4, 6), ("clear", 6, 7), ("update", 7, 8)]
+
+
+PREVIOUS = "x-ms-previous-snapshot-url"
+
+
+def test_the_url_of_a_snapshot_stands_for_its_time(pages: Resource) -> None:
+    first = snapshot(pages)
+    change(pages, ("update", 0, 3), ("clear", 1, 2))
+    second = snapshot(pages)
+    change(pages, ("update", 1, 2))
+    urls = {time: {PREVIOUS: f"{url_of(pages)}?snapshot={time}"} for time in (first, second)}
+    assert listed(pages, "", urls[first]) == listed(pages, f"&prevsnapshot={first}") == [("update", 0, 3)]
+    assert listed(pages, "", urls[second]) == [("update", 1, 2)]
+    assert listed(pages, f"&snapshot={second}", urls[first]) == [("update", 0, 1), ("clear", 1, 2), ("update", 2, 3)]
+
+
+def test_urls_that_name_no_snapshot_of_the_blob(pages: Resource) -> None:
+    since = snapshot(pages)
+    url = f"{url_of(pages)}?snapshot={since}"
+    for value, query, code in (
+        (url_of(pages), "", "InvalidHeaderValue"),
+        ("nonsense", "", "InvalidHeaderValue"),
+        (url, f"&prevsnapshot={since}", "InvalidHeaderValue"),
+        (url.replace("?", "2?"), "", "PreviousSnapshotOperationNotSupported"),
+        ("http://example.invalid/a/b", "", "PreviousSnapshotOperationNotSupported"),
+        (f"{url_of(pages)}?snapshot=2020-01-01T00:00:00.0000000Z", "", "PreviousSnapshotNotFound"),
+    ):
+        answer = pages.send("GET", f"comp=pagelist{query}", {PREVIOUS: value})
+        assert answer.rejection[1] == code, value

@@ -7,6 +7,7 @@ from lazulite.blob.call import Call
 from lazulite.blob.headers.response import version_of
 from lazulite.blob.model.blob import Blob, BlobType, read_blob
 from lazulite.blob.model.byte_range import read_range
+from lazulite.blob.model.copy_source import OwnSource, read_copy_source
 from lazulite.blob.model.page_ranges import PageRange, append_ranges, changed_ranges, written_ranges
 from lazulite.blob.model.pages import SEGMENT_BYTES
 from lazulite.blob.model.rows import CURRENT, snapshot_row
@@ -20,6 +21,8 @@ from lazulite.service.responses import XML_TYPE
 
 RANGES_MAX = 10_000
 """Ranges of one page of the list."""
+PREVIOUS_URL = "x-ms-previous-snapshot-url"
+"""The header that stands for `prevsnapshot`."""
 
 
 async def get_page_ranges(call: Call) -> Response:
@@ -65,16 +68,37 @@ def _marker(text: str) -> int:
     return int(text or "0")
 
 
+def _previous_time(call: Call) -> int | None:
+    """Return the time of the snapshot that a parameter or a URL names; None if neither does.
+
+    The URL is that of a snapshot of the same blob, whose reader the request is already. *Unverified*: any other
+    snapshot is 409, and the URL counts in every version.
+
+    Raises:
+        ServiceError: the time or the URL is none, or both were sent; `PreviousSnapshotOperationNotSupported`, the URL
+            names another blob.
+    """
+    text, url = call.parameters.get("prevsnapshot"), call.request.headers.get(PREVIOUS_URL)
+    if url is None:
+        return None if text is None else read_time("prevsnapshot", text)
+    named = read_copy_source(url, call.request, call.context.addressing, PREVIOUS_URL)
+    if text is not None or (isinstance(named, OwnSource) and not named.snapshot):
+        raise ServiceError("InvalidHeaderValue", details=[("HeaderName", PREVIOUS_URL)])
+    if not isinstance(named, OwnSource) or (named.address.account, named.resource) != (call.account, call.resource):
+        raise ServiceError("PreviousSnapshotOperationNotSupported")
+    return read_time("snapshot", named.snapshot)
+
+
 async def _previous(call: Call, space: int, blob: Blob) -> Blob | None:
     """Return the snapshot since which changes are asked for.
 
     Raises:
         ServiceError: there is no such snapshot, it is newer, or the blob was replaced since.
     """
-    text = call.parameters.get("prevsnapshot")
-    if text is None:
+    time = _previous_time(call)
+    if time is None:
         return None
-    row = snapshot_row(read_time("prevsnapshot", text))
+    row = snapshot_row(time)
     value = await call.context.engine.get(space, call.resource.blob, row)
     previous = None if value is None else read_blob(value)
     if previous is None or previous.deleted:
