@@ -390,12 +390,8 @@ class _Routes(Routes[Call]):
 
     def rejection(self, call: Call, component: str) -> ServiceError:
         """See `Routes.rejection`."""
-        kind = call.resource.kind
-        if kind is _SERVICE and not component:
-            return unknown_component()
-        if kind is not _SERVICE and component.startswith("service/"):
-            return self.foreign(kind)
-        return super().rejection(call, component)
+        error = super().rejection(call, component)
+        return unknown_component() if error.code == "InvalidUri" and call.resource.kind is _SERVICE else error
 
 
 def _whole(route: Route[Call]) -> Route[Call]:

@@ -105,9 +105,9 @@ ROUTES: Routes[Call] = Routes(
 
 
 def component(call: Call) -> str:
-    """Return the component that a call addresses: `restype` names none but those of the account."""
+    """Return the component that a call addresses: `restype` names none but those of the account, on a queue, too."""
     parameters, kind = call.parameters, call.resource.kind
-    if kind is Kind.SERVICE:
+    if kind is Kind.SERVICE or parameters.get("restype", "").lower() == "service":
         return component_of(parameters)
     if kind is _MESSAGES and call.method == "GET" and parameters.get("peekonly", "").lower() == "true":
         return _PEEKONLY

@@ -29,6 +29,8 @@ XML_BODY = xml.MAX_BYTES
 _READS = frozenset({"GET", "HEAD"})
 _ANY = "*"
 """No component has this name, as each is in lower case and of letters."""
+_OF_ACCOUNT = "service/"
+"""What the components of an account begin with."""
 
 
 class Deadline(Enum):
@@ -141,6 +143,8 @@ class Routes(Generic[CallT_contra]):
         for row in rows:
             for component in (row.component, _ANY):
                 self._methods.setdefault((row.kind, component), {})[row.method] = None
+        self._account = next((row.kind for row in rows if row.component.startswith(_OF_ACCOUNT)), None)
+        """The kind of resource that has the components of an account."""
         self.varying = _varying(rows)
         """For each method of a route with a plan, the fields that such routes let vary."""
         self.varying_parameters = {row.method: row.varies_parameter for row in rows if row.varies_parameter}
@@ -158,18 +162,20 @@ class Routes(Generic[CallT_contra]):
     def rejection(self, call: CallT_contra, component: str) -> ServiceError:
         """Return the error of a request without a route: the method is not allowed, or there is no such address.
 
+        A method is not allowed if the address does not have it, or no address of that kind. Neither is any method for a
+        component of the account elsewhere (§33).
+
         *Unverified*: before the first version of an operation, its address was none.
         """
-        methods = self._methods.get((call.resource.kind, component), ())
-        if methods and call.method not in methods:
+        kind = call.resource.kind
+        of_kind = self._methods.get((kind, _ANY), {})
+        methods = self._methods.get((kind, component), of_kind)
+        is_foreign = kind != self._account and component.startswith(_OF_ACCOUNT)
+        if methods and (call.method not in methods or is_foreign):
             return unsupported_verb(methods, self._verb_code)
         if not component:
             return ServiceError("InvalidUri")
         return unknown_component()
-
-    def foreign(self, kind: object) -> ServiceError:
-        """Return the error of a request that names a component of another kind of resource."""
-        return unsupported_verb(self._methods[kind, _ANY], self._verb_code)
 
 
 def _varying(rows: Iterable[Route[CallT_contra]]) -> Mapping[str, tuple[str, ...]]:

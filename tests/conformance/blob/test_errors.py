@@ -322,6 +322,14 @@ def test_verbs_that_a_container_and_an_account_lack(own: Resource, blobs: Blobs)
     assert (answer.rejection, answer.header("Allow")) == (VERB, "GET, PUT")
 
 
+@pytest.mark.parametrize("method", ["DELETE", "PATCH", "MERGE"])
+def test_verbs_that_no_part_of_an_account_has(blobs: Blobs, method: str) -> None:
+    for query in ("", "comp=nonesuch"):
+        answer = blobs.send(method, "/", query, body=b"")
+        assert answer.rejection == VERB
+        assert {"GET", "PUT", "POST"} <= set(answer.required("Allow").split(", "))
+
+
 def test_no_content_length(missing: Resource) -> None:
     headers = {"x-ms-blob-type": "BlockBlob", "Content-Length": None}
     answer = missing.send("PUT", "", headers)

@@ -198,6 +198,16 @@ def test_verbs_that_a_resource_lacks(queue: Queue, method: str, below: str, quer
     assert (answer.rejection, answer.header("Allow")) == (VERB, allowed)
 
 
+@pytest.mark.parametrize("below", ["", "/messages", "/messages/x"])
+@pytest.mark.parametrize("part", ["properties", "stats"])
+def test_components_of_the_account_elsewhere(queue: Queue, below: str, part: str) -> None:
+    """§17, and `blob-protocol.md` §44."""
+    for method in ("GET", "PUT"):
+        answer = queue.send(method, below, f"restype=service&comp={part}", body=b"{}" if method == "PUT" else None)
+        assert answer.rejection == VERB
+        assert "DELETE" in answer.required("Allow").split(", ")
+
+
 def test_no_content_length(queue: Queue) -> None:
     answer = queue.send("POST", "/messages", headers={"Content-Length": None, "Content-Type": "application/xml"})
     assert answer.rejection == (411, "MissingContentLengthHeader", "Content-Length HTTP header is missing.")
