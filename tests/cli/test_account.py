@@ -112,7 +112,7 @@ def test_the_development_account_that_is_off_gets_no_switches(
     assert capsys.readouterr().err == "lazulite: there is no account devstoreaccount1\n"
 
 
-LEFT = "lazulite: no account is left, devstoreaccount1 neither; create one: lazulite account add NAME\n"
+LEFT = "lazulite: no account is left, not even devstoreaccount1; create one: lazulite account add NAME\n"
 
 
 @pytest.mark.parametrize("name", ["orders", "devstoreaccount1"])
@@ -165,7 +165,7 @@ def test_an_account_is_named_by_an_argument_or_by_the_flag(location: Path, capsy
     assert main(["account", "show", "orders", "--account", "others", "-l", str(location)]) == 2
     assert capsys.readouterr().err == "lazulite: NAME and --account are different accounts\n"
     assert main(["account", "show", "-l", str(location)]) == 2
-    assert capsys.readouterr().err == "lazulite: name the account\n"
+    assert capsys.readouterr().err == 'lazulite: name the account (see "lazulite account show --help")\n'
 
 
 @pytest.mark.parametrize(

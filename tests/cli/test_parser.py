@@ -123,6 +123,8 @@ def test_a_wrong_command_line_gets_one_line(arguments: list[str], capsys: pytest
             'unknown flag --location; flags stand behind the command (see "lazulite --help")',
         ),
         (["account", "--location", "x", "list"], 'flags stand behind the command (see "lazulite account --help")'),
+        (["serve", "--port", "1"], "--port; did you mean --table-port or --queue-port or --blob-port? (see "),
+        (["serve", "--host=x"], "--host; did you mean --table-host or --queue-host or --blob-host? (see "),
         (["serve", "--zzz"], 'unknown flag --zzz (see "lazulite serve --help")'),
         (["serve", "data"], 'unexpected argument: data (see "lazulite serve --help")'),
         (["serve", "-z"], 'unexpected argument: -z (see "lazulite serve --help")'),

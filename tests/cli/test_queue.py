@@ -166,6 +166,6 @@ def test_the_verbs_of_all_services(run: Run, now: Now, monkeypatch: pytest.Monke
         assert [json.loads(line)["text"] for line in out.splitlines()] == ["<a> & b", "from a pipe\n"]
     assert run("ls") == run("list") == (0, "jobs\n", "")
     code, out, err = run("rm", "jobs")
-    assert (code, out, err) == (2, "", "lazulite: jobs has 2 messages; pass --yes to delete it with them\n")
+    assert (code, out, err) == (2, "", "lazulite: pass --yes to delete the queue jobs; number of its messages: 2\n")
     assert run("rm", "jobs", "--yes") == (0, "", "")
     assert run("ls") == (0, "", "")

@@ -27,7 +27,7 @@ def run(args: Namespace, environ: Environment) -> int:
     if args.action != "list":
         args.name = account_name(args)
         if args.name is None:
-            raise CommandError("name the account", 2)
+            raise CommandError(f'name the account (see "lazulite account {args.action} --help")', 2)
     try:
         _ACTIONS[args.action](args, account_store(args, environ), environ)
     except (AccountsError, ConfigError, ControlError, EngineError) as error:
@@ -91,7 +91,7 @@ def _remove(args: Namespace, store: AccountStore, environ: Environment) -> None:
     if args.with_data:
         _ask_data(args, environ, REMOVE_DATA)  # What requests wrote in between.
     if not store.load():
-        report("no account is left, devstoreaccount1 neither; create one: lazulite account add NAME")
+        report("no account is left, not even devstoreaccount1; create one: lazulite account add NAME")
 
 
 def _rotate_key(args: Namespace, store: AccountStore, _: Environment) -> None:

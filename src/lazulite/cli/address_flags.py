@@ -40,9 +40,9 @@ def add_websites(parser: ArgumentParser) -> None:
 def add_reached(parser: ArgumentParser) -> None:
     """Add the flags of a command that asks the server, or prints where it is."""
     _add_addresses(parser)
-    text = "print endpoints whose hosts are ACCOUNT.SUFFIX; services on one port have such hosts in any case"
+    text = "use endpoints whose hosts are ACCOUNT.SUFFIX; services on one port have such hosts in any case"
     parser.add_argument("--host-suffix", type=suffix, metavar="SUFFIX", help=text)
-    parser.add_argument("--https", action="store_true", help="print https endpoints")
+    parser.add_argument("--https", action="store_true", help="use https endpoints")
 
 
 def _add_addresses(parser: ArgumentParser, hint: str = "") -> None:

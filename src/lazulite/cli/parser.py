@@ -7,7 +7,7 @@ is accepted in Azurite's camel-case spelling, too.
 import re
 import sys
 from argparse import SUPPRESS, Action, ArgumentParser, Namespace, RawDescriptionHelpFormatter, _SubParsersAction
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NoReturn, TypeAlias
@@ -98,10 +98,14 @@ class Parser(ArgumentParser):
             self.error(f"{name}: {value!r} is not one of {', '.join(choices)}{_nearest(str(value), choices)}")
 
 
-def _nearest(word: str, known: Iterable[str]) -> str:
-    """Return the question whether the nearest of the known words was meant; "" if none is near."""
-    found = get_close_matches(word, list(known), 1)
-    return f"; did you mean {found[0]}?" if found else ""
+def _nearest(word: str, known: Collection[str]) -> str:
+    """Return the question whether the nearest of the known words was meant; "" if none is near.
+
+    A flag such as --port gets the flags that end with it, of which no spelling is nearer than another.
+    """
+    found = [flag for flag in known if flag.endswith(word[1:])][:3] if word.startswith("--") else []
+    found = found or get_close_matches(word, list(known), 1)
+    return f"; did you mean {' or '.join(found)}?" if found else ""
 
 
 class StoreExplicit(Action):
@@ -121,7 +125,7 @@ SWITCH_FLAGS = (
         "--rehydrate-after",
         rehydrate_seconds,
         "N",
-        "let blobs leave Archive N seconds late; 0: at once",
+        "keep blobs in Archive N seconds after another tier is set; 0: do not",
     ),
 )
 """The flag, type and help of each switch of an account (`auth.accounts.switches`)."""
@@ -226,7 +230,7 @@ def _add_account(commands: Commands) -> None:
 def _account_name(parser: Parser, text: str = "account name") -> None:
     """Add the name of an account, which `--account` gives, too, as with other commands."""
     parser.add_argument("name", nargs="?", metavar="NAME", help=text)
-    parser.add_argument("--account", metavar="NAME", help="or so, as with other commands")
+    parser.add_argument("--account", metavar="NAME", help="the same name, as other commands take it")
 
 
 def _add_sas(commands: Commands) -> None:
@@ -253,8 +257,8 @@ def _add_table(commands: Commands) -> None:
     _account_flags(_command(actions, "ls", "table", "print the names of the tables"))
     _named(actions, "create", "table", "create a table")
     parser = _named(actions, "get", "table", "print an entity as a line of JSON")
-    parser.add_argument("partition_key", metavar="PARTITIONKEY")
-    parser.add_argument("row_key", metavar="ROWKEY")
+    parser.add_argument("partition_key", metavar="PARTITIONKEY", help="first key of the entity")
+    parser.add_argument("row_key", metavar="ROWKEY", help="second key of the entity")
     parser = _named(actions, "put", "table", "insert or replace an entity")
     parser.add_argument("entity", metavar="JSON", help="entity; -: standard input, a line of JSON each")
     parser = _named(actions, "query", "table", "print entities, a line of JSON each")
@@ -262,8 +266,8 @@ def _add_table(commands: Commands) -> None:
     parser.add_argument("--select", default="", metavar="LIST", help="names of properties, separated by commas (all)")
     parser.add_argument("--top", type=entity_count, default=0, metavar="N", help="most entities (all)")
     parser = _named(actions, "rm", "table", "delete an entity, or a table")
-    parser.add_argument("partition_key", nargs="?", metavar="PARTITIONKEY")
-    parser.add_argument("row_key", nargs="?", metavar="ROWKEY")
+    parser.add_argument("partition_key", nargs="?", metavar="PARTITIONKEY", help="first key of the entity (the table)")
+    parser.add_argument("row_key", nargs="?", metavar="ROWKEY", help="second key of the entity (the table)")
     parser.add_argument("--yes", action="store_true", help="confirm that the table is deleted")
 
 

@@ -45,7 +45,7 @@ def _put(args: Namespace, client: ServiceClient) -> None:
 def _rm(args: Namespace, client: ServiceClient) -> None:
     if not args.yes:
         count = message_count(client, args.queue)
-        raise CommandError(f"{args.queue} has {count:,} messages; pass --yes to delete it with them", 2)
+        raise CommandError(f"pass --yes to delete the queue {args.queue}; number of its messages: {count:,}", 2)
     delete(client, args.queue)
 
 
