@@ -58,4 +58,14 @@ def test_memory_is_returned_to_the_kernel() -> None:
 def test_it_is_returned_when_a_large_crowd_has_gone() -> None:
     peak, mib = Peak(), 1 << 20
     held = [0, 31, 0, 100, 90, 26, 25, 0, 40, 11, 10, 33]
-    assert [peak.has_fallen(each * mib) for each in held] == [False] * 6 + [True] + [False] * 3 + [True] + [False]
+    assert [peak.has_fallen(each * mib, 0) for each in held] == [False] * 6 + [True] + [False] * 3 + [True] + [False]
+
+
+def test_it_is_returned_when_much_was_evicted_from_a_full_budget() -> None:
+    peak, mib = Peak(), 1 << 20
+    evicted = [0, 63, 64, 100, 127, 128, 1000, 1000]
+    assert [peak.has_fallen(40 * mib, each * mib) for each in evicted] == [False, False, True] + [False] * 2 + [
+        True,
+        True,
+        False,
+    ]

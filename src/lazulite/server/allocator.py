@@ -19,6 +19,8 @@ _SETTINGS = "MALLOC_", "GLIBC_TUNABLES"
 _PEAK_BYTES = 32 << 20
 _FALLEN_TO = 4
 """Memory goes back to the kernel when what is held falls to this part of its peak, if that was large."""
+_EVICTED_BYTES = 64 << 20
+"""It also goes back when so much was taken from clients, as a full budget has a level peak while they come and go."""
 
 
 def keep_freed_memory(
@@ -50,15 +52,22 @@ def return_freed_memory(load: Callable[[None], object] = ctypes.CDLL) -> None:
 class Peak:
     """Tells when memory that was held for clients is worth returning."""
 
-    __slots__ = ("_peak_bytes",)
+    __slots__ = ("_evicted_bytes", "_peak_bytes")
 
     def __init__(self) -> None:
         self._peak_bytes = 0
+        self._evicted_bytes = 0
 
-    def has_fallen(self, held_bytes: int) -> bool:
-        """Return whether much less is held than at the peak since the last time that it was so."""
+    def has_fallen(self, held_bytes: int, evicted_bytes: int) -> bool:
+        """Return whether much less is held than at the peak since the last time that it was so, or much was evicted.
+
+        Args:
+            held_bytes: for clients, now.
+            evicted_bytes: taken from clients since the start.
+        """
         self._peak_bytes = max(self._peak_bytes, held_bytes)
-        if self._peak_bytes < _PEAK_BYTES or held_bytes * _FALLEN_TO > self._peak_bytes:
+        has_gone = self._peak_bytes >= _PEAK_BYTES and held_bytes * _FALLEN_TO <= self._peak_bytes
+        if not has_gone and evicted_bytes - self._evicted_bytes < _EVICTED_BYTES:
             return False
-        self._peak_bytes = held_bytes
+        self._peak_bytes, self._evicted_bytes = held_bytes, evicted_bytes
         return True

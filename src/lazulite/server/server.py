@@ -199,9 +199,9 @@ class Server:
             await self._gone.wait()
 
     def _return_memory(self) -> None:
-        """Return the memory of a crowd of clients to the kernel, once it has gone."""
+        """Return the memory of a crowd of clients to the kernel, once it has gone or was evicted."""
         budgets = self._state.budgets
-        if budgets.peak.has_fallen(budgets.held_bytes):
+        if budgets.peak.has_fallen(budgets.held_bytes, budgets.evicted_bytes):
             asyncio.get_running_loop().run_in_executor(None, return_freed_memory)
 
     def force_stop(self) -> None:

@@ -38,6 +38,11 @@ class Budgets:
         return sum(budget.held_bytes for budget in held)
 
     @property
+    def evicted_bytes(self) -> int:
+        """All that was taken from connections since the start."""
+        return sum(budget.evicted_bytes for budget in (self.unaccepted, self.unauthenticated, self.authenticated))
+
+    @property
     def buffered_bytes(self) -> int:
         """Of request bodies: held, or reserved."""
         return self.bodies.held_bytes + self.unaccepted.held_bytes

@@ -27,9 +27,10 @@ class EvictingBudget:
 
     Attributes:
         held_bytes: the total.
+        evicted_bytes: what evicted holders held, since the start.
     """
 
-    __slots__ = ("_bytes_max", "_evicts", "_held", "held_bytes")
+    __slots__ = ("_bytes_max", "_evicts", "_held", "evicted_bytes", "held_bytes")
 
     def __init__(self, bytes_max: int) -> None:
         self._bytes_max = bytes_max
@@ -37,6 +38,7 @@ class EvictingBudget:
         """In the order in which they began to hold something."""
         self._evicts = False
         self.held_bytes = 0
+        self.evicted_bytes = 0
 
     @property
     def is_crowded(self) -> bool:
@@ -67,5 +69,7 @@ class EvictingBudget:
         held = self._held
         while self.held_bytes > self._bytes_max:
             oldest = next(iter(held))
-            self.held_bytes -= held.pop(oldest)
+            count = held.pop(oldest)
+            self.held_bytes -= count
+            self.evicted_bytes += count
             oldest.evict()
