@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -52,8 +53,11 @@ def directory(request: pytest.FixtureRequest) -> Path:
 
 
 def run_tests(directory: Path, account: Account) -> None:
-    """Run all tests of a directory against an account."""
-    environment = {"LAZULITE_TEST_CONNECTION_STRING": account.connection_string, "NO_COLOR": "1"}
+    """Run all tests of a directory against an account. The old SDK rejects the keys of secondary endpoints."""
+    connection_string = account.connection_string
+    if directory.name == "javascript-legacy":
+        connection_string = re.sub(r"\w+SecondaryEndpoint=[^;]*;", "", connection_string)
+    environment = {"LAZULITE_TEST_CONNECTION_STRING": connection_string, "NO_COLOR": "1"}
     run(directory, ["node", "--test", "--test-reporter=spec"], environment, RUN_SECONDS_MAX)
 
 
