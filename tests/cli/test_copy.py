@@ -138,6 +138,9 @@ def test_killed_copy_is_not_served_and_can_be_resumed(source: Path, tmp_path: Pa
         assert line.startswith(f"lazulite: {target / 'store'} is an unfinished copy; ")
     finish = "finish it with the same lazulite copy, or remove it"
     assert lazulite("check", "-l", target) == (1, "", f"lazulite: {target} is an unfinished copy; {finish}\n")
+    backup = tmp_path / "backup"
+    assert lazulite("backup", "-l", target, backup) == (1, "", f"lazulite: {target} is an unfinished copy; {finish}\n")
+    assert not backup.exists()
     assert f"{target} is an unfinished copy; finish it first" in lazulite.copy(source, target, "--verify-only")[2]
     assert "is itself an unfinished copy" in lazulite.copy(target, tmp_path / "third")[2]
     asyncio.run(fill(other))

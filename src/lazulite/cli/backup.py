@@ -17,6 +17,7 @@ from lazulite.engine.contract import EngineError
 from lazulite.engine.rocksdb.checkpoint import make_checkpoint
 from lazulite.engine.rocksdb.data_directory import DataDirectory
 from lazulite.engine.rocksdb.options import RocksSettings
+from lazulite.migration.journal import JOURNAL_KEY, UNFINISHED
 from lazulite.server.control_socket import ControlError, borrowed_checkpoint
 from lazulite.settings.config import account_file, content_path, store_path
 
@@ -52,7 +53,11 @@ def _back_up(location: Path, target: Path) -> int:
 
 @contextmanager
 def _checkpoint(location: Path) -> Iterator[Path]:
-    """Yield the directory of a checkpoint. The running server makes it; without one, the store is opened for it."""
+    """Yield the directory of a checkpoint. The running server makes it; without one, the store is opened for it.
+
+    Raises:
+        BackupError: the location is an unfinished copy, of which no backup could be restored.
+    """
     with borrowed_checkpoint(location) as borrowed:
         if borrowed is not None:
             yield borrowed
@@ -60,6 +65,8 @@ def _checkpoint(location: Path) -> Iterator[Path]:
     data_directory = DataDirectory(store_path(location), RocksSettings())
     database = data_directory.open()
     try:
+        if database.get(JOURNAL_KEY) is not None:
+            raise BackupError(f"{location} is {UNFINISHED}")
         with tempfile.TemporaryDirectory(prefix="checkpoint.", dir=location) as directory:
             make_checkpoint(database, store_path(Path(directory)))
             link_files(content_path(location), content_path(Path(directory)))

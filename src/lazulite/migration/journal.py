@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass, replace
 
 from lazulite.engine.compare_and_swap import CompareAndSwap, RowChangedError
 from lazulite.engine.contract import Engine, StoreUnusableError
+from lazulite.engine.key_encoding import encode_key
 from lazulite.migration.endpoint import MigrationError
 from lazulite.records.spaces import COPIES, Space
 
@@ -98,6 +99,10 @@ class Journal:
             MigrationError: see `record`.
         """
         await _swap(self._engine, self._value, None)
+
+
+JOURNAL_KEY = encode_key(COPIES, _KEY, _KEY)
+"""The key of the row in a store that no engine has open."""
 
 
 async def reject_unfinished(engine: Engine, name: str) -> None:
