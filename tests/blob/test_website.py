@@ -14,7 +14,7 @@ SETTINGS = lazulite.Settings(log_requests=False, services=("blob", "web"))
 ACCOUNT = DEVELOPMENT_ACCOUNT.name
 SAS = sign_account_sas(
     DEVELOPMENT_ACCOUNT,
-    AccountSas(services="b", resource_types="sco", permission="rwdlac", expiry="2100-01-01T00:00:00Z"),
+    AccountSas(services="b", resource_types="sco", permission="rwdlact", expiry="2100-01-01T00:00:00Z"),
 )
 PAGES = {
     "index.html": b"<h1>root</h1>",
@@ -92,6 +92,14 @@ async def test_names_are_percent_decoded_once_and_ranges_and_conditions_count(si
     assert (same.status_code, same.content) == (304, b"")
     beyond = await site.get("docs/%C3%A9%20b.txt", Range="bytes=99-")
     assert (beyond.status_code, beyond.headers["content-range"]) == (416, "bytes */10")
+
+
+async def test_a_page_with_tags_is_shown_and_nothing_of_its_tags(site: Site) -> None:
+    await site.enable()
+    await site.put("$web/tagged.html", b"page", x_ms_blob_type="BlockBlob", x_ms_tags="owner=ada")
+    answers = [await site.get("tagged.html", x_ms_if_tags=f"\"owner\" = '{owner}'") for owner in ("ada", "bob")]
+    assert [(answer.status_code, answer.content) for answer in answers] == [(200, b"page")] * 2
+    assert not any("tag-count" in answer.headers or b"ada" in answer.content for answer in answers)
 
 
 @pytest.mark.parametrize(

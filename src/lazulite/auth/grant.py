@@ -67,7 +67,7 @@ class Grant:
     """Of a bearer token."""
     response_headers: tuple[tuple[str, str], ...] = ()
     """Of a service SAS: the fields that a response to GET or HEAD has in place of the stored ones."""
-    anonymous_code: str = ""
+    anonymous_code: str = "NoAuthenticationInformation"
     """Without credentials: the code for everything that is not public."""
     hides_rejections: bool = False
     """A token older than 2015-04-05: what it does not permit is 404 `ResourceNotFound`."""
