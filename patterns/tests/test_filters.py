@@ -9,7 +9,7 @@ from azure.data.tables import EntityProperty, TableClient
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lazulite_patterns.filters import Compare, Comparison, Filter, in_partition, in_range, literal_text
+from lazulite_patterns.filters import Compare, CompareTime, Comparison, Filter, in_partition, in_range, literal_text
 from lazulite_patterns.keys import KeyRange, Ticks
 
 COMPARISONS: list[Comparison] = ["eq", "ne", "gt", "ge", "lt", "le"]
@@ -88,3 +88,20 @@ def test_keys() -> None:
     assert not Compare("Absent", "ne", 1).matches({})
     assert Compare("N", "lt", EntityProperty(3, "Edm.Int64")).matches({"N": EntityProperty(2, "Edm.Int64")})
     assert Compare("T", "lt", datetime(2000, 1, 1, tzinfo=UTC)).matches({"T": datetime(1999, 1, 1, tzinfo=UTC)})
+
+
+def test_times_are_compared_by_their_microsecond() -> None:
+    """The service has seven digits, times of Python have six."""
+    time = datetime(2026, 1, 2, 3, 4, 5, 123456, tzinfo=UTC)
+    texts = {
+        "eq": "(A ge datetime'2026-01-02T03:04:05.123456Z' and A lt datetime'2026-01-02T03:04:05.123457Z')",
+        "ne": "(A lt datetime'2026-01-02T03:04:05.123456Z' or A ge datetime'2026-01-02T03:04:05.123457Z')",
+        "le": "A lt datetime'2026-01-02T03:04:05.123457Z'",
+        "gt": "A ge datetime'2026-01-02T03:04:05.123457Z'",
+        "lt": "A lt datetime'2026-01-02T03:04:05.123456Z'",
+        "ge": "A ge datetime'2026-01-02T03:04:05.123456Z'",
+    }
+    assert {each: CompareTime("A", each, time).text() for each in texts} == texts  # type: ignore[arg-type] # names
+    assert CompareTime("A", "eq", time).matches({"A": time})
+    last = datetime.max.replace(tzinfo=UTC)
+    assert CompareTime("A", "le", last).text() == "A le datetime'9999-12-31T23:59:59.999999Z'"

@@ -8,8 +8,8 @@ import operator
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import Any, Literal
+from datetime import UTC, datetime, timedelta
+from typing import Any, Literal, TypeVar
 from uuid import UUID
 
 from azure.data.tables import EdmType, EntityProperty
@@ -18,6 +18,7 @@ from lazulite_patterns.keys.characters import utf16_order
 from lazulite_patterns.keys.key_range import KeyProperty, KeyRange, quoted
 from lazulite_patterns.keys.times import Ticks
 
+T = TypeVar("T")
 Comparison = Literal["eq", "ne", "gt", "ge", "lt", "le"]
 _TEST: dict[Comparison, Callable[[Any, Any], Any]] = {
     "eq": operator.eq,
@@ -146,6 +147,37 @@ class Compare(Filter):
         return self.name in properties and bool(
             _TEST[self.comparison](_sortable(properties[self.name]), _sortable(self.value))
         )
+
+
+_MICROSECOND = timedelta(microseconds=1)
+_LAST = datetime.max.replace(tzinfo=UTC)
+"""The time that no other one follows."""
+
+
+@dataclass(frozen=True)
+class CompareTime(Compare):
+    """A time of the service compared to one of Python, which lacks the seventh digit: by its microsecond."""
+
+    def text(self) -> str:
+        """Return the comparison in OData."""
+        return self._ranged(lambda each: f"({each.text()})" if isinstance(each, Both) else each.text())
+
+    def matches(self, properties: Mapping[str, object]) -> bool:
+        """Tell whether the property is there and compares so."""
+        return self._ranged(lambda each: each.matches(properties))
+
+    def _ranged(self, use: Callable[[Filter], T]) -> T:
+        time = self.value
+        if not isinstance(time, datetime) or time >= _LAST:
+            return use(Compare(self.name, self.comparison, time))
+        following = time + _MICROSECOND
+        ranged: dict[Comparison, Filter] = {
+            "eq": Compare(self.name, "ge", time) & Compare(self.name, "lt", following),
+            "ne": Compare(self.name, "lt", time) | Compare(self.name, "ge", following),
+            "le": Compare(self.name, "lt", following),
+            "gt": Compare(self.name, "ge", following),
+        }
+        return use(ranged.get(self.comparison, Compare(self.name, self.comparison, time)))
 
 
 @dataclass(frozen=True)

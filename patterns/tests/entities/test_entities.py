@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Annotated, Any
+from uuid import UUID
 
 import pytest
 from azure.data.tables import EntityProperty, TableClient, UpdateMode
@@ -314,3 +315,12 @@ def test_dataclasses_are_made_once() -> None:
 @given(st.datetimes(timezones=st.just(UTC)))
 def test_ticks_of_a_time_are_that_time(time: datetime) -> None:
     assert Ticks.of(time).datetime == time
+
+
+@pytest.mark.parametrize("kind", [int, datetime, UUID, bytes])
+def test_a_part_of_a_key_has_a_component_of_its_type(kind: type) -> None:
+    """A text for a number would fail at the first write."""
+    fields = {"a": Annotated[str, Partition()], "b": Annotated[kind, Row()]}
+    declared = type("Wrong", (), {"__annotations__": fields})
+    with pytest.raises(SchemaError, match=r"Wrong\.b: the component of a key is of str"):
+        entity()(dataclass(declared))

@@ -1,6 +1,6 @@
 """Each codec is injective and keeps order; what it does not make is rejected."""
 
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -67,3 +67,13 @@ def test_a_uuid_of_version_7_has_its_time_first() -> None:
     # RFC 9562, appendix A.6.
     bits = {12: 0xCC3, 62: 0x18C4DC0C0C07398F}
     assert str(new_uuid7(0x017F22E279B0, bits.__getitem__)) == "017f22e2-79b0-7cc3-98c4-dc0c0c07398f"
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_ticks_of_dotnet_are_read_and_written_as_they_were(reverse: bool) -> None:
+    codec = tick_codec(reverse=reverse)
+    text = "2519954693999999993" if reverse else "0635423182000000007"
+    found = codec.decode(text)
+    assert codec.encode(found) == text
+    assert found == codec.decode(f"{text[:-1]}{9 if reverse else 0}"), "a time of Python has six digits"
+    assert codec.encode(found + timedelta(microseconds=1)) != text

@@ -7,9 +7,10 @@ from lazulite_patterns.effects.tables import EntityKey, Stored
 from lazulite_patterns.entities import limits
 from lazulite_patterns.entities.annotations import Partition, Row
 from lazulite_patterns.entities.errors import EntityFormatError, EntityValueError, SchemaError
-from lazulite_patterns.entities.fields import Shape, get, make
+from lazulite_patterns.entities.fields import Field, Shape, get, make
 from lazulite_patterns.entities.rows_read import attach_row, extra_of
 from lazulite_patterns.keys.characters import KeyFormatError, KeyValueError
+from lazulite_patterns.keys.codecs import Choices, Integers
 from lazulite_patterns.keys.components import Component
 from lazulite_patterns.keys.layout import Layout
 from lazulite_patterns.outcomes.ring import BIRTH, RING
@@ -166,11 +167,24 @@ class Schema(Generic[E]):
         for field in self.shape.fields:
             for number, each in enumerate(getattr(field.note(note), "components", ())):
                 components.append((field.name if each.given else f"{field.name}.{number}", each))
+                if each.given:
+                    self._check_component(field, each)
         if not components:
             raise SchemaError(f"{self.cls.__name__}: no field is part of the {key}")
         if any(each.compute is not None and each.source is None for _, each in components):
             raise SchemaError(f"{self.cls.__name__}: a random bucket cannot be found again: bucket(16, by=…)")
         return Layout(self.cls.__name__, tuple(components))
+
+    def _check_component(self, field: Field, component: Component) -> None:
+        """Reject a component that has no value of a field's type."""
+        codec = component.codec
+        kinds = {Integers: int, Choices: str}.get(type(codec), getattr(codec, "kind", object))
+        every = kinds if isinstance(kinds, tuple) else (kinds,)
+        if isinstance(field.kind, type) and not any(issubclass(field.kind, each) for each in every):
+            raise SchemaError(
+                f"{self.cls.__name__}.{field.name}: the component of a key is of {every[0].__name__}, and the field of "
+                f"{field.kind.__name__}; name another component, as in Row(integer(6))"
+            )
 
     def key_of(self, given: Mapping[str, object]) -> EntityKey:
         """Return the keys of the fields that are parts of them.

@@ -36,18 +36,34 @@ class Ticks(int):
         return f"{self.datetime.strftime('%Y-%m-%dT%H:%M:%S.%f')}{self % 10}Z"
 
 
+class TickTime(datetime):
+    """A time that was read from a key, with the seventh digit that Python's times lack."""
+
+    ticks: Ticks
+
+    @classmethod
+    def of(cls, ticks: Ticks) -> "TickTime":
+        """Return the time of some ticks."""
+        time = ticks.datetime
+        found = cls.combine(time.date(), time.time(), UTC)
+        found.ticks = ticks
+        return found
+
+
 def tick_codec(*, reverse: bool) -> FunctionCodec[datetime]:
     """Return the codec of a time as 19 digits of ticks; reversed they count down to `DateTime.MaxValue`."""
 
     def write(time: datetime) -> str:
         if time.tzinfo is None:
             raise KeyValueError(f"{time!r} has no time zone")
-        ticks = Ticks.of(time)
+        read = time if isinstance(time, TickTime) else None
+        ticks = getattr(read, "ticks", None) or Ticks.of(time)  # What is computed from such a time has none.
         return f"{TICKS_MAX - ticks if reverse else ticks:0{_DIGITS}d}"
 
     def parse(text: str) -> datetime:
         number = int(text)
-        return Ticks(TICKS_MAX - number if reverse else number).datetime
+        ticks = Ticks(TICKS_MAX - number if reverse else number)
+        return TickTime.of(ticks) if ticks % 10 else ticks.datetime
 
     return FunctionCodec(datetime, write, parse, reverse, timed=True)
 

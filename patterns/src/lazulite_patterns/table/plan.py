@@ -1,16 +1,18 @@
 """A query as the service is asked it, and its class: what the service has to read."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 from enum import Enum
 from functools import reduce
 from operator import and_
 from typing import Any
 
+from lazulite_patterns.effects.tables import Stored
 from lazulite_patterns.entities.errors import EntityValueError
 from lazulite_patterns.entities.registry import schema_of
 from lazulite_patterns.entities.schema import TYPE, Schema
-from lazulite_patterns.filters import Compare, Filter, in_partition, in_range, literal_text
+from lazulite_patterns.filters import Compare, CompareTime, Filter, in_partition, in_range, literal_text
 from lazulite_patterns.table.bounds import Bound, bounds
 from lazulite_patterns.table.conditions import Condition, QueryError
 
@@ -32,10 +34,14 @@ class Plan:
     filter: Filter | None
     kind: Kind
     select: tuple[str, ...] = ()
+    accepts: Callable[[Stored], bool] | None = field(default=None, compare=False)
+    """What decides of a row that the service found; None accepts all."""
+    needed: tuple[str, ...] = ()
+    """The properties that `accepts` reads."""
 
     def selecting(self, names: tuple[str, ...]) -> "Plan":
         """Return the same query for some properties."""
-        return replace(self, select=names)
+        return replace(self, select=(*names, *(each for each in self.needed if each not in names)))
 
 
 Given = Condition | tuple[Condition, ...]
@@ -103,4 +109,5 @@ def _on_property(schema: Any, condition: Condition) -> Filter:
         literal_text(value)
     except ValueError as error:
         raise QueryError(f"{schema.cls.__name__}.{condition.field}: {error}") from error
-    return Compare(name, condition.operator, value)
+    kind = CompareTime if isinstance(value, datetime) else Compare
+    return kind(name, condition.operator, value)

@@ -32,7 +32,10 @@ class Items(NamedTuple, Generic[T]):
 def fetch(table: str, query: Plan, policy: Policy, top: int | None, go_on: Continuation | None) -> Protocol[Found]:
     """Read one page of the service, which may be short or empty."""
     effect = Page(table, query.filter, query.select, top, go_on)
-    return (yield from read(effect, (yield from begin(policy))))
+    found = yield from read(effect, (yield from begin(policy)))
+    if query.accepts is None:
+        return found
+    return found._replace(entities=tuple(filter(query.accepts, found.entities)))
 
 
 def check_size(size: int) -> None:
