@@ -177,3 +177,23 @@ def test_keys_are_checked() -> None:
 @given(st.lists(st.binary(max_size=5), max_size=4), st.lists(st.binary(max_size=5), max_size=4))
 def test_parts_are_framed_without_doubt(one: list[bytes], other: list[bytes]) -> None:
     assert (_framed(*one) == _framed(*other)) is (one == other)
+
+
+def test_a_value_is_bound_to_its_table() -> None:
+    one, other = CIPHER.of("One"), CIPHER.of("Other")
+    stored = one.encrypt(KEY, {"A": "secret"}, Kind.PUT)
+    assert one.decrypt(KEY, stored)["A"] == "secret"
+    assert CIPHER.of("one").decrypt(KEY, stored)["A"] == "secret", "the service ignores the case of a table's name"
+    with pytest.raises(Undecryptable):
+        other.decrypt(KEY, stored)
+    copied = Cipher(RING, ["A"], table="One").of("Restored")
+    assert copied.decrypt(KEY, stored)["A"] == "secret"
+
+
+def test_values_of_the_first_version_are_read_if_that_is_allowed() -> None:
+    ring = KeyRing({"2026": bytes(range(32))}, "2026")
+    place = EntityKey("Sales", "j\u00f6nes")
+    assert Cipher(ring, ["A"]).of("t").decrypt(place, {"A": OF_THIS_VERSION}) == {"A": "\u20ac 42"}
+    assert not Cipher(ring, ["A"]).of("t").is_current({"A": OF_THIS_VERSION})
+    with pytest.raises(Undecryptable, match="no table"):
+        Cipher(ring, ["A"], allow_unbound=False).of("t").decrypt(place, {"A": OF_THIS_VERSION})

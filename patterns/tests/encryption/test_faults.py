@@ -50,8 +50,8 @@ def test_every_fault_of_an_encrypted_update(on_service: Run, table_client: Table
 
 @pytest.mark.parametrize("old", [LEGACY, Cipher(KeyRing({"old": OLD}, "old"), ["email"])])
 def test_every_fault_of_a_migration(on_service: Run, table_client: TableClient, old: LegacyCipher | Cipher) -> None:
-    cipher = Cipher(RING, ["email"])
     name = table_client.table_name
+    cipher, old = Cipher(RING, ["email"]).of(name), old.of(name)
 
     def put(key: EntityKey, email: str) -> None:
         encrypted = old.encrypt(key, {"email": email}, Kind.PUT)

@@ -3,6 +3,7 @@
 import secrets
 from dataclasses import dataclass, replace
 from typing import Annotated
+from uuid import uuid4
 
 import pytest
 from azure.data.tables import TableClient, UpdateMode
@@ -158,7 +159,7 @@ def test_old_entities_are_migrated(table_client: TableClient) -> None:
 
 @pytest.mark.parametrize("old", [LEGACY, Cipher(KeyRing({"old": OLD}, "old"), ["email"])])
 def test_a_migration_that_ends_anywhere_is_begun_again(old: LegacyCipher | Cipher) -> None:
-    cipher = Cipher(RING, ["email"])
+    cipher, old = Cipher(RING, ["email"]).of("t"), old.of("t")
 
     def attempt(fault: FaultAt) -> None:
         simulation = Simulation()
@@ -198,3 +199,44 @@ async def test_asynchronous_tables_are_encrypted_alike(connection_string: str, t
         assert [each async for each in people.where(p.team == "Sales", p.email == ANN.email)] == [ANN]
     with pytest.raises(Undecryptable):
         EncryptedTable(table_client, Person, cipher=rotated).get(ANN)
+
+
+def test_a_ciphertext_of_another_table_is_rejected(connection_string: str, table_client: TableClient) -> None:
+    with TableClient.from_connection_string(connection_string, f"T{uuid4().hex}", retry_total=0) as other:
+        other.create_table()
+        for client, salary in ((table_client, 5), (other, 999)):
+            EncryptedTable(client, Person, cipher=CIPHER).put(replace(ANN, salary=salary))
+        stolen = other.get_entity("Sales", "Ann")["salary"]
+        other.delete_table()
+    moved = {"PartitionKey": "Sales", "RowKey": "Ann", "salary": stolen}
+    table_client.update_entity(moved, mode=UpdateMode.MERGE)
+    with pytest.raises(Undecryptable, match="salary"):
+        EncryptedTable(table_client, Person, cipher=CIPHER).get(ANN)
+
+
+def test_a_hit_of_a_blind_index_is_compared_when_it_is_decrypted(table_client: TableClient) -> None:
+    people = EncryptedTable(table_client, Person, cipher=CIPHER)
+    for each in (ANN, BOB):
+        people.insert(each)
+    blind = table_client.get_entity("Sales", "Bob")["email_Blind"]
+    foreign = {"PartitionKey": "Sales", "RowKey": "Ann", "email_Blind": blind}
+    table_client.update_entity(foreign, mode=UpdateMode.MERGE)
+    p = columns(Person)
+    query = people.where(p.team == "Sales", p.email == BOB.email)
+    assert list(query) == query.first(5) == [BOB]
+    assert query.count() == 1
+    assert query.exists()
+
+
+def test_a_value_with_a_blind_index_is_cleared(table_client: TableClient) -> None:
+    @entity()
+    @dataclass(frozen=True)
+    class Loner:
+        team: Annotated[str, Partition()]
+        name: Annotated[str, Row()]
+        email: str | None = None
+
+    people = EncryptedTable(table_client, Loner, cipher=Cipher(RING, ["email"], blind=["email"]))
+    people.insert(Loner("Sales", "Eve", "e@x"))
+    people.update(Loner("Sales", "Eve"), lambda each: replace(each, email=None))
+    assert "email_Blind" not in table_client.get_entity("Sales", "Eve")

@@ -1,7 +1,6 @@
 """Tables with encrypted properties, with an asynchronous client."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from types import UnionType
 from typing import TYPE_CHECKING, TypeVar, overload
 
@@ -13,7 +12,7 @@ from lazulite_patterns.aio.table import Table
 from lazulite_patterns.effects.ambient import Ambient
 from lazulite_patterns.effects.tables import Continuation
 from lazulite_patterns.encryption.ciphers import Ciphers
-from lazulite_patterns.encryption.session import blinded, encrypted, reencrypted
+from lazulite_patterns.encryption.session import confirmed, encrypted, reencrypted
 from lazulite_patterns.entities.bags import Bag
 from lazulite_patterns.indexes.index import Index
 from lazulite_patterns.outcomes.retries import Policy
@@ -82,7 +81,7 @@ class EncryptedTable(Table[E]):
             policy=policy,
             ambient=ambient,
         )
-        self.cipher = cipher
+        self.cipher = cipher.of(client.table_name)
         self._session = encrypted(self._session, cipher)
 
     def where(self, *conditions: Condition | tuple[Condition, ...], scan: bool = False) -> Query[E]:
@@ -92,8 +91,7 @@ class EncryptedTable(Table[E]):
             QueryError: it would be a table scan, or a condition cannot be asked.
         """
         query = super().where(*conditions, scan=scan)
-        if query.plan.filter is not None:
-            query.plan = replace(query.plan, filter=blinded(query.plan.filter, self.cipher))
+        query.plan = confirmed(query.plan, self.cipher)
         return query
 
 

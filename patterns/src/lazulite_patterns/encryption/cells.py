@@ -4,13 +4,15 @@ A stored property is Binary: `version ‖ type ‖ length and id of the key ‖ 
 
 - The key is HKDF-SHA256(master key, PartitionKey, RowKey): each row has its own.
 - The nonce is random, 12 bytes.
-- The associated data are everything before the nonce, PartitionKey, RowKey and the property's name. So a value that
-  was moved to another row or property, or whose type was changed, is rejected.
+- The associated data are everything before the nonce, the table, PartitionKey, RowKey and the property's name. So a
+  value that was moved to another table, row or property, or whose type was changed, is rejected. Version 1 lacks the
+  table; it is only read.
 
 A *blind index* of a property is another property, `<name>_Blind`: an HMAC of type and value. Rows with the same value
 have the same one, in any row; it tells that, and nothing else.
 """
 
+import copy
 import hmac
 import os
 from collections.abc import Iterable, Mapping
@@ -25,7 +27,7 @@ from lazulite_patterns.encryption.values import decoded, encoded
 from lazulite_patterns.entities.errors import EntityValueError
 
 BLIND = "_Blind"
-_VERSION = 1
+_VERSION, _UNBOUND = 2, 1
 _NONCE_BYTES, _TAG_BYTES, _BLIND_BYTES = 12, 16, 16
 
 
@@ -33,7 +35,14 @@ class Cipher:
     """Encrypts properties in the own format."""
 
     def __init__(
-        self, keys: KeyRing, names: Iterable[str], *, blind: Iterable[str] = (), allow_plain: bool = False
+        self,
+        keys: KeyRing,
+        names: Iterable[str],
+        *,
+        blind: Iterable[str] = (),
+        allow_plain: bool = False,
+        table: str | None = None,
+        allow_unbound: bool = True,
     ) -> None:
         """Take keys and names.
 
@@ -43,11 +52,17 @@ class Cipher:
             blind: those of them that are found by their values, too.
             allow_plain: whether a property that is not encrypted may be read, as before a table is encrypted. Then a
                 program that can write the table can replace values.
+            table: the table that values are bound to; None for the one that has them. A copy of a table with another
+                name needs that of the original.
+            allow_unbound: whether values of version 1 may be read, which are bound to no table. After `reencrypt`
+                there are none.
         """
         self.keys = keys
         self._names = frozenset(names)
         self._blind = frozenset(blind)
         self._allow_plain = allow_plain
+        self._table = table
+        self._allow_unbound = allow_unbound
         if not self._blind <= self._names:
             raise ValueError(f"{min(self._blind - self._names)} is not encrypted")
         if self._blind and keys.blind is None:
@@ -58,9 +73,19 @@ class Cipher:
         """The names of the properties that are encrypted."""
         return self._names
 
-    def encrypt(self, key: EntityKey, properties: Properties, kind: Kind) -> dict[str, object]:  # noqa: ARG002
+    def of(self, table: str) -> "Cipher":
+        """Return a cipher whose values are bound to a table, unless it was bound to one."""
+        if self._table is not None:
+            return self
+        bound = copy.copy(self)
+        bound._table = table
+        return bound
+
+    def encrypt(self, key: EntityKey, properties: Properties, kind: Kind) -> dict[str, object]:
         """Return the properties of a write as they are stored; a merge may have some of them."""
-        stored = dict(properties)
+        whole = kind not in {Kind.MERGE, Kind.PUT_MERGE}
+        dropped = {name + BLIND for name in self._blind} if whole else set[str]()  # A replacement writes them again.
+        stored = {name: value for name, value in properties.items() if name not in dropped}
         for name in self._names & properties.keys():
             if (value := properties[name]) is not None:
                 stored[name] = self._sealed(key, name, value)
@@ -105,7 +130,7 @@ class Cipher:
         code, octets = encoded(value)
         head, nonce = self._head(code), os.urandom(_NONCE_BYTES)
         own = self.keys.derived(self.keys.current, _purpose(key))
-        return head + nonce + AESGCM(own).encrypt(nonce, octets, _place(head, key, name))
+        return head + nonce + AESGCM(own).encrypt(nonce, octets, _place(head, self._table or "", key, name))
 
     def _opened(self, key: EntityKey, name: str, stored: object) -> object:
         found = _parsed(stored) if isinstance(stored, bytes) else None
@@ -114,9 +139,11 @@ class Cipher:
                 return stored
             raise Undecryptable(f"{key}.{name} is not encrypted")
         key_id, head, nonce, sealed = found
+        if head[0] == _UNBOUND and not self._allow_unbound:
+            raise Undecryptable(f"{key}.{name} is bound to no table")
         own = self.keys.derived(key_id, _purpose(key))
         try:
-            octets = AESGCM(own).decrypt(nonce, sealed, _place(head, key, name))
+            octets = AESGCM(own).decrypt(nonce, sealed, _place(head, self._table or "", key, name))
         except InvalidTag as error:
             raise Undecryptable(f"{key}.{name} was changed, moved, or encrypted with another key") from error
         return decoded(head[1], octets)
@@ -124,7 +151,7 @@ class Cipher:
 
 def _parsed(stored: bytes) -> tuple[str, bytes, bytes, bytes] | None:
     """Return the id of the key, what is before the nonce, the nonce, and the rest; None if it is another format."""
-    if len(stored) < 3 or stored[0] != _VERSION:
+    if len(stored) < 3 or stored[0] not in {_VERSION, _UNBOUND}:
         return None
     end = 3 + stored[2]
     if len(stored) < end + _NONCE_BYTES + _TAG_BYTES:
@@ -145,5 +172,6 @@ def _purpose(key: EntityKey) -> bytes:
     return _framed(b"lazulite-patterns property", key.partition_key.encode(), key.row_key.encode())
 
 
-def _place(head: bytes, key: EntityKey, name: str) -> bytes:
-    return _framed(head, key.partition_key.encode(), key.row_key.encode(), name.encode())
+def _place(head: bytes, table: str, key: EntityKey, name: str) -> bytes:
+    bound = [] if head[0] == _UNBOUND else [table.lower().encode()]
+    return _framed(head, *bound, key.partition_key.encode(), key.row_key.encode(), name.encode())

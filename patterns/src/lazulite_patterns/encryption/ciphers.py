@@ -13,6 +13,9 @@ class Ciphers(Protocol):
     def names(self) -> frozenset[str]:
         """The names of the properties that are encrypted, as the table has them."""
 
+    def of(self, table: str) -> "Ciphers":
+        """Return what encrypts the properties of a table."""
+
     def encrypt(self, key: EntityKey, properties: Properties, kind: Kind) -> dict[str, object]:
         """Return the properties of a write as they are stored.
 

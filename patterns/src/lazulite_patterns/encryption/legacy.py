@@ -94,6 +94,10 @@ class LegacyCipher:
         self._names = frozenset(names)
         self.allow_plain = allow_plain
 
+    def of(self, table: str) -> "LegacyCipher":  # noqa: ARG002
+        """Return the cipher: the format binds no value to a table."""
+        return self
+
     @property
     def names(self) -> frozenset[str]:
         """The names of the properties that are encrypted."""

@@ -21,6 +21,7 @@ from lazulite_patterns.outcomes.verdict import Planned
 from lazulite_patterns.outcomes.writes import ALONE, Joined, Written, write
 from lazulite_patterns.table.conditions import QueryError
 from lazulite_patterns.table.indexed import IndexedSession
+from lazulite_patterns.table.plan import Plan
 from lazulite_patterns.table.session import Session
 
 E = TypeVar("E")
@@ -71,6 +72,7 @@ def encrypted(session: Session[E], cipher: Ciphers) -> EncryptedSession[E]:
     Raises:
         SchemaError: an index would show the values of an encrypted property, or no class has a property to encrypt.
     """
+    cipher = cipher.of(session.name)
     if absent := session.kinds.absent(cipher.names):
         raise SchemaError(f"{min(absent)}: no class of the table has such a property, so nothing would be encrypted")
     if not isinstance(session, IndexedSession):
@@ -105,6 +107,35 @@ def blinded(condition: Filter, cipher: Ciphers) -> Filter:
     return Compare(name, "eq", value)
 
 
+def confirmed(query: Plan, cipher: Ciphers) -> Plan:
+    """Return a query as `blinded` does, whose hits are compared again when they are decrypted.
+
+    A blind index says what another program wrote, not what the value is.
+
+    Raises:
+        QueryError: as `blinded` does.
+    """
+    if query.filter is None:
+        return query
+    wanted = {each.name: cipher.blind(each.name, each.value) for each in _encrypted_parts(query.filter, cipher)}
+    found = replace(query, filter=blinded(query.filter, cipher))
+    if not wanted:
+        return found
+
+    def accepts(row: Stored) -> bool:
+        given = {name: row.properties[name] for name in wanted if name in row.properties}
+        plain = cipher.decrypt(row.key, given)
+        return all(name in plain and cipher.blind(name, plain[name]) == blind for name, blind in wanted.items())
+
+    return replace(found, accepts=accepts, needed=("PartitionKey", "RowKey", *wanted))
+
+
+def _encrypted_parts(condition: Filter, cipher: Ciphers) -> list[Compare]:
+    if isinstance(condition, Both):
+        return _encrypted_parts(condition.left, cipher) + _encrypted_parts(condition.right, cipher)
+    return [condition] if isinstance(condition, Compare) and condition.name in cipher.names else []
+
+
 class Reencrypted(NamedTuple):
     """What became of a page of rows, and where the next one begins; None after the last one.
 
@@ -122,6 +153,7 @@ def reencrypted(
     table: str, old: Ciphers, new: Ciphers, policy: Policy, go_on: Continuation | None
 ) -> Protocol[Reencrypted]:
     """Encrypt the rows of a page anew, but for rows that are as the new cipher writes them."""
+    old, new = old.of(table), new.of(table)
     page = yield from read(Page(table, continuation=go_on), (yield from begin(policy)))
     protocols = tuple(_row(table, each, old, new, policy) for each in page.entities)
     found = (yield from perform(Together(protocols))) if protocols else []
