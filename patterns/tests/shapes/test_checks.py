@@ -94,6 +94,7 @@ def test_every_fault_of_a_repair_counts_once(table_client: TableClient, there: b
             driver(table_client, fault).run(protocol.absorb(row))
         except Crash:
             series = Series(table_client, 2, int, shards=2)
+            series.add(KEY, 0, 0)  # Without a shard, the row may be a series without shards.
             list(audit(series, repair=True, grace_seconds=-1))
         assert driver(table_client, NoFailpoints()).run(protocol.get(KEY)) == [5, 3 if there else 0]
 
@@ -117,3 +118,12 @@ def test_a_repair_without_its_delete_would_count_twice(table_client: TableClient
     for _ in range(2):
         driver(table_client, NoDelete()).run(protocol.absorb(row))
     assert driver(table_client, NoFailpoints()).run(protocol.get(KEY)) != [5, 0]
+
+
+def test_a_series_without_shards_stays_beside_one_with_shards(table_client: TableClient) -> None:
+    plain, busy = Series(table_client, 24, int), Series(table_client, 24, int, shards=8)
+    plain.add(KEY, 9, 20)
+    busy.add(EntityKey("everyone", "2014-07-31"), 9, 1)
+    (found,) = audit(busy, repair=True, grace_seconds=-1)
+    assert (found.kind, found.repaired, found.proposal) == (NOT_COUNTED, False, "")
+    assert plain.get(KEY) is not None

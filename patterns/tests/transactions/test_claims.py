@@ -169,6 +169,21 @@ def test_an_upload_that_is_rejected_leaves_no_message() -> None:
     assert simulation.world.messages("q") == []
 
 
+def test_an_upload_that_was_sent_twice_keeps_its_message() -> None:
+    """The transport sent the blob again after a lost answer: the service says that it is there."""
+
+    class Twice:
+        def before(self, effect: Effect[object]) -> None:
+            if isinstance(effect, BlobPut):
+                simulation.world, _ = simulation.world.perform(effect, 0)
+
+        def after(self, effect: Effect[object]) -> None: ...
+
+    simulation, own = Simulation(failpoints=Twice()), work(fail)
+    simulation.run(own.start(own.tasks["call"], LARGE))
+    assert len(simulation.world.messages("q")) == 1
+
+
 def test_an_upload_after_the_deadline_is_not_taken_for_a_start() -> None:
     class Slow:
         def before(self, effect: Effect[object]) -> None:

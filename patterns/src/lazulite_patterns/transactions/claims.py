@@ -32,7 +32,7 @@ from lazulite_patterns.transactions.letters import (
     MessageTooLargeError,
 )
 
-_EXISTS = 409
+_EXISTS = (409, "BlobAlreadyExists")
 
 
 @dataclass(frozen=True)
@@ -75,19 +75,17 @@ class Claims:
             OutcomeUnknown: it may be there, or it is there so late that a worker may have removed the message.
         """
         data = letter.json.encode("ascii")
-        unsure = False
         while True:
             try:
                 yield from attempts.perform(BlobPut(self.container, name, data, content_type="application/json"))
                 break
             except ResultUnknown as unknown:
-                unsure = True
                 if not (yield from attempts.wait(unknown)):
                     raise OutcomeUnknown(str(unknown)) from unknown
             except Rejected as rejected:
-                if not (unsure and rejected.status == _EXISTS):
+                if (rejected.status, rejected.code) != _EXISTS:
                     raise
-                break
+                break  # The name is never used again: an earlier request of this upload was done.
         if (yield from attempts.expired()):
             raise OutcomeUnknown(f"task {letter.task}: the blob was uploaded after the deadline")
 

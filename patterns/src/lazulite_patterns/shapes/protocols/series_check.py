@@ -1,7 +1,8 @@
 """What an audit finds in series: slots that are no numbers, and rows that reads do not count.
 
 A series of one row that gets shards later keeps its numbers in a row without a shard's number. Reads of shards do not
-count it. The repair adds its numbers to the first shard and deletes it, in one transaction.
+count it. The repair adds its numbers to the first shard and deletes it, in one transaction. A row of which no shard is
+there may be a series without shards, in the same table: it is not repaired.
 """
 
 import re
@@ -13,7 +14,7 @@ from typing import Any
 from azure.data.tables import EntityProperty
 
 from lazulite_patterns.audit.finding import Finding
-from lazulite_patterns.effects.effect import Protocol, immediately
+from lazulite_patterns.effects.effect import Protocol
 from lazulite_patterns.effects.tables import Stored
 from lazulite_patterns.outcomes.errors import Conflict
 from lazulite_patterns.outcomes.grace import age_seconds
@@ -49,12 +50,15 @@ class SeriesCheck:
         if beyond:
             findings.append(Finding(BEYOND, table, row.key, age, detail=", ".join(beyond)))
         if slots and self.protocol.shards > 1 and not _SHARD.fullmatch(row.key.row_key):
-            found = Finding(NOT_COUNTED, table, row.key, age)
-            if not findings:
+            found = Finding(NOT_COUNTED, table, row.key, age, detail="no shards: this may be a series without them")
+            sharded = yield from self.protocol.get(row.key)
+            if sharded is not None:
+                found = replace(found, detail="")
+            if sharded is not None and not findings:
                 proposal = "add its numbers to the first shard, and delete it"
                 found = replace(found.waiting(age), proposal=proposal, repair=lambda policy: self._counted(row, policy))
             findings.append(found)
-        return immediately(findings)
+        return findings
 
     def _is_number(self, value: object) -> bool:
         plain = value.value if isinstance(value, EntityProperty) else value
