@@ -63,6 +63,7 @@ def auditor(kind: type[IndexCheck], grace: float, container: str) -> Callable[[]
     index: Any = SimpleNamespace(
         index=Listing("name", "Name", place="table"),
         source=BlobLists("names", container) if container else "names",
+        entry=lambda *_: None,
         has=lambda _: True,
         at=lambda key: Entry("names", key, listed=True, container=container),
     )

@@ -92,7 +92,11 @@ class Writer(PointerIndex):
 
 
 INDEX: Any = SimpleNamespace(
-    index=None, source="mails", has=lambda _: True, at=lambda key: Entry("mails", key, unique=True)
+    index=None,
+    source="mails",
+    entry=lambda *_: None,
+    has=lambda _: True,
+    at=lambda key: Entry("mails", key, unique=True),
 )
 
 

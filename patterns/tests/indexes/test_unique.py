@@ -206,3 +206,50 @@ def test_a_delete_is_of_the_row_that_was_read() -> None:
     simulation.ambient.failpoints = FaultAt(2, Fault.RIVAL, rival)
     simulation.run(index.change(ANN, change))
     assert seen == ["a", "z"]
+
+
+def two_values(properties: Properties) -> frozenset[Entry]:
+    return frozenset(entry(properties[name]) for name in ("Mail", "Name") if name in properties)
+
+
+class Grasping(Modelled):
+    """Gives back a claim whatever became of it."""
+
+    def _release(self, claims: list[tuple[Entry, str]]) -> Protocol[None]:
+        for place, _ in claims:
+            with suppress(Rejected):
+                yield from perform(Write(place.table, Operation(Kind.DELETE, place.key)))
+
+
+def registering(kind: type[PointerIndex], key: EntityKey, mail: str, name: str) -> Callable[[], Protocol[object]]:
+    return lambda: kind("t", two_values, UNMARKED).change(key, lambda _: {"Mail": mail, "Name": name}, 2)
+
+
+def both_unique(world: World) -> None:
+    values = [
+        value for stored in world.entities("t") for value in (stored.properties["Mail"], stored.properties["Name"])
+    ]
+    assert len(set(values)) == len(values), "two entities have one value"
+    for stored in world.entities("t"):
+        for name in ("Mail", "Name"):
+            pointer = world.entity("mails", entry(stored.properties[name]).key)
+            assert pointer is not None, "a value has no entry"
+            assert stored.key in targets(pointer), "a value has the entry of another entity"
+
+
+def registrations(kind: type[PointerIndex]) -> list[Callable[[], Protocol[object]]]:
+    return [
+        registering(kind, BOB, "b", "z"),
+        registering(kind, ANN, "a", "z"),
+        registering(kind, ANN, "a", "y"),
+    ]
+
+
+def test_a_claim_that_is_given_back_is_of_no_other_writer() -> None:
+    explored = explore(Timed(), registrations(Modelled), both_unique, faults=Faults(crashes=1, losses=1))
+    assert explored.complete
+
+
+def test_a_claim_is_given_back_by_its_etag() -> None:
+    with pytest.raises(InvariantError):
+        explore(Timed(), registrations(Grasping), both_unique)

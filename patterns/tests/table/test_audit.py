@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Annotated
 from uuid import uuid4
 
@@ -15,9 +15,10 @@ from lazulite_patterns.aio.audit import audit as audit_async
 from lazulite_patterns.aio.table import Table as AsyncTable
 from lazulite_patterns.audit.finding import Finding
 from lazulite_patterns.audit.run import audit
+from lazulite_patterns.effects import ambient as ambient_module
 from lazulite_patterns.effects.ambient import Ambient
-from lazulite_patterns.entities import Partition, Row, entity
-from lazulite_patterns.indexes import Index
+from lazulite_patterns.entities import EntityValueError, Partition, Row, entity
+from lazulite_patterns.indexes import Busy, Index
 from lazulite_patterns.indexes import check as kinds
 from lazulite_patterns.keys import integer
 from lazulite_patterns.table.check import UNREADABLE
@@ -125,3 +126,38 @@ async def test_asynchronous_programs_audit_too(
         for _ in range(2):
             assert [each async for each in audit_async(many, repair=True)]
         assert counted([each async for each in audit_async(many)]) == Counter({kinds.TWICE: 1, UNREADABLE: 1})
+
+
+def test_a_value_that_no_entry_can_have_is_a_finding(table_client: TableClient, ages: TableClient) -> None:
+    """Another program wrote it; writes that take it away are done, writes that would add it are rejected."""
+    staff = table(table_client, ages)
+    for each in PEOPLE[:2]:
+        staff.insert(each)
+    table_client.update_entity({"PartitionKey": "IT", "RowKey": "0000", "email": "line1\nline2"})
+    found = [each for each in audit(staff, repair=True) if each.kind == kinds.NO_PLACE]
+    assert [(each.key.row_key, each.repaired) for each in found] == [("0000", False)]
+    with pytest.raises(EntityValueError, match="email"):
+        staff.merge(PEOPLE[1], email="a\nb")
+    staff.update(PEOPLE[0], lambda each: replace(each, email="good"))
+    assert [each.id for each in staff.by("email", "good")] == [0]
+    table_client.update_entity({"PartitionKey": "IT", "RowKey": "0000", "email": "line1\nline2"})
+    assert staff.delete(PEOPLE[0])
+
+
+def test_ages_are_by_the_clock_of_the_service(table_client: TableClient, ages: TableClient) -> None:
+    """A host whose clock is an hour ahead does not take a new entry for an old one."""
+
+    class Ahead(datetime):
+        @classmethod
+        def now(cls, tz: tzinfo | None = None) -> datetime:  # type: ignore[override] # a plain time is enough
+            return datetime.now(tz) + timedelta(hours=1)
+
+    staff = table(table_client, ages)
+    staff.insert(PEOPLE[0])
+    table_client.delete_entity("IT", "0000")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ambient_module, "datetime", Ahead)
+        found = list(audit(staff, repair=True))
+        with pytest.raises(Busy):
+            staff.insert(replace(PEOPLE[1], email=PEOPLE[0].email))
+    assert [each.repaired for each in found] == [False] * 3

@@ -385,3 +385,14 @@ def test_one_of_eight_writers_at_a_time_gets_a_value(staff: Table[Person]) -> No
     assert won.count(True) == 1
     assert [each.id for each in staff.by("email", "one@contoso.com")] == [won.index(True)]
     assert staff.where(scan=True).count() == 1
+
+
+def test_a_claim_is_given_back_if_another_unique_value_is_taken(table_client: TableClient, ages: TableClient) -> None:
+    """A person whose user name is taken keeps the own email for the next try, with other keys."""
+    declared = [Index("email", "email", unique=True), Index("last", "last", unique=True)]
+    staff = Table(table_client, Person, indexes=declared)
+    staff.insert(ANN)
+    with pytest.raises(NotUnique):
+        staff.insert(replace(CAT, id=8, last=ANN.last))
+    staff.insert(replace(CAT, id=9, last="free"))
+    assert [each.id for each in staff.by("email", CAT.email)] == [9]

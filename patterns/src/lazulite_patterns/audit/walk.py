@@ -11,9 +11,12 @@ from lazulite_patterns.audit.source import Source, name_of, source_of
 from lazulite_patterns.effects.ambient import Together, UtcNow
 from lazulite_patterns.effects.effect import Protocol, perform
 from lazulite_patterns.effects.tables import Continuation, Stored
-from lazulite_patterns.outcomes.grace import GRACE_SECONDS
+from lazulite_patterns.entities.errors import EntityFormatError, EntityValueError
+from lazulite_patterns.keys.characters import KeyFormatError, KeyValueError
+from lazulite_patterns.outcomes.grace import GRACE_SECONDS, age_seconds
 from lazulite_patterns.outcomes.retries import Policy
 
+FOREIGN = "row that cannot be examined"
 _LOOKS_MAX = 5
 """A row that changes at each look is examined by a later run."""
 
@@ -88,15 +91,20 @@ class Walk:
         """Examine a row of a table or another place, confirm what is found, and repair it if that is wanted."""
         source = source_of(place)
         for _ in range(_LOOKS_MAX):
-            findings = yield from check.examine(source.name, row, now)
+            try:
+                findings = yield from check.examine(source.name, row, now)
+            except (EntityFormatError, EntityValueError, KeyFormatError, KeyValueError) as error:
+                findings = [Finding(FOREIGN, source.name, row.key, age_seconds(row, now), detail=str(error))]
             if not findings:
                 return []
             now = yield from perform(UtcNow())
             again = yield from source.row(row.key, self.policy)
             if again is None:
                 return []
-            if again.etag == row.etag:
+            if again.etag == row.etag and (row.date is not None or again.date is None):
                 return (yield from self._repaired(findings))
+            # A row of a page has no service's time: ages are those by the host's clock, so it is examined again.
+            now = now if again.date is None else (yield from perform(UtcNow(again.date)))
             row = again
         return []
 

@@ -21,7 +21,10 @@ class Now(Effect[float]):
 
 @dataclass(frozen=True)
 class UtcNow(Effect[datetime]):
-    """The time of the day in UTC, which is compared to times of the service."""
+    """The time in UTC: the service's, if an answer had it and the clock was not replaced; else the host's."""
+
+    service: datetime | None = None
+    """The `Date` of an answer."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +77,7 @@ class Ambient:
         if isinstance(effect, Now):
             return self.clock()
         if isinstance(effect, UtcNow):
-            return self.utc_now()
+            return effect.service if effect.service and self.utc_now is utc_now else self.utc_now()
         if isinstance(effect, Draw):
             return self.draw()
         if isinstance(effect, NewId):

@@ -11,7 +11,7 @@ from lazulite_patterns.effects.tables import EntityKey, Kind, Operation, Read, S
 from lazulite_patterns.entities.errors import EntityFormatError
 from lazulite_patterns.indexes import lists
 from lazulite_patterns.indexes.entries import PENDING, Entry, contents, copied, intents, pointing_to, target, targets
-from lazulite_patterns.indexes.index import BoundIndex, Listing
+from lazulite_patterns.indexes.index import BoundIndex, Listing, obstacle
 from lazulite_patterns.indexes.pointers import PointerIndex
 from lazulite_patterns.outcomes.grace import GRACE_SECONDS, age_seconds
 from lazulite_patterns.outcomes.retries import begin, read
@@ -22,6 +22,7 @@ NO_ENTITY = "index entry of an absent entity"
 NO_FIT = "index entry that does not fit its entity"
 NO_FIT_LISTED = "list with entities that do not fit"
 NO_ENTRY = "entity without an index entry"
+NO_PLACE = "entity with a value that no index entry can have"
 TAKEN = "entity without its unique index entry"
 TWICE = "two entities with a unique value"
 OLD_MARK = "index entry with a mark and no copies"
@@ -51,7 +52,11 @@ class IndexCheck:
                 return (yield from look(index.at(row.key), table, row, now))
         if table != self.pointers.table:
             return []
-        findings = []
+        findings = [
+            Finding(NO_PLACE, table, row.key, age_seconds(row, now), detail=found)
+            for index in self.indexes
+            if (found := obstacle(index, row.key, row.properties))
+        ]
         for entry in sorted(self.pointers.entries(row.properties)):
             if entry.eventual and age_seconds(row, now) <= GRACE_SECONDS:
                 continue  # A worker writes it.

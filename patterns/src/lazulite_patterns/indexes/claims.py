@@ -80,7 +80,7 @@ class Claims:
 
     def put(self, entry: Entry, key: EntityKey) -> Protocol[None]:
         """Put an entry of an entity, even if it is there."""
-        return self._put(entry, key)
+        yield from self._put(entry, key)
 
     def clean(self, left: list[tuple[Entry, Stored]]) -> Protocol[None]:
         """Delete entries If-Match the ETags that were read."""
@@ -102,23 +102,23 @@ class Claims:
                 found.append((entry, stored))
         return found
 
-    def _put(self, entry: Entry, key: EntityKey, intent: Properties = NO_INTENT) -> Protocol[None]:
-        """Write an entry in another partition."""
+    def _put(self, entry: Entry, key: EntityKey, intent: Properties = NO_INTENT) -> Protocol[str | None]:
+        """Write an entry in another partition; return the ETag of a unique one if it was absent."""
         if entry.listed:
             yield from lists.put(entry, key, self.policy, intent=intent)
-            return
+            return None
         while True:
             try:
-                yield from write(entry.table, [claim(entry, key, intent)], self.policy)
+                written = yield from write(entry.table, [claim(entry, key, intent)], self.policy)
             except Exists:
                 pointer = yield from self._read(entry)
                 if pointer is None:
                     continue
                 yield from self._must_be_free(entry, key, pointer)
                 if (yield from self._taken(entry, key, pointer, intent)):
-                    return
+                    return None
             else:
-                return
+                return written.etags[0] if entry.unique else None
 
     def _pass(self, entry: Entry, giver: EntityKey, taker: EntityKey, birth: str = "") -> Protocol[str]:
         """Let an entry in another partition name both entities of a commit; return its ETag, empty if unknown.
@@ -192,11 +192,11 @@ class Claims:
 
     def _removable(self, pointer: Stored, birth: str) -> Protocol[bool]:
         """Tell whether no insert that has put an entry may still arrive, but that of the birth, which was done."""
-        return removable(pointer, birth, (yield from perform(UtcNow())))
+        return removable(pointer, birth, (yield from perform(UtcNow(pointer.date))))
 
     def _abandoned(self, pointer: Stored) -> Protocol[bool]:
         """Tell whether the writer of an entry cannot commit any more."""
-        return age_seconds(pointer, (yield from perform(UtcNow()))) > GRACE_SECONDS
+        return age_seconds(pointer, (yield from perform(UtcNow(pointer.date)))) > GRACE_SECONDS
 
     def _joining(
         self, entry: Entry, key: EntityKey, properties: Properties, giver: EntityKey | None = None
@@ -218,6 +218,14 @@ class Claims:
                     yield from self._put(entry, key)
                 except Conflict:
                     continue
+
+    def _release(self, claims: list[tuple[Entry, str]]) -> Protocol[None]:
+        """Delete unique entries that were claimed for a commit which is not sent, If-Match the ETags of the claims."""
+        for entry, etag in claims:
+            try:
+                yield from write(entry.table, [Planned(Operation(Kind.DELETE, entry.key, etag=etag))], self.policy)
+            except (Conflict, OutcomeUnknown):
+                continue
 
     def _clean(self, left: list[tuple[Entry, Stored]]) -> Protocol[None]:
         for entry, stored in left:

@@ -62,7 +62,7 @@ def settle(marked: Mark, properties: Properties | None, policy: Policy) -> Proto
         found = yield from read(Read(entry.table, entry.key), (yield from begin(policy)))
         if found is None or found.etag != marked.etag:
             return
-        if not removable(found, marked.birth, (yield from perform(UtcNow()))):
+        if not removable(found, marked.birth, (yield from perform(UtcNow(found.date)))):
             return  # The mark stays: an insert that arrives later may have other values.
         operation = Operation(Kind.DELETE, entry.key, etag=marked.etag)
     else:

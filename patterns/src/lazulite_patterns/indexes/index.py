@@ -292,8 +292,19 @@ def _component(index: Index, schema: Schema[Any], name: str, given: object) -> o
 
 
 def entry_or_none(index: BoundIndex, key: EntityKey, properties: Properties) -> Entry | None:
-    """Return the entry of a row; None if the row is of another class."""
+    """Return the entry of a row; None if the row is of another class, or has a value that no entry can have."""
     try:
         return index.entry(key, properties)
-    except (EntityFormatError, KeyFormatError):
+    except (EntityFormatError, EntityValueError, KeyFormatError):
         return None
+
+
+def obstacle(index: BoundIndex, key: EntityKey, properties: Properties) -> str:
+    """Return why a row of the class has no entry, though none of its fields is None; empty if that is not so."""
+    try:
+        index.entry(key, properties)
+    except EntityValueError as error:
+        return str(error)
+    except (EntityFormatError, KeyFormatError):
+        return ""
+    return ""

@@ -42,6 +42,8 @@ from lazulite_patterns.outcomes.writes import ALONE, Identity, Joined, Written, 
 
 _Passing = tuple[Entry, EntityKey, str]
 """An entry that passes, its entity after the commit, and its ETag."""
+_AGAIN = "_again"
+"""The end of the name of an intent before a request that may not be the first one."""
 _NO_LIVES: Mapping[EntityKey, Life] = {}
 Change = Callable[[Stored | None], Properties | None]
 """The new properties of an entity from the row that is there; None to delete it, or to leave it absent."""
@@ -195,17 +197,23 @@ class PointerIndex(Claims):
             passes: gets the passes that are to be settled after the commit.
         """
         inside = []
-        for entry, key in gained:
-            if self._inside(entry, key):
-                inside.append((yield from self._joining(entry, key, after[key] or {})))
-            else:
-                yield from self._put(entry, key, lives[key].intent)
-        for entry, giver, taker in entries.passed:
-            if self._inside(entry, taker):
-                inside.append((yield from self._joining(entry, taker, after[taker] or {}, giver)))
-            else:
-                etag = yield from self._pass(entry, giver, taker, lives[giver].birth)
-                passes.append((entry, taker, etag))
+        claims: list[tuple[Entry, str]] = []
+        try:
+            for entry, key in gained:
+                if self._inside(entry, key):
+                    inside.append((yield from self._joining(entry, key, after[key] or {})))
+                elif etag := (yield from self._put(entry, key, lives[key].intent)):
+                    claims.append((entry, etag))
+            for entry, giver, taker in entries.passed:
+                if self._inside(entry, taker):
+                    inside.append((yield from self._joining(entry, taker, after[taker] or {}, giver)))
+                else:
+                    etag = yield from self._pass(entry, giver, taker, lives[giver].birth)
+                    passes.append((entry, taker, etag))
+        except (NotUnique, Busy):
+            if not any(_AGAIN in name for life in lives.values() for name in life.intent):
+                yield from self._release(claims)  # No request was sent that needs them.
+            raise
         inside += [
             Planned(Operation(Kind.PUT, entry.key, contents(entry, key, after[key] or {})))
             for entry, key in entries.rewritten
@@ -240,7 +248,7 @@ class PointerIndex(Claims):
         """Return the lives of the entities of a commit. Of two inserts with one id, no one knows which was done."""
         intended = NO_INTENT
         if own is not None and any(each.base is None for each in changes):
-            name = f"{own.operation_id}_again" if own.unsure else own.operation_id
+            name = own.operation_id + _AGAIN if own.unsure else own.operation_id
             intended = intent(name, (yield from perform(UtcNow())))
         return {each.key: Life(intent=intended) if each.base is None else Life(each.birth) for each in changes}
 

@@ -14,7 +14,7 @@ from lazulite_patterns.entities.registry import Schemas
 from lazulite_patterns.filters import Filter
 from lazulite_patterns.indexes.check import IndexCheck
 from lazulite_patterns.indexes.entries import ENTRY, Entry, outside
-from lazulite_patterns.indexes.index import BoundIndex, Index, Place, bound, entry_or_none
+from lazulite_patterns.indexes.index import BoundIndex, Index, Place, bound, entry_or_none, obstacle
 from lazulite_patterns.indexes.lookup import Copies, Hits, copies, hits
 from lazulite_patterns.indexes.pointers import Change, PointerIndex
 from lazulite_patterns.outcomes.errors import Absent, Conflict, Exists
@@ -103,11 +103,20 @@ class IndexedSession(Session[E]):
             if base is None:
                 return operation.properties
             merged = {**base.properties, **operation.properties} if operation.kind is Kind.MERGE else None
+            for index in self.indexes:
+                if merged is not None and index.properties & operation.properties.keys():
+                    self._check_entry(index, operation.key, merged)
             born = {name: value for name, value in base.properties.items() if name == BIRTH}
             replaced = Operation(Kind.REPLACE, operation.key, {**(merged or operation.properties), **born})
             return self.fitting(Planned(replaced, Ring.of(base.properties))).operation.properties
 
         return change
+
+    @staticmethod
+    def _check_entry(index: BoundIndex, key: EntityKey, properties: Properties) -> None:
+        """Reject a value that no entry can have; a row of another class has no entry."""
+        if found := obstacle(index, key, properties):
+            raise EntityValueError(found)
 
     def _concerned(self, planned: Planned) -> bool:
         """Whether a write may change entries: all do, but merges of other properties."""
