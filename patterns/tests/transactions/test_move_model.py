@@ -314,3 +314,40 @@ def test_each_rule_of_a_repair_is_needed(
 ) -> None:
     with pytest.raises(InvariantError):
         audited(check, processes)
+
+
+def renamed(bag: Bag) -> Bag:
+    """Return an entity whose key depends on what a writer changes."""
+    return Bag({**bag, "PartitionKey": "p", "RowKey": f"jones {bag['Version']}"})
+
+
+class Littering(Move[Bag]):
+    """Leaves its copies with other keys."""
+
+    def _discard(self, place: EntityKey, etag: str) -> Protocol[None]:
+        return
+        yield
+
+
+def copied_once(kind: Callable[..., Move[Bag]]) -> int:
+    """Explore a worker and a writer that changes the key of the copy; no copy of another version is left."""
+    move = kind("archive", source=Tables("source"), target=Tables("target"), convert=renamed)
+    ends = 0
+
+    def seen(world: World) -> None:
+        nonlocal ends
+        latest, copies = world.entity(*LATEST), world.entities("target")
+        assert latest is not None
+        if world.entity("source", KEY) is None:
+            ends += 1
+            assert [each.properties["Version"] for each in copies] == [latest.properties["Version"]]
+
+    processes = [lambda: Work("tasks", "poison", {"archive": move}).once(30), writer]
+    explore(start(there=False), processes, seen, faults=Faults())
+    return ends
+
+
+def test_a_key_that_changes_during_the_move_leaves_no_copy() -> None:
+    assert copied_once(Move) > 3
+    with pytest.raises(InvariantError):
+        copied_once(Littering)

@@ -127,11 +127,16 @@ class Move(Task[E | EntityKey]):
             OutcomeUnknown: the result of a write is not known. The next delivery finds out.
         """
         key = _key(letter)
+        before: tuple[EntityKey, str] | None = None
         for _ in range(_ATTEMPTS):
             if (seen := (yield from self._seen(key, letter.id))) is None:
                 return
+            place = key_of(seen.copy)
+            if before is not None and before[0] != place:
+                yield from self._discard(*before)
             try:
-                yield from self._put(seen)
+                etag = yield from self._put(seen)
+                before = (place, etag) if etag else None
                 yield from self._delete(seen.source)
             except (NotUnique, Busy):
                 raise
@@ -175,13 +180,26 @@ class Move(Task[E | EntityKey]):
             return {name: value for name, value in source.properties.items() if name not in {RING, BIRTH}}
         return self._target.encode(self._convert(self._source.decode(source)))
 
-    def _put(self, seen: Seen) -> Protocol[None]:
+    def _put(self, seen: Seen) -> Protocol[str | None]:
+        """Copy the entity, and return the ETag of the copy."""
         key = key_of(seen.copy)
         if seen.there is None:
-            yield from self._target.write([Planned(Operation(Kind.INSERT, key, seen.copy))])
+            written = yield from self._target.write([Planned(Operation(Kind.INSERT, key, seen.copy))])
         else:
             operation = Operation(Kind.REPLACE, key, seen.copy, seen.there.etag)
-            yield from self._target.write([Planned(operation, Ring.of(seen.there.properties))], [seen.there])
+            planned = Planned(operation, Ring.of(seen.there.properties))
+            written = yield from self._target.write([planned], [seen.there])
+        return written.etags[0]
+
+    def _discard(self, place: EntityKey, etag: str) -> Protocol[None]:
+        """Delete an own copy: since it was made, an update of the source changed the key that `convert` makes."""
+        try:
+            there = yield from self._target.stored(place)
+            if there is not None and there.etag == etag:
+                operation = Operation(Kind.DELETE, place, etag=etag)
+                yield from self._target.write([Planned(operation, Ring.of(there.properties))], [there])
+        except Conflict:
+            return
 
     def _delete(self, source: Stored) -> Protocol[None]:
         operation = Operation(Kind.DELETE, source.key, etag=source.etag)
